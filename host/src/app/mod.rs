@@ -1,0 +1,1 @@
+//! Use cases: what the service does, without saying how it is asked.

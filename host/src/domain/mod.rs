@@ -1,0 +1,11 @@
+//! The words the whole host speaks: plain data, no I/O, no framework.
+//!
+//! Everything else may import from here; nothing here imports from the rest.
+
+pub mod area;
+pub mod document;
+pub mod id;
+pub mod job;
+pub mod manifest;
+pub mod role;
+pub mod time;

@@ -1,0 +1,53 @@
+//! What a member may do.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// A member's role; each includes those before it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Reads.
+    Viewer,
+    /// Works.
+    Member,
+    /// Configures.
+    Admin,
+    /// Decides who is an owner.
+    Owner,
+}
+
+impl Role {
+    /// The name as stored and sent.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Viewer => "viewer",
+            Self::Member => "member",
+            Self::Admin => "admin",
+            Self::Owner => "owner",
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Role {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "viewer" => Ok(Self::Viewer),
+            "member" => Ok(Self::Member),
+            "admin" => Ok(Self::Admin),
+            "owner" => Ok(Self::Owner),
+            other => Err(format!("{other:?} is no role; one of viewer, member, admin, owner")),
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! The one guarded way out to the network.

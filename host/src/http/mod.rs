@@ -1,0 +1,1 @@
+//! HTTP: the only module that knows axum or a status code.

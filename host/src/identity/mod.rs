@@ -1,0 +1,1 @@
+//! Users, sessions, memberships, multi-factor authentication.

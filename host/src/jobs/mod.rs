@@ -1,0 +1,1 @@
+//! The durable queue's workers.

@@ -1,0 +1,30 @@
+//! The Workspace Assurance Service host: HTTP, sessions and storage around
+//! API areas that run as sandboxed WebAssembly components.
+//!
+//! A module imports only from those below it in this list; ARCHITECTURE.md
+//! says why, and a test holds it.
+
+pub mod cli;
+pub mod serve;
+
+pub mod http;
+
+pub mod app;
+
+pub mod jobs;
+pub mod registry;
+
+pub mod runtime;
+
+pub mod work;
+
+pub mod egress;
+pub mod identity;
+
+pub mod store;
+
+pub mod config;
+pub mod domain;
+pub mod secrets;
+pub mod signing;
+pub mod telemetry;

@@ -1,0 +1,2 @@
+//! The `assurance` binary.
+fn main() {}

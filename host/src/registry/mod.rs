@@ -1,0 +1,1 @@
+//! Which version of which area answers.

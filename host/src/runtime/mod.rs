@@ -1,0 +1,1 @@
+//! WebAssembly: the only module that knows wasmtime.

@@ -1,0 +1,1 @@
+//! The master key, what is derived from it, and sealing.

@@ -1,0 +1,1 @@
+//! Wires the service: configuration, stores, runtime, workers, router, drain.

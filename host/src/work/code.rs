@@ -1,0 +1,69 @@
+//! The seam between the host and whatever runs an area's logic: a component
+//! in production, the same logic compiled natively in the benchmark.
+
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+
+use super::UnitOfWork;
+use crate::domain::area::{JobRun, Problem, Reply, Request};
+use crate::domain::job::{Failure, Outcome};
+
+/// Runs one area's logic. Each call is isolated from every other.
+pub trait AreaCode: Send + Sync + 'static {
+    /// Answers one operation within the deadline.
+    fn handle<'a>(
+        &'a self,
+        unit: UnitOfWork,
+        request: &'a Request,
+        deadline: Duration,
+    ) -> BoxFuture<'a, Ended<Result<Reply, Problem>>>;
+
+    /// Does one job or event delivery within the timeout.
+    fn run<'a>(
+        &'a self,
+        unit: UnitOfWork,
+        job: &'a JobRun,
+        timeout: Duration,
+    ) -> BoxFuture<'a, Ended<Result<Outcome, Failure>>>;
+}
+
+/// How a call ended, with its unit of work handed back, neither committed nor
+/// dropped.
+#[derive(Debug)]
+pub struct Ended<T> {
+    /// What the call read and wanted written; nothing where the call's state
+    /// was lost with it.
+    pub unit: Option<UnitOfWork>,
+    /// The area's own answer, or why there is none.
+    pub result: Result<T, CallError>,
+}
+
+/// Why a call has no answer, split by blame.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    /// The guest trapped; the report is for the operator.
+    #[error("the guest trapped: {0}")]
+    Trap(String),
+    /// The guest used up its time.
+    #[error("the guest ran past its deadline of {0:?}")]
+    Deadline(Duration),
+    /// The guest asked for more memory than it may have.
+    #[error("the guest ran out of memory: {0}")]
+    OutOfMemory(String),
+    /// The guest used up its host calls, or its reply is too large.
+    #[error("the guest exceeded a limit: {0}")]
+    Limit(String),
+    /// The guest answered with something the contract does not allow.
+    #[error("the guest broke the contract: {0}")]
+    Contract(String),
+    /// No instance was free; nobody's fault but the load's.
+    #[error("all of the area's instances are busy")]
+    Overloaded,
+    /// The store ended the call: run it again, or it is away.
+    #[error(transparent)]
+    Store(#[from] crate::store::Error),
+    /// The host's own mistake.
+    #[error("host fault: {0:#}")]
+    Host(anyhow::Error),
+}
