@@ -117,3 +117,112 @@ pub enum Failure {
     /// Never run again.
     Fail(String),
 }
+
+/// Where a job stands.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// Waits for its first run, or for the rest of a run that went well so far.
+    Queued,
+    /// A worker has it.
+    Running,
+    /// Waits for its next attempt.
+    Retrying,
+    /// Finished.
+    Succeeded,
+    /// Its area said that no attempt will ever succeed.
+    Failed,
+    /// Out of attempts.
+    Dead,
+}
+
+impl Status {
+    /// Every status.
+    pub const ALL: [Self; 6] =
+        [Self::Queued, Self::Running, Self::Retrying, Self::Succeeded, Self::Failed, Self::Dead];
+
+    /// The name as stored and sent.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Running => "running",
+            Self::Retrying => "retrying",
+            Self::Succeeded => "succeeded",
+            Self::Failed => "failed",
+            Self::Dead => "dead",
+        }
+    }
+
+    /// Nothing more will happen to it.
+    #[must_use]
+    pub fn is_final(self) -> bool {
+        matches!(self, Self::Succeeded | Self::Failed | Self::Dead)
+    }
+}
+
+impl FromStr for Status {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL
+            .into_iter()
+            .find(|status| status.as_str() == text)
+            .ok_or_else(|| format!("{text:?} is no status of a job"))
+    }
+}
+
+/// The end of one run of a job, written in the transaction of what the run
+/// did. It takes effect only while the job is still under the lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobEnd {
+    /// Whose job.
+    pub workspace: WorkspaceId,
+    /// Which job.
+    pub job: JobId,
+    /// The lease that it was run under.
+    pub lease: uuid::Uuid,
+    /// What becomes of it.
+    pub how: JobEndKind,
+}
+
+/// What becomes of a job after a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JobEndKind {
+    /// Succeeded. `keep` leaves it to be seen in the queue for a while.
+    Done {
+        /// False: the row goes at once.
+        keep: bool,
+    },
+    /// A step is done; the next begins from this checkpoint. The attempt does
+    /// not count.
+    Continue {
+        /// What the next step is given.
+        checkpoint: String,
+        /// True: to the end of the lane, for another worker; false: the worker
+        /// keeps the lease and goes on.
+        requeue: bool,
+    },
+    /// Waits for its next attempt.
+    Retry {
+        /// Not before.
+        at: Timestamp,
+        /// Why.
+        error: String,
+    },
+    /// Given back as if it had not been run: the attempt does not count.
+    Release {
+        /// Not before.
+        at: Timestamp,
+    },
+    /// Never again, by the area's own word.
+    Failed {
+        /// Why.
+        error: String,
+    },
+    /// Never again, for want of attempts.
+    Dead {
+        /// Why the last one failed.
+        error: String,
+    },
+}
