@@ -1,1 +1,0 @@
-//! The configuration, checked whole before anything binds.

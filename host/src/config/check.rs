@@ -1,0 +1,143 @@
+//! What the types of the configuration cannot say.
+
+use std::net::IpAddr;
+
+use super::{Config, ConfigError};
+
+impl Config {
+    /// Refuses values that would only fail later, or not be safe.
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
+        self.check_addresses()?;
+        self.check_database()?;
+        self.check_positive()?;
+        self.check_passwords()?;
+        self.check_times()?;
+        crate::telemetry::check_filter(&self.log.filter)
+            .map_err(|problem| wrong("log.filter", problem))
+    }
+
+    fn check_addresses(&self) -> Result<(), ConfigError> {
+        if let Some(base) = &self.api.base_url {
+            check_base_url(base)?;
+        }
+        if !self.session.cookie_secure && !self.api.listen.ip().is_loopback() {
+            let problem = format!(
+                "the session cookie may only travel without https on a loopback listener, and \
+                 api.listen is {}; set it to true, or listen on 127.0.0.1",
+                self.api.listen
+            );
+            return Err(wrong("session.cookie_secure", problem));
+        }
+        if self.api.listen == self.operators.listen && self.api.listen.port() != 0 {
+            let problem = "is the same address as api.listen; give operators a port of their own";
+            return Err(wrong("operators.listen", problem));
+        }
+        for (index, proxy) in self.api.trusted_proxies.iter().enumerate() {
+            if proxy.parse::<IpAddr>().is_err() && proxy.parse::<ipnet::IpNet>().is_err() {
+                let problem =
+                    format!("{proxy:?} is neither an address nor a network like 10.0.0.0/8");
+                return Err(wrong(&format!("api.trusted_proxies[{index}]"), problem));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_database(&self) -> Result<(), ConfigError> {
+        let known = ["sqlite:", "postgres://", "postgresql://"];
+        match &self.database.url {
+            Some(url) if !known.iter().any(|scheme| url.reveal().starts_with(scheme)) => {
+                let problem = "must begin with sqlite:// or postgres://";
+                Err(wrong("database.url", problem))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_positive(&self) -> Result<(), ConfigError> {
+        let numbers = [
+            ("api.drain_seconds", self.api.drain_seconds),
+            ("api.max_connections", self.api.max_connections),
+            ("database.max_connections", self.database.max_connections),
+            ("session.idle_minutes", self.session.idle_minutes),
+            ("session.absolute_hours", self.session.absolute_hours),
+            ("session.max_per_user", self.session.max_per_user),
+            ("passwords.max_concurrent", self.passwords.max_concurrent),
+            ("sign_in.backoff_first_seconds", self.sign_in.backoff_first_seconds),
+            ("sign_in.recovery_failures", self.sign_in.recovery_failures),
+            ("rates.session_per_minute", self.rates.session_per_minute),
+            ("rates.workspace_per_minute", self.rates.workspace_per_minute),
+            ("rates.sign_in_per_minute", self.rates.sign_in_per_minute),
+            ("limits.deadline_ms", self.limits.deadline_ms),
+            ("limits.max_documents", self.limits.max_documents),
+            ("idempotency.keep_hours", self.idempotency.keep_hours),
+            ("runtime.max_instances", self.runtime.max_instances),
+            ("runtime.max_concurrent_per_area", self.runtime.max_concurrent_per_area),
+            ("runtime.epoch_tick_ms", self.runtime.epoch_tick_ms),
+            ("runtime.max_host_calls", self.runtime.max_host_calls),
+            ("jobs.poll_ms", self.jobs.poll_ms),
+            ("jobs.batch", self.jobs.batch),
+            ("egress.connect_timeout_ms", self.egress.connect_timeout_ms),
+            ("egress.max_timeout_ms", self.egress.max_timeout_ms),
+        ];
+        match numbers.into_iter().find(|(_, number)| *number == 0) {
+            Some((key, _)) => Err(wrong(key, "is 0, and must be at least 1")),
+            None => Ok(()),
+        }
+    }
+
+    fn check_passwords(&self) -> Result<(), ConfigError> {
+        let set = &self.passwords;
+        if set.memory_kib < 8 * set.parallelism.max(1) || set.memory_kib > 4_194_304 {
+            return Err(wrong("passwords.memory_kib", "must be 8 per lane to 4194304"));
+        }
+        if !(1..=64).contains(&set.iterations) {
+            return Err(wrong("passwords.iterations", "must be 1 to 64"));
+        }
+        if !(1..=64).contains(&set.parallelism) {
+            return Err(wrong("passwords.parallelism", "must be 1 to 64"));
+        }
+        if !(8..=128).contains(&set.min_length) {
+            return Err(wrong("passwords.min_length", "must be 8 to 128"));
+        }
+        Ok(())
+    }
+
+    fn check_times(&self) -> Result<(), ConfigError> {
+        if self.session.cache_ms > 1_000 {
+            let problem = "is more than 1000, and a revocation must show on every node at once";
+            return Err(wrong("session.cache_ms", problem));
+        }
+        if self.session.idle_minutes > self.session.absolute_hours.saturating_mul(60) {
+            let problem = "is longer than session.absolute_hours";
+            return Err(wrong("session.idle_minutes", problem));
+        }
+        if self.jobs.heartbeat_ms.saturating_mul(2) > self.jobs.lease_ms {
+            let problem = "must be at least twice jobs.heartbeat_ms, or healthy jobs are lost";
+            return Err(wrong("jobs.lease_ms", problem));
+        }
+        if self.limits.max_deadline_ms < self.limits.deadline_ms {
+            return Err(wrong("limits.max_deadline_ms", "is shorter than limits.deadline_ms"));
+        }
+        Ok(())
+    }
+}
+
+fn check_base_url(base: &str) -> Result<(), ConfigError> {
+    let url = url::Url::parse(base)
+        .map_err(|error| wrong("api.base_url", format!("{base:?} is no URL: {error}")))?;
+    let plain = matches!(url.scheme(), "http" | "https") && url.has_host();
+    if !plain || url.path() != "/" || url.query().is_some() || !url.username().is_empty() {
+        let problem =
+            format!("{base:?} must be scheme and host alone, like https://api.example.com");
+        return Err(wrong("api.base_url", problem));
+    }
+    Ok(())
+}
+
+fn wrong(key: &str, problem: impl Into<String>) -> ConfigError {
+    ConfigError::Key {
+        key: key.to_owned(),
+        problem: problem.into(),
+        source_name: "the file, the environment or a flag".to_owned(),
+    }
+}
