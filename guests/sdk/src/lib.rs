@@ -1,1 +1,116 @@
-//! An area.
+//! What an area of the Workspace Assurance Service is written with.
+//!
+//! An area is a list of typed functions, one an operation, and of what they
+//! keep, publish and put off. The same structs that the functions take and
+//! return make the schemas that the host validates with and documents:
+//!
+//! ```
+//! use area_sdk::prelude::*;
+//!
+//! #[derive(Serialize, Deserialize, JsonSchema)]
+//! struct Note {
+//!     text: String,
+//! }
+//! impl Document for Note {
+//!     const COLLECTION: &'static str = "notes";
+//! }
+//!
+//! fn create(ctx: &Ctx, Body(note): Body<Note>) -> Result<Created<Note>> {
+//!     ctx.documents::<Note>().create(ctx.new_id(), &note)?;
+//!     Ok(Created(note))
+//! }
+//!
+//! pub fn area() -> Area {
+//!     Area::new("notes", env!("CARGO_PKG_VERSION"))
+//!         .summary("Notes")
+//!         .collection(Collection::of::<Note>())
+//!         .route(post("create_note", "/v1/workspaces/{workspace_id}/notes").handler(create))
+//! }
+//! area_sdk::export!(area);
+//! # fn main() {}
+//! ```
+//!
+//! Every call gets a fresh instance and is one transaction: a handler that
+//! returns an error leaves nothing behind, and any handler may be run again.
+//! Handlers are plain functions; [`testing`] runs them natively.
+
+mod area;
+mod context;
+mod documents;
+mod extract;
+#[cfg(target_arch = "wasm32")]
+pub mod glue;
+mod host;
+mod id;
+mod job;
+mod manifest;
+mod problem;
+mod reply;
+mod route;
+mod schema;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod testing;
+mod time;
+#[rustfmt::skip]
+pub mod wit;
+
+pub use area::Area;
+pub use context::{Blobs, Ctx, JobCtx, Later, Level, Scope, Secrets};
+pub use documents::{Document, DocumentError, Documents, Page, Query, Stored, Value};
+pub use extract::{Blob, Body, Form, FromRequest, Input, Params, Path, Verbatim};
+pub use host::{Handle, Host};
+pub use job::{Event, EventDelivery, Job, JobError, JobResult, Outcome};
+pub use manifest::{Collection, Lane};
+pub use problem::{Problem, Violation};
+pub use reply::{Created, IntoReply, NoContent, Replayable, Versioned};
+pub use route::{Handler, Route, RouteBuilder, delete, get, patch, post, put};
+pub use time::Timestamp;
+pub use uuid::Uuid;
+pub use wit::assurance::area::manifest::{Capability, RateClass};
+pub use wit::assurance::area::types::Role;
+
+/// What a handler returns: a success, or the refusal the client will read.
+pub type Result<T, E = Problem> = std::result::Result<T, E>;
+
+/// What nearly every area names.
+pub mod prelude {
+    pub use crate::{
+        Area, Body, Capability, Collection, Created, Ctx, Document, Event, Job, JobCtx, JobResult,
+        Lane, NoContent, Outcome, Page, Params, Path, Problem, Result, Role, Scope, Stored,
+        Timestamp, Uuid, Versioned, delete, get, patch, post, put,
+    };
+    pub use schemars::JsonSchema;
+    pub use serde::{Deserialize, Serialize};
+}
+
+/// Makes a function that returns an [`Area`] the component's exports. Does
+/// nothing on other targets than wasm32.
+#[macro_export]
+macro_rules! export {
+    ($area:path) => {
+        #[cfg(target_arch = "wasm32")]
+        #[allow(unsafe_code, reason = "the component's exports are foreign functions")]
+        const _: () = {
+            struct Component;
+            impl $crate::wit::Guest for Component {
+                fn describe() -> $crate::wit::Manifest {
+                    $crate::glue::begin();
+                    $area().manifest()
+                }
+                fn handle(
+                    request: $crate::wit::Request,
+                ) -> ::core::result::Result<$crate::wit::Reply, $crate::wit::Problem> {
+                    $crate::glue::begin();
+                    $area().handle($crate::glue::Imports, request)
+                }
+                fn run(
+                    job: $crate::wit::Job,
+                ) -> ::core::result::Result<$crate::wit::Outcome, $crate::wit::JobError> {
+                    $crate::glue::begin();
+                    $area().run($crate::glue::Imports, job)
+                }
+            }
+            $crate::wit::export_component!(Component with_types_in $crate::wit);
+        };
+    };
+}

@@ -1,0 +1,235 @@
+//! An area: what it answers, keeps, publishes and puts off, and the dispatch of
+//! calls to its functions. Schemas are made in `manifest` only; a call costs
+//! the building of this list and one comparison a route.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+
+use crate::context::{Ctx, JobCtx};
+use crate::host::Handle;
+use crate::job::{Event, EventDelivery, Job, JobResult};
+use crate::manifest::{Collection, Lane};
+use crate::route::Route;
+use crate::schema;
+use crate::wit;
+use crate::wit::assurance::area::manifest::{self, Capability, Manifest};
+use crate::wit::assurance::area::types::{Problem, Reply, Request};
+
+type Run = Box<dyn Fn(&JobCtx, &wit::Job) -> Result<wit::Outcome, wit::JobError>>;
+
+struct EventKind {
+    name: &'static str,
+    summary: &'static str,
+    schema: fn() -> String,
+}
+
+struct JobKind {
+    name: &'static str,
+    lane: Lane,
+    max_attempts: u32,
+    timeout_ms: u32,
+    run: Run,
+}
+
+struct Subscription {
+    event: &'static str,
+    run: Run,
+}
+
+/// An area of the service.
+#[must_use]
+pub struct Area {
+    name: &'static str,
+    version: &'static str,
+    summary: &'static str,
+    routes: Vec<Route>,
+    collections: Vec<Collection>,
+    events: Vec<EventKind>,
+    jobs: Vec<JobKind>,
+    subscriptions: Vec<Subscription>,
+    capabilities: Vec<Capability>,
+}
+
+impl fmt::Debug for Area {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Area")
+            .field("name", &self.name)
+            .field("version", &self.version)
+            .field("routes", &self.routes)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Area {
+    /// An area of this name (`snake_case`) and semantic version.
+    pub fn new(name: &'static str, version: &'static str) -> Self {
+        Self {
+            name,
+            version,
+            summary: "",
+            routes: Vec::with_capacity(16),
+            collections: Vec::with_capacity(8),
+            events: Vec::with_capacity(8),
+            jobs: Vec::with_capacity(8),
+            subscriptions: Vec::new(),
+            capabilities: vec![Capability::Log],
+        }
+    }
+
+    /// One line for operators.
+    pub fn summary(mut self, summary: &'static str) -> Self {
+        self.summary = summary;
+        self
+    }
+
+    /// Answers this operation.
+    pub fn route(mut self, route: Route) -> Self {
+        self.routes.push(route);
+        self
+    }
+
+    /// Keeps documents of this kind.
+    pub fn collection(mut self, collection: Collection) -> Self {
+        self.collections.push(collection);
+        self.uses(&[Capability::Documents])
+    }
+
+    /// Publishes this event.
+    pub fn event<E: Event + JsonSchema>(mut self, summary: &'static str) -> Self {
+        self.events.push(EventKind { name: E::NAME, summary, schema: schema::response::<E> });
+        self.uses(&[Capability::Events])
+    }
+
+    /// Runs this kind of job: at most so many attempts, so long for each.
+    pub fn job<J: Job + 'static>(
+        mut self,
+        lane: Lane,
+        max_attempts: u32,
+        timeout_ms: u32,
+        run: impl Fn(&JobCtx, J) -> JobResult<J> + 'static,
+    ) -> Self {
+        let run: Run = Box::new(move |ctx, job| {
+            let payload = job.checkpoint.as_ref().unwrap_or(&job.payload);
+            let payload = serde_json::from_str(payload)
+                .map_err(|error| wit::JobError::Fail(format!("payload: {error}")))?;
+            run(ctx, payload).map(crate::Outcome::into_wit)
+        });
+        self.jobs.push(JobKind { name: J::KIND, lane, max_attempts, timeout_ms, run });
+        self.uses(&[Capability::Jobs])
+    }
+
+    /// Is run for each event of this name; `*` for all.
+    pub fn on(
+        mut self,
+        event: &'static str,
+        run: impl Fn(&JobCtx, EventDelivery) -> JobResult<EventDelivery> + 'static,
+    ) -> Self {
+        let run: Run = Box::new(move |ctx, job| {
+            let event = job.checkpoint.as_ref().unwrap_or(&job.payload);
+            let event = serde_json::from_str(event)
+                .map_err(|error| wit::JobError::Fail(format!("event: {error}")))?;
+            run(ctx, event).map(crate::Outcome::into_wit)
+        });
+        self.subscriptions.push(Subscription { event, run });
+        self
+    }
+
+    /// Wants these capabilities beyond what collections, events and jobs say:
+    /// secrets, crypto, directory, calendar, egress, blobs.
+    pub fn uses(mut self, capabilities: &[Capability]) -> Self {
+        for &capability in capabilities {
+            if !self.capabilities.contains(&capability) {
+                self.capabilities.push(capability);
+            }
+        }
+        self
+    }
+
+    /// What this area is, as the host reads it.
+    ///
+    /// # Panics
+    /// Where the area contradicts itself; a test that makes the manifest tells.
+    #[must_use]
+    pub fn manifest(&self) -> Manifest {
+        Manifest {
+            name: self.name.to_owned(),
+            version: self.version.to_owned(),
+            summary: self.summary.to_owned(),
+            routes: self.routes.iter().map(Route::manifest).collect(),
+            collections: self.collections.iter().map(Collection::manifest).collect(),
+            publishes: self.events.iter().map(EventKind::manifest).collect(),
+            subscriptions: self.subscriptions.iter().map(|on| on.event.to_owned()).collect(),
+            jobs: self.jobs.iter().map(JobKind::manifest).collect(),
+            capabilities: self.capabilities.clone(),
+        }
+    }
+
+    /// Answers one operation.
+    ///
+    /// # Errors
+    /// The handler's refusal.
+    ///
+    /// # Panics
+    /// Where the operation is not this area's.
+    pub fn handle(&self, host: Handle, request: Request) -> Result<Reply, Problem> {
+        let operation = &request.operation;
+        let Some(route) = self.routes.iter().find(|route| route.facts.operation == operation)
+        else {
+            panic!("{} has no operation {operation}", self.name)
+        };
+        let (ctx, input) = Ctx::new(host, request, route.facts.path);
+        (route.call)(&ctx, input)
+    }
+
+    /// Does one job or event delivery.
+    ///
+    /// # Errors
+    /// The handler's failure; a kind that this version does not know fails for
+    /// good.
+    #[expect(clippy::needless_pass_by_value, reason = "as the world exports it")]
+    pub fn run(&self, host: Handle, job: wit::Job) -> Result<wit::Outcome, wit::JobError> {
+        let ctx = JobCtx::new(host, &job);
+        let run = if job.kind == "event" {
+            let name = event_name(&job.payload);
+            let wants = |on: &&Subscription| on.event == "*" || Some(on.event) == name.as_deref();
+            self.subscriptions.iter().find(wants).map(|on| &on.run)
+        } else {
+            self.jobs.iter().find(|kind| kind.name == job.kind).map(|kind| &kind.run)
+        };
+        match run {
+            Some(run) => run(&ctx, &job),
+            None => Err(wit::JobError::Fail(format!("{} does not run {}", self.name, job.kind))),
+        }
+    }
+}
+
+/// The name in an event's envelope.
+fn event_name(payload: &str) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Named {
+        name: String,
+    }
+    serde_json::from_str::<Named>(payload).ok().map(|named| named.name)
+}
+
+impl EventKind {
+    fn manifest(&self) -> manifest::Event {
+        manifest::Event {
+            name: self.name.to_owned(),
+            summary: self.summary.to_owned(),
+            schema: (self.schema)(),
+        }
+    }
+}
+
+impl JobKind {
+    fn manifest(&self) -> manifest::JobKind {
+        manifest::JobKind {
+            name: self.name.to_owned(),
+            lane: self.lane.name().to_owned(),
+            max_attempts: self.max_attempts,
+            timeout_ms: self.timeout_ms,
+        }
+    }
+}

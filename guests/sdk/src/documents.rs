@@ -1,0 +1,423 @@
+//! The workspace's documents, typed.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::context::Scope;
+#[allow(unused_imports, reason = "natively the handle is a trait object")]
+use crate::host::Host as _;
+use crate::time::Timestamp;
+use crate::wit::assurance::area::documents as wit;
+pub use crate::wit::assurance::area::documents::Value;
+
+/// What a collection keeps.
+pub trait Document: Serialize + DeserializeOwned {
+    /// The collection's name; `area.name` for another area's.
+    const COLLECTION: &'static str;
+}
+
+/// Why a document could not be read or written. `?` in a handler turns it into
+/// the fitting refusal; asking for what the manifest does not declare panics.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DocumentError {
+    /// There is none of that id.
+    NotFound,
+    /// There is one of that id.
+    AlreadyExists,
+    /// It is at this version.
+    VersionConflict(u64),
+    /// Another has these fields' values in a unique index.
+    UniqueConflict(Vec<String>),
+    /// Altered, too old, or of another query.
+    InvalidCursor,
+    /// The call's limit of documents or bytes is used up.
+    LimitExceeded,
+}
+
+impl From<wit::Error> for DocumentError {
+    fn from(error: wit::Error) -> Self {
+        match error {
+            wit::Error::NotFound => Self::NotFound,
+            wit::Error::AlreadyExists => Self::AlreadyExists,
+            wit::Error::VersionConflict(current) => Self::VersionConflict(current),
+            wit::Error::UniqueConflict(fields) => Self::UniqueConflict(fields),
+            wit::Error::InvalidCursor => Self::InvalidCursor,
+            wit::Error::LimitExceeded => Self::LimitExceeded,
+            wit::Error::Misuse(what) => panic!("documents misused: {what}"),
+        }
+    }
+}
+
+/// A document as it is kept; reads and writes like what it holds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stored<T> {
+    /// Its id.
+    pub id: String,
+    /// 1 at creation, one more at each change.
+    pub version: u64,
+    /// When it was first written.
+    pub created_at: Timestamp,
+    /// When it was last written.
+    pub updated_at: Timestamp,
+    /// What it holds.
+    pub value: T,
+}
+
+impl<T> Stored<T> {
+    /// The id of a document whose area gave it a UUID.
+    #[must_use]
+    pub fn uuid(&self) -> Uuid {
+        self.id.parse().unwrap_or_else(|_| panic!("document id {:?} is no UUID", self.id))
+    }
+}
+
+impl<T> Deref for Stored<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T> DerefMut for Stored<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.value
+    }
+}
+
+impl<T: Document> Stored<T> {
+    fn read(document: wit::Document) -> Self {
+        let value = serde_json::from_str(&document.body).unwrap_or_else(|error| {
+            panic!("{} {} is not what its type says: {error}", T::COLLECTION, document.id)
+        });
+        Self {
+            id: document.id,
+            version: document.version,
+            created_at: Timestamp(document.created_at),
+            updated_at: Timestamp(document.updated_at),
+            value,
+        }
+    }
+}
+
+/// One page of a list, as clients get it: every list beyond the contract's has
+/// this shape.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Page<T> {
+    /// At most `limit` of them.
+    pub items: Vec<T>,
+    /// For the parameter `cursor` of the next page; null on the last one.
+    pub next_cursor: Option<String>,
+}
+
+impl<T> Page<T> {
+    /// The same page of something else.
+    #[must_use]
+    pub fn map<U>(self, convert: impl FnMut(T) -> U) -> Page<U> {
+        Page {
+            items: self.items.into_iter().map(convert).collect(),
+            next_cursor: self.next_cursor,
+        }
+    }
+}
+
+/// A collection, as one call sees it.
+#[derive(Debug)]
+pub struct Documents<'a, T> {
+    scope: &'a Scope,
+    of: PhantomData<fn() -> T>,
+}
+
+fn body(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("a document that JSON can express")
+}
+
+impl<'a, T: Document> Documents<'a, T> {
+    pub(crate) fn new(scope: &'a Scope) -> Self {
+        Self { scope, of: PhantomData }
+    }
+
+    /// The document, or nothing.
+    ///
+    /// # Errors
+    /// When the call's limits are used up.
+    pub fn find(&self, id: impl fmt::Display) -> Result<Option<Stored<T>>, DocumentError> {
+        let found = self.scope.host.get(T::COLLECTION, &id.to_string())?;
+        Ok(found.map(Stored::read))
+    }
+
+    /// The document.
+    ///
+    /// # Errors
+    /// [`DocumentError::NotFound`], and when the call's limits are used up.
+    pub fn get(&self, id: impl fmt::Display) -> Result<Stored<T>, DocumentError> {
+        self.find(id)?.ok_or(DocumentError::NotFound)
+    }
+
+    /// Those that exist, in the order of the ids.
+    ///
+    /// # Errors
+    /// When the call's limits are used up.
+    pub fn get_many(
+        &self,
+        ids: impl IntoIterator<Item = impl fmt::Display>,
+    ) -> Result<Vec<Stored<T>>, DocumentError> {
+        let ids: Vec<String> = ids.into_iter().map(|id| id.to_string()).collect();
+        let found = self.scope.host.get_many(T::COLLECTION, &ids)?;
+        Ok(found.into_iter().map(Stored::read).collect())
+    }
+
+    /// A question about the collection; without more, all of it, newest first
+    /// for time-ordered ids.
+    #[must_use]
+    pub fn query(&self) -> Query<'a, T> {
+        Query {
+            scope: self.scope,
+            of: PhantomData,
+            query: wit::Query {
+                collection: T::COLLECTION.to_owned(),
+                conditions: Vec::new(),
+                order: Vec::new(),
+                start: wit::Start::First,
+                limit: 50,
+            },
+        }
+    }
+
+    /// Keeps a new document.
+    ///
+    /// # Errors
+    /// [`DocumentError::AlreadyExists`], [`DocumentError::UniqueConflict`].
+    pub fn create(&self, id: impl fmt::Display, value: &T) -> Result<(), DocumentError> {
+        self.write(wit::Write::Create((id.to_string(), body(value)))).map(drop)
+    }
+
+    /// Keeps many new documents at once.
+    ///
+    /// # Errors
+    /// As for [`create`](Self::create); then none of them is kept.
+    pub fn create_all<'v>(
+        &self,
+        documents: impl IntoIterator<Item = (impl fmt::Display, &'v T)>,
+    ) -> Result<(), DocumentError>
+    where
+        T: 'v,
+    {
+        let writes: Vec<_> = documents
+            .into_iter()
+            .map(|(id, value)| wit::Write::Create((id.to_string(), body(value))))
+            .collect();
+        self.scope.host.write(T::COLLECTION, &writes)?;
+        Ok(())
+    }
+
+    /// Keeps what was changed in a document since it was read.
+    ///
+    /// # Errors
+    /// [`DocumentError::VersionConflict`] where it was changed meanwhile.
+    pub fn replace(&self, document: &mut Stored<T>) -> Result<(), DocumentError> {
+        let write = wit::Write::Replace((
+            document.id.clone(),
+            Some(document.version),
+            body(&document.value),
+        ));
+        document.version = self.write(write)?;
+        document.updated_at = self.scope.now();
+        Ok(())
+    }
+
+    /// Removes a document as it was read.
+    ///
+    /// # Errors
+    /// [`DocumentError::VersionConflict`] where it was changed meanwhile.
+    pub fn delete(&self, document: &Stored<T>) -> Result<(), DocumentError> {
+        self.write(wit::Write::Delete((document.id.clone(), Some(document.version)))).map(drop)
+    }
+
+    fn write(&self, write: wit::Write) -> Result<u64, DocumentError> {
+        let versions = self.scope.host.write(T::COLLECTION, std::slice::from_ref(&write))?;
+        Ok(versions.first().copied().unwrap_or_default())
+    }
+}
+
+/// A question about a collection, over declared fields.
+#[derive(Debug)]
+#[must_use]
+pub struct Query<'a, T> {
+    scope: &'a Scope,
+    of: PhantomData<fn() -> T>,
+    query: wit::Query,
+}
+
+impl<T: Document> Query<'_, T> {
+    fn test(mut self, fields: &[&str], test: wit::Test) -> Self {
+        let fields = fields.iter().map(|&field| field.to_owned()).collect();
+        self.query.conditions.push(wit::Condition { fields, test });
+        self
+    }
+
+    /// The field has this value.
+    pub fn equals(self, field: &str, value: impl Into<Value>) -> Self {
+        self.test(&[field], wit::Test::Equals(value.into()))
+    }
+
+    /// The field has this value, where one is given.
+    pub fn equals_if(self, field: &str, value: Option<impl Into<Value>>) -> Self {
+        match value {
+            Some(value) => self.equals(field, value),
+            None => self,
+        }
+    }
+
+    /// The field has one of these values.
+    pub fn one_of(self, field: &str, values: impl IntoIterator<Item = impl Into<Value>>) -> Self {
+        let values = values.into_iter().map(Into::into).collect();
+        self.test(&[field], wit::Test::OneOf(values))
+    }
+
+    /// The field lies between the bounds, the upper one excluded.
+    pub fn range(self, field: &str, from: Option<Value>, below: Option<Value>) -> Self {
+        self.test(&[field], wit::Test::Range((from, below)))
+    }
+
+    /// The field's text begins so.
+    pub fn prefix(self, field: &str, text: &str) -> Self {
+        self.test(&[field], wit::Test::Prefix(text.to_owned()))
+    }
+
+    /// One of the fields' texts contains this, case ignored.
+    pub fn contains(self, fields: &[&str], text: &str) -> Self {
+        self.test(fields, wit::Test::Contains(text.to_owned()))
+    }
+
+    fn order(mut self, field: &str, descending: bool) -> Self {
+        self.query.order.push(wit::Order { field: field.to_owned(), descending });
+        self
+    }
+
+    /// Smallest first.
+    pub fn ascending(self, field: &str) -> Self {
+        self.order(field, false)
+    }
+
+    /// Largest first.
+    pub fn descending(self, field: &str) -> Self {
+        self.order(field, true)
+    }
+
+    /// At most so many; 50 where nothing is said.
+    pub fn limit(mut self, limit: u32) -> Self {
+        self.query.limit = limit;
+        self
+    }
+
+    /// From where the page that gave this cursor ended.
+    pub fn cursor(mut self, cursor: Option<String>) -> Self {
+        if let Some(cursor) = cursor {
+            self.query.start = wit::Start::Cursor(cursor);
+        }
+        self
+    }
+
+    /// After the document of this id.
+    pub fn after(mut self, id: Option<impl fmt::Display>) -> Self {
+        if let Some(id) = id {
+            self.query.start = wit::Start::After(id.to_string());
+        }
+        self
+    }
+
+    /// A page of them.
+    ///
+    /// # Errors
+    /// [`DocumentError::InvalidCursor`], and when the call's limits are used up.
+    pub fn page(self) -> Result<Page<Stored<T>>, DocumentError> {
+        let page = self.scope.host.query(&self.query)?;
+        Ok(Page {
+            items: page.documents.into_iter().map(Stored::read).collect(),
+            next_cursor: page.next,
+        })
+    }
+
+    /// Those on the first page.
+    ///
+    /// # Errors
+    /// As for [`page`](Self::page).
+    pub fn list(self) -> Result<Vec<Stored<T>>, DocumentError> {
+        Ok(self.page()?.items)
+    }
+
+    /// The first of them.
+    ///
+    /// # Errors
+    /// As for [`page`](Self::page).
+    pub fn first(self) -> Result<Option<Stored<T>>, DocumentError> {
+        Ok(self.limit(1).list()?.pop())
+    }
+
+    /// How many there are, whatever the limit.
+    ///
+    /// # Errors
+    /// When the call's limits are used up.
+    pub fn count(self) -> Result<u64, DocumentError> {
+        Ok(self.scope.host.count(T::COLLECTION, &self.query.conditions)?)
+    }
+
+    /// How many there are for each combination of the fields' values.
+    ///
+    /// # Errors
+    /// When the call's limits are used up.
+    pub fn count_by(self, fields: &[&str]) -> Result<Vec<(Vec<Value>, u64)>, DocumentError> {
+        let fields: Vec<String> = fields.iter().map(|&field| field.to_owned()).collect();
+        let groups = self.scope.host.count_by(T::COLLECTION, &self.query.conditions, &fields)?;
+        Ok(groups.into_iter().map(|group| (group.values, group.count)).collect())
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<&String> for Value {
+    fn from(text: &String) -> Self {
+        Self::Text(text.clone())
+    }
+}
+
+impl From<Uuid> for Value {
+    fn from(id: Uuid) -> Self {
+        Self::Text(id.to_string())
+    }
+}
+
+impl From<Timestamp> for Value {
+    fn from(moment: Timestamp) -> Self {
+        Self::Text(moment.to_string())
+    }
+}
+
+impl From<i64> for Value {
+    fn from(number: i64) -> Self {
+        Self::Integer(number)
+    }
+}
+
+impl From<bool> for Value {
+    fn from(truth: bool) -> Self {
+        Self::Boolean(truth)
+    }
+}

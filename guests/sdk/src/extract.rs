@@ -1,0 +1,178 @@
+//! What handlers take after the context, and what it says of the route.
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::context::Ctx;
+use crate::manifest;
+use crate::problem::Problem;
+use crate::schema;
+use crate::wit::assurance::area::manifest::{BodyKind, ParameterPlace, Route};
+use crate::wit::assurance::area::types::{Body as WitBody, Parameter, Part, ReceivedBlob};
+
+/// What of a request is not in the context: each extractor takes its share.
+#[derive(Debug)]
+pub struct Input {
+    /// The route's path template.
+    pub path: &'static str,
+    /// Those that were given or have a default.
+    pub parameters: Vec<Parameter>,
+    /// Of the kind the route declares.
+    pub body: WitBody,
+}
+
+/// An argument of a handler.
+pub trait FromRequest: Sized {
+    /// Takes the argument out of the request.
+    ///
+    /// # Errors
+    /// A refusal, where the schema let pass what the type does not take.
+    fn from_request(ctx: &Ctx, input: &mut Input) -> Result<Self, Problem>;
+    /// Writes into the manifest's route what the argument needs.
+    fn describe(route: &mut Route);
+}
+
+fn refused(error: &serde_json::Error) -> Problem {
+    Problem::validation("", error.to_string())
+}
+
+fn json_body(input: &mut Input) -> String {
+    match std::mem::replace(&mut input.body, WitBody::None) {
+        WitBody::Json(text) => text,
+        other => panic!("the host gave {other:?} for a JSON body"),
+    }
+}
+
+/// The JSON body. Unknown members are refused before the handler runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Body<T>(pub T);
+
+impl<T: DeserializeOwned + JsonSchema> FromRequest for Body<T> {
+    fn from_request(_: &Ctx, input: &mut Input) -> Result<Self, Problem> {
+        serde_json::from_str(&json_body(input)).map(Self).map_err(|error| refused(&error))
+    }
+
+    fn describe(route: &mut Route) {
+        route.body = BodyKind::Json(schema::request::<T>().to_string());
+    }
+}
+
+/// The JSON body together with its text as the client wrote it, for what is
+/// signed or hashed.
+#[derive(Clone, Debug)]
+pub struct Verbatim<T> {
+    /// What it says.
+    pub value: T,
+    /// As it was sent.
+    pub text: String,
+}
+
+impl<T: DeserializeOwned + JsonSchema> FromRequest for Verbatim<T> {
+    fn from_request(_: &Ctx, input: &mut Input) -> Result<Self, Problem> {
+        let text = json_body(input);
+        let value = serde_json::from_str(&text).map_err(|error| refused(&error))?;
+        Ok(Self { value, text })
+    }
+
+    fn describe(route: &mut Route) {
+        Body::<T>::describe(route);
+    }
+}
+
+/// The parameters of path, query and headers as one struct. A member that the
+/// path template names is a path parameter, one marked
+/// `#[schemars(extend("x-header" = true))]` a header, any other a query
+/// parameter; bounds, formats and defaults come from the schema.
+#[derive(Clone, Copy, Debug)]
+pub struct Params<T>(pub T);
+
+impl<T: DeserializeOwned + JsonSchema> FromRequest for Params<T> {
+    fn from_request(_: &Ctx, input: &mut Input) -> Result<Self, Problem> {
+        let mut object = String::from("{");
+        for parameter in &input.parameters {
+            let comma = if object.len() > 1 { "," } else { "" };
+            object.push_str(comma);
+            object.push_str(&Value::from(parameter.name.as_str()).to_string());
+            object.push(':');
+            object.push_str(&parameter.value);
+        }
+        object.push('}');
+        serde_json::from_str(&object).map(Self).map_err(|error| refused(&error))
+    }
+
+    fn describe(route: &mut Route) {
+        manifest::parameters(&schema::request::<T>(), route);
+    }
+}
+
+/// The one parameter of the path beside the workspace.
+#[derive(Clone, Copy, Debug)]
+pub struct Path<T>(pub T);
+
+impl<T: DeserializeOwned + JsonSchema> FromRequest for Path<T> {
+    fn from_request(_: &Ctx, input: &mut Input) -> Result<Self, Problem> {
+        let given = manifest::path_parameters(input.path)
+            .find_map(|name| input.parameters.iter().find(|parameter| parameter.name == name));
+        let Some(parameter) = given else { panic!("the host gave no path parameter") };
+        serde_json::from_str(&parameter.value)
+            .map(Self)
+            .map_err(|error| Problem::validation(parameter.name.clone(), error.to_string()))
+    }
+
+    fn describe(route: &mut Route) {
+        let path = route.path.clone();
+        let mut names = manifest::path_parameters(&path);
+        let (Some(name), None) = (names.next(), names.next()) else {
+            panic!("{}: Path takes one parameter beside workspace_id", route.operation_id);
+        };
+        let schema = schema::request::<T>();
+        let parameter = manifest::parameter(name, ParameterPlace::Path, &schema, true);
+        route.parameters.insert(0, parameter);
+    }
+}
+
+/// The parts of a `multipart/form-data` body; the route declares them with
+/// [`RouteBuilder::part`](crate::RouteBuilder::part).
+#[derive(Clone, Debug)]
+pub struct Form(pub Vec<Part>);
+
+impl Form {
+    /// The part of this name.
+    #[must_use]
+    pub fn part(&self, name: &str) -> Option<&Part> {
+        self.0.iter().find(|part| part.name == name)
+    }
+}
+
+impl FromRequest for Form {
+    fn from_request(_: &Ctx, input: &mut Input) -> Result<Self, Problem> {
+        match std::mem::replace(&mut input.body, WitBody::None) {
+            WitBody::Form(parts) => Ok(Self(parts)),
+            other => panic!("the host gave {other:?} for a form"),
+        }
+    }
+
+    fn describe(route: &mut Route) {
+        if !matches!(route.body, BodyKind::Multipart(_)) {
+            route.body = BodyKind::Multipart(Vec::new());
+        }
+    }
+}
+
+/// A body of any content, already in the blob store.
+#[derive(Clone, Debug)]
+pub struct Blob(pub ReceivedBlob);
+
+impl FromRequest for Blob {
+    fn from_request(_: &Ctx, input: &mut Input) -> Result<Self, Problem> {
+        match std::mem::replace(&mut input.body, WitBody::None) {
+            WitBody::Blob(blob) => Ok(Self(blob)),
+            other => panic!("the host gave {other:?} for a blob"),
+        }
+    }
+
+    fn describe(route: &mut Route) {
+        route.body = BodyKind::Blob;
+    }
+}

@@ -1,0 +1,179 @@
+//! What only a component needs: its imports, an allocator that suits an
+//! instance that dies with its call, and a panic message for the operator.
+#![allow(
+    unsafe_code,
+    clippy::allow_attributes_without_reason,
+    reason = "a global allocator cannot be written without"
+)]
+
+use std::alloc::{GlobalAlloc, Layout};
+use std::cell::UnsafeCell;
+
+use crate::host::Host;
+use crate::wit::assurance::area::{
+    blobs, calendar, crypto, directory, documents, egress, events, jobs, log, secrets,
+};
+
+/// What every exported function does first: a panic is told to the operator
+/// before the instance aborts.
+pub fn begin() {
+    std::panic::set_hook(Box::new(|panic| {
+        log::write(log::Level::Error, &panic.to_string());
+    }));
+}
+
+/// The component's imports. Methods are resolved statically, so that a
+/// component imports nothing that its area does not use.
+#[derive(Clone, Copy, Debug)]
+pub struct Imports;
+
+#[rustfmt::skip]
+impl Host for Imports {
+    fn get(&self, collection: &str, id: &str) -> Result<Option<documents::Document>, documents::Error> { documents::get(collection, id) }
+    fn get_many(&self, collection: &str, ids: &[String]) -> Result<Vec<documents::Document>, documents::Error> { documents::get_many(collection, ids) }
+    fn query(&self, query: &documents::Query) -> Result<documents::Page, documents::Error> { documents::find(query) }
+    fn count(&self, collection: &str, conditions: &[documents::Condition]) -> Result<u64, documents::Error> { documents::count(collection, conditions) }
+    fn count_by(&self, collection: &str, conditions: &[documents::Condition], fields: &[String]) -> Result<Vec<documents::Group>, documents::Error> { documents::count_by(collection, conditions, fields) }
+    fn write(&self, collection: &str, writes: &[documents::Write]) -> Result<Vec<u64>, documents::Error> { documents::apply(collection, writes) }
+    fn blob_stat(&self, name: &str) -> Result<Option<blobs::Info>, blobs::Error> { blobs::stat(name) }
+    fn blob_read(&self, name: &str, offset: u64, length: u32) -> Result<Vec<u8>, blobs::Error> { blobs::read(name, offset, length) }
+    fn blob_write(&self, name: &str, content: &[u8]) -> Result<blobs::Info, blobs::Error> { blobs::write(name, content) }
+    fn blob_delete(&self, name: &str) -> Result<(), blobs::Error> { blobs::delete(name) }
+    fn publish(&self, name: &str, data: &str) -> Result<String, events::Error> { events::publish(name, data) }
+    fn enqueue(&self, job: &jobs::NewJob) -> Result<String, jobs::Error> { jobs::enqueue(job) }
+    fn secret_put(&self, name: &str, value: &[u8]) -> Result<(), secrets::Error> { secrets::put(name, value) }
+    fn secret_delete(&self, name: &str) -> Result<(), secrets::Error> { secrets::delete(name) }
+    fn secret_exists(&self, name: &str) -> Result<bool, secrets::Error> { secrets::exists(name) }
+    fn secret_hmac_sha256(&self, name: &str, message: &[u8]) -> Result<Vec<u8>, secrets::Error> { secrets::hmac_sha256(name, message) }
+    fn random_bytes(&self, length: u32) -> Vec<u8> { crypto::random_bytes(length) }
+    fn sha256(&self, data: &[u8]) -> Vec<u8> { crypto::sha256(data) }
+    fn ed25519_verify(&self, public_key: &[u8], message: &[u8], signature: &[u8]) -> bool { crypto::ed25519_verify(public_key, message, signature) }
+    fn member(&self, user: &str) -> Option<directory::Person> { directory::member(user) }
+    fn members(&self) -> Vec<directory::Person> { directory::members() }
+    fn workspace(&self) -> (String, String) { directory::workspace() }
+    fn local(&self, zone: &str, at: i64) -> Result<calendar::Civil, calendar::Error> { calendar::local(zone, at) }
+    fn resolve(&self, zone: &str, at: calendar::Civil) -> Result<i64, calendar::Error> { calendar::resolve(zone, at) }
+    fn send(&self, request: &egress::Outgoing) -> Result<egress::Incoming, egress::Error> { egress::send(request) }
+    fn check_url(&self, url: &str) -> Result<(), egress::Error> { egress::check(url) }
+    fn log(&self, level: log::Level, message: &str) { log::write(level, message) }
+}
+
+/// What an instance can allocate before it has to ask for memory: growing a
+/// memory costs more than the rest of a small call.
+const ARENA_BYTES: usize = 256 * 1024;
+const PAGE_BYTES: usize = 65_536;
+
+#[repr(C, align(16))]
+struct Arena(UnsafeCell<[u8; ARENA_BYTES]>);
+
+/// Hands out memory from the arena upwards, then from the memory's end. Only
+/// the last block is ever taken back or grown in place: the instance dies with
+/// its call, and everything with it.
+struct Bump {
+    next: UnsafeCell<usize>,
+    end: UnsafeCell<usize>,
+}
+
+static ARENA: Arena = Arena(UnsafeCell::new([0; ARENA_BYTES]));
+
+#[global_allocator]
+static ALLOCATOR: Bump = Bump { next: UnsafeCell::new(0), end: UnsafeCell::new(0) };
+
+// SAFETY: a component's instance has one thread.
+unsafe impl Sync for Arena {}
+// SAFETY: a component's instance has one thread.
+unsafe impl Sync for Bump {}
+
+impl Bump {
+    /// Makes room for `bytes` more from `next`, by growing the memory.
+    #[cold]
+    unsafe fn refill(&self, bytes: usize) -> Option<()> {
+        // SAFETY: one thread; nobody else holds a reference into the cells.
+        let (next, end) = unsafe { (&mut *self.next.get(), &mut *self.end.get()) };
+        if *next == 0 {
+            *next = ARENA.0.get() as usize;
+            *end = *next + ARENA_BYTES;
+            if bytes <= ARENA_BYTES - 16 {
+                return Some(());
+            }
+        }
+        // At least 1 MiB, so that many small blocks do not each grow.
+        let pages = bytes.max(1024 * 1024).checked_add(PAGE_BYTES)? / PAGE_BYTES;
+        let grown = core::arch::wasm32::memory_grow::<0>(pages);
+        if grown == usize::MAX {
+            return None;
+        }
+        if grown * PAGE_BYTES != *end {
+            *next = grown * PAGE_BYTES;
+        }
+        *end = (grown + pages) * PAGE_BYTES;
+        Some(())
+    }
+}
+
+// SAFETY: blocks lie between `next` and `end`, which only move apart from what
+// was handed out; alignment is rounded up to; sizes are checked for overflow.
+unsafe impl GlobalAlloc for Bump {
+    #[inline]
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        loop {
+            // SAFETY: one thread.
+            let (next, end) = unsafe { (*self.next.get(), *self.end.get()) };
+            let start = (next + layout.align() - 1) & !(layout.align() - 1);
+            match start.checked_add(layout.size()) {
+                Some(after) if next != 0 && after <= end => {
+                    // SAFETY: one thread.
+                    unsafe { *self.next.get() = after };
+                    return start as *mut u8;
+                }
+                // SAFETY: one thread.
+                _ => match unsafe { self.refill(layout.size() + layout.align()) } {
+                    Some(()) => {}
+                    None => return std::ptr::null_mut(),
+                },
+            }
+        }
+    }
+
+    #[inline]
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: one thread.
+        let next = unsafe { &mut *self.next.get() };
+        if block as usize + layout.size() == *next {
+            *next = block as usize;
+        }
+    }
+
+    #[inline]
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's layout; memory that was taken back may be dirty.
+        unsafe {
+            let block = self.alloc(layout);
+            if !block.is_null() {
+                block.write_bytes(0, layout.size());
+            }
+            block
+        }
+    }
+
+    #[inline]
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: one thread.
+        let (next, end) = unsafe { (&mut *self.next.get(), *self.end.get()) };
+        if block as usize + layout.size() == *next
+            && (block as usize).checked_add(size).is_some_and(|after| after <= end)
+        {
+            *next = block as usize + size;
+            return block;
+        }
+        // SAFETY: the new block does not overlap the old one, which holds
+        // `layout.size()` bytes.
+        unsafe {
+            let moved = self.alloc(Layout::from_size_align_unchecked(size, layout.align()));
+            if !moved.is_null() {
+                moved.copy_from_nonoverlapping(block, layout.size().min(size));
+            }
+            moved
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! What the manifest says beside the routes: collections, lanes, parameters.
+
+use schemars::JsonSchema;
+use serde_json::Value;
+
+use crate::documents::Document;
+use crate::schema;
+use crate::wit::assurance::area::manifest::{
+    self as wit, Field, FieldKind, Index, IntegerBounds, Parameter, ParameterPlace, ParameterType,
+    Route, TextBounds,
+};
+
+/// A lane of the host's queue: a share of its workers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lane {
+    /// Audits.
+    Scanner,
+    /// Bringing in what was uploaded or submitted.
+    Ingest,
+    /// Model calls.
+    Assistant,
+    /// Events and webhooks.
+    Delivery,
+    /// Everything that can wait.
+    Maintenance,
+}
+
+impl Lane {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Scanner => "scanner",
+            Self::Ingest => "ingest",
+            Self::Assistant => "assistant",
+            Self::Delivery => "delivery",
+            Self::Maintenance => "maintenance",
+        }
+    }
+}
+
+/// A kind of document an area keeps. Only declared fields can be asked for, and
+/// only indexed ones quickly.
+#[derive(Debug)]
+#[must_use]
+pub struct Collection {
+    name: &'static str,
+    summary: &'static str,
+    schema: fn() -> String,
+    fields: Vec<(&'static str, FieldKind)>,
+    indexes: Vec<(&'static [&'static str], bool)>,
+    readers: &'static [&'static str],
+}
+
+impl Collection {
+    /// The collection of this type's documents.
+    pub fn of<T: Document + JsonSchema>() -> Self {
+        Self {
+            name: T::COLLECTION,
+            summary: "",
+            schema: schema::response::<T>,
+            fields: Vec::new(),
+            indexes: Vec::new(),
+            readers: &[],
+        }
+    }
+
+    /// One line for other areas' authors.
+    pub fn summary(mut self, summary: &'static str) -> Self {
+        self.summary = summary;
+        self
+    }
+
+    fn field(mut self, name: &'static str, kind: FieldKind) -> Self {
+        self.fields.push((name, kind));
+        self
+    }
+
+    /// A member that holds text (ids and moments too) and can be asked for.
+    pub fn text(self, name: &'static str) -> Self {
+        self.field(name, FieldKind::Text)
+    }
+
+    /// A member that holds an integer and can be asked for.
+    pub fn integer(self, name: &'static str) -> Self {
+        self.field(name, FieldKind::Integer)
+    }
+
+    /// A member that holds true or false and can be asked for.
+    pub fn boolean(self, name: &'static str) -> Self {
+        self.field(name, FieldKind::Boolean)
+    }
+
+    /// Makes questions about these fields quick, ordered by the last of them.
+    pub fn index(mut self, fields: &'static [&'static str]) -> Self {
+        self.indexes.push((fields, false));
+        self
+    }
+
+    /// At most one document of the workspace has these values; one in which any
+    /// is missing or null is not counted.
+    pub fn unique(mut self, fields: &'static [&'static str]) -> Self {
+        self.indexes.push((fields, true));
+        self
+    }
+
+    /// Areas that may read it; `*` for all.
+    pub fn readable_by(mut self, areas: &'static [&'static str]) -> Self {
+        self.readers = areas;
+        self
+    }
+
+    pub(crate) fn manifest(&self) -> wit::Collection {
+        let schema = (self.schema)();
+        let members: Value = serde_json::from_str(&schema).unwrap_or_default();
+        for (name, _) in &self.fields {
+            let there = members["properties"].get(name).is_some();
+            assert!(there, "{}: documents have no member {name}", self.name);
+        }
+        for name in self.indexes.iter().flat_map(|(fields, _)| *fields) {
+            let declared = self.fields.iter().any(|(field, _)| field == name);
+            assert!(declared, "{}: the indexed field {name} is not declared", self.name);
+        }
+        wit::Collection {
+            name: self.name.to_owned(),
+            summary: self.summary.to_owned(),
+            schema,
+            fields: self
+                .fields
+                .iter()
+                .map(|&(name, kind)| Field { name: name.to_owned(), kind })
+                .collect(),
+            indexes: self
+                .indexes
+                .iter()
+                .map(|&(fields, unique)| Index { fields: owned(fields), unique })
+                .collect(),
+            readers: owned(self.readers),
+        }
+    }
+}
+
+fn owned(names: &[&str]) -> Vec<String> {
+    names.iter().map(|&name| name.to_owned()).collect()
+}
+
+/// The parameters a path template names, beside the workspace.
+pub(crate) fn path_parameters(template: &str) -> impl Iterator<Item = &str> {
+    template
+        .split('/')
+        .filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'))
+        .filter(|&name| name != "workspace_id")
+}
+
+/// Adds a parameter for each member of a struct's schema.
+pub(crate) fn parameters(schema: &Value, route: &mut Route) {
+    let required: Vec<&str> =
+        schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let Some(members) = schema["properties"].as_object() else { return };
+    for (name, member) in members {
+        let place = if path_parameters(&route.path).any(|path| path == name) {
+            ParameterPlace::Path
+        } else if member["x-header"] == true {
+            ParameterPlace::Header
+        } else {
+            ParameterPlace::Query
+        };
+        route.parameters.push(parameter(name, place, member, required.contains(&name.as_str())));
+    }
+}
+
+/// A parameter of a scalar schema.
+pub(crate) fn parameter(
+    name: &str,
+    place: ParameterPlace,
+    schema: &Value,
+    required: bool,
+) -> Parameter {
+    let default = schema.get("default").filter(|default| !default.is_null());
+    Parameter {
+        name: name.to_owned(),
+        place,
+        summary: schema["description"].as_str().unwrap_or_default().to_owned(),
+        kind: kind(name, not_null(schema)),
+        required: required || place == ParameterPlace::Path,
+        default: default.map(Value::to_string),
+    }
+}
+
+/// What an optional parameter is when it is given.
+fn not_null(schema: &Value) -> &Value {
+    let branches = schema["anyOf"].as_array();
+    branches
+        .and_then(|branches| branches.iter().find(|branch| branch["type"] != "null"))
+        .unwrap_or(schema)
+}
+
+fn words(schema: &Value) -> Vec<String> {
+    let listed = schema["enum"].as_array().into_iter().flatten();
+    let documented = schema["oneOf"].as_array().into_iter().flatten().map(|word| &word["const"]);
+    listed.chain(documented).filter_map(Value::as_str).map(ToOwned::to_owned).collect()
+}
+
+fn kind(name: &str, schema: &Value) -> ParameterType {
+    let words = words(schema);
+    if !words.is_empty() {
+        return ParameterType::OneOf(words);
+    }
+    let is = |kind: &str| {
+        let said = &schema["type"];
+        said == kind || said.as_array().is_some_and(|kinds| kinds.iter().any(|said| said == kind))
+    };
+    let bound = |key: &str| schema[key].as_i64();
+    let length = |key: &str| schema[key].as_u64().and_then(|length| u32::try_from(length).ok());
+    match schema["format"].as_str() {
+        Some("uuid") => ParameterType::Uuid,
+        Some("date-time") => ParameterType::Timestamp,
+        _ if is("boolean") => ParameterType::Boolean,
+        _ if is("integer") => ParameterType::Integer(IntegerBounds {
+            minimum: bound("minimum").unwrap_or(i64::MIN),
+            maximum: bound("maximum").unwrap_or(i64::MAX),
+        }),
+        _ if is("string") => ParameterType::Text(TextBounds {
+            min_length: length("minLength").unwrap_or(0),
+            max_length: length("maxLength").unwrap_or(2000),
+        }),
+        _ => panic!("parameter {name} is neither text, integer, boolean, id nor moment"),
+    }
+}
