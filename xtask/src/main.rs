@@ -1,2 +1,44 @@
-//! Tasks.
-fn main() {}
+//! `cargo xtask …`: set-up, guest builds, running and testing, in one place
+//! and without a shell. Whatever is missing on the machine is installed where
+//! that is possible, and said; otherwise the exact command is printed.
+
+mod apt;
+mod guests;
+mod host;
+mod postgres;
+mod process;
+mod serve;
+mod test;
+mod wasm;
+mod workspace;
+
+use clap::{Parser, Subcommand};
+
+use crate::workspace::Workspace;
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Set-up, builds, running and testing")]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Build the areas as components into target/areas
+    Guests(guests::Options),
+    /// Build everything and serve ./data with a demonstration workspace
+    Serve(serve::Options),
+    /// Run every test, on SQLite and on a PostgreSQL of its own
+    Test(test::Options),
+}
+
+fn main() -> anyhow::Result<()> {
+    let cli = Cli::parse();
+    let workspace = Workspace::find()?;
+    match cli.task {
+        Task::Guests(options) => guests::build(&workspace, options),
+        Task::Serve(options) => serve::run(&workspace, &options),
+        Task::Test(options) => test::run(&workspace, &options),
+    }
+}

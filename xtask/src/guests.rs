@@ -1,0 +1,64 @@
+//! `cargo xtask guests`: every area as a component in `target/areas`.
+//!
+//! Cargo decides what is out of date. A finished component is put into place
+//! by renaming, and only if it differs, so that a watching host sees whole
+//! files and only real changes.
+
+use std::fs;
+use std::path::Path;
+
+use clap::Args;
+
+use crate::process;
+use crate::wasm::{TARGET, Toolchain};
+use crate::workspace::{Guest, GuestKind, Workspace};
+
+/// The cargo profile of guests.
+const PROFILE: &str = "guest";
+
+#[derive(Args, Clone, Copy)]
+pub(crate) struct Options {
+    /// Build the hostile and broken guests of the tests too
+    #[arg(long)]
+    pub(crate) fixtures: bool,
+}
+
+/// Builds the guests and puts them where the host looks.
+pub(crate) fn build(workspace: &Workspace, options: Options) -> anyhow::Result<()> {
+    let wanted: Vec<&Guest> = workspace
+        .guests
+        .iter()
+        .filter(|guest| options.fixtures || guest.kind != GuestKind::Fixture)
+        .collect();
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    let toolchain = Toolchain::set_up(workspace)?;
+    let target = workspace.target.join("wasm");
+    let mut cargo = toolchain.cargo(workspace, &target);
+    cargo.args(["build", "--lib", "--profile", PROFILE, "--target", TARGET]);
+    for guest in &wanted {
+        cargo.args(["--package", &guest.package]);
+    }
+    process::run(&mut cargo)?;
+    let built = target.join(TARGET).join(PROFILE);
+    for guest in wanted {
+        publish(workspace, &built, guest)?;
+    }
+    Ok(())
+}
+
+fn publish(workspace: &Workspace, built: &Path, guest: &Guest) -> anyhow::Result<()> {
+    let folder = workspace.components(guest.kind);
+    fs::create_dir_all(&folder)?;
+    let component = fs::read(built.join(&guest.library).with_extension("wasm"))?;
+    let place = folder.join(&guest.name).with_extension("wasm");
+    if fs::read(&place).is_ok_and(|old| old == component) {
+        return Ok(());
+    }
+    let fresh = folder.join(format!(".{}.{}", guest.name, std::process::id()));
+    fs::write(&fresh, &component)?;
+    fs::rename(&fresh, &place)?;
+    eprintln!("{} ({} KiB)", place.display(), component.len() / 1024);
+    Ok(())
+}

@@ -1,0 +1,32 @@
+//! `cargo xtask serve`: from a clone to a served demonstration in one command.
+
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+
+use clap::Args;
+
+use crate::workspace::Workspace;
+use crate::{guests, host};
+
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Build and run the optimised host
+    #[arg(long)]
+    release: bool,
+    /// More arguments for `assurance serve`
+    #[arg(last = true)]
+    arguments: Vec<String>,
+}
+
+/// Builds what is out of date, then becomes the host, so that signals reach it.
+pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<()> {
+    guests::build(workspace, guests::Options { fixtures: false })?;
+    let binary = host::build(workspace, options.release)?;
+    let error = Command::new(binary)
+        .current_dir(&workspace.root)
+        .args(["serve", "--demo", "--data-dir", "./data", "--areas"])
+        .arg(workspace.areas())
+        .args(&options.arguments)
+        .exec();
+    Err(error.into())
+}

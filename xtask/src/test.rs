@@ -1,0 +1,137 @@
+//! `cargo xtask test`: every test, on both databases.
+//!
+//! The tests learn from the environment where things are; they skip nothing
+//! when run from here. The last two lines tell which databases were used and
+//! how many tests ran.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, ensure};
+use clap::Args;
+
+use crate::postgres::Postgres;
+use crate::workspace::{GuestKind, Workspace, cargo};
+use crate::{guests, host, process};
+
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Run only tests whose name contains one of these
+    filter: Vec<String>,
+}
+
+/// What the test runners said, added up.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Tally {
+    passed: u64,
+    failed: u64,
+    ignored: u64,
+    sqlite: u64,
+    postgres: u64,
+    /// Names of the tests that failed.
+    failures: Vec<String>,
+}
+
+/// Builds everything, starts PostgreSQL and runs the tests.
+pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<()> {
+    process::outlive_interruptions()?;
+    guests::build(workspace, guests::Options { fixtures: true })?;
+    let binary = host::build(workspace, false)?;
+    let postgres = Postgres::start()?;
+    let mut command = Command::new(cargo());
+    command
+        .current_dir(&workspace.root)
+        .args(["test", "--workspace", "--no-fail-fast", "--"])
+        .args(&options.filter)
+        .env("ASSURANCE_TEST_POSTGRES", postgres.url())
+        .env("ASSURANCE_BIN", binary)
+        .env("ASSURANCE_AREAS", workspace.components(GuestKind::Area))
+        .env("ASSURANCE_FIXTURES", workspace.components(GuestKind::Fixture));
+    if std::env::var_os("ASSURANCE_CORPUS").is_none() {
+        command.env("ASSURANCE_CORPUS", workspace.root.join("../shared/data"));
+    }
+    let (tally, succeeded) = follow(&mut command)?;
+    tally.tell(&postgres);
+    ensure!(succeeded && tally.failed == 0, "tests failed");
+    Ok(())
+}
+
+/// Runs cargo, passing its output on while counting.
+fn follow(command: &mut Command) -> anyhow::Result<(Tally, bool)> {
+    let mut child = command.stdout(Stdio::piped()).spawn().context("cargo does not start")?;
+    let output = child.stdout.take().context("no output")?;
+    let reader = std::thread::spawn(move || {
+        let mut tally = Tally::default();
+        for line in BufReader::new(output).lines().map_while(Result::ok) {
+            println!("{line}");
+            tally.count(&line);
+        }
+        tally
+    });
+    let status = process::wait(&mut child)?;
+    let tally = reader.join().map_err(|_| anyhow::anyhow!("the reader of the output failed"))?;
+    Ok((tally, status.success()))
+}
+
+impl Tally {
+    /// Takes in one line of the test harness's output.
+    fn count(&mut self, line: &str) {
+        if let Some((name, ending)) =
+            line.strip_prefix("test ").and_then(|rest| rest.rsplit_once(" ... "))
+        {
+            let ran = ending == "ok" || ending == "FAILED";
+            self.sqlite += u64::from(ran && name.contains("sqlite"));
+            self.postgres += u64::from(ran && name.contains("postgres"));
+            if ending == "FAILED" {
+                self.failures.push(name.to_owned());
+            }
+        } else if let Some(counts) = line.strip_prefix("test result: ") {
+            self.passed += number_before(counts, " passed");
+            self.failed += number_before(counts, " failed");
+            self.ignored += number_before(counts, " ignored");
+        }
+    }
+
+    fn tell(&self, postgres: &Postgres) {
+        println!();
+        for name in &self.failures {
+            println!("failed: {name}");
+        }
+        println!(
+            "backends: SQLite ({} tests), PostgreSQL {} ({} tests)",
+            self.sqlite,
+            postgres.version(),
+            self.postgres
+        );
+        let skipped =
+            if self.ignored > 0 { format!(", {} skipped", self.ignored) } else { String::new() };
+        println!("tests: {} passed, {} failed{skipped}", self.passed, self.failed);
+    }
+}
+
+fn number_before(text: &str, label: &str) -> u64 {
+    let digits = text.split(label).next().and_then(|before| before.rsplit(' ').next());
+    digits.and_then(|digits| digits.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_of_several_test_programs_are_added_up() {
+        let mut tally = Tally::default();
+        for line in [
+            "test store::documents::tests::keeps_a_version::sqlite ... ok",
+            "test store::documents::tests::keeps_a_version::postgres ... FAILED",
+            "test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 3 filtered out",
+            "test result: ok. 12 passed; 0 failed; 2 ignored; 0 measured; 0 filtered out",
+        ] {
+            tally.count(line);
+        }
+        let failures = vec!["store::documents::tests::keeps_a_version::postgres".to_owned()];
+        let expected =
+            Tally { passed: 13, failed: 1, ignored: 2, sqlite: 1, postgres: 1, failures };
+        assert_eq!(tally, expected);
+    }
+}
