@@ -330,11 +330,7 @@ impl Deref for JobCtx {
 
 impl JobCtx {
     pub(crate) fn new(host: Handle, job: &crate::wit::Job) -> Self {
-        Self {
-            scope: Scope::new(host, &job.call),
-            job: uuid(&job.id),
-            attempt: job.attempt,
-        }
+        Self { scope: Scope::new(host, &job.call), job: uuid(&job.id), attempt: job.attempt }
     }
 
     /// The job's id, the same at every attempt.
@@ -383,10 +379,7 @@ impl Secrets<'_> {
     /// Is there such a secret?
     #[must_use]
     pub fn exists(&self, name: &str) -> bool {
-        self.0
-            .host
-            .secret_exists(name)
-            .unwrap_or_else(|error| panic!("secret {name:?}: {error:?}"))
+        self.0.host.secret_exists(name).unwrap_or_else(|error| panic!("secret {name:?}: {error:?}"))
     }
 
     /// HMAC-SHA256 of the message under the secret; nothing where there is no

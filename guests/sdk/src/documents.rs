@@ -120,10 +120,7 @@ impl<T> Page<T> {
     /// The same page of something else.
     #[must_use]
     pub fn map<U>(self, convert: impl FnMut(T) -> U) -> Page<U> {
-        Page {
-            items: self.items.into_iter().map(convert).collect(),
-            next_cursor: self.next_cursor,
-        }
+        Page { items: self.items.into_iter().map(convert).collect(), next_cursor: self.next_cursor }
     }
 }
 

@@ -110,7 +110,7 @@ macro_rules! export {
                     $area().run($crate::glue::Imports, job)
                 }
             }
-            $crate::wit::export_component!(Component with_types_in $crate::wit);
+    $crate::wit::export_component!(Component with_types_in $crate::wit);
         };
     };
 }

@@ -111,11 +111,7 @@ fn route(method: Method, operation: &'static str, path: &'static str) -> RouteBu
         max_body_bytes: 0,
         problem_codes: &[],
         parts: Vec::new(),
-        idempotency: if method == Method::Post {
-            Idempotency::Optional
-        } else {
-            Idempotency::None
-        },
+        idempotency: if method == Method::Post { Idempotency::Optional } else { Idempotency::None },
         rate: if reads { RateClass::Light } else { RateClass::Standard },
         writes: !reads,
         deadline_ms: 0,

@@ -148,8 +148,7 @@ fn parse(text: &[u8]) -> Option<Timestamp> {
     let offset = offset(text)?;
 
     let day_number = days(i64::from(year), month, day);
-    let exists =
-        (1..=12).contains(&month) && civil(day_number) == (i64::from(year), month, day);
+    let exists = (1..=12).contains(&month) && civil(day_number) == (i64::from(year), month, day);
     // A leap second is the second after it, as POSIX counts.
     if !exists || hour > 23 || minute > 59 || second > 60 {
         return None;

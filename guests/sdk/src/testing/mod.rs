@@ -1,1 +1,377 @@
-//! Native tests.
+//! Native tests of an area: a host in memory that holds the area to its own
+//! manifest.
+//!
+//! ```
+//! # use area_sdk::prelude::*;
+//! use area_sdk::testing::{FakeHost, Request};
+//!
+//! # fn hello(_: &Ctx) -> Result<String> { Ok("hello".into()) }
+//! # fn area() -> Area {
+//! #     Area::new("hello", "1.0.0")
+//! #         .route(get("hello", "/v1/workspaces/{workspace_id}/hello").handler(hello))
+//! # }
+//! let host = FakeHost::new(area());
+//! let answer = host.call(Request::to("hello")).expect("an answer");
+//! assert_eq!((answer.status, answer.body), (200, "hello".into()));
+//! ```
+
+mod host;
+mod store;
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::area::Area;
+use crate::problem::Problem;
+use crate::time::Timestamp;
+use crate::wit::assurance::area::directory::Person;
+use crate::wit::assurance::area::manifest::Manifest;
+use crate::wit::assurance::area::types::{Actor, Body, Call, Parameter, Part, Role};
+use crate::wit::{self, JobError, Outcome};
+
+pub use crate::wit::assurance::area::egress::{Error as EgressError, Header, Incoming, Outgoing};
+use store::Documents;
+
+/// The moment at which a fake host's clock stands at first:
+/// 2026-09-21T14:13:20Z.
+pub const START: Timestamp = Timestamp(1_790_000_000_000_000);
+
+/// The user that calls where a test names none.
+pub const USER: Uuid = Uuid::from_u128(0x0196_0000_0000_7000_8000_0000_0000_0001);
+
+/// The workspace of every call.
+pub const WORKSPACE: Uuid = Uuid::from_u128(0x0196_0000_0000_7000_8000_0000_0000_0002);
+
+type Network = Box<dyn FnMut(&Outgoing) -> Result<Incoming, EgressError>>;
+
+/// A host in memory. What a call writes is kept if it succeeds, and dropped if
+/// it does not.
+#[derive(Clone)]
+pub struct FakeHost(Rc<Inner>);
+
+struct Inner {
+    area: Area,
+    manifest: Manifest,
+    now: Cell<Timestamp>,
+    calls: Cell<u64>,
+    in_job: Cell<bool>,
+    state: RefCell<State>,
+    network: RefCell<Network>,
+    sent: RefCell<Vec<Outgoing>>,
+    log: RefCell<Vec<String>>,
+}
+
+/// What commits or not.
+#[derive(Clone, Default)]
+struct State {
+    documents: Documents,
+    events: Vec<PublishedEvent>,
+    jobs: Vec<EnqueuedJob>,
+    secrets: BTreeMap<String, Vec<u8>>,
+    blobs: BTreeMap<String, Vec<u8>>,
+    members: Vec<Person>,
+}
+
+/// An event that was published.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PublishedEvent {
+    /// Its id.
+    pub id: Uuid,
+    /// Its name.
+    pub name: String,
+    /// Its data.
+    pub data: Value,
+}
+
+/// A job that was put off.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EnqueuedJob {
+    /// Its id.
+    pub id: Uuid,
+    /// Its kind.
+    pub kind: String,
+    /// Its payload.
+    pub payload: Value,
+    /// Not before; nothing: at once.
+    pub available_at: Option<Timestamp>,
+    /// What it is about.
+    pub resource: Option<Uuid>,
+    /// At most one waits with it.
+    pub dedupe_key: Option<String>,
+}
+
+/// A success.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// The route's.
+    pub status: u16,
+    /// Null for a 204.
+    pub body: Value,
+    /// `ETag`.
+    pub version: Option<u64>,
+    /// An earlier result.
+    pub replayed: bool,
+}
+
+/// A request to be made.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Request {
+    operation: String,
+    user: Uuid,
+    role: Role,
+    parameters: Vec<Parameter>,
+    body: Body,
+    idempotency_key: Option<String>,
+    if_match: Option<u64>,
+}
+
+impl Request {
+    /// To an operation, by [`USER`] as an owner.
+    pub fn to(operation: &str) -> Self {
+        Self {
+            operation: operation.to_owned(),
+            user: USER,
+            role: Role::Owner,
+            parameters: Vec::new(),
+            body: Body::None,
+            idempotency_key: None,
+            if_match: None,
+        }
+    }
+
+    /// By this user.
+    pub fn by(mut self, user: Uuid) -> Self {
+        self.user = user;
+        self
+    }
+
+    /// In this role.
+    pub fn role(mut self, role: Role) -> Self {
+        self.role = role;
+        self
+    }
+
+    /// With a parameter.
+    #[expect(clippy::needless_pass_by_value, reason = "called with json! and literals")]
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.parameters.push(Parameter { name: name.to_owned(), value: value.into().to_string() });
+        self
+    }
+
+    /// With a JSON body.
+    #[expect(clippy::needless_pass_by_value, reason = "called with json!")]
+    pub fn json(self, body: Value) -> Self {
+        self.json_text(body.to_string())
+    }
+
+    /// With a JSON body in exactly these characters.
+    pub fn json_text(mut self, body: impl Into<String>) -> Self {
+        self.body = Body::Json(body.into());
+        self
+    }
+
+    /// With a multipart body.
+    pub fn form(mut self, parts: Vec<Part>) -> Self {
+        self.body = Body::Form(parts);
+        self
+    }
+
+    /// With an `Idempotency-Key`.
+    pub fn key(mut self, key: &str) -> Self {
+        self.idempotency_key = Some(key.to_owned());
+        self
+    }
+
+    /// With `If-Match`.
+    pub fn if_match(mut self, version: u64) -> Self {
+        self.if_match = Some(version);
+        self
+    }
+}
+
+impl std::fmt::Debug for FakeHost {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FakeHost").field("area", &self.0.area).finish_non_exhaustive()
+    }
+}
+
+impl FakeHost {
+    /// A host with nothing in it that has loaded this area. The network is
+    /// away.
+    #[must_use]
+    pub fn new(area: Area) -> Self {
+        let manifest = area.manifest();
+        Self(Rc::new(Inner {
+            area,
+            manifest,
+            now: Cell::new(START),
+            calls: Cell::new(0),
+            in_job: Cell::new(false),
+            state: RefCell::default(),
+            network: RefCell::new(Box::new(|_| Err(EgressError::Unresolved))),
+            sent: RefCell::default(),
+            log: RefCell::default(),
+        }))
+    }
+
+    /// The area's manifest.
+    #[must_use]
+    pub fn manifest(&self) -> &Manifest {
+        &self.0.manifest
+    }
+
+    fn circumstances(&self) -> Call {
+        let calls = self.0.calls.get() + 1;
+        self.0.calls.set(calls);
+        Call { workspace: WORKSPACE.to_string(), now: self.now().0, seed: (calls, 1) }
+    }
+
+    /// Runs in a transaction.
+    fn attempt<T, E>(&self, run: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+        let before = self.0.state.borrow().clone();
+        let result = run();
+        if result.is_err() {
+            *self.0.state.borrow_mut() = before;
+        }
+        result
+    }
+
+    /// Makes a request.
+    ///
+    /// # Errors
+    /// The area's refusal.
+    ///
+    /// # Panics
+    /// Where the area has no such operation, or answers what is not JSON.
+    pub fn call(&self, request: Request) -> Result<Answer, Problem> {
+        let routes = &self.0.manifest.routes;
+        let route = routes.iter().find(|route| route.operation_id == request.operation);
+        let route = route.unwrap_or_else(|| panic!("no operation {}", request.operation));
+        let request = wit::Request {
+            call: self.circumstances(),
+            actor: Actor { user: request.user.to_string(), role: request.role },
+            operation: request.operation,
+            parameters: request.parameters,
+            body: request.body,
+            idempotency_key: request.idempotency_key,
+            if_match: request.if_match,
+            base_url: "https://assurance.test".to_owned(),
+        };
+        let reply = self.attempt(|| self.0.area.handle(Box::new(self.clone()), request))?;
+        let body = reply.body.as_deref().map(serde_json::from_str).transpose();
+        Ok(Answer {
+            status: route.success_status,
+            body: body.expect("a reply of JSON").unwrap_or_default(),
+            version: reply.version,
+            replayed: reply.replayed,
+        })
+    }
+
+    /// Runs a job, or an event delivery of kind `event`.
+    ///
+    /// # Errors
+    /// The job's failure.
+    #[expect(clippy::needless_pass_by_value, reason = "called with json!")]
+    pub fn run(&self, kind: &str, payload: Value, attempt: u32) -> Result<Outcome, JobError> {
+        let job = wit::Job {
+            call: self.circumstances(),
+            id: Uuid::from_u128(u128::from(self.0.calls.get())).to_string(),
+            kind: kind.to_owned(),
+            payload: payload.to_string(),
+            attempt,
+            checkpoint: None,
+        };
+        self.0.in_job.set(true);
+        let result = self.attempt(|| self.0.area.run(Box::new(self.clone()), job));
+        self.0.in_job.set(false);
+        result
+    }
+
+    /// Delivers an event, under this id.
+    ///
+    /// # Errors
+    /// The subscriber's failure.
+    #[expect(clippy::needless_pass_by_value, reason = "called with json!")]
+    pub fn deliver(&self, id: Uuid, name: &str, data: Value) -> Result<Outcome, JobError> {
+        let occurred_at = self.now();
+        let event = json!({ "id": id, "name": name, "data": data, "occurred_at": occurred_at });
+        self.run("event", event, 1)
+    }
+
+    /// What the clock says.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.0.now.get()
+    }
+
+    /// Moves the clock on.
+    pub fn advance(&self, seconds: i64) {
+        self.0.now.set(self.now().plus_seconds(seconds));
+    }
+
+    /// The events published so far.
+    #[must_use]
+    pub fn events(&self) -> Vec<PublishedEvent> {
+        self.0.state.borrow().events.clone()
+    }
+
+    /// The jobs put off so far.
+    #[must_use]
+    pub fn jobs(&self) -> Vec<EnqueuedJob> {
+        self.0.state.borrow().jobs.clone()
+    }
+
+    /// Takes the jobs put off so far out of the queue.
+    #[must_use]
+    pub fn take_jobs(&self) -> Vec<EnqueuedJob> {
+        std::mem::take(&mut self.0.state.borrow_mut().jobs)
+    }
+
+    /// The documents of a collection, by id.
+    #[must_use]
+    pub fn documents(&self, collection: &str) -> Vec<Value> {
+        self.0.state.borrow().documents.all(collection)
+    }
+
+    /// Puts a document there, of another area's collection perhaps.
+    #[expect(clippy::needless_pass_by_value, reason = "called with json!")]
+    pub fn put_document(&self, collection: &str, id: &str, body: Value) {
+        let now = self.now();
+        self.0.state.borrow_mut().documents.put(collection, id, body.to_string(), now);
+    }
+
+    /// Makes somebody a member.
+    pub fn put_member(&self, user: Uuid, email: &str, role: Role) {
+        self.0.state.borrow_mut().members.push(Person {
+            user: user.to_string(),
+            email: email.to_owned(),
+            display_name: email.to_owned(),
+            role,
+        });
+    }
+
+    /// Lets the network answer like this.
+    pub fn network(
+        &self,
+        answer: impl FnMut(&Outgoing) -> Result<Incoming, EgressError> + 'static,
+    ) {
+        *self.0.network.borrow_mut() = Box::new(answer);
+    }
+
+    /// What was sent out so far.
+    #[must_use]
+    pub fn sent(&self) -> Vec<Outgoing> {
+        self.0.sent.borrow().clone()
+    }
+
+    /// Lines for the operator so far.
+    #[must_use]
+    pub fn log_lines(&self) -> Vec<String> {
+        self.0.log.borrow().clone()
+    }
+}

@@ -1,0 +1,320 @@
+//! The fake host's side of every capability, held to the area's manifest.
+
+use ed25519_dalek::{Signature, VerifyingKey};
+use hmac::{Hmac, KeyInit, Mac};
+use jiff::tz::TimeZone;
+use jiff::{Timestamp as Instant, civil};
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use super::{EnqueuedJob, FakeHost, PublishedEvent};
+use crate::host::Host;
+use crate::id::Ids;
+use crate::time::Timestamp;
+use crate::wit::assurance::area::manifest::{Capability, Collection};
+use crate::wit::assurance::area::{
+    blobs, calendar, directory, documents, egress, events, jobs, log, secrets,
+};
+
+impl FakeHost {
+    /// Refuses what the area did not ask for.
+    fn need(&self, capability: Capability) {
+        let asked = self.0.manifest.capabilities.contains(&capability);
+        assert!(asked, "the area uses {capability:?} without asking for it");
+    }
+
+    /// Is the collection the area's own, or named like another's?
+    fn readable(&self, collection: &str) -> Result<(), documents::Error> {
+        self.need(Capability::Documents);
+        if collection.contains('.') { Ok(()) } else { self.declared(collection).map(drop) }
+    }
+
+    fn declared(&self, collection: &str) -> Result<&Collection, documents::Error> {
+        let mut collections = self.0.manifest.collections.iter();
+        collections
+            .find(|declared| declared.name == collection)
+            .ok_or_else(|| documents::Error::Misuse(format!("no collection {collection}")))
+    }
+
+    fn fields<'a>(
+        &self,
+        collection: &str,
+        mut fields: impl Iterator<Item = &'a String>,
+    ) -> Result<(), documents::Error> {
+        let Ok(declared) = self.declared(collection) else { return Ok(()) };
+        let unknown =
+            fields.find(|field| !declared.fields.iter().any(|known| known.name == **field));
+        unknown.map_or(Ok(()), |field| {
+            Err(documents::Error::Misuse(format!("{collection} has no field {field}")))
+        })
+    }
+
+    fn asked(
+        &self,
+        collection: &str,
+        conditions: &[documents::Condition],
+    ) -> Result<(), documents::Error> {
+        self.readable(collection)?;
+        self.fields(collection, conditions.iter().flat_map(|condition| &condition.fields))
+    }
+
+    fn id(&self) -> Uuid {
+        let made = self.0.calls.get() + 1;
+        self.0.calls.set(made);
+        Ids::new((made, 2)).next_id(self.now())
+    }
+}
+
+impl Host for FakeHost {
+    fn get(
+        &self,
+        collection: &str,
+        id: &str,
+    ) -> Result<Option<documents::Document>, documents::Error> {
+        self.readable(collection)?;
+        Ok(self.0.state.borrow().documents.get(collection, id))
+    }
+
+    fn get_many(
+        &self,
+        collection: &str,
+        ids: &[String],
+    ) -> Result<Vec<documents::Document>, documents::Error> {
+        self.readable(collection)?;
+        let state = self.0.state.borrow();
+        Ok(ids.iter().filter_map(|id| state.documents.get(collection, id)).collect())
+    }
+
+    fn query(&self, query: &documents::Query) -> Result<documents::Page, documents::Error> {
+        self.asked(&query.collection, &query.conditions)?;
+        self.fields(&query.collection, query.order.iter().map(|order| &order.field))?;
+        if !(1..=1000).contains(&query.limit) {
+            return Err(documents::Error::Misuse("a limit is 1 to 1000".to_owned()));
+        }
+        let (documents, next) = self.0.state.borrow().documents.query(query)?;
+        Ok(documents::Page { documents, next })
+    }
+
+    fn count(
+        &self,
+        collection: &str,
+        conditions: &[documents::Condition],
+    ) -> Result<u64, documents::Error> {
+        self.asked(collection, conditions)?;
+        Ok(self.0.state.borrow().documents.matching(collection, conditions).len() as u64)
+    }
+
+    fn count_by(
+        &self,
+        collection: &str,
+        conditions: &[documents::Condition],
+        fields: &[String],
+    ) -> Result<Vec<documents::Group>, documents::Error> {
+        self.asked(collection, conditions)?;
+        self.fields(collection, fields.iter())?;
+        Ok(self.0.state.borrow().documents.groups(collection, conditions, fields))
+    }
+
+    fn write(
+        &self,
+        collection: &str,
+        writes: &[documents::Write],
+    ) -> Result<Vec<u64>, documents::Error> {
+        self.need(Capability::Documents);
+        let declared = self.declared(collection)?;
+        let now = self.now();
+        let mut state = self.0.state.borrow_mut();
+        writes.iter().map(|write| state.documents.write(declared, write, now)).collect()
+    }
+
+    fn blob_stat(&self, name: &str) -> Result<Option<blobs::Info>, blobs::Error> {
+        self.need(Capability::Blobs);
+        let state = self.0.state.borrow();
+        Ok(state.blobs.get(name).map(|content| info(content)))
+    }
+
+    fn blob_read(&self, name: &str, offset: u64, length: u32) -> Result<Vec<u8>, blobs::Error> {
+        self.need(Capability::Blobs);
+        let state = self.0.state.borrow();
+        let content = state.blobs.get(name).ok_or(blobs::Error::NotFound)?;
+        let from = usize::try_from(offset).unwrap_or(usize::MAX).min(content.len());
+        let to = from.saturating_add(length as usize).min(content.len());
+        Ok(content[from..to].to_vec())
+    }
+
+    fn blob_write(&self, name: &str, content: &[u8]) -> Result<blobs::Info, blobs::Error> {
+        self.need(Capability::Blobs);
+        self.0.state.borrow_mut().blobs.insert(name.to_owned(), content.to_vec());
+        Ok(info(content))
+    }
+
+    fn blob_delete(&self, name: &str) -> Result<(), blobs::Error> {
+        self.need(Capability::Blobs);
+        let removed = self.0.state.borrow_mut().blobs.remove(name);
+        removed.map(drop).ok_or(blobs::Error::NotFound)
+    }
+
+    fn publish(&self, name: &str, data: &str) -> Result<String, events::Error> {
+        self.need(Capability::Events);
+        if !self.0.manifest.publishes.iter().any(|event| event.name == name) {
+            return Err(events::Error::Misuse(format!("no event {name}")));
+        }
+        let (id, data) = (self.id(), serde_json::from_str(data).unwrap_or_default());
+        let event = PublishedEvent { id, name: name.to_owned(), data };
+        self.0.state.borrow_mut().events.push(event);
+        Ok(id.to_string())
+    }
+
+    fn enqueue(&self, job: &jobs::NewJob) -> Result<String, jobs::Error> {
+        self.need(Capability::Jobs);
+        if !self.0.manifest.jobs.iter().any(|kind| kind.name == job.kind) {
+            return Err(jobs::Error::Misuse(format!("no kind of job {}", job.kind)));
+        }
+        let job = EnqueuedJob {
+            id: self.id(),
+            kind: job.kind.clone(),
+            payload: serde_json::from_str(&job.payload).unwrap_or_default(),
+            available_at: job.available_at.map(Timestamp),
+            resource: job.resource.as_ref().and_then(|id| id.parse().ok()),
+            dedupe_key: job.dedupe_key.clone(),
+        };
+        let mut state = self.0.state.borrow_mut();
+        let same = |other: &&EnqueuedJob| {
+            job.dedupe_key.is_some()
+                && (&other.kind, &other.dedupe_key) == (&job.kind, &job.dedupe_key)
+        };
+        let id = state.jobs.iter().find(same).map_or(job.id, |other| other.id);
+        if id == job.id {
+            state.jobs.push(job);
+        }
+        Ok(id.to_string())
+    }
+
+    fn secret_put(&self, name: &str, value: &[u8]) -> Result<(), secrets::Error> {
+        self.need(Capability::Secrets);
+        self.0.state.borrow_mut().secrets.insert(name.to_owned(), value.to_vec());
+        Ok(())
+    }
+
+    fn secret_delete(&self, name: &str) -> Result<(), secrets::Error> {
+        self.need(Capability::Secrets);
+        let removed = self.0.state.borrow_mut().secrets.remove(name);
+        removed.map(drop).ok_or(secrets::Error::NotFound)
+    }
+
+    fn secret_exists(&self, name: &str) -> Result<bool, secrets::Error> {
+        self.need(Capability::Secrets);
+        Ok(self.0.state.borrow().secrets.contains_key(name))
+    }
+
+    fn secret_hmac_sha256(&self, name: &str, message: &[u8]) -> Result<Vec<u8>, secrets::Error> {
+        self.need(Capability::Secrets);
+        let state = self.0.state.borrow();
+        let secret = state.secrets.get(name).ok_or(secrets::Error::NotFound)?;
+        let mut mac = Hmac::<Sha256>::new_from_slice(secret).expect("a key of any length");
+        mac.update(message);
+        Ok(mac.finalize().into_bytes().to_vec())
+    }
+
+    fn random_bytes(&self, length: u32) -> Vec<u8> {
+        self.need(Capability::Crypto);
+        let source = Ids::new((self.id().as_u64_pair().1, 3));
+        (0..length).map(|_| source.next_u64().to_le_bytes()[0]).collect()
+    }
+
+    fn sha256(&self, data: &[u8]) -> Vec<u8> {
+        self.need(Capability::Crypto);
+        Sha256::digest(data).to_vec()
+    }
+
+    fn ed25519_verify(&self, public_key: &[u8], message: &[u8], signature: &[u8]) -> bool {
+        self.need(Capability::Crypto);
+        let key = <[u8; 32]>::try_from(public_key)
+            .ok()
+            .and_then(|key| VerifyingKey::from_bytes(&key).ok());
+        let signature = Signature::from_slice(signature);
+        match (key, signature) {
+            (Some(key), Ok(signature)) => key.verify_strict(message, &signature).is_ok(),
+            _ => false,
+        }
+    }
+
+    fn member(&self, user: &str) -> Option<directory::Person> {
+        self.need(Capability::Directory);
+        self.0.state.borrow().members.iter().find(|person| person.user == user).cloned()
+    }
+
+    fn members(&self) -> Vec<directory::Person> {
+        self.need(Capability::Directory);
+        self.0.state.borrow().members.clone()
+    }
+
+    fn workspace(&self) -> (String, String) {
+        self.need(Capability::Directory);
+        ("Test workspace".to_owned(), "test".to_owned())
+    }
+
+    fn local(&self, zone: &str, at: i64) -> Result<calendar::Civil, calendar::Error> {
+        self.need(Capability::Calendar);
+        let zone = TimeZone::get(zone).map_err(|_| calendar::Error::UnknownZone)?;
+        let instant = Instant::from_microsecond(at).map_err(|_| calendar::Error::OutOfRange)?;
+        let local = zone.to_datetime(instant);
+        let small = |number: i8| u8::try_from(number).unwrap_or_default();
+        Ok(calendar::Civil {
+            year: local.year(),
+            month: small(local.month()),
+            day: small(local.day()),
+            hour: small(local.hour()),
+            minute: small(local.minute()),
+            second: small(local.second()),
+            weekday: small(local.weekday().to_monday_one_offset()),
+        })
+    }
+
+    fn resolve(&self, zone: &str, at: calendar::Civil) -> Result<i64, calendar::Error> {
+        self.need(Capability::Calendar);
+        let zone = TimeZone::get(zone).map_err(|_| calendar::Error::UnknownZone)?;
+        let small = |number: u8| i8::try_from(number).unwrap_or(-1);
+        civil::DateTime::new(
+            at.year,
+            small(at.month),
+            small(at.day),
+            small(at.hour),
+            small(at.minute),
+            small(at.second),
+            0,
+        )
+        .and_then(|local| zone.to_ambiguous_timestamp(local).compatible())
+        .map(|instant| instant.as_microsecond())
+        .map_err(|_| calendar::Error::OutOfRange)
+    }
+
+    fn send(&self, request: &egress::Outgoing) -> Result<egress::Incoming, egress::Error> {
+        self.need(Capability::Egress);
+        if !self.0.in_job.get() {
+            return Err(egress::Error::NotInAJob);
+        }
+        self.check_url(&request.url)?;
+        self.0.sent.borrow_mut().push(request.clone());
+        (self.0.network.borrow_mut())(request)
+    }
+
+    fn check_url(&self, url: &str) -> Result<(), egress::Error> {
+        self.need(Capability::Egress);
+        if url.starts_with("https://") && !url.contains("localhost") {
+            Ok(())
+        } else {
+            Err(egress::Error::Refused("only https to public addresses".to_owned()))
+        }
+    }
+
+    fn log(&self, level: log::Level, message: &str) {
+        self.0.log.borrow_mut().push(format!("{level:?}: {message}"));
+    }
+}
+
+fn info(content: &[u8]) -> blobs::Info {
+    let digest = Sha256::digest(content);
+    let sha256 = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    blobs::Info { size: content.len() as u64, sha256 }
+}

@@ -1,0 +1,213 @@
+//! Documents in memory, with the meaning that `wit/documents.wit` gives them.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use serde_json::Value as Json;
+
+use crate::time::Timestamp;
+use crate::wit::assurance::area::documents::{
+    Condition, Document, Error, Group, Order, Query, Start, Test, Value, Write,
+};
+use crate::wit::assurance::area::manifest::Collection;
+
+#[derive(Clone, Default)]
+pub(super) struct Documents(BTreeMap<(String, String), Document>);
+
+/// The body's member as a value of a field.
+fn value(document: &Document, field: &str) -> Value {
+    let body: Json = serde_json::from_str(&document.body).unwrap_or_default();
+    match &body[field] {
+        Json::String(text) => Value::Text(text.clone()),
+        Json::Bool(truth) => Value::Boolean(*truth),
+        Json::Number(number) => number.as_i64().map_or(Value::Null, Value::Integer),
+        _ => Value::Null,
+    }
+}
+
+fn compare(a: &Value, b: &Value) -> Ordering {
+    match (a, b) {
+        (Value::Text(a), Value::Text(b)) => a.cmp(b),
+        (Value::Integer(a), Value::Integer(b)) => a.cmp(b),
+        (Value::Boolean(a), Value::Boolean(b)) => a.cmp(b),
+        (Value::Null, Value::Null) => Ordering::Equal,
+        (Value::Null, _) => Ordering::Less,
+        _ => Ordering::Greater,
+    }
+}
+
+fn passes(found: &Value, test: &Test) -> bool {
+    match (test, found) {
+        (Test::Equals(expected), found) => found == expected,
+        (Test::OneOf(expected), found) => expected.contains(found),
+        (Test::Range((from, below)), found) => {
+            *found != Value::Null
+                && from.as_ref().is_none_or(|from| compare(found, from).is_ge())
+                && below.as_ref().is_none_or(|below| compare(found, below).is_lt())
+        }
+        (Test::Prefix(prefix), Value::Text(text)) => text.starts_with(prefix),
+        (Test::Contains(part), Value::Text(text)) => {
+            text.to_lowercase().contains(&part.to_lowercase())
+        }
+        _ => false,
+    }
+}
+
+fn matches(document: &Document, conditions: &[Condition]) -> bool {
+    conditions.iter().all(|condition| {
+        condition.fields.iter().any(|field| passes(&value(document, field), &condition.test))
+    })
+}
+
+fn ordering(a: &Document, b: &Document, order: &[Order]) -> Ordering {
+    let directed = |ordering: Ordering, descending: bool| {
+        if descending { ordering.reverse() } else { ordering }
+    };
+    let by_fields = order.iter().fold(Ordering::Equal, |ordering, step| {
+        ordering.then_with(|| {
+            let (a, b) = (value(a, &step.field), value(b, &step.field));
+            directed(compare(&a, &b), step.descending)
+        })
+    });
+    let descending = order.last().is_none_or(|step| step.descending);
+    by_fields.then_with(|| directed(a.id.cmp(&b.id), descending))
+}
+
+impl Documents {
+    fn of<'a>(&'a self, collection: &'a str) -> impl Iterator<Item = &'a Document> {
+        self.0.iter().filter(move |((of, _), _)| of == collection).map(|(_, document)| document)
+    }
+
+    pub(super) fn all(&self, collection: &str) -> Vec<Json> {
+        self.of(collection)
+            .map(|document| serde_json::from_str(&document.body).unwrap_or_default())
+            .collect()
+    }
+
+    pub(super) fn get(&self, collection: &str, id: &str) -> Option<Document> {
+        self.0.get(&(collection.to_owned(), id.to_owned())).cloned()
+    }
+
+    pub(super) fn put(&mut self, collection: &str, id: &str, body: String, now: Timestamp) -> u64 {
+        let before = self.get(collection, id);
+        let version = before.as_ref().map_or(1, |document| document.version + 1);
+        let document = Document {
+            id: id.to_owned(),
+            version,
+            body,
+            created_at: before.map_or(now.0, |document| document.created_at),
+            updated_at: now.0,
+        };
+        self.0.insert((collection.to_owned(), id.to_owned()), document);
+        version
+    }
+
+    pub(super) fn matching(&self, collection: &str, conditions: &[Condition]) -> Vec<&Document> {
+        let all = self.0.iter().filter(|((of, _), _)| of == collection);
+        all.map(|(_, document)| document).filter(|document| matches(document, conditions)).collect()
+    }
+
+    pub(super) fn groups(
+        &self,
+        collection: &str,
+        conditions: &[Condition],
+        fields: &[String],
+    ) -> Vec<Group> {
+        let mut groups: Vec<Group> = Vec::new();
+        for document in self.matching(collection, conditions) {
+            let values: Vec<Value> = fields.iter().map(|field| value(document, field)).collect();
+            match groups.iter_mut().find(|group| group.values == values) {
+                Some(group) => group.count += 1,
+                None => groups.push(Group { values, count: 1 }),
+            }
+        }
+        groups
+    }
+
+    /// The page, and the cursor of the next one: the last document's id.
+    pub(super) fn query(&self, query: &Query) -> Result<(Vec<Document>, Option<String>), Error> {
+        let mut found = self.matching(&query.collection, &query.conditions);
+        found.sort_by(|a, b| ordering(a, b, &query.order));
+        let from = match &query.start {
+            Start::First => 0,
+            Start::Cursor(id) => self.place(&found, id).ok_or(Error::InvalidCursor)?,
+            Start::After(id) => self.place(&found, id).ok_or(Error::NotFound)?,
+        };
+        let limit = usize::try_from(query.limit).unwrap_or(usize::MAX);
+        let page: Vec<Document> =
+            found.iter().skip(from).take(limit).map(|&document| document.clone()).collect();
+        let more = found.len() > from + page.len();
+        let next = page.last().filter(|_| more).map(|document| document.id.clone());
+        Ok((page, next))
+    }
+
+    fn place(&self, found: &[&Document], id: &str) -> Option<usize> {
+        found.iter().position(|document| document.id == id).map(|place| place + 1)
+    }
+
+    pub(super) fn write(
+        &mut self,
+        declared: &Collection,
+        write: &Write,
+        now: Timestamp,
+    ) -> Result<u64, Error> {
+        let collection = &declared.name;
+        match write {
+            Write::Create((id, body)) => {
+                if self.get(collection, id).is_some() {
+                    return Err(Error::AlreadyExists);
+                }
+                self.keep(declared, id, body, now)
+            }
+            Write::Replace((id, expected, body)) => {
+                self.expect(collection, id, *expected)?;
+                self.keep(declared, id, body, now)
+            }
+            Write::Delete((id, expected)) => {
+                self.expect(collection, id, *expected)?;
+                self.0.remove(&(collection.clone(), id.clone()));
+                Ok(0)
+            }
+        }
+    }
+
+    fn expect(&self, collection: &str, id: &str, expected: Option<u64>) -> Result<(), Error> {
+        let document = self.get(collection, id).ok_or(Error::NotFound)?;
+        match expected {
+            Some(expected) if expected != document.version => {
+                Err(Error::VersionConflict(document.version))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn keep(
+        &mut self,
+        declared: &Collection,
+        id: &str,
+        body: &str,
+        now: Timestamp,
+    ) -> Result<u64, Error> {
+        let new = Document {
+            id: id.to_owned(),
+            version: 0,
+            body: body.to_owned(),
+            created_at: 0,
+            updated_at: 0,
+        };
+        for index in declared.indexes.iter().filter(|index| index.unique) {
+            let values = |document: &Document| -> Option<Vec<Value>> {
+                let values = index.fields.iter().map(|field| value(document, field));
+                values.map(|value| (value != Value::Null).then_some(value)).collect()
+            };
+            let taken = values(&new).is_some_and(|ours| {
+                self.of(&declared.name)
+                    .any(|other| other.id != id && values(other).as_ref() == Some(&ours))
+            });
+            if taken {
+                return Err(Error::UniqueConflict(index.fields.clone()));
+            }
+        }
+        Ok(self.put(&declared.name, id, body.to_owned(), now))
+    }
+}

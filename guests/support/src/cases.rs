@@ -1,0 +1,255 @@
+//! What a case is, and what can be done with one.
+
+use area_sdk::prelude::*;
+
+use crate::triage;
+
+/// How many cases operation 11 answers with.
+const LISTED: u32 = 100;
+
+/// How many notes a case takes.
+const MOST_NOTES: usize = 200;
+
+/// A case to be opened.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct NewSupportCase {
+    /// What it is about, in a line.
+    #[schemars(length(min = 1, max = 200))]
+    subject: String,
+    /// What is wrong, what was expected.
+    #[schemars(length(min = 1, max = 20_000))]
+    description: String,
+}
+
+/// A case as the contract shows it.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct SupportCase {
+    category: triage::Category,
+    created_at: Timestamp,
+    description: String,
+    id: Uuid,
+    /// The latest note of somebody other than the author.
+    latest_response_at: Option<Timestamp>,
+    notes: Vec<Note>,
+    priority: triage::Priority,
+    status: Status,
+    subject: String,
+    updated_at: Timestamp,
+}
+
+/// Where a case stands.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Status {
+    /// Waits for an answer.
+    Open,
+    /// Has an answer.
+    Answered,
+    /// Is done with.
+    Closed,
+}
+
+/// What somebody added to a case.
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Note {
+    id: Uuid,
+    author_id: Uuid,
+    body: String,
+    created_at: Timestamp,
+}
+
+/// A case as it is kept; id and times are the document's.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub(crate) struct StoredCase {
+    author_id: Uuid,
+    subject: String,
+    description: String,
+    category: triage::Category,
+    priority: triage::Priority,
+    status: Status,
+    notes: Vec<Note>,
+    latest_response_at: Option<Timestamp>,
+}
+
+impl Document for StoredCase {
+    const COLLECTION: &'static str = "cases";
+}
+
+impl From<Stored<StoredCase>> for SupportCase {
+    fn from(case: Stored<StoredCase>) -> Self {
+        Self {
+            id: case.uuid(),
+            created_at: case.created_at,
+            updated_at: case.updated_at,
+            category: case.value.category,
+            description: case.value.description,
+            latest_response_at: case.value.latest_response_at,
+            notes: case.value.notes,
+            priority: case.value.priority,
+            status: case.value.status,
+            subject: case.value.subject,
+        }
+    }
+}
+
+/// Told when a case is opened.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct CaseCreated {
+    case_id: Uuid,
+    author_id: Uuid,
+    subject: String,
+    category: triage::Category,
+    priority: triage::Priority,
+}
+
+impl Event for CaseCreated {
+    const NAME: &'static str = "support_case.created";
+}
+
+/// Told when a note is added.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct CaseAnswered {
+    case_id: Uuid,
+    note_id: Uuid,
+    author_id: Uuid,
+}
+
+impl Event for CaseAnswered {
+    const NAME: &'static str = "support_case.note_added";
+}
+
+/// Told when a case is closed.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct CaseClosed {
+    case_id: Uuid,
+}
+
+impl Event for CaseClosed {
+    const NAME: &'static str = "support_case.closed";
+}
+
+pub(crate) fn create(
+    ctx: &Ctx,
+    Body(new): Body<NewSupportCase>,
+) -> Result<Created<Versioned<SupportCase>>> {
+    let (category, priority) = triage::triage(&new.subject, &new.description);
+    let (id, now) = (ctx.new_id(), ctx.now());
+    let case = StoredCase {
+        author_id: ctx.user(),
+        subject: new.subject,
+        description: new.description,
+        category,
+        priority,
+        status: Status::Open,
+        notes: Vec::new(),
+        latest_response_at: None,
+    };
+    ctx.documents().create(id, &case)?;
+    ctx.publish(CaseCreated {
+        case_id: id,
+        author_id: case.author_id,
+        subject: case.subject.clone(),
+        category,
+        priority,
+    });
+    let id = id.to_string();
+    let case = Stored { id, version: 1, created_at: now, updated_at: now, value: case };
+    Ok(Created(Versioned(case.into(), 1)))
+}
+
+pub(crate) fn list(ctx: &Ctx) -> Result<Vec<SupportCase>> {
+    let own = ctx.documents::<StoredCase>().query().equals("author_id", ctx.user());
+    Ok(own.limit(LISTED).list()?.into_iter().map(SupportCase::from).collect())
+}
+
+/// Which of the caller's cases.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct PageParams {
+    /// Only cases that stand so.
+    status: Option<Status>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+    /// How many a page has at most.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 100))]
+    limit: u32,
+}
+
+fn default_limit() -> u32 {
+    50
+}
+
+pub(crate) fn page(ctx: &Ctx, Params(params): Params<PageParams>) -> Result<Page<SupportCase>> {
+    let own = ctx.documents::<StoredCase>().query().equals("author_id", ctx.user());
+    let own = own.equals_if("status", params.status.map(Status::as_str));
+    Ok(own.cursor(params.cursor).limit(params.limit).page()?.map(SupportCase::from))
+}
+
+impl Status {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Answered => "answered",
+            Self::Closed => "closed",
+        }
+    }
+}
+
+/// A case the caller may see: their own, and everybody's for an admin.
+fn visible(ctx: &Ctx, id: Uuid) -> Result<Stored<StoredCase>> {
+    let case = ctx.documents::<StoredCase>().get(id)?;
+    if case.author_id == ctx.user() || ctx.role() >= Role::Admin {
+        Ok(case)
+    } else {
+        Err(Problem::not_found())
+    }
+}
+
+pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<SupportCase>> {
+    let case = visible(ctx, id)?;
+    let version = case.version;
+    Ok(Versioned(case.into(), version))
+}
+
+/// A note to be added.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct NewNote {
+    /// What there is to say.
+    #[schemars(length(min = 1, max = 20_000))]
+    body: String,
+}
+
+pub(crate) fn add_note(
+    ctx: &Ctx,
+    Path(id): Path<Uuid>,
+    Body(new): Body<NewNote>,
+) -> Result<Created<Versioned<SupportCase>>> {
+    let mut case = visible(ctx, id)?;
+    if case.notes.len() >= MOST_NOTES {
+        return Err(Problem::conflict("too_many_notes", "A case takes 200 notes.")
+            .hint("Open a new case and name this one."));
+    }
+    let (author_id, created_at) = (ctx.user(), ctx.now());
+    let note = Note { id: ctx.new_id(), author_id, body: new.body, created_at };
+    ctx.publish(CaseAnswered { case_id: id, note_id: note.id, author_id });
+    case.status = if author_id == case.author_id { Status::Open } else { Status::Answered };
+    if author_id != case.author_id {
+        case.latest_response_at = Some(created_at);
+    }
+    case.notes.push(note);
+    ctx.documents().replace(&mut case)?;
+    let version = case.version;
+    Ok(Created(Versioned(case.into(), version)))
+}
+
+pub(crate) fn close(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<SupportCase>> {
+    let mut case = visible(ctx, id)?;
+    ctx.check_if_match(case.version)?;
+    if case.status != Status::Closed {
+        case.status = Status::Closed;
+        ctx.documents().replace(&mut case)?;
+        ctx.publish(CaseClosed { case_id: id });
+    }
+    let version = case.version;
+    Ok(Versioned(case.into(), version))
+}

@@ -1,0 +1,125 @@
+//! Cases through a fake host.
+
+use area_sdk::testing::{FakeHost, Request, USER};
+use area_sdk::{Role, Uuid};
+use serde_json::{Value, json};
+
+const SOMEBODY: Uuid = Uuid::from_u128(99);
+
+fn open(host: &FakeHost, subject: &str) -> Value {
+    let body = json!({ "subject": subject, "description": "Something is broken." });
+    host.call(Request::to("create_support_case").json(body).key("12345678")).expect("a case").body
+}
+
+#[test]
+fn a_case_has_exactly_the_fields_of_the_contract() {
+    let host = FakeHost::new(crate::area());
+    let case = open(&host, "Help");
+    let mut fields: Vec<&str> =
+        case.as_object().expect("an object").keys().map(String::as_str).collect();
+    fields.sort_unstable();
+    assert_eq!(
+        fields,
+        [
+            "category",
+            "created_at",
+            "description",
+            "id",
+            "latest_response_at",
+            "notes",
+            "priority",
+            "status",
+            "subject",
+            "updated_at"
+        ]
+    );
+    assert_eq!(case["created_at"], "2026-09-21T14:13:20.000000Z");
+    assert_eq!(case["status"], "open");
+    assert_eq!(host.events()[0].name, "support_case.created");
+    assert_eq!(host.events()[0].data["case_id"], case["id"]);
+}
+
+#[test]
+fn everybody_sees_their_own_cases_newest_first() {
+    let host = FakeHost::new(crate::area());
+    let first = open(&host, "First");
+    host.advance(1);
+    let second = open(&host, "Second");
+    let list = |user| host.call(Request::to("list_support_cases").by(user)).expect("a list").body;
+    assert_eq!(list(USER), json!([second, first]));
+    assert_eq!(list(SOMEBODY), json!([]));
+
+    let show = |user, role| {
+        let request = Request::to("get_support_case").with("case_id", first["id"].clone());
+        host.call(request.by(user).role(role)).map(|answer| answer.body)
+    };
+    assert_eq!(show(USER, Role::Viewer).expect("one's own"), first);
+    assert_eq!(show(SOMEBODY, Role::Admin).expect("an admin's"), first);
+    assert_eq!(show(SOMEBODY, Role::Member).map_err(|problem| problem.kind), Err(not_found()));
+}
+
+fn not_found() -> area_sdk::wit::assurance::area::types::ProblemKind {
+    area_sdk::Problem::not_found().kind
+}
+
+#[test]
+fn a_note_of_somebody_else_is_a_response() {
+    let host = FakeHost::new(crate::area());
+    let case = open(&host, "Help");
+    let note = |user| {
+        host.advance(60);
+        let request = Request::to("add_support_note").with("case_id", case["id"].clone());
+        let request = request.json(json!({ "body": "More" })).by(user).role(Role::Admin);
+        host.call(request).expect("a note")
+    };
+    let own = note(USER);
+    assert_eq!((own.status, own.version), (201, Some(2)));
+    assert_eq!(
+        (&own.body["latest_response_at"], &own.body["status"]),
+        (&Value::Null, &json!("open"))
+    );
+    let answered = note(SOMEBODY).body;
+    assert_eq!(answered["latest_response_at"], answered["updated_at"]);
+    assert_eq!(answered["status"], "answered");
+    assert_eq!(answered["notes"][1]["author_id"], json!(SOMEBODY));
+}
+
+#[test]
+fn closing_honours_if_match_and_changes_once() {
+    let host = FakeHost::new(crate::area());
+    let case = open(&host, "Help");
+    let close = |version| {
+        let request = Request::to("close_support_case").with("case_id", case["id"].clone());
+        host.call(request.if_match(version))
+    };
+    assert!(close(7).is_err());
+    assert_eq!(close(1).expect("closed").version, Some(2));
+    assert_eq!(close(2).expect("closed still").version, Some(2));
+    assert_eq!(host.events().len(), 2);
+
+    let page = Request::to("page_support_cases").with("status", "closed").with("limit", 1);
+    let page = host.call(page).expect("a page").body;
+    assert_eq!(
+        (page["items"].as_array().map(Vec::len), &page["next_cursor"]),
+        (Some(1), &Value::Null)
+    );
+}
+
+#[test]
+fn the_manifest_says_what_the_handlers_do() {
+    let manifest = crate::area().manifest();
+    let route = |name: &str| {
+        manifest.routes.iter().find(|route| route.operation_id == name).expect("a route").clone()
+    };
+    let create = route("create_support_case");
+    assert_eq!(create.success_status, 201);
+    let area_sdk::wit::assurance::area::manifest::BodyKind::Json(schema) = create.body else {
+        panic!("takes JSON")
+    };
+    let schema: Value = serde_json::from_str(&schema).expect("JSON");
+    assert_eq!(schema["additionalProperties"], false);
+    assert_eq!(schema["properties"]["subject"]["maxLength"], 200);
+    let response: Value = serde_json::from_str(&create.response.expect("a schema")).expect("JSON");
+    assert_eq!(response["required"].as_array().map(Vec::len), Some(10));
+    assert_eq!(response["properties"]["latest_response_at"]["type"], json!(["string", "null"]));
+}

@@ -1,0 +1,191 @@
+//! Category and priority of a case, from its words.
+//!
+//! A rule is a list of words; it holds when one of them stands in the subject
+//! or the description as a whole word, upper and lower case alike. Rules are
+//! tried in order, and the first that holds decides, so that a security report
+//! which mentions an invoice is a security report.
+
+use area_sdk::prelude::*;
+
+/// What a case is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Category {
+    /// Somebody may get at what is not theirs.
+    Security,
+    /// Money.
+    Billing,
+    /// Somebody does not get at what is theirs.
+    Access,
+    /// This service beside another.
+    Integration,
+    /// Anything else.
+    General,
+}
+
+/// How soon somebody should look.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Priority {
+    /// At once.
+    Urgent,
+    /// Today.
+    High,
+    /// In turn.
+    Normal,
+    /// When there is time.
+    Low,
+}
+
+/// The rules, for the operation's documentation.
+pub(crate) const DESCRIPTION: &str = "\
+Category and priority are derived from whole words of subject and description, case ignored; the \
+first rule that holds decides.\n\n\
+Category: `security` (security, vulnerability, breach, leak, leaked, exploit, phishing, cve, \
+compromised, malware), `billing` (billing, invoice, invoices, payment, refund, subscription, \
+charge, charged, vat), `access` (login, password, mfa, 2fa, sso, locked, permission, permissions, \
+invitation, access, role), `integration` (webhook, webhooks, api, integration, github, gitlab, \
+sarif, sbom, upload, connector, token), else `general`.\n\n\
+Priority: `urgent` (urgent, emergency, outage, down, breach, compromised, critical), `high` \
+(blocked, blocking, broken, locked, production, cannot, asap, or any case of category security), \
+`low` (question, suggestion, feature, typo, cosmetic, feedback), else `normal`.";
+
+const CATEGORIES: [(Category, &[&str]); 4] = [
+    (
+        Category::Security,
+        &[
+            "security",
+            "vulnerability",
+            "breach",
+            "leak",
+            "leaked",
+            "exploit",
+            "phishing",
+            "cve",
+            "compromised",
+            "malware",
+        ],
+    ),
+    (
+        Category::Billing,
+        &[
+            "billing",
+            "invoice",
+            "invoices",
+            "payment",
+            "refund",
+            "subscription",
+            "charge",
+            "charged",
+            "vat",
+        ],
+    ),
+    (
+        Category::Access,
+        &[
+            "login",
+            "password",
+            "mfa",
+            "2fa",
+            "sso",
+            "locked",
+            "permission",
+            "permissions",
+            "invitation",
+            "access",
+            "role",
+        ],
+    ),
+    (
+        Category::Integration,
+        &[
+            "webhook",
+            "webhooks",
+            "api",
+            "integration",
+            "github",
+            "gitlab",
+            "sarif",
+            "sbom",
+            "upload",
+            "connector",
+            "token",
+        ],
+    ),
+];
+
+const PRIORITIES: [(Priority, &[&str]); 3] = [
+    (
+        Priority::Urgent,
+        &["urgent", "emergency", "outage", "down", "breach", "compromised", "critical"],
+    ),
+    (Priority::High, &["blocked", "blocking", "broken", "locked", "production", "cannot", "asap"]),
+    (Priority::Low, &["question", "suggestion", "feature", "typo", "cosmetic", "feedback"]),
+];
+
+/// Words longer than any rule's cannot match one.
+const LONGEST: usize = 16;
+
+/// One bit a rule: the rules, of those given, that hold for the texts.
+fn holding<K>(texts: [&str; 2], rules: &[(K, &[&str])]) -> u8 {
+    let words = texts.into_iter().flat_map(|text| text.split(|c: char| !c.is_alphanumeric()));
+    words.filter(|word| (1..=LONGEST).contains(&word.len())).fold(0, |held, word| {
+        let holds = |(_, list): &(K, &[&str])| list.iter().any(|w| w.eq_ignore_ascii_case(word));
+        (0..).zip(rules).fold(held, |held, (bit, rule)| held | u8::from(holds(rule)) << bit)
+    })
+}
+
+/// The first rule that holds.
+fn first<K: Copy>(held: u8, rules: &[(K, &[&str])]) -> Option<K> {
+    rules.get(held.trailing_zeros() as usize).map(|(kind, _)| *kind)
+}
+
+/// Category and priority of a case with these words.
+#[must_use]
+pub fn triage(subject: &str, description: &str) -> (Category, Priority) {
+    let texts = [subject, description];
+    let category = first(holding(texts, &CATEGORIES), &CATEGORIES).unwrap_or(Category::General);
+    let priority = match first(holding(texts, &PRIORITIES), &PRIORITIES) {
+        Some(Priority::Urgent) => Priority::Urgent,
+        _ if category == Category::Security => Priority::High,
+        Some(priority) => priority,
+        None => Priority::Normal,
+    };
+    (category, priority)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_rule_that_holds_decides() {
+        let cases = [
+            ("Invoice", "of a leaked key", Category::Security, Priority::High),
+            ("INVOICE wrong", "the VAT", Category::Billing, Priority::Normal),
+            ("Cannot log in", "SSO says no", Category::Access, Priority::High),
+            ("Webhook question", "which events?", Category::Integration, Priority::Low),
+            ("Site is down", "the api too", Category::Integration, Priority::Urgent),
+            ("Hello", "world", Category::General, Priority::Normal),
+        ];
+        for (subject, description, category, priority) in cases {
+            assert_eq!(triage(subject, description), (category, priority), "{subject}");
+        }
+    }
+
+    #[test]
+    fn words_are_whole_words() {
+        assert_eq!(triage("downtown", "rapid vats").0, Category::General);
+        assert_eq!(triage("api-key", "it's fine").0, Category::Integration);
+        assert_eq!(triage("", "ÜBERDOWN down-").1, Priority::Urgent);
+    }
+
+    #[test]
+    fn the_documentation_names_every_word() {
+        let lists =
+            CATEGORIES.iter().map(|rule| rule.1).chain(PRIORITIES.iter().map(|rule| rule.1));
+        for word in lists.flatten() {
+            assert!(word.len() <= LONGEST && DESCRIPTION.contains(word), "{word}");
+        }
+    }
+}
