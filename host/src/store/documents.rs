@@ -1,0 +1,1 @@
+//! Documents, one by one.

@@ -1,0 +1,154 @@
+//! A small pool of connections.
+//!
+//! sqlx's own pool asks the server whether it is there each time a connection
+//! is given back, which would double the round trips of a one-statement
+//! request. Here a connection that finished its work goes straight back; only
+//! one that was abandoned half-way (a dropped transaction, a cancelled
+//! request) is tidied by a task of its own first.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use sqlx::Connection;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Idle longer than this, a connection is tried before it is used.
+const TRUSTED_FOR: Duration = Duration::from_secs(20);
+/// Older than this, a connection is not kept, so that a server's memory for
+/// it does not grow for ever.
+const LIFETIME: Duration = Duration::from_secs(30 * 60);
+
+/// Connections of one kind to one database.
+#[derive(Debug)]
+pub(super) struct Pool<C: Connection>(Arc<Inner<C>>);
+
+impl<C: Connection> Clone for Pool<C> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+#[derive(Debug)]
+struct Inner<C: Connection> {
+    options: C::Options,
+    timeout: Duration,
+    permits: Arc<Semaphore>,
+    idle: Mutex<Vec<Idle<C>>>,
+}
+
+#[derive(Debug)]
+struct Idle<C> {
+    connection: C,
+    made: Instant,
+    since: Instant,
+}
+
+/// A connection on loan.
+#[derive(Debug)]
+pub(super) struct Pooled<C: Connection + 'static> {
+    connection: Option<C>,
+    made: Instant,
+    tidy: bool,
+    pool: Arc<Inner<C>>,
+    permit: Option<OwnedSemaphorePermit>,
+}
+
+impl<C: Connection + 'static> Pool<C> {
+    pub(super) fn new(options: C::Options, max_connections: u32, timeout: Duration) -> Self {
+        let permits = Arc::new(Semaphore::new(max_connections.max(1) as usize));
+        Self(Arc::new(Inner { options, timeout, permits, idle: Mutex::new(Vec::new()) }))
+    }
+
+    /// Waits its turn, no longer than the pool's timeout.
+    pub(super) async fn acquire(&self) -> Result<Pooled<C>, sqlx::Error> {
+        let work = async {
+            let permit = Arc::clone(&self.0.permits)
+                .acquire_owned()
+                .await
+                .map_err(|_| sqlx::Error::PoolClosed)?;
+            let (connection, made) = self.0.take_or_connect().await?;
+            let pool = Arc::clone(&self.0);
+            Ok(Pooled {
+                connection: Some(connection),
+                made,
+                tidy: false,
+                pool,
+                permit: Some(permit),
+            })
+        };
+        tokio::time::timeout(self.0.timeout, work).await.map_err(|_| sqlx::Error::PoolTimedOut)?
+    }
+
+    /// Refuses new loans and closes what is idle; loans close as they end.
+    pub(super) async fn close(&self) {
+        self.0.permits.close();
+        let idle = std::mem::take(&mut *self.0.idle.lock());
+        for one in idle {
+            // A close that fails leaves nothing to be done.
+            let _ = one.connection.close().await;
+        }
+    }
+}
+
+impl<C: Connection + 'static> Inner<C> {
+    async fn take_or_connect(&self) -> Result<(C, Instant), sqlx::Error> {
+        loop {
+            let Some(mut idle) = self.idle.lock().pop() else {
+                return Ok((C::connect_with(&self.options).await?, Instant::now()));
+            };
+            if idle.since.elapsed() < TRUSTED_FOR || idle.connection.ping().await.is_ok() {
+                return Ok((idle.connection, idle.made));
+            }
+        }
+    }
+
+    fn put_back(&self, connection: C, made: Instant) {
+        if made.elapsed() < LIFETIME && !self.permits.is_closed() {
+            self.idle.lock().push(Idle { connection, made, since: Instant::now() });
+        }
+    }
+}
+
+impl<C: Connection + 'static> Pooled<C> {
+    /// The work ended in good order: nothing is open, nothing on its way.
+    pub(super) fn release(mut self) {
+        self.tidy = true;
+    }
+}
+
+impl<C: Connection + 'static> Drop for Pooled<C> {
+    fn drop(&mut self) {
+        let Some(mut connection) = self.connection.take() else { return };
+        if self.tidy {
+            self.pool.put_back(connection, self.made);
+            return;
+        }
+        let (pool, permit, made) = (Arc::clone(&self.pool), self.permit.take(), self.made);
+        // Outside a runtime, at shutdown, the connection is simply closed.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                // Sends what is queued (a rollback) and waits for the answers.
+                if connection.ping().await.is_ok() {
+                    pool.put_back(connection, made);
+                }
+                drop(permit);
+            });
+        }
+    }
+}
+
+impl<C: Connection + 'static> Deref for Pooled<C> {
+    type Target = C;
+
+    fn deref(&self) -> &C {
+        self.connection.as_ref().expect("a loan holds its connection until it is dropped")
+    }
+}
+
+impl<C: Connection + 'static> DerefMut for Pooled<C> {
+    fn deref_mut(&mut self) -> &mut C {
+        self.connection.as_mut().expect("a loan holds its connection until it is dropped")
+    }
+}

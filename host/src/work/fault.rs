@@ -1,0 +1,92 @@
+//! Why a guest's wish is not granted: either the guest is told, with a typed
+//! error, or the call ends.
+
+use crate::store;
+
+/// A wish that failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Fault<E: std::error::Error> {
+    /// The guest is told.
+    #[error(transparent)]
+    Refused(E),
+    /// The call ends: to be run again, or because the store is away.
+    #[error("the call ends: {0}")]
+    Abort(store::Error),
+}
+
+impl<E: std::error::Error> From<store::Error> for Fault<E> {
+    fn from(error: store::Error) -> Self {
+        Self::Abort(error)
+    }
+}
+
+/// What a guest is told about documents.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DocumentError {
+    /// No document of that id.
+    #[error("no such document")]
+    NotFound,
+    /// A document of that id exists already.
+    #[error("the document exists already")]
+    AlreadyExists,
+    /// The document is at another version; this one.
+    #[error("the document is at version {0}")]
+    VersionConflict(u64),
+    /// Another document has these values in a unique index: its fields.
+    #[error("another document has the same {}", .0.join(", "))]
+    UniqueConflict(Vec<String>),
+    /// The cursor was altered, or belongs to another query.
+    #[error("the cursor is not one of this query")]
+    InvalidCursor,
+    /// A mistake in the guest; the text is for its author.
+    #[error("misuse: {0}")]
+    Misuse(String),
+    /// The call's limit of documents or bytes is used up.
+    #[error("the call's limit is used up")]
+    LimitExceeded,
+}
+
+/// What a guest is told about blobs.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BlobError {
+    /// No blob of that name.
+    #[error("no such blob")]
+    NotFound,
+    /// Too large, or too many.
+    #[error("the call's limit is used up")]
+    LimitExceeded,
+    /// Not 1 to 200 of `A-Za-z0-9._/-`.
+    #[error("not a blob's name")]
+    InvalidName,
+    /// The blob store is away.
+    #[error("the blob store is away")]
+    Unavailable,
+    /// A write on a read-only route.
+    #[error("the route writes nothing")]
+    ReadOnly,
+}
+
+/// What a guest is told about secrets.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SecretError {
+    /// No secret of that name.
+    #[error("no such secret")]
+    NotFound,
+    /// Not a name.
+    #[error("not a secret's name")]
+    InvalidName,
+    /// Too large, or too many; or a write on a read-only route.
+    #[error("the call's limit is used up")]
+    LimitExceeded,
+}
+
+/// What a guest is told about events and jobs.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WorkError {
+    /// A mistake in the guest; the text is for its author.
+    #[error("misuse: {0}")]
+    Misuse(String),
+    /// The call's limit is used up.
+    #[error("the call's limit is used up")]
+    LimitExceeded,
+}
