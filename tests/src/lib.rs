@@ -1,1 +1,22 @@
-//! Tests.
+//! What the end-to-end tests stand on: a host started as the real binary with
+//! a folder and a database of its own, clients that speak HTTP to it, and the
+//! contract's field tables to hold answers against.
+//!
+//! `cargo xtask test` tells these tests where things are (see `place`).
+
+pub mod answer;
+pub mod backend;
+pub mod cli;
+pub mod client;
+pub mod contract;
+pub mod envelope;
+pub mod host;
+pub mod place;
+pub mod python;
+pub mod raw;
+pub mod receiver;
+
+pub use answer::Answer;
+pub use backend::Backend;
+pub use client::Client;
+pub use host::{Builder, TestHost};

@@ -12,6 +12,8 @@ mod test;
 mod wasm;
 mod workspace;
 
+use std::process::ExitCode;
+
 use clap::{Parser, Subcommand};
 
 use crate::workspace::Workspace;
@@ -33,10 +35,19 @@ enum Task {
     Test(test::Options),
 }
 
-fn main() -> anyhow::Result<()> {
-    let cli = Cli::parse();
+fn main() -> ExitCode {
+    match run(Cli::parse().task) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(task: Task) -> anyhow::Result<()> {
     let workspace = Workspace::find()?;
-    match cli.task {
+    match task {
         Task::Guests(options) => guests::build(&workspace, options),
         Task::Serve(options) => serve::run(&workspace, &options),
         Task::Test(options) => test::run(&workspace, &options),

@@ -37,11 +37,11 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<()
     process::outlive_interruptions()?;
     guests::build(workspace, guests::Options { fixtures: true })?;
     let binary = host::build(workspace, false)?;
+    process::run(cargo_test(workspace).arg("--no-run"))?;
     let postgres = Postgres::start()?;
-    let mut command = Command::new(cargo());
+    let mut command = cargo_test(workspace);
     command
-        .current_dir(&workspace.root)
-        .args(["test", "--workspace", "--no-fail-fast", "--"])
+        .args(["--no-fail-fast", "--"])
         .args(&options.filter)
         .env("ASSURANCE_TEST_POSTGRES", postgres.url())
         .env("ASSURANCE_BIN", binary)
@@ -54,6 +54,12 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<()
     tally.tell(&postgres);
     ensure!(succeeded && tally.failed == 0, "tests failed");
     Ok(())
+}
+
+fn cargo_test(workspace: &Workspace) -> Command {
+    let mut command = Command::new(cargo());
+    command.current_dir(&workspace.root).args(["test", "--workspace"]);
+    command
 }
 
 /// Runs cargo, passing its output on while counting.

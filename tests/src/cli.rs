@@ -1,0 +1,104 @@
+//! What operators do at the command line: people, workspaces, memberships and
+//! sessions, made by the binary itself.
+
+use std::io::Write as _;
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::{Builder, Client, TestHost};
+
+/// A person with an account.
+#[derive(Clone, Debug)]
+pub struct Person {
+    /// The user.
+    pub id: String,
+    /// Signs in with it.
+    pub email: String,
+    /// And with it.
+    pub password: String,
+}
+
+impl Builder {
+    /// Starts a host that has a workspace and its owner, who is signed in.
+    pub async fn start_with_owner(self) -> (TestHost, Client) {
+        let mut host = self.prepare().await;
+        let workspace = host.create_workspace("first");
+        let owner = host.create_person("ada");
+        host.add_member(&workspace, &owner, "owner");
+        host.start().await;
+        let client = host.sign_in(&owner, &workspace).await;
+        (host, client)
+    }
+}
+
+impl TestHost {
+    /// Runs a command that must succeed; what it printed, as JSON.
+    pub fn cli(&self, arguments: &[&str]) -> Value {
+        self.cli_with_input(arguments, "")
+    }
+
+    fn cli_with_input(&self, arguments: &[&str], input: &str) -> Value {
+        let mut command = self.command(arguments);
+        command.arg("--json").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the binary starts");
+        let mut stdin = child.stdin.take().expect("a pipe");
+        stdin.write_all(input.as_bytes()).expect("input taken");
+        drop(stdin);
+        let output = child.wait_with_output().expect("its end");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "assurance {arguments:?}: {errors}");
+        let text = String::from_utf8_lossy(&output.stdout);
+        serde_json::from_str(&text)
+            .unwrap_or_else(|error| panic!("assurance {arguments:?} printed {text:?}: {error}"))
+    }
+
+    /// A new account, `NAME@example.org`.
+    pub fn create_person(&mut self, name: &str) -> Person {
+        let email = format!("{name}@example.org");
+        let password = format!("correct horse battery {name}");
+        self.keep_secret(&password);
+        let arguments = ["user", "create", "--email", &email, "--name", name, "--password-stdin"];
+        let made = self.cli_with_input(&arguments, &password);
+        Person { id: text(&made, "id"), email, password }
+    }
+
+    /// A new workspace.
+    pub fn create_workspace(&self, slug: &str) -> String {
+        text(&self.cli(&["workspace", "create", "--slug", slug, "--name", slug]), "id")
+    }
+
+    /// Makes somebody a member.
+    pub fn add_member(&self, workspace: &str, person: &Person, role: &str) {
+        let arguments =
+            ["member", "add", "--workspace", workspace, "--user", &person.email, "--role", role];
+        self.cli(&arguments);
+    }
+
+    /// A session made by the operator, as machine clients get theirs.
+    pub async fn sign_in(&mut self, person: &Person, workspace: &str) -> Client {
+        let made = self.cli(&["session", "create", "--user", &person.email]);
+        let session = text(&made, "session");
+        self.keep_secret(&session);
+        Client::with_session(&self.api, &session, workspace).await
+    }
+
+    /// A new account that is a member, signed in.
+    pub async fn member(&mut self, name: &str, workspace: &str, role: &str) -> Client {
+        let person = self.create_person(name);
+        self.add_member(workspace, &person, role);
+        self.sign_in(&person, workspace).await
+    }
+
+    /// The operators' bearer token.
+    #[must_use]
+    pub fn operators_token(&self) -> String {
+        let file = self.folder().join("data/operators.token");
+        std::fs::read_to_string(file).expect("a token").trim().to_owned()
+    }
+}
+
+fn text(value: &Value, member: &str) -> String {
+    let found = value[member].as_str();
+    found.unwrap_or_else(|| panic!("no {member} in {value}")).to_owned()
+}

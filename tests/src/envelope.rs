@@ -1,0 +1,88 @@
+//! Evidence envelopes, signed by `assurance evidence sign` as a producer would.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use assurance::domain::time::{Clock, Timestamp};
+use serde_json::{Value, json};
+
+use crate::TestHost;
+
+/// Milliseconds of an hour.
+const HOUR_MS: i64 = 3_600_000;
+
+/// An Ed25519 key of a producer, on disk.
+#[derive(Debug)]
+pub struct ProducerKey {
+    /// The private key's file.
+    pub file: PathBuf,
+    /// What the service is told, in base64.
+    pub public_key: String,
+}
+
+/// This moment.
+#[must_use]
+pub fn now() -> Timestamp {
+    Clock::System.now()
+}
+
+/// An envelope with one good record, not signed yet.
+#[must_use]
+pub fn unsigned(workspace: &str, idempotency_key: &str) -> Value {
+    let now = now();
+    json!({
+        "authority": "ci",
+        "collection_method": "push",
+        "envelope_id": uuid::Uuid::now_v7(),
+        "expires_at": now.plus_ms(HOUR_MS),
+        "idempotency_key": idempotency_key,
+        "issued_at": now,
+        "records": [record("a build ran")],
+        "source": {
+            "external_id": "run-1", "kind": "code", "observed_at": now,
+            "provider": "example-ci", "revision": "0f1e2d3c",
+        },
+        "workspace_id": workspace,
+    })
+}
+
+/// One good record.
+#[must_use]
+pub fn record(summary: &str) -> Value {
+    json!({
+        "confidence": 0.9,
+        "content_sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        "evidence_id": uuid::Uuid::now_v7(),
+        "kind": "build",
+        "observed_at": now(),
+        "provider": "example-ci",
+        "source_ref": "refs/heads/main",
+        "source_type": "code",
+        "subject_key": "repository:example",
+        "summary": summary,
+    })
+}
+
+impl TestHost {
+    /// Makes a key pair with the command line.
+    #[must_use]
+    pub fn generate_key(&self, name: &str) -> ProducerKey {
+        let file = self.folder().join(format!("{name}.pem"));
+        let path = file.to_string_lossy().into_owned();
+        let made = self.cli(&["key", "generate", "--out", &path]);
+        let public_key = made["public_key"].as_str().expect("a public key").to_owned();
+        ProducerKey { file, public_key }
+    }
+
+    /// Signs an envelope with the command line.
+    #[must_use]
+    pub fn sign(&self, key: &ProducerKey, key_id: &str, envelope: &Value) -> Value {
+        let file = self.folder().join(format!("envelope-{}.json", uuid::Uuid::now_v7()));
+        fs::write(&file, envelope.to_string()).expect("an envelope file");
+        self.cli(&["evidence", "sign", "--key", shown(&key.file), "--key-id", key_id, shown(&file)])
+    }
+}
+
+fn shown(path: &Path) -> &str {
+    path.to_str().expect("a path of text")
+}

@@ -1,0 +1,302 @@
+//! A host for one test: the real binary, a data folder and a database of its
+//! own, free ports, the areas that the test names.
+//!
+//! The process is killed when the test ends; a test that fails prints the end
+//! of its log, and one that succeeds has looked through the log for secrets.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+use toml::{Table, Value as Toml};
+
+use crate::{Backend, Client, place};
+
+const START_LIMIT: Duration = Duration::from_secs(120);
+const STOP_LIMIT: Duration = Duration::from_secs(60);
+const LOG_LINES_SHOWN: usize = 60;
+
+/// How a host is to be.
+#[derive(Debug)]
+pub struct Builder {
+    backend: Backend,
+    components: Vec<PathBuf>,
+    config: Table,
+    arguments: Vec<String>,
+}
+
+/// A host and where it is.
+#[derive(Debug)]
+pub struct TestHost {
+    folder: TempDir,
+    process: Option<Child>,
+    arguments: Vec<String>,
+    /// Where the API answers.
+    pub api: String,
+    /// Where the operators' API answers.
+    pub operators: String,
+    /// Text that must not be in the log.
+    secrets: Vec<String>,
+}
+
+impl Builder {
+    /// Development mode, no area, generous rates.
+    #[must_use]
+    pub fn new(backend: Backend) -> Self {
+        let builder = Self { backend, components: vec![], config: Table::new(), arguments: vec![] };
+        builder
+            .set("development", true)
+            .set("api.listen", "127.0.0.1:0")
+            .set("operators.listen", "127.0.0.1:0")
+            .set("session.cookie_secure", false)
+            .set("rates.enabled", false)
+            // The cost of a password is tested elsewhere.
+            .set("passwords.memory_kib", 64)
+            .set("passwords.iterations", 1)
+            .set("log.format", "json")
+            .set("runtime.cache_dir", place::cache().to_string_lossy().into_owned())
+    }
+
+    /// Serves these areas.
+    #[must_use]
+    pub fn areas(mut self, names: &[&str]) -> Self {
+        let files = names.iter().map(|name| place::areas().join(name).with_extension("wasm"));
+        self.components.extend(files);
+        self
+    }
+
+    /// Serves these guests made for tests.
+    #[must_use]
+    pub fn fixtures(mut self, names: &[&str]) -> Self {
+        let files = names.iter().map(|name| place::fixtures().join(name).with_extension("wasm"));
+        self.components.extend(files);
+        self
+    }
+
+    /// Sets a dotted key of the configuration.
+    #[must_use]
+    pub fn set(mut self, key: &str, value: impl Into<Toml>) -> Self {
+        let mut table = &mut self.config;
+        let (path, last) = key.rsplit_once('.').unwrap_or(("", key));
+        for part in path.split('.').filter(|part| !part.is_empty()) {
+            let child = table.entry(part).or_insert_with(|| Table::new().into());
+            table = child.as_table_mut().expect("a section");
+        }
+        table.insert(last.to_owned(), value.into());
+        self
+    }
+
+    /// Gives `assurance serve` one more argument.
+    #[must_use]
+    pub fn argument(mut self, argument: &str) -> Self {
+        self.arguments.push(argument.to_owned());
+        self
+    }
+
+    /// Lays everything out without starting the host.
+    pub async fn prepare(mut self) -> TestHost {
+        let folder = tempfile::Builder::new().prefix("assurance-test-").tempdir();
+        let folder = folder.expect("a temporary folder");
+        let areas = folder.path().join("areas");
+        fs::create_dir(&areas).expect("a folder of areas");
+        for component in &self.components {
+            let name = component.file_name().expect("a file");
+            let copied = fs::copy(component, areas.join(name));
+            assert!(
+                copied.is_ok(),
+                "{}: {copied:?}; cargo xtask guests --fixtures",
+                component.display()
+            );
+        }
+        if let Some(url) = self.backend.fresh_url().await {
+            self = self.set("database.url", url);
+        }
+        self = self
+            .set("data_dir", folder.path().join("data").to_string_lossy().into_owned())
+            .set("areas.dir", areas.to_string_lossy().into_owned());
+        let config = toml::to_string(&self.config).expect("a configuration");
+        fs::write(folder.path().join("assurance.toml"), config).expect("a configuration file");
+        TestHost {
+            folder,
+            process: None,
+            arguments: self.arguments,
+            api: String::new(),
+            operators: String::new(),
+            secrets: Vec::new(),
+        }
+    }
+
+    /// Starts the host and waits until it serves.
+    pub async fn start(self) -> TestHost {
+        let mut host = self.prepare().await;
+        host.start().await;
+        host
+    }
+}
+
+impl TestHost {
+    /// Starts the process, again after it was stopped, and waits until it
+    /// serves.
+    pub async fn start(&mut self) {
+        let begun = Instant::now();
+        let _ = fs::remove_file(self.serving_file());
+        let log = File::options().create(true).append(true).open(self.log_file());
+        let log = log.expect("a log file");
+        let mut command = self.command(&["serve"]);
+        command.args(&self.arguments).stdin(Stdio::null());
+        command.stdout(log.try_clone().expect("a second handle")).stderr(log);
+        self.process = Some(command.spawn().expect("the host starts"));
+        let serving = loop {
+            if let Some(serving) = self.serving() {
+                break serving;
+            }
+            let ended = self.process.as_mut().and_then(|p| p.try_wait().expect("its state"));
+            assert!(ended.is_none(), "the host ended ({ended:?})");
+            assert!(begun.elapsed() < START_LIMIT, "the host does not serve");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        };
+        self.api = serving["api"].as_str().expect("an address").to_owned();
+        self.operators = serving["operators"].as_str().expect("an address").to_owned();
+    }
+
+    /// A command of the binary with this host's configuration and a clean
+    /// environment.
+    #[must_use]
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(place::binary());
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("ASSURANCE_") {
+                command.env_remove(name);
+            }
+        }
+        command.current_dir(self.folder.path()).args(arguments);
+        command.arg("--config").arg(self.folder.path().join("assurance.toml"));
+        command
+    }
+
+    /// The folder of everything this host has.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The folder that areas are loaded from.
+    #[must_use]
+    pub fn areas(&self) -> PathBuf {
+        self.folder.path().join("areas")
+    }
+
+    /// The process id.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.process.as_ref().expect("a running host").id()
+    }
+
+    /// Whether the process that was started last still runs.
+    pub fn is_alive(&mut self) -> bool {
+        let process = self.process.as_mut();
+        process.is_some_and(|process| process.try_wait().expect("its state").is_none())
+    }
+
+    /// Everything logged so far.
+    #[must_use]
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.log_file()).unwrap_or_default()
+    }
+
+    /// Waits until the log contains this text.
+    pub async fn wait_for_log(&self, text: &str, limit: Duration) {
+        let begun = Instant::now();
+        while !self.log().contains(text) {
+            assert!(begun.elapsed() < limit, "the log never says {text:?}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Text that the log must not contain when the test ends.
+    pub fn keep_secret(&mut self, secret: &str) {
+        self.secrets.push(secret.to_owned());
+    }
+
+    /// Ends the process at once, as a power cut would.
+    pub fn kill9(&mut self) {
+        let mut process = self.process.take().expect("a running host");
+        process.kill().expect("killed");
+        process.wait().expect("gone");
+    }
+
+    /// Asks the process to end and waits until it has.
+    pub async fn terminate(&mut self) -> ExitStatus {
+        self.signal(Signal::TERM);
+        self.wait().await
+    }
+
+    /// Sends a signal.
+    pub fn signal(&self, signal: Signal) {
+        let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw).expect("a process id");
+        kill_process(pid, signal).expect("a running host");
+    }
+
+    /// Waits for the process to end.
+    pub async fn wait(&mut self) -> ExitStatus {
+        let begun = Instant::now();
+        let mut process = self.process.take().expect("a running host");
+        loop {
+            if let Some(status) = process.try_wait().expect("its state") {
+                return status;
+            }
+            if begun.elapsed() > STOP_LIMIT {
+                self.process = Some(process);
+                panic!("the host does not end");
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// A client without a session.
+    #[must_use]
+    pub fn nobody(&self) -> Client {
+        Client::nobody(&self.api)
+    }
+
+    fn serving(&self) -> Option<Value> {
+        serde_json::from_str(&fs::read_to_string(self.serving_file()).ok()?).ok()
+    }
+
+    fn serving_file(&self) -> PathBuf {
+        self.folder.path().join("data/serving.json")
+    }
+
+    fn log_file(&self) -> PathBuf {
+        self.folder.path().join("host.log")
+    }
+
+    fn show_log(&self) {
+        let log = self.log();
+        let lines: Vec<&str> = log.lines().collect();
+        let shown = &lines[lines.len().saturating_sub(LOG_LINES_SHOWN)..];
+        eprintln!("the host's log ends:\n{}", shown.join("\n"));
+    }
+}
+
+impl Drop for TestHost {
+    fn drop(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            // Either fails only where the process has ended.
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+        if std::thread::panicking() {
+            self.show_log();
+            return;
+        }
+        let log = self.log();
+        for secret in &self.secrets {
+            assert!(!log.contains(secret.as_str()), "a secret is in the log: {secret}");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! A webhook receiver on a loopback port: answers what the test says and
+//! keeps what came, byte for byte.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+
+/// One request that came.
+#[derive(Clone, Debug)]
+pub struct Received {
+    /// When.
+    pub at: Instant,
+    /// Method and path.
+    pub line: String,
+    /// Names in lower case.
+    pub headers: BTreeMap<String, String>,
+    /// The exact bytes.
+    pub body: Vec<u8>,
+}
+
+/// A listening receiver; it stops when dropped.
+#[derive(Debug)]
+pub struct Receiver {
+    /// `http://127.0.0.1:PORT`.
+    pub base: String,
+    received: Arc<Mutex<Vec<Received>>>,
+    server: JoinHandle<()>,
+}
+
+impl Receiver {
+    /// Answers the nth request with the nth of these heads (status line and
+    /// headers, without the empty line), and further ones with the last.
+    pub async fn start(heads: &'static [&'static str]) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
+        let base = format!("http://{}", listener.local_addr().expect("an address"));
+        let received = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&received);
+        let server = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(answer(stream, Arc::clone(&kept), heads));
+            }
+        });
+        Self { base, received, server }
+    }
+
+    /// A receiver that is content with everything.
+    pub async fn content() -> Self {
+        Self::start(&["204 No Content"]).await
+    }
+
+    /// What came so far.
+    #[must_use]
+    pub fn received(&self) -> Vec<Received> {
+        self.received.lock().expect("no panic while holding it").clone()
+    }
+
+    /// Waits until so many requests came.
+    pub async fn wait_for(&self, count: usize, limit: Duration) -> Vec<Received> {
+        let begun = Instant::now();
+        loop {
+            let received = self.received();
+            if received.len() >= count {
+                return received;
+            }
+            assert!(begun.elapsed() < limit, "{} of {count} came in {limit:?}", received.len());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        self.server.abort();
+    }
+}
+
+async fn answer(stream: TcpStream, kept: Arc<Mutex<Vec<Received>>>, heads: &[&str]) {
+    let mut stream = BufReader::new(stream);
+    while let Some(request) = read(&mut stream).await {
+        let count = {
+            let mut kept = kept.lock().expect("no panic while holding it");
+            kept.push(request);
+            kept.len()
+        };
+        let head = heads[count.min(heads.len()) - 1];
+        let length = if head.starts_with("204") { "" } else { "content-length: 0\r\n" };
+        let text = format!("HTTP/1.1 {head}\r\n{length}\r\n");
+        if stream.write_all(text.as_bytes()).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// One request; nothing when the connection ends.
+async fn read(stream: &mut BufReader<TcpStream>) -> Option<Received> {
+    let mut line = String::new();
+    if stream.read_line(&mut line).await.ok()? == 0 {
+        return None;
+    }
+    let mut headers = BTreeMap::new();
+    loop {
+        let mut header = String::new();
+        stream.read_line(&mut header).await.ok()?;
+        let Some((name, value)) = header.trim_end().split_once(':') else { break };
+        headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
+    }
+    let length = headers.get("content-length").and_then(|text| text.parse().ok()).unwrap_or(0);
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).await.ok()?;
+    Some(Received { at: Instant::now(), line: line.trim_end().to_owned(), headers, body })
+}
