@@ -18,8 +18,6 @@ pub mod runtime;
 
 pub mod work;
 
-pub mod open;
-
 pub mod egress;
 pub mod identity;
 

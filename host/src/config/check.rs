@@ -75,7 +75,7 @@ impl Config {
             ("runtime.epoch_tick_ms", self.runtime.epoch_tick_ms),
             ("runtime.max_host_calls", self.runtime.max_host_calls),
             ("jobs.poll_ms", self.jobs.poll_ms),
-            ("jobs.batch", self.jobs.batch),
+            ("jobs.heartbeat_ms", self.jobs.heartbeat_ms),
             ("egress.connect_timeout_ms", self.egress.connect_timeout_ms),
             ("egress.max_timeout_ms", self.egress.max_timeout_ms),
         ];

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 pub use load::{ConfigError, Flags, Source};
 pub use sections::{
-    Api, Areas, Blobs, Database, Egress, Idempotency, Jobs, Keys, Lanes, Limits, Log, LogFormat,
+    Api, Areas, Blobs, Database, Egress, Idempotency, Jobs, Keys, LaneShare, Lanes, Limits, Log, LogFormat,
     Operators, Passwords, Rates, Runtime, Secret, Session, SignIn,
 };
 

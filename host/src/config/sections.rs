@@ -437,21 +437,20 @@ pub struct Jobs {
     /// How often the queue is asked when nothing wakes a worker, in
     /// milliseconds.
     pub poll_ms: u32,
-    /// A worker that is not heard of for so long loses its job, in
+    /// A process that is not heard of for so long loses its jobs, in
     /// milliseconds.
     pub lease_ms: u32,
-    /// How often a worker is heard of, in milliseconds.
+    /// How often a process is heard of, in milliseconds.
     pub heartbeat_ms: u32,
-    /// The first wait before a failed job runs again, in milliseconds; it
-    /// doubles with every attempt.
-    pub backoff_first_ms: u32,
-    /// The longest such wait, in milliseconds.
-    pub backoff_max_ms: u32,
-    /// Jobs taken from the queue at a time.
-    pub batch: u32,
-    /// How long finished jobs are kept, in hours.
-    pub keep_finished_hours: u32,
-    /// Jobs of each lane that run at a time in this process.
+    /// How long a job that goes on step by step keeps its place, in
+    /// milliseconds; then the lane's other jobs have their turn.
+    pub slice_ms: u32,
+    /// How long a succeeded job can still be seen, in minutes; the delivery
+    /// of an event goes at once.
+    pub keep_succeeded_minutes: u32,
+    /// How long a failed or dead job is kept with its last error, in hours.
+    pub keep_failed_hours: u32,
+    /// Each lane's share of this process.
     pub lanes: Lanes,
 }
 
@@ -460,43 +459,68 @@ impl Default for Jobs {
         Self {
             enabled: true,
             poll_ms: 1_000,
-            lease_ms: 30_000,
-            heartbeat_ms: 10_000,
-            backoff_first_ms: 1_000,
-            backoff_max_ms: 3_600_000,
-            batch: 16,
-            keep_finished_hours: 168,
+            lease_ms: 15_000,
+            heartbeat_ms: 5_000,
+            slice_ms: 2_000,
+            keep_succeeded_minutes: 60,
+            keep_failed_hours: 720,
             lanes: Lanes::default(),
         }
     }
 }
 
-/// Jobs of each lane that run at a time in this process.
+/// Each lane's share of this process.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Lanes {
     /// Audits.
-    pub scanner: u32,
+    pub scanner: LaneShare,
     /// Bringing in what was uploaded or submitted.
-    pub ingest: u32,
+    pub ingest: LaneShare,
     /// Model calls.
-    pub assistant: u32,
+    pub assistant: LaneShare,
     /// Events and webhooks.
-    pub delivery: u32,
+    pub delivery: LaneShare,
     /// Everything that can wait.
-    pub maintenance: u32,
+    pub maintenance: LaneShare,
+}
+
+/// One lane's share of this process, and its patience.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LaneShare {
+    /// Jobs that run at a time; 0: none in this process.
+    pub capacity: u32,
+    /// The first wait before a failed job runs again, in milliseconds; it
+    /// doubles with every attempt, and varies by a fifth.
+    pub backoff_first_ms: u32,
+    /// The longest such wait, in milliseconds.
+    pub backoff_max_ms: u32,
 }
 
 impl Default for Lanes {
+    // What waits on the network has more places than what computes; what a
+    // person waits for is tried again sooner.
     fn default() -> Self {
-        Self { scanner: 2, ingest: 4, assistant: 4, delivery: 8, maintenance: 2 }
+        let share = |capacity, backoff_first_ms, backoff_max_ms| LaneShare {
+            capacity,
+            backoff_first_ms,
+            backoff_max_ms,
+        };
+        Self {
+            scanner: share(2, 5_000, 900_000),
+            ingest: share(4, 1_000, 300_000),
+            assistant: share(4, 1_000, 60_000),
+            delivery: share(8, 1_000, 900_000),
+            maintenance: share(2, 10_000, 3_600_000),
+        }
     }
 }
 
 impl Lanes {
-    /// Jobs of a lane that run at a time.
+    /// One lane's share.
     #[must_use]
-    pub fn capacity(&self, lane: Lane) -> u32 {
+    pub fn of(&self, lane: Lane) -> LaneShare {
         match lane {
             Lane::Scanner => self.scanner,
             Lane::Ingest => self.ingest,

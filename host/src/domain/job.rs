@@ -98,6 +98,17 @@ pub struct LeasedJob {
     pub lease: uuid::Uuid,
 }
 
+impl LeasedJob {
+    /// Delivers an event, rather than doing what an area enqueued.
+    #[must_use]
+    pub fn is_event(&self) -> bool {
+        self.job.kind == EVENT_KIND
+    }
+}
+
+/// The kind of every job that delivers an event to a subscriber.
+pub const EVENT_KIND: &str = "event";
+
 /// How a run that keeps its effects ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -225,4 +236,15 @@ pub enum JobEndKind {
         /// Why the last one failed.
         error: String,
     },
+}
+
+impl JobEndKind {
+    /// The job is back in the queue.
+    #[must_use]
+    pub fn waits_again(&self) -> bool {
+        matches!(
+            self,
+            Self::Continue { requeue: true, .. } | Self::Retry { .. } | Self::Release { .. }
+        )
+    }
 }

@@ -7,6 +7,5 @@ pub mod document;
 pub mod id;
 pub mod job;
 pub mod manifest;
-pub mod people;
 pub mod role;
 pub mod time;

@@ -54,6 +54,20 @@ pub enum Error {
 }
 
 impl Error {
+    /// Another transaction changed what this one relied on. Run again, the
+    /// call sees the change and can say so itself.
+    #[must_use]
+    pub fn lost_race(&self) -> bool {
+        matches!(
+            self,
+            Self::RunAgain
+                | Self::AlreadyExists
+                | Self::NotFound
+                | Self::VersionConflict(_)
+                | Self::UniqueConflict { .. }
+        )
+    }
+
     /// The unique constraint or index that a statement broke, where it did.
     pub(crate) fn broken_constraint(&self) -> Option<String> {
         let Self::Database(sqlx::Error::Database(error)) = self else { return None };

@@ -9,18 +9,14 @@ pub mod connection;
 pub mod documents;
 pub mod idempotency;
 pub mod indexes;
-pub mod memberships;
-pub mod mfa;
+pub mod jobs;
 pub mod secrets;
-pub mod sessions;
-pub mod sign_in_failures;
-pub mod users;
-pub mod workspaces;
 
 mod error;
 mod open;
 mod pool;
 mod scope;
+mod wake;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,6 +32,7 @@ pub use connection::{Connection, Tx};
 pub use error::Error;
 pub use open::Settings;
 pub use scope::CollectionScope;
+pub use wake::Wake;
 
 /// The database and the blob store.
 #[derive(Clone, Debug)]
@@ -72,6 +69,7 @@ struct Inner {
     /// One process's calls that lock a workspace queue here first, so that
     /// they wait without holding a connection. Workspaces share by hash.
     gates: Box<[Arc<Semaphore>]>,
+    wake: Wake,
 }
 
 #[derive(Debug)]
@@ -107,6 +105,12 @@ impl Store {
     #[must_use]
     pub fn blobs(&self) -> &blobs::Blobs {
         &self.0.blobs
+    }
+
+    /// To be rung for a lane after a commit that enqueued for it.
+    #[must_use]
+    pub fn wake(&self) -> &Wake {
+        &self.0.wake
     }
 
     /// Asks the database whether it is there.

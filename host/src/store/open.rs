@@ -54,7 +54,8 @@ impl Store {
         };
         let blobs = Blobs::open(&settings.blobs)?;
         let gates = (0..GATES).map(|_| Arc::new(Semaphore::new(1))).collect();
-        Ok(Self(Arc::new(Inner { databases, blobs, timeout, gates })))
+        let wake = super::Wake::default();
+        Ok(Self(Arc::new(Inner { databases, blobs, timeout, gates, wake })))
     }
 }
 

@@ -1,0 +1,222 @@
+//! One job under its lease: run, commit with the job's end, and what else can
+//! happen.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::FutureExt as _;
+use rand::RngExt as _;
+use tracing::Instrument as _;
+
+use super::verdict::{self, Circumstances};
+use super::{Runnable, Shared, backoff, report};
+use crate::config::LaneShare;
+use crate::domain::area::{Call, JobRun};
+use crate::domain::job::{Failure, JobEnd, JobEndKind, LeasedJob, Outcome};
+use crate::store;
+use crate::work::{CallError, End, Ended, UnitOfWork, UnitSpec};
+
+/// How often a run that lost a race is run again before that counts as an
+/// attempt.
+const MOST_RUNS: u32 = 6;
+/// Lost races after which a run takes the lock before it starts.
+const LOSSES_BEFORE_LOCK: u32 = 2;
+/// Beyond a job's own timeout, for code that does not keep to it.
+const TIMEOUT_MARGIN: Duration = Duration::from_secs(5);
+/// Before a job whose area has just gone, or is overloaded, is looked at again.
+const NOT_NOW_MS: i64 = 1_000;
+/// Between two tries to write a job's end.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// What became of one go at a job: it ended (without an end: the lease is
+/// lost), or it lost a race.
+enum Go {
+    Ended(Option<JobEndKind>),
+    LostRace,
+}
+
+/// Runs a claimed job, step after step, until its lease ends.
+pub(super) async fn run(shared: &Shared, share: LaneShare, mut leased: LeasedJob) {
+    let span = tracing::info_span!(
+        "job",
+        "job.id" = %leased.job.id,
+        "job.kind" = leased.job.kind,
+        "job.attempt" = leased.attempt,
+        "area.name" = leased.job.area,
+        "workspace.id" = %leased.job.workspace,
+    );
+    let slice_ends = Instant::now() + Duration::from_millis(shared.deps.settings.slice_ms.into());
+    async {
+        loop {
+            let begun = Instant::now();
+            let step = Step { shared, share, leased: &leased, slice_ends };
+            let how = step.run().await;
+            report::ended(&leased, how.as_ref(), begun.elapsed());
+            match how {
+                Some(JobEndKind::Continue { checkpoint, requeue: false }) => {
+                    leased.checkpoint = Some(checkpoint);
+                }
+                Some(how) if how.waits_again() => {
+                    return shared.deps.store.wake().ring(leased.job.lane);
+                }
+                _ => return,
+            }
+        }
+    }
+    .instrument(span)
+    .await;
+}
+
+/// One transaction of a job.
+struct Step<'a> {
+    shared: &'a Shared,
+    share: LaneShare,
+    leased: &'a LeasedJob,
+    slice_ends: Instant,
+}
+
+impl Step<'_> {
+    async fn run(&self) -> Option<JobEndKind> {
+        let Some(area) = (self.shared.deps.areas.find)(&self.leased.job.area) else {
+            return self.settle(self.not_now()).await;
+        };
+        // The same call at every go, so that a rerun makes the same ids.
+        let run = self.job_run();
+        for losses in 0..MOST_RUNS {
+            match self.go(&area, &run, losses >= LOSSES_BEFORE_LOCK).await {
+                Go::Ended(how) => return how,
+                Go::LostRace => tokio::time::sleep(Duration::from_millis(1 << losses)).await,
+            }
+        }
+        let lost = "other transactions always came first";
+        self.settle(verdict::faulted(self.leased, lost, self.circumstances())).await
+    }
+
+    async fn go(&self, area: &Runnable, run: &JobRun, locked: bool) -> Go {
+        let timeout = Duration::from_millis(self.leased.job.timeout_ms.into());
+        let unit = self.unit(area, run, locked);
+        let Ended { unit, result } = guarded(area.code.run(unit, run, timeout), timeout).await;
+        let how = match (result, unit) {
+            (Ok(Ok(outcome)), Some(unit)) => return self.keep(unit, outcome).await,
+            (Ok(Ok(_)), None) => self.faulted(&CallError::Host(anyhow::anyhow!(
+                "a run succeeded, but its unit of work was lost"
+            ))),
+            (Ok(Err(failure)), _) => self.dropped(failure),
+            (Err(CallError::Store(error)), _) if error.lost_race() => return Go::LostRace,
+            (Err(CallError::Overloaded | CallError::Store(store::Error::Unavailable(_))), _) => {
+                self.not_now()
+            }
+            (Err(error), _) => self.faulted(&error),
+        };
+        Go::Ended(self.settle(how).await)
+    }
+
+    /// Commits what the run did together with the job's end.
+    async fn keep(&self, unit: UnitOfWork, outcome: Outcome) -> Go {
+        let how = verdict::kept(self.leased, outcome, self.circumstances());
+        let end = End { reply: None, job: Some(self.end(how.clone())) };
+        let how = match unit.commit(end).await {
+            Ok(()) => return Go::Ended(Some(how)),
+            Err(store::Error::LeaseLost) => return Go::Ended(None),
+            Err(error) if error.lost_race() => return Go::LostRace,
+            Err(store::Error::Unavailable(_)) => self.not_now(),
+            Err(error) => self.faulted(&CallError::Store(error)),
+        };
+        Go::Ended(self.settle(how).await)
+    }
+
+    /// Writes the end of a run of which nothing else is kept. Tried until the
+    /// database takes it: a job that nobody ends would stay under this living
+    /// process's lease.
+    async fn settle(&self, how: JobEndKind) -> Option<JobEndKind> {
+        let end = self.end(how);
+        loop {
+            match self.write(&end).await {
+                Ok(()) => return Some(end.how),
+                Err(store::Error::LeaseLost) => return None,
+                Err(error) => tracing::warn!(%error, "the end of a run could not be written"),
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    async fn write(&self, end: &JobEnd) -> Result<(), store::Error> {
+        let deps = &self.shared.deps;
+        let mut connection = deps.store.writer().await?;
+        store::jobs::end(&mut connection, end, deps.clock.now()).await?;
+        connection.release();
+        Ok(())
+    }
+
+    fn end(&self, how: JobEndKind) -> JobEnd {
+        let job = &self.leased.job;
+        JobEnd { workspace: job.workspace, job: job.id, lease: self.leased.lease, how }
+    }
+
+    fn job_run(&self) -> JobRun {
+        let job = &self.leased.job;
+        JobRun {
+            call: Call {
+                workspace: job.workspace,
+                now: self.shared.deps.clock.now(),
+                seed: rand::rng().random(),
+            },
+            id: job.id,
+            kind: job.kind.clone(),
+            payload: job.payload.clone(),
+            attempt: self.leased.attempt,
+            checkpoint: self.leased.checkpoint.clone(),
+        }
+    }
+
+    fn unit(&self, area: &Runnable, run: &JobRun, locked: bool) -> UnitOfWork {
+        let deps = &self.shared.deps;
+        let spec = UnitSpec {
+            area: Arc::clone(&area.scope),
+            call: run.call.clone(),
+            actor: None,
+            writes: true,
+            in_job: true,
+            locked,
+            limits: deps.limits,
+            habit: None,
+        };
+        UnitOfWork::new(deps.store.clone(), Arc::clone(&deps.keys), spec)
+    }
+
+    fn circumstances(&self) -> Circumstances {
+        let luck = rand::rng().random();
+        Circumstances {
+            now: self.shared.deps.clock.now(),
+            backoff_ms: backoff::delay_ms(self.share, self.leased.attempt, luck),
+            requeue: self.shared.stop.is_cancelled() || Instant::now() >= self.slice_ends,
+        }
+    }
+
+    fn dropped(&self, failure: Failure) -> JobEndKind {
+        verdict::dropped(self.leased, failure, self.circumstances())
+    }
+
+    /// Details are for the operator: the job's own error is shown to members.
+    fn faulted(&self, error: &CallError) -> JobEndKind {
+        tracing::warn!(error = %error, "a run of a job failed by itself");
+        verdict::faulted(self.leased, verdict::public_text(error), self.circumstances())
+    }
+
+    /// Nobody's fault: later, and not counted.
+    fn not_now(&self) -> JobEndKind {
+        JobEndKind::Release { at: self.shared.deps.clock.now().plus_ms(NOT_NOW_MS) }
+    }
+}
+
+/// Ends what runs far beyond its timeout, and survives a panic.
+async fn guarded<T>(call: impl Future<Output = Ended<T>>, timeout: Duration) -> Ended<T> {
+    let call = AssertUnwindSafe(call).catch_unwind();
+    let error = match tokio::time::timeout(timeout + TIMEOUT_MARGIN, call).await {
+        Ok(Ok(ended)) => return ended,
+        Ok(Err(_)) => CallError::Host(anyhow::anyhow!("the host panicked while it ran the job")),
+        Err(_) => CallError::Deadline(timeout),
+    };
+    Ended { unit: None, result: Err(error) }
+}

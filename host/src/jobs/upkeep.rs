@@ -1,0 +1,107 @@
+//! What keeps the queue healthy beside running it: the process's sign of
+//! life, the jobs of processes that gave none, and jobs nobody asks for any
+//! more.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::{Shared, report};
+use crate::domain::job::Lane;
+use crate::store;
+
+/// Between two sweeps of old jobs.
+const SWEEP_EVERY: Duration = Duration::from_secs(60);
+/// Between two tries of a sign of life that did not get through.
+const PAUSE: Duration = Duration::from_millis(500);
+/// One sweep deletes so many batches at most.
+const BATCHES: u32 = 20;
+
+/// Gives signs of life for as long as it is polled.
+pub(super) async fn heart(shared: Arc<Shared>) {
+    let every = Duration::from_millis(u64::from(shared.deps.settings.heartbeat_ms));
+    let mut pause = every;
+    loop {
+        tokio::time::sleep(pause).await;
+        pause = match beat(&shared).await {
+            Ok(()) => every,
+            Err(error) => {
+                tracing::warn!(%error, "no sign of life could be given; jobs may be lost to others");
+                every.min(PAUSE)
+            }
+        };
+    }
+}
+
+/// One sign of life: this process's leases are good for another while.
+pub(super) async fn beat(shared: &Shared) -> Result<(), store::Error> {
+    let deps = &shared.deps;
+    let mut connection = deps.store.writer().await?;
+    let expires_at = deps.clock.now().plus_ms(i64::from(deps.settings.lease_ms));
+    store::jobs::heartbeat(&mut connection, shared.worker, expires_at).await?;
+    connection.release();
+    Ok(())
+}
+
+/// Looks after the queue for as long as it is polled.
+pub(super) async fn tidying(shared: Arc<Shared>) {
+    let every = Duration::from_millis(u64::from(shared.deps.settings.heartbeat_ms));
+    let mut swept: Option<Instant> = None;
+    loop {
+        if let Err(error) = recover(&shared).await {
+            tracing::warn!(%error, "lost jobs could not be looked for");
+        }
+        if swept.is_none_or(|at| at.elapsed() >= SWEEP_EVERY) {
+            swept = Some(Instant::now());
+            if let Err(error) = sweep(&shared).await {
+                tracing::warn!(%error, "old jobs could not be deleted");
+            }
+        }
+        tokio::time::sleep(every).await;
+    }
+}
+
+async fn recover(shared: &Shared) -> Result<(), store::Error> {
+    let deps = &shared.deps;
+    let mut connection = deps.store.writer().await?;
+    let recovered = store::jobs::recover(&mut connection, deps.clock.now()).await?;
+    connection.release();
+    if recovered > 0 {
+        tracing::warn!(jobs = recovered, "a worker was lost; its jobs run again");
+        Lane::ALL.into_iter().for_each(|lane| deps.store.wake().ring(lane));
+    }
+    let mut connection = deps.store.reader().await?;
+    let depths = store::jobs::depths(&mut connection, None).await?;
+    connection.release();
+    report::depths(&depths);
+    Ok(())
+}
+
+async fn sweep(shared: &Shared) -> Result<(), store::Error> {
+    let deps = &shared.deps;
+    let now = deps.clock.now();
+    let kept = |ms: i64| now.plus_ms(-ms);
+    let succeeded = kept(i64::from(deps.settings.keep_succeeded_minutes) * 60_000);
+    let failed = kept(i64::from(deps.settings.keep_failed_hours) * 3_600_000);
+    for _ in 0..BATCHES {
+        // A connection for each batch: others have their turn in between.
+        let mut connection = deps.store.writer().await?;
+        let swept = store::jobs::sweep(&mut connection, succeeded, failed).await?;
+        connection.release();
+        if swept < store::jobs::ROWS_PER_SWEEP {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Gives back whatever this process still holds, and its name.
+pub(super) async fn sign_off(shared: &Shared) -> Result<(), store::Error> {
+    let deps = &shared.deps;
+    let now = deps.clock.now();
+    let mut connection = deps.store.writer().await?;
+    store::jobs::release(&mut connection, shared.worker, None, now).await?;
+    let long_ago = now.plus_ms(-10 * i64::from(deps.settings.lease_ms));
+    store::jobs::forget_worker(&mut connection, shared.worker, long_ago).await?;
+    connection.release();
+    Ok(())
+}
