@@ -1,1 +1,137 @@
 //! WebAssembly: the only module that knows wasmtime.
+//!
+//! A component is compiled, checked against what its operator grants, asked
+//! what it is, and from then on called: each call in a fresh instance with a
+//! memory cap, a deadline and budgets of its own. Whatever a guest does, the
+//! host goes on, and other calls are not held up.
+
+mod bindings;
+mod cache;
+mod capability;
+mod component;
+mod convert;
+mod engine;
+mod imports;
+mod instance;
+mod limits;
+mod loader;
+mod log;
+mod overstay;
+mod settings;
+mod trap;
+mod wasi;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::tz::TimeZoneDatabase;
+
+use self::cache::Cache;
+use self::limits::SharedMemory;
+use self::loader::Loader;
+use self::overstay::Overstayers;
+use crate::domain::manifest::{Capability, Manifest};
+use crate::egress::Egress;
+use crate::secrets::Keys;
+use crate::work::{AreaCode, CallError};
+
+pub use settings::Settings;
+
+/// Compiles and runs components. One for the process; a clone is the same one.
+#[derive(Clone)]
+pub struct Runtime {
+    loader: Arc<Loader>,
+    shared: Arc<Shared>,
+}
+
+/// A component, checked and ready to be called.
+#[derive(Clone)]
+pub struct Loaded {
+    /// SHA-256 of the component, lower-case hex.
+    pub digest: String,
+    /// What it said it is.
+    pub manifest: Manifest,
+    /// Runs it.
+    pub code: Arc<dyn AreaCode>,
+    /// Everything it imports, as it names it.
+    pub imports: Vec<String>,
+    /// How long compiling took; nothing where the compiled form was cached.
+    pub compiled_in: Option<Duration>,
+}
+
+/// Why a component is not loaded. The text is for whoever sent it.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// Larger than an operator allows.
+    #[error("the component has {bytes} bytes; at most {max} are taken")]
+    TooLarge {
+        /// Its size.
+        bytes: usize,
+        /// The largest size taken.
+        max: usize,
+    },
+    /// No component, or not a valid one.
+    #[error("not a valid component: {0}")]
+    NotAComponent(String),
+    /// A component of another world.
+    #[error("not a component of the world assurance:area/area: {0}")]
+    WrongWorld(String),
+    /// It imports what it was not granted.
+    #[error("area {area:?} imports the capability `{capability}`, which it is not granted")]
+    MissingGrant {
+        /// What the component calls itself.
+        area: String,
+        /// What it lacks, by its name in the contract.
+        capability: &'static str,
+    },
+    /// It could not say what it is.
+    #[error("`describe` failed: {0}")]
+    Describe(CallError),
+    /// What it said it is does not hold together.
+    #[error("the manifest is not valid: {0}")]
+    Manifest(String),
+    /// The host's own mistake.
+    #[error("host fault: {0:#}")]
+    Host(anyhow::Error),
+}
+
+impl Runtime {
+    /// Sets the engine up; the process needs one.
+    pub fn new(settings: Settings, keys: &Keys, egress: Egress) -> anyhow::Result<Self> {
+        let engine = engine::start(&settings)?;
+        let cache = match &settings.cache_dir {
+            Some(dir) => Some(Cache::open(dir, &keys.derive("compiled-cache"), &engine)?),
+            None => None,
+        };
+        let loader = Arc::new(Loader::new(engine, cache)?);
+        let shared = Arc::new(Shared {
+            overstayers: Overstayers::start(settings.overstay_niceness)?,
+            memory: Arc::new(SharedMemory::new(settings.max_total_memory_bytes)),
+            zones: TimeZoneDatabase::bundled(),
+            egress,
+            settings,
+        });
+        Ok(Self { loader, shared })
+    }
+
+    /// Compiles a component, asks it what it is and checks that it imports
+    /// nothing but what it asks for and is granted. `grants` is asked with the
+    /// name that the component gives itself.
+    pub async fn load(
+        &self,
+        bytes: Arc<[u8]>,
+        grants: impl FnOnce(&str) -> BTreeSet<Capability> + Send,
+    ) -> Result<Loaded, LoadError> {
+        self.loader.clone().load(self.shared.clone(), bytes, grants).await
+    }
+}
+
+/// What all calls share.
+struct Shared {
+    settings: Settings,
+    overstayers: Overstayers,
+    memory: Arc<SharedMemory>,
+    zones: TimeZoneDatabase,
+    egress: Egress,
+}

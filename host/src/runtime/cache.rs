@@ -1,0 +1,116 @@
+//! Compiled components on disk, so that a restart compiles nothing.
+//!
+//! A compiled component is machine code: whoever writes one runs in the host.
+//! So the folder is the host's alone, and a file is loaded only if it carries
+//! a MAC under a key that only this installation has, over exactly these bytes
+//! for exactly this component and engine.
+
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::hash::{Hash, Hasher};
+use std::io::Write as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use sha2::{Digest as _, Sha256};
+use wasmtime::Engine;
+use wasmtime::component::Component;
+
+const MAC_BYTES: usize = 32;
+
+/// The folder, the key and the engine they are for.
+#[derive(Clone)]
+pub(super) struct Cache {
+    dir: PathBuf,
+    keyed: Hmac<Sha256>,
+    engine: String,
+}
+
+impl Cache {
+    /// Makes the folder, for this user alone.
+    pub(super) fn open(dir: &Path, key: &[u8; 32], engine: &Engine) -> anyhow::Result<Self> {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(dir)
+            .and_then(|()| fs::set_permissions(dir, fs::Permissions::from_mode(0o700)))
+            .with_context(|| format!("cannot make the folder {}", dir.display()))?;
+        let keyed = Hmac::new_from_slice(key)?;
+        Ok(Self { dir: dir.to_owned(), keyed, engine: compatibility(engine) })
+    }
+
+    /// The compiled form, if it is there and is what this host wrote.
+    pub(super) fn load(&self, engine: &Engine, digest: &str) -> Option<Component> {
+        let name = self.name(digest);
+        let file = fs::read(self.dir.join(&name)).ok()?;
+        let (mac, compiled) = file.split_at_checked(MAC_BYTES)?;
+        if self.mac(&name, compiled).verify_slice(mac).is_err() {
+            tracing::warn!(file = %name, "a compiled component was altered, and is not used");
+            return None;
+        }
+        match deserialize(engine, compiled) {
+            Ok(component) => Some(component),
+            Err(error) => {
+                tracing::warn!(file = %name, %error, "a compiled component does not load");
+                None
+            }
+        }
+    }
+
+    /// Keeps the compiled form. The file appears whole or not at all.
+    pub(super) fn store(&self, digest: &str, component: &Component) -> anyhow::Result<()> {
+        let name = self.name(digest);
+        let compiled = component.serialize()?;
+        let mac = self.mac(&name, &compiled).finalize().into_bytes();
+        let fresh = self.dir.join(format!(".{name}.{}", std::process::id()));
+        let mut file =
+            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
+        file.write_all(&mac)?;
+        file.write_all(&compiled)?;
+        fs::rename(&fresh, self.dir.join(&name))?;
+        Ok(())
+    }
+
+    fn name(&self, digest: &str) -> String {
+        format!("{digest}-{}.cwasm", self.engine)
+    }
+
+    /// Over name and content: a file is no use under another's name.
+    fn mac(&self, name: &str, compiled: &[u8]) -> Hmac<Sha256> {
+        self.keyed.clone().chain_update(name).chain_update(compiled)
+    }
+}
+
+/// Loads machine code.
+#[expect(unsafe_code, reason = "the one place that loads compiled components")]
+fn deserialize(engine: &Engine, compiled: &[u8]) -> wasmtime::Result<Component> {
+    // SAFETY: the bytes must have come from wasmtime's own compiler, unaltered.
+    // The one caller has just verified a MAC over them that is made only in
+    // `Cache::store`, over what `Component::serialize` gave, with a key that
+    // only this installation has. They are in memory of ours, so nobody can
+    // change them between the check and their use.
+    unsafe { Component::deserialize(engine, compiled) }
+}
+
+/// What compiled code depends on beside the component: wasmtime's version, its
+/// settings, the machine.
+fn compatibility(engine: &Engine) -> String {
+    let mut hasher = Sha256Hasher(Sha256::new());
+    engine.precompile_compatibility_hash().hash(&mut hasher);
+    hex::encode(&hasher.0.finalize()[..8])
+}
+
+/// A hasher whose result is the same in every process and release.
+struct Sha256Hasher(Sha256);
+
+impl Hasher for Sha256Hasher {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    fn finish(&self) -> u64 {
+        let digest = self.0.clone().finalize();
+        digest.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    }
+}

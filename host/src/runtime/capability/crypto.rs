@@ -1,0 +1,37 @@
+//! Primitives that a guest should not bring itself.
+
+use sha2::{Digest as _, Sha256};
+
+use super::super::bindings::assurance::area::crypto::Host;
+use super::super::instance::CallState;
+use super::super::trap::Stop;
+use crate::domain::manifest::Capability;
+use crate::signing;
+
+/// As the contract says.
+const MAX_RANDOM_BYTES: u32 = 4096;
+
+impl Host for CallState {
+    fn random_bytes(&mut self, length: u32) -> wasmtime::Result<Vec<u8>> {
+        let unit = self.enter(Capability::Crypto)?;
+        if length > MAX_RANDOM_BYTES {
+            return Err(Stop::Misuse(format!("{length} random bytes at a time")).into());
+        }
+        Ok(unit.random_bytes(length as usize))
+    }
+
+    fn sha256(&mut self, data: Vec<u8>) -> wasmtime::Result<Vec<u8>> {
+        self.enter(Capability::Crypto)?;
+        Ok(Sha256::digest(&data).to_vec())
+    }
+
+    fn ed25519_verify(
+        &mut self,
+        public_key: Vec<u8>,
+        message: Vec<u8>,
+        signature: Vec<u8>,
+    ) -> wasmtime::Result<bool> {
+        self.enter(Capability::Crypto)?;
+        Ok(signing::verify_ed25519_strict(&public_key, &message, &signature))
+    }
+}

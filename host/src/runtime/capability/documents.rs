@@ -1,0 +1,74 @@
+//! The workspace's documents.
+
+use super::super::bindings::assurance::area::documents::{
+    Condition, Document, Error, Group, Host, Page, Query, Write,
+};
+use super::super::convert::document as convert;
+use super::super::instance::CallState;
+use super::DocumentsRefusal;
+use crate::domain::manifest::Capability;
+use crate::work::{DocumentError, UnitOfWork};
+
+type Answer<T> = Result<T, DocumentsRefusal>;
+
+impl CallState {
+    fn documents(&mut self) -> wasmtime::Result<&mut UnitOfWork> {
+        self.enter(Capability::Documents)
+    }
+}
+
+impl Host for CallState {
+    async fn get(&mut self, collection: String, id: String) -> Answer<Option<Document>> {
+        let found = self.documents()?.get(&collection, &id).await?;
+        Ok(found.map(convert::document))
+    }
+
+    async fn get_many(&mut self, collection: String, ids: Vec<String>) -> Answer<Vec<Document>> {
+        let found = self.documents()?.get_many(&collection, &ids).await?;
+        Ok(found.into_iter().map(convert::document).collect())
+    }
+
+    async fn find(&mut self, query: Query) -> Answer<Page> {
+        let page = self.documents()?.query(&convert::query(query)).await?;
+        Ok(convert::page(page))
+    }
+
+    async fn count(&mut self, collection: String, conditions: Vec<Condition>) -> Answer<u64> {
+        let conditions = convert::conditions(conditions);
+        Ok(self.documents()?.count(&collection, &conditions).await?)
+    }
+
+    async fn count_by(
+        &mut self,
+        collection: String,
+        conditions: Vec<Condition>,
+        fields: Vec<String>,
+    ) -> Answer<Vec<Group>> {
+        let conditions = convert::conditions(conditions);
+        let groups = self.documents()?.count_by(&collection, &conditions, &fields).await?;
+        Ok(groups.into_iter().map(convert::group).collect())
+    }
+
+    async fn apply(&mut self, collection: String, writes: Vec<Write>) -> Answer<Vec<u64>> {
+        let writes = writes.into_iter().map(convert::write).collect();
+        Ok(self.documents()?.write(&collection, writes).await?)
+    }
+
+    fn convert_error(&mut self, refusal: DocumentsRefusal) -> wasmtime::Result<Error> {
+        refusal.split()
+    }
+}
+
+impl From<DocumentError> for Error {
+    fn from(error: DocumentError) -> Self {
+        match error {
+            DocumentError::NotFound => Self::NotFound,
+            DocumentError::AlreadyExists => Self::AlreadyExists,
+            DocumentError::VersionConflict(version) => Self::VersionConflict(version),
+            DocumentError::UniqueConflict(fields) => Self::UniqueConflict(fields),
+            DocumentError::InvalidCursor => Self::InvalidCursor,
+            DocumentError::Misuse(what) => Self::Misuse(what),
+            DocumentError::LimitExceeded => Self::LimitExceeded,
+        }
+    }
+}

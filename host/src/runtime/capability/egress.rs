@@ -1,0 +1,85 @@
+//! The one way out to the network, in jobs only: a handler may be run again,
+//! and what was sent cannot be taken back.
+
+use zeroize::Zeroizing;
+
+use super::super::bindings::assurance::area::egress::{Error, Header, Host, Incoming, Outgoing};
+use super::super::instance::CallState;
+use super::{EgressRefusal, Refusal};
+use crate::domain::manifest::Capability;
+use crate::egress::{self, EgressError};
+use crate::work::SecretError;
+
+impl Host for CallState {
+    async fn send(&mut self, request: Outgoing) -> Result<Incoming, EgressRefusal> {
+        let unit = self.enter(Capability::Egress)?;
+        if !unit.spec().in_job {
+            return Err(Refusal::Answer(Error::NotInAJob));
+        }
+        let bearer = match &request.bearer {
+            Some(name) => Some(unit.secret_bytes(name).await?),
+            None => None,
+        };
+        let outgoing = outgoing(request, bearer).map_err(Refusal::Answer)?;
+        let answer = self.shared.egress.send(outgoing).await;
+        answer.map(incoming).map_err(|error| Refusal::Answer(error.into()))
+    }
+
+    fn check(&mut self, url: String) -> Result<(), EgressRefusal> {
+        self.enter(Capability::Egress)?;
+        let checked = self.shared.egress.check(&url);
+        checked.map_err(|refused| Refusal::Answer(Error::Refused(refused.0)))
+    }
+
+    fn convert_error(&mut self, refusal: EgressRefusal) -> wasmtime::Result<Error> {
+        refusal.split()
+    }
+}
+
+fn outgoing(
+    request: Outgoing,
+    bearer: Option<Zeroizing<Vec<u8>>>,
+) -> Result<egress::Outgoing, Error> {
+    let mut headers: Vec<_> = request.headers.into_iter().map(|h| (h.name, h.value)).collect();
+    if let Some(secret) = bearer {
+        let token = std::str::from_utf8(&secret)
+            .map_err(|_| Error::Refused("the bearer secret is no text".to_owned()))?;
+        headers.retain(|(name, _)| !name.eq_ignore_ascii_case("authorization"));
+        headers.push(("authorization".to_owned(), format!("Bearer {token}")));
+    }
+    Ok(egress::Outgoing {
+        method: request.method,
+        url: request.url,
+        headers,
+        body: request.body,
+        timeout_ms: request.timeout_ms,
+        max_response_bytes: request.max_response_bytes,
+    })
+}
+
+fn incoming(answer: egress::Incoming) -> Incoming {
+    let header = |(name, value)| Header { name, value };
+    Incoming {
+        status: answer.status,
+        headers: answer.headers.into_iter().map(header).collect(),
+        body: answer.body,
+    }
+}
+
+impl From<EgressError> for Error {
+    fn from(error: EgressError) -> Self {
+        match error {
+            EgressError::Refused(why) => Self::Refused(why),
+            EgressError::Unresolved => Self::Unresolved,
+            EgressError::Connection(why) => Self::Connection(why),
+            EgressError::Timeout => Self::Timeout,
+            EgressError::TooLarge => Self::TooLarge,
+        }
+    }
+}
+
+impl From<SecretError> for Error {
+    fn from(_: SecretError) -> Self {
+        Self::NoSecret
+    }
+}

@@ -1,0 +1,27 @@
+//! What happened, told with the commit.
+
+use super::super::bindings::assurance::area::events::{Error, Host};
+use super::super::instance::CallState;
+use super::{EventsRefusal, Refusal};
+use crate::domain::manifest::Capability;
+use crate::work::WorkError;
+
+impl Host for CallState {
+    fn publish(&mut self, name: String, data: String) -> Result<String, EventsRefusal> {
+        let published = self.enter(Capability::Events)?.publish(&name, data);
+        published.map(|id| id.to_string()).map_err(|error| Refusal::Answer(error.into()))
+    }
+
+    fn convert_error(&mut self, refusal: EventsRefusal) -> wasmtime::Result<Error> {
+        refusal.split()
+    }
+}
+
+impl From<WorkError> for Error {
+    fn from(error: WorkError) -> Self {
+        match error {
+            WorkError::Misuse(what) => Self::Misuse(what),
+            WorkError::LimitExceeded => Self::LimitExceeded,
+        }
+    }
+}

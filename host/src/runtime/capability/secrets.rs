@@ -1,0 +1,58 @@
+//! Secrets that the host keeps and uses for the guest. There is no way to read
+//! one back.
+
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use sha2::Sha256;
+use zeroize::Zeroizing;
+
+use super::super::bindings::assurance::area::secrets::{Error, Host};
+use super::super::instance::CallState;
+use super::super::trap::Stop;
+use super::SecretsRefusal;
+use crate::domain::manifest::Capability;
+use crate::work::{SecretError, UnitOfWork};
+
+type Answer<T> = Result<T, SecretsRefusal>;
+
+impl CallState {
+    fn secrets(&mut self) -> wasmtime::Result<&mut UnitOfWork> {
+        self.enter(Capability::Secrets)
+    }
+}
+
+impl Host for CallState {
+    async fn put(&mut self, name: String, value: Vec<u8>) -> Answer<()> {
+        let value = Zeroizing::new(value);
+        Ok(self.secrets()?.secret_put(&name, &value).await?)
+    }
+
+    async fn delete(&mut self, name: String) -> Answer<()> {
+        Ok(self.secrets()?.secret_delete(&name).await?)
+    }
+
+    async fn exists(&mut self, name: String) -> Answer<bool> {
+        Ok(self.secrets()?.secret_exists(&name).await?)
+    }
+
+    async fn hmac_sha256(&mut self, name: String, message: Vec<u8>) -> Answer<Vec<u8>> {
+        let secret = self.secrets()?.secret_bytes(&name).await?;
+        let keyed = Hmac::<Sha256>::new_from_slice(&secret);
+        let keyed = keyed.map_err(|_| Stop::Misuse("the secret is no key".to_owned()));
+        let mac = keyed.map_err(wasmtime::Error::from)?.chain_update(&message);
+        Ok(mac.finalize().into_bytes().to_vec())
+    }
+
+    fn convert_error(&mut self, refusal: SecretsRefusal) -> wasmtime::Result<Error> {
+        refusal.split()
+    }
+}
+
+impl From<SecretError> for Error {
+    fn from(error: SecretError) -> Self {
+        match error {
+            SecretError::NotFound => Self::NotFound,
+            SecretError::InvalidName => Self::InvalidName,
+            SecretError::LimitExceeded => Self::LimitExceeded,
+        }
+    }
+}

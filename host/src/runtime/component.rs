@@ -1,0 +1,117 @@
+//! A loaded component: the host's side of every call into it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use tokio::sync::Semaphore;
+
+use super::Shared;
+use super::bindings::AreaPre;
+use super::convert;
+use super::instance::{self, AreaName, CallState, Describe, Finished, Invocation};
+use super::overstay::Meter;
+use crate::domain::area::{JobRun, Problem, Reply, Request};
+use crate::domain::job::{Failure, Outcome};
+use crate::domain::manifest::Manifest;
+use crate::work::{AreaCode, CallError, Ended, UnitOfWork};
+
+/// A component, compiled and linked.
+pub(super) struct Component {
+    pre: AreaPre<CallState>,
+    shared: Arc<Shared>,
+    area: Arc<AreaName>,
+    /// Calls at a time, and those of them that run for long.
+    running: Semaphore,
+    overstaying: Arc<Semaphore>,
+}
+
+impl Component {
+    pub(super) fn new(pre: AreaPre<CallState>, shared: Arc<Shared>, digest: String) -> Self {
+        Self {
+            running: Semaphore::new(shared.settings.max_concurrent_per_area),
+            overstaying: Arc::new(Semaphore::new(shared.settings.max_overstaying_per_area)),
+            area: Arc::new(AreaName::new(digest)),
+            pre,
+            shared,
+        }
+    }
+
+    /// Asks it what it is. From then on it has a name.
+    pub(super) async fn describe(&self) -> Result<Result<Manifest, String>, CallError> {
+        let timeout = self.shared.settings.describe_timeout();
+        let described = self.call(None, Describe, timeout).await.result?;
+        let manifest = convert::manifest::manifest(described);
+        if let Ok(manifest) = &manifest {
+            self.area.set(&manifest.name);
+        }
+        Ok(manifest)
+    }
+
+    /// One call, in an instance of its own. A failure is told to the operator
+    /// here, once.
+    async fn call<I: Invocation>(
+        &self,
+        unit: Option<UnitOfWork>,
+        invocation: I,
+        deadline: Duration,
+    ) -> Ended<I::Answer> {
+        let Ok(_place) = self.running.try_acquire() else {
+            return Ended { unit, result: Err(CallError::Overloaded) };
+        };
+        let finished = self.run(unit, invocation, deadline).await;
+        let result = finished.result.map_err(|failure| {
+            failure.report(&self.area, &finished.last_lines);
+            failure.error
+        });
+        Ended { unit: finished.unit, result }
+    }
+
+    async fn run<I: Invocation>(
+        &self,
+        unit: Option<UnitOfWork>,
+        invocation: I,
+        deadline: Duration,
+    ) -> Finished<I::Answer> {
+        let meter = Arc::new(Meter::new(&self.shared.settings, deadline));
+        let state = CallState::new(self.shared.clone(), self.area.clone(), unit);
+        let call = instance::run(self.pre.clone(), state, meter.clone(), invocation).boxed();
+        let ended = self.shared.overstayers.run(call, meter, &self.overstaying).await;
+        ended.unwrap_or_else(|lost| Finished::not_begun(None, lost.into_error(deadline)))
+    }
+}
+
+impl AreaCode for Component {
+    fn handle<'a>(
+        &'a self,
+        unit: UnitOfWork,
+        request: &'a Request,
+        deadline: Duration,
+    ) -> BoxFuture<'a, Ended<Result<Reply, Problem>>> {
+        async move {
+            let request = convert::call::request(request);
+            let ended = self.call(Some(unit), request, deadline).await;
+            let max = self.shared.settings.max_reply_bytes;
+            let answer = ended.result.and_then(|answer| convert::call::answer(answer, max));
+            Ended { unit: ended.unit, result: answer }
+        }
+        .boxed()
+    }
+
+    fn run<'a>(
+        &'a self,
+        unit: UnitOfWork,
+        job: &'a JobRun,
+        timeout: Duration,
+    ) -> BoxFuture<'a, Ended<Result<Outcome, Failure>>> {
+        async move {
+            let job = convert::call::job(job);
+            let ended = self.call(Some(unit), job, timeout).await;
+            let max = self.shared.settings.max_reply_bytes;
+            let outcome = ended.result.and_then(|outcome| convert::call::outcome(outcome, max));
+            Ended { unit: ended.unit, result: outcome }
+        }
+        .boxed()
+    }
+}

@@ -1,0 +1,194 @@
+//! One call: a fresh store, a fresh instance, and what host functions see of
+//! it. Gone with the call; no instance ever serves two.
+
+use std::sync::{Arc, OnceLock};
+
+use wasmtime::Store;
+use wasmtime::component::HasSelf;
+
+use super::Shared;
+use super::bindings::assurance::area::{manifest, types};
+use super::bindings::{Area, AreaPre, Job, JobError, Outcome};
+use super::limits::Memory;
+use super::log::GuestLog;
+use super::overstay::Meter;
+use super::trap::{Failure, Stop};
+use super::wasi::EmptyWorld;
+use crate::domain::manifest::Capability;
+use crate::work::{CallError, UnitOfWork};
+
+/// Whose code runs, as operators read it.
+#[derive(Debug)]
+pub(super) struct AreaName {
+    name: OnceLock<String>,
+    digest: String,
+}
+
+impl AreaName {
+    /// Its name is not known before it has said it.
+    pub(super) fn new(digest: String) -> Self {
+        Self { name: OnceLock::new(), digest }
+    }
+
+    pub(super) fn set(&self, name: &str) {
+        let _ = self.name.set(name.to_owned());
+    }
+
+    pub(super) fn name(&self) -> &str {
+        self.name.get().map_or("(not described)", String::as_str)
+    }
+
+    pub(super) fn short_digest(&self) -> &str {
+        self.digest.get(..12).unwrap_or(&self.digest)
+    }
+}
+
+/// What one call's host functions work on.
+pub(super) struct CallState {
+    pub(super) shared: Arc<Shared>,
+    pub(super) area: Arc<AreaName>,
+    /// Nothing in `describe`, which has no capabilities.
+    unit: Option<UnitOfWork>,
+    host_calls: u32,
+    memory: Memory,
+    pub(super) log: GuestLog,
+    world: Option<Box<EmptyWorld>>,
+}
+
+/// Host functions are implemented on the state itself.
+pub(super) type Host = HasSelf<CallState>;
+
+impl CallState {
+    pub(super) fn new(shared: Arc<Shared>, area: Arc<AreaName>, unit: Option<UnitOfWork>) -> Self {
+        let settings = &shared.settings;
+        Self {
+            unit,
+            host_calls: 0,
+            memory: Memory::new(shared.memory.clone(), settings.max_memory_bytes),
+            log: GuestLog::new(settings.max_log_lines, settings.max_log_line_bytes),
+            world: None,
+            area,
+            shared,
+        }
+    }
+
+    /// Every host function begins here: it counts, and `describe` may call
+    /// none.
+    pub(super) fn enter(&mut self, capability: Capability) -> wasmtime::Result<&mut UnitOfWork> {
+        let max = self.shared.settings.max_host_calls;
+        self.host_calls += 1;
+        if self.host_calls > max {
+            return Err(Stop::HostCalls(max).into());
+        }
+        self.unit.as_mut().ok_or_else(|| Stop::InDescribe(capability).into())
+    }
+
+    pub(super) fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// Made for those that ask.
+    pub(super) fn empty_world(&mut self) -> &mut EmptyWorld {
+        let call = self.unit.as_ref().map(|unit| &unit.spec().call);
+        self.world.get_or_insert_with(|| Box::new(EmptyWorld::new(call)))
+    }
+}
+
+/// What is called, and with what.
+pub(super) trait Invocation: Send + Sync + 'static {
+    /// What the export gives back.
+    type Answer: Send + 'static;
+
+    /// Calls the export.
+    fn invoke<'a>(
+        &'a self,
+        area: &'a Area,
+        store: &'a mut Store<CallState>,
+    ) -> impl Future<Output = wasmtime::Result<Self::Answer>> + Send + 'a;
+}
+
+/// What the area is.
+pub(super) struct Describe;
+
+impl Invocation for Describe {
+    type Answer = manifest::Manifest;
+
+    async fn invoke(
+        &self,
+        area: &Area,
+        store: &mut Store<CallState>,
+    ) -> wasmtime::Result<Self::Answer> {
+        area.call_describe(store).await
+    }
+}
+
+impl Invocation for types::Request {
+    type Answer = Result<types::Reply, types::Problem>;
+
+    async fn invoke(
+        &self,
+        area: &Area,
+        store: &mut Store<CallState>,
+    ) -> wasmtime::Result<Self::Answer> {
+        area.call_handle(store, self).await
+    }
+}
+
+impl Invocation for Job {
+    type Answer = Result<Outcome, JobError>;
+
+    async fn invoke(
+        &self,
+        area: &Area,
+        store: &mut Store<CallState>,
+    ) -> wasmtime::Result<Self::Answer> {
+        area.call_run(store, self).await
+    }
+}
+
+/// A call that has ended, one way or the other.
+pub(super) struct Finished<T> {
+    pub(super) unit: Option<UnitOfWork>,
+    pub(super) result: Result<T, Failure>,
+    /// What the guest logged last.
+    pub(super) last_lines: Vec<String>,
+}
+
+impl<T> Finished<T> {
+    /// It did not come to a call.
+    pub(super) fn not_begun(unit: Option<UnitOfWork>, error: CallError) -> Self {
+        Self { unit, result: Err(error.into()), last_lines: Vec::new() }
+    }
+}
+
+/// Runs one call to its end.
+pub(super) async fn run<I: Invocation>(
+    pre: AreaPre<CallState>,
+    state: CallState,
+    meter: Arc<Meter>,
+    invocation: I,
+) -> Finished<I::Answer> {
+    let mut store = Store::new(pre.engine(), state);
+    arm(&mut store, meter.clone());
+    // A guest that computes is trapped at its deadline, which shows where it
+    // was; this is for one that waits.
+    let called = tokio::time::timeout(meter.deadline(), async {
+        let area = pre.instantiate_async(&mut store).await?;
+        invocation.invoke(&area, &mut store).await
+    });
+    let result = match called.await {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(error)) => Err(Failure::new(error, store.data(), &meter)),
+        Err(_) => Err(CallError::Deadline(meter.deadline()).into()),
+    };
+    let state = store.into_data();
+    Finished { unit: state.unit, result, last_lines: state.log.finish(&state.area) }
+}
+
+/// Puts the call's limits on its store.
+fn arm(store: &mut Store<CallState>, meter: Arc<Meter>) {
+    store.set_hostcall_fuel(store.data().shared.settings.max_host_call_bytes);
+    store.limiter(|state| &mut state.memory);
+    store.epoch_deadline_callback(move |_| Ok(meter.tick()));
+    store.set_epoch_deadline(1);
+}

@@ -1,0 +1,103 @@
+//! From bytes to something that can be called: compiled, linked, asked what
+//! it is, and held against what its operator grants.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use sha2::{Digest as _, Sha256};
+use wasmtime::Engine;
+use wasmtime::component::{Component as Compiled, Linker};
+
+use super::bindings::{Area, AreaPre};
+use super::cache::Cache;
+use super::component::Component;
+use super::imports::Imports;
+use super::instance::{CallState, Host};
+use super::{LoadError, Loaded, Shared};
+use crate::domain::manifest::Capability;
+
+/// What loading needs and calling does not.
+pub(super) struct Loader {
+    engine: Engine,
+    cache: Option<Cache>,
+    linker: Linker<CallState>,
+    /// For components that import something of WASI.
+    linker_with_wasi: Linker<CallState>,
+}
+
+impl Loader {
+    pub(super) fn new(engine: Engine, cache: Option<Cache>) -> anyhow::Result<Self> {
+        let mut linker = Linker::new(&engine);
+        Area::add_to_linker::<_, Host>(&mut linker, |state| state)?;
+        let mut linker_with_wasi = linker.clone();
+        wasmtime_wasi::p2::add_to_linker_async(&mut linker_with_wasi)?;
+        Ok(Self { engine, cache, linker, linker_with_wasi })
+    }
+
+    pub(super) async fn load(
+        self: Arc<Self>,
+        shared: Arc<Shared>,
+        bytes: Arc<[u8]>,
+        grants: impl FnOnce(&str) -> BTreeSet<Capability> + Send,
+    ) -> Result<Loaded, LoadError> {
+        let max = shared.settings.max_component_bytes;
+        if bytes.len() > max {
+            return Err(LoadError::TooLarge { bytes: bytes.len(), max });
+        }
+        let here = self.clone();
+        let compiled = tokio::task::spawn_blocking(move || here.compile(&bytes))
+            .await
+            .context("compiling did not end")
+            .map_err(LoadError::Host)??;
+        let imports = Imports::of(&self.engine, &compiled.component)?;
+        let pre = self.link(&compiled.component, &imports)?;
+        let code = Component::new(pre, shared, compiled.digest.clone());
+        let manifest =
+            code.describe().await.map_err(LoadError::Describe)?.map_err(LoadError::Manifest)?;
+        imports.check(&manifest, &grants(&manifest.name))?;
+        Ok(Loaded {
+            digest: compiled.digest,
+            manifest,
+            code: Arc::new(code),
+            imports: imports.names,
+            compiled_in: compiled.took,
+        })
+    }
+
+    /// From the cache, or by compiling: to be called where blocking is fine.
+    fn compile(&self, bytes: &[u8]) -> Result<Machine, LoadError> {
+        let digest = hex::encode(Sha256::digest(bytes));
+        if let Some(component) = self.cache.as_ref().and_then(|c| c.load(&self.engine, &digest)) {
+            return Ok(Machine { component, digest, took: None });
+        }
+        let begun = Instant::now();
+        let component = Compiled::from_binary(&self.engine, bytes)
+            .map_err(|error| LoadError::NotAComponent(format!("{error:#}")))?;
+        let took = Some(begun.elapsed());
+        if let Some(Err(error)) = self.cache.as_ref().map(|c| c.store(&digest, &component)) {
+            tracing::warn!(%error, area.digest = %digest, "a compiled component is not kept");
+        }
+        Ok(Machine { component, digest, took })
+    }
+
+    fn link(
+        &self,
+        component: &Compiled,
+        imports: &Imports,
+    ) -> Result<AreaPre<CallState>, LoadError> {
+        let linker = if imports.wasi { &self.linker_with_wasi } else { &self.linker };
+        linker
+            .instantiate_pre(component)
+            .and_then(AreaPre::new)
+            .map_err(|error| LoadError::WrongWorld(format!("{error:#}")))
+    }
+}
+
+/// A component as machine code.
+struct Machine {
+    component: Compiled,
+    digest: String,
+    took: Option<Duration>,
+}

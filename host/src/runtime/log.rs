@@ -1,0 +1,100 @@
+//! What a guest tells the operator: bounded, cleaned, and the end of it kept
+//! for the report of a failure.
+
+use std::collections::VecDeque;
+
+use tracing::Level;
+
+use super::instance::AreaName;
+
+/// Lines kept for the report of a failure.
+const KEPT_LINES: usize = 20;
+
+/// One call's lines.
+#[derive(Debug)]
+pub(super) struct GuestLog {
+    lines_left: u32,
+    max_bytes: usize,
+    dropped: u64,
+    last: VecDeque<String>,
+}
+
+impl GuestLog {
+    pub(super) fn new(max_lines: u32, max_bytes: usize) -> Self {
+        Self { lines_left: max_lines, max_bytes, dropped: 0, last: VecDeque::new() }
+    }
+
+    /// Passes a line on, or counts it where there were too many. Either way it
+    /// is among the last lines: they matter most when the guest fails.
+    pub(super) fn write(&mut self, area: &AreaName, level: Level, message: &str) {
+        let line = clean(message, self.max_bytes);
+        if self.lines_left == 0 {
+            self.dropped += 1;
+        } else {
+            self.lines_left -= 1;
+            emit(area, level, &line);
+        }
+        if self.last.len() == KEPT_LINES {
+            self.last.pop_front();
+        }
+        self.last.push_back(line);
+    }
+
+    /// The last lines; says how many were dropped.
+    pub(super) fn finish(self, area: &AreaName) -> Vec<String> {
+        if self.dropped > 0 {
+            tracing::warn!(
+                area.name = %area.name(),
+                dropped = self.dropped,
+                "an area logged more lines than a call may"
+            );
+        }
+        self.last.into()
+    }
+}
+
+/// One line of readable characters: a guest cannot forge lines of others.
+fn clean(message: &str, max_bytes: usize) -> String {
+    let end = message.floor_char_boundary(max_bytes);
+    let mut line = String::with_capacity(end);
+    for c in message[..end].chars() {
+        if c.is_control() { line.extend(c.escape_default()) } else { line.push(c) }
+    }
+    if end < message.len() {
+        line.push('…');
+    }
+    line
+}
+
+fn emit(area: &AreaName, level: Level, line: &str) {
+    let name = area.name();
+    match level {
+        Level::ERROR => tracing::error!(target: "guest", { area.name = name }, "{line}"),
+        Level::WARN => tracing::warn!(target: "guest", { area.name = name }, "{line}"),
+        Level::INFO => tracing::info!(target: "guest", { area.name = name }, "{line}"),
+        _ => tracing::debug!(target: "guest", { area.name = name }, "{line}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_cut_at_a_character_and_cannot_contain_another() {
+        assert_eq!(clean("one\ntwo\u{1b}[31m", 100), "one\\ntwo\\u{1b}[31m");
+        assert_eq!(clean("aää", 4), "aä…");
+    }
+
+    #[test]
+    fn lines_over_the_limit_are_dropped_but_the_last_ones_are_kept() {
+        let area = AreaName::new("0".repeat(64));
+        let mut log = GuestLog::new(2, 100);
+        for number in 0..50 {
+            log.write(&area, Level::INFO, &number.to_string());
+        }
+        assert_eq!(log.dropped, 48);
+        let last = log.finish(&area);
+        assert_eq!((last.len(), last[0].as_str()), (KEPT_LINES, "30"));
+    }
+}

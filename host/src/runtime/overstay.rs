@@ -1,0 +1,188 @@
+//! Time: what a call has run for, when it must give way, and where the calls
+//! go that run for long.
+//!
+//! A running guest gives way at every tick. Having run for its first slice, it
+//! is moved, as it stands, to one thread of low priority that all such calls
+//! share; so quick calls never wait for long ones.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use futures::future::BoxFuture;
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::{Semaphore, oneshot};
+use tokio::task::JoinHandle;
+use tracing::Instrument as _;
+use wasmtime::UpdateDeadline;
+
+use super::settings::Settings;
+
+/// How much later than its deadline a call is given up that does not even get
+/// to notice it.
+const GRACE: Duration = Duration::from_millis(50);
+
+/// One call's clock. Time counts as running while the call's future is being
+/// polled, so waiting for the host costs the guest nothing but its deadline.
+#[derive(Debug)]
+pub(super) struct Meter {
+    born: Instant,
+    deadline: Duration,
+    slice: Duration,
+    slice_ticks: u32,
+    ticks: AtomicU32,
+    ran_ns: AtomicU64,
+}
+
+impl Meter {
+    pub(super) fn new(settings: &Settings, deadline: Duration) -> Self {
+        Self {
+            born: Instant::now(),
+            deadline,
+            slice: settings.first_slice(),
+            slice_ticks: settings.first_slice_ms / settings.epoch_tick_ms.max(1),
+            ticks: AtomicU32::new(0),
+            ran_ns: AtomicU64::new(0),
+        }
+    }
+
+    pub(super) fn deadline(&self) -> Duration {
+        self.deadline
+    }
+
+    /// At a tick: trap a guest that is past its deadline, let every other one
+    /// give way.
+    pub(super) fn tick(&self) -> UpdateDeadline {
+        self.ticks.fetch_add(1, Ordering::Relaxed);
+        if self.born.elapsed() >= self.deadline {
+            return UpdateDeadline::Interrupt;
+        }
+        UpdateDeadline::YieldCustom(1, Box::pin(tokio::task::yield_now()))
+    }
+
+    /// Both must have passed: a thread that was not scheduled for a while sees
+    /// much time but few ticks, a guest that waits for the host the opposite.
+    fn overstays(&self) -> bool {
+        self.ticks.load(Ordering::Relaxed) >= self.slice_ticks
+            && Duration::from_nanos(self.ran_ns.load(Ordering::Relaxed)) >= self.slice
+    }
+
+    fn left(&self) -> Duration {
+        self.deadline.saturating_sub(self.born.elapsed())
+    }
+
+    fn poll<T>(&self, call: &mut BoxFuture<'static, T>, cx: &mut Context<'_>) -> Poll<T> {
+        let entered = Instant::now();
+        let polled = call.as_mut().poll(cx);
+        let ran_ns = u64::try_from(entered.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.ran_ns.fetch_add(ran_ns, Ordering::Relaxed);
+        polled
+    }
+}
+
+/// Why a call's future has no end of its own.
+#[derive(Debug)]
+pub(super) enum Lost {
+    /// Its area has too many long calls already.
+    Overloaded,
+    /// It did not even notice its deadline.
+    Deadline,
+    /// The host panicked in it.
+    Panicked(String),
+}
+
+/// The thread of low priority and its executor.
+#[derive(Debug)]
+pub(super) struct Overstayers {
+    executor: Handle,
+    /// Dropped: the thread ends.
+    _alive: oneshot::Sender<()>,
+}
+
+impl Overstayers {
+    /// Starts the thread.
+    pub(super) fn start(niceness: i32) -> anyhow::Result<Self> {
+        // Timers and other guests get their turn after every single poll.
+        let runtime = Builder::new_current_thread().enable_all().event_interval(1).build()?;
+        let executor = runtime.handle().clone();
+        let (alive, ended) = oneshot::channel::<()>();
+        std::thread::Builder::new()
+            .name("overstayers".to_owned())
+            .spawn(move || {
+                lower_priority(niceness);
+                let _ = runtime.block_on(ended);
+                runtime.shutdown_background();
+            })
+            .context("cannot start the thread for long calls")?;
+        Ok(Self { executor, _alive: alive })
+    }
+
+    /// Runs a call here for its first slice, and then over there.
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        mut call: BoxFuture<'static, T>,
+        meter: Arc<Meter>,
+        places: &Arc<Semaphore>,
+    ) -> Result<T, Lost> {
+        let first = poll_fn(|cx| match meter.poll(&mut call, cx) {
+            Poll::Ready(ended) => Poll::Ready(Some(ended)),
+            Poll::Pending if meter.overstays() => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        });
+        match first.await {
+            Some(ended) => Ok(ended),
+            None => self.hand_over(call, meter, places).await,
+        }
+    }
+
+    async fn hand_over<T: Send + 'static>(
+        &self,
+        mut call: BoxFuture<'static, T>,
+        meter: Arc<Meter>,
+        places: &Arc<Semaphore>,
+    ) -> Result<T, Lost> {
+        let place = places.clone().try_acquire_owned().map_err(|_| Lost::Overloaded)?;
+        let left = meter.left();
+        let task = async move {
+            let ended = poll_fn(|cx| meter.poll(&mut call, cx)).await;
+            drop(place);
+            ended
+        };
+        let task = AbortOnDrop(self.executor.spawn(task.in_current_span()));
+        match tokio::time::timeout(left + GRACE, task).await {
+            Ok(Ok(ended)) => Ok(ended),
+            Ok(Err(error)) => Err(Lost::Panicked(error.to_string())),
+            Err(_) => Err(Lost::Deadline),
+        }
+    }
+}
+
+/// A call nobody waits for any longer is ended at its next tick.
+struct AbortOnDrop<T>(JoinHandle<T>);
+
+impl<T> Future for AbortOnDrop<T> {
+    type Output = Result<T, tokio::task::JoinError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0).poll(cx)
+    }
+}
+
+impl<T> Drop for AbortOnDrop<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// On Linux a niceness belongs to a thread, and a thread has an id like a
+/// process's.
+fn lower_priority(niceness: i32) {
+    let thread = rustix::thread::gettid();
+    if let Err(error) = rustix::process::setpriority_process(Some(thread), niceness) {
+        tracing::warn!(%error, "long calls run at ordinary priority");
+    }
+}

@@ -1,0 +1,103 @@
+//! Every limit of the sandbox, by name, with its unit and its default.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::config::Config;
+
+/// What one call of an area may use, and how many run at a time.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Linear memory of one instance, in bytes.
+    pub max_memory_bytes: usize,
+    /// Linear memory of all instances together beyond the first MiB of each,
+    /// in bytes.
+    pub max_total_memory_bytes: usize,
+    /// Instances alive at a time, all areas.
+    pub max_instances: u32,
+    /// Calls of one area at a time; further ones are refused as overloaded.
+    pub max_concurrent_per_area: usize,
+    /// Calls of one area at a time that have left the first slice.
+    pub max_overstaying_per_area: usize,
+    /// How often a running guest gives way and is looked at, in milliseconds.
+    pub epoch_tick_ms: u32,
+    /// A guest that runs for longer goes on at low priority, in milliseconds.
+    pub first_slice_ms: u32,
+    /// Niceness of the thread that runs those.
+    pub overstay_niceness: i32,
+    /// Largest reply, problem or checkpoint of an area, in bytes.
+    pub max_reply_bytes: usize,
+    /// What a guest may hand to the host in one host call, in bytes.
+    pub max_host_call_bytes: usize,
+    /// Host calls of one call.
+    pub max_host_calls: u32,
+    /// Log lines of one call; further ones are counted and dropped.
+    pub max_log_lines: u32,
+    /// Longest log line, in bytes; the rest is cut off.
+    pub max_log_line_bytes: usize,
+    /// Largest component, in bytes.
+    pub max_component_bytes: usize,
+    /// How long `describe` may take, in milliseconds.
+    pub describe_timeout_ms: u32,
+    /// Where compiled components are kept; nothing: nowhere.
+    pub cache_dir: Option<PathBuf>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            max_memory_bytes: 64 << 20,
+            max_total_memory_bytes: 1 << 30,
+            max_instances: 1024,
+            max_concurrent_per_area: 256,
+            max_overstaying_per_area: 4,
+            epoch_tick_ms: 1,
+            first_slice_ms: 5,
+            overstay_niceness: 19,
+            max_reply_bytes: 16 << 20,
+            max_host_call_bytes: 64 << 20,
+            max_host_calls: 20_000,
+            max_log_lines: 200,
+            max_log_line_bytes: 4096,
+            max_component_bytes: 64 << 20,
+            describe_timeout_ms: 1000,
+            cache_dir: None,
+        }
+    }
+}
+
+impl From<&Config> for Settings {
+    fn from(config: &Config) -> Self {
+        let section = &config.runtime;
+        Self {
+            max_memory_bytes: bytes(section.max_memory_bytes),
+            max_instances: section.max_instances,
+            max_concurrent_per_area: section.max_concurrent_per_area as usize,
+            epoch_tick_ms: section.epoch_tick_ms,
+            first_slice_ms: section.first_slice_ms,
+            max_reply_bytes: bytes(section.max_reply_bytes),
+            max_host_calls: section.max_host_calls,
+            max_log_lines: section.max_log_lines,
+            cache_dir: Some(config.runtime_cache_dir()),
+            ..Self::default()
+        }
+    }
+}
+
+impl Settings {
+    pub(super) fn tick(&self) -> Duration {
+        Duration::from_millis(u64::from(self.epoch_tick_ms.max(1)))
+    }
+
+    pub(super) fn first_slice(&self) -> Duration {
+        Duration::from_millis(u64::from(self.first_slice_ms))
+    }
+
+    pub(super) fn describe_timeout(&self) -> Duration {
+        Duration::from_millis(u64::from(self.describe_timeout_ms))
+    }
+}
+
+fn bytes(configured: u64) -> usize {
+    usize::try_from(configured).unwrap_or(usize::MAX)
+}

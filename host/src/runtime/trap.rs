@@ -1,0 +1,109 @@
+//! How a call ended that did not end well: whose fault it was, and what the
+//! operator is told. Clients never see any of it.
+
+use std::time::Duration;
+
+use anyhow::anyhow;
+use wasmtime::{PoolConcurrencyLimitError, Trap, WasmBacktrace};
+
+use super::instance::{AreaName, CallState};
+use super::limits::Denied;
+use super::overstay::{Lost, Meter};
+use crate::domain::manifest::Capability;
+use crate::store;
+use crate::work::CallError;
+
+/// Why a host function ends the call it was made in.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Stop {
+    /// Too many host calls.
+    #[error("more than {0} host calls")]
+    HostCalls(u32),
+    /// `describe` has no capabilities.
+    #[error("`describe` used the capability {0:?}")]
+    InDescribe(Capability),
+    /// A host function called as the contract forbids.
+    #[error("{0}")]
+    Misuse(String),
+    /// The store ends the call.
+    #[error(transparent)]
+    Store(store::Error),
+}
+
+/// A failure, and what is known of the guest at that moment.
+#[derive(Debug)]
+pub(super) struct Failure {
+    pub(super) error: CallError,
+    /// The guest's stack, symbolised and demangled; empty where there is none.
+    backtrace: String,
+}
+
+impl From<CallError> for Failure {
+    fn from(error: CallError) -> Self {
+        Self { error, backtrace: String::new() }
+    }
+}
+
+impl Failure {
+    /// Finds the one to blame.
+    pub(super) fn new(error: wasmtime::Error, state: &CallState, meter: &Meter) -> Self {
+        let backtrace =
+            error.downcast_ref::<WasmBacktrace>().map(ToString::to_string).unwrap_or_default();
+        Self { error: blame(error, state, meter), backtrace }
+    }
+
+    /// Tells the operator, unless it is nobody's fault.
+    pub(super) fn report(&self, area: &AreaName, last_lines: &[String]) {
+        match self.error {
+            CallError::Store(_) | CallError::Overloaded => {}
+            _ => tracing::error!(
+                area.name = %area.name(),
+                area.digest = %area.short_digest(),
+                error = %self.error,
+                backtrace = %self.backtrace,
+                last_lines = %last_lines.join("\n"),
+                "an area's call failed"
+            ),
+        }
+    }
+}
+
+impl Lost {
+    pub(super) fn into_error(self, deadline: Duration) -> CallError {
+        match self {
+            Self::Overloaded => CallError::Overloaded,
+            Self::Deadline => CallError::Deadline(deadline),
+            Self::Panicked(what) => CallError::Host(anyhow!("a guest's call panicked: {what}")),
+        }
+    }
+}
+
+fn blame(error: wasmtime::Error, state: &CallState, meter: &Meter) -> CallError {
+    let error = match error.downcast::<Stop>() {
+        Ok(stop) => return stop.into(),
+        Err(error) => error,
+    };
+    if error.is::<PoolConcurrencyLimitError>() {
+        return CallError::Overloaded;
+    }
+    let trap = error.downcast_ref::<Trap>().copied();
+    if trap == Some(Trap::Interrupt) {
+        return CallError::Deadline(meter.deadline());
+    }
+    match (state.memory().denied(), trap) {
+        (Some(Denied::Shared), _) => CallError::Overloaded,
+        (Some(Denied::Own), _) => CallError::OutOfMemory(error.root_cause().to_string()),
+        (None, Some(trap)) => CallError::Trap(trap.to_string()),
+        (None, None) => CallError::Contract(error.root_cause().to_string()),
+    }
+}
+
+impl From<Stop> for CallError {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::HostCalls(_) => Self::Limit(stop.to_string()),
+            Stop::InDescribe(_) | Stop::Misuse(_) => Self::Contract(stop.to_string()),
+            Stop::Store(error) => Self::Store(error),
+        }
+    }
+}
