@@ -18,6 +18,8 @@ pub mod runtime;
 
 pub mod work;
 
+pub mod open;
+
 pub mod egress;
 pub mod identity;
 

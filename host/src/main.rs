@@ -1,2 +1,7 @@
 //! The `assurance` binary.
-fn main() {}
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    assurance::cli::main()
+}

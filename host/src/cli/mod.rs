@@ -1,1 +1,148 @@
-//! The command line: one file a command.
+//! The command line: one file per command.
+//!
+//! What a command prints on standard output is its answer, for people by
+//! default and as one JSON object with `--json`; everything else goes to
+//! standard error. A secret is printed once, where it is made.
+
+mod area;
+mod config;
+mod evidence;
+mod evidence_new;
+mod evidence_sign;
+mod input;
+mod key_generate;
+mod member_add;
+mod output;
+mod serve;
+mod session;
+mod session_create;
+mod session_revoke;
+mod user;
+mod user_create;
+mod user_password;
+mod workspace;
+mod workspace_create;
+mod workspace_flag;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+use self::output::Output;
+use crate::config::{Config, Flags, Source};
+
+/// The Workspace Assurance Service.
+#[derive(Debug, Parser)]
+#[command(name = "assurance", version, max_term_width = 100)]
+struct Cli {
+    #[command(flatten)]
+    common: Common,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Options of every command.
+#[derive(Debug, Args)]
+struct Common {
+    /// Configuration file (TOML); default: assurance.toml where there is one.
+    #[arg(long, global = true, env = "ASSURANCE_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Where the service keeps what it owns (data_dir).
+    #[arg(long, global = true, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// sqlite://PATH or postgres://USER@HOST/NAME (database.url).
+    #[arg(long, global = true, value_name = "URL")]
+    database_url: Option<String>,
+    /// Print the answer as one JSON object.
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+impl Common {
+    /// The configuration, with a command's own flags on top.
+    fn load(&self, flags: Flags) -> anyhow::Result<Config> {
+        let flags = flags
+            .set("data_dir", self.data_dir.as_ref())
+            .set("database.url", self.database_url.as_ref());
+        Ok(Config::load(&Source { file: self.config.clone(), without_environment: false, flags })?)
+    }
+
+    fn output(&self) -> Output {
+        Output { json: self.json }
+    }
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve the API until SIGTERM.
+    Serve(serve::Serve),
+    /// People who can sign in.
+    #[command(subcommand)]
+    User(user::Command),
+    /// Workspaces and their features.
+    #[command(subcommand)]
+    Workspace(workspace::Command),
+    /// Who belongs to a workspace.
+    #[command(subcommand)]
+    Member(member_add::Command),
+    /// Sessions without a password, for operators and machines.
+    #[command(subcommand)]
+    Session(session::Command),
+    /// Signing keys of evidence producers.
+    #[command(subcommand)]
+    Key(key_generate::Command),
+    /// Evidence envelopes.
+    #[command(subcommand)]
+    Evidence(evidence::Command),
+    /// Components of API areas.
+    #[command(subcommand)]
+    Area(area::Command),
+    /// The configuration.
+    #[command(subcommand)]
+    Config(config::Command),
+}
+
+/// Reads the arguments, runs the command, tells what went wrong.
+#[must_use]
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return failed(&error.into()),
+    };
+    match runtime.block_on(Box::pin(run(cli))) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failed(&error),
+    }
+}
+
+fn failed(error: &anyhow::Error) -> ExitCode {
+    eprintln!("assurance: {error:#}");
+    ExitCode::FAILURE
+}
+
+async fn run(cli: Cli) -> anyhow::Result<()> {
+    let common = &cli.common;
+    match cli.command {
+        Command::Serve(command) => command.run(common).await,
+        Command::User(command) => command.run(common).await,
+        Command::Workspace(command) => command.run(common).await,
+        Command::Member(command) => command.run(common).await,
+        Command::Session(command) => command.run(common).await,
+        Command::Key(command) => command.run(common),
+        Command::Evidence(command) => command.run(common),
+        Command::Area(command) => command.run(common).await,
+        Command::Config(command) => command.run(common),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_arguments_are_well_defined() {
+        super::Cli::command().debug_assert();
+    }
+}

@@ -7,5 +7,6 @@ pub mod document;
 pub mod id;
 pub mod job;
 pub mod manifest;
+pub mod people;
 pub mod role;
 pub mod time;

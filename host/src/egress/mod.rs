@@ -13,6 +13,7 @@ use std::path::PathBuf;
 
 pub use address::{Reach, is_public};
 pub use client::Egress;
+pub(crate) use client::install_tls_provider;
 
 /// What an operator decides about it.
 #[derive(Clone, Debug)]

@@ -10,7 +10,13 @@ pub mod documents;
 pub mod idempotency;
 pub mod indexes;
 pub mod jobs;
+pub mod memberships;
+pub mod mfa;
 pub mod secrets;
+pub mod sessions;
+pub mod sign_in_failures;
+pub mod users;
+pub mod workspaces;
 
 mod error;
 mod open;

@@ -1,0 +1,48 @@
+//! `assurance serve`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::Common;
+use crate::config::Flags;
+use crate::telemetry;
+
+/// Serve the API until SIGTERM.
+#[derive(Debug, Args)]
+pub(super) struct Serve {
+    /// Address and port for API clients (api.listen); port 0 takes a free one.
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
+    /// Address and port for operators (operators.listen).
+    #[arg(long, value_name = "ADDRESS")]
+    operators_listen: Option<SocketAddr>,
+    /// Load every .wasm file of this folder (areas.dir).
+    #[arg(long, value_name = "DIR")]
+    areas: Option<PathBuf>,
+    /// Swap a component when its file changes (areas.watch).
+    #[arg(long)]
+    watch: bool,
+    /// Development mode (development).
+    #[arg(long)]
+    development: bool,
+    /// human or json (log.format).
+    #[arg(long, value_name = "FORMAT")]
+    log_format: Option<String>,
+}
+
+impl Serve {
+    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+        let flags = Flags::default()
+            .set("api.listen", self.listen)
+            .set("operators.listen", self.operators_listen)
+            .set("areas.dir", self.areas)
+            .set("areas.watch", self.watch.then_some(true))
+            .set("development", self.development.then_some(true))
+            .set("log.format", self.log_format);
+        let config = common.load(flags)?;
+        telemetry::start_logging(&config.log)?;
+        Box::pin(crate::serve::run(config)).await
+    }
+}

@@ -1,0 +1,34 @@
+//! `assurance user password`.
+
+use clap::Args;
+use serde_json::json;
+
+use super::{Common, input};
+use crate::config::Flags;
+use crate::open::open;
+
+#[derive(Debug, Args)]
+pub(super) struct SetPassword {
+    /// Whose password.
+    #[arg(long)]
+    email: String,
+    /// Read the password from standard input; else one is made and printed.
+    #[arg(long)]
+    password_stdin: bool,
+}
+
+impl SetPassword {
+    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+        let config = common.load(Flags::default())?;
+        let password = input::password(self.password_stdin)?;
+        let identity = open(&config).await?.identity;
+        let user = identity.user_by_email(&self.email).await?;
+        identity.set_password(user.id, &password.text).await?;
+        let mut answer = vec![("user_id", json!(user.id)), ("email", json!(user.email))];
+        if password.generated {
+            answer.push(("password", json!(*password.text)));
+        }
+        common.output().values(&answer);
+        Ok(())
+    }
+}

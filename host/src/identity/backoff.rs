@@ -1,0 +1,68 @@
+//! How long the next attempt has to wait; plain arithmetic.
+
+use crate::config::SignIn;
+use crate::domain::time::Timestamp;
+use crate::store::sign_in_failures::Failures;
+
+/// Counts an attempt as failed until it proves otherwise, so that attempts
+/// made at the same time are all counted. Refuses one that comes too early,
+/// with the moment from which one is taken.
+pub(super) fn count(
+    known: &Failures,
+    free: u32,
+    settings: &SignIn,
+    now: Timestamp,
+) -> Result<Failures, Timestamp> {
+    if known.blocked_until > now {
+        return Err(known.blocked_until);
+    }
+    let forgotten = now.ms_since(known.last_at) >= i64::from(settings.forget_minutes) * 60_000;
+    let count = if forgotten { 1 } else { known.count + 1 };
+    Ok(Failures { count, last_at: now, blocked_until: now.plus_ms(wait_ms(count, free, settings)) })
+}
+
+/// Nothing for the free ones, then doubling up to the longest.
+fn wait_ms(count: i64, free: u32, settings: &SignIn) -> i64 {
+    let beyond = count - i64::from(free);
+    if beyond < 0 {
+        return 0;
+    }
+    let factor = 1_i64 << beyond.min(30);
+    let seconds = i64::from(settings.backoff_first_seconds) * factor;
+    seconds.min(i64::from(settings.backoff_max_seconds)) * 1_000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp(1_700_000_000_000_000);
+    const NONE: Failures = Failures { count: 0, last_at: NOW, blocked_until: Timestamp(0) };
+
+    #[test]
+    fn the_wait_doubles_after_the_free_failures_up_to_the_longest() {
+        let settings = SignIn::default();
+        let waits: Vec<i64> = (1..=20).map(|count| wait_ms(count, 5, &settings) / 1_000).collect();
+        let expected =
+            [0, 0, 0, 0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900, 900, 900, 900, 900];
+        assert_eq!(waits, expected);
+    }
+
+    #[test]
+    fn an_early_attempt_is_refused_and_not_counted() {
+        let blocked = Failures { count: 9, last_at: NOW, blocked_until: NOW.plus_ms(4_000) };
+        assert_eq!(
+            count(&blocked, 5, &SignIn::default(), NOW.plus_ms(3_999)),
+            Err(NOW.plus_ms(4_000))
+        );
+        let counted = count(&blocked, 5, &SignIn::default(), NOW.plus_ms(4_000)).unwrap();
+        assert_eq!(counted.count, 10);
+    }
+
+    #[test]
+    fn failures_are_forgotten_after_a_quiet_hour() {
+        let old = Failures { count: 9, ..NONE };
+        let later = NOW.plus_ms(3_600_000);
+        assert_eq!(count(&old, 5, &SignIn::default(), later).unwrap().count, 1);
+    }
+}

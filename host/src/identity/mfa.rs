@@ -1,0 +1,136 @@
+//! The second factor's life: enrol, confirm, new recovery codes, disable.
+
+use zeroize::Zeroizing;
+
+use super::second_factor::{CodeError, seal_place};
+use super::sessions::Origin;
+use super::{Identity, NewSession, Principal, recovery, totp};
+use crate::store::{self, Access, mfa, sessions};
+
+/// What the person's authenticator is to be given; counts for nothing until
+/// confirmed with a code.
+pub struct Enrolment {
+    /// Base32, for typing.
+    pub secret: Zeroizing<String>,
+    /// For a QR code.
+    pub otpauth_url: Zeroizing<String>,
+}
+
+impl std::fmt::Debug for Enrolment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Enrolment")
+    }
+}
+
+/// A second factor just confirmed.
+pub struct Confirmed {
+    /// Shown once.
+    pub recovery_codes: Vec<String>,
+    /// Takes the place of the session that asked.
+    pub session: NewSession,
+}
+
+impl std::fmt::Debug for Confirmed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Confirmed").field("session", &self.session).finish_non_exhaustive()
+    }
+}
+
+impl Identity {
+    /// Begins an enrolment, in place of one that was not confirmed.
+    ///
+    /// # Errors
+    /// [`CodeError::AlreadyEnabled`], or where the store cannot be asked.
+    pub async fn enrol_totp(&self, principal: &Principal) -> Result<Enrolment, CodeError> {
+        let user = &principal.user;
+        let secret = totp::new_secret();
+        let sealed = self.0.keys.seal(&seal_place(user.id), &*secret);
+        let mut writer = self.0.store.writer().await?;
+        match mfa::begin_enrolment(&mut writer, user.id, &sealed).await {
+            Err(store::Error::AlreadyExists) => return Err(CodeError::AlreadyEnabled),
+            other => other?,
+        }
+        writer.release();
+        let told = totp::tell(&*secret, &user.email);
+        Ok(Enrolment { secret: told.secret_base32, otpauth_url: told.otpauth_url })
+    }
+
+    /// Confirms the pending authenticator with one of its codes; the session
+    /// that asked is replaced, since it has become worth more.
+    ///
+    /// # Errors
+    /// [`CodeError::Wrong`], [`CodeError::NotEnrolled`],
+    /// [`CodeError::AlreadyEnabled`], or where the store cannot be asked.
+    pub async fn confirm_totp(
+        &self,
+        principal: &Principal,
+        code: &str,
+    ) -> Result<Confirmed, CodeError> {
+        let now = self.0.clock.now();
+        let user = principal.user.id;
+        let mut tx = self.0.store.begin(Access::WriteLocked).await?;
+        let Some(pending) = mfa::lock(&mut tx, user).await? else {
+            return Err(CodeError::NotEnrolled);
+        };
+        if pending.confirmed_at.is_some() {
+            return Err(CodeError::AlreadyEnabled);
+        }
+        let secret = self.open_secret(user, &pending.sealed_secret)?;
+        let step = totp::step_of(&secret, code.trim(), now).ok_or(CodeError::Wrong)?;
+        if !mfa::take_step(&mut tx, user, step).await? {
+            return Err(CodeError::Wrong);
+        }
+        mfa::confirm(&mut tx, user, now).await?;
+        let recovery_codes = recovery::new_codes();
+        mfa::replace_recovery_codes(&mut tx, user, &hashes(principal, &recovery_codes)).await?;
+        let mut ended: Vec<_> =
+            sessions::delete(&mut tx, user, principal.session.id).await?.into_iter().collect();
+        let origin = Origin {
+            ip: principal.session.ip.clone(),
+            user_agent: principal.session.user_agent.clone(),
+        };
+        let (session, beyond) =
+            self.open_session(&mut tx, (*principal.user).clone(), origin).await?;
+        tx.commit().await?;
+        ended.extend(beyond);
+        self.forget_sessions(&ended);
+        Ok(Confirmed { recovery_codes, session })
+    }
+
+    /// Replaces all recovery codes; needs a code, from the authenticator or
+    /// one of the old ones. Unlocks them where they were locked.
+    ///
+    /// # Errors
+    /// As for a code at sign-in.
+    pub async fn renew_recovery_codes(
+        &self,
+        principal: &Principal,
+        code: &str,
+    ) -> Result<Vec<String>, CodeError> {
+        self.take_code_of(principal, code).await?;
+        let codes = recovery::new_codes();
+        let mut tx = self.0.store.begin(Access::WriteLocked).await?;
+        let user = principal.user.id;
+        if mfa::lock(&mut tx, user).await?.is_none() {
+            return Err(CodeError::NotEnrolled);
+        }
+        mfa::replace_recovery_codes(&mut tx, user, &hashes(principal, &codes)).await?;
+        tx.commit().await?;
+        Ok(codes)
+    }
+
+    /// Removes the second factor; needs a code.
+    ///
+    /// # Errors
+    /// As for a code at sign-in.
+    pub async fn disable_totp(&self, principal: &Principal, code: &str) -> Result<(), CodeError> {
+        self.take_code_of(principal, code).await?;
+        let mut tx = self.0.store.begin(Access::WriteLocked).await?;
+        mfa::remove(&mut tx, principal.user.id).await?;
+        Ok(tx.commit().await?)
+    }
+}
+
+fn hashes(principal: &Principal, codes: &[String]) -> Vec<mfa::CodeHash> {
+    codes.iter().map(|code| recovery::hash(principal.user.id, code)).collect()
+}

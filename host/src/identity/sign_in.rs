@@ -1,0 +1,172 @@
+//! Signing in: password, then a code where the account has a second factor.
+//!
+//! An unknown e-mail, a wrong password and an account without one take the
+//! same time and get the same answer; only who knows the password learns that
+//! a code is asked for.
+
+use std::net::IpAddr;
+
+use super::attempts::{Attempt, Early};
+use super::password::HashError;
+use super::second_factor::CodeError;
+use super::sessions::Origin;
+use super::{Identity, NewSession};
+use crate::domain::people::User;
+use crate::domain::time::Timestamp;
+use crate::store::{self, Access, mfa, users};
+
+/// One attempt.
+#[derive(Clone)]
+pub struct SignIn {
+    /// In any case, with space around.
+    pub email: String,
+    /// As typed.
+    pub password: String,
+    /// From the authenticator, or a recovery code.
+    pub code: Option<String>,
+    /// Where the client is.
+    pub ip: Option<IpAddr>,
+    /// What the client says it is.
+    pub user_agent: Option<String>,
+}
+
+impl std::fmt::Debug for SignIn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SignIn").field("ip", &self.ip).finish_non_exhaustive()
+    }
+}
+
+/// Why nobody is signed in.
+#[derive(Debug, thiserror::Error)]
+pub enum SignInError {
+    /// No such account, or not its password.
+    #[error("the e-mail or the password is wrong")]
+    WrongCredentials,
+    /// The password is right; a code is needed.
+    #[error("this account needs a code from its authenticator, or a recovery code")]
+    CodeRequired,
+    /// The password is right, the code is not.
+    #[error("the code is wrong, or was used before")]
+    WrongCode,
+    /// Too many wrong codes: recovery codes are not taken for now.
+    #[error("recovery codes are locked after too many wrong codes; use the authenticator")]
+    RecoveryLocked {
+        /// From then on they are.
+        until: Timestamp,
+    },
+    /// Too many failures on this account or from this address.
+    #[error("too many failed attempts")]
+    TooManyAttempts {
+        /// From then on one is taken.
+        retry_at: Timestamp,
+    },
+    /// Too many sign-ins at a time.
+    #[error("too many sign-ins at the moment")]
+    Busy,
+    /// The store cannot be asked.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    /// The host's own mistake.
+    #[error("host fault: {0}")]
+    Host(String),
+}
+
+impl Identity {
+    /// Signs a person in, always with a new session.
+    ///
+    /// # Errors
+    /// Says why not, and no more than the caller may know.
+    pub async fn sign_in(&self, given: SignIn) -> Result<NewSession, SignInError> {
+        let now = self.0.clock.now();
+        let email = super::people::normalise_email(&given.email);
+        let attempt = self.begin_attempt(&email, given.ip, now).await?;
+        let user = self.check_password(&email, &given.password).await?;
+        self.check_code(&user, given.code.as_deref(), &attempt, now).await?;
+        let origin = Origin {
+            ip: given.ip.map(|ip| ip.to_canonical().to_string()),
+            user_agent: given.user_agent,
+        };
+        let mut tx = self.0.store.begin(Access::WriteLocked).await?;
+        self.succeed(&mut tx, &attempt).await?;
+        let (made, ended) = self.open_session(&mut tx, user, origin).await?;
+        tx.commit().await?;
+        self.forget_sessions(&ended);
+        Ok(made)
+    }
+
+    async fn check_password(&self, email: &str, password: &str) -> Result<User, SignInError> {
+        let mut reader = self.0.store.reader().await?;
+        let found = users::by_email(&mut reader, email).await?;
+        reader.release();
+        let (user, stored) = found.map_or((None, None), |(user, hash)| (Some(user), hash));
+        let verdict = self.0.passwords.verify(password, stored).await?;
+        let Some(user) = user.filter(|_| verdict.right) else {
+            return Err(SignInError::WrongCredentials);
+        };
+        if verdict.outdated {
+            let renewed = self.0.passwords.hash(password).await?;
+            let mut writer = self.0.store.writer().await?;
+            users::set_password(&mut writer, user.id, &renewed).await?;
+            writer.release();
+        }
+        Ok(user)
+    }
+
+    async fn check_code(
+        &self,
+        user: &User,
+        code: Option<&str>,
+        attempt: &Attempt,
+        now: Timestamp,
+    ) -> Result<(), SignInError> {
+        if let Some(code) = code.map(str::trim).filter(|code| !code.is_empty()) {
+            return match self.take_code(user.id, code, now).await {
+                // A code nobody asked for is no reason to refuse.
+                Ok(()) | Err(CodeError::NotEnrolled) => Ok(()),
+                Err(error) => Err(error.into()),
+            };
+        }
+        let mut reader = self.0.store.reader().await?;
+        let enabled = mfa::status(&mut reader, user.id).await?.enabled;
+        reader.release();
+        if !enabled {
+            return Ok(());
+        }
+        let mut tx = self.0.store.begin(Access::WriteLocked).await?;
+        self.withdraw(&mut tx, attempt).await?;
+        tx.commit().await?;
+        Err(SignInError::CodeRequired)
+    }
+}
+
+impl From<Early> for SignInError {
+    fn from(early: Early) -> Self {
+        match early {
+            Early::Until(retry_at) => Self::TooManyAttempts { retry_at },
+            Early::Store(error) => Self::Store(error),
+        }
+    }
+}
+
+impl From<HashError> for SignInError {
+    fn from(error: HashError) -> Self {
+        match error {
+            HashError::Busy => Self::Busy,
+            HashError::Failed(what) => Self::Host(what),
+        }
+    }
+}
+
+impl From<CodeError> for SignInError {
+    fn from(error: CodeError) -> Self {
+        match error {
+            CodeError::Wrong | CodeError::NotEnrolled | CodeError::AlreadyEnabled => {
+                Self::WrongCode
+            }
+            CodeError::RecoveryLocked { until } => Self::RecoveryLocked { until },
+            CodeError::TooManyAttempts { retry_at } => Self::TooManyAttempts { retry_at },
+            CodeError::Store(error) => Self::Store(error),
+            CodeError::Host(what) => Self::Host(what),
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Opens what serving and the other commands both need: the keys, the store,
+//! the people.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use zeroize::Zeroizing;
+
+use crate::config::{Config, files};
+use crate::domain::time::Clock;
+use crate::identity::{Identity, Settings};
+use crate::secrets::Keys;
+use crate::store::{self, Store};
+
+/// What is open.
+#[derive(Clone, Debug)]
+pub struct Opened {
+    /// Documents, jobs, people.
+    pub store: Store,
+    /// Keys under the master key.
+    pub keys: Arc<Keys>,
+    /// People.
+    pub identity: Identity,
+    /// The time.
+    pub clock: Clock,
+}
+
+/// Opens keys, store and people as configured.
+///
+/// # Errors
+/// Says what could not be opened and the way out.
+pub async fn open(config: &Config) -> anyhow::Result<Opened> {
+    files::private_dir(&config.data_dir)?;
+    let keys = Arc::new(keys(config)?);
+    let store = Store::open(&store::Settings {
+        url: config.database_url(),
+        max_connections: config.database.max_connections,
+        acquire_timeout_ms: config.database.acquire_timeout_ms,
+        blobs: config.blobs_dir(),
+    })
+    .await?;
+    let clock = Clock::System;
+    let identity =
+        Identity::new(store.clone(), Arc::clone(&keys), clock.clone(), Settings::from(config));
+    Ok(Opened { store, keys, identity, clock })
+}
+
+fn keys(config: &Config) -> anyhow::Result<Keys> {
+    match &config.keys.master_key {
+        Some(given) => Keys::from_base64(given.reveal()).map_err(|error| {
+            anyhow::anyhow!("keys.master_key: {error}; make one with: openssl rand -base64 32")
+        }),
+        None => {
+            let file = config.master_key_file();
+            if file.exists() {
+                // Refused here with the way out, before it is looked at.
+                files::read_private(&file)?;
+            }
+            Ok(Keys::load_or_create(&file)?)
+        }
+    }
+}
+
+/// The operators' bearer token: read from its file, or made and written there.
+///
+/// # Errors
+/// Where the file cannot be used, or others can read it.
+pub fn operators_token(file: &Path) -> anyhow::Result<Zeroizing<String>> {
+    let content = files::read_or_create_private(file, || {
+        let random: Zeroizing<[u8; 32]> = Zeroizing::new(rand::random());
+        Zeroizing::new(format!("{}\n", URL_SAFE_NO_PAD.encode(*random)).into_bytes())
+    })?;
+    let token = std::str::from_utf8(&content).unwrap_or_default().trim();
+    if token.len() < 32 {
+        anyhow::bail!(
+            "{}: an operators' token has 32 characters at least; remove the file and a new one is \
+             made",
+            file.display()
+        );
+    }
+    Ok(Zeroizing::new(token.to_owned()))
+}
