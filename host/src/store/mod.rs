@@ -22,6 +22,8 @@ mod error;
 mod open;
 mod pool;
 mod scope;
+#[cfg(test)]
+pub(crate) mod testing;
 mod wake;
 
 use std::sync::Arc;

@@ -1,0 +1,72 @@
+//! Databases for tests: a fresh one each time, of both kinds.
+
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
+
+use super::{Backend, Settings, Store};
+
+/// A store of a test's own. What it keeps in files goes with it; a PostgreSQL
+/// database goes with the server that was started for the tests.
+pub(crate) struct Fresh {
+    pub(crate) store: Store,
+    _folder: tempfile::TempDir,
+}
+
+/// An empty store; nothing, where the test environment has no such database.
+pub(crate) async fn fresh(backend: Backend) -> Option<Fresh> {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let url = match backend {
+        Backend::Sqlite => format!("sqlite:{}", folder.path().join("test.sqlite").display()),
+        Backend::Postgres => postgres_url().await?,
+    };
+    let settings = Settings {
+        url,
+        max_connections: 16,
+        acquire_timeout_ms: 30_000,
+        blobs: folder.path().join("blobs"),
+    };
+    let store = Store::open(&settings).await.expect("a fresh store opens");
+    Some(Fresh { store, _folder: folder })
+}
+
+async fn postgres_url() -> Option<String> {
+    let Some(server) = std::env::var("ASSURANCE_TEST_POSTGRES").ok().filter(|url| !url.is_empty())
+    else {
+        eprintln!("skipped: ASSURANCE_TEST_POSTGRES names no server (cargo xtask test does)");
+        return None;
+    };
+    let name = format!("test_{}", uuid::Uuid::new_v4().simple());
+    let mut connection = PgConnection::connect(&server).await.expect("the server answers");
+    let statement = AssertSqlSafe(format!("CREATE DATABASE {name}"));
+    connection.execute(statement).await.expect("a fresh database");
+    let (address, _) = server.rsplit_once('/').expect("a URL with a database");
+    Some(format!("{address}/{name}"))
+}
+
+/// Makes a test of each database from one body:
+/// `on_both! { async fn sentence_as_a_name(store: &Store) { … } }`.
+macro_rules! on_both {
+    ($($(#[$meta:meta])* async fn $name:ident($store:ident: &Store) $body:block)*) => {
+        $($(#[$meta])* mod $name {
+            #[allow(unused_imports, reason = "not every body needs its module's imports")]
+            use super::*;
+
+            async fn body($store: &$crate::store::Store) $body
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn sqlite() {
+                let fresh = $crate::store::testing::fresh($crate::store::Backend::Sqlite).await;
+                body(&fresh.expect("SQLite is always there").store).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn postgres() {
+                if let Some(fresh) =
+                    $crate::store::testing::fresh($crate::store::Backend::Postgres).await
+                {
+                    body(&fresh.store).await;
+                }
+            }
+        })*
+    };
+}
+pub(crate) use on_both;
