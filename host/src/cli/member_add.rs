@@ -20,8 +20,8 @@ pub(super) struct Add {
     #[arg(long)]
     workspace: String,
     /// Who.
-    #[arg(long)]
-    email: String,
+    #[arg(long, value_name = "EMAIL")]
+    user: String,
     /// viewer, member, admin or owner.
     #[arg(long, default_value = "member")]
     role: Role,
@@ -33,7 +33,7 @@ impl Command {
         let config = common.load(Flags::default())?;
         let identity = open(&config).await?.identity;
         let workspace = identity.workspace(&add.workspace).await?;
-        let user = identity.user_by_email(&add.email).await?;
+        let user = identity.user_by_email(&add.user).await?;
         identity.put_member(workspace.id, user.id, add.role).await?;
         common.output().values(&[
             ("workspace_id", json!(workspace.id)),

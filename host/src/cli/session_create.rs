@@ -11,8 +11,8 @@ use crate::open::open;
 #[derive(Debug, Args)]
 pub(super) struct Create {
     /// Who is signed in.
-    #[arg(long)]
-    email: String,
+    #[arg(long, value_name = "EMAIL")]
+    user: String,
     /// Shown as the session's user agent, so that its owner knows it.
     #[arg(long, default_value = "assurance session create")]
     label: String,
@@ -22,12 +22,13 @@ impl Create {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
         let config = common.load(Flags::default())?;
         let identity = open(&config).await?.identity;
-        let user = identity.user_by_email(&self.email).await?;
+        let user = identity.user_by_email(&self.user).await?;
         let made = identity.issue(user, &self.label).await?;
         let session = &made.principal.session;
         common.output().values(&[
-            ("session_id", json!(session.id)),
+            ("id", json!(session.id)),
             ("user_id", json!(made.principal.user.id)),
+            ("session", json!(made.cookie)),
             ("cookie", json!(format!("{SESSION_COOKIE}={}", made.cookie))),
             ("csrf_token", json!(made.csrf_token)),
             ("expires_at", json!(session.expires_at)),

@@ -11,8 +11,8 @@ use crate::open::open;
 #[derive(Debug, Args)]
 pub(super) struct Revoke {
     /// Whose sessions.
-    #[arg(long)]
-    email: String,
+    #[arg(long, value_name = "EMAIL")]
+    user: String,
     /// Only this one; default: all of them.
     #[arg(long, value_name = "ID")]
     session: Option<SessionId>,
@@ -22,7 +22,7 @@ impl Revoke {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
         let config = common.load(Flags::default())?;
         let identity = open(&config).await?.identity;
-        let user = identity.user_by_email(&self.email).await?;
+        let user = identity.user_by_email(&self.user).await?;
         let ended = match self.session {
             None => identity.revoke_all(user.id).await?,
             Some(id) if identity.revoke(user.id, id).await? => 1,

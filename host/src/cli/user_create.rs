@@ -36,7 +36,7 @@ impl Create {
             email_verified: self.verified,
         };
         let user = opened.identity.create_user(wish).await?;
-        let mut answer = vec![("user_id", json!(user.id)), ("email", json!(user.email))];
+        let mut answer = vec![("id", json!(user.id)), ("email", json!(user.email))];
         if password.generated {
             answer.push(("password", json!(*password.text)));
         }

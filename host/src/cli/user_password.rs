@@ -10,8 +10,8 @@ use crate::open::open;
 #[derive(Debug, Args)]
 pub(super) struct SetPassword {
     /// Whose password.
-    #[arg(long)]
-    email: String,
+    #[arg(long, value_name = "EMAIL")]
+    user: String,
     /// Read the password from standard input; else one is made and printed.
     #[arg(long)]
     password_stdin: bool,
@@ -22,9 +22,9 @@ impl SetPassword {
         let config = common.load(Flags::default())?;
         let password = input::password(self.password_stdin)?;
         let identity = open(&config).await?.identity;
-        let user = identity.user_by_email(&self.email).await?;
+        let user = identity.user_by_email(&self.user).await?;
         identity.set_password(user.id, &password.text).await?;
-        let mut answer = vec![("user_id", json!(user.id)), ("email", json!(user.email))];
+        let mut answer = vec![("id", json!(user.id)), ("email", json!(user.email))];
         if password.generated {
             answer.push(("password", json!(*password.text)));
         }

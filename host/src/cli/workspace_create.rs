@@ -15,22 +15,21 @@ pub(super) struct Create {
     /// Unique; lower-case letters, digits, hyphens; default: made of the name.
     #[arg(long)]
     slug: Option<String>,
-    /// E-mail of the person who becomes its owner.
+    /// The person who becomes its owner; default: nobody yet, see `member add`.
     #[arg(long, value_name = "EMAIL")]
-    owner: String,
+    owner: Option<String>,
 }
 
 impl Create {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
         let config = common.load(Flags::default())?;
         let identity = open(&config).await?.identity;
-        let owner = identity.user_by_email(&self.owner).await?;
-        let made = identity.create_workspace(owner.id, &self.name, self.slug.as_deref()).await?;
-        common.output().values(&[
-            ("workspace_id", json!(made.id)),
-            ("slug", json!(made.slug)),
-            ("owner", json!(owner.email)),
-        ]);
+        let owner = match &self.owner {
+            Some(email) => Some(identity.user_by_email(email).await?.id),
+            None => None,
+        };
+        let made = identity.create_workspace(owner, &self.name, self.slug.as_deref()).await?;
+        common.output().values(&[("id", json!(made.id)), ("slug", json!(made.slug))]);
         Ok(())
     }
 }

@@ -9,9 +9,9 @@ use serde_json::{Map, Value as Json};
 
 use super::Config;
 
-/// Variables with the prefix that are not configuration: what tests and the
-/// command line read themselves.
-const NOT_CONFIGURATION: [&str; 2] = ["corpus", "config"];
+/// Variables with the prefix that are not configuration: what the developer's
+/// tasks and the command line tell themselves, beside `ASSURANCE_TEST_…`.
+const NOT_CONFIGURATION: [&str; 5] = ["areas", "bin", "config", "corpus", "fixtures"];
 
 /// A configuration that cannot be used.
 #[derive(Debug, thiserror::Error)]

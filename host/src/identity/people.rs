@@ -130,14 +130,14 @@ impl Identity {
         found.map(|(user, _)| user).ok_or(PeopleError::NoSuchUser(email))
     }
 
-    /// Makes a workspace and its owner; without a slug, one is made of the
-    /// name.
+    /// Makes a workspace and, where one is named, its owner; without a slug,
+    /// one is made of the name.
     ///
     /// # Errors
     /// Says what is wrong with the wish.
     pub async fn create_workspace(
         &self,
-        owner: UserId,
+        owner: Option<UserId>,
         name: &str,
         slug: Option<&str>,
     ) -> Result<Workspace, PeopleError> {
@@ -153,9 +153,10 @@ impl Identity {
             Err(store::Error::AlreadyExists) => return Err(PeopleError::SlugTaken(workspace.slug)),
             other => other?,
         }
-        memberships::put(&mut tx, workspace.id, owner, Role::Owner, now).await?;
+        if let Some(owner) = owner {
+            memberships::put(&mut tx, workspace.id, owner, Role::Owner, now).await?;
+        }
         tx.commit().await?;
-        self.0.memberships.invalidate(&(owner, workspace.id));
         Ok(workspace)
     }
 
