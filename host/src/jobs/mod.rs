@@ -140,7 +140,10 @@ impl Workers {
         self.shared.stop.cancel();
         self.working.close();
         if tokio::time::timeout(grace, self.working.wait()).await.is_err() {
-            tracing::warn!(running = self.working.len(), "jobs outlast the grace; giving them back");
+            tracing::warn!(
+                running = self.working.len(),
+                "jobs outlast the grace; giving them back"
+            );
             self.shared.abandon.cancel();
             self.working.wait().await;
         }
