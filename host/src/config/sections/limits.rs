@@ -143,8 +143,8 @@ impl Default for Runtime {
     fn default() -> Self {
         Self {
             max_memory_bytes: 67_108_864,
-            max_instances: 256,
-            max_concurrent_per_area: 64,
+            max_instances: 1024,
+            max_concurrent_per_area: 256,
             epoch_tick_ms: 1,
             first_slice_ms: 5,
             max_reply_bytes: 16_777_216,
