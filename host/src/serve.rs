@@ -1,12 +1,270 @@
 //! Wires the service: configuration, stores, runtime, workers, router, drain.
+//!
+//! Everything is opened and checked before a listener is bound, and closed in
+//! the opposite order.
 
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use crate::app::{App, InFlight, Limiter, Parts, folder};
 use crate::config::Config;
+use crate::egress::{self, Egress};
+use crate::http::admin::{self, Operators, Readiness};
+use crate::http::{self, listen};
+use crate::jobs::{self, Runnable, Workers};
+use crate::open;
+use crate::registry::{Ceilings, Registry};
+use crate::runtime::Runtime;
+use crate::telemetry::Metrics;
+use crate::work::Limits;
 
-/// Serves until SIGTERM.
+/// How often idle state is forgotten and samples are folded.
+const UPKEEP: Duration = Duration::from_secs(10);
+
+/// Serves until SIGTERM or SIGINT.
 ///
 /// # Errors
 /// Where something cannot be opened or bound.
-#[expect(clippy::unused_async, reason = "not wired yet")]
-pub async fn run(_config: Config) -> anyhow::Result<()> {
-    anyhow::bail!("serving is not wired yet")
+pub async fn run(config: Config) -> anyhow::Result<()> {
+    let mut told = StopSignals::install()?;
+    let metrics = Metrics::install()?;
+    let token = open::operators_token(&config.operators_token_file())?;
+    let listeners = Listeners::bind(&config).await?;
+    let app = assemble(config, &listeners).await?;
+    let stop = CancellationToken::new();
+    folder::load_all(&app).await.context("the folder of areas cannot be read")?;
+    let watching = app.config.areas.watch.then(|| folder::watch(&app, stop.clone())).transpose()?;
+    let workers = start_workers(&app).await?;
+
+    let readiness = Readiness::default();
+    let operators = Operators::new(app.clone(), metrics.clone(), readiness.clone(), &token);
+    let upkeep = tokio::spawn(keep_up(app.clone(), metrics, stop.clone()));
+    let note = ServingNote::write(&app.config.data_dir, &listeners)?;
+    let serving = listeners.serve(&app, &operators, &stop);
+    readiness.set(true);
+    tracing::info!(api = app.base_url, operators = note.operators, "serving");
+
+    told.to_stop().await;
+    tracing::info!("stopping: no new connections, requests in flight end");
+    readiness.set(false);
+    drop(note);
+    stop.cancel();
+    serving.finish().await;
+    if let Some(workers) = workers {
+        workers.drain(drain_time(&app.config)).await;
+    }
+    for task in watching.into_iter().chain([upkeep]) {
+        let _ = task.await;
+    }
+    app.store.close().await;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+async fn assemble(config: Config, listeners: &Listeners) -> anyhow::Result<App> {
+    let open::Opened { store, keys, identity, clock } = open::open(&config).await?;
+    let egress = Egress::new(egress::Settings::from(&config.egress))?;
+    let runtime = Runtime::new((&config).into(), &keys, egress)?;
+    let registry = Arc::new(Registry::new(http::host_operations(), ceilings(&config)));
+    let base_url = match &config.api.base_url {
+        Some(_) => config.base_url(),
+        None => format!("http://{}", listeners.api_address),
+    };
+    Ok(App::new(Parts {
+        base_url,
+        clock,
+        store,
+        keys,
+        runtime,
+        registry,
+        identity,
+        limiter: Limiter::new(&config.rates),
+        in_flight: InFlight::default(),
+        call_limits: call_limits(&config),
+        areas_dir: areas_dir(&config),
+        installing: tokio::sync::Mutex::default(),
+        config,
+    }))
+}
+
+fn ceilings(config: &Config) -> Ceilings {
+    Ceilings {
+        deadline_ms: config.limits.deadline_ms,
+        max_deadline_ms: config.limits.max_deadline_ms,
+        body_bytes: config.limits.max_body_bytes,
+        max_body_bytes: config.limits.max_upload_bytes,
+    }
+}
+
+fn call_limits(config: &Config) -> Limits {
+    Limits {
+        max_documents: config.limits.max_documents,
+        max_bytes: config.limits.max_document_bytes,
+        max_jobs: config.limits.max_jobs,
+        max_events: config.limits.max_events,
+        max_blob_bytes: config.limits.max_blob_bytes,
+    }
+}
+
+fn areas_dir(config: &Config) -> PathBuf {
+    config.areas.dir.clone().unwrap_or_else(|| config.data_dir.join("areas"))
+}
+
+async fn start_workers(app: &App) -> anyhow::Result<Option<Workers>> {
+    if !app.config.jobs.enabled {
+        return Ok(None);
+    }
+    let (names, find) = (Arc::clone(&app.registry), Arc::clone(&app.registry));
+    let areas = jobs::Areas {
+        names: Arc::new(move || {
+            names.snapshot().areas().map(|area| area.manifest.name.clone()).collect()
+        }),
+        find: Arc::new(move |name| {
+            let snapshot = find.snapshot();
+            let area = snapshot.area(name)?;
+            Some(Runnable { code: Arc::clone(&area.code), scope: Arc::clone(&area.scope) })
+        }),
+    };
+    let deps = jobs::Deps {
+        store: app.store.clone(),
+        keys: Arc::clone(&app.keys),
+        clock: app.clock.clone(),
+        areas,
+        settings: app.config.jobs.clone(),
+        limits: app.call_limits,
+    };
+    Ok(Some(jobs::start(deps).await?))
+}
+
+/// Both listeners, bound before anything else is opened, so that a taken port
+/// is told at once.
+struct Listeners {
+    api: TcpListener,
+    api_address: SocketAddr,
+    operators: TcpListener,
+    operators_address: SocketAddr,
+}
+
+impl Listeners {
+    async fn bind(config: &Config) -> anyhow::Result<Self> {
+        let (api, api_address) = bind("api.listen", config.api.listen).await?;
+        let (operators, operators_address) =
+            bind("operators.listen", config.operators.listen).await?;
+        Ok(Self { api, api_address, operators, operators_address })
+    }
+
+    fn serve(self, app: &App, operators: &Operators, stop: &CancellationToken) -> Serving {
+        let settings = listen::Settings {
+            max_connections: app.config.api.max_connections,
+            header_timeout: Duration::from_millis(u64::from(app.config.limits.header_timeout_ms)),
+            max_header_bytes: app.config.limits.max_header_bytes,
+            drain: drain_time(&app.config),
+        };
+        let api = listen::serve(self.api, http::api(app), settings, stop.clone());
+        // Operators see the service until the last request has ended.
+        let last = CancellationToken::new();
+        let admin =
+            listen::serve(self.operators, admin::operators(operators), settings, last.clone());
+        Serving { api: tokio::spawn(api), admin: tokio::spawn(admin), last }
+    }
+}
+
+struct Serving {
+    api: tokio::task::JoinHandle<()>,
+    admin: tokio::task::JoinHandle<()>,
+    last: CancellationToken,
+}
+
+impl Serving {
+    async fn finish(self) {
+        let _ = self.api.await;
+        self.last.cancel();
+        let _ = self.admin.await;
+    }
+}
+
+async fn bind(key: &str, address: SocketAddr) -> anyhow::Result<(TcpListener, SocketAddr)> {
+    let listener = TcpListener::bind(address)
+        .await
+        .with_context(|| format!("configuration key {key}: {address} cannot be listened on"))?;
+    let bound = listener.local_addr()?;
+    Ok((listener, bound))
+}
+
+fn drain_time(config: &Config) -> Duration {
+    Duration::from_secs(u64::from(config.api.drain_seconds))
+}
+
+/// `serving.json` of the data folder: where this process answers, for tests
+/// and the command line. Gone when dropped.
+struct ServingNote {
+    path: PathBuf,
+    operators: String,
+}
+
+impl ServingNote {
+    fn write(data_dir: &Path, listeners: &Listeners) -> anyhow::Result<Self> {
+        use std::os::unix::fs::OpenOptionsExt;
+
+        let path = data_dir.join("serving.json");
+        let beside = data_dir.join(format!("serving.{}.new", std::process::id()));
+        let operators = format!("http://{}", listeners.operators_address);
+        let note = json!({
+            "api": format!("http://{}", listeners.api_address),
+            "operators": operators,
+            "pid": std::process::id(),
+        });
+        let mut options = std::fs::OpenOptions::new();
+        let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
+        file.write_all(note.to_string().as_bytes())?;
+        std::fs::rename(&beside, &path)?;
+        Ok(Self { path, operators })
+    }
+}
+
+impl Drop for ServingNote {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+async fn keep_up(app: App, metrics: Metrics, stop: CancellationToken) {
+    let mut ticks = tokio::time::interval(UPKEEP);
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            _ = ticks.tick() => {}
+        }
+        metrics.upkeep();
+        app.limiter.forget_idle();
+    }
+}
+
+/// SIGTERM and SIGINT, noticed from the moment this exists.
+struct StopSignals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl StopSignals {
+    fn install() -> std::io::Result<Self> {
+        let terminate = signal(SignalKind::terminate())?;
+        Ok(Self { terminate, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    async fn to_stop(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
 }

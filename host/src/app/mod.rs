@@ -1,3 +1,80 @@
 //! Use cases: what the service does, without saying how it is asked.
 
+pub mod areas;
+pub mod call;
 pub mod folder;
+mod idempotency;
+mod limiter;
+
+use std::fmt;
+use std::ops::Deref;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+pub use idempotency::{Fingerprint, InFlight};
+pub use limiter::{Limiter, Policy, Spent, Standing};
+
+use crate::config::Config;
+use crate::domain::time::Clock;
+use crate::identity::Identity;
+use crate::registry::Registry;
+use crate::runtime::Runtime;
+use crate::secrets::Keys;
+use crate::store::Store;
+use crate::work;
+
+/// Everything a use case needs; cloning it is cheap.
+#[derive(Clone)]
+pub struct App(Arc<Parts>);
+
+/// What an [`App`] is made of.
+pub struct Parts {
+    /// As checked at start.
+    pub config: Config,
+    /// Where clients reach the service, without a trailing slash.
+    pub base_url: String,
+    /// The time.
+    pub clock: Clock,
+    /// The database.
+    pub store: Store,
+    /// The master key's children.
+    pub keys: Arc<Keys>,
+    /// Runs components.
+    pub runtime: Runtime,
+    /// The live areas.
+    pub registry: Arc<Registry>,
+    /// People and their sessions.
+    pub identity: Identity,
+    /// Who has asked how often.
+    pub limiter: Limiter,
+    /// Idempotent calls under way in this process.
+    pub in_flight: InFlight,
+    /// What one call may read and write.
+    pub call_limits: work::Limits,
+    /// Where installed components are kept.
+    pub areas_dir: PathBuf,
+    /// Held while a version is taken in.
+    pub installing: tokio::sync::Mutex<()>,
+}
+
+impl App {
+    /// Puts the parts together.
+    #[must_use]
+    pub fn new(parts: Parts) -> Self {
+        Self(Arc::new(parts))
+    }
+}
+
+impl fmt::Debug for App {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("App").field("registry", &self.registry).finish_non_exhaustive()
+    }
+}
+
+impl Deref for App {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}

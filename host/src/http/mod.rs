@@ -1,1 +1,27 @@
 //! HTTP: the only module that knows axum or a status code.
+//!
+//! Every refusal, whoever gives it, becomes an answer in `problem.rs`; every
+//! request, whoever answers it, passes `middleware.rs`.
+
+pub mod admin;
+mod area;
+mod auth;
+mod body;
+mod code;
+mod context;
+mod extract;
+mod forms;
+mod headers;
+mod json;
+pub mod listen;
+mod middleware;
+mod operations;
+mod pages;
+mod parameters;
+mod problem;
+mod router;
+mod session;
+mod workspaces;
+
+pub use operations::host_operations;
+pub use router::api;

@@ -4,7 +4,7 @@
 use crate::source::Source;
 
 /// Top to bottom.
-const LAYERS: [&[&str]; 11] = [
+const LAYERS: [&[&str]; 10] = [
     &["main", "cli"],
     &["serve"],
     &["http"],
@@ -12,7 +12,6 @@ const LAYERS: [&[&str]; 11] = [
     &["registry", "jobs"],
     &["runtime"],
     &["work"],
-    &["open"],
     &["identity", "egress"],
     &["store"],
     &["signing", "secrets", "config", "telemetry", "domain"],

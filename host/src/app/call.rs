@@ -1,0 +1,380 @@
+//! The life of one call of an area's operation: run, run again where another
+//! transaction came between, commit with its idempotency record, answer.
+//!
+//! Invariant: what the client is told and what is stored are one decision.
+//! Nothing is answered as done before it is committed, and a stored answer
+//! always wins over running the operation again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rand::RngExt;
+use serde_json::Value as Json;
+
+use super::App;
+use super::idempotency::{self, Scope};
+use crate::domain::area::{Body, Call, Parameter, Problem, Reply, Request};
+use crate::domain::id::{UserId, WorkspaceId};
+use crate::domain::manifest::Idempotency;
+use crate::domain::role::Role;
+use crate::domain::time::Timestamp;
+use crate::registry::{AreaVersion, RouteContract};
+use crate::store::{self, blobs::StoredBlob};
+use crate::work::{CallError, End, Ended, IdempotentReply, UnitOfWork, UnitSpec};
+
+/// Lost races after which a call takes the lock before it starts.
+const LOSSES_BEFORE_LOCK: u32 = 2;
+
+/// Who calls, already authorised.
+#[derive(Clone, Copy, Debug)]
+pub struct Caller {
+    /// The signed-in user.
+    pub user: UserId,
+    /// The user's role in the workspace.
+    pub role: Role,
+}
+
+/// A request, already of the right shape.
+#[derive(Debug)]
+pub struct Incoming {
+    /// Whose data.
+    pub workspace: WorkspaceId,
+    /// Given or defaulted.
+    pub parameters: Vec<Parameter>,
+    /// The body as the area will see it.
+    pub body: Body,
+    /// The parsed body, where it is JSON.
+    pub json: Option<Json>,
+    /// Where the content of a streamed body is.
+    pub stored: Option<StoredBlob>,
+    /// Where the client sent one and the route takes it.
+    pub idempotency_key: Option<String>,
+    /// Where the client sent one.
+    pub if_match: Option<u64>,
+}
+
+/// A success, committed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Answered {
+    /// The route's, or the first answer's.
+    pub status: u16,
+    /// JSON, or nothing.
+    pub body: Option<String>,
+    /// For `ETag`.
+    pub version: Option<u64>,
+    /// True where this is an earlier answer.
+    pub replayed: bool,
+}
+
+/// Why there is no success; nothing was committed.
+#[derive(Debug)]
+pub enum Refused {
+    /// The area says so.
+    Problem(Problem),
+    /// The key was used with another body.
+    KeyReused,
+    /// A call with the key is under way.
+    InProgress,
+    /// Lost every race.
+    Contended,
+    /// The call failed; by whose fault, the error tells.
+    Failed(CallError),
+}
+
+impl From<store::Error> for Refused {
+    fn from(error: store::Error) -> Self {
+        Self::Failed(CallError::Store(error))
+    }
+}
+
+/// What the host keeps about an idempotent call.
+struct Keyed {
+    scope: Scope,
+    fingerprint: idempotency::Fingerprint,
+    _claim: idempotency::Claim,
+}
+
+/// What became of one run.
+enum Run {
+    Answered(Answered),
+    Again,
+    /// The key is stored: its answer stands.
+    Stored,
+}
+
+/// Answers one operation.
+///
+/// # Errors
+/// See [`Refused`]; in every case nothing of the call is kept.
+pub async fn handle(
+    app: &App,
+    area: &AreaVersion,
+    route: &RouteContract,
+    caller: Caller,
+    incoming: Incoming,
+) -> Result<Answered, Refused> {
+    let keyed = claim_key(app, route, caller, &incoming)?;
+    let stored = incoming.stored.clone();
+    let request = request(app, route, caller, incoming);
+    for losses in 0..=app.config.limits.max_reruns {
+        let mut unit = unit(app, area, route, &request, losses >= LOSSES_BEFORE_LOCK);
+        attach(&mut unit, &request, stored.as_ref())?;
+        match run_once(app, area, route, unit, &request, keyed.as_ref()).await {
+            Ok(Run::Answered(answered)) => return Ok(answered),
+            Ok(Run::Again) => {}
+            Ok(Run::Stored) => {
+                if let Some(answer) = stored_answer(app, keyed.as_ref()).await? {
+                    return answer;
+                }
+            }
+            Err(refused) => {
+                return match stored_answer(app, keyed.as_ref()).await? {
+                    Some(answer) => answer,
+                    None => Err(refused),
+                };
+            }
+        }
+        tokio::time::sleep(backoff(losses)).await;
+    }
+    Err(Refused::Contended)
+}
+
+/// The host keeps no record for areas that keep their own.
+fn claim_key(
+    app: &App,
+    route: &RouteContract,
+    caller: Caller,
+    incoming: &Incoming,
+) -> Result<Option<Keyed>, Refused> {
+    let kept_here =
+        matches!(route.route.idempotency, Idempotency::Optional | Idempotency::Required);
+    let Some(key) = incoming.idempotency_key.as_ref().filter(|_| kept_here) else {
+        return Ok(None);
+    };
+    let scope = Scope {
+        workspace: incoming.workspace,
+        user: caller.user,
+        operation: route.route.operation_id.clone(),
+        key: key.clone(),
+    };
+    let claim = app.in_flight.claim(&scope).ok_or(Refused::InProgress)?;
+    let fingerprint = fingerprint(incoming)?;
+    Ok(Some(Keyed { scope, fingerprint, _claim: claim }))
+}
+
+/// What makes two requests with one key the same: their bodies.
+fn fingerprint(incoming: &Incoming) -> Result<idempotency::Fingerprint, Refused> {
+    match &incoming.json {
+        Some(json) => idempotency::of_json(json)
+            .map_err(|error| Refused::Failed(CallError::Host(error.into()))),
+        None => Ok(idempotency::of_other(&incoming.body)),
+    }
+}
+
+fn request(app: &App, route: &RouteContract, caller: Caller, incoming: Incoming) -> Request {
+    Request {
+        call: Call {
+            workspace: incoming.workspace,
+            now: app.clock.now(),
+            seed: rand::rng().random(),
+        },
+        user: caller.user,
+        role: caller.role,
+        operation: route.route.operation_id.clone(),
+        parameters: incoming.parameters,
+        body: incoming.body,
+        idempotency_key: incoming.idempotency_key,
+        if_match: incoming.if_match,
+        base_url: app.base_url.clone(),
+    }
+}
+
+fn unit(
+    app: &App,
+    area: &AreaVersion,
+    route: &RouteContract,
+    request: &Request,
+    locked: bool,
+) -> UnitOfWork {
+    let spec = UnitSpec {
+        area: Arc::clone(&area.scope),
+        call: request.call.clone(),
+        actor: Some(request.user),
+        writes: route.route.writes,
+        in_job: false,
+        locked,
+        limits: app.call_limits,
+        habit: Some(Arc::clone(&route.habit)),
+    };
+    UnitOfWork::new(app.store.clone(), Arc::clone(&app.keys), spec)
+}
+
+/// Gives streamed content its name within the call.
+fn attach(
+    unit: &mut UnitOfWork,
+    request: &Request,
+    stored: Option<&StoredBlob>,
+) -> Result<(), Refused> {
+    let (Body::Blob(received), Some(stored)) = (&request.body, stored) else { return Ok(()) };
+    unit.blob_attach(&received.name, stored.clone())
+        .map_err(|error| Refused::Failed(CallError::Host(error.into())))
+}
+
+async fn run_once(
+    app: &App,
+    area: &AreaVersion,
+    route: &RouteContract,
+    unit: UnitOfWork,
+    request: &Request,
+    keyed: Option<&Keyed>,
+) -> Result<Run, Refused> {
+    let Ended { unit, result } = area.code.handle(unit, request, route.deadline).await;
+    let reply = match result {
+        Ok(Ok(reply)) => reply,
+        Ok(Err(problem)) => return Err(Refused::Problem(problem)),
+        Err(CallError::Store(error)) if lost_a_race(&error) => return Ok(Run::Again),
+        Err(error) => return Err(Refused::Failed(error)),
+    };
+    let Some(unit) = unit else {
+        let lost = anyhow::anyhow!("a call succeeded, but its unit of work was lost");
+        return Err(Refused::Failed(CallError::Host(lost)));
+    };
+    check_reply(app, route, &reply).map_err(|error| Refused::Failed(CallError::Contract(error)))?;
+    let answered = answered(route, reply);
+    let record = keyed.map(|keyed| record(app, keyed, &answered, request.call.now));
+    match unit.commit(End { reply: record, job: None }).await {
+        Ok(()) => Ok(Run::Answered(answered)),
+        Err(store::Error::KeyTaken) => Ok(Run::Stored),
+        Err(error) if lost_a_race(&error) => Ok(Run::Again),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What the database says when another transaction changed what this one
+/// relied on. Run again, the handler sees the change and can say so itself.
+fn lost_a_race(error: &store::Error) -> bool {
+    matches!(
+        error,
+        store::Error::RunAgain
+            | store::Error::AlreadyExists
+            | store::Error::NotFound
+            | store::Error::VersionConflict(_)
+            | store::Error::UniqueConflict { .. }
+    )
+}
+
+/// A reply has a body where the route says so; in development the body is also
+/// held against the route's schema, before anything is committed.
+fn check_reply(app: &App, route: &RouteContract, reply: &Reply) -> Result<(), String> {
+    let Some(schema) = &route.response else {
+        return if reply.body.is_none() { Ok(()) } else { Err("it replied with a body".into()) };
+    };
+    let body = reply.body.as_ref().ok_or("it replied without a body")?;
+    if !app.config.development {
+        return Ok(());
+    }
+    let value = serde_json::from_str(body).map_err(|error| format!("its reply: {error}"))?;
+    let (wrong, _) = crate::registry::violations(schema, &value, 1);
+    match wrong.first() {
+        Some(first) => Err(format!("its reply: {} {}", first.pointer, first.message)),
+        None => Ok(()),
+    }
+}
+
+fn answered(route: &RouteContract, reply: Reply) -> Answered {
+    Answered {
+        status: route.route.success_status,
+        body: reply.body,
+        version: reply.version,
+        replayed: reply.replayed,
+    }
+}
+
+fn record(app: &App, keyed: &Keyed, answered: &Answered, now: Timestamp) -> IdempotentReply {
+    IdempotentReply {
+        workspace: keyed.scope.workspace,
+        user: keyed.scope.user,
+        operation: keyed.scope.operation.clone(),
+        key: keyed.scope.key.clone(),
+        fingerprint: keyed.fingerprint,
+        status: answered.status,
+        body: answered.body.clone(),
+        version: answered.version,
+        expires_at: now.plus_ms(i64::from(app.config.idempotency.keep_hours) * 3_600_000),
+    }
+}
+
+/// The first answer to the key, where there is one: the same again, or a
+/// refusal where the body is another.
+async fn stored_answer(
+    app: &App,
+    keyed: Option<&Keyed>,
+) -> Result<Option<Result<Answered, Refused>>, Refused> {
+    let Some(Keyed { scope, fingerprint, .. }) = keyed else { return Ok(None) };
+    let found = store::idempotency::find(
+        &app.store,
+        scope.workspace,
+        scope.user,
+        &scope.operation,
+        &scope.key,
+        app.clock.now(),
+    )
+    .await?;
+    Ok(found.map(|first| replay(first, fingerprint)))
+}
+
+fn replay(
+    first: IdempotentReply,
+    fingerprint: &idempotency::Fingerprint,
+) -> Result<Answered, Refused> {
+    if first.fingerprint != *fingerprint {
+        return Err(Refused::KeyReused);
+    }
+    Ok(Answered { status: first.status, body: first.body, version: first.version, replayed: true })
+}
+
+/// A few milliseconds, more after each loss, and never the same for two
+/// callers.
+fn backoff(losses: u32) -> Duration {
+    let most_micros = 500_u64 << losses.min(6);
+    Duration::from_micros(rand::rng().random_range(0..most_micros))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn first() -> IdempotentReply {
+        IdempotentReply {
+            workspace: WorkspaceId::new(),
+            user: UserId::new(),
+            operation: "create_note".into(),
+            key: "k-12345678".into(),
+            fingerprint: [7; 32],
+            status: 201,
+            body: Some("{}".into()),
+            version: Some(1),
+            expires_at: Timestamp(0),
+        }
+    }
+
+    #[test]
+    fn the_same_body_gets_the_first_answer_again() {
+        let answered = replay(first(), &[7; 32]).unwrap();
+        assert!(answered.replayed);
+        assert_eq!((answered.status, answered.body.as_deref()), (201, Some("{}")));
+    }
+
+    #[test]
+    fn another_body_under_the_key_is_refused() {
+        assert!(matches!(replay(first(), &[8; 32]), Err(Refused::KeyReused)));
+    }
+
+    #[test]
+    fn only_what_another_transaction_can_cause_is_run_again() {
+        assert!(lost_a_race(&store::Error::RunAgain));
+        assert!(lost_a_race(&store::Error::AlreadyExists));
+        assert!(!lost_a_race(&store::Error::KeyTaken));
+        assert!(!lost_a_race(&store::Error::InvalidCursor));
+    }
+}

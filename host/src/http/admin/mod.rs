@@ -1,0 +1,67 @@
+//! The operators' listener: health, metrics, and which areas answer. It is on
+//! an address of its own; what changes or tells anything needs the operators'
+//! token.
+
+mod areas;
+mod health;
+mod token;
+
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, State};
+use axum::middleware::from_fn_with_state;
+use axum::routing::{get, put};
+
+pub use health::Readiness;
+
+use super::code::Code;
+use super::middleware;
+use super::problem::Refusal;
+use crate::app::App;
+use crate::telemetry::Metrics;
+
+/// What the operators' listener needs beside the app.
+#[derive(Clone, Debug)]
+pub struct Operators {
+    /// The service.
+    pub app: App,
+    /// Its metrics.
+    pub metrics: Metrics,
+    /// Whether it takes requests.
+    pub readiness: Readiness,
+    /// SHA-256 of the bearer token.
+    token_hash: [u8; 32],
+}
+
+impl Operators {
+    /// Keeps only the token's hash.
+    #[must_use]
+    pub fn new(app: App, metrics: Metrics, readiness: Readiness, token: &str) -> Self {
+        Self { app, metrics, readiness, token_hash: token::hash(token) }
+    }
+}
+
+/// The listener for operators.
+#[must_use]
+pub fn operators(operators: &Operators) -> Router {
+    let guarded = Router::new()
+        .route("/metrics", get(metrics))
+        .route("/areas", get(areas::list))
+        .route("/areas/{name}", put(areas::install).delete(areas::remove))
+        .layer(DefaultBodyLimit::disable())
+        .route_layer(from_fn_with_state(operators.clone(), token::require));
+    let router = Router::new()
+        .route("/health/live", get(health::live))
+        .route("/health/ready", get(health::ready))
+        .merge(guarded)
+        .method_not_allowed_fallback(|| async {
+            Refusal::new(Code::MethodNotAllowed, "See Allow.")
+        })
+        .fallback(|| async { Refusal::not_found() })
+        .with_state(operators.clone());
+    middleware::wrap(router, &operators.app)
+}
+
+/// Prometheus text.
+async fn metrics(State(operators): State<Operators>) -> String {
+    operators.metrics.render()
+}

@@ -1,0 +1,301 @@
+//! The life of a request for an area's operation, from route to answer: each
+//! step refuses or hands on, in the order the protocol names.
+
+use std::time::Duration;
+
+use axum::body::Body as HttpBody;
+use axum::extract::{Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, Method as HttpMethod, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::Value as Json;
+
+use super::body::Content;
+use super::code::Code;
+use super::context::Context;
+use super::parameters::Given;
+use super::problem::{MOST_VIOLATIONS, Refusal};
+use super::{forms, headers, json, session};
+use crate::app::App;
+use crate::app::call::{self, Answered, Caller, Incoming};
+use crate::domain::area::{Body, Parameter, ReceivedBlob, Violation};
+use crate::domain::id::WorkspaceId;
+use crate::domain::manifest::{BodyKind, Idempotency, Method, WorkspaceSource};
+use crate::registry::{self, Found, Match, RouteContract, Snapshot};
+use crate::store::blobs::StoredBlob;
+
+/// Answers whatever the host does not answer itself.
+pub(super) async fn answer(
+    State(app): State<App>,
+    context: Context,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let (parts, body) = request.into_parts();
+    let snapshot = app.registry.snapshot();
+    let found = find(&snapshot, &parts)?;
+    context.counts_for(&found.route.meter);
+    let principal = session::enter(&app, &parts.method, &parts.headers).await?;
+    let given = Given::new(found.route, &found.path_values, parts.uri.query(), &parts.headers)?;
+    let route = &found.route.route;
+
+    let mut admitted = None;
+    if route.workspace == WorkspaceSource::Path {
+        let workspace = workspace_in_path(&given)?;
+        let member = session::admit(&app, &principal, workspace, route).await?;
+        admitted = Some((workspace, member.role));
+    }
+    session::spend_session(&app, &context, &principal, route.rate)?;
+    if let Some((workspace, _)) = admitted {
+        session::spend_workspace(&app, &context, workspace, route.rate)?;
+    }
+
+    let mut arriving = Arriving { app: &app, route: found.route, parts: &parts, wrong: Vec::new() };
+    let content = arriving.open(body)?;
+    let read = arriving.read(content).await?;
+    let shaped = arriving.checked(&given, read)?;
+
+    let (workspace, role) = match admitted {
+        Some(admitted) => admitted,
+        None => {
+            let workspace = workspace_in_body(&route.workspace, shaped.read.json.as_ref())?;
+            let member = session::admit(&app, &principal, workspace, route).await?;
+            session::spend_workspace(&app, &context, workspace, route.rate)?;
+            (workspace, member.role)
+        }
+    };
+    let incoming = receive(&app, &found, workspace, shaped, &parts).await?;
+    let caller = Caller { user: principal.user.id, role };
+    let answered = call::handle(&app, found.area, found.route, caller, incoming).await;
+    answered.map(respond).map_err(|refused| Refusal::of_call(found.route, refused))
+}
+
+fn find<'s, 'p>(snapshot: &'s Snapshot, parts: &'p Parts) -> Result<Match<'s, 'p>, Refusal> {
+    match snapshot.route(method(&parts.method), parts.uri.path()) {
+        Found::Route(found) => Ok(found),
+        Found::MethodNotAllowed(allow) => Err(Refusal::method_not_allowed(allow)),
+        Found::Nothing => Err(Refusal::new(Code::NotFound, "There is no such path.")
+            .hint("GET /openapi.json lists every path that answers.")),
+    }
+}
+
+/// A HEAD is a GET whose body is not sent.
+fn method(method: &HttpMethod) -> Option<Method> {
+    match *method {
+        HttpMethod::GET | HttpMethod::HEAD => Some(Method::Get),
+        HttpMethod::POST => Some(Method::Post),
+        HttpMethod::PUT => Some(Method::Put),
+        HttpMethod::PATCH => Some(Method::Patch),
+        HttpMethod::DELETE => Some(Method::Delete),
+        _ => None,
+    }
+}
+
+fn workspace_in_path(given: &Given<'_>) -> Result<WorkspaceId, Refusal> {
+    let text = given.in_path("workspace_id").unwrap_or_default();
+    let id = registry::canonical_uuid(text);
+    id.map(WorkspaceId).ok_or_else(|| Refusal::invalid_one("workspace_id", "must be a UUID"))
+}
+
+fn workspace_in_body(
+    source: &WorkspaceSource,
+    json: Option<&Json>,
+) -> Result<WorkspaceId, Refusal> {
+    let member = match source {
+        WorkspaceSource::BodyMember(member) => member.as_str(),
+        WorkspaceSource::Path => "workspace_id",
+    };
+    let text = json.and_then(|json| json[member].as_str()).unwrap_or_default();
+    let id = registry::canonical_uuid(text);
+    id.map(WorkspaceId).ok_or_else(|| Refusal::invalid_one(&format!("/{member}"), "must be a UUID"))
+}
+
+/// What a body turned out to be.
+struct Read {
+    body: Body,
+    json: Option<Json>,
+    /// Still arriving, for a route that streams.
+    streamed: Option<Content>,
+}
+
+/// A request of the right shape.
+struct Shaped {
+    parameters: Vec<Parameter>,
+    read: Read,
+    idempotency_key: Option<String>,
+    if_match: Option<u64>,
+}
+
+/// A request whose body and parameters are being checked; everything wrong
+/// with its shape is gathered and told at once.
+struct Arriving<'r> {
+    app: &'r App,
+    route: &'r RouteContract,
+    parts: &'r Parts,
+    wrong: Vec<Violation>,
+}
+
+impl Arriving<'_> {
+    /// Media type, encoding and announced size.
+    fn open(&self, body: HttpBody) -> Result<Option<Content>, Refusal> {
+        let expected = match &self.route.route.body {
+            BodyKind::None => return Ok(None),
+            BodyKind::Json(_) => Some("application/json"),
+            BodyKind::Multipart(_) => Some("multipart/form-data"),
+            BodyKind::Blob => None,
+        };
+        let sent = headers::media_type(&self.parts.headers);
+        if let Some(expected) = expected.filter(|expected| sent.as_deref() != Some(expected)) {
+            let detail = format!("Content-Type: must be {expected}.");
+            return Err(Refusal::new(Code::UnsupportedMediaType, detail));
+        }
+        Content::open(&self.parts.headers, body, self.route.max_body_bytes).map(Some)
+    }
+
+    async fn read(&mut self, content: Option<Content>) -> Result<Read, Refusal> {
+        let time = Duration::from_millis(u64::from(self.app.config.limits.body_timeout_ms));
+        let Some(content) = content else {
+            return Ok(Read { body: Body::None, json: None, streamed: None });
+        };
+        match &self.route.route.body {
+            BodyKind::Multipart(declared) => {
+                let parts =
+                    forms::read(&self.parts.headers, content, declared, time, &mut self.wrong);
+                Ok(Read { body: Body::Form(parts.await?), json: None, streamed: None })
+            }
+            BodyKind::Blob => Ok(Read { body: Body::None, json: None, streamed: Some(content) }),
+            BodyKind::None | BodyKind::Json(_) => {
+                let bytes = content.read(time).await?;
+                Ok(self.read_json(bytes))
+            }
+        }
+    }
+
+    /// The text goes to the area as it came; the parsed value is for checking.
+    fn read_json(&mut self, bytes: Vec<u8>) -> Read {
+        let json = match std::str::from_utf8(&bytes) {
+            Err(_) => Err(violation("", "is not UTF-8")),
+            Ok("") => Err(violation("", "is required")),
+            Ok(text) => json::parse(text),
+        };
+        let json = json.map_err(|wrong| self.wrong.push(wrong)).ok();
+        let text = String::from_utf8(bytes).unwrap_or_default();
+        Read { body: Body::Json(text), json, streamed: None }
+    }
+
+    /// Everything about the shape of the request.
+    fn checked(&mut self, given: &Given<'_>, read: Read) -> Result<Shaped, Refusal> {
+        let if_match = headers::if_match(&self.parts.headers)?;
+        let parameters = given.read(self.route, &mut self.wrong);
+        let idempotency_key = self.idempotency_key();
+        let mut more = 0;
+        if let (Some(schema), Some(json)) = (&self.route.body, &read.json) {
+            let room = MOST_VIOLATIONS.saturating_sub(self.wrong.len());
+            let (wrong, beyond) = registry::violations(schema, json, room);
+            self.wrong.extend(wrong);
+            more = beyond;
+        }
+        if !self.wrong.is_empty() {
+            let named = self.wrong.len().min(MOST_VIOLATIONS);
+            let more = more + self.wrong.len() - named;
+            return Err(Refusal::invalid(&self.wrong[..named], more));
+        }
+        Ok(Shaped { parameters, read, idempotency_key, if_match })
+    }
+
+    fn idempotency_key(&mut self) -> Option<String> {
+        let required = match self.route.route.idempotency {
+            Idempotency::None => return None,
+            Idempotency::Optional => false,
+            Idempotency::Required | Idempotency::KeptByArea => true,
+        };
+        match headers::idempotency_key(&self.parts.headers, required) {
+            Ok(key) => key,
+            Err((name, message)) => {
+                self.wrong.push(violation(name, message));
+                None
+            }
+        }
+    }
+}
+
+/// Completes the request. A streamed body goes to the blob store now; what a
+/// refused call leaves there no row names, and it is swept later.
+async fn receive(
+    app: &App,
+    found: &Match<'_, '_>,
+    workspace: WorkspaceId,
+    shaped: Shaped,
+    parts: &Parts,
+) -> Result<Incoming, Refusal> {
+    let Shaped { parameters, read, idempotency_key, if_match } = shaped;
+    let mut incoming = Incoming {
+        workspace,
+        parameters,
+        body: read.body,
+        json: read.json,
+        stored: None,
+        idempotency_key,
+        if_match,
+    };
+    if let Some(content) = read.streamed {
+        let stored = stream(app, &found.area.manifest.name, workspace, content).await?;
+        incoming.body = Body::Blob(received(&stored, parts));
+        incoming.stored = Some(stored);
+    }
+    Ok(incoming)
+}
+
+fn received(stored: &StoredBlob, parts: &Parts) -> ReceivedBlob {
+    let content_type = parts.headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok());
+    ReceivedBlob {
+        name: format!("received/{}", uuid::Uuid::now_v7()),
+        size: stored.size,
+        sha256: stored.sha256.clone(),
+        content_type: content_type.map(str::to_owned),
+    }
+}
+
+async fn stream(
+    app: &App,
+    area: &str,
+    workspace: WorkspaceId,
+    mut content: Content,
+) -> Result<StoredBlob, Refusal> {
+    let idle = Duration::from_millis(u64::from(app.config.limits.body_timeout_ms));
+    let mut upload = app.store.blobs().upload(workspace, area).await?;
+    loop {
+        match content.next_within(idle).await {
+            Ok(Some(piece)) => upload.write(piece).await?,
+            Ok(None) => return Ok(upload.finish().await?),
+            Err(fault) => {
+                upload.abort().await?;
+                return Err(fault.into());
+            }
+        }
+    }
+}
+
+fn respond(answered: Answered) -> Response {
+    let status = StatusCode::from_u16(answered.status).unwrap_or(StatusCode::OK);
+    let mut response = match answered.body {
+        Some(body) => {
+            const JSON: HeaderValue = HeaderValue::from_static("application/json");
+            (status, [(header::CONTENT_TYPE, JSON)], body).into_response()
+        }
+        None => status.into_response(),
+    };
+    let headers = response.headers_mut();
+    if let Some(version) = answered.version {
+        if let Ok(tag) = HeaderValue::from_str(&format!("\"{version}\"")) {
+            headers.insert(header::ETAG, tag);
+        }
+    }
+    if answered.replayed {
+        headers.insert("idempotent-replayed", HeaderValue::from_static("true"));
+    }
+    response
+}
+
+fn violation(pointer: &str, message: &str) -> Violation {
+    Violation { pointer: pointer.to_owned(), message: message.to_owned() }
+}

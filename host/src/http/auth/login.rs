@@ -1,0 +1,117 @@
+//! Signing in and out.
+
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::{Json, RequestPartsExt};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::session::SessionView;
+use super::{secret, session_cookie, too_many_attempts};
+use crate::app::App;
+use crate::http::code::Code;
+use crate::http::context::Context;
+use crate::http::extract::{NoQuery, Strict, host_body};
+use crate::http::problem::Refusal;
+use crate::http::session::{ClientAddress, SignedIn, refuse_foreign_page};
+use crate::identity::{SignIn, SignInError};
+
+/// Who signs in, and with what.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::http) struct Login {
+    /// The account's e-mail address.
+    #[schemars(length(min = 3, max = 320))]
+    email: String,
+    /// The account's password.
+    #[schemars(length(min = 1, max = 1024))]
+    password: String,
+    /// A code from the account's authenticator, or a recovery code.
+    #[schemars(length(max = 64))]
+    code: Option<String>,
+}
+host_body!(Login);
+
+/// One attempt, already let through by its address's limit.
+pub(in crate::http) struct Attempt {
+    address: std::net::IpAddr,
+    user_agent: Option<String>,
+}
+
+impl axum::extract::FromRequestParts<App> for Attempt {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(
+        parts: &mut axum::http::request::Parts,
+        app: &App,
+    ) -> Result<Self, Refusal> {
+        refuse_foreign_page(app, &parts.headers)?;
+        let context: Context = parts.extract_with_state(app).await?;
+        let ClientAddress(address) = parts.extract_with_state(app).await?;
+        match app.limiter.sign_in(address) {
+            Ok(standing) => context.stands(standing),
+            Err(spent) => {
+                context.stands(Some(spent.standing));
+                return Err(spent.into());
+            }
+        }
+        Ok(Self { address, user_agent: user_agent(&parts.headers) })
+    }
+}
+
+/// Signs in and sets the session cookie.
+pub(in crate::http) async fn login(
+    State(app): State<App>,
+    attempt: Attempt,
+    _: NoQuery,
+    Strict(given): Strict<Login>,
+) -> Result<Response, Refusal> {
+    let given = SignIn {
+        email: given.email,
+        password: given.password,
+        code: given.code,
+        ip: Some(attempt.address),
+        user_agent: attempt.user_agent,
+    };
+    let session = app.identity.sign_in(given).await.map_err(|error| refused(&app, error))?;
+    let cookie = session_cookie(&app, Some(&session.cookie));
+    let view = SessionView::new(&session.principal, session.csrf_token);
+    Ok(secret(([cookie], Json(view))))
+}
+
+/// Ends the session and takes its cookie back.
+pub(in crate::http) async fn logout(
+    State(app): State<App>,
+    SignedIn(principal): SignedIn,
+    _: NoQuery,
+) -> Result<Response, Refusal> {
+    app.identity.sign_out(&principal).await?;
+    Ok((StatusCode::NO_CONTENT, [session_cookie(&app, None)]).into_response())
+}
+
+fn user_agent(headers: &HeaderMap) -> Option<String> {
+    let text = headers.get(header::USER_AGENT)?.to_str().ok()?;
+    Some(text.to_owned())
+}
+
+fn refused(app: &App, error: SignInError) -> Refusal {
+    match error {
+        SignInError::WrongCredentials | SignInError::WrongCode => Refusal::new(
+            Code::InvalidCredentials,
+            "The e-mail address, the password or the code is wrong.",
+        ),
+        SignInError::CodeRequired => Refusal::new(
+            Code::MfaRequired,
+            "/code: this account needs a code from its authenticator, or a recovery code.",
+        ),
+        SignInError::RecoveryLocked { until } => too_many_attempts(app, until)
+            .hint("Recovery codes are locked; use a code from your authenticator."),
+        SignInError::TooManyAttempts { retry_at } => too_many_attempts(app, retry_at),
+        SignInError::Busy => {
+            Refusal::new(Code::Unavailable, "Too many people sign in at the moment.").retry_after(1)
+        }
+        SignInError::Store(error) => error.into(),
+        SignInError::Host(error) => Refusal::internal(anyhow::anyhow!(error)),
+    }
+}

@@ -1,0 +1,148 @@
+//! Operations 1 and 2, and ending other sessions.
+
+use axum::Json;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use schemars::JsonSchema;
+use serde::Serialize;
+use uuid::Uuid;
+
+use super::secret;
+use crate::app::App;
+use crate::domain::id::SessionId;
+use crate::http::extract::NoQuery;
+use crate::http::problem::Refusal;
+use crate::http::session::SignedIn;
+use crate::identity::{Principal, SecurityStatus, SessionItem};
+use crate::registry::canonical_uuid;
+
+/// The signed-in user, and the token for writes.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Session")]
+pub(in crate::http) struct SessionView {
+    /// To be sent as X-CSRF-Token with every write.
+    csrf_token: String,
+    /// The signed-in user.
+    user: UserView,
+}
+
+/// A signed-in user.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "SessionUser")]
+struct UserView {
+    display_name: String,
+    #[schemars(extend("format" = "email"))]
+    email: String,
+    email_verified: bool,
+    id: Uuid,
+}
+
+/// How well the account is kept.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "SecurityStatus")]
+pub(in crate::http) struct SecurityView {
+    /// An authenticator is confirmed.
+    mfa_enabled: bool,
+    /// Recovery codes not used yet.
+    recovery_codes_remaining: i64,
+    /// Too many wrong codes: recovery codes are not taken for a while.
+    recovery_locked: bool,
+    /// The account's sessions, newest first.
+    sessions: Vec<SessionItemView>,
+}
+
+/// One session of the account.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "SessionItem")]
+struct SessionItemView {
+    id: Uuid,
+    #[schemars(extend("format" = "date-time"))]
+    created_at: String,
+    #[schemars(extend("format" = "date-time"))]
+    last_seen_at: String,
+    #[schemars(extend("format" = "date-time"))]
+    expires_at: String,
+    ip: Option<String>,
+    user_agent: Option<String>,
+    /// It is the one that asks.
+    current: bool,
+}
+
+impl SessionView {
+    pub(super) fn new(principal: &Principal, csrf_token: String) -> Self {
+        let user = &principal.user;
+        Self {
+            csrf_token,
+            user: UserView {
+                display_name: user.display_name.clone(),
+                email: user.email.clone(),
+                email_verified: user.email_verified,
+                id: user.id.0,
+            },
+        }
+    }
+}
+
+impl From<SecurityStatus> for SecurityView {
+    fn from(status: SecurityStatus) -> Self {
+        Self {
+            mfa_enabled: status.mfa_enabled,
+            recovery_codes_remaining: status.recovery_codes_remaining,
+            recovery_locked: status.recovery_locked,
+            sessions: status.sessions.into_iter().map(Into::into).collect(),
+        }
+    }
+}
+
+impl From<SessionItem> for SessionItemView {
+    fn from(item: SessionItem) -> Self {
+        Self {
+            id: item.id.0,
+            created_at: item.created_at.to_rfc3339(),
+            last_seen_at: item.last_seen_at.to_rfc3339(),
+            expires_at: item.expires_at.to_rfc3339(),
+            ip: item.ip,
+            user_agent: item.user_agent,
+            current: item.current,
+        }
+    }
+}
+
+/// Operation 1.
+pub(in crate::http) async fn read(
+    State(app): State<App>,
+    SignedIn(principal): SignedIn,
+    _: NoQuery,
+) -> Response {
+    let token = app.identity.csrf_token(&principal);
+    secret(Json(SessionView::new(&principal, token)))
+}
+
+/// Operation 2.
+pub(in crate::http) async fn security(
+    State(app): State<App>,
+    SignedIn(principal): SignedIn,
+    _: NoQuery,
+) -> Result<Json<SecurityView>, Refusal> {
+    Ok(Json(app.identity.security_status(&principal).await?.into()))
+}
+
+/// Ends one of the caller's sessions.
+pub(in crate::http) async fn revoke(
+    State(app): State<App>,
+    SignedIn(principal): SignedIn,
+    _: NoQuery,
+    id: Result<Path<String>, PathRejection>,
+) -> Result<StatusCode, Refusal> {
+    let id = id
+        .ok()
+        .and_then(|Path(id)| canonical_uuid(&id))
+        .ok_or_else(|| Refusal::invalid_one("session_id", "must be a UUID"))?;
+    if app.identity.revoke(principal.user.id, SessionId(id)).await? {
+        Ok(StatusCode::NO_CONTENT)
+    } else {
+        Err(Refusal::not_found())
+    }
+}

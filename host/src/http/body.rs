@@ -1,0 +1,188 @@
+//! Request bodies: decompressed, bounded in size and time, and refused before
+//! a byte too many is kept.
+
+use std::io;
+use std::time::Duration;
+
+use async_compression::tokio::bufread::{GzipDecoder, ZstdDecoder};
+use axum::body::Body;
+use axum::http::{HeaderMap, header};
+use bytes::Bytes;
+use futures::stream::BoxStream;
+use futures::{StreamExt, TryStreamExt};
+use tokio_util::io::{ReaderStream, StreamReader};
+
+use super::code::Code;
+use super::headers;
+use super::problem::Refusal;
+
+/// Why a body did not arrive whole.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum BodyFault {
+    /// More bytes, once decompressed, than the operation takes.
+    #[error("the body is larger than {0} bytes")]
+    TooLarge(u64),
+    /// The client was too slow.
+    #[error("the body did not arrive in time")]
+    TooSlow,
+    /// The client went away, or the encoding is broken.
+    #[error("the body cannot be read: {0}")]
+    Broken(#[source] io::Error),
+}
+
+impl From<BodyFault> for Refusal {
+    fn from(fault: BodyFault) -> Self {
+        match fault {
+            BodyFault::TooLarge(limit) => Self::new(
+                Code::PayloadTooLarge,
+                format!("The body may have {limit} bytes, decompressed, and has more."),
+            ),
+            BodyFault::TooSlow | BodyFault::Broken(_) => {
+                Self::new(Code::MalformedRequest, format!("Bad body: {fault}."))
+            }
+        }
+    }
+}
+
+/// A body being read, decompressed on the way.
+pub(super) struct Content {
+    pieces: BoxStream<'static, Result<Bytes, BodyFault>>,
+    limit: u64,
+    so_far: u64,
+}
+
+impl Content {
+    /// Opens a body.
+    ///
+    /// # Errors
+    /// 415 for an encoding that is not known; 413 where the header already
+    /// says that it is too large.
+    pub(super) fn open(headers: &HeaderMap, body: Body, limit: u64) -> Result<Self, Refusal> {
+        let encoding = headers::single(headers, header::CONTENT_ENCODING.as_str())?;
+        let encoding = encoding.unwrap_or("identity").trim().to_ascii_lowercase();
+        let encoded = body.into_data_stream().map_err(io::Error::other);
+        let pieces = match encoding.as_str() {
+            "identity" | "" => {
+                refuse_announced(headers, limit)?;
+                encoded.map_err(BodyFault::Broken).boxed()
+            }
+            "gzip" | "x-gzip" => {
+                let mut decoder = GzipDecoder::new(StreamReader::new(encoded));
+                decoder.multiple_members(true);
+                ReaderStream::new(decoder).map_err(BodyFault::Broken).boxed()
+            }
+            "zstd" => {
+                let mut decoder = ZstdDecoder::new(StreamReader::new(encoded));
+                decoder.multiple_members(true);
+                ReaderStream::new(decoder).map_err(BodyFault::Broken).boxed()
+            }
+            other => {
+                let detail = format!("Content-Encoding: {other:?} is not understood here.");
+                let hint = "Send the body as it is, or compressed with gzip or zstd.";
+                return Err(Refusal::new(Code::UnsupportedMediaType, detail).hint(hint));
+            }
+        };
+        Ok(Self { pieces, limit, so_far: 0 })
+    }
+
+    /// The next piece; nothing at the end.
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, BodyFault> {
+        let Some(piece) = self.pieces.next().await.transpose()? else { return Ok(None) };
+        self.so_far += piece.len() as u64;
+        if self.so_far > self.limit {
+            Err(BodyFault::TooLarge(self.limit))
+        } else {
+            Ok(Some(piece))
+        }
+    }
+
+    /// The next piece, if it comes within this time.
+    pub(super) async fn next_within(&mut self, time: Duration) -> Result<Option<Bytes>, BodyFault> {
+        tokio::time::timeout(time, self.next()).await.unwrap_or(Err(BodyFault::TooSlow))
+    }
+
+    /// Everything, if it comes within this time.
+    pub(super) async fn read(mut self, time: Duration) -> Result<Vec<u8>, BodyFault> {
+        let all = async {
+            let Some(first) = self.next().await? else { return Ok(Vec::new()) };
+            let mut all = Vec::from(first);
+            while let Some(piece) = self.next().await? {
+                all.extend_from_slice(&piece);
+            }
+            Ok(all)
+        };
+        tokio::time::timeout(time, all).await.unwrap_or(Err(BodyFault::TooSlow))
+    }
+
+    /// The pieces as a body again, still bounded.
+    pub(super) fn into_body(self) -> Body {
+        Body::from_stream(futures::stream::try_unfold(self, |mut content| async move {
+            Ok::<_, BodyFault>(content.next().await?.map(|piece| (piece, content)))
+        }))
+    }
+}
+
+/// Does not wait for what is too large by its own account.
+fn refuse_announced(headers: &HeaderMap, limit: u64) -> Result<(), Refusal> {
+    let announced = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+    let announced = announced.and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+    if announced > limit { Err(BodyFault::TooLarge(limit).into()) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use async_compression::tokio::write::{GzipEncoder, ZstdEncoder};
+    use axum::http::{HeaderName, HeaderValue};
+    use tokio::io::AsyncWriteExt;
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn headers(encoding: &'static str) -> HeaderMap {
+        let pair =
+            (HeaderName::from_static("content-encoding"), HeaderValue::from_static(encoding));
+        HeaderMap::from_iter([pair])
+    }
+
+    async fn gzipped(content: &[u8]) -> Vec<u8> {
+        let mut encoder = GzipEncoder::new(Vec::new());
+        encoder.write_all(content).await.unwrap();
+        encoder.shutdown().await.unwrap();
+        encoder.into_inner()
+    }
+
+    async fn zstded(content: &[u8]) -> Vec<u8> {
+        let mut encoder = ZstdEncoder::new(Vec::new());
+        encoder.write_all(content).await.unwrap();
+        encoder.shutdown().await.unwrap();
+        encoder.into_inner()
+    }
+
+    #[tokio::test]
+    async fn limits_count_decompressed_bytes() {
+        let bomb = vec![b'x'; 1 << 20];
+        for (encoding, body) in [("gzip", gzipped(&bomb).await), ("zstd", zstded(&bomb).await)] {
+            assert!(body.len() < 10_000);
+            let small = Content::open(&headers(encoding), body.clone().into(), 1 << 20).unwrap();
+            assert_eq!(small.read(SECOND).await.unwrap(), bomb);
+            let large = Content::open(&headers(encoding), body.into(), (1 << 20) - 1).unwrap();
+            assert!(matches!(large.read(SECOND).await, Err(BodyFault::TooLarge(_))));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_broken_encoding_is_told_from_an_unknown_one() {
+        let broken = Content::open(&headers("gzip"), "not gzip at all".into(), 100).unwrap();
+        assert!(matches!(broken.read(SECOND).await, Err(BodyFault::Broken(_))));
+        assert!(Content::open(&headers("br"), "x".into(), 100).is_err());
+    }
+
+    #[tokio::test]
+    async fn a_body_that_stops_coming_is_given_up() {
+        let stuck = Body::from_stream(futures::stream::pending::<Result<Bytes, io::Error>>());
+        let content = Content::open(&HeaderMap::new(), stuck, 100).unwrap();
+        let time = Duration::from_millis(5);
+        assert!(matches!(content.read(time).await, Err(BodyFault::TooSlow)));
+    }
+}

@@ -1,0 +1,128 @@
+//! Bodies and queries of the host's own operations, held to the same rules as
+//! an area's: strict JSON, a schema, every violation named.
+
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::request::Parts;
+use jsonschema::Validator;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value as Json;
+
+use super::body::Content;
+use super::code::Code;
+use super::problem::{MOST_VIOLATIONS, Refusal};
+use super::{headers, json};
+use crate::app::App;
+use crate::registry;
+
+/// Largest body of the host's own operations, in bytes.
+const MOST_BYTES: u64 = 64 << 10;
+
+/// A body of one of the host's own operations.
+pub(super) trait HostBody: DeserializeOwned + JsonSchema {
+    /// Its schema, compiled once.
+    fn validator() -> &'static Validator;
+}
+
+/// Compiles a body type's own schema; its types are the host's, so a schema
+/// that does not compile is a mistake in this program.
+pub(super) fn validator_of<T: JsonSchema>() -> Validator {
+    let schema = schemars::schema_for!(T).to_value();
+    match registry::compile_schema(&schema) {
+        Ok(validator) => validator,
+        Err(error) => unreachable!("the schema of {}: {error}", T::schema_name()),
+    }
+}
+
+/// Implements [`HostBody`] with a validator of its own.
+macro_rules! host_body {
+    ($($name:ty),+ $(,)?) => {$(
+        impl $crate::http::extract::HostBody for $name {
+            fn validator() -> &'static jsonschema::Validator {
+                static VALIDATOR: $crate::http::extract::LazyValidator =
+                    std::sync::LazyLock::new($crate::http::extract::validator_of::<$name>);
+                &VALIDATOR
+            }
+        }
+    )+};
+}
+pub(super) use host_body;
+
+pub(super) type LazyValidator = LazyLock<Validator>;
+
+/// A JSON body that is exactly of its type's shape.
+pub(super) struct Strict<T>(pub(super) T);
+
+impl<T: HostBody> FromRequest<App> for Strict<T> {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Refusal> {
+        let (parts, body) = request.into_parts();
+        if headers::media_type(&parts.headers).as_deref() != Some("application/json") {
+            let detail = "Content-Type: must be application/json.";
+            return Err(Refusal::new(Code::UnsupportedMediaType, detail));
+        }
+        let content = Content::open(&parts.headers, body, MOST_BYTES)?;
+        let time = Duration::from_millis(u64::from(app.config.limits.body_timeout_ms));
+        let bytes = content.read(time).await?;
+        let text =
+            std::str::from_utf8(&bytes).map_err(|_| Refusal::invalid_one("", "is not UTF-8"))?;
+        shaped(text).map(Self)
+    }
+}
+
+fn shaped<T: HostBody>(text: &str) -> Result<T, Refusal> {
+    let value: Json = json::parse(text).map_err(|wrong| Refusal::invalid(&[wrong], 0))?;
+    let (wrong, more) = registry::violations(T::validator(), &value, MOST_VIOLATIONS);
+    if !wrong.is_empty() {
+        return Err(Refusal::invalid(&wrong, more));
+    }
+    serde_json::from_value(value).map_err(|error| Refusal::invalid_one("", &error.to_string()))
+}
+
+/// An operation without parameters: a query is refused.
+pub(super) struct NoQuery;
+
+impl FromRequestParts<App> for NoQuery {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Refusal> {
+        match parts.uri.query().and_then(|query| query.split(['=', '&']).find(|n| !n.is_empty())) {
+            Some(name) => Err(Refusal::invalid_one(name, "is not a parameter of this operation")),
+            None => Ok(Self),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    struct Sample {
+        #[schemars(length(min = 1, max = 3))]
+        name: String,
+    }
+    host_body!(Sample);
+
+    fn detail(text: &str) -> String {
+        match shaped::<Sample>(text) {
+            Ok(sample) => sample.name,
+            Err(refusal) => format!("{refusal:?}"),
+        }
+    }
+
+    #[test]
+    fn the_types_own_schema_decides() {
+        assert_eq!(detail(r#"{"name": "abc"}"#), "abc");
+        assert!(detail(r#"{"name": "abcd"}"#).contains("/name: is longer than 3 characters"));
+        assert!(detail(r#"{"nam": "abc"}"#).contains("/nam: is not a member"));
+        assert!(detail(r#"{"name": "a", "name": "b"}"#).contains("/name: is there more than once"));
+    }
+}

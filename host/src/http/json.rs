@@ -1,0 +1,207 @@
+//! JSON as this service reads it: RFC 8259 without its loopholes. A duplicate
+//! member, a lone surrogate or U+0000 anywhere is refused, with a pointer to
+//! where it is.
+
+use std::fmt;
+
+use serde::Deserializer;
+use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value as Json};
+
+use crate::domain::area::Violation;
+
+/// Reads one JSON text, whole.
+///
+/// # Errors
+/// Names what is wrong, and where as well as it can be told.
+pub(super) fn parse(text: &str) -> Result<Json, Violation> {
+    let mut fault = Fault::default();
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let read = Strict(&mut fault).deserialize(&mut reader).and_then(|value| {
+        reader.end()?;
+        Ok(value)
+    });
+    read.map_err(|error| fault.into_violation(&error))
+}
+
+/// Where reading stopped. Segments are gathered from the inside out, on the
+/// way back from a failure, so that a good body pays nothing for them.
+#[derive(Default)]
+struct Fault {
+    message: Option<String>,
+    segments: Vec<String>,
+}
+
+impl Fault {
+    fn into_violation(self, error: &serde_json::Error) -> Violation {
+        let mut pointer = String::new();
+        for segment in self.segments.iter().rev() {
+            pointer.push('/');
+            pointer.push_str(&segment.replace('~', "~0").replace('/', "~1"));
+        }
+        let message = self.message.unwrap_or_else(|| format!("is not valid JSON: {error}"));
+        Violation { pointer, message }
+    }
+}
+
+struct Strict<'f>(&'f mut Fault);
+
+impl<'de> DeserializeSeed<'de> for Strict<'_> {
+    type Value = Json;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Json, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl Strict<'_> {
+    fn refuse<T, E: serde::de::Error>(self, message: &str) -> Result<T, E> {
+        self.0.message = Some(message.to_owned());
+        Err(E::custom(message))
+    }
+}
+
+impl<'de> Visitor<'de> for Strict<'_> {
+    type Value = Json;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Json, E> {
+        Ok(Json::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Json, E> {
+        Ok(Json::Bool(value))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Json, E> {
+        Ok(Json::Number(value.into()))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Json, E> {
+        Ok(Json::Number(value.into()))
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Json, E> {
+        match Number::from_f64(value) {
+            Some(number) => Ok(Json::Number(number)),
+            None => self.refuse("is a number out of range"),
+        }
+    }
+
+    fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<Json, E> {
+        if value.contains('\0') {
+            return self.refuse("must not contain U+0000");
+        }
+        Ok(Json::String(value.to_owned()))
+    }
+
+    fn visit_string<E: serde::de::Error>(self, value: String) -> Result<Json, E> {
+        if value.contains('\0') {
+            return self.refuse("must not contain U+0000");
+        }
+        Ok(Json::String(value))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Json, A::Error> {
+        let mut list = Vec::new();
+        loop {
+            match items.next_element_seed(Strict(&mut *self.0)) {
+                Ok(Some(item)) => list.push(item),
+                Ok(None) => return Ok(Json::Array(list)),
+                Err(error) => {
+                    self.0.segments.push(list.len().to_string());
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Json, A::Error> {
+        let mut object = Map::new();
+        while let Some(name) = members.next_key::<String>()? {
+            if name.contains('\0') {
+                return self.refuse("has a member name with U+0000 in it");
+            }
+            if object.contains_key(&name) {
+                self.0.message = Some("is there more than once".to_owned());
+                self.0.segments.push(name);
+                return Err(A::Error::custom("duplicate member"));
+            }
+            match members.next_value_seed(Strict(&mut *self.0)) {
+                Ok(value) => object.insert(name, value),
+                Err(error) => {
+                    self.0.segments.push(name);
+                    return Err(error);
+                }
+            };
+        }
+        Ok(Json::Object(object))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn check(text: &str, expect: &str) {
+        let found = match parse(text) {
+            Ok(value) => format!("ok {value}"),
+            Err(violation) => format!("{}: {}", violation.pointer, violation.message),
+        };
+        assert!(found.starts_with(expect), "{text:?}: {found}");
+    }
+
+    #[test]
+    fn loopholes_are_closed_and_pointed_at() {
+        check(r#"{"a": {"b/c": 1, "b/c": 2}}"#, "/a/b~1c: is there more than once");
+        check(r#"{"a": 1, "\u0061": 2}"#, "/a: is there more than once");
+        check(r#"{"a": ["x", "y\u0000"]}"#, "/a/1: must not contain U+0000");
+        check(r#"{"a\u0000": 1}"#, ": has a member name with U+0000");
+        check(r#"{"a": "\ud800"}"#, "/a: is not valid JSON: ");
+        check(r#"{"a": 1e400}"#, "/a: is not valid JSON: number out of range");
+        check(r#"{"a": 1} x"#, ": is not valid JSON: trailing characters");
+        check("", ": is not valid JSON: EOF");
+        check(&"[".repeat(200), "/0/0/0");
+    }
+
+    #[test]
+    fn ordinary_values_are_read_as_they_are() {
+        let text = r#"{"a":[1,-2,3.5,true,null,"x\"é😀"],"b":{}}"#;
+        assert_eq!(parse(text).unwrap(), serde_json::from_str::<Json>(text).unwrap());
+    }
+
+    fn has_loophole(text: &str) -> bool {
+        text.contains("\\u0000") || text.contains('\0')
+    }
+
+    proptest! {
+        #[test]
+        fn strict_and_ordinary_reading_agree_on_what_is_json(
+            text in r#"[\[\]{}:,"a-c0-2 .eE+\\u-]{0,24}"#
+        ) {
+            let ordinary = serde_json::from_str::<Json>(&text);
+            match parse(&text) {
+                Ok(value) => prop_assert_eq!(value, ordinary.unwrap()),
+                Err(violation) if violation.message.contains("more than once") => {
+                    prop_assert!(ordinary.is_ok() || !text.is_empty());
+                }
+                Err(violation) => {
+                    prop_assert!(ordinary.is_err() || has_loophole(&text), "{:?}", violation);
+                }
+            }
+        }
+
+        #[test]
+        fn what_serde_writes_is_read_back(names in proptest::collection::hash_set("[a-z/~]{1,5}", 0..6), number: i64) {
+            let object: Map<String, Json> =
+                names.into_iter().map(|name| (name, Json::from(number))).collect();
+            let value = Json::Object(object);
+            prop_assert_eq!(parse(&value.to_string()).unwrap(), value);
+        }
+    }
+}

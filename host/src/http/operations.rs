@@ -1,0 +1,161 @@
+//! The host's own operations, as the OpenAPI document tells them. A test holds
+//! this list against the router.
+
+use schemars::JsonSchema;
+use serde_json::{Value as Json, json};
+
+use super::auth::{login, mfa, session};
+use super::workspaces;
+use crate::domain::manifest::Method;
+use crate::registry::HostOperation;
+
+/// Everything the router answers that is part of the API.
+#[must_use]
+pub fn host_operations() -> Vec<HostOperation> {
+    let mut all = signing_in();
+    all.extend(second_factor());
+    all.extend(of_workspaces());
+    all
+}
+
+fn signing_in() -> Vec<HostOperation> {
+    vec![
+        HostOperation {
+            description: "Sets the `service_session` cookie. An account with a second factor also \
+                needs `code`. Wrong e-mail, password and code are told alike.",
+            signed_in: false,
+            body: Some(schema::<login::Login>()),
+            response: Some(schema::<session::SessionView>()),
+            ..operation(Method::Post, "/v1/auth/login", "login", "Sign in")
+        },
+        HostOperation {
+            success_status: 204,
+            ..operation(Method::Post, "/v1/auth/logout", "logout", "Sign out")
+        },
+        HostOperation {
+            in_contract: true,
+            description: "The signed-in user, and a CSRF token for the session's writes.",
+            response: Some(schema::<session::SessionView>()),
+            ..operation(Method::Get, "/v1/auth/session", "get_session", "The session")
+        },
+        HostOperation {
+            in_contract: true,
+            description: "Second factor, recovery codes and open sessions, newest first.",
+            response: Some(schema::<session::SecurityView>()),
+            ..operation(Method::Get, "/v1/auth/security", "get_security", "Security status")
+        },
+        HostOperation {
+            description: "Works on every node from the next request.",
+            success_status: 204,
+            parameters: vec![json!({"name": "session_id", "in": "path", "required": true,
+                "description": "As `sessions[].id` of the security status.",
+                "schema": {"type": "string", "format": "uuid"}})],
+            ..operation(
+                Method::Delete,
+                "/v1/auth/sessions/{session_id}",
+                "revoke_session",
+                "End one of your sessions",
+            )
+        },
+    ]
+}
+
+fn second_factor() -> Vec<HostOperation> {
+    vec![
+        HostOperation {
+            description: "Counts for nothing until confirmed with a code.",
+            response: Some(schema::<mfa::EnrolmentView>()),
+            ..operation(
+                Method::Post,
+                "/v1/auth/mfa/enrol",
+                "enrol_authenticator",
+                "Begin with an authenticator (RFC 6238)",
+            )
+        },
+        HostOperation {
+            description: "Answers with ten recovery codes, shown once, and a new session id.",
+            body: Some(schema::<mfa::CodeGiven>()),
+            response: Some(schema::<mfa::ConfirmedView>()),
+            ..operation(
+                Method::Post,
+                "/v1/auth/mfa/confirm",
+                "confirm_authenticator",
+                "Confirm the authenticator",
+            )
+        },
+        HostOperation {
+            success_status: 204,
+            body: Some(schema::<mfa::CodeGiven>()),
+            ..operation(
+                Method::Post,
+                "/v1/auth/mfa/disable",
+                "disable_authenticator",
+                "Remove the authenticator",
+            )
+        },
+        HostOperation {
+            description: "The old ones stop working. Shown once.",
+            body: Some(schema::<mfa::CodeGiven>()),
+            response: Some(schema::<mfa::RecoveryCodes>()),
+            ..operation(
+                Method::Post,
+                "/v1/auth/recovery-codes",
+                "renew_recovery_codes",
+                "Replace the recovery codes",
+            )
+        },
+    ]
+}
+
+fn of_workspaces() -> Vec<HostOperation> {
+    let page = |name: &str, schema: Json| json!({"name": name, "in": "query", "required": false, "schema": schema});
+    vec![
+        HostOperation {
+            tag: "workspaces",
+            description: "By slug.",
+            parameters: vec![
+                page(
+                    "limit",
+                    json!({"type": "integer", "minimum": 1, "maximum": 100, "default": 50}),
+                ),
+                page("cursor", json!({"type": "string"})),
+            ],
+            response: Some(schema::<workspaces::WorkspacePage>()),
+            ..operation(Method::Get, "/v1/workspaces", "list_workspaces", "Your workspaces")
+        },
+        HostOperation {
+            tag: "workspaces",
+            description: "The caller becomes its owner.",
+            success_status: 201,
+            body: Some(schema::<workspaces::NewWorkspace>()),
+            response: Some(schema::<workspaces::WorkspaceView>()),
+            ..operation(Method::Post, "/v1/workspaces", "create_workspace", "Make a workspace")
+        },
+    ]
+}
+
+fn operation(
+    method: Method,
+    path: &'static str,
+    operation_id: &'static str,
+    summary: &'static str,
+) -> HostOperation {
+    HostOperation {
+        method,
+        path,
+        operation_id,
+        tag: "auth",
+        summary,
+        description: "",
+        in_contract: false,
+        signed_in: true,
+        parameters: Vec::new(),
+        body: None,
+        success_status: 200,
+        response: None,
+    }
+}
+
+fn schema<T: JsonSchema>() -> Json {
+    schemars::schema_for!(T).to_value()
+}

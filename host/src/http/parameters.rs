@@ -1,0 +1,265 @@
+//! Path, query and header parameters of a route, taken apart and read as the
+//! manifest declares.
+
+use std::borrow::Cow;
+
+use axum::http::HeaderMap;
+use percent_encoding::percent_decode_str;
+
+use super::headers::malformed;
+use super::problem::Refusal;
+use crate::domain::area::{Parameter, Violation};
+use crate::domain::manifest::{ParameterKind, ParameterPlace, ParameterSpec};
+use crate::registry::{self, RouteContract};
+
+/// What a request says beside its body, split but not yet read.
+pub(super) struct Given<'r> {
+    path: Vec<(&'r str, Cow<'r, str>)>,
+    query: Vec<(Cow<'r, str>, Cow<'r, str>)>,
+    headers: &'r HeaderMap,
+}
+
+impl<'r> Given<'r> {
+    /// Decodes path and query.
+    ///
+    /// # Errors
+    /// Bad percent-encoding.
+    pub(super) fn new(
+        contract: &'r RouteContract,
+        path_values: &[&'r str],
+        query: Option<&'r str>,
+        headers: &'r HeaderMap,
+    ) -> Result<Self, Refusal> {
+        let names = contract.path_parameters.iter().map(String::as_str);
+        let path = names
+            .zip(path_values)
+            .map(|(name, value)| Ok((name, decoded(value, "the path")?)))
+            .collect::<Result<_, Refusal>>()?;
+        Ok(Self { path, query: split_query(query.unwrap_or_default())?, headers })
+    }
+
+    /// A path parameter's text.
+    pub(super) fn in_path(&self, name: &str) -> Option<&str> {
+        self.path.iter().find(|(n, _)| *n == name).map(|(_, value)| value.as_ref())
+    }
+
+    /// Reads every parameter of the route; everything wrong goes to
+    /// `violations`.
+    pub(super) fn read(
+        &self,
+        contract: &RouteContract,
+        violations: &mut Vec<Violation>,
+    ) -> Vec<Parameter> {
+        let specs = &contract.route.parameters;
+        self.refuse_unknown(specs, violations);
+        let mut parameters = Vec::with_capacity(specs.len());
+        for spec in specs {
+            match self.read_one(spec) {
+                Ok(Some(value)) => {
+                    parameters.push(Parameter { name: spec.name.clone(), value });
+                }
+                Ok(None) => {}
+                Err(message) => {
+                    violations.push(Violation { pointer: spec.name.clone(), message });
+                }
+            }
+        }
+        parameters
+    }
+
+    fn read_one(&self, spec: &ParameterSpec) -> Result<Option<String>, String> {
+        let text = match spec.place {
+            ParameterPlace::Path => self.in_path(&spec.name).map(Cow::Borrowed),
+            ParameterPlace::Query => self.in_query(&spec.name)?,
+            ParameterPlace::Header => self.in_headers(&spec.name)?,
+        };
+        if spec.place == ParameterPlace::Path {
+            let text = text.unwrap_or_default();
+            return registry::decode(&spec.kind, &text).map(Some);
+        }
+        match text.filter(|text| !text.is_empty() && text != "null") {
+            Some(text) => registry::decode(&spec.kind, &text).map(Some),
+            None if spec.required => Err("is required".into()),
+            None => Ok(spec.default.as_ref().map(ToString::to_string)),
+        }
+    }
+
+    fn in_query(&self, name: &str) -> Result<Option<Cow<'_, str>>, String> {
+        let mut values = self.query.iter().filter(|(n, _)| n == name);
+        let first = values.next().map(|(_, value)| Cow::Borrowed(value.as_ref()));
+        if values.next().is_some() {
+            return Err("is given more than once".into());
+        }
+        Ok(first)
+    }
+
+    fn in_headers(&self, name: &str) -> Result<Option<Cow<'_, str>>, String> {
+        let mut values = self.headers.get_all(name).iter();
+        let Some(value) = values.next() else { return Ok(None) };
+        if values.next().is_some() {
+            return Err("is given more than once".into());
+        }
+        let text = std::str::from_utf8(value.as_bytes()).map_err(|_| "is not UTF-8".to_owned())?;
+        Ok(Some(Cow::Borrowed(text)))
+    }
+
+    fn refuse_unknown(&self, specs: &[ParameterSpec], violations: &mut Vec<Violation>) {
+        for (name, _) in &self.query {
+            let known =
+                specs.iter().any(|spec| spec.place == ParameterPlace::Query && spec.name == *name);
+            if !known && !violations.iter().any(|v| v.pointer == *name) {
+                let message = "is not a parameter of this operation".to_owned();
+                violations.push(Violation { pointer: name.to_string(), message });
+            }
+        }
+    }
+}
+
+/// Which page of a list of the host's own.
+pub(super) struct Page {
+    pub(super) limit: u32,
+    pub(super) cursor: Option<String>,
+}
+
+/// Reads `limit` and `cursor`.
+///
+/// # Errors
+/// Names every parameter that is wrong or unknown.
+pub(super) fn page(query: &str, default: u32, most: u32) -> Result<Page, Refusal> {
+    let mut page = Page { limit: default, cursor: None };
+    let mut wrong = Vec::new();
+    let mut refuse = |name: &str, message: String| {
+        wrong.push(Violation { pointer: name.to_owned(), message });
+    };
+    let range = ParameterKind::Integer { minimum: 1, maximum: i64::from(most) };
+    for (name, value) in split_query(query)? {
+        match name.as_ref() {
+            "limit" | "cursor" if value.is_empty() || value == "null" => {}
+            "limit" => match registry::decode(&range, &value) {
+                Ok(limit) => page.limit = limit.parse().unwrap_or(default),
+                Err(message) => refuse("limit", message),
+            },
+            "cursor" => page.cursor = Some(value.into_owned()),
+            other => refuse(other, "is not a parameter of this operation".into()),
+        }
+    }
+    if wrong.is_empty() { Ok(page) } else { Err(Refusal::invalid(&wrong, 0)) }
+}
+
+/// The pairs of an `application/x-www-form-urlencoded` query.
+fn split_query(query: &str) -> Result<Vec<(Cow<'_, str>, Cow<'_, str>)>, Refusal> {
+    query
+        .split('&')
+        .filter(|pair| !pair.is_empty())
+        .map(|pair| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            Ok((form_decoded(name)?, form_decoded(value)?))
+        })
+        .collect()
+}
+
+fn form_decoded(text: &str) -> Result<Cow<'_, str>, Refusal> {
+    if text.contains('+') {
+        let spaced = text.replace('+', " ");
+        return Ok(Cow::Owned(decoded(&spaced, "the query")?.into_owned()));
+    }
+    decoded(text, "the query")
+}
+
+fn decoded<'t>(text: &'t str, place: &str) -> Result<Cow<'t, str>, Refusal> {
+    if !text.contains('%') {
+        return Ok(Cow::Borrowed(text));
+    }
+    if has_stray_percent(text.as_bytes()) {
+        return Err(malformed(place, "has a `%` that is not followed by two hex digits"));
+    }
+    percent_decode_str(text)
+        .decode_utf8()
+        .map_err(|_| malformed(place, "is not UTF-8 once decoded"))
+}
+
+fn has_stray_percent(text: &[u8]) -> bool {
+    text.iter().enumerate().any(|(at, byte)| {
+        let digits = text.get(at + 1..at + 3);
+        *byte == b'%' && !digits.is_some_and(|d| d.iter().all(u8::is_ascii_hexdigit))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::registry::fixtures;
+
+    fn spec(name: &str, place: ParameterPlace, kind: ParameterKind) -> ParameterSpec {
+        ParameterSpec {
+            name: name.into(),
+            place,
+            summary: String::new(),
+            kind,
+            required: false,
+            default: None,
+        }
+    }
+
+    fn contract() -> RouteContract {
+        let integer = ParameterKind::Integer { minimum: 1, maximum: 100 };
+        let text = ParameterKind::Text { min_length: 0, max_length: 20 };
+        let mut route = fixtures::route("list_notes", "/v1/workspaces/{workspace_id}/notes/{name}");
+        route.parameters = vec![
+            spec("name", ParameterPlace::Path, text.clone()),
+            ParameterSpec {
+                default: Some(json!(50)),
+                ..spec("limit", ParameterPlace::Query, integer)
+            },
+            spec("q", ParameterPlace::Query, text),
+            spec("x-mode", ParameterPlace::Header, ParameterKind::Boolean),
+        ];
+        fixtures::contract(route)
+    }
+
+    fn read(query: &str) -> (Vec<(String, String)>, Vec<String>) {
+        let contract = contract();
+        let headers = HeaderMap::new();
+        let given = Given::new(&contract, &["w", "a%20b"], Some(query), &headers).unwrap();
+        let mut violations = Vec::new();
+        let found = given.read(&contract, &mut violations);
+        let found = found.into_iter().map(|p| (p.name, p.value)).collect();
+        let wrong = violations.into_iter().map(|v| format!("{} {}", v.pointer, v.message));
+        (found, wrong.collect())
+    }
+
+    fn values(query: &str) -> Vec<(String, String)> {
+        let (found, wrong) = read(query);
+        assert!(wrong.is_empty(), "{wrong:?}");
+        found
+    }
+
+    #[test]
+    fn absent_empty_and_null_are_not_given() {
+        for query in ["", "q=", "q=null", "q"] {
+            let found = values(query);
+            assert_eq!(found.len(), 2, "{query}: {found:?}");
+            assert_eq!(found[0], ("name".into(), "\"a b\"".into()));
+            assert_eq!(found[1], ("limit".into(), "50".into()));
+        }
+        assert_eq!(values("q=a%2Bb+c&limit=7")[2], ("q".into(), "\"a+b c\"".into()));
+    }
+
+    #[test]
+    fn unknown_repeated_and_wrong_parameters_are_named() {
+        assert_eq!(read("limit=0").1, ["limit must be an integer from 1 to 100"]);
+        assert_eq!(read("q=a&q=b").1, ["q is given more than once"]);
+        assert_eq!(read("Q=a&Q=b").1, ["Q is not a parameter of this operation"]);
+        assert_eq!(read("q=%00").1, ["q must not contain U+0000"]);
+    }
+
+    #[test]
+    fn bad_percent_encoding_is_a_malformed_request() {
+        for query in ["q=%", "q=%zz", "q=%ff"] {
+            let (contract, headers) = (contract(), HeaderMap::new());
+            assert!(Given::new(&contract, &["w", "x"], Some(query), &headers).is_err(), "{query}");
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Who asks, whether the request is really theirs, and what they may do here:
+//! the checks between the route and the body, in the order the protocol names.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, Method, header};
+
+use super::code::Code;
+use super::context::Context;
+use super::headers;
+use super::listen::Peer;
+use super::problem::Refusal;
+use crate::app::App;
+use crate::domain::id::WorkspaceId;
+use crate::domain::manifest::{RateClass, Route};
+use crate::domain::people::Membership;
+use crate::identity::{Principal, SESSION_COOKIE};
+
+const CSRF_HEADER: &str = "x-csrf-token";
+
+/// The session's user; on writes, with the session's token.
+///
+/// # Errors
+/// 401 without a session, 403 without the token or from a foreign page.
+pub(super) async fn enter(
+    app: &App,
+    method: &Method,
+    headers: &HeaderMap,
+) -> Result<Principal, Refusal> {
+    let cookie = headers::cookie(headers, SESSION_COOKIE).ok_or_else(no_session)?;
+    let principal = app.identity.authenticate(cookie).await?.ok_or_else(no_session)?;
+    if !method.is_safe() {
+        refuse_foreign_page(app, headers)?;
+        let token = headers.get(CSRF_HEADER).and_then(|value| value.to_str().ok());
+        if !token.is_some_and(|token| app.identity.csrf_valid(&principal, token)) {
+            let detail = "X-CSRF-Token: is missing, or is not a token of this session.";
+            let hint = "GET /v1/auth/session gives `csrf_token`; send it as X-CSRF-Token.";
+            return Err(Refusal::new(Code::CsrfFailed, detail).hint(hint));
+        }
+    }
+    Ok(principal)
+}
+
+/// A browser says where a request comes from; other sites may not write.
+///
+/// # Errors
+/// 403 for another site's page.
+pub(super) fn refuse_foreign_page(app: &App, headers: &HeaderMap) -> Result<(), Refusal> {
+    let is = |name: &str, text: &str| headers.get(name).is_some_and(|value| value == text);
+    let foreign_origin = headers.get(header::ORIGIN).is_some_and(|origin| {
+        let known = |own: &str| origin.as_bytes().eq_ignore_ascii_case(own.as_bytes());
+        !known(&app.base_url) && !app.config.api.cors_origins.iter().any(|own| known(own))
+    });
+    if foreign_origin
+        || (is("sec-fetch-site", "cross-site") && !headers.contains_key(header::ORIGIN))
+    {
+        let detail = "The request comes from a page of another site.";
+        return Err(Refusal::new(Code::CsrfFailed, detail));
+    }
+    Ok(())
+}
+
+/// The user's membership of a workspace, where the role and the workspace's
+/// features allow the route.
+///
+/// # Errors
+/// 404 for who is not a member, 403 otherwise.
+pub(super) async fn admit(
+    app: &App,
+    principal: &Principal,
+    workspace: WorkspaceId,
+    route: &Route,
+) -> Result<Membership, Refusal> {
+    let membership = app.identity.membership(principal.user.id, workspace).await?;
+    let membership = membership.ok_or_else(Refusal::not_found)?;
+    if membership.role < route.least_role {
+        let detail = format!(
+            "This operation needs the role {}, and yours here is {}.",
+            route.least_role, membership.role
+        );
+        return Err(Refusal::new(Code::PermissionDenied, detail)
+            .hint("An owner or admin of the workspace can change roles."));
+    }
+    if let Some(flag) = route.feature_flag.as_deref().filter(|flag| !membership.has_feature(flag)) {
+        let detail = format!("The feature {flag} is switched off in this workspace.");
+        return Err(Refusal::new(Code::FeatureDisabled, detail));
+    }
+    Ok(membership)
+}
+
+/// Takes the request's units from the session.
+///
+/// # Errors
+/// 429.
+pub(super) fn spend_session(
+    app: &App,
+    context: &Context,
+    principal: &Principal,
+    class: RateClass,
+) -> Result<(), Refusal> {
+    match app.limiter.session(principal.session.id, class) {
+        Ok(standing) => context.stands(standing),
+        Err(spent) => {
+            context.stands(Some(spent.standing));
+            return Err(spent.into());
+        }
+    }
+    Ok(())
+}
+
+/// Takes the request's units from the workspace.
+///
+/// # Errors
+/// 429.
+pub(super) fn spend_workspace(
+    app: &App,
+    context: &Context,
+    workspace: WorkspaceId,
+    class: RateClass,
+) -> Result<(), Refusal> {
+    match app.limiter.workspace(workspace, class) {
+        Ok(standing) => context.workspace_stands(standing),
+        Err(spent) => {
+            context.workspace_stands(Some(spent.standing));
+            return Err(spent.into());
+        }
+    }
+    Ok(())
+}
+
+fn no_session() -> Refusal {
+    Refusal::new(Code::Unauthenticated, "There is no valid session.")
+        .hint("Sign in with POST /v1/auth/login and send the cookie it sets.")
+}
+
+/// A signed-in caller of one of the host's own operations: session, token and
+/// rate are checked.
+pub(super) struct SignedIn(pub(super) Principal);
+
+impl FromRequestParts<App> for SignedIn {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Refusal> {
+        let context = Context::from_request_parts(parts, app).await?;
+        let principal = enter(app, &parts.method, &parts.headers).await?;
+        let class = if parts.method.is_safe() { RateClass::Light } else { RateClass::Standard };
+        spend_session(app, &context, &principal, class)?;
+        Ok(Self(principal))
+    }
+}
+
+/// Where the client is, as far as it can be known.
+pub(super) struct ClientAddress(pub(super) IpAddr);
+
+impl FromRequestParts<App> for ClientAddress {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Refusal> {
+        let peer = parts.extensions.get::<Peer>().map(|peer| peer.0.ip().to_canonical());
+        let peer = peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+        Ok(Self(client_address(peer, &parts.headers, &app.config.api.trusted_proxies)))
+    }
+}
+
+/// The last address in `X-Forwarded-For` that no trusted proxy has.
+fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[String]) -> IpAddr {
+    let mut address = peer;
+    let forwarded = headers.get_all("x-forwarded-for").iter();
+    let listed: Vec<&str> = forwarded
+        .filter_map(|value: &HeaderValue| value.to_str().ok())
+        .flat_map(|text| text.split(','))
+        .collect();
+    for hop in listed.iter().rev() {
+        if !is_trusted(address, trusted) {
+            break;
+        }
+        match hop.trim().parse::<IpAddr>() {
+            Ok(before) => address = before.to_canonical(),
+            Err(_) => break,
+        }
+    }
+    address
+}
+
+fn is_trusted(address: IpAddr, trusted: &[String]) -> bool {
+    trusted.iter().any(|known| match known.parse::<ipnet::IpNet>() {
+        Ok(network) => network.contains(&address),
+        Err(_) => known.parse() == Ok(address),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn from(peer: &str, forwarded: &'static str, trusted: &[&str]) -> String {
+        let name = axum::http::HeaderName::from_static("x-forwarded-for");
+        let headers = HeaderMap::from_iter([(name, HeaderValue::from_static(forwarded))]);
+        let trusted: Vec<String> = trusted.iter().map(ToString::to_string).collect();
+        client_address(peer.parse().unwrap(), &headers, &trusted).to_string()
+    }
+
+    #[test]
+    fn only_trusted_proxies_are_believed() {
+        assert_eq!(from("192.0.2.9", "198.51.100.1", &[]), "192.0.2.9");
+        assert_eq!(from("10.0.0.1", "198.51.100.1", &["10.0.0.0/8"]), "198.51.100.1");
+        let spoofed = "203.0.113.5, 198.51.100.1, 10.0.0.2";
+        assert_eq!(from("10.0.0.1", spoofed, &["10.0.0.0/8"]), "198.51.100.1");
+        assert_eq!(from("10.0.0.1", "nonsense", &["10.0.0.1"]), "10.0.0.1");
+    }
+}

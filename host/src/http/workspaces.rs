@@ -1,0 +1,109 @@
+//! The workspaces of the signed-in user.
+
+use axum::Json;
+use axum::extract::{RawQuery, State};
+use axum::http::StatusCode;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::code::Code;
+use super::extract::{NoQuery, Strict, host_body};
+use super::parameters;
+use super::problem::Refusal;
+use super::session::SignedIn;
+use crate::app::App;
+use crate::domain::people::Workspace;
+use crate::domain::role::Role;
+use crate::identity::PeopleError;
+
+/// A workspace to be.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewWorkspace {
+    /// For people.
+    #[schemars(length(min = 1, max = 120))]
+    name: String,
+    /// Unique; lower-case letters, digits and hyphens. Not given: made of the
+    /// name.
+    #[schemars(length(min = 1, max = 63))]
+    slug: Option<String>,
+}
+host_body!(NewWorkspace);
+
+/// A workspace, as one of its members sees it.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Workspace")]
+pub(super) struct WorkspaceView {
+    id: Uuid,
+    name: String,
+    slug: String,
+    /// The caller's role: viewer, member, admin or owner.
+    role: String,
+    #[schemars(extend("format" = "date-time"))]
+    created_at: String,
+}
+
+/// One page.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct WorkspacePage {
+    items: Vec<WorkspaceView>,
+    has_more: bool,
+    /// To be sent as `cursor` for the next page.
+    next_cursor: Option<String>,
+}
+
+impl WorkspaceView {
+    fn new(workspace: Workspace, role: Role) -> Self {
+        Self {
+            id: workspace.id.0,
+            name: workspace.name,
+            slug: workspace.slug,
+            role: role.to_string(),
+            created_at: workspace.created_at.to_rfc3339(),
+        }
+    }
+}
+
+/// The caller's workspaces, by slug.
+pub(super) async fn list(
+    State(app): State<App>,
+    SignedIn(principal): SignedIn,
+    RawQuery(query): RawQuery,
+) -> Result<Json<WorkspacePage>, Refusal> {
+    let page = parameters::page(query.as_deref().unwrap_or_default(), 50, 100)?;
+    let user = principal.user.id;
+    let after = page.cursor.as_deref();
+    let mut found = app.identity.workspaces_of(user, after, page.limit + 1).await?;
+    let has_more = found.len() > page.limit as usize;
+    found.truncate(page.limit as usize);
+    let next_cursor =
+        found.last().filter(|_| has_more).map(|(workspace, _)| workspace.slug.clone());
+    let items = found.into_iter().map(|(workspace, role)| WorkspaceView::new(workspace, role));
+    Ok(Json(WorkspacePage { items: items.collect(), has_more, next_cursor }))
+}
+
+/// Makes a workspace; the caller owns it.
+pub(super) async fn create(
+    State(app): State<App>,
+    SignedIn(principal): SignedIn,
+    _: NoQuery,
+    Strict(wish): Strict<NewWorkspace>,
+) -> Result<(StatusCode, Json<WorkspaceView>), Refusal> {
+    let owner = Some(principal.user.id);
+    let made = app.identity.create_workspace(owner, &wish.name, wish.slug.as_deref()).await;
+    let workspace = made.map_err(refused)?;
+    Ok((StatusCode::CREATED, Json(WorkspaceView::new(workspace, Role::Owner))))
+}
+
+fn refused(error: PeopleError) -> Refusal {
+    match error {
+        PeopleError::Store(error) => error.into(),
+        PeopleError::InvalidName => Refusal::invalid_one("/name", &error.to_string()),
+        PeopleError::InvalidSlug(_) => Refusal::invalid_one("/slug", &error.to_string()),
+        PeopleError::SlugTaken(_) => {
+            Refusal::new(Code::Conflict, format!("/slug: {error}.")).hint("Give another slug.")
+        }
+        other => Refusal::internal(other),
+    }
+}

@@ -1,0 +1,74 @@
+//! What an area can reach, given which other areas are live: its own
+//! collections, those others let it read, and who hears its events.
+
+use std::collections::BTreeMap;
+
+use crate::domain::job::Lane;
+use crate::domain::manifest::{Collection, JobSpec, Manifest};
+use crate::work::{AreaScope, CollectionScope, Subscriber};
+
+/// The job kind that runs for each delivered event.
+pub const EVENT_JOB: &str = "event";
+
+/// Attempts of an event delivery where the subscriber does not declare the
+/// kind `event`.
+const EVENT_ATTEMPTS: u32 = 10;
+
+/// Wall-clock milliseconds of one such attempt.
+const EVENT_TIMEOUT_MS: u32 = 30_000;
+
+/// The reach of one area among the live ones, itself included.
+pub(super) fn of(manifest: &Manifest, live: &[&Manifest]) -> AreaScope {
+    AreaScope {
+        area: manifest.name.clone(),
+        collections: collections(manifest, live),
+        events: manifest
+            .publishes
+            .iter()
+            .map(|event| (event.name.clone(), subscribers(&event.name, live)))
+            .collect(),
+        jobs: manifest.jobs.iter().map(|job| (job.name.clone(), job.clone())).collect(),
+    }
+}
+
+fn collections(manifest: &Manifest, live: &[&Manifest]) -> BTreeMap<String, CollectionScope> {
+    let mut reach = BTreeMap::new();
+    for other in live.iter().filter(|other| other.name != manifest.name) {
+        for collection in &other.collections {
+            if collection.readers.iter().any(|reader| reader == "*" || *reader == manifest.name) {
+                let scope = collection_scope(&other.name, collection, false);
+                reach.insert(scope.full_name.clone(), scope);
+            }
+        }
+    }
+    for collection in &manifest.collections {
+        reach.insert(collection.name.clone(), collection_scope(&manifest.name, collection, true));
+    }
+    reach
+}
+
+fn collection_scope(area: &str, collection: &Collection, own: bool) -> CollectionScope {
+    CollectionScope {
+        full_name: format!("{area}.{}", collection.name),
+        own,
+        fields: collection.fields.iter().map(|field| (field.name.clone(), field.kind)).collect(),
+        indexes: collection.indexes.clone(),
+    }
+}
+
+fn subscribers(event: &str, live: &[&Manifest]) -> Vec<Subscriber> {
+    live.iter()
+        .filter(|area| area.subscriptions.iter().any(|name| name == "*" || name == event))
+        .map(|area| subscriber(area))
+        .collect()
+}
+
+fn subscriber(area: &Manifest) -> Subscriber {
+    let declared = area.jobs.iter().find(|job| job.name == EVENT_JOB);
+    Subscriber {
+        area: area.name.clone(),
+        lane: declared.map_or(Lane::Delivery, |job: &JobSpec| job.lane),
+        max_attempts: declared.map_or(EVENT_ATTEMPTS, |job| job.max_attempts),
+        timeout_ms: declared.map_or(EVENT_TIMEOUT_MS, |job| job.timeout_ms),
+    }
+}

@@ -1,0 +1,1 @@
+//! The registry: what may be live together, and what is found where.
