@@ -32,6 +32,8 @@ pub struct Opened {
 /// # Errors
 /// Says what could not be opened and the way out.
 pub async fn open(config: &Config) -> anyhow::Result<Opened> {
+    // Whatever is written from here on holds customers' data.
+    rustix::process::umask(rustix::fs::Mode::from_bits_retain(0o077));
     files::private_dir(&config.data_dir)?;
     let keys = Arc::new(keys(config)?);
     let store = Store::open(&store::Settings {

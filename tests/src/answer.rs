@@ -42,7 +42,6 @@ impl Answer {
 
     /// The JSON of an answer that must have this status.
     #[track_caller]
-    #[must_use]
     pub fn expect(&self, status: u16) -> Value {
         assert_eq!(self.status, status, "{}: {}", self.path, self.text());
         if self.bytes.is_empty() { Value::Null } else { self.json() }

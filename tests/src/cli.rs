@@ -23,11 +23,10 @@ impl Builder {
     /// Starts a host that has a workspace and its owner, who is signed in.
     pub async fn start_with_owner(self) -> (TestHost, Client) {
         let mut host = self.prepare().await;
-        let workspace = host.create_workspace("first");
         let owner = host.create_person("ada");
-        host.add_member(&workspace, &owner, "owner");
+        let workspace = host.create_workspace("first", &owner);
         host.start().await;
-        let client = host.sign_in(&owner, &workspace).await;
+        let client = host.sign_in(&owner, &workspace);
         (host, client)
     }
 }
@@ -63,9 +62,11 @@ impl TestHost {
         Person { id: text(&made, "id"), email, password }
     }
 
-    /// A new workspace.
-    pub fn create_workspace(&self, slug: &str) -> String {
-        text(&self.cli(&["workspace", "create", "--slug", slug, "--name", slug]), "id")
+    /// A new workspace and who owns it.
+    pub fn create_workspace(&self, slug: &str, owner: &Person) -> String {
+        let owner = owner.email.as_str();
+        let arguments = ["workspace", "create", "--slug", slug, "--name", slug, "--owner", owner];
+        text(&self.cli(&arguments), "id")
     }
 
     /// Makes somebody a member.
@@ -76,18 +77,28 @@ impl TestHost {
     }
 
     /// A session made by the operator, as machine clients get theirs.
-    pub async fn sign_in(&mut self, person: &Person, workspace: &str) -> Client {
+    pub fn sign_in(&mut self, person: &Person, workspace: &str) -> Client {
         let made = self.cli(&["session", "create", "--user", &person.email]);
         let session = text(&made, "session");
         self.keep_secret(&session);
-        Client::with_session(&self.api, &session, workspace).await
+        let csrf = text(&made, "csrf_token");
+        self.keep_secret(&csrf);
+        let (session, csrf) = (Some(session), Some(csrf));
+        let workspace = workspace.to_owned();
+        Client { session, csrf, workspace, ..Client::nobody(&self.api) }
+    }
+
+    /// A workspace of somebody else.
+    pub fn elsewhere(&mut self) -> String {
+        let stranger = self.create_person("sven");
+        self.create_workspace("elsewhere", &stranger)
     }
 
     /// A new account that is a member, signed in.
-    pub async fn member(&mut self, name: &str, workspace: &str, role: &str) -> Client {
+    pub fn member(&mut self, name: &str, workspace: &str, role: &str) -> Client {
         let person = self.create_person(name);
         self.add_member(workspace, &person, role);
-        self.sign_in(&person, workspace).await
+        self.sign_in(&person, workspace)
     }
 
     /// The operators' bearer token.

@@ -10,7 +10,8 @@ use crate::Answer;
 /// One signed-in person, or nobody.
 #[derive(Clone, Debug)]
 pub struct Client {
-    http: reqwest::Client,
+    /// Sends the requests.
+    pub http: reqwest::Client,
     /// Where the API is, without a slash at the end.
     pub base: String,
     /// The value of `service_session`.
@@ -33,16 +34,6 @@ impl Client {
         let http = reqwest::Client::builder().no_proxy().build().expect("an HTTP client");
         let base = base.trim_end_matches('/').to_owned();
         Self { http, base, session: None, csrf: None, workspace: String::new() }
-    }
-
-    /// The holder of a session; asks operation 1 for the CSRF token.
-    pub async fn with_session(base: &str, session: &str, workspace: &str) -> Self {
-        let mut client = Self::nobody(base);
-        client.session = Some(session.to_owned());
-        workspace.clone_into(&mut client.workspace);
-        let answer = client.get("/v1/auth/session").await.expect(200);
-        client.csrf = answer["csrf_token"].as_str().map(str::to_owned);
-        client
     }
 
     /// The same person in another workspace.

@@ -11,10 +11,12 @@ pub mod client;
 pub mod contract;
 pub mod envelope;
 pub mod host;
+pub mod operators;
 pub mod place;
 pub mod python;
 pub mod raw;
 pub mod receiver;
+pub mod totp;
 
 pub use answer::Answer;
 pub use backend::Backend;

@@ -1,1 +1,183 @@
-//! An area.
+//! Signed evidence (operations 3 and 4): a producer outside the service signs an
+//! envelope of records, a member submits it, and a receipt says for good what
+//! became of it. The order of the rules is in [`submit`].
+
+pub mod canonical;
+mod envelope;
+mod keys;
+mod producers;
+mod receipts;
+mod records;
+mod schema;
+mod submit;
+
+use area_sdk::RateClass;
+use area_sdk::prelude::*;
+
+use keys::ProducerKey;
+use producers::Producer;
+use receipts::{EnvelopeAccepted, EnvelopeRejected, IngestionRun, StoredReceipt};
+use records::StoredRecord;
+
+const PRODUCERS: &str = "/v1/workspaces/{workspace_id}/evidence-producers";
+
+/// The area.
+pub fn area() -> Area {
+    let area = Area::new("evidence", env!("CARGO_PKG_VERSION"))
+        .summary("Signed evidence envelopes, their producers and keys")
+        .uses(&[Capability::Crypto])
+        .event::<EnvelopeAccepted>("An envelope was accepted, wholly or in part")
+        .event::<EnvelopeRejected>("An envelope was authentic, but none of its records was good");
+    operations(management(collections(area)))
+}
+
+fn collections(area: Area) -> Area {
+    area.collection(
+        Collection::of::<StoredRecord>()
+            .summary("Accepted records; the id is the record's evidence_id")
+            .text("kind")
+            .text("subject_key")
+            .text("content_sha256")
+            .text("envelope_id")
+            .text("observed_at")
+            .index(&["kind", "observed_at"])
+            .index(&["subject_key", "observed_at"])
+            .index(&["content_sha256"])
+            .index(&["envelope_id"])
+            .readable_by(&["*"]),
+    )
+    .collection(
+        Collection::of::<StoredReceipt>()
+            .summary("Receipts; written once, never changed")
+            .text("submitted_by")
+            .text("idempotency_key")
+            .text("envelope_id")
+            .unique(&["submitted_by", "idempotency_key"])
+            .unique(&["envelope_id"]),
+    )
+    .collection(
+        Collection::of::<IngestionRun>()
+            .summary("One for each envelope that made a receipt")
+            .text("source_kind")
+            .index(&["source_kind"])
+            .readable_by(&["*"]),
+    )
+    .collection(
+        Collection::of::<Producer>()
+            .summary("Who may sign evidence for the workspace")
+            .text("name")
+            .unique(&["name"])
+            .readable_by(&["*"]),
+    )
+    .collection(
+        Collection::of::<ProducerKey>()
+            .summary("Public keys of producers")
+            .text("producer_id")
+            .text("key_id")
+            .text("public_key")
+            .text("state")
+            .unique(&["key_id"])
+            .unique(&["public_key"])
+            .index(&["producer_id"])
+            .index(&["state"]),
+    )
+}
+
+fn operations(area: Area) -> Area {
+    area.route(
+        post("submit_evidence_envelope", "/v1/workspaces/{workspace_id}/evidence-envelopes")
+            .summary("Submit a signed evidence envelope")
+            .description(submit::DESCRIPTION)
+            .in_contract()
+            .role(Role::Member)
+            .feature_flag("evidence_envelopes")
+            .idempotency_kept_by_area()
+            .max_body_bytes(schema::MAX_BYTES)
+            .rate(RateClass::Heavy)
+            .deadline_ms(5000)
+            .problems(&[
+                "idempotency_key_reused",
+                "signature_invalid",
+                "envelope_conflict",
+                "envelope_expired",
+                "envelope_not_yet_valid",
+                "envelope_lifetime_invalid",
+            ])
+            .handler(submit::submit),
+    )
+    .route(
+        get(
+            "get_evidence_envelope_schema",
+            "/v1/workspaces/{workspace_id}/evidence-envelopes/schema",
+        )
+        .summary("Describe the accepted envelope schema")
+        .in_contract()
+        .handler(schema::describe),
+    )
+    .route(
+        get("list_evidence_receipts", "/v1/workspaces/{workspace_id}/evidence-envelopes")
+            .summary("List receipts, newest first")
+            .handler(receipts::list),
+    )
+}
+
+fn management(area: Area) -> Area {
+    area.route(
+        post("create_evidence_producer", PRODUCERS)
+            .summary("Name somebody who may sign evidence")
+            .role(Role::Admin)
+            .handler(producers::create),
+    )
+    .route(
+        get("list_evidence_producers", PRODUCERS)
+            .summary("List producers, newest first")
+            .handler(producers::list),
+    )
+    .route(
+        post(
+            "revoke_evidence_producer",
+            "/v1/workspaces/{workspace_id}/evidence-producers/{producer_id}/revoke",
+        )
+        .summary("Revoke a producer and all its keys")
+        .description("What was accepted stays. Revoking twice changes nothing.")
+        .role(Role::Admin)
+        .handler(producers::revoke),
+    )
+    .route(
+        post(
+            "create_evidence_producer_key",
+            "/v1/workspaces/{workspace_id}/evidence-producers/{producer_id}/keys",
+        )
+        .summary("Give a producer an Ed25519 public key")
+        .description(
+            "`public_key` is base64 of the 32 raw bytes or of the SubjectPublicKeyInfo, or a PEM \
+             text. A key belongs to one producer, once. A workspace has at most 100 active keys.",
+        )
+        .role(Role::Admin)
+        .problems(&["too_many_keys", "producer_revoked"])
+        .handler(keys::create),
+    )
+    .route(
+        get(
+            "list_evidence_producer_keys",
+            "/v1/workspaces/{workspace_id}/evidence-producers/{producer_id}/keys",
+        )
+        .summary("List a producer's keys, newest first")
+        .handler(keys::list),
+    )
+    .route(
+        post(
+            "revoke_evidence_producer_key",
+            "/v1/workspaces/{workspace_id}/evidence-producer-keys/{id}/revoke",
+        )
+        .summary("Revoke a key")
+        .description("It verifies nothing new; what was accepted stays.")
+        .role(Role::Admin)
+        .handler(keys::revoke),
+    )
+}
+
+area_sdk::export!(area);
+
+#[cfg(test)]
+mod tests;

@@ -172,7 +172,6 @@ impl<'a, T: Document> Documents<'a, T> {
 
     /// A question about the collection; without more, all of it, newest first
     /// for time-ordered ids.
-    #[must_use]
     pub fn query(&self) -> Query<'a, T> {
         Query {
             scope: self.scope,

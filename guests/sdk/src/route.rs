@@ -56,8 +56,10 @@ handler!(A, B, C, D);
 pub struct Route {
     pub(crate) facts: RouteBuilder,
     pub(crate) describe: fn(&mut wit::Route),
-    pub(crate) call: Box<dyn Fn(&Ctx, Input) -> Result<Reply, Problem>>,
+    pub(crate) call: Call,
 }
+
+type Call = Box<dyn Fn(&Ctx, Input) -> Result<Reply, Problem>>;
 
 impl fmt::Debug for Route {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

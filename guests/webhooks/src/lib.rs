@@ -1,1 +1,132 @@
-//! An area.
+//! Webhooks (operation 13): who wants to be told of which events, and the
+//! telling, by Standard Webhooks 1.0. An event becomes one delivery for each
+//! subscription; a delivery is a job that tries until it is heard.
+
+mod deliver;
+mod deliveries;
+mod schedule;
+mod signing;
+mod subscriptions;
+
+use area_sdk::prelude::*;
+
+use deliver::{Deliver, ForgetSecret};
+use deliveries::StoredDelivery;
+use subscriptions::{Subscription, WebhookDisabled};
+
+/// The area.
+pub fn area() -> Area {
+    let area = Area::new("webhooks", env!("CARGO_PKG_VERSION"))
+        .summary("Webhook subscriptions and their deliveries")
+        .uses(&[Capability::Secrets, Capability::Crypto, Capability::Egress])
+        .collection(
+            Collection::of::<Subscription>()
+                .summary("Who wants to be told of which events")
+                .boolean("active")
+                .index(&["active"]),
+        )
+        .collection(
+            Collection::of::<StoredDelivery>()
+                .summary("One event for one subscription, and how telling it went")
+                .text("webhook_id")
+                .text("event_id")
+                .text("status")
+                .text("occurred_at")
+                .unique(&["webhook_id", "event_id"])
+                .index(&["webhook_id", "status"])
+                .index(&["event_id"])
+                .index(&["occurred_at"]),
+        )
+        .event::<WebhookDisabled>("A subscription was disabled because nobody hears it")
+        .on("*", deliver::fan_out)
+        .job::<Deliver>(Lane::Delivery, 30, 20_000, deliver::run)
+        .job::<ForgetSecret>(Lane::Maintenance, 10, 5_000, deliver::forget_secret);
+    delivery_routes(subscription_routes(area))
+}
+
+const WEBHOOKS: &str = "/v1/workspaces/{workspace_id}/webhooks";
+const WEBHOOK: &str = "/v1/workspaces/{workspace_id}/webhooks/{webhook_id}";
+
+fn subscription_routes(area: Area) -> Area {
+    area.route(
+        post("create_webhook", WEBHOOKS)
+            .summary("Subscribe a URL to events")
+            .description(deliver::DESCRIPTION)
+            .in_contract()
+            .role(Role::Admin)
+            .problems(&["too_many_webhooks"])
+            .handler(subscriptions::create),
+    )
+    .route(
+        get("list_webhooks", WEBHOOKS)
+            .summary("List webhooks, newest first")
+            .role(Role::Admin)
+            .handler(subscriptions::list),
+    )
+    .route(
+        get("get_webhook", WEBHOOK)
+            .summary("Read a webhook")
+            .role(Role::Admin)
+            .handler(subscriptions::show),
+    )
+    .route(
+        patch("update_webhook", WEBHOOK)
+            .summary("Change a webhook")
+            .description("Members that are absent stay. Activating it again forgives the past.")
+            .role(Role::Admin)
+            .handler(subscriptions::update),
+    )
+    .route(
+        post(
+            "rotate_webhook_secret",
+            "/v1/workspaces/{workspace_id}/webhooks/{webhook_id}/rotate-secret",
+        )
+        .summary("Give a webhook a new secret")
+        .description("Shown once. For 24 hours deliveries carry a signature of the old one too.")
+        .role(Role::Admin)
+        .handler(subscriptions::rotate_secret),
+    )
+    .route(
+        delete("delete_webhook", WEBHOOK)
+            .summary("Delete a webhook")
+            .description("What is still to be delivered is not.")
+            .role(Role::Admin)
+            .handler(subscriptions::remove),
+    )
+}
+
+fn delivery_routes(area: Area) -> Area {
+    area.route(
+        post("test_webhook", "/v1/workspaces/{workspace_id}/webhooks/{webhook_id}/test")
+            .summary("Send a webhook.test event to one webhook")
+            .role(Role::Admin)
+            .problems(&["webhook_disabled"])
+            .handler(deliveries::test),
+    )
+    .route(
+        get(
+            "list_webhook_deliveries",
+            "/v1/workspaces/{workspace_id}/webhooks/{webhook_id}/deliveries",
+        )
+        .summary("List a webhook's deliveries, newest first")
+        .description("Kept for 30 days.")
+        .role(Role::Admin)
+        .handler(deliveries::list),
+    )
+    .route(
+        post(
+            "resend_webhook_delivery",
+            "/v1/workspaces/{workspace_id}/webhooks/{webhook_id}/deliveries/{delivery_id}/resend",
+        )
+        .summary("Deliver an event again")
+        .description("With the same `webhook-id`; the retries begin anew.")
+        .role(Role::Admin)
+        .problems(&["webhook_disabled", "delivery_pending"])
+        .handler(deliveries::resend),
+    )
+}
+
+area_sdk::export!(area);
+
+#[cfg(test)]
+mod tests;

@@ -10,6 +10,9 @@ mod load;
 mod sections;
 mod show;
 
+#[cfg(test)]
+mod tests;
+
 use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
@@ -17,8 +20,8 @@ use serde::{Deserialize, Serialize};
 
 pub use load::{ConfigError, Flags, Source};
 pub use sections::{
-    Api, Areas, Blobs, Database, Egress, Idempotency, Jobs, Keys, LaneShare, Lanes, Limits, Log, LogFormat,
-    Operators, Passwords, Rates, Runtime, Secret, Session, SignIn,
+    Api, Areas, Blobs, Database, Egress, Idempotency, Jobs, Keys, LaneShare, Lanes, Limits, Log,
+    LogFormat, Operators, Passwords, Rates, Runtime, Secret, Session, SignIn,
 };
 
 /// Everything an operator can set.

@@ -39,6 +39,7 @@ fn write_table(
     let properties = &schema["properties"];
     for (key, value) in fields.iter().filter(|(_, value)| !value.is_object()) {
         comment(out, description(&properties[key]));
+        let key = toml_key(key);
         let _ = match toml_value(value) {
             Some(text) => writeln!(out, "{key} = {text}"),
             None => writeln!(out, "# {key} ="),
@@ -69,6 +70,15 @@ fn resolve<'a>(schema: &'a Json, all: &'a Json) -> &'a Json {
     match schema["$ref"].as_str().and_then(|path| path.strip_prefix('#')) {
         Some(pointer) => all.pointer(pointer).unwrap_or(schema),
         None => schema,
+    }
+}
+
+fn toml_key(key: &str) -> String {
+    let bare = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    if !key.is_empty() && key.bytes().all(bare) {
+        key.to_owned()
+    } else {
+        toml::Value::String(key.to_owned()).to_string()
     }
 }
 

@@ -106,3 +106,131 @@ fn reach_v6(address: Ipv6Addr) -> Reach {
         Reach::Forbidden("reserved")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn of(text: &str) -> Reach {
+        reach(text.parse().unwrap())
+    }
+
+    #[test]
+    fn what_is_not_the_public_internet_is_forbidden() {
+        let forbidden = [
+            "0.0.0.0",
+            "0.1.2.3",
+            "10.0.0.1",
+            "100.64.0.1",
+            "100.127.255.255",
+            "168.63.129.16",
+            "169.254.169.254",
+            "172.16.0.1",
+            "172.31.255.255",
+            "192.0.0.170",
+            "192.0.2.1",
+            "192.88.99.1",
+            "192.168.1.1",
+            "198.18.0.1",
+            "198.19.255.255",
+            "198.51.100.1",
+            "203.0.113.1",
+            "224.0.0.1",
+            "239.255.255.255",
+            "240.0.0.1",
+            "255.255.255.255",
+            "::",
+            "::ffff:127.0.0.1",
+            "::ffff:8.8.8.8",
+            "::ffff:0:8.8.8.8",
+            "::127.0.0.1",
+            "64:ff9b::8.8.8.8",
+            "64:ff9b:1::1",
+            "100::1",
+            "2001::1",
+            "2001:2::1",
+            "2001:10::1",
+            "2001:20::1",
+            "2001:db8::1",
+            "2002:7f00:1::1",
+            "2a00::5efe:10.0.0.1",
+            "2a00::200:5efe:10.0.0.1",
+            "3fff::1",
+            "4000::1",
+            "fc00::1",
+            "fd00:ec2::254",
+            "fe80::1",
+            "fec0::1",
+            "ff02::1",
+        ];
+        for address in forbidden {
+            assert!(matches!(of(address), Reach::Forbidden(_)), "{address} {:?}", of(address));
+        }
+    }
+
+    #[test]
+    fn the_edges_of_the_forbidden_networks_are_public() {
+        let public = [
+            "1.0.0.0",
+            "9.255.255.255",
+            "11.0.0.0",
+            "100.63.255.255",
+            "100.128.0.0",
+            "169.253.255.255",
+            "169.255.0.0",
+            "172.15.255.255",
+            "172.32.0.0",
+            "192.0.1.0",
+            "192.167.255.255",
+            "192.169.0.0",
+            "198.17.255.255",
+            "198.20.0.0",
+            "223.255.255.255",
+            "2001:200::1",
+            "2001:4860:4860::8888",
+            "2003::1",
+            "2606:4700::1111",
+        ];
+        for address in public {
+            assert_eq!(of(address), Reach::Public, "{address}");
+        }
+    }
+
+    #[test]
+    fn loopback_is_told_apart() {
+        for address in ["127.0.0.1", "127.255.255.255", "::1"] {
+            assert_eq!(of(address), Reach::Loopback, "{address}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_form_that_carries_an_ipv4_address_is_never_sent_to(bits: u32, low: u64) {
+            let [a, b] = [(bits >> 16) as u16, bits as u16];
+            let last = |prefix: [u16; 6]| Ipv6Addr::from([
+                prefix[0], prefix[1], prefix[2], prefix[3], prefix[4], prefix[5], a, b,
+            ]);
+            let forms = [
+                last([0, 0, 0, 0, 0, 0xffff]),
+                last([0, 0, 0, 0, 0xffff, 0]),
+                last([0x64, 0xff9b, 0, 0, 0, 0]),
+                last([0x64, 0xff9b, 1, 0, 0, 0]),
+                Ipv6Addr::from_bits(0x2002 << 112 | u128::from(bits) << 80 | u128::from(low)),
+                Ipv6Addr::from_bits(0x2001 << 112 | u128::from(low)),
+            ];
+            for form in forms {
+                prop_assert!(!is_public(IpAddr::V6(form)), "{form}");
+            }
+        }
+
+        #[test]
+        fn only_global_unicast_is_public(bits: u128) {
+            let address = Ipv6Addr::from_bits(bits);
+            if bits >> 125 != 1 {
+                prop_assert!(!is_public(IpAddr::V6(address)), "{address}");
+            }
+        }
+    }
+}

@@ -238,3 +238,31 @@ fn capped(wanted: u32, most: u32) -> u32 {
 fn ms(milliseconds: u32) -> Duration {
     Duration::from_millis(u64::from(milliseconds))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn allowed(found: &[&str], allow_loopback: bool) -> Result<usize, EgressError> {
+        let found: Vec<SocketAddr> =
+            found.iter().map(|text| SocketAddr::new(text.parse().unwrap(), 0)).collect();
+        only_allowed(&found, allow_loopback).map(|kept| kept.len()).map_err(|error| {
+            match error.downcast::<Refused>() {
+                Ok(refused) => (*refused).into(),
+                Err(_) => EgressError::Unresolved,
+            }
+        })
+    }
+
+    #[test]
+    fn a_name_is_sent_to_only_if_all_its_addresses_may_be() {
+        assert_eq!(allowed(&["8.8.8.8", "2606:4700::1111"], false), Ok(2));
+        assert_eq!(allowed(&[], false), Err(EgressError::Unresolved));
+        for bad in ["10.0.0.1", "127.0.0.1", "169.254.169.254", "::1", "::ffff:8.8.8.8"] {
+            let refused = allowed(&["8.8.8.8", bad], false);
+            assert!(matches!(refused, Err(EgressError::Refused(_))), "{bad}: {refused:?}");
+        }
+        assert_eq!(allowed(&["127.0.0.1", "::1"], true), Ok(2));
+        assert!(allowed(&["10.0.0.1"], true).is_err());
+    }
+}

@@ -9,6 +9,9 @@ mod address;
 mod client;
 mod url;
 
+#[cfg(test)]
+mod tests;
+
 use std::path::PathBuf;
 
 pub use address::{Reach, is_public};

@@ -81,3 +81,99 @@ fn domain(name: &str, allow_loopback: bool) -> Result<bool, Refused> {
 fn refused<T>(why: impl Into<String>) -> Result<T, Refused> {
     Err(Refused(why.into()))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn ordinary_https_urls_are_sent_to() {
+        for url in [
+            "https://example.com/hook?x=1",
+            "https://EXAMPLE.com:8443/",
+            "https://8.8.8.8/",
+            "https://[2606:4700::1111]/",
+            "https://bücher.example/",
+        ] {
+            assert!(checked(url, false).is_ok(), "{url}");
+        }
+    }
+
+    #[test]
+    fn everything_else_is_refused_and_told_why() {
+        for (url, told) in [
+            ("http://example.com/", "only https"),
+            ("ftp://example.com/", "only https"),
+            ("file:///etc/passwd", "no host"),
+            ("javascript:alert(1)", "no host"),
+            ("//example.com", "not a URL"),
+            ("https://user@example.com/", "user name"),
+            ("https://:secret@example.com/", "user name"),
+            ("https://example.com:0/", "port 0"),
+            ("https://localhost/", "loopback"),
+            ("https://a.localhost./", "loopback"),
+            ("https://127.0.0.1/", "loopback"),
+            ("https://127.1/", "loopback"),
+            ("https://2130706433/", "loopback"),
+            ("https://0x7f.1/", "loopback"),
+            ("https://0177.0.0.01/", "loopback"),
+            ("https://①②⑦.0.0.1/", "loopback"),
+            ("https://[::1]/", "loopback"),
+            ("https://[::ffff:127.0.0.1]/", "not public"),
+            ("https://0/", "not public"),
+            ("https://169.254.169.254/latest", "not public"),
+            ("https://0xa9fea9fe/", "not public"),
+            ("https://[fd00:ec2::254]/", "not public"),
+            ("https://metadata/", "no name"),
+            ("https://metadata.google.internal/", "no name"),
+            ("https://printer.local/", "no name"),
+            ("https://intranet/", "no name"),
+            ("https://example.com\u{ff0f}@10.0.0.1/", "user name"),
+        ] {
+            let refused = checked(url, false).map(|url| url.to_string());
+            let why = refused.expect_err(url).0;
+            assert!(why.contains(told), "{url}: {why}");
+        }
+    }
+
+    #[test]
+    fn the_development_switch_allows_loopback_and_nothing_more() {
+        for url in ["http://127.0.0.1:9/", "http://localhost:9/", "https://[::1]/"] {
+            assert!(checked(url, true).is_ok(), "{url}");
+        }
+        for url in ["http://example.com/", "http://10.0.0.1/", "https://192.168.0.1/"] {
+            assert!(checked(url, true).is_err(), "{url}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn an_address_is_judged_alike_however_it_is_written(bits: u32) {
+            let address = Ipv4Addr::from_bits(bits);
+            let [a, b, c, d] = address.octets();
+            let low = u32::from(c) << 8 | u32::from(d);
+            let judged = checked(&format!("https://{address}/"), false).is_ok();
+            for text in [
+                format!("https://{bits}/"),
+                format!("https://{bits:#x}/"),
+                format!("https://0{bits:o}/"),
+                format!("https://{a:#x}.{b}.{low}/"),
+                format!("https://{a}.0{b:o}.{c}.{d:#x}./"),
+            ] {
+                prop_assert_eq!(checked(&text, false).is_ok(), judged, "{}", text);
+            }
+            let mapped = format!("https://[::ffff:{address}]/");
+            prop_assert!(checked(&mapped, true).is_err());
+        }
+
+        #[test]
+        fn no_text_is_more_than_refused(text in "\\PC{0,80}") {
+            let _ = checked(&text, false);
+            let _ = checked(&format!("https://{text}"), true);
+        }
+    }
+}

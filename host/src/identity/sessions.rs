@@ -40,10 +40,9 @@ impl Identity {
         let Some(token_hash) = hash_of(cookie) else { return Ok(None) };
         let inner = &*self.0;
         let now = inner.clock.now();
-        if let Some(principal) = inner.sessions.get(&token_hash, now) {
-            if principal.session.ends_at(self.idle_ms()) > now {
-                return Ok(Some(principal));
-            }
+        let lasts = |known: &Principal| known.session.ends_at(self.idle_ms()) > now;
+        if let Some(principal) = inner.sessions.get(&token_hash, now).filter(lasts) {
+            return Ok(Some(principal));
         }
         let ticket = inner.sessions.ticket();
         let mut reader = inner.store.reader().await?;
@@ -146,7 +145,6 @@ impl Identity {
     ) -> Result<(NewSession, Vec<TokenHash>), store::Error> {
         let inner = &*self.0;
         let now = inner.clock.now();
-        self.sweep_sometimes(connection, now).await?;
         users::note_sign_in(connection, user.id, now).await?;
         let token: Zeroizing<[u8; 32]> = Zeroizing::new(rand::random());
         let token_hash: TokenHash = Sha256::digest(*token).into();
@@ -200,20 +198,25 @@ impl Identity {
         session
     }
 
-    async fn sweep_sometimes(
-        &self,
-        connection: &mut Connection,
-        now: Timestamp,
-    ) -> Result<(), store::Error> {
+    /// Removes what has ended. On its own, so that it never holds a sign-in's
+    /// rows; that it failed is no reason to refuse one.
+    pub(super) async fn sweep_sometimes(&self, now: Timestamp) {
         let last = self.0.last_sweep.load(Ordering::Relaxed);
         if now.ms_since(Timestamp(last)) < SWEEP_MS {
-            return Ok(());
+            return;
         }
         self.0.last_sweep.store(now.0, Ordering::Relaxed);
-        sessions::sweep(connection, now, self.idle_since(now)).await?;
         let forget_ms = i64::from(self.0.settings.sign_in.forget_minutes) * 60_000;
-        sign_in_failures::sweep(connection, now.plus_ms(-forget_ms)).await?;
-        Ok(())
+        let swept = async {
+            let mut writer = self.0.store.writer().await?;
+            sessions::sweep(&mut writer, now, self.idle_since(now)).await?;
+            sign_in_failures::sweep(&mut writer, now.plus_ms(-forget_ms)).await?;
+            writer.release();
+            Ok::<_, store::Error>(())
+        };
+        if let Err(error) = swept.await {
+            tracing::warn!(%error, "ended sessions could not be removed");
+        }
     }
 
     pub(super) fn idle_ms(&self) -> i64 {

@@ -15,6 +15,9 @@ use crate::domain::people::User;
 use crate::domain::time::Timestamp;
 use crate::store::{self, Access, mfa, users};
 
+/// Times a sign-in that lost a race in the database is tried again.
+const RERUNS: u32 = 3;
+
 /// One attempt.
 #[derive(Clone)]
 pub struct SignIn {
@@ -77,6 +80,20 @@ impl Identity {
     /// # Errors
     /// Says why not, and no more than the caller may know.
     pub async fn sign_in(&self, given: SignIn) -> Result<NewSession, SignInError> {
+        let answer = self.judge(given).await;
+        let outcome = match &answer {
+            Ok(_) => "signed_in",
+            Err(SignInError::WrongCredentials) => "wrong_credentials",
+            Err(SignInError::CodeRequired) => "code_required",
+            Err(SignInError::WrongCode | SignInError::RecoveryLocked { .. }) => "wrong_code",
+            Err(SignInError::TooManyAttempts { .. }) => "too_many_attempts",
+            Err(SignInError::Busy | SignInError::Store(_) | SignInError::Host(_)) => "failed",
+        };
+        metrics::counter!("assurance_sign_ins_total", "outcome" => outcome).increment(1);
+        answer
+    }
+
+    async fn judge(&self, given: SignIn) -> Result<NewSession, SignInError> {
         let now = self.0.clock.now();
         let email = super::people::normalise_email(&given.email);
         let attempt = self.begin_attempt(&email, given.ip, now).await?;
@@ -86,9 +103,26 @@ impl Identity {
             ip: given.ip.map(|ip| ip.to_canonical().to_string()),
             user_agent: given.user_agent,
         };
+        self.sweep_sometimes(now).await;
+        for _ in 0..RERUNS {
+            match self.welcome(&attempt, &user, &origin).await {
+                Err(store::Error::RunAgain) => {}
+                other => return Ok(other?),
+            }
+        }
+        Ok(self.welcome(&attempt, &user, &origin).await?)
+    }
+
+    /// What a success changes, all of it or nothing.
+    async fn welcome(
+        &self,
+        attempt: &Attempt,
+        user: &User,
+        origin: &Origin,
+    ) -> Result<NewSession, store::Error> {
         let mut tx = self.0.store.begin(Access::WriteLocked).await?;
-        self.succeed(&mut tx, &attempt).await?;
-        let (made, ended) = self.open_session(&mut tx, user, origin).await?;
+        self.succeed(&mut tx, attempt).await?;
+        let (made, ended) = self.open_session(&mut tx, user.clone(), origin.clone()).await?;
         tx.commit().await?;
         self.forget_sessions(&ended);
         Ok(made)

@@ -1,1 +1,486 @@
+//! People on a real database: SQLite, and PostgreSQL where
+//! `ASSURANCE_TEST_POSTGRES` names a server.
 
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use super::*;
+use crate::domain::role::Role;
+use crate::store::Backend;
+use crate::store::testing::{Fresh, fresh};
+
+const START: i64 = 1_700_000_000_000_000;
+const PASSWORD: &str = "correct horse battery";
+const HERE: &str = "203.0.113.9";
+
+/// A store of its own, a clock that is moved by hand, and one person.
+struct Place {
+    _fresh: Fresh,
+    micros: Arc<AtomicI64>,
+    store: Store,
+    keys: Arc<Keys>,
+    identity: Identity,
+    ada: User,
+}
+
+impl Place {
+    async fn new(backend: Backend, adapt: impl FnOnce(&mut Settings)) -> Option<Self> {
+        let fresh = fresh(backend).await?;
+        let store = fresh.store.clone();
+        let mut settings = Settings::default();
+        (settings.passwords.memory_kib, settings.passwords.iterations) = (64, 1);
+        adapt(&mut settings);
+        let micros = Arc::new(AtomicI64::new(START));
+        let keys = Arc::new(Keys::new([7; 32]));
+        let clock = Clock::Manual(Arc::clone(&micros));
+        let identity = Identity::new(store.clone(), Arc::clone(&keys), clock, settings);
+        let wish = NewUser {
+            email: " Ada@Example.org ".into(),
+            display_name: "Ada".into(),
+            password: Some(PASSWORD.into()),
+            email_verified: true,
+        };
+        let ada = identity.create_user(wish).await.unwrap();
+        Some(Self { _fresh: fresh, micros, store, keys, identity, ada })
+    }
+
+    fn pass(&self, seconds: i64) {
+        self.micros.fetch_add(seconds * 1_000_000, Ordering::AcqRel);
+    }
+
+    fn now(&self) -> Timestamp {
+        Timestamp(self.micros.load(Ordering::Acquire))
+    }
+
+    /// Another process on the same database.
+    fn other_node(&self) -> Identity {
+        let clock = Clock::Manual(Arc::clone(&self.micros));
+        let settings = self.identity.0.settings.clone();
+        Identity::new(self.store.clone(), Arc::clone(&self.keys), clock, settings)
+    }
+
+    async fn sign_in(&self, password: &str, code: Option<&str>) -> Result<NewSession, SignInError> {
+        self.identity.sign_in(attempt("ada@example.org", password, code)).await
+    }
+
+    /// A person with an authenticator, and what is needed to use it.
+    async fn with_second_factor(&self) -> (NewSession, Vec<u8>, Vec<String>) {
+        let session = self.sign_in(PASSWORD, None).await.unwrap();
+        let enrolment = self.identity.enrol_totp(&session.principal).await.unwrap();
+        let secret = totp_rs::Secret::try_from_base32(enrolment.secret.as_str()).unwrap();
+        let secret = secret.as_bytes().to_vec();
+        let code = totp::code_at(&secret, self.now());
+        let confirmed = self.identity.confirm_totp(&session.principal, &code).await.unwrap();
+        self.pass(60);
+        (confirmed.session, secret, confirmed.recovery_codes)
+    }
+}
+
+fn attempt(email: &str, password: &str, code: Option<&str>) -> SignIn {
+    SignIn {
+        email: email.into(),
+        password: password.into(),
+        code: code.map(str::to_owned),
+        ip: Some(HERE.parse::<IpAddr>().unwrap()),
+        user_agent: Some("test".into()),
+    }
+}
+
+/// Makes a test case for each database from one body.
+macro_rules! people_on_both {
+    ($(async fn $name:ident($place:ident $(, $adapt:expr)?) $body:block)*) => {
+        $(mod $name {
+            use super::*;
+
+            async fn body($place: Place) $body
+
+            async fn on(backend: Backend) {
+                #[allow(unused_mut, unused_assignments, reason = "not every case adapts")]
+                let mut adapt: fn(&mut Settings) = |_| {};
+                $(adapt = $adapt;)?
+                if let Some(place) = Place::new(backend, adapt).await {
+                    body(place).await;
+                }
+            }
+
+            #[tokio::test]
+            async fn sqlite() {
+                on(Backend::Sqlite).await;
+            }
+
+            #[tokio::test]
+            async fn postgres() {
+                on(Backend::Postgres).await;
+            }
+        })*
+    };
+}
+
+people_on_both! {
+    async fn a_person_signs_in_is_recognised_and_signs_out(place) {
+        let made = place.sign_in(PASSWORD, None).await.unwrap();
+        assert_eq!(made.principal.user.email, "ada@example.org");
+        assert_eq!(made.cookie.len(), 43);
+        let known = place.identity.authenticate(&made.cookie).await.unwrap().unwrap();
+        assert_eq!((known.user.id, known.session.id), (place.ada.id, made.principal.session.id));
+        assert!(place.identity.csrf_valid(&known, &made.csrf_token));
+        assert!(place.identity.csrf_valid(&known, &place.identity.csrf_token(&known)));
+        place.identity.sign_out(&known).await.unwrap();
+        assert!(place.identity.authenticate(&made.cookie).await.unwrap().is_none());
+        for forged in ["", "x", &made.cookie[1..], &format!("{}A", made.cookie)] {
+            assert!(place.identity.authenticate(forged).await.unwrap().is_none(), "{forged}");
+        }
+    }
+
+    async fn unknown_people_and_wrong_passwords_get_one_answer(place) {
+        for (email, password) in [("ada@example.org", "wrong"), ("bob@example.org", PASSWORD)] {
+            let answer = place.identity.sign_in(attempt(email, password, None)).await;
+            assert!(matches!(answer, Err(SignInError::WrongCredentials)), "{email} {answer:?}");
+        }
+        let wish = NewUser {
+            email: "eve@example.org".into(),
+            display_name: "Eve".into(),
+            password: None,
+            email_verified: false,
+        };
+        place.identity.create_user(wish).await.unwrap();
+        let answer = place.identity.sign_in(attempt("eve@example.org", "", None)).await;
+        assert!(matches!(answer, Err(SignInError::WrongCredentials)), "{answer:?}");
+    }
+
+    async fn guessing_slows_down_for_known_and_unknown_accounts_alike(place) {
+        for email in ["ada@example.org", "nobody@example.org"] {
+            for _ in 0..5 {
+                let answer = place.identity.sign_in(attempt(email, "wrong", None)).await;
+                assert!(matches!(answer, Err(SignInError::WrongCredentials)));
+            }
+            let answer = place.identity.sign_in(attempt(email, PASSWORD, None)).await;
+            let Err(SignInError::TooManyAttempts { retry_at }) = answer else {
+                panic!("{email}: {answer:?}");
+            };
+            assert_eq!(retry_at, place.now().plus_ms(1_000));
+        }
+        place.pass(1);
+        assert!(place.sign_in(PASSWORD, None).await.is_ok());
+        for _ in 0..4 {
+            let answer = place.sign_in("wrong", None).await;
+            assert!(matches!(answer, Err(SignInError::WrongCredentials)), "a success starts afresh");
+        }
+    }
+
+    async fn parallel_guesses_are_all_counted(place) {
+        let guess = || place.identity.sign_in(attempt("ada@example.org", "wrong", None));
+        let answers = futures::future::join_all((0..12).map(|_| guess())).await;
+        let tried =
+            answers.iter().filter(|a| matches!(a, Err(SignInError::WrongCredentials))).count();
+        assert_eq!(tried, 5);
+    }
+
+    async fn one_address_guessing_at_many_accounts_slows_down(place) {
+        for n in 0..20 {
+            let answer = place.identity.sign_in(attempt(&format!("{n}@x"), "wrong", None)).await;
+            assert!(matches!(answer, Err(SignInError::WrongCredentials)));
+        }
+        let answer = place.sign_in(PASSWORD, None).await;
+        assert!(matches!(answer, Err(SignInError::TooManyAttempts { .. })), "{answer:?}");
+    }
+
+    async fn an_unused_session_ends(place) {
+        let made = place.sign_in(PASSWORD, None).await.unwrap();
+        place.pass(29 * 60);
+        let known = place.identity.authenticate(&made.cookie).await.unwrap().unwrap();
+        assert_eq!(known.session.last_seen_at, place.now(), "its use is noted");
+        place.pass(29 * 60);
+        assert!(place.identity.authenticate(&made.cookie).await.unwrap().is_some());
+        place.pass(30 * 60);
+        assert!(place.identity.authenticate(&made.cookie).await.unwrap().is_none());
+    }
+
+    async fn a_session_ends_however_much_it_is_used(place) {
+        let made = place.sign_in(PASSWORD, None).await.unwrap();
+        for _ in 0..35 {
+            place.pass(20 * 60);
+            assert!(place.identity.authenticate(&made.cookie).await.unwrap().is_some());
+        }
+        place.pass(20 * 60);
+        assert!(place.identity.authenticate(&made.cookie).await.unwrap().is_none());
+    }
+
+    async fn a_use_is_noted_once_a_minute(place) {
+        let made = place.sign_in(PASSWORD, None).await.unwrap();
+        place.pass(59);
+        let known = place.identity.authenticate(&made.cookie).await.unwrap().unwrap();
+        assert_eq!(known.session.last_seen_at, Timestamp(START));
+        place.pass(2);
+        let known = place.identity.authenticate(&made.cookie).await.unwrap().unwrap();
+        assert_eq!(known.session.last_seen_at, place.now());
+    }
+
+    async fn a_revocation_shows_here_at_once_and_elsewhere_within_a_second(place) {
+        let made = place.sign_in(PASSWORD, None).await.unwrap();
+        let other = place.other_node();
+        assert!(place.identity.authenticate(&made.cookie).await.unwrap().is_some());
+        assert!(other.authenticate(&made.cookie).await.unwrap().is_some());
+        let session = made.principal.session.id;
+        assert!(place.identity.revoke(place.ada.id, session).await.unwrap());
+        assert!(!place.identity.revoke(place.ada.id, session).await.unwrap());
+        assert!(place.identity.authenticate(&made.cookie).await.unwrap().is_none());
+        place.pass(1);
+        assert!(other.authenticate(&made.cookie).await.unwrap().is_none());
+    }
+
+    async fn without_a_cache_a_revocation_shows_everywhere_at_once(
+        place, |settings| settings.session.cache_ms = 0
+    ) {
+        let made = place.sign_in(PASSWORD, None).await.unwrap();
+        let other = place.other_node();
+        assert!(other.authenticate(&made.cookie).await.unwrap().is_some());
+        place.identity.sign_out(&made.principal).await.unwrap();
+        assert!(other.authenticate(&made.cookie).await.unwrap().is_none());
+    }
+
+    async fn nobody_revokes_somebody_elses_session(place) {
+        let made = place.sign_in(PASSWORD, None).await.unwrap();
+        let session = made.principal.session.id;
+        assert!(!place.identity.revoke(UserId::new(), session).await.unwrap());
+        assert!(place.identity.authenticate(&made.cookie).await.unwrap().is_some());
+    }
+
+    async fn the_oldest_session_beyond_ten_goes(place) {
+        let mut made = Vec::new();
+        for _ in 0..11 {
+            made.push(place.sign_in(PASSWORD, None).await.unwrap());
+            place.pass(1);
+        }
+        assert!(place.identity.authenticate(&made[0].cookie).await.unwrap().is_none());
+        assert!(place.identity.authenticate(&made[1].cookie).await.unwrap().is_some());
+        let status = place.identity.security_status(&made[10].principal).await.unwrap();
+        assert_eq!(status.sessions.len(), 10);
+        let current: Vec<_> = status.sessions.iter().filter(|s| s.current).collect();
+        assert_eq!(current.len(), 1);
+        assert_eq!(current[0].id, made[10].principal.session.id);
+        assert_eq!(status.sessions[0].ip.as_deref(), Some(HERE));
+        assert_eq!(status.sessions[0].user_agent.as_deref(), Some("test"));
+    }
+
+    async fn sign_ins_at_the_same_time_keep_to_the_limit(
+        place, |settings| settings.session.max_per_user = 3
+    ) {
+        let answers =
+            futures::future::join_all((0..5).map(|_| place.sign_in(PASSWORD, None))).await;
+        let made: Vec<_> = answers.into_iter().filter_map(Result::ok).collect();
+        assert!(made.len() >= 4, "{}", made.len());
+        let status = place.identity.security_status(&made[0].principal).await.unwrap();
+        assert_eq!(status.sessions.len(), 3);
+    }
+
+    async fn a_new_password_ends_every_session(place) {
+        let made = place.sign_in(PASSWORD, None).await.unwrap();
+        place.identity.set_password(place.ada.id, "another long password").await.unwrap();
+        assert!(place.identity.authenticate(&made.cookie).await.unwrap().is_none());
+        assert!(matches!(
+            place.sign_in(PASSWORD, None).await,
+            Err(SignInError::WrongCredentials)
+        ));
+        assert!(place.sign_in("another long password", None).await.is_ok());
+    }
+
+    async fn a_second_factor_is_asked_for_and_its_confirmation_renews_the_session(place) {
+        let before = place.sign_in(PASSWORD, None).await.unwrap();
+        let (after, secret, _) = place.with_second_factor().await;
+        assert_ne!(before.cookie, after.cookie);
+        let status = place.identity.security_status(&after.principal).await.unwrap();
+        assert!(status.mfa_enabled && !status.recovery_locked);
+        assert_eq!((status.recovery_codes_remaining, status.sessions.len()), (10, 2));
+        for _ in 0..9 {
+            let answer = place.sign_in(PASSWORD, None).await;
+            assert!(matches!(answer, Err(SignInError::CodeRequired)), "never a failure: {answer:?}");
+        }
+        let code = totp::code_at(&secret, place.now());
+        assert!(place.sign_in(PASSWORD, Some(&code)).await.is_ok());
+        let again = place.sign_in(PASSWORD, Some(&code)).await;
+        assert!(matches!(again, Err(SignInError::WrongCode)), "each step once: {again:?}");
+        place.pass(31);
+        let code = totp::code_at(&secret, place.now());
+        assert!(place.sign_in(PASSWORD, Some(&code)).await.is_ok());
+        let wrong = place.sign_in("wrong", Some(&code)).await;
+        assert!(matches!(wrong, Err(SignInError::WrongCredentials)), "{wrong:?}");
+    }
+
+    async fn one_code_at_the_same_time_signs_in_once(place) {
+        let (_, secret, _) = place.with_second_factor().await;
+        let code = totp::code_at(&secret, place.now());
+        let answers =
+            futures::future::join_all((0..4).map(|_| place.sign_in(PASSWORD, Some(&code)))).await;
+        assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 1);
+    }
+
+    async fn an_unconfirmed_enrolment_counts_for_nothing(place) {
+        let made = place.sign_in(PASSWORD, None).await.unwrap();
+        place.identity.enrol_totp(&made.principal).await.unwrap();
+        assert!(place.sign_in(PASSWORD, None).await.is_ok());
+        let wrong = place.identity.confirm_totp(&made.principal, "000000").await;
+        assert!(matches!(wrong, Err(CodeError::Wrong)), "{wrong:?}");
+        assert!(!place.identity.security_status(&made.principal).await.unwrap().mfa_enabled);
+        let disabled = place.identity.disable_totp(&made.principal, "000000").await;
+        assert!(matches!(disabled, Err(CodeError::NotEnrolled)), "{disabled:?}");
+    }
+
+    async fn a_recovery_code_is_good_once(place) {
+        let (session, _, codes) = place.with_second_factor().await;
+        let typed = codes[3].to_lowercase().replace('-', " ");
+        assert!(place.sign_in(PASSWORD, Some(&typed)).await.is_ok());
+        let again = place.sign_in(PASSWORD, Some(&codes[3])).await;
+        assert!(matches!(again, Err(SignInError::WrongCode)), "{again:?}");
+        let status = place.identity.security_status(&session.principal).await.unwrap();
+        assert_eq!(status.recovery_codes_remaining, 9);
+    }
+
+    async fn five_wrong_codes_lock_recovery_until_the_authenticator_or_time_unlocks(place) {
+        let (session, secret, codes) = place.with_second_factor().await;
+        let locked = async || {
+            place.identity.security_status(&session.principal).await.unwrap().recovery_locked
+        };
+        for _ in 0..5 {
+            assert!(!locked().await);
+            let answer = place.sign_in(PASSWORD, Some("AAAA-AAAA-AAAA-AAAA")).await;
+            assert!(matches!(answer, Err(SignInError::WrongCode)), "{answer:?}");
+        }
+        assert!(locked().await);
+        place.pass(30);
+        let answer = place.sign_in(PASSWORD, Some(&codes[0])).await;
+        assert!(matches!(answer, Err(SignInError::RecoveryLocked { .. })), "{answer:?}");
+        place.pass(30);
+        let code = totp::code_at(&secret, place.now());
+        assert!(place.sign_in(PASSWORD, Some(&code)).await.is_ok());
+        assert!(!locked().await);
+        assert!(place.sign_in(PASSWORD, Some(&codes[0])).await.is_ok(), "it was not used up");
+    }
+
+    async fn a_recovery_lock_ends_with_time(
+        place, |settings| settings.session.idle_minutes = 120
+    ) {
+        let (session, _, codes) = place.with_second_factor().await;
+        for _ in 0..5 {
+            let _ = place.identity.disable_totp(&session.principal, "999999").await;
+        }
+        let status = place.identity.security_status(&session.principal).await.unwrap();
+        assert!(status.recovery_locked);
+        place.pass(60 * 60);
+        let status = place.identity.security_status(&session.principal).await.unwrap();
+        assert!(!status.recovery_locked);
+        assert!(place.identity.disable_totp(&session.principal, &codes[0]).await.is_ok());
+    }
+
+    async fn wrong_codes_far_apart_do_not_lock(place) {
+        let (session, _, _) = place.with_second_factor().await;
+        for _ in 0..8 {
+            let _ = place.sign_in(PASSWORD, Some("AAAA-AAAA-AAAA-AAAA")).await;
+            place.pass(4 * 60);
+        }
+        let status = place.identity.security_status(&session.principal).await.unwrap();
+        assert!(!status.recovery_locked);
+    }
+
+    async fn a_signed_in_person_cannot_guess_codes_quickly_either(place) {
+        let (session, _, _) = place.with_second_factor().await;
+        for _ in 0..5 {
+            let answer = place.identity.disable_totp(&session.principal, "999999").await;
+            assert!(matches!(answer, Err(CodeError::Wrong)), "{answer:?}");
+        }
+        let answer = place.identity.disable_totp(&session.principal, "999999").await;
+        assert!(matches!(answer, Err(CodeError::TooManyAttempts { .. })), "{answer:?}");
+    }
+
+    async fn disabling_removes_everything_of_the_second_factor(place) {
+        let (session, secret, _) = place.with_second_factor().await;
+        let enrolled = place.identity.enrol_totp(&session.principal).await;
+        assert!(matches!(enrolled, Err(CodeError::AlreadyEnabled)));
+        let code = totp::code_at(&secret, place.now());
+        place.identity.disable_totp(&session.principal, &code).await.unwrap();
+        let status = place.identity.security_status(&session.principal).await.unwrap();
+        assert!(!status.mfa_enabled);
+        assert_eq!(status.recovery_codes_remaining, 0);
+        assert!(place.sign_in(PASSWORD, None).await.is_ok());
+    }
+
+    async fn new_recovery_codes_take_the_place_of_the_old(place) {
+        let (session, secret, old) = place.with_second_factor().await;
+        let code = totp::code_at(&secret, place.now());
+        let new = place.identity.renew_recovery_codes(&session.principal, &code).await.unwrap();
+        let answer = place.sign_in(PASSWORD, Some(&old[0])).await;
+        assert!(matches!(answer, Err(SignInError::WrongCode)), "{answer:?}");
+        assert!(place.sign_in(PASSWORD, Some(&new[0])).await.is_ok());
+    }
+
+    async fn a_workspace_has_its_maker_as_owner_and_a_slug_of_its_own(place) {
+        let identity = &place.identity;
+        let made = identity.create_workspace(Some(place.ada.id), "Acme, Ltd.", None).await.unwrap();
+        assert_eq!(made.slug, "acme-ltd");
+        let membership = identity.membership(place.ada.id, made.id).await.unwrap().unwrap();
+        assert_eq!(membership.role, Role::Owner);
+        let taken = identity.create_workspace(None, "Other", Some("acme-ltd")).await;
+        assert!(matches!(taken, Err(PeopleError::SlugTaken(_))), "{taken:?}");
+        let second = identity.create_workspace(Some(place.ada.id), "Beta", None).await.unwrap();
+        let mine = identity.workspaces_of(place.ada.id, None, 10).await.unwrap();
+        assert_eq!(mine, [(made.clone(), Role::Owner), (second.clone(), Role::Owner)]);
+        let rest = identity.workspaces_of(place.ada.id, Some("acme-ltd"), 10).await.unwrap();
+        assert_eq!(rest, [(second, Role::Owner)]);
+        assert_eq!(identity.workspace("acme-ltd").await.unwrap(), made);
+        assert_eq!(identity.workspace(&made.id.to_string()).await.unwrap(), made);
+    }
+
+    async fn members_and_flags_change_here_at_once(place) {
+        let identity = &place.identity;
+        let workspace = identity.create_workspace(None, "Acme", None).await.unwrap().id;
+        let ada = place.ada.id;
+        assert!(identity.membership(ada, workspace).await.unwrap().is_none());
+        identity.put_member(workspace, ada, Role::Viewer).await.unwrap();
+        let seen = identity.membership(ada, workspace).await.unwrap().unwrap();
+        assert_eq!(seen.role, Role::Viewer);
+        assert!(seen.has_feature("evidence_envelopes"));
+        identity.put_member(workspace, ada, Role::Admin).await.unwrap();
+        identity.set_flag(workspace, "evidence_envelopes", false).await.unwrap();
+        let seen = identity.membership(ada, workspace).await.unwrap().unwrap();
+        assert_eq!(seen.role, Role::Admin);
+        assert!(!seen.has_feature("evidence_envelopes"));
+        identity.set_flag(workspace, "evidence_envelopes", true).await.unwrap();
+        let seen = identity.membership(ada, workspace).await.unwrap().unwrap();
+        assert!(seen.has_feature("evidence_envelopes"));
+        let mut reader = place.store.reader().await.unwrap();
+        let members = store::memberships::members(&mut reader, workspace).await.unwrap();
+        assert_eq!((members.len(), members[0].role), (1, Role::Admin));
+        let one = store::memberships::member(&mut reader, workspace, ada).await.unwrap();
+        assert_eq!(one.as_ref(), members.first());
+    }
+
+    async fn an_address_belongs_to_one_account_and_weak_passwords_to_none(place) {
+        let wish = |email: &str, password: &str| NewUser {
+            email: email.into(),
+            display_name: "X".into(),
+            password: Some(password.into()),
+            email_verified: false,
+        };
+        let taken = place.identity.create_user(wish("ADA@example.org", PASSWORD)).await;
+        assert!(matches!(taken, Err(PeopleError::EmailTaken(_))), "{taken:?}");
+        let weak = place.identity.create_user(wish("b@example.org", "short")).await;
+        assert!(matches!(weak, Err(PeopleError::InvalidPassword { least: 12 })), "{weak:?}");
+    }
+
+    async fn an_answer_lately_given_costs_no_question(place) {
+        let made = place.sign_in(PASSWORD, None).await.unwrap();
+        let workspace = place
+            .identity
+            .create_workspace(Some(place.ada.id), "Acme", None)
+            .await
+            .unwrap();
+        place.identity.authenticate(&made.cookie).await.unwrap();
+        place.identity.membership(place.ada.id, workspace.id).await.unwrap();
+        place.store.close().await;
+        assert!(place.identity.authenticate(&made.cookie).await.unwrap().is_some());
+        assert!(place.identity.membership(place.ada.id, workspace.id).await.unwrap().is_some());
+        place.pass(1);
+        assert!(place.identity.authenticate(&made.cookie).await.is_err());
+    }
+}

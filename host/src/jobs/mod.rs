@@ -54,10 +54,16 @@ pub struct Deps {
 #[derive(Clone)]
 pub struct Areas {
     /// The names of all; jobs of others wait.
-    pub names: Arc<dyn Fn() -> Vec<String> + Send + Sync>,
+    pub names: Arc<Names>,
     /// The version that runs a job beginning now.
-    pub find: Arc<dyn Fn(&str) -> Option<Runnable> + Send + Sync>,
+    pub find: Arc<Find>,
 }
+
+/// Tells the live areas' names.
+pub type Names = dyn Fn() -> Vec<String> + Send + Sync;
+
+/// Finds the live version of an area.
+pub type Find = dyn Fn(&str) -> Option<Runnable> + Send + Sync;
 
 impl fmt::Debug for Areas {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -140,7 +146,10 @@ impl Workers {
         self.shared.stop.cancel();
         self.working.close();
         if tokio::time::timeout(grace, self.working.wait()).await.is_err() {
-            tracing::warn!(running = self.working.len(), "jobs outlast the grace; giving them back");
+            tracing::warn!(
+                running = self.working.len(),
+                "jobs outlast the grace; giving them back"
+            );
             self.shared.abandon.cancel();
             self.working.wait().await;
         }

@@ -51,7 +51,7 @@ pub(super) async fn run(shared: &Shared, share: LaneShare, mut leased: LeasedJob
         loop {
             let begun = Instant::now();
             let step = Step { shared, share, leased: &leased, slice_ends };
-            let how = step.run().await;
+            let how = step.run_or_fault().await;
             report::ended(&leased, how.as_ref(), begun.elapsed());
             match how {
                 Some(JobEndKind::Continue { checkpoint, requeue: false }) => {
@@ -77,6 +77,16 @@ struct Step<'a> {
 }
 
 impl Step<'_> {
+    /// Survives a panic: a job that nobody ends would stay under this living
+    /// process's lease.
+    async fn run_or_fault(&self) -> Option<JobEndKind> {
+        if let Ok(how) = AssertUnwindSafe(self.run()).catch_unwind().await {
+            return how;
+        }
+        let panicked = CallError::Host(anyhow::anyhow!("the host panicked while it ran the job"));
+        self.settle(self.faulted(&panicked)).await
+    }
+
     async fn run(&self) -> Option<JobEndKind> {
         let Some(area) = (self.shared.deps.areas.find)(&self.leased.job.area) else {
             return self.settle(self.not_now()).await;
@@ -127,8 +137,7 @@ impl Step<'_> {
     }
 
     /// Writes the end of a run of which nothing else is kept. Tried until the
-    /// database takes it: a job that nobody ends would stay under this living
-    /// process's lease.
+    /// database takes it, for the same reason.
     async fn settle(&self, how: JobEndKind) -> Option<JobEndKind> {
         let end = self.end(how);
         loop {
@@ -210,13 +219,8 @@ impl Step<'_> {
     }
 }
 
-/// Ends what runs far beyond its timeout, and survives a panic.
+/// Ends what runs far beyond its timeout.
 async fn guarded<T>(call: impl Future<Output = Ended<T>>, timeout: Duration) -> Ended<T> {
-    let call = AssertUnwindSafe(call).catch_unwind();
-    let error = match tokio::time::timeout(timeout + TIMEOUT_MARGIN, call).await {
-        Ok(Ok(ended)) => return ended,
-        Ok(Err(_)) => CallError::Host(anyhow::anyhow!("the host panicked while it ran the job")),
-        Err(_) => CallError::Deadline(timeout),
-    };
-    Ended { unit: None, result: Err(error) }
+    let overrun = |_| Ended { unit: None, result: Err(CallError::Deadline(timeout)) };
+    tokio::time::timeout(timeout + TIMEOUT_MARGIN, call).await.unwrap_or_else(overrun)
 }

@@ -11,6 +11,8 @@ use crate::store;
 
 /// Between two sweeps of old jobs.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
+/// Between two counts of the lanes, which cost the more the deeper they are.
+const COUNT_EVERY: Duration = Duration::from_secs(15);
 /// Between two tries of a sign of life that did not get through.
 const PAUSE: Duration = Duration::from_millis(500);
 /// One sweep deletes so many batches at most.
@@ -45,19 +47,32 @@ pub(super) async fn beat(shared: &Shared) -> Result<(), store::Error> {
 /// Looks after the queue for as long as it is polled.
 pub(super) async fn tidying(shared: Arc<Shared>) {
     let every = Duration::from_millis(u64::from(shared.deps.settings.heartbeat_ms));
-    let mut swept: Option<Instant> = None;
+    let (mut counted, mut swept) = (None, None);
     loop {
         if let Err(error) = recover(&shared).await {
             tracing::warn!(%error, "lost jobs could not be looked for");
         }
-        if swept.is_none_or(|at| at.elapsed() >= SWEEP_EVERY) {
-            swept = Some(Instant::now());
-            if let Err(error) = sweep(&shared).await {
-                tracing::warn!(%error, "old jobs could not be deleted");
-            }
+        if is_time(&mut counted, COUNT_EVERY)
+            && let Err(error) = count(&shared).await
+        {
+            tracing::warn!(%error, "jobs could not be counted");
+        }
+        if is_time(&mut swept, SWEEP_EVERY)
+            && let Err(error) = sweep(&shared).await
+        {
+            tracing::warn!(%error, "old jobs could not be deleted");
         }
         tokio::time::sleep(every).await;
     }
+}
+
+/// At the first question, and then once in each interval.
+fn is_time(last: &mut Option<Instant>, every: Duration) -> bool {
+    let due = last.is_none_or(|at| at.elapsed() >= every);
+    if due {
+        *last = Some(Instant::now());
+    }
+    due
 }
 
 async fn recover(shared: &Shared) -> Result<(), store::Error> {
@@ -69,6 +84,11 @@ async fn recover(shared: &Shared) -> Result<(), store::Error> {
         tracing::warn!(jobs = recovered, "a worker was lost; its jobs run again");
         Lane::ALL.into_iter().for_each(|lane| deps.store.wake().ring(lane));
     }
+    Ok(())
+}
+
+async fn count(shared: &Shared) -> Result<(), store::Error> {
+    let deps = &shared.deps;
     let mut connection = deps.store.reader().await?;
     let depths = store::jobs::depths(&mut connection, None).await?;
     connection.release();

@@ -22,9 +22,7 @@ pub(super) struct Circumstances {
 pub(super) fn kept(job: &LeasedJob, outcome: Outcome, with: Circumstances) -> JobEndKind {
     match outcome {
         Outcome::Done => JobEndKind::Done { keep: !job.is_event() },
-        Outcome::Continue(checkpoint) => {
-            JobEndKind::Continue { checkpoint, requeue: with.requeue }
-        }
+        Outcome::Continue(checkpoint) => JobEndKind::Continue { checkpoint, requeue: with.requeue },
         Outcome::Retry(at, error) => again(job, at, error),
     }
 }

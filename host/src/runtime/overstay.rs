@@ -186,3 +186,81 @@ fn lower_priority(niceness: i32) {
         tracing::warn!(%error, "long calls run at ordinary priority");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    fn meter(first_slice_ms: u32, deadline_ms: u64) -> Arc<Meter> {
+        let settings = Settings { first_slice_ms, ..Settings::default() };
+        Arc::new(Meter::new(&settings, Duration::from_millis(deadline_ms)))
+    }
+
+    /// Computes for a millisecond at a time, and says on which thread it did
+    /// the last of it.
+    async fn compute(meter: Arc<Meter>, ticks: u32) -> String {
+        for _ in 0..ticks {
+            let begun = Instant::now();
+            while begun.elapsed() < Duration::from_millis(1) {}
+            let UpdateDeadline::YieldCustom(_, turn) = meter.tick() else { break };
+            turn.await;
+        }
+        std::thread::current().name().unwrap_or_default().to_owned()
+    }
+
+    async fn run(ticks: u32, meter: Arc<Meter>, places: usize) -> Result<String, Lost> {
+        let overstayers = Overstayers::start(19).unwrap();
+        let call = compute(meter.clone(), ticks).boxed();
+        overstayers.run(call, meter, &Arc::new(Semaphore::new(places))).await
+    }
+
+    #[tokio::test]
+    async fn a_quick_call_stays_where_it_is() {
+        assert_ne!(run(1, meter(50, 1000), 1).await.unwrap(), "overstayers");
+    }
+
+    #[tokio::test]
+    async fn a_long_call_moves_over_and_ends_there() {
+        assert_eq!(run(20, meter(5, 5000), 1).await.unwrap(), "overstayers");
+    }
+
+    #[tokio::test]
+    async fn without_a_place_a_long_call_is_given_up() {
+        assert!(matches!(run(20, meter(5, 5000), 0).await, Err(Lost::Overloaded)));
+    }
+
+    #[tokio::test]
+    async fn waiting_for_the_host_is_not_running() {
+        let meter = meter(5, 5000);
+        let clock = meter.clone();
+        let waiting = async move {
+            for _ in 0..10 {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+                clock.tick();
+            }
+            std::thread::current().name().unwrap_or_default().to_owned()
+        };
+        let overstayers = Overstayers::start(19).unwrap();
+        let places = Arc::new(Semaphore::new(1));
+        assert_ne!(overstayers.run(waiting.boxed(), meter, &places).await.unwrap(), "overstayers");
+    }
+
+    #[tokio::test]
+    async fn a_call_that_does_not_notice_its_deadline_is_given_up() {
+        let meter = meter(0, 20);
+        let clock = meter.clone();
+        let stubborn = async move {
+            clock.tick();
+            let begun = Instant::now();
+            while begun.elapsed() < Duration::from_millis(1) {}
+            tokio::task::yield_now().await;
+            std::future::pending::<()>().await;
+        };
+        let overstayers = Overstayers::start(19).unwrap();
+        let places = Arc::new(Semaphore::new(1));
+        let ended = overstayers.run(stubborn.boxed(), meter, &places).await;
+        assert!(matches!(ended, Err(Lost::Deadline)));
+    }
+}

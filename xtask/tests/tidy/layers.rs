@@ -4,7 +4,7 @@
 use crate::source::Source;
 
 /// Top to bottom.
-const LAYERS: [&[&str]; 10] = [
+const LAYERS: [&[&str]; 11] = [
     &["main", "cli"],
     &["serve"],
     &["http"],
@@ -12,6 +12,7 @@ const LAYERS: [&[&str]; 10] = [
     &["registry", "jobs"],
     &["runtime"],
     &["work"],
+    &["open"],
     &["identity", "egress"],
     &["store"],
     &["signing", "secrets", "config", "telemetry", "domain"],

@@ -20,9 +20,17 @@ impl Source {
         self.path.rsplit('.').next().unwrap_or_default()
     }
 
-    /// Rust code without comments and without the unit tests, which by this
-    /// project's habit are the last item of a file.
+    /// Whether it is only compiled for tests.
+    fn is_test(&self) -> bool {
+        self.path.ends_with("/tests.rs") || self.path.contains("/tests/")
+    }
+
+    /// Rust code without comments and without unit tests, which by this
+    /// project's habit are files of their own or the last item of one.
     pub(crate) fn code(&self) -> String {
+        if self.is_test() {
+            return String::new();
+        }
         let product = self.text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
         let lines = product.lines().map(|line| line.split("//").next().unwrap_or_default());
         lines.collect::<Vec<_>>().join("\n")

@@ -211,9 +211,7 @@ impl Host for FakeHost {
         self.need(Capability::Secrets);
         let state = self.0.state.borrow();
         let secret = state.secrets.get(name).ok_or(secrets::Error::NotFound)?;
-        let mut mac = Hmac::<Sha256>::new_from_slice(secret).expect("a key of any length");
-        mac.update(message);
-        Ok(mac.finalize().into_bytes().to_vec())
+        Ok(hmac_sha256(secret, message))
     }
 
     fn random_bytes(&self, length: u32) -> Vec<u8> {
@@ -285,7 +283,7 @@ impl Host for FakeHost {
             0,
         )
         .and_then(|local| zone.to_ambiguous_timestamp(local).compatible())
-        .map(|instant| instant.as_microsecond())
+        .map(Instant::as_microsecond)
         .map_err(|_| calendar::Error::OutOfRange)
     }
 
@@ -311,6 +309,14 @@ impl Host for FakeHost {
     fn log(&self, level: log::Level, message: &str) {
         self.0.log.borrow_mut().push(format!("{level:?}: {message}"));
     }
+}
+
+/// HMAC-SHA256, as somebody computes it who was shown the key.
+#[must_use]
+pub fn hmac_sha256(key: &[u8], message: &[u8]) -> Vec<u8> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("a key of any length");
+    mac.update(message);
+    mac.finalize().into_bytes().to_vec()
 }
 
 fn info(content: &[u8]) -> blobs::Info {

@@ -34,6 +34,7 @@ use crate::wit::assurance::area::types::{Actor, Body, Call, Parameter, Part, Rol
 use crate::wit::{self, JobError, Outcome};
 
 pub use crate::wit::assurance::area::egress::{Error as EgressError, Header, Incoming, Outgoing};
+pub use host::hmac_sha256;
 use store::Documents;
 
 /// The moment at which a fake host's clock stands at first:
@@ -157,7 +158,6 @@ impl Request {
     }
 
     /// With a parameter.
-    #[expect(clippy::needless_pass_by_value, reason = "called with json! and literals")]
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.parameters.push(Parameter { name: name.to_owned(), value: value.into().to_string() });
         self

@@ -42,8 +42,7 @@ impl Queue<'_> {
 
     async fn claim(&self, worker: Uuid, limit: u32, now: i64) -> Vec<LeasedJob> {
         let areas = ["other".to_owned(), "notes".to_owned()];
-        let claim =
-            Claim { lane: LANE, limit, areas: &areas, worker, lease: Uuid::new_v4() };
+        let claim = Claim { lane: LANE, limit, areas: &areas, worker, lease: Uuid::new_v4() };
         let mut c = self.0.writer().await.unwrap();
         super::claim(&mut c, claim, Timestamp(now)).await.unwrap()
     }

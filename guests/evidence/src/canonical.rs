@@ -1,0 +1,115 @@
+//! The bytes that are signed: RFC 8785 canonical JSON in a DSSE
+//! pre-authentication encoding.
+
+use serde_json::Value;
+
+/// What the signed bytes are said to be.
+pub const PAYLOAD_TYPE: &str = "application/vnd.workspace-assurance.evidence-envelope.v1+json";
+
+/// Canonical JSON: members sorted by UTF-16 code units, numbers as ECMAScript
+/// writes the nearest double, no white space.
+///
+/// # Panics
+/// Never: a parsed JSON value has no number that is not finite.
+#[must_use]
+pub fn jcs(value: &Value) -> Vec<u8> {
+    serde_json_canonicalizer::to_vec(value).expect("JSON has a canonical form")
+}
+
+/// DSSE's pre-authentication encoding of a payload of [`PAYLOAD_TYPE`].
+#[must_use]
+pub fn pae(payload: &[u8]) -> Vec<u8> {
+    let head = format!("DSSEv1 {} {PAYLOAD_TYPE} {} ", PAYLOAD_TYPE.len(), payload.len());
+    [head.as_bytes(), payload].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    /// The project's corpus, where this machine has it.
+    fn corpus() -> Option<PathBuf> {
+        let named = std::env::var_os("ASSURANCE_CORPUS").map(PathBuf::from);
+        let beside = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
+        Some(named.unwrap_or_else(beside).join("rfc8785")).filter(|folder| folder.is_dir())
+    }
+
+    fn canonical(text: &str) -> String {
+        String::from_utf8(jcs(&serde_json::from_str(text).expect("JSON"))).expect("UTF-8")
+    }
+
+    #[test]
+    fn the_vectors_of_rfc_8785_hold() {
+        let Some(corpus) = corpus() else { return eprintln!("no corpus: skipped") };
+        for entry in std::fs::read_dir(corpus.join("input")).expect("a folder") {
+            let input = entry.expect("an entry").path();
+            let name = input.file_name().expect("a name");
+            let read = |path| std::fs::read_to_string(path).expect("a file");
+            let expected = read(corpus.join("output").join(name));
+            assert_eq!(canonical(&read(input.clone())), expected.trim_end(), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_written_as_ecmascript_writes_them() {
+        let Some(corpus) = corpus() else { return eprintln!("no corpus: skipped") };
+        let numbers =
+            std::fs::read_to_string(corpus.join("es6-numbers-10000.txt")).expect("a file");
+        for line in numbers.lines() {
+            let (bits, expected) = line.split_once(',').expect("bits, text");
+            let number = f64::from_bits(u64::from_str_radix(bits, 16).expect("hex"));
+            assert_eq!(canonical(expected), expected, "as text");
+            assert_eq!(String::from_utf8(jcs(&json!(number))).expect("UTF-8"), expected);
+        }
+        assert_eq!(canonical("[9007199254740993, -0, 1E+2]"), "[9007199254740992,0,100]");
+    }
+
+    #[test]
+    fn lone_surrogates_are_refused() {
+        assert!(serde_json::from_str::<Value>(r#""\ud800""#).is_err());
+        assert!(serde_json::from_str::<Value>("1e400").is_err());
+    }
+
+    #[test]
+    fn the_encoding_is_dsse_s() {
+        let encoded = String::from_utf8(pae(b"{}")).expect("UTF-8");
+        assert_eq!(encoded, format!("DSSEv1 61 {PAYLOAD_TYPE} 2 {{}}"));
+    }
+
+    fn any_json() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<f64>().prop_filter("finite", |n| n.is_finite()).prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            ".*".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 64, 8, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..8).prop_map(Value::from),
+                prop::collection::btree_map(".*", inner, 0..8)
+                    .prop_map(|members| Value::Object(members.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn the_canonical_form_is_its_own(value in any_json()) {
+            let once = jcs(&value);
+            let again: Value = serde_json::from_slice(&once).expect("JSON");
+            prop_assert_eq!(jcs(&again), once);
+        }
+
+        #[test]
+        fn white_space_and_order_do_not_matter(value in any_json()) {
+            let pretty = serde_json::to_string_pretty(&value).expect("JSON");
+            prop_assert_eq!(canonical(&pretty).into_bytes(), jcs(&value));
+        }
+    }
+}

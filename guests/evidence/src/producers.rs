@@ -1,0 +1,102 @@
+//! Producers: who may sign evidence for the workspace.
+
+use area_sdk::prelude::*;
+
+use crate::keys;
+
+/// Somebody who may sign evidence, as it is kept.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Producer {
+    name: String,
+    description: String,
+    created_by: Uuid,
+    pub(crate) revoked_at: Option<Timestamp>,
+}
+
+impl Document for Producer {
+    const COLLECTION: &'static str = "producers";
+}
+
+/// Somebody who may sign evidence.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ProducerView {
+    id: Uuid,
+    name: String,
+    description: String,
+    created_at: Timestamp,
+    created_by: Uuid,
+    revoked_at: Option<Timestamp>,
+}
+
+impl From<Stored<Producer>> for ProducerView {
+    fn from(producer: Stored<Producer>) -> Self {
+        Self {
+            id: producer.uuid(),
+            created_at: producer.created_at,
+            name: producer.value.name,
+            description: producer.value.description,
+            created_by: producer.value.created_by,
+            revoked_at: producer.value.revoked_at,
+        }
+    }
+}
+
+/// Somebody to be named.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct NewProducer {
+    /// Unique in the workspace.
+    #[schemars(length(min = 1, max = 200))]
+    name: String,
+    #[serde(default)]
+    #[schemars(length(max = 2000))]
+    description: String,
+}
+
+pub(crate) fn create(
+    ctx: &Ctx,
+    Body(new): Body<NewProducer>,
+) -> Result<Created<Versioned<ProducerView>>> {
+    let value = Producer {
+        name: new.name,
+        description: new.description,
+        created_by: ctx.user(),
+        revoked_at: None,
+    };
+    let id = ctx.new_id();
+    ctx.documents().create(id, &value)?;
+    let (created_at, id) = (ctx.now(), id.to_string());
+    let stored = Stored { id, version: 1, created_at, updated_at: created_at, value };
+    Ok(Created(Versioned(stored.into(), 1)))
+}
+
+/// Which page of a list.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ListParams {
+    /// `next_cursor` of the page before.
+    pub(crate) cursor: Option<String>,
+    /// How many a page has at most.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 100))]
+    pub(crate) limit: u32,
+}
+
+fn default_limit() -> u32 {
+    50
+}
+
+pub(crate) fn list(ctx: &Ctx, Params(params): Params<ListParams>) -> Result<Page<ProducerView>> {
+    let all = ctx.documents::<Producer>().query();
+    Ok(all.cursor(params.cursor).limit(params.limit).page()?.map(ProducerView::from))
+}
+
+pub(crate) fn revoke(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<ProducerView>> {
+    let mut producer = ctx.documents::<Producer>().get(id)?;
+    ctx.check_if_match(producer.version)?;
+    if producer.revoked_at.is_none() {
+        producer.revoked_at = Some(ctx.now());
+        ctx.documents().replace(&mut producer)?;
+        keys::revoke_all(ctx, id)?;
+    }
+    let version = producer.version;
+    Ok(Versioned(producer.into(), version))
+}

@@ -1,0 +1,260 @@
+//! Receipts: what became of an envelope, written once and never changed; the
+//! ingestion run each makes, and what the rest of the service is told.
+
+use std::collections::BTreeSet;
+
+use area_sdk::prelude::*;
+
+use crate::envelope::{EvidenceEnvelope, SCHEMA_VERSION};
+use crate::keys::ProducerKey;
+use crate::records::{Sorted, ValidationError};
+
+/// What became of an envelope.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ReceiptStatus {
+    /// Every record was good.
+    Accepted,
+    /// Some were.
+    PartiallyAccepted,
+    /// None was.
+    Rejected,
+}
+
+/// What became of an envelope, for good.
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct EnvelopeReceipt {
+    pub(crate) accepted_at: Timestamp,
+    pub(crate) accepted_count: usize,
+    /// The ingestion run the envelope made.
+    pub(crate) connector_run_id: Uuid,
+    pub(crate) created_at: Timestamp,
+    pub(crate) envelope_id: Uuid,
+    /// Each code of `validation_errors` once.
+    pub(crate) error_codes: BTreeSet<String>,
+    pub(crate) expires_at: Timestamp,
+    pub(crate) id: Uuid,
+    pub(crate) idempotency_key: String,
+    pub(crate) issued_at: Timestamp,
+    /// Set when `collection_method` is `mcp`.
+    pub(crate) mcp_ingestion_id: Option<Uuid>,
+    pub(crate) observed_at: Timestamp,
+    /// SHA-256 of the canonical envelope without its signature.
+    pub(crate) payload_sha256: String,
+    pub(crate) producer_id: Uuid,
+    pub(crate) record_count: usize,
+    pub(crate) rejected_count: usize,
+    pub(crate) schema_version: String,
+    /// The key that verified.
+    pub(crate) signature_key_id: String,
+    /// SHA-256 of the canonical envelope with its signature.
+    pub(crate) signed_envelope_sha256: String,
+    pub(crate) source_external_id: String,
+    pub(crate) source_kind: String,
+    pub(crate) source_provider: String,
+    pub(crate) source_revision: String,
+    pub(crate) status: ReceiptStatus,
+    pub(crate) submitted_by: Uuid,
+    pub(crate) updated_at: Timestamp,
+    pub(crate) validation_errors: Vec<ValidationError>,
+    pub(crate) workspace_id: Uuid,
+}
+
+/// A receipt as it is kept.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub(crate) struct StoredReceipt {
+    #[serde(flatten)]
+    pub(crate) receipt: EnvelopeReceipt,
+    /// SHA-256 of the canonical envelope without signature and idempotency
+    /// key: the same content under another key has the same one.
+    pub(crate) content_sha256: String,
+}
+
+impl Document for StoredReceipt {
+    const COLLECTION: &'static str = "receipts";
+}
+
+/// What brought an envelope's records in.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub(crate) struct IngestionRun {
+    envelope_id: Uuid,
+    receipt_id: Uuid,
+    producer_id: Uuid,
+    collection_method: String,
+    mcp_ingestion_id: Option<Uuid>,
+    source_external_id: String,
+    source_kind: String,
+    source_provider: String,
+    source_revision: String,
+    observed_at: Timestamp,
+    finished_at: Timestamp,
+    status: ReceiptStatus,
+    accepted_count: usize,
+    rejected_count: usize,
+}
+
+impl Document for IngestionRun {
+    const COLLECTION: &'static str = "ingestion_runs";
+}
+
+/// Told when an envelope was accepted, wholly or in part.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct EnvelopeAccepted(EnvelopeOutcome);
+
+impl Event for EnvelopeAccepted {
+    const NAME: &'static str = "evidence_envelope.accepted";
+}
+
+/// Told when none of an envelope's records was good.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct EnvelopeRejected(EnvelopeOutcome);
+
+impl Event for EnvelopeRejected {
+    const NAME: &'static str = "evidence_envelope.rejected";
+}
+
+#[derive(Serialize, JsonSchema)]
+struct EnvelopeOutcome {
+    receipt_id: Uuid,
+    envelope_id: Uuid,
+    producer_id: Uuid,
+    connector_run_id: Uuid,
+    status: ReceiptStatus,
+    accepted_count: usize,
+    rejected_count: usize,
+    /// Kinds of the accepted records.
+    kinds: BTreeSet<String>,
+}
+
+/// The three digests of an envelope.
+pub(crate) struct Digests {
+    pub(crate) payload: String,
+    pub(crate) signed: String,
+    pub(crate) content: String,
+}
+
+/// Keeps receipt and run of an envelope, and tells of them.
+pub(crate) fn settle(
+    ctx: &Ctx,
+    envelope: &EvidenceEnvelope,
+    key: &ProducerKey,
+    digests: Digests,
+    sorted: Sorted,
+) -> Result<EnvelopeReceipt> {
+    let receipt = receipt(ctx, envelope, key, &digests, &sorted);
+    crate::records::keep(ctx, envelope, &sorted, receipt.id, key.producer_id)?;
+    let run = ingestion_run(envelope, &receipt);
+    ctx.documents().create(receipt.connector_run_id, &run)?;
+    tell(ctx, &receipt, sorted.kinds);
+    let stored = StoredReceipt { receipt, content_sha256: digests.content };
+    ctx.documents().create(stored.receipt.id, &stored)?;
+    Ok(stored.receipt)
+}
+
+fn receipt(
+    ctx: &Ctx,
+    envelope: &EvidenceEnvelope,
+    key: &ProducerKey,
+    digests: &Digests,
+    sorted: &Sorted,
+) -> EnvelopeReceipt {
+    let now = ctx.now();
+    let source = &envelope.source;
+    let is_mcp = envelope.collection_method.eq_ignore_ascii_case("mcp");
+    EnvelopeReceipt {
+        accepted_at: now,
+        accepted_count: sorted.accepted,
+        connector_run_id: ctx.new_id(),
+        created_at: now,
+        envelope_id: envelope.envelope_id,
+        error_codes: sorted.errors.iter().map(|error| error.code.clone()).collect(),
+        expires_at: envelope.expires_at,
+        id: ctx.new_id(),
+        idempotency_key: envelope.idempotency_key.clone(),
+        issued_at: envelope.issued_at,
+        mcp_ingestion_id: is_mcp.then(|| ctx.new_id()),
+        observed_at: source.observed_at,
+        payload_sha256: digests.payload.clone(),
+        producer_id: key.producer_id,
+        record_count: envelope.records.len(),
+        rejected_count: sorted.errors.len(),
+        schema_version: SCHEMA_VERSION.to_owned(),
+        signature_key_id: key.key_id.clone(),
+        signed_envelope_sha256: digests.signed.clone(),
+        source_external_id: source.external_id.clone(),
+        source_kind: source.kind.clone(),
+        source_provider: source.provider.clone(),
+        source_revision: source.revision.clone(),
+        status: status(sorted),
+        submitted_by: ctx.user(),
+        updated_at: now,
+        validation_errors: sorted.errors.clone(),
+        workspace_id: envelope.workspace_id,
+    }
+}
+
+fn status(sorted: &Sorted) -> ReceiptStatus {
+    match (sorted.accepted, sorted.errors.len()) {
+        (0, _) => ReceiptStatus::Rejected,
+        (_, 0) => ReceiptStatus::Accepted,
+        _ => ReceiptStatus::PartiallyAccepted,
+    }
+}
+
+fn ingestion_run(envelope: &EvidenceEnvelope, receipt: &EnvelopeReceipt) -> IngestionRun {
+    IngestionRun {
+        envelope_id: receipt.envelope_id,
+        receipt_id: receipt.id,
+        producer_id: receipt.producer_id,
+        collection_method: envelope.collection_method.clone(),
+        mcp_ingestion_id: receipt.mcp_ingestion_id,
+        source_external_id: receipt.source_external_id.clone(),
+        source_kind: receipt.source_kind.clone(),
+        source_provider: receipt.source_provider.clone(),
+        source_revision: receipt.source_revision.clone(),
+        observed_at: receipt.observed_at,
+        finished_at: receipt.accepted_at,
+        status: receipt.status,
+        accepted_count: receipt.accepted_count,
+        rejected_count: receipt.rejected_count,
+    }
+}
+
+fn tell(ctx: &Ctx, receipt: &EnvelopeReceipt, kinds: BTreeSet<String>) {
+    let outcome = EnvelopeOutcome {
+        receipt_id: receipt.id,
+        envelope_id: receipt.envelope_id,
+        producer_id: receipt.producer_id,
+        connector_run_id: receipt.connector_run_id,
+        status: receipt.status,
+        accepted_count: receipt.accepted_count,
+        rejected_count: receipt.rejected_count,
+        kinds,
+    };
+    if receipt.status == ReceiptStatus::Rejected {
+        ctx.publish(EnvelopeRejected(outcome));
+    } else {
+        ctx.publish(EnvelopeAccepted(outcome));
+    }
+}
+
+/// Which receipts.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ListParams {
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+    /// How many a page has at most.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 100))]
+    limit: u32,
+}
+
+fn default_limit() -> u32 {
+    50
+}
+
+pub(crate) fn list(ctx: &Ctx, Params(params): Params<ListParams>) -> Result<Page<EnvelopeReceipt>> {
+    let all = ctx.documents::<StoredReceipt>().query();
+    let page = all.cursor(params.cursor).limit(params.limit).page()?;
+    Ok(page.map(|stored| stored.value.receipt))
+}

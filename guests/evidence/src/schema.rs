@@ -1,0 +1,41 @@
+//! Operation 4: what envelopes this service takes.
+
+use area_sdk::prelude::*;
+
+use crate::envelope::SCHEMA_VERSION;
+use crate::submit::{CLOCK_TOLERANCE_SECONDS, MAXIMUM_LIFETIME_SECONDS};
+
+/// Largest envelope, decompressed.
+pub(crate) const MAX_BYTES: u64 = 1_048_576;
+const MAX_ARTIFACT_BYTES: u64 = 26_214_400;
+const MAX_ARTIFACT_TOTAL_BYTES: u64 = 104_857_600;
+
+/// What envelopes this service takes.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct EnvelopeSchema {
+    accepted_versions: Vec<&'static str>,
+    clock_tolerance_seconds: i64,
+    compressed_request_bodies_supported: bool,
+    current_version: &'static str,
+    max_artifact_bytes: u64,
+    max_artifact_total_bytes: u64,
+    max_bytes: u64,
+    maximum_lifetime_seconds: i64,
+    publication_feature_flag: &'static str,
+    signature_algorithms: Vec<&'static str>,
+}
+
+pub(crate) fn describe(_: &Ctx) -> Result<EnvelopeSchema> {
+    Ok(EnvelopeSchema {
+        accepted_versions: vec![SCHEMA_VERSION],
+        clock_tolerance_seconds: CLOCK_TOLERANCE_SECONDS,
+        compressed_request_bodies_supported: true,
+        current_version: SCHEMA_VERSION,
+        max_artifact_bytes: MAX_ARTIFACT_BYTES,
+        max_artifact_total_bytes: MAX_ARTIFACT_TOTAL_BYTES,
+        max_bytes: MAX_BYTES,
+        maximum_lifetime_seconds: MAXIMUM_LIFETIME_SECONDS,
+        publication_feature_flag: "evidence_envelopes",
+        signature_algorithms: vec!["ed25519"],
+    })
+}

@@ -1,0 +1,164 @@
+//! Operation 3. The order of the rules is the order of the steps in [`submit`]:
+//! workspace, idempotency, signature, envelope id, time, records.
+//!
+//! 64 submissions of one envelope at once make one receipt: the unique index of
+//! the loser's receipt makes the host run its call again, and that second run
+//! finds the winner's.
+
+use area_sdk::prelude::*;
+use area_sdk::{Replayable, Verbatim};
+use serde_json::Value;
+
+use crate::canonical::{jcs, pae};
+use crate::envelope::EvidenceEnvelope;
+use crate::keys;
+use crate::receipts::{self, Digests, EnvelopeReceipt, StoredReceipt};
+use crate::records;
+
+/// How far clocks may differ.
+pub(crate) const CLOCK_TOLERANCE_SECONDS: i64 = 300;
+/// How long an envelope may be good for.
+pub(crate) const MAXIMUM_LIFETIME_SECONDS: i64 = 86_400;
+
+/// The rules, for the operation's documentation.
+pub(crate) const DESCRIPTION: &str = "\
+Signed bytes: the DSSE pre-authentication encoding of type \
+`application/vnd.workspace-assurance.evidence-envelope.v1+json` over the RFC 8785 canonical form \
+of the envelope without `signature`; Ed25519, verified strictly, by any active key of the \
+workspace's producers.\n\n\
+Checked in this order: shape; `workspace_id` is the path's; `Idempotency-Key` is the body's \
+`idempotency_key`, and a retry answers with the first receipt, even of an envelope that has \
+expired since (another body under the key: 422 `idempotency_key_reused`); signature (422 \
+`signature_invalid`, for an unknown key too); envelope id (the same content under another key \
+answers with the first receipt, other content: 409 `envelope_conflict`); time (issued at most \
+300 s ahead, expired at most 300 s ago, good for at most a day); records.\n\n\
+Records that break a rule are rejected one by one into `validation_errors` \
+(`{index, pointer, code, detail}`): `confidence_out_of_range`, `invalid_sha256`, `invalid_word`, \
+`length_out_of_range`, `observed_in_future`, `duplicate_evidence_id`, `evidence_id_conflict`. \
+`status` is accepted, partially_accepted or rejected; a receipt is never changed.";
+
+/// A receipt, and whether it is an earlier one.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct EnvelopeSubmission {
+    receipt: EnvelopeReceipt,
+    replayed: bool,
+}
+
+type Submitted = Created<Replayable<EnvelopeSubmission>>;
+
+pub(crate) fn submit(ctx: &Ctx, envelope: Verbatim<EvidenceEnvelope>) -> Result<Submitted> {
+    let Verbatim { value: envelope, text } = envelope;
+    check_names(ctx, &envelope)?;
+    let (payload, digests) = digest(ctx, &text);
+    let same_id = same_envelope(ctx, &envelope)?;
+    if let Some(receipt) = retried(ctx, &envelope, &digests, same_id.as_ref())? {
+        return Ok(answer(receipt, true));
+    }
+    let Some(key) = keys::verifying(ctx, &envelope.signature, &pae(&payload))? else {
+        return Err(signature_invalid());
+    };
+    if let Some(earlier) = same_id {
+        return settled_before(earlier.value, &digests);
+    }
+    check_time(ctx.now(), &envelope)?;
+    let sorted = records::sort(ctx, &envelope)?;
+    let receipt = receipts::settle(ctx, &envelope, &key, digests, sorted)?;
+    Ok(answer(receipt, false))
+}
+
+fn answer(receipt: EnvelopeReceipt, replayed: bool) -> Submitted {
+    Created(Replayable(EnvelopeSubmission { receipt, replayed }, replayed))
+}
+
+/// What is said twice must be said alike.
+fn check_names(ctx: &Ctx, envelope: &EvidenceEnvelope) -> Result<()> {
+    if envelope.workspace_id != ctx.workspace_id() {
+        return Err(Problem::validation("/workspace_id", "This is not the workspace of the path."));
+    }
+    if ctx.idempotency_key() != Some(&envelope.idempotency_key) {
+        let message = "This is not the key in the header Idempotency-Key.";
+        return Err(Problem::validation("/idempotency_key", message));
+    }
+    Ok(())
+}
+
+/// The canonical payload, and the digests of the envelope.
+fn digest(ctx: &Ctx, text: &str) -> (Vec<u8>, Digests) {
+    let mut value: Value = serde_json::from_str(text).expect("JSON that was parsed before");
+    let signed = ctx.sha256_hex(&jcs(&value));
+    let mut without = |member: &str| {
+        value.as_object_mut().map(|members| members.remove(member));
+        jcs(&value)
+    };
+    let payload = without("signature");
+    let content = ctx.sha256_hex(&without("idempotency_key"));
+    let digests = Digests { payload: ctx.sha256_hex(&payload), signed, content };
+    (payload, digests)
+}
+
+/// The receipt of an envelope of this id.
+fn same_envelope(ctx: &Ctx, envelope: &EvidenceEnvelope) -> Result<Option<Stored<StoredReceipt>>> {
+    let receipts = ctx.documents::<StoredReceipt>().query();
+    Ok(receipts.equals("envelope_id", envelope.envelope_id).first()?)
+}
+
+/// The receipt of exactly this envelope. Its signature was verified then; its
+/// key may be revoked and its time be over by now.
+fn retried(
+    ctx: &Ctx,
+    envelope: &EvidenceEnvelope,
+    digests: &Digests,
+    same_id: Option<&Stored<StoredReceipt>>,
+) -> Result<Option<EnvelopeReceipt>> {
+    if let Some(earlier) = same_id
+        && earlier.receipt.signed_envelope_sha256 == digests.signed
+    {
+        return Ok(Some(earlier.receipt.clone()));
+    }
+    let same_key = ctx
+        .documents::<StoredReceipt>()
+        .query()
+        .equals("submitted_by", ctx.user())
+        .equals("idempotency_key", &envelope.idempotency_key)
+        .first()?;
+    if same_key.is_some() {
+        let detail = "This key was sent before, with another envelope.";
+        return Err(Problem::unprocessable("idempotency_key_reused", detail));
+    }
+    Ok(None)
+}
+
+/// An authentic envelope of an id that has its receipt already.
+fn settled_before(earlier: StoredReceipt, digests: &Digests) -> Result<Submitted> {
+    if earlier.content_sha256 == digests.content {
+        return Ok(answer(earlier.receipt, true));
+    }
+    let detail = "An envelope of this id was submitted before, with other content.";
+    Err(Problem::conflict("envelope_conflict", detail))
+}
+
+fn signature_invalid() -> Problem {
+    let message = "No active key of this workspace's producers verifies this signature.";
+    Problem::validation("/signature/value", message).code("signature_invalid").hint(
+        "Sign the pre-authentication encoding of the canonical envelope without `signature`; \
+         `assurance evidence sign` does.",
+    )
+}
+
+fn check_time(now: Timestamp, envelope: &EvidenceEnvelope) -> Result<()> {
+    let refuse = |pointer: &str, code: &str, message: &str| {
+        Err(Problem::validation(pointer, message).code(code))
+    };
+    let (issued, expires) = (envelope.issued_at, envelope.expires_at);
+    if issued > now.plus_seconds(CLOCK_TOLERANCE_SECONDS) {
+        return refuse("/issued_at", "envelope_not_yet_valid", "Issued more than 300 s ahead.");
+    }
+    if expires < now.plus_seconds(-CLOCK_TOLERANCE_SECONDS) {
+        return refuse("/expires_at", "envelope_expired", "Expired more than 300 s ago.");
+    }
+    if expires <= issued || expires > issued.plus_seconds(MAXIMUM_LIFETIME_SECONDS) {
+        let message = "Must be after issued_at, by at most 86400 s.";
+        return refuse("/expires_at", "envelope_lifetime_invalid", message);
+    }
+    Ok(())
+}

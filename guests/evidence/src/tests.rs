@@ -1,0 +1,221 @@
+//! Submissions through a fake host.
+
+use area_sdk::Uuid;
+use area_sdk::testing::{Answer, FakeHost, Request, START, WORKSPACE};
+use area_sdk::{Problem, Timestamp};
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use ed25519_dalek::{Signer, SigningKey};
+use serde_json::{Value, json};
+
+use crate::canonical::{jcs, pae};
+
+fn signing_key() -> SigningKey {
+    SigningKey::from_bytes(&[3; 32])
+}
+
+/// A host with one producer, its key, and the key's document id.
+fn host() -> (FakeHost, Value) {
+    let host = FakeHost::new(crate::area());
+    let producer = Request::to("create_evidence_producer").json(json!({ "name": "scanner" }));
+    let producer = host.call(producer).expect("a producer").body;
+    let key = Request::to("create_evidence_producer_key")
+        .with("producer_id", producer["id"].clone())
+        .json(
+            json!({ "public_key": STANDARD.encode(signing_key().verifying_key()), "key_id": "k1" }),
+        );
+    let key = host.call(key).expect("a key").body;
+    (host, key)
+}
+
+fn record(id: u128) -> Value {
+    json!({
+        "confidence": 0.9, "content_sha256": "a".repeat(64), "evidence_id": Uuid::from_u128(id),
+        "kind": "finding", "observed_at": START, "provider": "scanner", "source_ref": "repo@1",
+        "source_type": "code", "subject_key": "repo", "summary": "x"
+    })
+}
+
+fn unsigned(key: &str) -> Value {
+    json!({
+        "authority": "build", "collection_method": "push", "envelope_id": Uuid::from_u128(500),
+        "issued_at": START, "expires_at": START.plus_seconds(3600), "idempotency_key": key,
+        "records": [record(1), record(2)], "workspace_id": WORKSPACE,
+        "source": { "external_id": "r1", "kind": "code", "observed_at": START,
+                    "provider": "git", "revision": "abc" }
+    })
+}
+
+fn sign(mut envelope: Value) -> Value {
+    let signature = signing_key().sign(&pae(&jcs(&envelope)));
+    let value = URL_SAFE_NO_PAD.encode(signature.to_bytes());
+    envelope["signature"] = json!({ "key_id": "k1", "value": value });
+    envelope
+}
+
+fn submit(host: &FakeHost, envelope: &Value) -> Result<Answer, Problem> {
+    let key = envelope["idempotency_key"].as_str().expect("a key");
+    host.call(Request::to("submit_evidence_envelope").key(key).json(envelope.clone()))
+}
+
+fn code(result: Result<Answer, Problem>) -> String {
+    let problem = result.expect_err("a refusal");
+    problem.code.unwrap_or_else(|| problem.violations[0].pointer.clone())
+}
+
+#[test]
+fn an_envelope_is_accepted_once_and_its_receipt_never_changes() {
+    let (host, _) = host();
+    let envelope = sign(unsigned("key-00001"));
+    let first = submit(&host, &envelope).expect("a receipt");
+    assert_eq!(
+        (first.status, first.replayed, &first.body["replayed"]),
+        (201, false, &json!(false))
+    );
+    let receipt = &first.body["receipt"];
+    assert_eq!(receipt.as_object().map(serde_json::Map::len), Some(28));
+    assert_eq!(receipt["status"], "accepted");
+    assert_eq!(receipt["signature_key_id"], "k1");
+    assert_eq!(receipt["mcp_ingestion_id"], Value::Null);
+    assert_eq!(host.documents("records").len(), 2);
+    assert_eq!(host.documents("ingestion_runs").len(), 1);
+    assert_eq!(host.events()[0].name, "evidence_envelope.accepted");
+    assert_eq!(host.events()[0].data["kinds"], json!(["finding"]));
+
+    // Long after it has expired, its key revoked, and by somebody else.
+    host.advance(1_000_000);
+    let keys = host.documents("keys").len();
+    assert_eq!(keys, 1);
+    let again = submit(&host, &envelope).expect("the receipt");
+    assert!(again.replayed && again.body["replayed"] == json!(true));
+    assert_eq!(&again.body["receipt"], receipt);
+    let request = Request::to("submit_evidence_envelope").key("key-00001").json(envelope);
+    let other = host.call(request.by(Uuid::from_u128(42))).expect("the receipt");
+    assert_eq!(&other.body["receipt"], receipt);
+    assert_eq!(host.documents("receipts").len(), 1);
+}
+
+#[test]
+fn what_is_said_twice_must_be_said_alike() {
+    let (host, _) = host();
+    let mut elsewhere = unsigned("key-00001");
+    elsewhere["workspace_id"] = json!(Uuid::from_u128(1));
+    assert_eq!(code(submit(&host, &sign(elsewhere))), "/workspace_id");
+    let request = Request::to("submit_evidence_envelope").key("key-00002");
+    let request = request.json(sign(unsigned("key-00001")));
+    assert_eq!(code(host.call(request)), "/idempotency_key");
+}
+
+#[test]
+fn keys_and_ids_are_used_once() {
+    let (host, _) = host();
+    submit(&host, &sign(unsigned("key-00001"))).expect("a receipt");
+
+    let mut changed = unsigned("key-00001");
+    changed["authority"] = json!("other");
+    assert_eq!(code(submit(&host, &sign(changed.clone()))), "idempotency_key_reused");
+    changed["idempotency_key"] = json!("key-00002");
+    assert_eq!(code(submit(&host, &sign(changed.clone()))), "envelope_conflict");
+    changed["envelope_id"] = json!(Uuid::from_u128(501));
+    changed["idempotency_key"] = json!("key-00001");
+    assert_eq!(code(submit(&host, &sign(changed))), "idempotency_key_reused");
+
+    let replayed = submit(&host, &sign(unsigned("key-00002"))).expect("the first receipt");
+    assert!(replayed.replayed);
+    assert_eq!(replayed.body["receipt"]["idempotency_key"], "key-00001");
+}
+
+#[test]
+fn only_active_keys_verify_and_the_hint_does_not_matter() {
+    let (host, key) = host();
+    let mut envelope = sign(unsigned("key-00001"));
+    envelope["records"][0]["summary"] = json!("y");
+    assert_eq!(code(submit(&host, &envelope)), "signature_invalid");
+    for value in ["", "AAAA", &STANDARD.encode([0; 64])] {
+        envelope["signature"]["value"] = json!(value);
+        assert_eq!(code(submit(&host, &envelope)), "signature_invalid");
+    }
+
+    let mut hinted = sign(unsigned("key-00001"));
+    hinted["signature"]["key_id"] = json!("somebody else's");
+    let receipt = submit(&host, &hinted).expect("a receipt").body;
+    assert_eq!(receipt["receipt"]["signature_key_id"], "k1");
+
+    let revoke = Request::to("revoke_evidence_producer_key").with("id", key["id"].clone());
+    assert_eq!(host.call(revoke).expect("revoked").body["state"], "revoked");
+    let mut new = unsigned("key-00003");
+    new["envelope_id"] = json!(Uuid::from_u128(502));
+    assert_eq!(code(submit(&host, &sign(new))), "signature_invalid");
+}
+
+#[test]
+fn revoking_a_producer_revokes_its_keys() {
+    let (host, key) = host();
+    let revoke =
+        Request::to("revoke_evidence_producer").with("producer_id", key["producer_id"].clone());
+    host.call(revoke).expect("revoked");
+    assert_eq!(code(submit(&host, &sign(unsigned("key-00001")))), "signature_invalid");
+    let request = Request::to("create_evidence_producer_key")
+        .with("producer_id", key["producer_id"].clone())
+        .json(json!({ "public_key": STANDARD.encode([1; 32]) }));
+    assert_eq!(code(host.call(request)), "producer_revoked");
+}
+
+#[test]
+fn time_is_judged_with_five_minutes_of_tolerance() {
+    let (host, _) = host();
+    let at = |issued: i64, expires: i64| {
+        let mut envelope = unsigned("key-00001");
+        let moment = |seconds: i64| json!(Timestamp(START.0).plus_seconds(seconds));
+        envelope["issued_at"] = moment(issued);
+        envelope["expires_at"] = moment(expires);
+        submit(&host, &sign(envelope))
+    };
+    assert_eq!(code(at(301, 600)), "envelope_not_yet_valid");
+    assert_eq!(code(at(-1000, -301)), "envelope_expired");
+    assert_eq!(code(at(0, 86_401)), "envelope_lifetime_invalid");
+    assert_eq!(code(at(10, 10)), "envelope_lifetime_invalid");
+    assert!(at(-86_700, -300).is_ok());
+}
+
+#[test]
+fn bad_records_are_rejected_one_by_one() {
+    let (host, _) = host();
+    let mut envelope = unsigned("key-00001");
+    envelope["collection_method"] = json!("mcp");
+    envelope["records"][1]["confidence"] = json!(2);
+    let receipt = submit(&host, &sign(envelope)).expect("a receipt").body["receipt"].clone();
+    assert_eq!(receipt["status"], "partially_accepted");
+    assert_eq!((&receipt["accepted_count"], &receipt["rejected_count"]), (&json!(1), &json!(1)));
+    assert_eq!(receipt["validation_errors"][0]["pointer"], "/records/1/confidence");
+    assert_eq!(receipt["error_codes"], json!(["confidence_out_of_range"]));
+    assert!(receipt["mcp_ingestion_id"].is_string());
+
+    let mut rejected = unsigned("key-00002");
+    rejected["envelope_id"] = json!(Uuid::from_u128(502));
+    rejected["records"] = json!([{ "confidence": -1, "content_sha256": "", "evidence_id": WORKSPACE,
+        "kind": "", "observed_at": START, "provider": "", "source_ref": "", "source_type": "",
+        "subject_key": "", "summary": "" }]);
+    let receipt = submit(&host, &sign(rejected)).expect("a receipt").body["receipt"].clone();
+    assert_eq!(receipt["status"], "rejected");
+    assert_eq!(host.events()[1].name, "evidence_envelope.rejected");
+}
+
+#[test]
+fn numbers_count_as_the_client_wrote_them() {
+    let (host, _) = host();
+    let signed = sign(unsigned("key-00001"));
+    let text = signed.to_string().replace("0.9,", "9.0e-1 ,");
+    assert!(text.contains("9.0e-1"));
+    let request = Request::to("submit_evidence_envelope").key("key-00001").json_text(text);
+    assert_eq!(host.call(request).expect("a receipt").body["receipt"]["status"], "accepted");
+}
+
+#[test]
+fn the_schema_is_described() {
+    let host = FakeHost::new(crate::area());
+    let schema = host.call(Request::to("get_evidence_envelope_schema")).expect("a schema").body;
+    assert_eq!(schema.as_object().map(serde_json::Map::len), Some(10));
+    assert_eq!(schema["max_bytes"], 1_048_576);
+    assert_eq!(schema["signature_algorithms"], json!(["ed25519"]));
+}

@@ -1,0 +1,102 @@
+//! When a delivery that was not heard is tried again.
+
+use area_sdk::Timestamp;
+
+/// Seconds between one attempt and the next.
+const DELAYS_SECONDS: [i64; 9] =
+    [5, 5 * 60, 30 * 60, 2 * 3600, 5 * 3600, 10 * 3600, 14 * 3600, 20 * 3600, 24 * 3600];
+
+/// The longest a receiver can ask to be left alone for.
+const LONGEST_SECONDS: i64 = 24 * 3600;
+
+/// After how long without a success a subscription is disabled.
+pub(crate) const GIVE_UP_SECONDS: i64 = 120 * 3600;
+
+/// The moment of the next attempt, after so many; nothing after the last.
+/// `jitter` is from 0 to 4000 and moves the delay by -20 % to +20 %; a receiver
+/// that asks for later is heard.
+pub(crate) fn next_attempt(
+    attempts: u32,
+    now: Timestamp,
+    jitter: u64,
+    retry_after: Option<Timestamp>,
+) -> Option<Timestamp> {
+    let place = usize::try_from(attempts).ok()?.checked_sub(1)?;
+    let delay_ms = DELAYS_SECONDS.get(place)? * 1000;
+    let jitter = i64::try_from(jitter.min(4000)).unwrap_or_default() - 2000;
+    let planned = now.plus_ms(delay_ms + delay_ms / 1000 * jitter / 10);
+    let asked = retry_after.map(|asked| asked.min(now.plus_seconds(LONGEST_SECONDS)));
+    Some(asked.map_or(planned, |asked| asked.max(planned)))
+}
+
+/// `Retry-After` (RFC 9110, section 10.2.3): seconds, or a date.
+pub(crate) fn retry_after(value: &str, now: Timestamp) -> Option<Timestamp> {
+    let value = value.trim();
+    if value.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Some(now.plus_seconds(value.parse::<i64>().ok()?.min(LONGEST_SECONDS)));
+    }
+    http_date(value)
+}
+
+/// An IMF-fixdate: `Sun, 06 Nov 1994 08:49:37 GMT`.
+fn http_date(value: &str) -> Option<Timestamp> {
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let (_, date) = value.split_once(", ")?;
+    let mut parts = date.split(' ');
+    let (day, month, year, time) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+    let month = MONTHS.iter().position(|name| *name == month)? + 1;
+    let complete = parts.next() == Some("GMT") && parts.next().is_none();
+    complete.then(|| format!("{year}-{month:02}-{day}T{time}Z").parse().ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use area_sdk::testing::START;
+
+    use super::*;
+
+    fn seconds(attempts: u32, jitter: u64, asked: Option<i64>) -> Option<i64> {
+        let asked = asked.map(|seconds| START.plus_seconds(seconds));
+        next_attempt(attempts, START, jitter, asked).map(|next| next.seconds_since(START))
+    }
+
+    #[test]
+    fn the_schedule_is_standard_webhooks_with_a_fifth_of_jitter() {
+        let middle: Vec<_> = (1..=10).map(|attempt| seconds(attempt, 2000, None)).collect();
+        let hours = |hours: i64| Some(hours * 3600);
+        let expected = [
+            Some(5),
+            Some(300),
+            Some(1800),
+            hours(2),
+            hours(5),
+            hours(10),
+            hours(14),
+            hours(20),
+            hours(24),
+            None,
+        ];
+        assert_eq!(middle, expected);
+        assert_eq!((seconds(1, 0, None), seconds(1, 4000, None)), (Some(4), Some(6)));
+        assert_eq!((seconds(9, 0, None), seconds(9, 4000, None)), (Some(69_120), Some(103_680)));
+    }
+
+    #[test]
+    fn a_receiver_may_ask_for_later_but_not_for_earlier_or_never() {
+        assert_eq!(seconds(1, 2000, Some(60)), Some(60));
+        assert_eq!(seconds(2, 2000, Some(60)), Some(300));
+        assert_eq!(seconds(1, 2000, Some(999_999)), Some(86_400));
+    }
+
+    #[test]
+    fn retry_after_is_seconds_or_a_date() {
+        let read = |value| retry_after(value, START).map(|at| at.to_string());
+        assert_eq!(read("120"), Some(START.plus_seconds(120).to_string()));
+        let date = "Sun, 06 Nov 1994 08:49:37 GMT";
+        assert_eq!(read(date).as_deref(), Some("1994-11-06T08:49:37.000000Z"));
+        for odd in ["soon", "-1", "Sun, 06 Nov 1994 08:49:37", "Sun, 06 Foo 1994 08:49:37 GMT"] {
+            assert_eq!(read(odd), None, "{odd}");
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! Subscriptions: who wants to be told of which events.
+
+use area_sdk::prelude::*;
+use area_sdk::{Later, Scope};
+use schemars::JsonSchema;
+
+use crate::deliver::ForgetSecret;
+use crate::signing;
+
+/// How many webhooks a workspace has at most.
+pub(crate) const MOST_WEBHOOKS: u32 = 100;
+
+/// How long the old secret signs beside the new one.
+const OVERLAP_SECONDS: i64 = 24 * 3600;
+
+/// An event that one of the service's areas publishes.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+#[schemars(extend("format" = "event-name"))]
+pub(crate) struct EventName(String);
+
+/// A subscription to be made.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct NewWebhook {
+    #[schemars(length(min = 1, max = 200))]
+    events: Vec<EventName>,
+    /// https, to a public address.
+    #[schemars(length(min = 1, max = 2048), extend("format" = "uri"))]
+    url: String,
+}
+
+/// A subscription as the contract shows it.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Webhook {
+    active: bool,
+    created_at: Timestamp,
+    events: Vec<String>,
+    id: Uuid,
+    kind: &'static str,
+    /// The URL's host at first.
+    name: String,
+    /// Shown when it is made, null ever after.
+    secret: Option<String>,
+    url: String,
+}
+
+/// A subscription, and how it is doing.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct WebhookDetails {
+    #[serde(flatten)]
+    webhook: Webhook,
+    updated_at: Timestamp,
+    /// Since when nothing was heard; null while all is well.
+    failing_since: Option<Timestamp>,
+    disabled_reason: Option<DisabledReason>,
+    /// Until when the secret before the present one signs too.
+    previous_secret_expires_at: Option<Timestamp>,
+}
+
+/// A subscription as it is kept.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Subscription {
+    pub(crate) active: bool,
+    events: Vec<String>,
+    name: String,
+    pub(crate) url: String,
+    pub(crate) failing_since: Option<Timestamp>,
+    disabled_reason: Option<DisabledReason>,
+    secret_generation: u32,
+    previous_secret_expires_at: Option<Timestamp>,
+    created_by: Uuid,
+}
+
+impl Document for Subscription {
+    const COLLECTION: &'static str = "subscriptions";
+}
+
+/// Why nobody hears a subscription any more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum DisabledReason {
+    /// The receiver answered 410.
+    Gone,
+    /// No success for 120 hours.
+    Failing,
+    /// An admin.
+    ByRequest,
+}
+
+/// Told when a subscription is disabled because nobody hears it.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct WebhookDisabled {
+    webhook_id: Uuid,
+    url: String,
+    reason: DisabledReason,
+}
+
+impl Event for WebhookDisabled {
+    const NAME: &'static str = "webhook.disabled";
+}
+
+impl Subscription {
+    /// Does it want this event?
+    pub(crate) fn wants(&self, event: &str) -> bool {
+        self.active && self.events.iter().any(|wanted| wanted == event)
+    }
+
+    /// The generations of the secret that sign at this moment, newest first.
+    pub(crate) fn generations(&self, now: Timestamp) -> Vec<u32> {
+        let previous = self.previous_secret_expires_at.is_some_and(|expires| now < expires);
+        let older = previous.then(|| self.secret_generation - 1);
+        std::iter::once(self.secret_generation).chain(older).collect()
+    }
+}
+
+/// Nobody hears it: disables it, and tells.
+pub(crate) fn disable(scope: &Scope, webhook: &mut Stored<Subscription>, reason: DisabledReason) {
+    webhook.active = false;
+    webhook.disabled_reason = Some(reason);
+    let (webhook_id, url) = (webhook.uuid(), webhook.url.clone());
+    scope.publish(WebhookDisabled { webhook_id, url, reason });
+}
+
+fn view(webhook: Stored<Subscription>, secret: Option<String>) -> Webhook {
+    Webhook {
+        id: webhook.uuid(),
+        created_at: webhook.created_at,
+        active: webhook.value.active,
+        events: webhook.value.events,
+        kind: "webhook",
+        name: webhook.value.name,
+        secret,
+        url: webhook.value.url,
+    }
+}
+
+fn details(webhook: Stored<Subscription>, secret: Option<String>) -> WebhookDetails {
+    WebhookDetails {
+        updated_at: webhook.updated_at,
+        failing_since: webhook.failing_since,
+        disabled_reason: webhook.disabled_reason,
+        previous_secret_expires_at: webhook.previous_secret_expires_at,
+        webhook: view(webhook, secret),
+    }
+}
+
+fn versioned(webhook: Stored<Subscription>) -> Versioned<WebhookDetails> {
+    let version = webhook.version;
+    Versioned(details(webhook, None), version)
+}
+
+/// Each name once, in the order given.
+fn names(events: Vec<EventName>) -> Vec<String> {
+    events.into_iter().fold(Vec::new(), |mut names, EventName(name)| {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+        names
+    })
+}
+
+fn check_url(ctx: &Ctx, url: &str) -> Result<()> {
+    ctx.check_url(url).map_err(|rule| Problem::validation("/url", rule))
+}
+
+/// The host of a URL that was checked.
+fn host(url: &str) -> String {
+    let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = authority.split(['/', '?', '#']).next().unwrap_or_default();
+    let port = authority.rfind(':').filter(|colon| !authority[*colon..].contains(']'));
+    authority[..port.unwrap_or(authority.len())].to_lowercase()
+}
+
+pub(crate) fn create(ctx: &Ctx, Body(new): Body<NewWebhook>) -> Result<Created<Webhook>> {
+    check_url(ctx, &new.url)?;
+    if ctx.documents::<Subscription>().query().count()? >= u64::from(MOST_WEBHOOKS) {
+        let detail = "A workspace has at most 100 webhooks.";
+        return Err(Problem::conflict("too_many_webhooks", detail).hint("Delete one."));
+    }
+    let value = Subscription {
+        active: true,
+        events: names(new.events),
+        name: host(&new.url),
+        url: new.url,
+        failing_since: None,
+        disabled_reason: None,
+        secret_generation: 1,
+        previous_secret_expires_at: None,
+        created_by: ctx.user(),
+    };
+    let id = ctx.new_id();
+    let secret = signing::new_secret(ctx, id, 1);
+    ctx.documents().create(id, &value)?;
+    let (created_at, id) = (ctx.now(), id.to_string());
+    let webhook = Stored { id, version: 1, created_at, updated_at: created_at, value };
+    Ok(Created(view(webhook, Some(secret))))
+}
+
+/// Which page of a list.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ListParams {
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+    /// How many a page has at most.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 100))]
+    limit: u32,
+}
+
+fn default_limit() -> u32 {
+    50
+}
+
+pub(crate) fn list(ctx: &Ctx, Params(params): Params<ListParams>) -> Result<Page<WebhookDetails>> {
+    let all = ctx.documents::<Subscription>().query();
+    let page = all.cursor(params.cursor).limit(params.limit).page()?;
+    Ok(page.map(|webhook| details(webhook, None)))
+}
+
+pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<WebhookDetails>> {
+    Ok(versioned(ctx.documents().get(id)?))
+}
+
+/// What is to be changed.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct WebhookChanges {
+    active: Option<bool>,
+    #[schemars(length(min = 1, max = 200))]
+    events: Option<Vec<EventName>>,
+    #[schemars(length(min = 1, max = 200))]
+    name: Option<String>,
+    #[schemars(length(min = 1, max = 2048), extend("format" = "uri"))]
+    url: Option<String>,
+}
+
+pub(crate) fn update(
+    ctx: &Ctx,
+    Path(id): Path<Uuid>,
+    Body(changes): Body<WebhookChanges>,
+) -> Result<Versioned<WebhookDetails>> {
+    let mut webhook = ctx.documents::<Subscription>().get(id)?;
+    ctx.check_if_match(webhook.version)?;
+    if let Some(url) = changes.url {
+        check_url(ctx, &url)?;
+        webhook.url = url;
+    }
+    if let Some(events) = changes.events {
+        webhook.events = names(events);
+    }
+    if let Some(name) = changes.name {
+        webhook.name = name;
+    }
+    if let Some(active) = changes.active {
+        webhook.active = active;
+        webhook.failing_since = None;
+        webhook.disabled_reason = (!active).then_some(DisabledReason::ByRequest);
+    }
+    ctx.documents().replace(&mut webhook)?;
+    Ok(versioned(webhook))
+}
+
+pub(crate) fn rotate_secret(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<WebhookDetails>> {
+    let mut webhook = ctx.documents::<Subscription>().get(id)?;
+    ctx.check_if_match(webhook.version)?;
+    let old = webhook.secret_generation;
+    signing::forget(ctx, id, old - 1);
+    webhook.secret_generation = old + 1;
+    let expires = ctx.now().plus_seconds(OVERLAP_SECONDS);
+    webhook.previous_secret_expires_at = Some(expires);
+    let secret = signing::new_secret(ctx, id, old + 1);
+    let forget = ForgetSecret { webhook_id: id, generation: old };
+    ctx.enqueue_with(&forget, Later { at: Some(expires), ..Later::default() });
+    ctx.documents().replace(&mut webhook)?;
+    let version = webhook.version;
+    Ok(Versioned(details(webhook, Some(secret)), version))
+}
+
+pub(crate) fn remove(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<NoContent> {
+    let webhook = ctx.documents::<Subscription>().get(id)?;
+    ctx.check_if_match(webhook.version)?;
+    for generation in [webhook.secret_generation - 1, webhook.secret_generation] {
+        signing::forget(ctx, id, generation);
+    }
+    ctx.documents().delete(&webhook)?;
+    Ok(NoContent)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_is_the_url_s_host() {
+        for (url, name) in [
+            ("https://Example.com/hook", "example.com"),
+            ("https://example.com:8443?x", "example.com"),
+            ("https://[2001:db8::1]:443/", "[2001:db8::1]"),
+            ("https://[2001:db8::1]/", "[2001:db8::1]"),
+        ] {
+            assert_eq!(host(url), name);
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! Subscriptions and deliveries through a fake host.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use area_sdk::testing::{EgressError, EnqueuedJob, FakeHost, Header, Incoming, Outgoing, Request};
+use area_sdk::wit::Outcome;
+use area_sdk::{Timestamp, Uuid};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+const EVENT: Uuid = Uuid::from_u128(77);
+
+fn create(host: &FakeHost) -> Value {
+    let body = json!({ "url": "https://hooks.example/a", "events": ["note.created"] });
+    host.call(Request::to("create_webhook").json(body)).expect("a webhook").body
+}
+
+fn answer(status: u16, headers: &[(&str, &str)]) -> Incoming {
+    let header =
+        |&(name, value): &(&str, &str)| Header { name: name.to_owned(), value: value.to_owned() };
+    Incoming { status, headers: headers.iter().map(header).collect(), body: Vec::new() }
+}
+
+/// Runs both steps of a delivery's job, as its nth attempt.
+fn attempt(host: &FakeHost, job: &EnqueuedJob, attempt: u32) -> Outcome {
+    match host.run("deliver", job.payload.clone(), attempt).expect("prepared") {
+        Outcome::Continue(checkpoint) => {
+            let checkpoint = serde_json::from_str(&checkpoint).expect("JSON");
+            host.run("deliver", checkpoint, attempt).expect("sent")
+        }
+        other => other,
+    }
+}
+
+fn delivery(host: &FakeHost) -> Value {
+    host.documents("deliveries").pop().expect("a delivery")
+}
+
+/// A host with one webhook and one delivery of an event, in its job.
+fn with_delivery() -> (FakeHost, Value, EnqueuedJob) {
+    let host = FakeHost::new(crate::area());
+    let webhook = create(&host);
+    host.deliver(EVENT, "note.created", json!({ "n": 1 })).expect("fanned out");
+    let [job] = &host.take_jobs()[..] else { panic!("one job") };
+    let job = job.clone();
+    (host, webhook, job)
+}
+
+fn header<'a>(sent: &'a Outgoing, name: &str) -> &'a str {
+    &sent.headers.iter().find(|header| header.name == name).expect("a header").value
+}
+
+#[test]
+fn a_webhook_has_exactly_the_fields_of_the_contract_and_its_secret_once() {
+    let host = FakeHost::new(crate::area());
+    let webhook = create(&host);
+    let mut fields: Vec<&String> = webhook.as_object().expect("an object").keys().collect();
+    fields.sort_unstable();
+    assert_eq!(fields, ["active", "created_at", "events", "id", "kind", "name", "secret", "url"]);
+    assert_eq!((&webhook["name"], &webhook["kind"]), (&json!("hooks.example"), &json!("webhook")));
+    let secret = webhook["secret"].as_str().and_then(|secret| secret.strip_prefix("whsec_"));
+    assert_eq!(STANDARD.decode(secret.expect("a secret")).map(|bytes| bytes.len()), Ok(32));
+
+    let show = Request::to("get_webhook").with("webhook_id", webhook["id"].clone());
+    assert_eq!(host.call(show).expect("a webhook").body["secret"], Value::Null);
+    let stored = host.documents("subscriptions")[0].to_string();
+    assert!(!stored.contains("whsec_"));
+}
+
+#[test]
+fn urls_that_may_not_be_sent_to_are_refused() {
+    let host = FakeHost::new(crate::area());
+    let body = json!({ "url": "http://localhost/", "events": ["note.created"] });
+    let refused = host.call(Request::to("create_webhook").json(body)).expect_err("refused");
+    assert_eq!(refused.violations[0].pointer, "/url");
+}
+
+#[test]
+fn an_event_is_delivered_once_a_subscription_and_signed() {
+    let (host, webhook, job) = with_delivery();
+    host.deliver(EVENT, "note.created", json!({ "n": 1 })).expect("again");
+    host.deliver(Uuid::from_u128(78), "other.event", json!({})).expect("not wanted");
+    assert!(host.jobs().is_empty());
+
+    host.network(|_| Ok(answer(204, &[])));
+    assert_eq!(attempt(&host, &job, 1), Outcome::Done);
+    let sent = &host.sent()[0];
+    let body = String::from_utf8(sent.body.clone()).expect("UTF-8");
+    let told: Value = serde_json::from_str(&body).expect("JSON");
+    assert_eq!((&told["type"], &told["data"]), (&json!("note.created"), &json!({ "n": 1 })));
+    assert_eq!(header(sent, "webhook-id"), EVENT.to_string());
+    assert_eq!((sent.timeout_ms, sent.method.as_str()), (15_000, "POST"));
+
+    let signed = format!("{EVENT}.{}.{body}", header(sent, "webhook-timestamp"));
+    let expected = hmac(&webhook["secret"], &signed);
+    assert_eq!(header(sent, "webhook-signature"), format!("v1,{expected}"));
+    assert_eq!(delivery(&host)["status"], "succeeded");
+    assert_eq!(attempt(&host, &job, 2), Outcome::Done, "nothing is left to do");
+    assert_eq!(host.sent().len(), 1);
+}
+
+/// The signature a receiver computes from the secret it was shown.
+fn hmac(secret: &Value, message: &str) -> String {
+    let secret = secret.as_str().and_then(|secret| secret.strip_prefix("whsec_"));
+    let secret = STANDARD.decode(secret.expect("a secret")).expect("base64");
+    STANDARD.encode(area_sdk::testing::hmac_sha256(&secret, message.as_bytes()))
+}
+
+#[test]
+fn the_signature_is_that_of_the_standard_s_own_vector() {
+    let message = "msg_27UH4WbU6Z5A5EzD8u03UvzRbpk.1649367553.\
+                   {\"email\":\"test@example.com\",\"username\":\"test_user\"}";
+    let secret = json!("whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD");
+    assert_eq!(hmac(&secret, message), "tZ1I4/hDygAJgO5TYxiSd6Sd0kDW6hPenDe+bTa3Kkw=");
+}
+
+#[test]
+fn rotation_signs_twice_for_a_day_new_signature_first() {
+    let (host, webhook, job) = with_delivery();
+    let rotate = || {
+        let request =
+            Request::to("rotate_webhook_secret").with("webhook_id", webhook["id"].clone());
+        host.call(request).expect("rotated").body
+    };
+    let rotated = rotate();
+    assert_ne!(rotated["secret"], webhook["secret"]);
+    host.network(|_| Ok(answer(500, &[])));
+    attempt(&host, &job, 1);
+    let sent = host.sent().pop().expect("sent");
+    let body = String::from_utf8(sent.body.clone()).expect("UTF-8");
+    let signed = format!("{EVENT}.{}.{body}", header(&sent, "webhook-timestamp"));
+    let (new, old) = (hmac(&rotated["secret"], &signed), hmac(&webhook["secret"], &signed));
+    assert_eq!(header(&sent, "webhook-signature"), format!("v1,{new} v1,{old}"));
+
+    host.advance(24 * 3600);
+    attempt(&host, &job, 2);
+    let sent = host.sent().pop().expect("sent");
+    assert!(!header(&sent, "webhook-signature").contains(' '));
+    let [forget] = &host.take_jobs()[..] else { panic!("one job") };
+    assert_eq!(forget.kind, "forget_secret");
+    assert_eq!(host.run("forget_secret", forget.payload.clone(), 1), Ok(Outcome::Done));
+}
+
+#[test]
+fn failures_are_tried_again_by_the_schedule_and_then_given_up() {
+    let (host, _, job) = with_delivery();
+    host.network(|_| Err(EgressError::Timeout));
+    for nth in 1..=9 {
+        let before = host.now();
+        let Outcome::Retry((at, why)) = attempt(&host, &job, nth) else { panic!("retry {nth}") };
+        assert_eq!(why, "no answer within 15 s");
+        host.advance(Timestamp(at).seconds_since(before) + 1);
+    }
+    assert_eq!(attempt(&host, &job, 10), Outcome::Done);
+    let delivery = delivery(&host);
+    assert_eq!((&delivery["status"], &delivery["attempt_count"]), (&json!("failed"), &json!(10)));
+    assert_eq!(delivery["next_attempt_at"], Value::Null);
+}
+
+#[test]
+fn retry_after_is_honoured() {
+    let (host, _, job) = with_delivery();
+    host.network(|_| Ok(answer(503, &[("Retry-After", "3600")])));
+    let Outcome::Retry((at, _)) = attempt(&host, &job, 1) else { panic!("retried") };
+    assert_eq!(Timestamp(at).seconds_since(host.now()), 3600);
+}
+
+#[test]
+fn a_message_signed_for_another_attempt_is_signed_anew() {
+    let (host, _, job) = with_delivery();
+    let Ok(Outcome::Continue(checkpoint)) = host.run("deliver", job.payload, 1) else {
+        panic!("prepared")
+    };
+    let checkpoint = serde_json::from_str(&checkpoint).expect("JSON");
+    assert!(matches!(host.run("deliver", checkpoint, 2), Ok(Outcome::Continue(_))));
+    assert!(host.sent().is_empty());
+}
+
+#[test]
+fn gone_disables_and_tells_and_stops_what_waits() {
+    let (host, webhook, job) = with_delivery();
+    host.network(|_| Ok(answer(410, &[])));
+    assert_eq!(attempt(&host, &job, 1), Outcome::Done);
+    assert_eq!(host.events()[0].name, "webhook.disabled");
+    assert_eq!(host.events()[0].data["reason"], "gone");
+    let id = webhook["id"].clone();
+    let test = host.call(Request::to("test_webhook").with("webhook_id", id.clone()));
+    assert_eq!(test.expect_err("disabled").code.as_deref(), Some("webhook_disabled"));
+
+    let activate =
+        Request::to("update_webhook").with("webhook_id", id).json(json!({ "active": true }));
+    let activated = host.call(activate).expect("active").body;
+    assert_eq!((&activated["active"], &activated["disabled_reason"]), (&json!(true), &Value::Null));
+}
+
+#[test]
+fn five_days_without_a_success_disable() {
+    let (host, _, job) = with_delivery();
+    let status = Rc::new(RefCell::new(500));
+    let answers = Rc::clone(&status);
+    host.network(move |_| Ok(answer(*answers.borrow(), &[])));
+    attempt(&host, &job, 1);
+    host.advance(119 * 3600);
+    *status.borrow_mut() = 200;
+    attempt(&host, &job, 2);
+    assert_eq!(host.documents("subscriptions")[0]["failing_since"], Value::Null);
+
+    *status.borrow_mut() = 302;
+    for (nth, event) in [(1, 80), (2, 81)] {
+        host.deliver(Uuid::from_u128(event), "note.created", json!({})).expect("fanned out");
+        let job = host.take_jobs().pop().expect("a job");
+        assert_eq!(host.documents("subscriptions")[0]["active"], true, "{nth}");
+        attempt(&host, &job, 1);
+        host.advance(120 * 3600);
+    }
+    assert_eq!(host.documents("subscriptions")[0]["active"], false);
+    assert_eq!(host.events()[0].data["reason"], "failing");
+}
+
+#[test]
+fn a_delivery_can_be_sent_again_under_the_same_id() {
+    let (host, webhook, job) = with_delivery();
+    let list = || {
+        let request =
+            Request::to("list_webhook_deliveries").with("webhook_id", webhook["id"].clone());
+        host.call(request).expect("a list").body["items"][0].clone()
+    };
+    let resend = || {
+        let request = Request::to("resend_webhook_delivery")
+            .with("webhook_id", webhook["id"].clone())
+            .with("delivery_id", list()["id"].clone());
+        host.call(request)
+    };
+    assert_eq!(resend().expect_err("pending").code.as_deref(), Some("delivery_pending"));
+    host.network(|_| Ok(answer(200, &[])));
+    attempt(&host, &job, 1);
+    resend().expect("asked for");
+    let again = host.take_jobs().pop().expect("a job");
+    attempt(&host, &again, 1);
+    let ids: Vec<String> =
+        host.sent().iter().map(|sent| header(sent, "webhook-id").to_owned()).collect();
+    assert_eq!(ids, [EVENT.to_string(), EVENT.to_string()]);
+    assert_eq!((&list()["attempt_count"], &list()["response_status"]), (&json!(2), &json!(200)));
+}
+
+#[test]
+fn a_deleted_webhook_is_told_nothing_more() {
+    let (host, webhook, job) = with_delivery();
+    let delete = Request::to("delete_webhook").with("webhook_id", webhook["id"].clone());
+    assert_eq!(host.call(delete).expect("deleted").status, 204);
+    assert_eq!(attempt(&host, &job, 1), Outcome::Done);
+    assert!(host.sent().is_empty());
+}
+
+#[test]
+fn event_names_are_left_to_the_host_to_list() {
+    let manifest = crate::area().manifest();
+    let create = manifest.routes.iter().find(|route| route.operation_id == "create_webhook");
+    let area_sdk::wit::assurance::area::manifest::BodyKind::Json(schema) =
+        &create.expect("a route").body
+    else {
+        panic!("takes JSON")
+    };
+    let schema: Value = serde_json::from_str(schema).expect("JSON");
+    assert_eq!(schema["properties"]["events"]["items"]["format"], "event-name");
+    assert_eq!(schema["properties"]["events"]["minItems"], 1);
+}

@@ -1,0 +1,156 @@
+//! How much is let through, and what one call may use.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How many requests are let through (a request of class light, standard or
+/// heavy takes so many units).
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Rates {
+    /// Limit requests at all.
+    pub enabled: bool,
+    /// Units a session regains per minute.
+    pub session_per_minute: u32,
+    /// Units a session may use at once.
+    pub session_burst: u32,
+    /// Units a workspace regains per minute.
+    pub workspace_per_minute: u32,
+    /// Units a workspace may use at once.
+    pub workspace_burst: u32,
+    /// Sign-in requests an address may make per minute.
+    pub sign_in_per_minute: u32,
+    /// Units of a small read.
+    pub light_units: u32,
+    /// Units of an ordinary call.
+    pub standard_units: u32,
+    /// Units of an import or a rebuild.
+    pub heavy_units: u32,
+}
+
+impl Default for Rates {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            session_per_minute: 1_200,
+            session_burst: 300,
+            workspace_per_minute: 12_000,
+            workspace_burst: 3_000,
+            sign_in_per_minute: 30,
+            light_units: 1,
+            standard_units: 2,
+            heavy_units: 20,
+        }
+    }
+}
+
+/// Sizes and times of requests, and what one call may read and write.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// Largest request body where a route names no other, decompressed, in
+    /// bytes.
+    pub max_body_bytes: u64,
+    /// Largest streamed upload, in bytes.
+    pub max_upload_bytes: u64,
+    /// Largest request header section, in bytes.
+    pub max_header_bytes: u32,
+    /// How long a client may take to send its header, in milliseconds.
+    pub header_timeout_ms: u32,
+    /// How long a client may take to send its body, in milliseconds.
+    pub body_timeout_ms: u32,
+    /// How long an area may take to answer where a route names no other, in
+    /// milliseconds.
+    pub deadline_ms: u32,
+    /// The longest deadline a route may name, in milliseconds.
+    pub max_deadline_ms: u32,
+    /// Times a call is run again after losing a write conflict.
+    pub max_reruns: u32,
+    /// Documents one call may read and write.
+    pub max_documents: u32,
+    /// Bytes of documents one call may read and write.
+    pub max_document_bytes: u64,
+    /// Jobs one call may enqueue.
+    pub max_jobs: u32,
+    /// Events one call may publish.
+    pub max_events: u32,
+    /// Bytes of blobs one call may read and write.
+    pub max_blob_bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_body_bytes: 1_048_576,
+            max_upload_bytes: 104_857_600,
+            max_header_bytes: 32_768,
+            header_timeout_ms: 10_000,
+            body_timeout_ms: 30_000,
+            deadline_ms: 1_000,
+            max_deadline_ms: 30_000,
+            max_reruns: 8,
+            max_documents: 10_000,
+            max_document_bytes: 67_108_864,
+            max_jobs: 1_000,
+            max_events: 1_000,
+            max_blob_bytes: 134_217_728,
+        }
+    }
+}
+
+/// Idempotency keys.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Idempotency {
+    /// How long a key's answer is kept, in hours.
+    pub keep_hours: u32,
+}
+
+impl Default for Idempotency {
+    fn default() -> Self {
+        Self { keep_hours: 24 }
+    }
+}
+
+/// What one call of an area may use.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Runtime {
+    /// Memory of one instance, in bytes.
+    pub max_memory_bytes: u64,
+    /// Instances alive at a time, all areas.
+    pub max_instances: u32,
+    /// Instances alive at a time, one area.
+    pub max_concurrent_per_area: u32,
+    /// How often running guests are looked at, in milliseconds.
+    pub epoch_tick_ms: u32,
+    /// A guest that computes for longer goes on at low priority, in
+    /// milliseconds.
+    pub first_slice_ms: u32,
+    /// Largest reply of an area, in bytes.
+    pub max_reply_bytes: u64,
+    /// Host calls of one call.
+    pub max_host_calls: u32,
+    /// Log lines of one call; further ones are counted and dropped.
+    pub max_log_lines: u32,
+    /// Where compiled areas are kept; not set: `compiled` in the data folder.
+    pub cache_dir: Option<PathBuf>,
+}
+
+impl Default for Runtime {
+    fn default() -> Self {
+        Self {
+            max_memory_bytes: 67_108_864,
+            max_instances: 1024,
+            max_concurrent_per_area: 256,
+            epoch_tick_ms: 1,
+            first_slice_ms: 5,
+            max_reply_bytes: 16_777_216,
+            max_host_calls: 20_000,
+            max_log_lines: 200,
+            cache_dir: None,
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! The sections of the configuration: one struct each, every limit a named
+//! field with a unit and a default. The doc comments are what
+//! `assurance config show` prints.
+
+mod limits;
+mod people;
+mod service;
+mod work;
+
+pub use limits::{Idempotency, Limits, Rates, Runtime};
+pub use people::{Passwords, Session, SignIn};
+pub use service::{Api, Areas, Blobs, Database, Keys, Operators, Secret};
+pub use work::{Egress, Jobs, LaneShare, Lanes, Log, LogFormat};

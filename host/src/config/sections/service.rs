@@ -1,0 +1,180 @@
+//! Where the service listens and keeps things, and which areas it loads.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize, Serializer};
+use zeroize::Zeroizing;
+
+use crate::domain::manifest::Capability;
+
+/// Text that is never printed or logged.
+#[derive(Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(from = "String")]
+#[schemars(with = "String")]
+pub struct Secret(Zeroizing<String>);
+
+impl Secret {
+    /// The text itself.
+    #[must_use]
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<String> for Secret {
+    fn from(text: String) -> Self {
+        Self(Zeroizing::new(text))
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(secret)")
+    }
+}
+
+impl Serialize for Secret {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str("(secret)")
+    }
+}
+
+/// The listener for API clients.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Api {
+    /// Address and port; port 0 takes a free one.
+    #[schemars(with = "String")]
+    pub listen: SocketAddr,
+    /// Where clients reach this service, scheme and host, without a path; not
+    /// set: http and the listener's address.
+    pub base_url: Option<String>,
+    /// Origins that browsers may call from; empty: none (CORS off).
+    pub cors_origins: Vec<String>,
+    /// Addresses or networks of proxies whose `X-Forwarded-For` is believed.
+    pub trusted_proxies: Vec<String>,
+    /// How long requests in flight may take to end after SIGTERM, in seconds.
+    pub drain_seconds: u32,
+    /// Open connections at most.
+    pub max_connections: u32,
+}
+
+impl Default for Api {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
+            base_url: None,
+            cors_origins: Vec::new(),
+            trusted_proxies: Vec::new(),
+            drain_seconds: 20,
+            max_connections: 4096,
+        }
+    }
+}
+
+/// The listener for operators.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Operators {
+    /// Address and port; port 0 takes a free one.
+    #[schemars(with = "String")]
+    pub listen: SocketAddr,
+    /// Holds the bearer token, mode 0600; made when absent; not set:
+    /// `operators.token` in the data folder.
+    pub token_file: Option<PathBuf>,
+}
+
+impl Default for Operators {
+    fn default() -> Self {
+        Self { listen: SocketAddr::from(([127, 0, 0, 1], 8081)), token_file: None }
+    }
+}
+
+/// Where documents, sessions and jobs are kept.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Database {
+    /// `sqlite://PATH` or `postgres://USER:PASSWORD@HOST/NAME`; not set: an
+    /// embedded database in the data folder.
+    pub url: Option<Secret>,
+    /// Connections at most, this process.
+    pub max_connections: u32,
+    /// How long a request waits for a connection, in milliseconds.
+    pub acquire_timeout_ms: u64,
+}
+
+impl Default for Database {
+    fn default() -> Self {
+        Self { url: None, max_connections: 16, acquire_timeout_ms: 3_000 }
+    }
+}
+
+/// Where uploads and component binaries are kept.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Blobs {
+    /// A folder; not set: `blobs` in the data folder.
+    pub dir: Option<PathBuf>,
+}
+
+/// Which areas are loaded and what they may import.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Areas {
+    /// Every `.wasm` file of this folder is loaded at start; not set: none.
+    pub dir: Option<PathBuf>,
+    /// Swap a component when its file changes (development).
+    pub watch: bool,
+    /// What each area may import: documents, blobs, events, jobs, secrets,
+    /// crypto, directory, calendar, egress, log. `*` is for areas not named.
+    #[schemars(with = "BTreeMap<String, Vec<String>>")]
+    pub grants: BTreeMap<String, BTreeSet<Capability>>,
+}
+
+impl Default for Areas {
+    fn default() -> Self {
+        use Capability as C;
+        let harmless = BTreeSet::from([
+            C::Documents,
+            C::Blobs,
+            C::Events,
+            C::Jobs,
+            C::Crypto,
+            C::Directory,
+            C::Calendar,
+            C::Log,
+        ]);
+        // Secrets and the network only where an area's work is to send.
+        let mut sending = harmless.clone();
+        sending.extend([C::Secrets, C::Egress]);
+        Self {
+            dir: None,
+            watch: false,
+            grants: BTreeMap::from([("*".into(), harmless), ("webhooks".into(), sending)]),
+        }
+    }
+}
+
+impl Areas {
+    /// What the operator grants an area.
+    #[must_use]
+    pub fn granted(&self, area: &str) -> BTreeSet<Capability> {
+        self.grants.get(area).or_else(|| self.grants.get("*")).cloned().unwrap_or_default()
+    }
+}
+
+/// Keys that protect stored secrets, cursors and tokens.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Keys {
+    /// Holds the 32-byte master key, mode 0600; made when absent; not set:
+    /// `master.key` in the data folder. Lose it and stored secrets are lost.
+    pub master_key_file: Option<PathBuf>,
+    /// The master key itself in base64, instead of a file; meant for
+    /// ASSURANCE_KEYS__MASTER_KEY, the same on every node.
+    pub master_key: Option<Secret>,
+}

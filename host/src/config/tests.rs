@@ -1,0 +1,128 @@
+//! The configuration as an operator meets it.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use super::*;
+use crate::domain::manifest::Capability;
+
+fn load_text(text: &str) -> Result<Config, ConfigError> {
+    load_with(text, Flags::default())
+}
+
+fn load_with(text: &str, flags: Flags) -> Result<Config, ConfigError> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("assurance.toml");
+    std::fs::write(&file, text).unwrap();
+    Config::load(&Source { file: Some(file), without_environment: true, flags })
+}
+
+fn refusal(text: &str) -> String {
+    load_text(text).expect_err(text).to_string()
+}
+
+#[test]
+fn an_empty_file_gives_the_defaults() {
+    let config = load_text("").unwrap();
+    assert_eq!(config.database_url(), "sqlite://./data/assurance.sqlite");
+    assert_eq!(config.base_url(), "http://127.0.0.1:8080");
+    assert_eq!(config.operators_token_file(), PathBuf::from("./data/operators.token"));
+    assert_eq!((config.session.idle_minutes, config.session.absolute_hours), (30, 12));
+    assert!(config.session.cookie_secure && !config.egress.allow_loopback);
+}
+
+#[test]
+fn a_flag_wins_over_the_file() {
+    let flags = Flags::default().set("api.listen", Some("127.0.0.1:9")).set::<u8>("x", None);
+    let config = load_with("api.listen = '127.0.0.1:1'\nlog.format = 'json'", flags).unwrap();
+    assert_eq!(config.api.listen.port(), 9);
+    assert_eq!(config.log.format, LogFormat::Json);
+}
+
+#[test]
+fn a_wrong_key_is_named_with_the_way_out() {
+    for (text, told) in [
+        ("sesion.idle_minutes = 1", "key sesion: there is no such key; known here: data_dir"),
+        (
+            "session.idle_minuts = 1",
+            "key session.idle_minuts: there is no such key; known here: id",
+        ),
+        ("session.idle_minutes = 'x'", "key session.idle_minutes: "),
+        ("session.idle_minutes = 0", "key session.idle_minutes: is 0"),
+        ("session.cache_ms = 5000", "key session.cache_ms: is more than 1000"),
+        ("log.format = 'xml'", "key log.format: "),
+        ("log.filter = 'a=b=c'", "key log.filter: "),
+        ("api.listen = 'here'", "key api.listen: "),
+        ("api.base_url = 'https://x/y'", "key api.base_url: "),
+        ("api.trusted_proxies = ['x']", "key api.trusted_proxies[0]: "),
+        ("api.listen = '0.0.0.0:1'\nsession.cookie_secure = false", "key session.cookie_secure: "),
+        ("database.url = 'mysql://x'", "key database.url: must begin"),
+        ("jobs.lease_ms = 9000", "key jobs.lease_ms: "),
+        ("areas.grants.x = ['sockets']", "key areas.grants.x"),
+        ("passwords.memory_kib = 1", "key passwords.memory_kib: "),
+    ] {
+        let refusal = refusal(text);
+        assert!(refusal.contains(told), "{text}: {refusal}");
+    }
+    assert!(refusal("= nonsense").starts_with("the configuration cannot be read"));
+}
+
+#[test]
+fn a_file_that_is_named_must_be_there() {
+    let source = Source { file: Some("/nowhere.toml".into()), ..Source::default() };
+    assert!(matches!(Config::load(&source), Err(ConfigError::NoFile(_))));
+}
+
+#[test]
+fn an_area_has_its_own_grants_or_those_of_all() {
+    let config = load_text("areas.grants.notes = ['documents']").unwrap();
+    assert_eq!(
+        config.areas.granted("notes").into_iter().collect::<Vec<_>>(),
+        [Capability::Documents]
+    );
+    assert!(config.areas.granted("webhooks").contains(&Capability::Egress));
+    assert!(config.areas.granted("other").contains(&Capability::Documents));
+    assert!(!config.areas.granted("other").contains(&Capability::Egress));
+}
+
+#[test]
+fn what_is_shown_explains_every_key_hides_secrets_and_can_be_loaded() {
+    let text = "keys.master_key = 'c2VjcmV0'\ndatabase.url = 'postgres://u:hidden@h/n'";
+    let config = load_text(text).unwrap();
+    let shown = config.to_documented_toml();
+    assert!(!shown.contains("c2VjcmV0") && !shown.contains("hidden"), "{shown}");
+    assert!(shown.contains("postgres://u:***@h/n"), "{shown}");
+    assert!(!format!("{config:?}").contains("hidden"));
+    let mut before = "";
+    for line in shown.lines() {
+        let key = line.contains(" = ") || line.ends_with(" =") || line.starts_with('[');
+        let explained = before.starts_with('#') || shown_in_a_map(line);
+        assert!(!key || explained, "{line} is not explained");
+        before = line;
+    }
+    let without_secrets: String = shown
+        .lines()
+        .filter(|line| !line.starts_with("master_key ="))
+        .collect::<Vec<_>>()
+        .join("\n");
+    load_text(&without_secrets).unwrap();
+}
+
+/// Keys of a map are the operator's own and have nothing to explain them.
+fn shown_in_a_map(line: &str) -> bool {
+    line.contains("documents")
+}
+
+#[test]
+fn a_key_file_that_others_can_read_is_refused_with_the_command_that_mends_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("deep/key");
+    let made = files::read_or_create_private(&file, || b"one".to_vec().into()).unwrap();
+    let again = files::read_or_create_private(&file, || b"two".to_vec().into()).unwrap();
+    assert_eq!((&made[..], &again[..]), (&b"one"[..], &b"one"[..]));
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&file), mode(file.parent().unwrap())), (0o600, 0o700));
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).unwrap();
+    let told = files::read_private(&file).unwrap_err().to_string();
+    assert!(told.contains("mode 0640") && told.contains("chmod 600"), "{told}");
+    assert!(files::create_private(&file, b"x").is_err(), "never overwritten");
+}

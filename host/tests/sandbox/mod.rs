@@ -1,0 +1,218 @@
+//! A runtime with a store, and the fixture guests, for tests and benchmarks
+//! of the runtime.
+
+#![allow(dead_code, unreachable_pub, reason = "each user takes what it needs")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use assurance::domain::area::{Body, Call, JobRun, Problem, Reply, Request};
+use assurance::domain::id::{JobId, UserId, WorkspaceId};
+use assurance::domain::manifest::Capability;
+use assurance::domain::role::Role;
+use assurance::domain::time::Timestamp;
+use assurance::egress::{self, Egress};
+use assurance::runtime::{LoadError, Loaded, Runtime, Settings};
+use assurance::secrets::Keys;
+use assurance::store::{self, CollectionScope, Store};
+use assurance::work::{AreaScope, CallError, Ended, Limits, UnitOfWork, UnitSpec};
+
+pub const ALL: [Capability; 10] = [
+    Capability::Documents,
+    Capability::Blobs,
+    Capability::Events,
+    Capability::Jobs,
+    Capability::Secrets,
+    Capability::Crypto,
+    Capability::Directory,
+    Capability::Calendar,
+    Capability::Egress,
+    Capability::Log,
+];
+
+pub type Answer = Result<Result<Reply, Problem>, CallError>;
+
+/// A runtime with a store of its own.
+pub struct Sandbox {
+    pub runtime: Runtime,
+    pub store: Store,
+    pub keys: Arc<Keys>,
+    pub workspace: WorkspaceId,
+    pub folder: tempfile::TempDir,
+}
+
+impl Sandbox {
+    pub async fn new(settings: Settings) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        Self::within(folder, settings).await
+    }
+
+    /// In a folder that another one may have used before.
+    pub async fn within(folder: tempfile::TempDir, settings: Settings) -> Self {
+        let keys = Arc::new(Keys::new([7; 32]));
+        let egress = Egress::new(egress::Settings::default()).unwrap();
+        let runtime = Runtime::new(settings, &keys, egress).unwrap();
+        let database = folder.path().join("test.db");
+        let settings = store::Settings {
+            url: format!("sqlite://{}", database.display()),
+            blobs: folder.path().join("blobs"),
+            max_connections: 4,
+            acquire_timeout_ms: 2000,
+        };
+        let store = Store::open(&settings).await.unwrap();
+        Self { runtime, store, keys, workspace: WorkspaceId::new(), folder }
+    }
+
+    pub async fn load(&self, fixture: &str) -> Result<Loaded, LoadError> {
+        self.load_with(fixture, &ALL).await
+    }
+
+    pub async fn load_with(
+        &self,
+        fixture: &str,
+        granted: &[Capability],
+    ) -> Result<Loaded, LoadError> {
+        let granted: BTreeSet<_> = granted.iter().copied().collect();
+        self.runtime.load(component(fixture), |_| granted).await
+    }
+
+    pub fn unit(&self, area: &str, in_job: bool) -> UnitOfWork {
+        let spec = UnitSpec {
+            area: scope(area),
+            call: self.call(),
+            actor: Some(UserId::new()),
+            writes: true,
+            in_job,
+            locked: false,
+            limits: Limits::default(),
+            habit: None,
+        };
+        UnitOfWork::new(self.store.clone(), self.keys.clone(), spec)
+    }
+
+    pub fn call(&self) -> Call {
+        Call { workspace: self.workspace, now: Timestamp(1_700_000_000_000_000), seed: [9; 32] }
+    }
+
+    pub fn request(&self, operation: &str, body: &str) -> Request {
+        Request {
+            call: self.call(),
+            user: UserId::new(),
+            role: Role::Owner,
+            operation: operation.to_owned(),
+            parameters: Vec::new(),
+            body: Body::Json(body.to_owned()),
+            idempotency_key: None,
+            if_match: None,
+            base_url: "https://api.example".to_owned(),
+        }
+    }
+
+    pub fn job(&self, kind: &str) -> JobRun {
+        JobRun {
+            call: self.call(),
+            id: JobId::new(),
+            kind: kind.to_owned(),
+            payload: r#"{"step":1}"#.to_owned(),
+            attempt: 1,
+            checkpoint: None,
+        }
+    }
+
+    /// One call within the given milliseconds.
+    pub async fn handle(
+        &self,
+        loaded: &Loaded,
+        operation: &str,
+        body: &str,
+        deadline_ms: u64,
+    ) -> Ended<Result<Reply, Problem>> {
+        let unit = self.unit(&loaded.manifest.name, false);
+        let request = self.request(operation, body);
+        loaded.code.handle(unit, &request, Duration::from_millis(deadline_ms)).await
+    }
+
+    /// One call; only its answer.
+    pub async fn answer(&self, loaded: &Loaded, operation: &str) -> Answer {
+        self.handle(loaded, operation, "{}", 10_000).await.result
+    }
+}
+
+/// The body of a success.
+pub fn body(answer: Answer) -> String {
+    answer.unwrap().unwrap().body.unwrap()
+}
+
+fn scope(area: &str) -> Arc<AreaScope> {
+    let things = CollectionScope {
+        full_name: format!("{area}.things"),
+        own: true,
+        fields: BTreeMap::new(),
+        indexes: Vec::new(),
+    };
+    Arc::new(AreaScope {
+        area: area.to_owned(),
+        collections: BTreeMap::from([("things".to_owned(), things)]),
+        ..AreaScope::default()
+    })
+}
+
+/// A fixture guest's component.
+pub fn component(fixture: &str) -> Arc<[u8]> {
+    let file = fixtures().join(fixture).with_extension("wasm");
+    match std::fs::read(&file) {
+        Ok(bytes) => bytes.into(),
+        Err(error) => panic!(
+            "{}: {error}; build the fixture guests first: cargo xtask guests --fixtures",
+            file.display()
+        ),
+    }
+}
+
+/// `ASSURANCE_FIXTURES`, or where xtask puts them.
+fn fixtures() -> PathBuf {
+    if let Some(folder) = std::env::var_os("ASSURANCE_FIXTURES") {
+        return folder.into();
+    }
+    let target = std::env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target"), PathBuf::from);
+    target.join("areas/fixtures")
+}
+
+/// A file's permission bits.
+pub fn mode(path: &std::path::Path) -> u32 {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+/// What this thread logs, as text.
+#[derive(Clone, Default)]
+pub struct Seen(Arc<std::sync::Mutex<Vec<u8>>>);
+
+impl Seen {
+    pub fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
+
+impl std::io::Write for Seen {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Listens to this thread's log until the guard is dropped.
+pub fn listen() -> (Seen, tracing::subscriber::DefaultGuard) {
+    let seen = Seen::default();
+    let writer = seen.clone();
+    let subscriber =
+        tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+    (seen, tracing::subscriber::set_default(subscriber))
+}

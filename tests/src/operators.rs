@@ -1,0 +1,55 @@
+//! The operators' API, as a person with the token uses it.
+
+use reqwest::Method;
+use serde_json::Value;
+
+use crate::client::{send, try_send};
+use crate::{Answer, Client, TestHost};
+
+impl TestHost {
+    /// A request to the operators' listener with the bearer token.
+    pub async fn operate(&self, method: Method, path: &str) -> Answer {
+        let client = Client::nobody(&self.operators);
+        send(client.request(method, path).bearer_auth(self.operators_token())).await
+    }
+
+    /// Puts a component into service under an area's name.
+    pub async fn put_area(&self, name: &str, component: &[u8]) -> Answer {
+        let client = Client::nobody(&self.operators);
+        let request = client.request(Method::PUT, &format!("/areas/{name}"));
+        let request = request.bearer_auth(self.operators_token());
+        let request = request.header("content-type", "application/wasm");
+        try_send(request.body(component.to_vec())).await.expect("an answer")
+    }
+
+    /// The digest of the live version of an area, if it is live.
+    pub async fn live_digest(&self, name: &str) -> Option<String> {
+        let areas = self.operate(Method::GET, "/areas").await.expect(200);
+        let areas = areas["areas"].as_array().expect("a list").clone();
+        let area = areas.iter().find(|area| area["name"] == name)?;
+        area["digest"].as_str().map(str::to_owned)
+    }
+
+    /// One number of the metrics page: the first line that starts so.
+    pub async fn metric(&self, line: &str) -> Option<f64> {
+        let page = self.operate(Method::GET, "/metrics").await;
+        assert_eq!(page.status, 200);
+        let text = page.text();
+        let found = text.lines().find(|candidate| candidate.starts_with(line))?;
+        found.rsplit(' ').next()?.parse().ok()
+    }
+}
+
+/// The same component with other bytes: a custom section more, which changes
+/// nothing but the digest.
+#[must_use]
+pub fn stamped(component: &[u8], stamp: u8) -> Vec<u8> {
+    let section = [0, 7, 5, b's', b't', b'a', b'm', b'p', stamp];
+    [component, &section].concat()
+}
+
+/// A list's items.
+#[must_use]
+pub fn items(value: &Value) -> &[Value] {
+    value.as_array().expect("an array")
+}

@@ -1,0 +1,94 @@
+//! `kill -9` at any instant: what was acknowledged is there, and what is
+//! retried has one effect.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use assurance_tests::client::try_send;
+use assurance_tests::{Builder, Client, both_backends};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+const CASES: &str = "/v1/workspaces/{ws}/support/cases";
+const HISTORY: &str = "/v1/workspaces/{ws}/support/case-history?limit=100";
+const ROUNDS: u64 = 8;
+const WRITERS: u64 = 4;
+
+/// What one writer learned: the id of each acknowledged key, and the key it
+/// got no answer for.
+struct Learned {
+    acknowledged: BTreeMap<String, String>,
+    unanswered: Option<String>,
+}
+
+async fn write_until_cut(client: Client, round: u64, writer: u64) -> Learned {
+    let mut learned = Learned { acknowledged: BTreeMap::new(), unanswered: None };
+    for count in 0_u64.. {
+        let key = format!("round-{round}-writer-{writer}-{count}");
+        match open(&client, &key).await {
+            Some(id) => drop(learned.acknowledged.insert(key, id)),
+            None => {
+                learned.unanswered = Some(key);
+                break;
+            }
+        }
+    }
+    learned
+}
+
+/// Opens a case whose subject is its key; nothing when no answer came.
+async fn open(client: &Client, key: &str) -> Option<String> {
+    let body = json!({ "subject": key, "description": "d" });
+    let request = client.request(Method::POST, CASES).header("idempotency-key", key);
+    let answer = try_send(request.json(&body)).await.ok()?;
+    Some(answer.expect(201)["id"].as_str().expect("an id").to_owned())
+}
+
+async fn everything(client: &Client) -> Vec<Value> {
+    let mut found = Vec::new();
+    let mut path = HISTORY.to_owned();
+    loop {
+        let page = client.get(&path).await.expect(200);
+        found.extend(page["items"].as_array().expect("items").iter().cloned());
+        match page["next_cursor"].as_str() {
+            Some(cursor) => path = format!("{HISTORY}&cursor={cursor}"),
+            None => return found,
+        }
+    }
+}
+
+both_backends! {
+    async fn a_killed_host_has_every_acknowledged_write_once(backend) {
+        let (mut host, mut ada) = Builder::new(backend).areas(&["support"]).start_with_owner().await;
+        let mut acknowledged = BTreeMap::new();
+        for round in 0..ROUNDS {
+            let writers: Vec<_> = (0..WRITERS)
+                .map(|writer| tokio::spawn(write_until_cut(ada.clone(), round, writer)))
+                .collect();
+            tokio::time::sleep(Duration::from_millis(150 + 37 * round)).await;
+            host.kill9();
+            let mut unanswered = Vec::new();
+            for writer in writers {
+                let learned = writer.await.expect("no panic");
+                acknowledged.extend(learned.acknowledged);
+                unanswered.extend(learned.unanswered);
+            }
+            host.start().await;
+            ada.base.clone_from(&host.api);
+            for key in unanswered {
+                let id = open(&ada, &key).await.expect("an answer");
+                assert_eq!(open(&ada, &key).await.as_ref(), Some(&id), "{key}");
+                acknowledged.insert(key, id);
+            }
+        }
+        let cases = everything(&ada).await;
+        let text = |case: &Value, name: &str| case[name].as_str().expect("text").to_owned();
+        let found: BTreeMap<String, String> =
+            cases.iter().map(|case| (text(case, "subject"), text(case, "id"))).collect();
+        assert_eq!(found.len(), cases.len(), "a key had two effects");
+        assert!(acknowledged.len() > 20, "{} writes", acknowledged.len());
+        let lost: BTreeSet<_> = acknowledged.keys().filter(|key| !found.contains_key(*key)).collect();
+        assert!(lost.is_empty(), "acknowledged and lost: {lost:?}");
+        assert_eq!(found, acknowledged);
+    }
+}

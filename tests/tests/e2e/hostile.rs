@@ -1,0 +1,189 @@
+//! One hostile guest for each promise of isolation: what the client is told,
+//! what the operator is told, and that everybody else is served all along.
+
+use std::time::{Duration, Instant};
+
+use assurance_tests::client::send;
+use assurance_tests::operators::stamped;
+use assurance_tests::{Answer, Backend, Builder, Client, TestHost, both_backends, place};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+/// Guests that load, what a call of each is answered with, and its code.
+const CALLED: [(&str, u16, &str); 7] = [
+    ("infinite-loop", 504, "area_timeout"),
+    ("bulk-memory-loop", 504, "area_timeout"),
+    ("memory-hog", 502, "area_fault"),
+    ("stack-overflow", 502, "area_fault"),
+    ("trap", 502, "area_fault"),
+    ("giant-reply", 502, "area_fault"),
+    ("host-call-flood", 502, "area_fault"),
+];
+
+/// Guests that are refused before they can answer anything, and what the
+/// operator's log names.
+const REFUSED: [(&str, &str); 6] = [
+    ("asks-ungranted", "egress"),
+    ("uses-unwished", "crypto"),
+    ("capability-in-describe", "describe"),
+    ("abort-in-describe", "describe"),
+    ("loop-in-describe", "describe"),
+    ("wrong-world", "world"),
+];
+
+async fn call(client: &Client, fixture: &str) -> Answer {
+    client.post(&format!("/v1/workspaces/{{ws}}/fixtures/{fixture}"), &json!({})).await
+}
+
+async fn host_with(fixtures: &[&str]) -> (TestHost, Client) {
+    let builder = Builder::new(Backend::Sqlite).areas(&["support"]).fixtures(fixtures);
+    builder.start_with_owner().await
+}
+
+async fn is_served(client: &Client) {
+    client.get("/v1/workspaces/{ws}/support/cases").await.expect(200);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_misbehaving_call_ends_with_a_problem_and_nothing_else_does() {
+    let names: Vec<&str> = CALLED.iter().map(|(name, ..)| *name).collect();
+    let (mut host, ada) = host_with(&names).await;
+    for (name, status, code) in CALLED {
+        let problem = call(&ada, name).await.problem(status, code);
+        let told = problem.to_string();
+        assert!(!told.contains("wasm") && !told.contains("src/"), "{told}");
+        is_served(&ada).await;
+        assert!(host.is_alive(), "{name} ended the host");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_trap_reaches_the_operator_with_frames_and_last_words() {
+    let (host, ada) = host_with(&["trap"]).await;
+    let problem = call(&ada, "trap").await.problem(502, "area_fault");
+    let id = problem["request_id"].as_str().expect("an id").to_owned();
+    host.wait_for_log(&id, Duration::from_secs(5)).await;
+    let log = host.log();
+    let line = log.lines().find(|line| line.contains(&id) && line.contains("fall_over"));
+    let line = line.unwrap_or_else(|| panic!("no symbolised frame with {id} in\n{log}"));
+    for told in ["area.digest", "about to fall over", "\"trap\""] {
+        assert!(line.contains(told), "{told} is not in {line}");
+    }
+    // What it had written is gone.
+    call(&ada, "trap").await.problem(502, "area_fault");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_of_log_lines_is_cut_and_counted() {
+    let (host, ada) = host_with(&["log-flood"]).await;
+    call(&ada, "log-flood").await.expect(200);
+    let log = host.log();
+    assert!(log.contains("line 0") && !log.contains("line 4999"));
+    assert!(log.len() < 200_000, "{} bytes of log", log.len());
+    assert!(!log.contains('\u{1b}'), "a guest's control characters reach the log");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_instance_serves_two_requests() {
+    let (_host, ada) = host_with(&["keeps-state"]).await;
+    for _ in 0..20 {
+        assert_eq!(call(&ada, "keeps-state").await.expect(200)["calls"], 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_may_not_run_is_refused_at_load_and_named() {
+    let names: Vec<&str> = REFUSED.iter().map(|(name, _)| *name).collect();
+    let (host, ada) = host_with(&names).await;
+    is_served(&ada).await;
+    let log = host.log();
+    for (name, told) in REFUSED {
+        call(&ada, name).await.problem(404, "not_found");
+        let file = format!("{name}.wasm");
+        let named = log.lines().any(|line| line.contains(&file) && line.contains(told));
+        assert!(named, "no line about {name} names {told}:\n{log}");
+        let component = std::fs::read(place::fixtures().join(file)).expect("a component");
+        let answer = host.put_area(&name.replace('-', "_"), &component).await;
+        assert_eq!(answer.status, 422, "{name}: {}", answer.text());
+        assert!(answer.text().contains(told), "{name}: {}", answer.text());
+    }
+    is_served(&ada).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bytes_that_are_no_component_are_refused() {
+    let (mut host, ada) = host_with(&["echo"]).await;
+    let whole = std::fs::read(place::fixtures().join("echo.wasm")).expect("a component");
+    let mut wrong: Vec<Vec<u8>> = vec![Vec::new(), b"\0asm".to_vec(), b"no wasm at all".to_vec()];
+    wrong.extend([8, 9, 100, whole.len() / 2, whole.len() - 1].map(|end| whole[..end].to_vec()));
+    wrong.extend((0..8).map(|seed| noise(seed, &whole)));
+    for bytes in wrong {
+        let answer = host.put_area("echo", &bytes).await;
+        assert_eq!(answer.status, 422, "{} bytes: {}", bytes.len(), answer.text());
+    }
+    assert!(host.is_alive());
+    assert_eq!(call(&ada, "echo").await.expect(200), json!({}));
+    assert_eq!(host.put_area("echo", &stamped(&whole, 1)).await.status, 200);
+}
+
+/// A component with every 64th byte of it replaced, from a seed.
+fn noise(seed: usize, component: &[u8]) -> Vec<u8> {
+    let mut bytes = component.to_vec();
+    for (index, byte) in bytes.iter_mut().enumerate().skip(8 + seed).step_by(64) {
+        *byte = byte.wrapping_mul(31).wrapping_add(u8::try_from(index % 251).unwrap_or(1)) ^ 0x5a;
+    }
+    bytes
+}
+
+both_backends! {
+    async fn another_workspaces_documents_cannot_be_named(backend) {
+        let builder = Builder::new(backend).fixtures(&["names-other-workspace", "echo"]);
+        let (mut host, ada) = builder.start_with_owner().await;
+        let other = host.elsewhere();
+        for target in [other.as_str(), ada.workspace.as_str()] {
+            let path = "/v1/workspaces/{ws}/fixtures/names-other-workspace";
+            let request = ada.request(Method::POST, path).json(&json!(target));
+            let answer = send(request).await;
+            // The fixture takes an object; a bare text is refused outside it.
+            answer.problem(422, "validation_failed");
+            let got = ada.post(path, &json!({ "target": target })).await.expect(200);
+            assert_eq!(got["got"], Value::Array(Vec::new()), "{got}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_one_area_spins_the_others_answer() {
+    let builder = Builder::new(Backend::Sqlite)
+        .areas(&["support"])
+        .fixtures(&["infinite-loop"])
+        .set("runtime.max_concurrent_per_area", 4);
+    let (mut host, ada) = builder.start_with_owner().await;
+    let spinners: Vec<_> = (0..12)
+        .map(|_| {
+            let ada = ada.clone();
+            tokio::spawn(async move { call(&ada, "infinite-loop").await })
+        })
+        .collect();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let mut slowest = Duration::ZERO;
+    for _ in 0..50 {
+        let begun = Instant::now();
+        is_served(&ada).await;
+        slowest = slowest.max(begun.elapsed());
+    }
+    assert!(slowest < Duration::from_millis(500), "a healthy area took {slowest:?}");
+    let mut overloaded = 0;
+    for spinner in spinners {
+        let answer = spinner.await.expect("no panic");
+        if answer.status == 503 {
+            answer.problem(503, "area_overloaded");
+            assert!(answer.header("retry-after").is_some());
+            overloaded += 1;
+        } else {
+            answer.problem(504, "area_timeout");
+        }
+    }
+    assert!(overloaded >= 1, "the cap per area let everything in");
+    assert!(host.is_alive());
+}

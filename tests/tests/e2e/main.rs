@@ -1,0 +1,16 @@
+//! End-to-end tests, a module a subject. One program, so that it is linked
+//! once and its tests run side by side.
+
+mod contract;
+mod durability;
+mod evidence;
+mod hostile;
+mod notes;
+mod openapi;
+mod order;
+mod protocol;
+mod rates;
+mod sign_in;
+mod support;
+mod swap;
+mod webhooks;

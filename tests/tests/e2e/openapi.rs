@@ -1,0 +1,93 @@
+//! `/openapi.json` always tells the live areas, and is itself well formed.
+
+use std::collections::BTreeSet;
+
+use assurance_tests::contract::Contract;
+use assurance_tests::{Backend, Builder, TestHost, place};
+use serde_json::Value;
+
+async fn document(host: &TestHost) -> Value {
+    host.nobody().get("/openapi.json").await.expect(200)
+}
+
+/// Every `METHOD path` of a document.
+fn operations(document: &Value) -> BTreeSet<String> {
+    let paths = document["paths"].as_object().expect("paths");
+    let of = |(path, item): (&String, &Value)| {
+        let methods = item.as_object().expect("an item").keys();
+        let methods = methods.filter(|key| *key != "parameters");
+        methods.map(|method| format!("{} {path}", method.to_uppercase())).collect::<Vec<_>>()
+    };
+    paths.iter().flat_map(of).collect()
+}
+
+#[tokio::test]
+async fn it_lists_the_contracts_operations_of_the_live_areas() {
+    let builder = Builder::new(Backend::Sqlite).areas(&["support", "evidence", "webhooks"]);
+    let host = builder.start().await;
+    let document = document(&host).await;
+    assert!(document["openapi"].as_str().is_some_and(|version| version.starts_with("3.1.")));
+    let listed = operations(&document);
+    for operation in Contract::read().operations() {
+        let number = operation["n"].as_u64().expect("a number");
+        let method = operation["method"].as_str().expect("a method");
+        let path = operation["path"].as_str().expect("a path");
+        let served = [1, 2, 3, 4, 10, 11, 13].contains(&number);
+        assert_eq!(listed.contains(&format!("{method} {path}")), served, "{method} {path}");
+        if served {
+            let entry = &document["paths"][path][method.to_lowercase()];
+            let status = if method == "POST" { "201" } else { "200" };
+            assert!(entry["responses"][status].is_object(), "{entry:#}");
+            for status in ["400", "401", "403", "404", "409", "422", "429"] {
+                assert!(entry["responses"][status].is_object(), "{method} {path}: {status}");
+            }
+            assert_ne!(entry["x-contract"], false, "{method} {path}");
+        }
+    }
+    let login = &document["paths"]["/v1/auth/login"]["post"];
+    assert_eq!(login["x-contract"], false);
+}
+
+#[tokio::test]
+async fn every_reference_leads_somewhere_and_every_id_is_unique() {
+    let builder = Builder::new(Backend::Sqlite).areas(&["support", "evidence", "webhooks"]);
+    let host = builder.start().await;
+    let document = document(&host).await;
+    let mut references = Vec::new();
+    gather(&document, "$ref", &mut references);
+    assert!(!references.is_empty());
+    for reference in references {
+        let pointer = reference.strip_prefix('#').expect("a local reference");
+        assert!(document.pointer(pointer).is_some(), "{reference} leads nowhere");
+    }
+    let mut ids = Vec::new();
+    gather(&document["paths"], "operationId", &mut ids);
+    assert_eq!(ids.len(), operations(&document).len());
+    assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len(), "{ids:?}");
+}
+
+#[tokio::test]
+async fn it_follows_a_swap() {
+    let host = Builder::new(Backend::Sqlite).start().await;
+    let path = "GET /v1/workspaces/{workspace_id}/support/cases";
+    assert!(!operations(&document(&host).await).contains(path));
+    let component = std::fs::read(place::areas().join("support.wasm")).expect("built");
+    assert_eq!(host.put_area("support", &component).await.status, 200);
+    assert!(operations(&document(&host).await).contains(path));
+}
+
+/// Every text under a member of this name, at any depth.
+fn gather(value: &Value, member: &str, found: &mut Vec<String>) {
+    match value {
+        Value::Object(object) => {
+            for (name, value) in object {
+                match value.as_str() {
+                    Some(text) if name == member => found.push(text.to_owned()),
+                    _ => gather(value, member, found),
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| gather(item, member, found)),
+        _ => {}
+    }
+}

@@ -1,0 +1,208 @@
+//! What holds for every answer: request ids, headers, compression, strict
+//! parsing, problems.
+
+use std::io::Write as _;
+
+use assurance_tests::client::send;
+use assurance_tests::{Answer, Backend, Builder, Client, raw};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use reqwest::Method;
+use serde_json::json;
+
+const CASES: &str = "/v1/workspaces/{ws}/support/cases";
+
+async fn host() -> (assurance_tests::TestHost, Client) {
+    Builder::new(Backend::Sqlite).areas(&["support"]).start_with_owner().await
+}
+
+/// POST of these bytes as a support case.
+async fn post_bytes(client: &Client, encoding: Option<&str>, body: Vec<u8>) -> Answer {
+    let key = uuid::Uuid::now_v7().to_string();
+    let mut request = client.request(Method::POST, CASES).header("idempotency-key", key);
+    if let Some(encoding) = encoding {
+        request = request.header("content-encoding", encoding);
+    }
+    send(request.header("content-type", "application/json").body(body)).await
+}
+
+#[tokio::test]
+async fn every_answer_has_a_request_id() {
+    let (host, ada) = host().await;
+    let fresh = |answer: &Answer| {
+        let id = answer.header("x-request-id").expect("a request id").to_owned();
+        let parsed = uuid::Uuid::try_parse(&id).expect("a UUID");
+        assert_eq!(parsed.get_version_num(), 7);
+        id
+    };
+    let ids = [
+        fresh(&ada.get(CASES).await),
+        fresh(&ada.get("/nothing").await),
+        fresh(&host.nobody().get(CASES).await),
+    ];
+    assert!(ids[0] != ids[1] && ids[1] != ids[2]);
+    let with = |id: &'static str| ada.request(Method::GET, CASES).header("x-request-id", id);
+    let kept = send(with("my.request_id-01")).await;
+    assert_eq!(kept.header("x-request-id"), Some("my.request_id-01"));
+    for odd in ["short", "has space in it", "semi;colon;id"] {
+        fresh(&send(with(odd)).await);
+    }
+    let traced = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    fresh(&send(ada.request(Method::GET, CASES).header("traceparent", traced)).await);
+}
+
+#[tokio::test]
+async fn answers_are_neither_stored_nor_sniffed() {
+    let (host, ada) = host().await;
+    for answer in [ada.get(CASES).await, ada.get("/nothing").await, host.nobody().get(CASES).await]
+    {
+        assert_eq!(answer.header("cache-control"), Some("no-store"), "{}", answer.path);
+        assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{}", answer.path);
+        assert_eq!(answer.header("access-control-allow-origin"), None, "{}", answer.path);
+    }
+    assert_eq!(ada.get(CASES).await.header("content-type"), Some("application/json"));
+}
+
+#[tokio::test]
+async fn bodies_may_be_compressed() {
+    let (_host, ada) = host().await;
+    let case = json!({ "subject": "packed", "description": "d".repeat(5_000) }).to_string();
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+    gzip.write_all(case.as_bytes()).expect("packed");
+    post_bytes(&ada, Some("gzip"), gzip.finish().expect("packed")).await.expect(201);
+    post_bytes(&ada, Some("zstd"), zstd_frame(case.as_bytes())).await.expect(201);
+    for encoding in ["gzip", "br", "zstd"] {
+        let request = ada.request(Method::GET, CASES).header("accept-encoding", encoding);
+        let answer = send(request).await;
+        assert_eq!(answer.header("content-encoding"), Some(encoding));
+        assert!(answer.bytes.len() < 2_000, "{} bytes", answer.bytes.len());
+    }
+}
+
+/// A Zstandard frame (RFC 8878) of one raw block: a 2-byte content size, one
+/// segment, no checksum.
+fn zstd_frame(content: &[u8]) -> Vec<u8> {
+    let size = u16::try_from(content.len() - 256).expect("256 to 65791 bytes");
+    let block = u32::try_from(content.len() << 3 | 1).expect("a small block");
+    let head =
+        [&[0x28, 0xb5, 0x2f, 0xfd, 0x60][..], &size.to_le_bytes(), &block.to_le_bytes()[..3]];
+    [&head.concat(), content].concat()
+}
+
+#[tokio::test]
+async fn what_does_not_unpack_is_refused_and_limits_count_unpacked_bytes() {
+    let (_host, ada) = host().await;
+    post_bytes(&ada, Some("gzip"), b"no gzip".to_vec()).await.problem(400, "malformed_request");
+    let odd = post_bytes(&ada, Some("compress"), b"{}".to_vec()).await;
+    odd.problem(415, "unsupported_media_type");
+    let mut bomb = GzEncoder::new(Vec::new(), Compression::best());
+    bomb.write_all(&vec![b' '; 64 << 20]).expect("packed");
+    let bomb = bomb.finish().expect("packed");
+    assert!(bomb.len() < 1 << 20);
+    post_bytes(&ada, Some("gzip"), bomb).await.problem(413, "payload_too_large");
+}
+
+#[tokio::test]
+async fn a_body_of_another_shape_is_refused_with_pointers() {
+    let (_host, ada) = host().await;
+    let refused = [
+        (r#"{"subject":"a","description":"b""#, ""),
+        (r#"{"subject":"a","subject":"b","description":"c"}"#, "subject"),
+        (r#"{"subject":"a","description":"b","extra":1}"#, "extra"),
+        (r#"{"subject":"a"}"#, "description"),
+        (r#"{"subject":1,"description":"b"}"#, "/subject"),
+        (r#"{"subject":"a\ud800","description":"b"}"#, ""),
+        (r#"{"subject":"a\u0000","description":"b"}"#, ""),
+        ("[]", ""),
+        ("", ""),
+    ];
+    for (body, named) in refused {
+        let answer = post_bytes(&ada, None, body.as_bytes().to_vec()).await;
+        let problem = answer.problem(422, "validation_failed");
+        assert_eq!(problem["title"], "Validation Failed");
+        assert!(problem["detail"].as_str().is_some_and(|text| text.contains(named)), "{problem}");
+    }
+    post_bytes(&ada, None, b"{\"subject\":\"\xff\xfe\",\"description\":\"b\"}".to_vec())
+        .await
+        .problem(422, "validation_failed");
+}
+
+#[tokio::test]
+async fn paths_and_parameters_are_checked() {
+    let (_host, ada) = host().await;
+    ada.in_workspace("not-a-uuid").get(CASES).await.problem(422, "validation_failed");
+    ada.get(&format!("{CASES}/not-a-uuid")).await.problem(422, "validation_failed");
+    let history = "/v1/workspaces/{ws}/support/case-history";
+    ada.get(&format!("{history}?limit=0")).await.problem(422, "validation_failed");
+    ada.get(&format!("{history}?limit=1&limit=2")).await.problem(422, "validation_failed");
+    ada.get(&format!("{history}?unknown=1")).await.problem(422, "validation_failed");
+    ada.get(&format!("{history}?cursor=tampered")).await.problem(422, "validation_failed");
+    ada.get(&format!("{history}?status=&cursor=null")).await.expect(200);
+}
+
+#[tokio::test]
+async fn http_that_is_not_http_gets_a_400() {
+    let (mut host, ada) = host().await;
+    let cookie = ada.session.as_deref().unwrap_or_default();
+    let path = CASES.replace("{ws}", &ada.workspace);
+    for head in [
+        format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nbad header\r\n\r\n"),
+        format!(
+            "GET {path}/%zz HTTP/1.1\r\nHost: x\r\nConnection: close\r\nCookie: service_session={cookie}\r\n\r\n"
+        ),
+        "NONSENSE\r\n\r\n".to_owned(),
+    ] {
+        let answer = raw::exchange(&host.api, head.as_bytes()).await;
+        assert_eq!(raw::status(&answer), 400, "{head}: {answer}");
+    }
+    assert!(host.is_alive());
+    ada.get(CASES).await.expect(200);
+}
+
+#[tokio::test]
+async fn a_problem_has_a_page_that_explains_it() {
+    let (host, ada) = host().await;
+    let problem = ada.get("/v1/nothing").await.problem(404, "not_found");
+    let page = problem["type"].as_str().expect("a URI");
+    assert!(page.starts_with(&host.api), "{page}");
+    let explained = host.nobody().get(page.trim_start_matches(host.api.as_str())).await;
+    assert_eq!(explained.status, 200);
+    assert!(explained.text().contains("not_found"));
+}
+
+#[tokio::test]
+async fn head_and_options_are_answered() {
+    let (_host, ada) = host().await;
+    let head = send(ada.request(Method::HEAD, CASES)).await;
+    assert!(head.status == 200 || head.status == 405, "{}", head.status);
+    assert!(head.bytes.is_empty());
+    let options = send(ada.request(Method::OPTIONS, CASES)).await;
+    assert!([204, 200, 405].contains(&options.status), "{}", options.status);
+}
+
+#[tokio::test]
+async fn sigterm_lets_requests_in_flight_end() {
+    let (mut host, ada) = host().await;
+    let clients: Vec<_> = (0..16)
+        .map(|number| {
+            let ada = ada.clone();
+            tokio::spawn(async move {
+                let body = json!({ "subject": format!("{number}"), "description": "d" });
+                let key = format!("drain-key-{number}");
+                let request = ada.request(Method::POST, CASES).header("idempotency-key", key);
+                assurance_tests::client::try_send(request.json(&body)).await
+            })
+        })
+        .collect();
+    tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    let status = host.terminate().await;
+    assert!(status.success(), "{status:?}");
+    for client in clients {
+        // Refused connections are fair; broken answers are not.
+        match client.await.expect("no panic") {
+            Ok(answer) => drop(answer.expect(201)),
+            Err(error) => assert!(error.is_connect(), "{error:?}"),
+        }
+    }
+    assert!(!host.folder().join("data/serving.json").exists());
+}

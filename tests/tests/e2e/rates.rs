@@ -1,0 +1,54 @@
+//! Rate limits: told on every answer, enforced per session and per workspace.
+
+use assurance_tests::{Backend, Builder};
+
+const CASES: &str = "/v1/workspaces/{ws}/support/cases";
+
+#[tokio::test]
+async fn a_session_over_its_rate_is_told_when_to_come_again() {
+    let builder = Builder::new(Backend::Sqlite)
+        .areas(&["support"])
+        .set("rates.enabled", true)
+        .set("rates.session_burst", 10)
+        .set("rates.session_per_minute", 60);
+    let (mut host, ada) = builder.start_with_owner().await;
+    let bob = host.member("bob", &ada.workspace, "member");
+    let mut limited = None;
+    for _ in 0..30 {
+        let answer = ada.get(CASES).await;
+        assert!(answer.header("ratelimit").is_some(), "{:?}", answer.headers);
+        assert!(answer.header("ratelimit-policy").is_some(), "{:?}", answer.headers);
+        if answer.status == 429 {
+            limited = Some(answer);
+            break;
+        }
+        answer.expect(200);
+    }
+    let limited = limited.expect("a limit");
+    limited.problem(429, "rate_limited");
+    let seconds = limited.header("retry-after").and_then(|text| text.parse::<u64>().ok());
+    assert!(seconds.is_some_and(|seconds| (1..=10).contains(&seconds)), "{:?}", limited.headers);
+
+    // Others go on, and after the wait so does she.
+    bob.get(CASES).await.expect(200);
+    tokio::time::sleep(std::time::Duration::from_secs(seconds.unwrap_or(1) + 1)).await;
+    ada.get(CASES).await.expect(200);
+}
+
+#[tokio::test]
+async fn a_workspace_has_a_rate_of_its_own() {
+    let builder = Builder::new(Backend::Sqlite)
+        .areas(&["support"])
+        .set("rates.enabled", true)
+        .set("rates.workspace_burst", 10)
+        .set("rates.workspace_per_minute", 1);
+    let (mut host, ada) = builder.start_with_owner().await;
+    let bob = host.member("bob", &ada.workspace, "member");
+    let mut statuses = Vec::new();
+    for _ in 0..10 {
+        statuses.push(ada.get(CASES).await.status);
+        statuses.push(bob.get(CASES).await.status);
+    }
+    assert!(statuses[..4].iter().all(|status| *status == 200), "{statuses:?}");
+    assert!(statuses[16..].iter().all(|status| *status == 429), "{statuses:?}");
+}

@@ -1,0 +1,128 @@
+//! Support cases (operations 10 and 11), and idempotency, which they require.
+
+use assurance_tests::{Answer, Builder, Client, both_backends};
+use serde_json::{Value, json};
+
+const CASES: &str = "/v1/workspaces/{ws}/support/cases";
+
+fn case(subject: &str) -> Value {
+    json!({ "subject": subject, "description": "It does not work." })
+}
+
+async fn open(client: &Client, key: &str, subject: &str) -> Answer {
+    client.post_once(CASES, key, &case(subject)).await
+}
+
+async fn subjects(client: &Client) -> Vec<String> {
+    let cases = client.get(CASES).await.expect(200);
+    let cases = cases.as_array().expect("an array");
+    cases.iter().map(|case| case["subject"].as_str().expect("a subject").to_owned()).collect()
+}
+
+both_backends! {
+    async fn everyone_sees_their_own_cases_only_newest_first(backend) {
+        let (mut host, ada) = Builder::new(backend).areas(&["support"]).start_with_owner().await;
+        let viewer = host.member("vera", &ada.workspace, "viewer");
+        for subject in ["one", "two", "three"] {
+            open(&ada, &format!("ada-key-{subject}"), subject).await.expect(201);
+        }
+        let theirs = open(&viewer, "vera-key-1", "hers").await.expect(201);
+        assert_eq!(subjects(&ada).await, ["three", "two", "one"]);
+        assert_eq!(subjects(&viewer).await, ["hers"]);
+
+        let stranger_path = format!("{CASES}/{}", theirs["id"].as_str().expect("an id"));
+        let member = host.member("mia", &ada.workspace, "member");
+        member.get(&stranger_path).await.problem(404, "not_found");
+    }
+
+    async fn another_workspace_shows_nothing_of_this_one(backend) {
+        let (mut host, ada) = Builder::new(backend).areas(&["support"]).start_with_owner().await;
+        open(&ada, "same-key-1", "first").await.expect(201);
+        let bea = host.create_person("bea");
+        let second = host.create_workspace("second", &bea);
+        let bea = host.sign_in(&bea, &second);
+        assert_eq!(subjects(&bea).await, [""; 0]);
+        // The same key is another key there.
+        let answer = open(&bea, "same-key-1", "first").await;
+        answer.expect(201);
+        assert_eq!(answer.header("idempotent-replayed"), None);
+        bea.in_workspace(&ada.workspace).get(CASES).await.problem(404, "not_found");
+    }
+
+    async fn a_retry_gets_the_first_answer_and_has_one_effect(backend) {
+        let (_host, ada) = Builder::new(backend).areas(&["support"]).start_with_owner().await;
+        let first = open(&ada, "retried-key", "once").await;
+        let again = open(&ada, "retried-key", "once").await;
+        assert_eq!(first.expect(201), again.expect(201));
+        assert_eq!(first.header("idempotent-replayed"), None);
+        assert_eq!(again.header("idempotent-replayed"), Some("true"));
+        assert_ne!(first.header("x-request-id"), again.header("x-request-id"));
+        assert_eq!(subjects(&ada).await, ["once"]);
+
+        // Members in another order are the same body.
+        let reordered = r#"{"description": "It does not work.", "subject": "once"}"#;
+        let request = ada.request(reqwest::Method::POST, CASES);
+        let request = request.header("idempotency-key", "retried-key");
+        let request = request.header("content-type", "application/json").body(reordered);
+        let again = assurance_tests::client::send(request).await;
+        assert_eq!(first.expect(201), again.expect(201));
+    }
+
+    async fn a_key_with_another_body_is_refused(backend) {
+        let (_host, ada) = Builder::new(backend).areas(&["support"]).start_with_owner().await;
+        open(&ada, "reused-key", "once").await.expect(201);
+        open(&ada, "reused-key", "twice").await.problem(422, "idempotency_key_reused");
+        assert_eq!(subjects(&ada).await, ["once"]);
+    }
+
+    async fn a_refusal_leaves_the_key_free(backend) {
+        let (_host, ada) = Builder::new(backend).areas(&["support"]).start_with_owner().await;
+        open(&ada, "refused-key", "").await.problem(422, "validation_failed");
+        open(&ada, "refused-key", "now right").await.expect(201);
+    }
+
+    async fn many_at_once_with_one_key_make_one_case(backend) {
+        let (_host, ada) = Builder::new(backend).areas(&["support"]).start_with_owner().await;
+        let tasks: Vec<_> = (0..32)
+            .map(|_| {
+                let ada = ada.clone();
+                tokio::spawn(async move { open(&ada, "crowded-key", "once").await })
+            })
+            .collect();
+        let (mut fresh, mut answered) = (0, 0);
+        for task in tasks {
+            let answer = task.await.expect("no panic");
+            if answer.status == 409 {
+                answer.problem(409, "idempotency_in_progress");
+                assert!(answer.header("retry-after").is_some());
+                continue;
+            }
+            answer.expect(201);
+            answered += 1;
+            fresh += usize::from(answer.header("idempotent-replayed").is_none());
+        }
+        assert!(answered >= 1, "nobody was answered");
+        assert_eq!(fresh, 1, "one of {answered} answers is the first");
+        assert_eq!(subjects(&ada).await, ["once"]);
+    }
+
+    async fn the_key_is_required_and_has_bounds(backend) {
+        let (_host, ada) = Builder::new(backend).areas(&["support"]).start_with_owner().await;
+        let without = ada.post(CASES, &case("x")).await.problem(422, "validation_failed");
+        assert!(without["detail"].as_str().is_some_and(|text| text.contains("Idempotency-Key")));
+        for key in ["seven77".to_owned(), "x".repeat(256), "with a space in it".to_owned()] {
+            open(&ada, &key, "x").await.problem(422, "validation_failed");
+        }
+        open(&ada, "eight888", "shortest").await.expect(201);
+        open(&ada, &"y".repeat(255), "longest").await.expect(201);
+    }
+
+    async fn lengths_are_counted_in_characters(backend) {
+        let (_host, ada) = Builder::new(backend).areas(&["support"]).start_with_owner().await;
+        let body = json!({ "subject": "ü".repeat(200), "description": "語".repeat(20_000) });
+        let made = ada.post_once(CASES, "long-key-1", &body).await.expect(201);
+        assert_eq!(made["subject"], body["subject"]);
+        assert_eq!(made["description"], body["description"]);
+        open(&ada, "long-key-2", &"ü".repeat(201)).await.problem(422, "validation_failed");
+    }
+}

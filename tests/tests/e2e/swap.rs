@@ -1,0 +1,123 @@
+//! Swapping an area while the host serves.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use assurance_tests::operators::stamped;
+use assurance_tests::{Backend, Builder, Client, TestHost, both_backends, place};
+use reqwest::Method;
+use serde_json::json;
+
+const CASES: &str = "/v1/workspaces/{ws}/support/cases";
+
+fn component(name: &str) -> Vec<u8> {
+    std::fs::read(place::areas().join(name).with_extension("wasm")).expect("a built area")
+}
+
+async fn until_digest_changes(host: &TestHost, name: &str, old: Option<&String>) -> String {
+    let begun = Instant::now();
+    loop {
+        let digest = host.live_digest(name).await;
+        if let Some(digest) = digest.filter(|digest| Some(digest) != old) {
+            return digest;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "{name} is never swapped");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_put_brings_an_area_and_swaps_it() {
+    let (host, ada) = Builder::new(Backend::Sqlite).start_with_owner().await;
+    ada.get(CASES).await.problem(404, "not_found");
+    assert_eq!(host.put_area("support", &component("support")).await.status, 200);
+    ada.get(CASES).await.expect(200);
+    let first = until_digest_changes(&host, "support", None).await;
+    assert_eq!(host.put_area("support", &stamped(&component("support"), 2)).await.status, 200);
+    assert_ne!(host.live_digest("support").await, Some(first));
+    ada.get(CASES).await.expect(200);
+    let misnamed = host.put_area("evidence", &component("support")).await;
+    assert_eq!(misnamed.status, 422, "{}", misnamed.text());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_operators_may_swap() {
+    let (host, ada) = Builder::new(Backend::Sqlite).start_with_owner().await;
+    let with_cookie = Client { base: host.operators.clone(), ..ada.clone() };
+    for client in [Client::nobody(&host.operators), with_cookie] {
+        let request = client.request(Method::PUT, "/areas/support").body(component("support"));
+        assert_eq!(assurance_tests::client::send(request).await.status, 401);
+    }
+    // And the API's listener does not know them.
+    ada.get("/areas").await.problem(404, "not_found");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_watched_folder_swaps_a_changed_file() {
+    let builder = Builder::new(Backend::Sqlite).areas(&["support"]).set("areas.watch", true);
+    let (host, ada) = builder.start_with_owner().await;
+    let first = until_digest_changes(&host, "support", None).await;
+    let place = host.areas().join("support.wasm");
+    std::fs::write(&place, stamped(&component("support"), 3)).expect("written");
+    let second = until_digest_changes(&host, "support", Some(&first)).await;
+    ada.get(CASES).await.expect(200);
+
+    // Half a file changes nothing; the whole one then does.
+    let whole = component("support");
+    std::fs::write(&place, &whole[..whole.len() / 2]).expect("written");
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(host.live_digest("support").await.as_ref(), Some(&second));
+    std::fs::write(&place, whole).expect("written");
+    assert_eq!(until_digest_changes(&host, "support", Some(&second)).await, first);
+}
+
+both_backends! {
+    async fn swaps_under_load_lose_no_request(backend) {
+        let (mut host, ada) = Builder::new(backend).areas(&["support"]).start_with_owner().await;
+        let versions = [stamped(&component("support"), 1), stamped(&component("support"), 2)];
+        for version in &versions {
+            assert_eq!(host.put_area("support", version).await.status, 200);
+        }
+        let (stop, served) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let clients: Vec<_> = (0..4)
+            .map(|number| tokio::spawn(load(number, ada.clone(), Arc::clone(&stop), Arc::clone(&served))))
+            .collect();
+        let begun = Instant::now();
+        let (mut swaps, mut before) = (0, 0);
+        while begun.elapsed() < Duration::from_secs(10) {
+            assert_eq!(host.put_area("support", &versions[swaps % 2]).await.status, 200);
+            swaps += 1;
+            if swaps == 20 {
+                before = resident_kib(host.pid());
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        stop.store(true, Ordering::Relaxed);
+        for client in clients {
+            client.await.expect("every request was answered well");
+        }
+        let after = resident_kib(host.pid());
+        assert!(swaps > 20 && served.load(Ordering::Relaxed) > 200, "{swaps} swaps, {served:?}");
+        assert!(after < before + 64 * 1024, "memory went from {before} to {after} KiB");
+        assert!(host.is_alive());
+    }
+}
+
+async fn load(number: u32, client: Client, stop: Arc<AtomicBool>, served: Arc<AtomicU64>) {
+    let body = json!({ "subject": "load", "description": "d" });
+    let mut count = 0_u32;
+    while !stop.load(Ordering::Relaxed) {
+        let key = format!("load-{number}-{count:06}");
+        client.post_once(CASES, &key, &body).await.expect(201);
+        client.get(&format!("{CASES}-none")).await.problem(404, "not_found");
+        served.fetch_add(2, Ordering::Relaxed);
+        count += 1;
+    }
+}
+
+fn resident_kib(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("its status");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("VmRSS");
+    line.trim().trim_end_matches(" kB").parse().expect("a number")
+}

@@ -1,0 +1,184 @@
+//! Webhooks (operation 13): delivered to a real receiver, verified with other
+//! people's code, retried, and kept from where they must not go.
+
+use std::time::Duration;
+
+use assurance_tests::receiver::{Received, Receiver};
+use assurance_tests::{Answer, Backend, Builder, Client, TestHost, both_backends, python};
+use serde_json::{Value, json};
+
+const CASES: &str = "/v1/workspaces/{ws}/support/cases";
+const WEBHOOKS: &str = "/v1/workspaces/{ws}/webhooks";
+const SOON: Duration = Duration::from_secs(15);
+
+/// Verifies as the receiver's owner would, with the package of the standard.
+const VERIFY: &str = r#"
+import base64, json, sys
+from standardwebhooks import Webhook
+secret, headers, body = sys.argv[1], json.loads(sys.argv[2]), base64.b64decode(sys.argv[3])
+Webhook(secret).verify(body, headers)
+try:
+    Webhook(secret).verify(body + b" ", headers)
+except Exception:
+    print("verified")
+"#;
+
+async fn host(backend: Backend) -> (TestHost, Client) {
+    let builder = Builder::new(backend).areas(&["support", "webhooks"]);
+    builder.set("egress.allow_loopback", true).start_with_owner().await
+}
+
+async fn subscribe(client: &Client, url: &str) -> Answer {
+    client.post(WEBHOOKS, &json!({ "events": ["support_case.created"], "url": url })).await
+}
+
+async fn open_case(client: &Client, key: &str) -> Value {
+    let body = json!({ "subject": key, "description": "d" });
+    client.post_once(CASES, key, &body).await.expect(201)
+}
+
+fn verify(secret: &str, received: &Received) {
+    use base64::Engine as _;
+    let python = python::with_packages(&["standardwebhooks"]);
+    let body = base64::engine::general_purpose::STANDARD.encode(&received.body);
+    let headers = serde_json::to_string(&received.headers).expect("JSON");
+    assert_eq!(python::run(&python, VERIFY, &[secret, &headers, &body]).trim(), "verified");
+}
+
+both_backends! {
+    async fn a_delivery_arrives_and_verifies(backend) {
+        let (mut host, ada) = host(backend).await;
+        let receiver = Receiver::content().await;
+        let webhook = subscribe(&ada, &format!("{}/hook", receiver.base)).await.expect(201);
+        let secret = webhook["secret"].as_str().expect("a secret").to_owned();
+        host.keep_secret(&secret);
+        let case = open_case(&ada, "delivered-1").await;
+        let received = receiver.wait_for(1, SOON).await.remove(0);
+        assert_eq!(received.line, "POST /hook HTTP/1.1");
+        assert_eq!(received.headers["content-type"], "application/json");
+        let body: Value = serde_json::from_slice(&received.body).expect("JSON");
+        assert_eq!(body["type"], "support_case.created");
+        assert_eq!(body["data"]["case_id"], case["id"]);
+        verify(&secret, &received);
+
+        let shown = ada.get(WEBHOOKS).await.expect(200);
+        assert!(!shown.to_string().contains(&secret), "the secret is shown twice");
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        assert_eq!(receiver.received().len(), 1, "delivered once");
+    }
+
+    async fn only_subscribed_events_of_ones_own_workspace_are_delivered(backend) {
+        let (mut host, ada) = host(backend).await;
+        let receiver = Receiver::content().await;
+        subscribe(&ada, &receiver.base).await.expect(201);
+        let bea = host.create_person("bea");
+        let other = host.create_workspace("second", &bea);
+        let bea = host.sign_in(&bea, &other);
+        open_case(&bea, "not-here-1").await;
+        let case = open_case(&ada, "but-here-1").await;
+        let received = receiver.wait_for(1, SOON).await;
+        let body: Value = serde_json::from_slice(&received[0].body).expect("JSON");
+        assert_eq!(body["data"]["case_id"], case["id"]);
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        assert_eq!(receiver.received().len(), 1);
+    }
+
+    async fn a_receiver_that_fails_sees_the_same_message_again(backend) {
+        let (_host, ada) = host(backend).await;
+        let receiver = Receiver::start(&["500 Internal Server Error", "204 No Content"]).await;
+        let webhook = subscribe(&ada, &receiver.base).await.expect(201);
+        open_case(&ada, "retried-1").await;
+        let received = receiver.wait_for(2, Duration::from_secs(30)).await;
+        let waited = received[1].at - received[0].at;
+        let (least, most) = (Duration::from_millis(3_900), Duration::from_millis(9_000));
+        assert!(waited > least && waited < most, "the first retry came after {waited:?}");
+        assert_eq!(received[0].headers["webhook-id"], received[1].headers["webhook-id"]);
+        assert_eq!(received[0].body, received[1].body);
+        verify(webhook["secret"].as_str().expect("a secret"), &received[1]);
+    }
+
+    async fn a_delivery_survives_a_killed_host(backend) {
+        let (mut host, mut ada) = host(backend).await;
+        let receiver = Receiver::start(&["503 Service Unavailable", "204 No Content"]).await;
+        subscribe(&ada, &receiver.base).await.expect(201);
+        open_case(&ada, "survivor-1").await;
+        receiver.wait_for(1, SOON).await;
+        host.kill9();
+        host.start().await;
+        ada.base.clone_from(&host.api);
+        let received = receiver.wait_for(2, Duration::from_secs(60)).await;
+        assert_eq!(received[0].headers["webhook-id"], received[1].headers["webhook-id"]);
+    }
+
+    async fn what_cannot_be_subscribed_is_refused(backend) {
+        let (_host, ada) = host(backend).await;
+        for events in [json!([]), json!(["no.such_event"]), json!(["support_case.created", "x"])] {
+            let body = json!({ "events": events, "url": "https://example.com/" });
+            ada.post(WEBHOOKS, &body).await.problem(422, "validation_failed");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_redirect_is_a_failure_and_not_followed() {
+    let (_host, ada) = host(Backend::Sqlite).await;
+    let target = Receiver::content().await;
+    let head = format!("302 Found\r\nlocation: {}/stolen", target.base);
+    let heads: &'static [&'static str] = vec![&*head.leak()].leak();
+    let receiver = Receiver::start(heads).await;
+    subscribe(&ada, &receiver.base).await.expect(201);
+    open_case(&ada, "redirected").await;
+    receiver.wait_for(2, Duration::from_secs(30)).await;
+    assert!(target.received().is_empty(), "the redirect was followed");
+}
+
+#[tokio::test]
+async fn a_410_disables_the_subscription() {
+    let (_host, ada) = host(Backend::Sqlite).await;
+    let receiver = Receiver::start(&["410 Gone"]).await;
+    subscribe(&ada, &receiver.base).await.expect(201);
+    open_case(&ada, "gone-for-good").await;
+    receiver.wait_for(1, SOON).await;
+    for _ in 0..100 {
+        let shown = ada.get(WEBHOOKS).await.expect(200);
+        let list = shown.get("items").unwrap_or(&shown);
+        if list[0]["active"] == false {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("still active");
+}
+
+#[tokio::test]
+async fn addresses_that_are_not_public_are_refused_outside_development() {
+    let builder = Builder::new(Backend::Sqlite).areas(&["support", "webhooks"]);
+    let (_host, ada) = builder.start_with_owner().await;
+    let refused = [
+        "http://example.com/hook",
+        "https://127.0.0.1/hook",
+        "https://localhost/hook",
+        "https://[::1]/hook",
+        "https://10.1.2.3/hook",
+        "https://172.16.0.1/hook",
+        "https://192.168.1.1/hook",
+        "https://169.254.169.254/latest/meta-data",
+        "https://100.64.0.1/hook",
+        "https://192.0.2.1/hook",
+        "https://224.0.0.1/hook",
+        "https://0.0.0.0/hook",
+        "https://[::ffff:127.0.0.1]/hook",
+        "https://[64:ff9b::7f00:1]/hook",
+        "https://[fd00::1]/hook",
+        "https://2130706433/hook",
+        "https://0x7f.1/hook",
+        "https://user:password@example.com/hook",
+        "ftp://example.com/hook",
+        "not a url",
+    ];
+    for url in refused {
+        let answer = subscribe(&ada, url).await;
+        assert_eq!(answer.status, 422, "{url}: {}", answer.text());
+        answer.problem(422, "validation_failed");
+    }
+}
