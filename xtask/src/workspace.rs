@@ -43,7 +43,7 @@ pub(crate) enum GuestKind {
 impl Workspace {
     /// Asks cargo; no network is needed for it.
     pub(crate) fn find() -> anyhow::Result<Self> {
-        let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
+        let manifest = own_folder().join("../Cargo.toml");
         let output = Command::new(cargo())
             .args(["metadata", "--no-deps", "--format-version=1", "--offline", "--manifest-path"])
             .arg(&manifest)
@@ -76,6 +76,13 @@ impl Workspace {
             GuestKind::Fixture => self.areas().join("fixtures"),
         }
     }
+}
+
+/// The folder of this crate, as the cargo that runs it says: several clones may
+/// share one target directory, and this program with it.
+fn own_folder() -> PathBuf {
+    let told = std::env::var_os("CARGO_MANIFEST_DIR");
+    told.map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from)
 }
 
 /// The cargo that runs this task.
