@@ -2,6 +2,8 @@
 //!
 //! Medians over batches, in nanoseconds; no storage is touched.
 
+#![allow(clippy::unwrap_used, reason = "a benchmark")]
+
 #[path = "../tests/sandbox/mod.rs"]
 mod sandbox;
 

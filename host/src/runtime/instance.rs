@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use wasmtime::Store;
+use wasmtime::{ResourceLimiter, Store};
 use wasmtime::component::HasSelf;
 
 use super::Shared;
@@ -85,6 +85,10 @@ impl CallState {
 
     pub(super) fn memory(&self) -> &Memory {
         &self.memory
+    }
+
+    pub(super) fn limiter(&mut self) -> &mut dyn ResourceLimiter {
+        &mut self.memory
     }
 
     /// Made for those that ask.
@@ -188,7 +192,7 @@ pub(super) async fn run<I: Invocation>(
 /// Puts the call's limits on its store.
 fn arm(store: &mut Store<CallState>, meter: Arc<Meter>) {
     store.set_hostcall_fuel(store.data().shared.settings.max_host_call_bytes);
-    store.limiter(|state| &mut state.memory);
+    store.limiter(|state| state.limiter());
     store.epoch_deadline_callback(move |_| Ok(meter.tick()));
     store.set_epoch_deadline(1);
 }

@@ -27,7 +27,8 @@ pub struct Settings {
     pub overstay_niceness: i32,
     /// Largest reply, problem or checkpoint of an area, in bytes.
     pub max_reply_bytes: usize,
-    /// What a guest may hand to the host in one host call, in bytes.
+    /// What a guest may hand to the host in one host call, in bytes: the
+    /// largest blob, and a little.
     pub max_host_call_bytes: usize,
     /// Host calls of one call.
     pub max_host_calls: u32,
@@ -55,7 +56,7 @@ impl Default for Settings {
             first_slice_ms: 5,
             overstay_niceness: 19,
             max_reply_bytes: 16 << 20,
-            max_host_call_bytes: 64 << 20,
+            max_host_call_bytes: 34 << 20,
             max_host_calls: 20_000,
             max_log_lines: 200,
             max_log_line_bytes: 4096,
@@ -71,8 +72,10 @@ impl From<&Config> for Settings {
         let section = &config.runtime;
         Self {
             max_memory_bytes: bytes(section.max_memory_bytes),
+            max_total_memory_bytes: bytes(section.max_total_memory_bytes),
             max_instances: section.max_instances,
             max_concurrent_per_area: section.max_concurrent_per_area as usize,
+            max_overstaying_per_area: section.max_overstaying_per_area as usize,
             epoch_tick_ms: section.epoch_tick_ms,
             first_slice_ms: section.first_slice_ms,
             max_reply_bytes: bytes(section.max_reply_bytes),

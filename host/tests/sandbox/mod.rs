@@ -1,7 +1,12 @@
 //! A runtime with a store, and the fixture guests, for tests and benchmarks
 //! of the runtime.
 
-#![allow(dead_code, unreachable_pub, reason = "each user takes what it needs")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    clippy::unwrap_used,
+    reason = "for tests and benchmarks, each of which takes what it needs"
+)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

@@ -120,10 +120,16 @@ impl Default for Idempotency {
 pub struct Runtime {
     /// Memory of one instance, in bytes.
     pub max_memory_bytes: u64,
+    /// Memory of all instances together, beyond the first MiB of each, in
+    /// bytes.
+    pub max_total_memory_bytes: u64,
     /// Instances alive at a time, all areas.
     pub max_instances: u32,
     /// Instances alive at a time, one area.
     pub max_concurrent_per_area: u32,
+    /// Calls of one area at a time that compute for longer than the first
+    /// slice.
+    pub max_overstaying_per_area: u32,
     /// How often running guests are looked at, in milliseconds.
     pub epoch_tick_ms: u32,
     /// A guest that computes for longer goes on at low priority, in
@@ -143,8 +149,10 @@ impl Default for Runtime {
     fn default() -> Self {
         Self {
             max_memory_bytes: 67_108_864,
+            max_total_memory_bytes: 1_073_741_824,
             max_instances: 1024,
             max_concurrent_per_area: 256,
+            max_overstaying_per_area: 4,
             epoch_tick_ms: 1,
             first_slice_ms: 5,
             max_reply_bytes: 16_777_216,
