@@ -15,7 +15,8 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use crate::app::{App, InFlight, Limiter, Parts, folder};
+use crate::app::folder::{Folder, Install};
+use crate::app::{App, InFlight, Limiter, Parts, areas};
 use crate::config::Config;
 use crate::egress::{self, Egress};
 use crate::http::admin::{self, Operators, Readiness};
@@ -41,8 +42,7 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
     let listeners = Listeners::bind(&config).await?;
     let app = assemble(config, &listeners).await?;
     let stop = CancellationToken::new();
-    folder::load_all(&app).await.context("the folder of areas cannot be read")?;
-    let watching = app.config.areas.watch.then(|| folder::watch(&app, stop.clone())).transpose()?;
+    let watching = load_areas(&app, &stop).await?;
     let workers = start_workers(&app).await?;
 
     let readiness = Readiness::default();
@@ -117,6 +117,41 @@ fn call_limits(config: &Config) -> Limits {
 
 fn areas_dir(config: &Config) -> PathBuf {
     config.areas.dir.clone().unwrap_or_else(|| config.data_dir.join("areas"))
+}
+
+/// Loads the folder of areas, and follows it where the operator wants that.
+async fn load_areas(
+    app: &App,
+    stop: &CancellationToken,
+) -> anyhow::Result<Option<tokio::task::JoinHandle<()>>> {
+    let path = &app.areas_dir;
+    let at = || format!("the folder of areas, {}", path.display());
+    std::fs::create_dir_all(path).with_context(at)?;
+    let mut folder = Folder::new(path.clone(), installer(app));
+    folder.load().await.with_context(at)?;
+    let watching = app.config.areas.watch.then(|| {
+        let stopped = stop.clone().cancelled_owned();
+        tokio::spawn(async move {
+            tokio::select! {
+                () = stopped => {}
+                () = folder.watch() => {}
+            }
+        })
+    });
+    Ok(watching)
+}
+
+fn installer(app: &App) -> Install {
+    let app = app.clone();
+    Arc::new(move |component| {
+        let app = app.clone();
+        Box::pin(async move {
+            let loaded = areas::load(&app, component).await?;
+            let name = loaded.manifest.name.clone();
+            areas::install(&app, loaded).await?;
+            Ok(name)
+        })
+    })
 }
 
 async fn start_workers(app: &App) -> anyhow::Result<Option<Workers>> {

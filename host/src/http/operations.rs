@@ -159,3 +159,52 @@ fn operation(
 fn schema<T: JsonSchema>() -> Json {
     schemars::schema_for!(T).to_value()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What `router.rs` says it answers under `/v1`, method by method.
+    fn routed() -> Vec<(String, &'static str)> {
+        let page = include_str!("router.rs");
+        let mut found = Vec::new();
+        for line in page.lines().filter_map(|line| line.trim().strip_prefix(".route(\"/v1")) {
+            let (path, handlers) = line.split_once('"').expect("a path");
+            for method in ["get", "post", "put", "patch", "delete"] {
+                if handlers.contains(&format!("{method}(")) {
+                    found.push((format!("/v1{path}"), method));
+                }
+            }
+        }
+        found.sort();
+        found
+    }
+
+    #[test]
+    fn the_document_lists_exactly_what_the_router_answers() {
+        let mut listed: Vec<_> = host_operations()
+            .iter()
+            .map(|operation| {
+                let method = match operation.method {
+                    Method::Get => "get",
+                    Method::Post => "post",
+                    Method::Put => "put",
+                    Method::Patch => "patch",
+                    Method::Delete => "delete",
+                };
+                (operation.path.to_owned(), method)
+            })
+            .collect();
+        listed.sort();
+        assert_eq!(listed, routed());
+    }
+
+    #[test]
+    fn every_body_schema_compiles() {
+        use crate::http::extract::HostBody;
+
+        let validators =
+            [login::Login::validator(), mfa::CodeGiven::validator(), workspaces::NewWorkspace::validator()];
+        assert!(validators.iter().all(|validator| !validator.is_valid(&json!({"unknown": 1}))));
+    }
+}

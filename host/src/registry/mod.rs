@@ -174,6 +174,8 @@ impl Registry {
         let live: Vec<&Manifest> = manifests.iter().map(Arc::as_ref).collect();
         let events = event_names(&live);
         let same_events = events == self.snapshot().events();
+        let newcomer = pieces.iter().find(|(_, piece)| piece.routes.is_none());
+        let newcomer = newcomer.map(|(name, _)| name.clone());
         let mut areas = BTreeMap::new();
         for (name, piece) in pieces {
             let stale = !same_events && contract::depends_on_events(&piece.manifest);
@@ -191,7 +193,8 @@ impl Registry {
             };
             areas.insert(name, Arc::new(version));
         }
-        Ok(Arc::new(Snapshot::new(areas, Arc::clone(&self.host))?))
+        let host = Arc::clone(&self.host);
+        Ok(Arc::new(Snapshot::new(areas, host, newcomer.as_deref())?))
     }
 }
 

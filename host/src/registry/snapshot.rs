@@ -94,13 +94,19 @@ impl Snapshot {
         }
     }
 
-    /// A snapshot of these areas, or why they cannot be live together.
+    /// A snapshot of these areas, or why they cannot be live together; what
+    /// the newcomer shares with another is the newcomer's to mend.
     pub(super) fn new(
         areas: BTreeMap<String, Arc<AreaVersion>>,
         host: Arc<[HostOperation]>,
+        newcomer: Option<&str>,
     ) -> Result<Self, Refusal> {
         let mut builder = Builder::new(&host);
-        for area in areas.values() {
+        let is_new = |area: &&Arc<AreaVersion>| newcomer == Some(area.manifest.name.as_str());
+        for area in areas.values().filter(|area| !is_new(area)) {
+            builder.add(area)?;
+        }
+        for area in areas.values().filter(is_new) {
             builder.add(area)?;
         }
         let Builder { paths, tables, .. } = builder;
