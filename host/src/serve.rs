@@ -15,8 +15,8 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use crate::app::folder::{Folder, Install};
-use crate::app::{App, InFlight, Limiter, Parts, areas};
+use crate::app::folder::Folder;
+use crate::app::{App, InFlight, Limiter, Parts};
 use crate::config::Config;
 use crate::egress::{self, Egress};
 use crate::http::admin::{self, Operators, Readiness};
@@ -127,31 +127,12 @@ async fn load_areas(
     let path = &app.areas_dir;
     let at = || format!("the folder of areas, {}", path.display());
     std::fs::create_dir_all(path).with_context(at)?;
-    let mut folder = Folder::new(path.clone(), installer(app));
-    folder.load().await.with_context(at)?;
+    let folder = Folder::load(app.clone(), path.clone()).await.with_context(at)?;
     let watching = app.config.areas.watch.then(|| {
-        let stopped = stop.clone().cancelled_owned();
-        tokio::spawn(async move {
-            tokio::select! {
-                () = stopped => {}
-                () = folder.watch() => {}
-            }
-        })
+        let watching = stop.clone().run_until_cancelled_owned(folder.watch());
+        tokio::spawn(async { watching.await.unwrap_or_default() })
     });
     Ok(watching)
-}
-
-fn installer(app: &App) -> Install {
-    let app = app.clone();
-    Arc::new(move |component| {
-        let app = app.clone();
-        Box::pin(async move {
-            let loaded = areas::load(&app, component).await?;
-            let name = loaded.manifest.name.clone();
-            areas::install(&app, loaded).await?;
-            Ok(name)
-        })
-    })
 }
 
 async fn start_workers(app: &App) -> anyhow::Result<Option<Workers>> {
