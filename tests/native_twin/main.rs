@@ -26,10 +26,9 @@ struct Options {
 }
 
 /// The areas that have a twin; the others run as components.
-const TWINS: [(&str, fn() -> Area); 3] = [
+const TWINS: [(&str, fn() -> Area); 2] = [
     ("support", area_support::area),
     ("evidence", area_evidence::area),
-    ("webhooks", area_webhooks::area),
 ];
 
 fn main() -> anyhow::Result<()> {
@@ -39,7 +38,7 @@ fn main() -> anyhow::Result<()> {
         let Some((_, area)) = TWINS.iter().find(|(name, _)| *name == loaded.manifest.name) else {
             return loaded;
         };
-        let code: Arc<dyn AreaCode> = Arc::new(twin::Twin::new(*area));
+        let code: Arc<dyn AreaCode> = Arc::new(twin::Twin::new(*area, loaded.code));
         assurance::runtime::Loaded { code, ..loaded }
     })
 }

@@ -11,7 +11,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use area_sdk::Area;
-use area_sdk::wit;
 use assurance::domain::area::{JobRun, Problem, Reply, Request};
 use assurance::domain::job::{Failure, Outcome};
 use assurance::work::{AreaCode, CallError, Ended, UnitOfWork};
@@ -29,11 +28,12 @@ thread_local! {
 /// One area, compiled natively.
 pub(crate) struct Twin {
     area: fn() -> Area,
+    component: Arc<dyn AreaCode>,
 }
 
 impl Twin {
-    pub(crate) fn new(area: fn() -> Area) -> Self {
-        Self { area }
+    pub(crate) fn new(area: fn() -> Area, component: Arc<dyn AreaCode>) -> Self {
+        Self { area, component }
     }
 
     fn with_area<T>(&self, then: impl FnOnce(&Area) -> T) -> T {
@@ -90,17 +90,13 @@ impl AreaCode for Twin {
         })
     }
 
+    /// Jobs stay with the component: the benchmark measures requests.
     fn run<'a>(
         &'a self,
         unit: UnitOfWork,
         job: &'a JobRun,
-        _timeout: Duration,
+        timeout: Duration,
     ) -> BoxFuture<'a, Ended<Result<Outcome, Failure>>> {
-        Box::pin(async move {
-            let job = convert::job(job);
-            let (unit, result): (_, Result<Result<wit::Outcome, wit::JobError>, _>) =
-                self.settle(unit, |area, line| area.run(Box::new(line), job.clone())).await;
-            Ended { unit, result: result.map(convert::outcome) }
-        })
+        self.component.run(unit, job, timeout)
     }
 }
