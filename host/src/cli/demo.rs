@@ -137,7 +137,7 @@ async fn first(identity: &Identity, data_dir: &Path) -> anyhow::Result<Kept> {
     let user = identity.create_user(wish).await.context(
         "the demonstration cannot be made in a data folder that has a user demo@example.com but no demo.json",
     )?;
-    let workspace = identity.create_workspace(user.id, WORKSPACE, None).await?;
+    let workspace = identity.create_workspace(Some(user.id), WORKSPACE, None).await?;
     let key_file = data_dir.join("demo-producer.pem");
     files::create_private(&key_file, SigningKey::generate().to_pem()?.as_bytes())?;
     let (cookie, csrf_token) = session(identity, EMAIL).await?;
