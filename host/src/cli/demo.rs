@@ -54,7 +54,10 @@ impl Demo {
         if file.exists() {
             let text = files::read_private(&file)?;
             let kept = serde_json::from_slice(&text).with_context(|| {
-                format!("{} is not what this command wrote; remove it to begin anew", file.display())
+                format!(
+                    "{} is not what this command wrote; remove it to begin anew",
+                    file.display()
+                )
             })?;
             let mut demo = Self { kept, file, made: false };
             demo.renew_session(&identity).await?;

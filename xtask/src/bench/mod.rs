@@ -37,7 +37,9 @@ const CREATE: Operation = Operation {
     name: "POST support case",
     method: "POST",
     path: "/support/cases",
-    body: Some(r#"{"subject":"Login fails","description":"The sign-in page answers with an error since this morning."}"#),
+    body: Some(
+        r#"{"subject":"Login fails","description":"The sign-in page answers with an error since this morning."}"#,
+    ),
     unique_key: true,
 };
 const LIST: Operation = Operation {
@@ -167,7 +169,8 @@ impl Pair {
             twin.push(run(&self.twin, load)?);
         }
         let ratios = component.iter().zip(&twin);
-        let ratio = median(ratios.map(|(c, t)| c.requests_per_second / t.requests_per_second).collect());
+        let ratio =
+            median(ratios.map(|(c, t)| c.requests_per_second / t.requests_per_second).collect());
         let (component, twin) = (medians(&component), medians(&twin));
         let extra_cpu_us = component.cpu_us_per_request - twin.cpu_us_per_request;
         Ok(Row { operation: operation.name, backend, component, twin, ratio, extra_cpu_us })
@@ -239,7 +242,13 @@ fn neighbour(programs: &Programs, options: &Options) -> anyhow::Result<Neighbour
 /// What one instantiation, call and host call cost, without HTTP.
 fn in_process(workspace: &Workspace) -> anyhow::Result<String> {
     let mut bench = Command::new(cargo());
-    bench.current_dir(&workspace.root).args(["bench", "--quiet", "--workspace", "--bench", "runtime"]);
+    bench.current_dir(&workspace.root).args([
+        "bench",
+        "--quiet",
+        "--workspace",
+        "--bench",
+        "runtime",
+    ]);
     bench.env("ASSURANCE_FIXTURES", workspace.areas().join("fixtures"));
     process::run_quietly(&mut bench)
 }

@@ -48,7 +48,9 @@ impl Report {
             "{} rounds of {} s, {} connections, component and native twin in turn; medians\n",
             self.rounds, self.seconds, self.connections
         );
-        println!("| operation | database | component req/s | twin req/s | of native | extra CPU µs | p99 ms | errors |");
+        println!(
+            "| operation | database | component req/s | twin req/s | of native | extra CPU µs | p99 ms | errors |"
+        );
         println!("|---|---|---|---|---|---|---|---|");
         for row in &self.rows {
             println!(

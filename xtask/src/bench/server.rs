@@ -3,11 +3,13 @@
 
 use std::cell::Cell;
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value as Json;
 
@@ -76,6 +78,29 @@ impl Server {
         &self.csrf
     }
 
+    /// Posts the body so many times, each under a key of its own.
+    pub(crate) fn create(&self, path: &str, body: &str, times: u32) -> anyhow::Result<()> {
+        let address = self.api.trim_start_matches("http://");
+        let target = self.url(path).replace(&self.api, "");
+        for _ in 0..times {
+            let request = format!(
+                "POST {target} HTTP/1.1\r\nHost: {address}\r\nCookie: {}\r\nX-CSRF-Token: {}\r\n\
+                 Idempotency-Key: seed-{}\r\nContent-Type: application/json\r\n\
+                 Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+                self.cookie,
+                self.csrf,
+                self.next_load(),
+                body.len(),
+            );
+            let mut stream = TcpStream::connect(address)?;
+            stream.write_all(request.as_bytes())?;
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer)?;
+            ensure!(answer.starts_with("HTTP/1.1 201"), "the server answered {answer}");
+        }
+        Ok(())
+    }
+
     /// A number for each load, so that idempotency keys never repeat.
     pub(crate) fn next_load(&self) -> u32 {
         self.loads.set(self.loads.get() + 1);
@@ -87,7 +112,8 @@ impl Server {
     pub(crate) fn cpu_us(&self) -> anyhow::Result<f64> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
         let fields = stat.rsplit_once(") ").context("odd line in /proc/PID/stat")?.1;
-        let ticks: u32 = fields.split(' ').skip(11).take(2).filter_map(|n| n.parse::<u32>().ok()).sum();
+        let ticks: u32 =
+            fields.split(' ').skip(11).take(2).filter_map(|n| n.parse::<u32>().ok()).sum();
         Ok(f64::from(ticks) * 10_000.0)
     }
 
@@ -126,7 +152,8 @@ fn people(host: &Path, config: &Path) -> anyhow::Result<String> {
         return Ok(workspace);
     }
     command(host, config, &["user", "create", "--email", EMAIL])?;
-    let made = command(host, config, &["workspace", "create", "--name", "Bench", "--owner", EMAIL])?;
+    let made =
+        command(host, config, &["workspace", "create", "--name", "Bench", "--owner", EMAIL])?;
     let workspace = member(&made, "workspace_id")?;
     fs::write(known, &workspace)?;
     Ok(workspace)
