@@ -58,9 +58,9 @@ const DESCRIBE: Operation = Operation {
 };
 const LOOP: Operation = Operation {
     name: "an endless loop",
-    method: "GET",
+    method: "POST",
     path: "/fixtures/infinite-loop",
-    body: None,
+    body: Some("{}"),
     unique_key: false,
 };
 
