@@ -38,9 +38,7 @@ impl Question {
                 let found = told(unit.get(&collection, &id).await)?;
                 Answer::Document(found.map(|document| document.map(convert::document)))
             }
-            Self::Query(query) => {
-                Answer::Page(told(unit.query(&query).await)?.map(convert::page))
-            }
+            Self::Query(query) => Answer::Page(told(unit.query(&query).await)?.map(convert::page)),
         })
     }
 }

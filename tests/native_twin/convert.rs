@@ -3,7 +3,9 @@
 
 use area_sdk::wit::assurance::area::{documents, types};
 use assurance::domain::area::{self, Body, ProblemKind, Request};
-use assurance::domain::document::{Condition, Document, Order, Page, Query, Start, Test, Value, Write};
+use assurance::domain::document::{
+    Condition, Document, Order, Page, Query, Start, Test, Value, Write,
+};
 use assurance::domain::role::Role;
 use assurance::work::DocumentError;
 
@@ -54,11 +56,9 @@ pub(crate) fn answer(
     answer: Result<types::Reply, types::Problem>,
 ) -> Result<area::Reply, area::Problem> {
     match answer {
-        Ok(reply) => Ok(area::Reply {
-            body: reply.body,
-            version: reply.version,
-            replayed: reply.replayed,
-        }),
+        Ok(reply) => {
+            Ok(area::Reply { body: reply.body, version: reply.version, replayed: reply.replayed })
+        }
         Err(problem) => Err(area::Problem {
             kind: match problem.kind {
                 types::ProblemKind::ValidationFailed => ProblemKind::ValidationFailed,

@@ -13,9 +13,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use area_sdk::Area;
-use assurance::config::Config;
-use assurance::work::AreaCode;
+use assurance::config::{Config, Source};
+use assurance::runtime::Loaded;
+use assurance::serve::Hooks;
+use assurance::telemetry;
 use clap::Parser;
+
+use crate::twin::Twin;
 
 #[derive(Parser)]
 #[command(about = "Serve with natively compiled areas, for the benchmark")]
@@ -26,19 +30,22 @@ struct Options {
 }
 
 /// The areas that have a twin; the others run as components.
-const TWINS: [(&str, fn() -> Area); 2] = [
-    ("support", area_support::area),
-    ("evidence", area_evidence::area),
-];
+const TWINS: [(&str, fn() -> Area); 2] =
+    [("support", area_support::area), ("evidence", area_evidence::area)];
 
-fn main() -> anyhow::Result<()> {
+/// Puts the native twin in the component's place, where there is one.
+fn twin_of(loaded: Loaded) -> Loaded {
+    match TWINS.iter().find(|(name, _)| *name == loaded.manifest.name) {
+        Some((_, area)) => Loaded { code: Arc::new(Twin::new(*area, loaded.code)), ..loaded },
+        None => loaded,
+    }
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
     let options = Options::parse();
-    let config = Config::load(Some(&options.config))?;
-    assurance::serve::run_with(config, |loaded| {
-        let Some((_, area)) = TWINS.iter().find(|(name, _)| *name == loaded.manifest.name) else {
-            return loaded;
-        };
-        let code: Arc<dyn AreaCode> = Arc::new(twin::Twin::new(*area, loaded.code));
-        assurance::runtime::Loaded { code, ..loaded }
-    })
+    let config = Config::load(&Source { file: Some(options.config), ..Source::default() })?;
+    telemetry::start_logging(&config.log)?;
+    let hooks = Hooks { code_of: twin_of, ..Hooks::default() };
+    Box::pin(assurance::serve::run(config, hooks)).await
 }
