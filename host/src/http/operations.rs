@@ -203,8 +203,11 @@ mod tests {
     fn every_body_schema_compiles() {
         use crate::http::extract::HostBody;
 
-        let validators =
-            [login::Login::validator(), mfa::CodeGiven::validator(), workspaces::NewWorkspace::validator()];
+        let validators = [
+            login::Login::validator(),
+            mfa::CodeGiven::validator(),
+            workspaces::NewWorkspace::validator(),
+        ];
         assert!(validators.iter().all(|validator| !validator.is_valid(&json!({"unknown": 1}))));
     }
 }

@@ -3,8 +3,8 @@
 
 use std::sync::{Arc, OnceLock};
 
-use wasmtime::{ResourceLimiter, Store};
 use wasmtime::component::HasSelf;
+use wasmtime::{ResourceLimiter, Store};
 
 use super::Shared;
 use super::bindings::assurance::area::{manifest, types};

@@ -1,12 +1,12 @@
 //! One server under measurement: a host process with its own data, a person
 //! in a workspace, and a session.
 
-use std::cell::Cell;
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
@@ -40,7 +40,7 @@ pub(crate) struct Server {
     workspace: String,
     cookie: String,
     csrf: String,
-    loads: Cell<u32>,
+    loads: AtomicU32,
     /// From the start of the process until it serves.
     pub(crate) start_ms: u64,
 }
@@ -60,7 +60,7 @@ impl Server {
             workspace,
             cookie: member(&session, "cookie")?,
             csrf: member(&session, "csrf_token")?,
-            loads: Cell::new(0),
+            loads: AtomicU32::new(0),
             start_ms,
         })
     }
@@ -103,8 +103,7 @@ impl Server {
 
     /// A number for each load, so that idempotency keys never repeat.
     pub(crate) fn next_load(&self) -> u32 {
-        self.loads.set(self.loads.get() + 1);
-        self.loads.get() + std::process::id() * 1000
+        self.loads.fetch_add(1, Ordering::Relaxed) + std::process::id() * 1000
     }
 
     /// Processor time used so far, user and system, in microseconds
