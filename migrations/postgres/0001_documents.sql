@@ -21,7 +21,7 @@ CREATE TABLE idempotency (
     operation text COLLATE "C" NOT NULL,
     key text COLLATE "C" NOT NULL,
     fingerprint bytea NOT NULL,
-    status integer NOT NULL,
+    status bigint NOT NULL,
     body text,
     version bigint,
     expires_at bigint NOT NULL,

@@ -9,6 +9,7 @@ use sqlx::{PgConnection, Postgres, Sqlite, SqliteConnection};
 use sqlx_core::transaction::TransactionManager;
 use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit};
 
+use super::Backend;
 use super::error::Error;
 use super::pool::Pooled;
 
@@ -58,6 +59,15 @@ impl Connection {
             Kind::Reader(reader, _) => Raw::Sqlite(reader),
             Kind::Writer(writer) => Raw::Sqlite(writer),
             Kind::Postgres(connection) => Raw::Postgres(connection),
+        }
+    }
+
+    /// Which database it leads to.
+    #[must_use]
+    pub fn backend(&self) -> Backend {
+        match &self.0 {
+            Kind::Reader(..) | Kind::Writer(_) => Backend::Sqlite,
+            Kind::Postgres(_) => Backend::Postgres,
         }
     }
 

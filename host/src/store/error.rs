@@ -42,6 +42,9 @@ pub enum Error {
     /// The blob store failed.
     #[error("the blob store failed: {0}")]
     Blobs(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// A stored secret does not open: written under another master key.
+    #[error("a stored secret does not open: {0}")]
+    Seal(#[source] crate::secrets::SealError),
     /// The database's schema could not be brought up to date.
     #[error("the database's schema could not be brought up to date: {0}")]
     Migration(#[source] sqlx::migrate::MigrateError),
@@ -88,6 +91,7 @@ impl From<sqlx::Error> for Error {
             | sqlx::Error::WorkerCrashed => Self::Unavailable(error),
             sqlx::Error::Database(cause) => match cause.code().as_deref() {
                 Some(code) if lost_race(code) => Self::RunAgain,
+                Some("AS001") => Self::KeyTaken,
                 Some(code) if away(code) => Self::Unavailable(error),
                 _ => Self::Database(error),
             },

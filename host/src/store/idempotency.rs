@@ -29,7 +29,7 @@ pub struct IdempotentReply {
     pub expires_at: Timestamp,
 }
 
-type Row = (Vec<u8>, i32, Option<String>, Option<i64>, i64);
+type Row = (Vec<u8>, i64, Option<String>, Option<i64>, i64);
 
 /// The answer kept for a key, where there is one at this moment.
 pub async fn find(

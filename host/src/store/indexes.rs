@@ -1,14 +1,237 @@
 //! The indexes that areas declare, as partial expression indexes on the
 //! documents' table.
+//!
+//! An index's name says which collection it is of and, by a hash, what it
+//! holds; so the same declaration is the same index, in every process and
+//! after every restart.
 
-use super::Store;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+use sqlx::{AssertSqlSafe, PgConnection};
+
+use super::connection::{Connection, Raw, on};
 use super::error::Error;
 use super::scope::CollectionScope;
+use super::{Backend, Store};
+use crate::domain::manifest::Index;
+
+/// The advisory lock under which PostgreSQL's indexes are made.
+const LOCK: i64 = 0x6173_7375_7265_6978;
+/// Between two looks whether another process has finished.
+const LOCK_POLL: Duration = Duration::from_millis(50);
+/// Fields of one index.
+const MAX_FIELDS: usize = 8;
+
+/// Whether a collection's names may stand in SQL. What is wrong, for the
+/// area's author.
+pub fn check(scope: &CollectionScope) -> Result<(), String> {
+    let word = |text: &str| {
+        text.starts_with(|c: char| c.is_ascii_lowercase())
+            && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+    };
+    let parts: Vec<&str> = scope.full_name.split('.').collect();
+    if parts.len() != 2 || !parts.iter().all(|part| word(part)) || scope.full_name.len() > 128 {
+        return Err(format!("{:?} is no collection's name", scope.full_name));
+    }
+    let member = |text: &str| {
+        text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && text.len() <= 64
+            && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+    };
+    if let Some(name) = scope.fields.keys().find(|name| !member(name)) {
+        return Err(format!("{}: {name:?} is no field's name", scope.full_name));
+    }
+    for index in &scope.indexes {
+        if index.fields.is_empty() || index.fields.len() > MAX_FIELDS {
+            return Err(format!("{}: an index has 1 to {MAX_FIELDS} fields", scope.full_name));
+        }
+        if let Some(name) = index.fields.iter().find(|name| !scope.fields.contains_key(*name)) {
+            return Err(format!("{}: index of undeclared field {name:?}", scope.full_name));
+        }
+    }
+    Ok(())
+}
 
 /// Makes the indexes that are missing, without blocking traffic, and waits
-/// until they are ready. [`Error::UniqueConflict`] where documents that exist
-/// already break a unique one.
+/// until they are ready. [`Error::UniqueConflict`] where documents that are
+/// there already break a unique one.
 pub async fn ensure_indexes(store: &Store, collections: &[CollectionScope]) -> Result<(), Error> {
-    let _ = (store, collections);
+    let mut wanted = Vec::new();
+    for scope in collections {
+        check(scope).map_err(|what| Error::Database(sqlx::Error::Protocol(what)))?;
+        let own = scope.indexes.iter().map(|index| (scope, index, index_name(scope, index)));
+        wanted.extend(own);
+    }
+    let mut connection = store.writer().await?;
+    let ready = ready(&mut connection).await?;
+    wanted.retain(|(_, _, name)| !ready.contains(name));
+    if wanted.is_empty() {
+        connection.release();
+        return Ok(());
+    }
+    lock(&mut connection).await?;
+    let mut result = Ok(());
+    for (scope, index, name) in wanted {
+        result = create(&mut connection, scope, index, &name).await;
+        if result.is_err() {
+            break;
+        }
+    }
+    unlock(&mut connection).await?;
+    connection.release();
+    result
+}
+
+/// Drops the indexes of these collections that they do not declare any more;
+/// for when no version is left that may be put back.
+pub async fn drop_unused_indexes(
+    store: &Store,
+    collections: &[CollectionScope],
+) -> Result<u64, Error> {
+    let mut connection = store.writer().await?;
+    let mut dropped = 0;
+    for scope in collections {
+        let prefix = name_prefix(scope);
+        let kept: Vec<String> =
+            scope.indexes.iter().map(|index| index_name(scope, index)).collect();
+        for name in ready(&mut connection).await? {
+            if name.starts_with(&prefix) && !kept.contains(&name) {
+                let how = match connection.backend() {
+                    Backend::Sqlite => "DROP INDEX IF EXISTS",
+                    Backend::Postgres => "DROP INDEX CONCURRENTLY IF EXISTS",
+                };
+                run(&mut connection, format!("{how} {name}")).await?;
+                dropped += 1;
+            }
+        }
+    }
+    connection.release();
+    Ok(dropped)
+}
+
+/// What a broken unique constraint means: a row that exists, or a declared
+/// index of one of these collections.
+pub fn explain<'a>(error: Error, scopes: impl IntoIterator<Item = &'a CollectionScope>) -> Error {
+    let Some(constraint) = error.broken_constraint() else { return error };
+    if constraint == "documents_pkey" {
+        return Error::AlreadyExists;
+    }
+    for scope in scopes {
+        let broken = |index: &&Index| index.unique && index_name(scope, index) == constraint;
+        if let Some(index) = scope.indexes.iter().find(broken) {
+            let (collection, fields) = (scope.full_name.clone(), index.fields.clone());
+            return Error::UniqueConflict { collection, fields };
+        }
+    }
+    error
+}
+
+fn name_prefix(scope: &CollectionScope) -> String {
+    format!("doc_{}_", &hex::encode(Sha256::digest(&scope.full_name))[..12])
+}
+
+fn index_name(scope: &CollectionScope, index: &Index) -> String {
+    let kinds: Vec<_> = index.fields.iter().map(|name| (name, scope.fields.get(name))).collect();
+    let holds = format!("{kinds:?}");
+    let hash = hex::encode(Sha256::digest(holds));
+    let kind = if index.unique { 'u' } else { 'i' };
+    format!("{}{}_{kind}", name_prefix(scope), &hash[..16])
+}
+
+async fn ready(connection: &mut Connection) -> Result<BTreeSet<String>, Error> {
+    let sql = match connection.backend() {
+        Backend::Sqlite => {
+            "SELECT name FROM sqlite_schema \
+             WHERE type = 'index' AND tbl_name = 'documents' AND name LIKE 'doc\\_%' ESCAPE '\\'"
+        }
+        Backend::Postgres => {
+            "SELECT relname::text FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid \
+             WHERE indrelid = 'documents'::regclass AND indisvalid AND relname LIKE 'doc\\_%'"
+        }
+    };
+    let names: Vec<String> =
+        on!(connection, c => sqlx::query_scalar(sql).fetch_all(&mut *c).await?);
+    Ok(names.into_iter().collect())
+}
+
+async fn create(
+    connection: &mut Connection,
+    scope: &CollectionScope,
+    index: &Index,
+    name: &str,
+) -> Result<(), Error> {
+    let backend = connection.backend();
+    if backend == Backend::Postgres {
+        // What an interrupted build left is in the way, and answers nothing.
+        run(connection, format!("DROP INDEX CONCURRENTLY IF EXISTS {name}")).await?;
+    }
+    let result = run(connection, create_sql(backend, scope, index, name)).await;
+    if let Err(error) = result {
+        if backend == Backend::Postgres {
+            run(connection, format!("DROP INDEX CONCURRENTLY IF EXISTS {name}")).await?;
+        }
+        // SQLite names no index while it makes one.
+        return Err(match error.broken_constraint() {
+            Some(_) => Error::UniqueConflict {
+                collection: scope.full_name.clone(),
+                fields: index.fields.clone(),
+            },
+            None => error,
+        });
+    }
+    Ok(())
+}
+
+fn create_sql(backend: Backend, scope: &CollectionScope, index: &Index, name: &str) -> String {
+    let unique = if index.unique { "UNIQUE " } else { "" };
+    let how = match backend {
+        Backend::Sqlite => "INDEX IF NOT EXISTS",
+        Backend::Postgres => "INDEX CONCURRENTLY",
+    };
+    let mut columns = vec!["workspace_id".to_owned()];
+    for field in &index.fields {
+        // `check` has seen that each is declared.
+        if let Ok(field) = scope.field(field) {
+            let nulls = if backend == Backend::Postgres { " NULLS FIRST" } else { "" };
+            columns.push(format!("{}{nulls}", field.sql(backend)));
+        }
+    }
+    if !index.unique {
+        // Ties are broken by id, in the index too.
+        columns.push("id".to_owned());
+    }
+    let (columns, collection) = (columns.join(", "), &scope.full_name);
+    format!(
+        "CREATE {unique}{how} {name} ON documents ({columns}) WHERE collection = '{collection}'"
+    )
+}
+
+async fn run(connection: &mut Connection, sql: String) -> Result<(), Error> {
+    on!(connection, c => { sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut *c).await?; });
+    Ok(())
+}
+
+/// One process makes indexes at a time. It is asked for again and again: to
+/// wait inside a statement would hold a snapshot, and who builds an index
+/// concurrently waits for all snapshots to go.
+async fn lock(connection: &mut Connection) -> Result<(), Error> {
+    let Raw::Postgres(c) = connection.raw() else { return Ok(()) };
+    while !try_lock(c).await? {
+        tokio::time::sleep(LOCK_POLL).await;
+    }
+    Ok(())
+}
+
+async fn try_lock(c: &mut PgConnection) -> Result<bool, Error> {
+    let query = sqlx::query_scalar("SELECT pg_try_advisory_lock($1)").bind(LOCK);
+    Ok(query.fetch_one(c).await?)
+}
+
+async fn unlock(connection: &mut Connection) -> Result<(), Error> {
+    if let Raw::Postgres(c) = connection.raw() {
+        sqlx::query("SELECT pg_advisory_unlock($1)").bind(LOCK).execute(c).await?;
+    }
     Ok(())
 }

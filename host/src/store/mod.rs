@@ -4,6 +4,7 @@
 //! caller owns the transaction. Most statements are the same text on both
 //! databases and run through [`connection::on`].
 
+pub mod apply;
 pub mod blobs;
 pub mod connection;
 pub mod documents;
@@ -12,16 +13,21 @@ pub mod indexes;
 pub mod jobs;
 pub mod memberships;
 pub mod mfa;
+pub mod query;
 pub mod secrets;
 pub mod sessions;
 pub mod sign_in_failures;
 pub mod users;
 pub mod workspaces;
 
+mod cursor;
 mod error;
+mod fields;
+mod keyset;
 mod open;
 mod pool;
 mod scope;
+mod sql;
 #[cfg(test)]
 pub(crate) mod testing;
 mod wake;
@@ -109,6 +115,14 @@ impl Store {
         }
     }
 
+    /// What `ILIKE` needs to know letters beyond ASCII.
+    pub(crate) fn folding(&self) -> &'static str {
+        match self.0.databases {
+            Databases::Sqlite { .. } => "",
+            Databases::Postgres { folding, .. } => folding,
+        }
+    }
+
     /// The blob store.
     #[must_use]
     pub fn blobs(&self) -> &blobs::Blobs {
@@ -185,6 +199,8 @@ impl Store {
         let gate = Arc::clone(&gates[workspace.0.as_u128() as usize % gates.len()]);
         let turn = self.in_time(gate.acquire_owned()).await?;
         let turn = turn.map_err(|_| Error::Unavailable(sqlx::Error::PoolClosed))?;
+        // Taken before the lock: those who wait for it hold one of these too.
+        let connection = self.serializable().await?;
         // The lock is held by a transaction of its own: taken by the
         // serializable one, it would be granted after that one's snapshot.
         let mut gate = self.begin(Access::WriteLocked).await?;
@@ -194,7 +210,7 @@ impl Store {
                 .execute(&mut *c)
                 .await?;
         });
-        Ok(self.begin(Access::Write).await?.behind(gate, turn))
+        Ok(Tx::begin(connection, "BEGIN").await?.behind(gate, turn))
     }
 
     /// Makes an [`Access::Write`] transaction ready to write: on SQLite it
@@ -206,7 +222,8 @@ impl Store {
         Ok(())
     }
 
-    async fn serializable(&self) -> Result<Connection, Error> {
+    /// A connection on which each statement is a serializable transaction.
+    pub(crate) async fn serializable(&self) -> Result<Connection, Error> {
         match &self.0.databases {
             Databases::Sqlite { .. } => self.writer().await,
             Databases::Postgres { serializable, .. } => {

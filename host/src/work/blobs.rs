@@ -1,40 +1,96 @@
 //! Blobs of the workspace and area.
 
-use super::{BlobError, Fault, UnitOfWork};
-use crate::store::blobs::StoredBlob;
+use std::sync::Arc;
+
+use super::{BlobError, Fault, Kept, UnitOfWork};
+use crate::store::Error;
+use crate::store::blobs::{self, StoredBlob};
+
+/// Characters of a blob's or secret's name.
+const MAX_NAME: usize = 200;
 
 impl UnitOfWork {
     /// Size and hash of a blob.
-    pub async fn blob_stat(&mut self, _name: &str) -> Result<Option<StoredBlob>, Fault<BlobError>> {
-        Err(Fault::Refused(BlobError::NotFound))
+    pub async fn blob_stat(&mut self, name: &str) -> Result<Option<StoredBlob>, Fault<BlobError>> {
+        check_name(name)?;
+        if !self.blobs.contains_key(name) {
+            let workspace = self.spec.call.workspace;
+            let area = Arc::clone(&self.spec.area);
+            let mut lease = self.lease(1).await?;
+            let now = blobs::find(lease.connection(), workspace, &area.area, name).await?;
+            self.done(lease);
+            self.blobs.insert(name.to_owned(), Kept { now, changed: false });
+        }
+        Ok(self.blobs.get(name).and_then(|kept| kept.now.clone()))
     }
 
     /// At most `length` bytes from `offset`; empty at the end.
     pub async fn blob_read(
         &mut self,
-        _name: &str,
-        _offset: u64,
-        _length: u32,
+        name: &str,
+        offset: u64,
+        length: u32,
     ) -> Result<Vec<u8>, Fault<BlobError>> {
-        Err(Fault::Refused(BlobError::NotFound))
+        let blob = self.blob_stat(name).await?.ok_or(Fault::Refused(BlobError::NotFound))?;
+        let length = u64::from(length).min(self.spec.limits.max_blob_bytes);
+        let content = self.store.blobs().read(&blob, offset, length).await;
+        content.map(Into::into).map_err(away)
     }
 
     /// Writes a blob; others see it with the commit.
     pub async fn blob_write(
         &mut self,
-        _name: &str,
-        _content: Vec<u8>,
+        name: &str,
+        content: Vec<u8>,
     ) -> Result<StoredBlob, Fault<BlobError>> {
-        Err(Fault::Refused(BlobError::NotFound))
+        self.check_blob(name).map_err(Fault::Refused)?;
+        if content.len() as u64 > self.spec.limits.max_blob_bytes {
+            return Err(Fault::Refused(BlobError::LimitExceeded));
+        }
+        let (workspace, area) = (self.spec.call.workspace, &self.spec.area.area);
+        let written = self.store.blobs().write(workspace, area, content).await;
+        let blob = written.map_err(away)?;
+        self.blobs.insert(name.to_owned(), Kept { now: Some(blob.clone()), changed: true });
+        Ok(blob)
     }
 
     /// Gives a name to content that was streamed in before the call.
-    pub fn blob_attach(&mut self, _name: &str, _blob: StoredBlob) -> Result<(), BlobError> {
-        Err(BlobError::NotFound)
+    pub fn blob_attach(&mut self, name: &str, blob: StoredBlob) -> Result<(), BlobError> {
+        self.check_blob(name)?;
+        self.blobs.insert(name.to_owned(), Kept { now: Some(blob), changed: true });
+        Ok(())
     }
 
     /// Forgets a blob.
-    pub async fn blob_delete(&mut self, _name: &str) -> Result<(), Fault<BlobError>> {
-        Err(Fault::Refused(BlobError::NotFound))
+    pub async fn blob_delete(&mut self, name: &str) -> Result<(), Fault<BlobError>> {
+        self.check_blob(name).map_err(Fault::Refused)?;
+        if self.blob_stat(name).await?.is_none() {
+            return Err(Fault::Refused(BlobError::NotFound));
+        }
+        self.blobs.insert(name.to_owned(), Kept { now: None, changed: true });
+        Ok(())
     }
+
+    fn check_blob(&self, name: &str) -> Result<(), BlobError> {
+        if !self.spec.writes {
+            return Err(BlobError::ReadOnly);
+        }
+        if is_name(name) { Ok(()) } else { Err(BlobError::InvalidName) }
+    }
+}
+
+fn check_name(name: &str) -> Result<(), Fault<BlobError>> {
+    if is_name(name) { Ok(()) } else { Err(Fault::Refused(BlobError::InvalidName)) }
+}
+
+/// 1 to 200 of `A-Za-z0-9._/-`.
+pub(super) fn is_name(name: &str) -> bool {
+    let allowed = |b: u8| b.is_ascii_alphanumeric() || b"._/-".contains(&b);
+    (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(allowed)
+}
+
+/// Content that a row names and that is not there is the blob store's fault.
+fn away(error: Error) -> Fault<BlobError> {
+    tracing::warn!(%error, "the blob store failed");
+    Fault::Refused(BlobError::Unavailable)
 }

@@ -1,43 +1,241 @@
 //! Documents of the workspace.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::body::check_document;
+use super::overlay::Known;
+use super::scope::AreaScope;
 use super::{DocumentError, Fault, UnitOfWork};
-use crate::domain::document::{Condition, Document, Group, Page, Query, Write};
+use crate::domain::document::{Condition, Document, Group, Page, Query, Start, Write};
+use crate::store::documents::{self, Place};
+use crate::store::query::{self, Asked, QueryError};
+use crate::store::{CollectionScope, Error};
 
 type Answer<T> = Result<T, Fault<DocumentError>>;
 
+/// Characters of a document's id.
+const MAX_ID: usize = 200;
+
 impl UnitOfWork {
     /// The document, or nothing.
-    pub async fn get(&mut self, _collection: &str, _id: &str) -> Answer<Option<Document>> {
-        Err(Fault::Refused(DocumentError::NotFound))
+    pub async fn get(&mut self, collection: &str, id: &str) -> Answer<Option<Document>> {
+        let area = Arc::clone(&self.spec.area);
+        let scope = scope(&area, collection)?;
+        if !is_id(id) {
+            return Ok(None);
+        }
+        match self.documents.look(&scope.full_name, id) {
+            Known::Absent => return Ok(None),
+            Known::Whole(document) => return Ok(Some(document.clone())),
+            Known::Unread => {}
+        }
+        let mut lease = self.lease(1).await?;
+        let found = documents::get(lease.connection(), self.place(scope), id).await?;
+        self.done(lease);
+        self.charge(found.as_slice())?;
+        if self.spec.writes {
+            self.documents.read(&scope.full_name, id, found.as_ref());
+        }
+        Ok(found)
     }
 
     /// Those that exist, in the order of the ids.
-    pub async fn get_many(&mut self, _collection: &str, _ids: &[String]) -> Answer<Vec<Document>> {
-        Err(Fault::Refused(DocumentError::NotFound))
+    pub async fn get_many(&mut self, collection: &str, ids: &[String]) -> Answer<Vec<Document>> {
+        let area = Arc::clone(&self.spec.area);
+        let scope = scope(&area, collection)?;
+        let unread = |id: &&String| {
+            is_id(id) && matches!(self.documents.look(&scope.full_name, id), Known::Unread)
+        };
+        let missing: Vec<String> = ids.iter().filter(unread).cloned().collect();
+        let found = self.read_many(scope, missing).await?;
+        let one = |id: &String| match self.documents.look(&scope.full_name, id) {
+            Known::Whole(document) => Some(document.clone()),
+            Known::Absent => None,
+            Known::Unread => found.get(id).cloned(),
+        };
+        Ok(ids.iter().filter_map(one).collect())
     }
 
     /// One page of the documents that match.
-    pub async fn query(&mut self, _query: &Query) -> Answer<Page> {
-        Err(Fault::Refused(DocumentError::NotFound))
+    pub async fn query(&mut self, query: &Query) -> Answer<Page> {
+        let area = Arc::clone(&self.spec.area);
+        let scope = scope(&area, &query.collection)?;
+        self.flush_before_query(scope).await?;
+        let statements = if matches!(query.start, Start::After(_)) { 2 } else { 1 };
+        let (cursor_key, budget) = (self.keys.derive("query cursor"), self.bytes_left());
+        let mut lease = self.lease(statements).await?;
+        let asked = self.asked(scope);
+        let page = query::page(lease.connection(), asked, query, &cursor_key, budget).await;
+        let page = self.answered(lease, page)?;
+        self.charge(&page.documents)?;
+        if self.spec.writes && scope.own {
+            self.documents.passed(&scope.full_name, &page.documents);
+        }
+        Ok(page)
     }
 
     /// How many documents match.
-    pub async fn count(&mut self, _collection: &str, _conditions: &[Condition]) -> Answer<u64> {
-        Err(Fault::Refused(DocumentError::NotFound))
+    pub async fn count(&mut self, collection: &str, conditions: &[Condition]) -> Answer<u64> {
+        let area = Arc::clone(&self.spec.area);
+        let scope = scope(&area, collection)?;
+        self.flush_before_query(scope).await?;
+        let mut lease = self.lease(1).await?;
+        let count = query::count(lease.connection(), self.asked(scope), conditions).await;
+        self.answered(lease, count)
     }
 
     /// How many documents match, for each combination of the fields' values.
     pub async fn count_by(
         &mut self,
-        _collection: &str,
-        _conditions: &[Condition],
-        _fields: &[String],
+        collection: &str,
+        conditions: &[Condition],
+        fields: &[String],
     ) -> Answer<Vec<Group>> {
-        Err(Fault::Refused(DocumentError::NotFound))
+        let area = Arc::clone(&self.spec.area);
+        let scope = scope(&area, collection)?;
+        self.flush_before_query(scope).await?;
+        let limit = self.spec.limits.max_documents.saturating_sub(self.used.documents);
+        let mut lease = self.lease(1).await?;
+        let asked = self.asked(scope);
+        let groups = query::count_by(lease.connection(), asked, conditions, fields, limit).await;
+        self.answered(lease, groups)
     }
 
-    /// Applies the writes in order; the new version of each, 0 for a deletion.
-    pub async fn write(&mut self, _collection: &str, _writes: Vec<Write>) -> Answer<Vec<u64>> {
-        Err(Fault::Refused(DocumentError::NotFound))
+    /// Applies the writes in order, all or none of them; the new version of
+    /// each, 0 for a deletion.
+    pub async fn write(&mut self, collection: &str, writes: Vec<Write>) -> Answer<Vec<u64>> {
+        let area = Arc::clone(&self.spec.area);
+        let scope = scope(&area, collection)?;
+        self.check_writes(scope, &writes)?;
+        let name = &scope.full_name;
+        let mut unseen = self.documents.unseen(name, &writes, self.spec.locked);
+        unseen.retain(|id| is_id(id));
+        if !unseen.is_empty() {
+            let mut lease = self.lease(unseen.len().div_ceil(1_000)).await?;
+            let heads = documents::heads(lease.connection(), self.place(scope), &unseen).await?;
+            self.done(lease);
+            if !self.documents.looked(name, &unseen, heads) {
+                return Err(Fault::Abort(Error::AlreadyExists));
+            }
+        }
+        self.documents.write(name, writes, self.spec.call.now).map_err(Fault::Refused)
     }
+
+    fn check_writes(&mut self, scope: &CollectionScope, writes: &[Write]) -> Answer<()> {
+        if !self.spec.writes {
+            return misuse("the route writes nothing");
+        }
+        if !scope.own {
+            return misuse(&format!("{} belongs to another area", scope.full_name));
+        }
+        let mut bytes = 0;
+        for write in writes {
+            if let Write::Create { id, .. } = write
+                && !is_id(id)
+            {
+                return misuse(&format!(
+                    "{id:?} is no id; 1 to {MAX_ID} characters without U+0000"
+                ));
+            }
+            if let Write::Create { body, .. } | Write::Replace { body, .. } = write {
+                bytes += body.len() as u64;
+                if let Err(what) = check_document(scope, body) {
+                    return misuse(&format!("{}: {what}", scope.full_name));
+                }
+            }
+        }
+        self.charge_for(writes.len(), bytes)
+    }
+
+    async fn read_many(
+        &mut self,
+        scope: &CollectionScope,
+        ids: Vec<String>,
+    ) -> Answer<BTreeMap<String, Document>> {
+        if ids.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let budget = self.bytes_left();
+        let mut lease = self.lease(ids.len().div_ceil(1_000)).await?;
+        let found = documents::get_many(lease.connection(), self.place(scope), &ids, budget).await;
+        let found = self.answered(lease, found.map_err(QueryError::Store))?;
+        self.charge(&found)?;
+        let found: BTreeMap<_, _> = found.into_iter().map(|d| (d.id.clone(), d)).collect();
+        if self.spec.writes {
+            for id in &ids {
+                self.documents.read(&scope.full_name, id, found.get(id));
+            }
+        }
+        Ok(found)
+    }
+
+    async fn flush_before_query(&mut self, scope: &CollectionScope) -> Result<(), Error> {
+        if self.documents.is_dirty(Some(&scope.full_name)) { self.flush().await } else { Ok(()) }
+    }
+
+    /// Takes the lease back unless the database failed, and sorts out whom a
+    /// failure is told to.
+    fn answered<T>(
+        &mut self,
+        lease: super::reading::Lease,
+        answer: Result<T, QueryError>,
+    ) -> Answer<T> {
+        let refusal = match answer {
+            Ok(answer) => {
+                self.done(lease);
+                return Ok(answer);
+            }
+            Err(QueryError::Misuse(what)) => DocumentError::Misuse(what),
+            Err(QueryError::Store(Error::NotFound)) => DocumentError::NotFound,
+            Err(QueryError::Store(Error::InvalidCursor)) => DocumentError::InvalidCursor,
+            Err(QueryError::Store(Error::TooLarge)) => DocumentError::LimitExceeded,
+            Err(QueryError::Store(error)) => return Err(Fault::Abort(error)),
+        };
+        self.done(lease);
+        Err(Fault::Refused(refusal))
+    }
+
+    fn place<'a>(&self, scope: &'a CollectionScope) -> Place<'a> {
+        Place { workspace: self.spec.call.workspace, collection: &scope.full_name }
+    }
+
+    fn asked<'a>(&self, scope: &'a CollectionScope) -> Asked<'a> {
+        Asked { workspace: self.spec.call.workspace, scope, folding: self.store.folding() }
+    }
+
+    fn bytes_left(&self) -> u64 {
+        self.spec.limits.max_bytes.saturating_sub(self.used.bytes)
+    }
+
+    fn charge(&mut self, documents: &[Document]) -> Answer<()> {
+        let bytes = documents.iter().map(|document| document.body.len() as u64).sum();
+        self.charge_for(documents.len(), bytes)
+    }
+
+    fn charge_for(&mut self, documents: usize, bytes: u64) -> Answer<()> {
+        let documents = u32::try_from(documents).unwrap_or(u32::MAX);
+        self.used.documents = self.used.documents.saturating_add(documents);
+        self.used.bytes = self.used.bytes.saturating_add(bytes);
+        let limits = &self.spec.limits;
+        if self.used.documents > limits.max_documents || self.used.bytes > limits.max_bytes {
+            return Err(Fault::Refused(DocumentError::LimitExceeded));
+        }
+        Ok(())
+    }
+}
+
+fn scope<'a>(area: &'a AreaScope, collection: &str) -> Answer<&'a CollectionScope> {
+    area.collections.get(collection).ok_or_else(|| {
+        let what = format!("{} may not reach the collection {collection:?}", area.area);
+        Fault::Refused(DocumentError::Misuse(what))
+    })
+}
+
+fn is_id(id: &str) -> bool {
+    !id.is_empty() && id.chars().count() <= MAX_ID && !id.contains('\0')
+}
+
+fn misuse<T>(what: &str) -> Answer<T> {
+    Err(Fault::Refused(DocumentError::Misuse(what.to_owned())))
 }

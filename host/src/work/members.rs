@@ -2,35 +2,34 @@
 
 use super::UnitOfWork;
 use crate::domain::id::UserId;
-use crate::domain::role::Role;
-use crate::store::Error;
-
-/// A member of the workspace.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Member {
-    /// Who.
-    pub user: UserId,
-    /// The address the user signs in with.
-    pub email: String,
-    /// What the user is called.
-    pub display_name: String,
-    /// What the user may do.
-    pub role: Role,
-}
+use crate::domain::people::Member;
+use crate::store::{Error, memberships, workspaces};
 
 impl UnitOfWork {
     /// The member, where the user is one.
-    pub async fn member(&mut self, _user: UserId) -> Result<Option<Member>, Error> {
-        Err(Error::NotFound)
+    pub async fn member(&mut self, user: UserId) -> Result<Option<Member>, Error> {
+        let workspace = self.spec.call.workspace;
+        let mut lease = self.lease(1).await?;
+        let member = memberships::member(lease.connection(), workspace, user).await?;
+        self.done(lease);
+        Ok(member)
     }
 
     /// All members, by e-mail.
     pub async fn members(&mut self) -> Result<Vec<Member>, Error> {
-        Err(Error::NotFound)
+        let workspace = self.spec.call.workspace;
+        let mut lease = self.lease(1).await?;
+        let members = memberships::members(lease.connection(), workspace).await?;
+        self.done(lease);
+        Ok(members)
     }
 
     /// The workspace's name and slug.
     pub async fn workspace(&mut self) -> Result<(String, String), Error> {
-        Err(Error::NotFound)
+        let workspace = self.spec.call.workspace;
+        let mut lease = self.lease(1).await?;
+        let found = workspaces::find(lease.connection(), workspace).await?;
+        self.done(lease);
+        found.map(|workspace| (workspace.name, workspace.slug)).ok_or(Error::NotFound)
     }
 }

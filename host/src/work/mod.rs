@@ -5,27 +5,42 @@
 //! well, so that locks are short and a slow guest holds none.
 
 mod blobs;
+mod body;
 mod code;
+mod commit;
 mod documents;
 mod fault;
 mod members;
 mod outgoing;
+mod overlay;
+mod reading;
 mod scope;
 mod secrets;
+#[cfg(test)]
+mod tests;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use self::overlay::Overlay;
+use self::reading::Reading;
 use crate::domain::area::Call;
 use crate::domain::id::UserId;
-use crate::domain::job::JobEnd;
+use crate::domain::job::{JobEnd, NewJob};
 use crate::secrets::Keys;
-use crate::store::{self, Store};
+use crate::store::Store;
+use crate::store::blobs::StoredBlob;
 
+pub use crate::domain::people::Member;
 pub use crate::store::CollectionScope;
 pub use crate::store::idempotency::IdempotentReply;
 pub use code::{AreaCode, CallError, Ended};
 pub use fault::{BlobError, DocumentError, Fault, SecretError, WorkError};
-pub use members::Member;
 pub use outgoing::Wish;
 pub use scope::{AreaScope, Habit, Limits, Subscriber};
 
@@ -68,13 +83,53 @@ pub struct UnitOfWork {
     store: Store,
     keys: Arc<Keys>,
     spec: UnitSpec,
+    reading: Reading,
+    documents: Overlay,
+    jobs: Vec<NewJob>,
+    secrets: BTreeMap<String, Kept<Vec<u8>>>,
+    blobs: BTreeMap<String, Kept<StoredBlob>>,
+    used: Used,
+    random: ChaCha20Rng,
+    /// Documents have been sent to the database before the end.
+    flushed: bool,
+}
+
+/// What a call knows of a secret or a blob.
+#[derive(Debug)]
+struct Kept<T> {
+    now: Option<T>,
+    changed: bool,
+}
+
+/// What a call has used of its limits.
+#[derive(Debug, Default)]
+struct Used {
+    documents: u32,
+    bytes: u64,
+    jobs: u32,
+    events: u32,
 }
 
 impl UnitOfWork {
     /// A fresh one; the database is not asked for anything yet.
     #[must_use]
     pub fn new(store: Store, keys: Arc<Keys>, spec: UnitSpec) -> Self {
-        Self { store, keys, spec }
+        // Apart from whatever else the seed is used for.
+        let mut seed = Sha256::new_with_prefix(b"assurance unit of work\0");
+        seed.update(spec.call.seed);
+        Self {
+            store,
+            keys,
+            reading: Reading::NotYet,
+            documents: Overlay::default(),
+            jobs: Vec::new(),
+            secrets: BTreeMap::new(),
+            blobs: BTreeMap::new(),
+            used: Used::default(),
+            random: ChaCha20Rng::from_seed(seed.finalize().into()),
+            flushed: false,
+            spec,
+        }
     }
 
     /// What it is for.
@@ -86,18 +141,25 @@ impl UnitOfWork {
     /// Whether there is anything to commit.
     #[must_use]
     pub fn wrote(&self) -> bool {
-        false
+        self.flushed
+            || !self.jobs.is_empty()
+            || self.documents.is_dirty(None)
+            || self.secrets.values().any(|secret| secret.changed)
+            || self.blobs.values().any(|blob| blob.changed)
     }
 
     /// `n` unpredictable bytes, the same ones each time the call is run.
     pub fn random_bytes(&mut self, n: usize) -> Vec<u8> {
-        vec![0; n]
+        let mut bytes = vec![0; n];
+        self.random.fill_bytes(&mut bytes);
+        bytes
     }
 
-    /// Keeps everything, or nothing. Opens no write transaction where there is
-    /// nothing to keep.
-    pub async fn commit(self, _end: End) -> Result<(), store::Error> {
-        let _ = (&self.store, &self.keys);
-        Err(store::Error::RunAgain)
+    /// A UUIDv7 of the call's moment, the same one each time the call is run.
+    fn fresh_id(&mut self) -> Uuid {
+        let mut random = [0; 10];
+        self.random.fill_bytes(&mut random);
+        let millis = u64::try_from(self.spec.call.now.0 / 1_000).unwrap_or_default();
+        uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid()
     }
 }

@@ -1,9 +1,15 @@
 //! Events and jobs that go out with the commit.
 
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
 use uuid::Uuid;
 
+use super::body::check_object;
 use super::{UnitOfWork, WorkError};
-use crate::domain::id::{EventId, JobId};
+use crate::domain::id::{EventId, JobId, WorkspaceId};
+use crate::domain::job::NewJob;
 use crate::domain::time::Timestamp;
 
 /// A job a guest wants done.
@@ -21,14 +27,102 @@ pub struct Wish {
     pub dedupe_key: Option<String>,
 }
 
+/// The kind of the job that delivers an event to an area.
+const EVENT_KIND: &str = "event";
+
 impl UnitOfWork {
     /// Tells an event to its subscribers: one job each.
-    pub fn publish(&mut self, _name: &str, _data: String) -> Result<EventId, WorkError> {
-        Err(WorkError::LimitExceeded)
+    pub fn publish(&mut self, name: &str, data: String) -> Result<EventId, WorkError> {
+        let area = Arc::clone(&self.spec.area);
+        let Some(subscribers) = area.events.get(name) else {
+            return misuse(format!("{} does not publish {name:?}", area.area));
+        };
+        self.may_send()?;
+        check_object(&data).map_err(|what| WorkError::Misuse(format!("event {name}: {what}")))?;
+        self.used.events += 1;
+        if self.used.events > self.spec.limits.max_events {
+            return Err(WorkError::LimitExceeded);
+        }
+        let event = EventId(self.fresh_id());
+        let payload = self.event_payload(event, name, data)?;
+        for to in subscribers {
+            let job = NewJob {
+                id: JobId(self.fresh_id()),
+                workspace: self.spec.call.workspace,
+                area: to.area.clone(),
+                kind: EVENT_KIND.to_owned(),
+                lane: to.lane,
+                payload: payload.clone(),
+                resource: None,
+                available_at: self.spec.call.now,
+                max_attempts: to.max_attempts,
+                timeout_ms: to.timeout_ms,
+                dedupe_key: None,
+            };
+            self.jobs.push(job);
+        }
+        Ok(event)
     }
 
     /// Puts a job into the queue.
-    pub fn enqueue(&mut self, _wish: Wish) -> Result<JobId, WorkError> {
-        Err(WorkError::LimitExceeded)
+    pub fn enqueue(&mut self, wish: Wish) -> Result<JobId, WorkError> {
+        let area = Arc::clone(&self.spec.area);
+        let Some(kind) = area.jobs.get(&wish.kind) else {
+            return misuse(format!("{} declares no job {:?}", area.area, wish.kind));
+        };
+        self.may_send()?;
+        check_object(&wish.payload)
+            .map_err(|what| WorkError::Misuse(format!("job {}: {what}", wish.kind)))?;
+        if wish.dedupe_key.as_ref().is_some_and(|key| key.contains('\0')) {
+            return misuse("a dedupe key without U+0000".to_owned());
+        }
+        self.used.jobs += 1;
+        if self.used.jobs > self.spec.limits.max_jobs {
+            return Err(WorkError::LimitExceeded);
+        }
+        let id = JobId(self.fresh_id());
+        self.jobs.push(NewJob {
+            id,
+            workspace: self.spec.call.workspace,
+            area: area.area.clone(),
+            kind: wish.kind,
+            lane: kind.lane,
+            payload: wish.payload,
+            resource: wish.resource,
+            available_at: wish.available_at.unwrap_or(self.spec.call.now),
+            max_attempts: kind.max_attempts,
+            timeout_ms: kind.timeout_ms,
+            dedupe_key: wish.dedupe_key,
+        });
+        Ok(id)
     }
+
+    fn may_send(&self) -> Result<(), WorkError> {
+        if self.spec.writes { Ok(()) } else { misuse("the route writes nothing".to_owned()) }
+    }
+
+    fn event_payload(&self, id: EventId, name: &str, data: String) -> Result<String, WorkError> {
+        let payload = EventPayload {
+            id,
+            name,
+            data: RawValue::from_string(data).map_err(|e| WorkError::Misuse(e.to_string()))?,
+            occurred_at: self.spec.call.now,
+            workspace_id: self.spec.call.workspace,
+        };
+        serde_json::to_string(&payload).map_err(|e| WorkError::Misuse(e.to_string()))
+    }
+}
+
+/// What a subscriber's job is given.
+#[derive(Serialize)]
+struct EventPayload<'a> {
+    id: EventId,
+    name: &'a str,
+    data: Box<RawValue>,
+    occurred_at: Timestamp,
+    workspace_id: WorkspaceId,
+}
+
+fn misuse<T>(what: String) -> Result<T, WorkError> {
+    Err(WorkError::Misuse(what))
 }

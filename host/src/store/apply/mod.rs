@@ -1,0 +1,138 @@
+//! What a call leaves behind, written in one batch.
+//!
+//! PostgreSQL takes it as one statement, which without a transaction around it
+//! is one round trip for everything a write-only call does; SQLite as one
+//! script that is a single message to its thread. Deletions come before
+//! changes, and changes before additions, so that what goes makes room in a
+//! unique index for what comes.
+
+mod postgres;
+mod sqlite;
+
+use super::blobs::StoredBlob;
+use super::connection::{Connection, Raw};
+use super::error::Error;
+use super::idempotency::IdempotentReply;
+use crate::domain::id::WorkspaceId;
+use crate::domain::job::NewJob;
+use crate::domain::time::Timestamp;
+
+/// Everything to be written for one workspace.
+#[derive(Clone, Debug)]
+pub struct Effects {
+    /// Whose it is.
+    pub workspace: WorkspaceId,
+    /// Whose secrets and blobs.
+    pub area: String,
+    /// When it happens.
+    pub now: Timestamp,
+    /// New documents.
+    pub inserts: Vec<Insert>,
+    /// Changed documents.
+    pub updates: Vec<Update>,
+    /// Documents that go.
+    pub deletes: Vec<Delete>,
+    /// Jobs for the queue.
+    pub jobs: Vec<NewJob>,
+    /// Secrets by name, sealed; nothing: forgotten.
+    pub secrets: Vec<(String, Option<Vec<u8>>)>,
+    /// Blobs by name; nothing: forgotten.
+    pub blobs: Vec<(String, Option<StoredBlob>)>,
+    /// The answer kept for a retry.
+    pub reply: Option<IdempotentReply>,
+}
+
+/// A new document.
+#[derive(Clone, Debug)]
+pub struct Insert {
+    /// `area.name`.
+    pub collection: String,
+    /// Which.
+    pub id: String,
+    /// 1, but for one that was changed in the call that made it.
+    pub version: u64,
+    /// A JSON object.
+    pub body: String,
+}
+
+/// A changed document.
+#[derive(Clone, Debug)]
+pub struct Update {
+    /// `area.name`.
+    pub collection: String,
+    /// Which.
+    pub id: String,
+    /// At which version it must be.
+    pub from: u64,
+    /// At which version it is then.
+    pub to: u64,
+    /// Of a document that was deleted and made anew, the call's own moment.
+    pub created_at: Timestamp,
+    /// A JSON object.
+    pub body: String,
+}
+
+/// A document that goes.
+#[derive(Clone, Debug)]
+pub struct Delete {
+    /// `area.name`.
+    pub collection: String,
+    /// Which.
+    pub id: String,
+    /// At which version it must be.
+    pub from: u64,
+}
+
+impl Effects {
+    /// Nothing yet.
+    #[must_use]
+    pub fn new(workspace: WorkspaceId, area: &str, now: Timestamp) -> Self {
+        Self {
+            workspace,
+            area: area.to_owned(),
+            now,
+            inserts: Vec::new(),
+            updates: Vec::new(),
+            deletes: Vec::new(),
+            jobs: Vec::new(),
+            secrets: Vec::new(),
+            blobs: Vec::new(),
+            reply: None,
+        }
+    }
+
+    /// Whether there is nothing to write.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.inserts.is_empty()
+            && self.updates.is_empty()
+            && self.deletes.is_empty()
+            && self.jobs.is_empty()
+            && self.secrets.is_empty()
+            && self.blobs.is_empty()
+            && self.reply.is_none()
+    }
+}
+
+/// Writes it all. [`Error::RunAgain`] where a document is not at the version
+/// it must be at, [`Error::KeyTaken`] where the answer's key is kept already;
+/// a broken unique index is explained by `indexes::explain`.
+///
+/// `gated` says that the caller's transaction holds the workspace's gate;
+/// others wait at it (on PostgreSQL) until the holder has ended.
+pub async fn apply(
+    connection: &mut Connection,
+    effects: Effects,
+    gated: bool,
+) -> Result<(), Error> {
+    if effects.is_empty() {
+        return Ok(());
+    }
+    match connection.raw() {
+        Raw::Sqlite(_) => sqlite::apply(connection, effects).await,
+        Raw::Postgres(c) => {
+            postgres::statement(effects, gated).postgres()?.execute(c).await?;
+            Ok(())
+        }
+    }
+}

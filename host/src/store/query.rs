@@ -1,0 +1,210 @@
+//! Questions about a collection, answered by the database: filtered, ordered,
+//! paged by key, counted and grouped.
+
+use super::Backend;
+use super::connection::Connection;
+use super::cursor::{Binding, Position};
+use super::documents::{Place, document, push_place, spend};
+use super::error::Error;
+use super::fields::{Field, push_condition};
+use super::keyset::{SortKey, columns_before_keys, page_sql, sort_keys};
+use super::scope::CollectionScope;
+use super::sql::{Arg, Row, Sql, each_row, one_row};
+use crate::domain::document::{Condition, Group, Page, Query, Start, Value};
+use crate::domain::id::WorkspaceId;
+use crate::domain::manifest::FieldKind;
+
+const MAX_LIMIT: u32 = 1_000;
+const MAX_CONDITIONS: usize = 64;
+/// Fields of an order or a grouping.
+pub(super) const MAX_ORDER: usize = 8;
+
+/// Why a question has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum QueryError {
+    /// The asker's mistake.
+    #[error("{0}")]
+    Misuse(String),
+    /// [`Error::NotFound`] is for the document to start after.
+    #[error(transparent)]
+    Store(#[from] Error),
+}
+
+/// Where a question is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    /// Whose documents.
+    pub workspace: WorkspaceId,
+    /// Which ones.
+    pub scope: &'a CollectionScope,
+    /// What `ILIKE` needs on this database; see `Store::folding`.
+    pub folding: &'a str,
+}
+
+/// One page. [`Error::TooLarge`] where its bodies are larger than the budget.
+pub async fn page(
+    connection: &mut Connection,
+    asked: Asked<'_>,
+    query: &Query,
+    cursor_key: &[u8; 32],
+    mut budget: u64,
+) -> Result<Page, QueryError> {
+    if !(1..=MAX_LIMIT).contains(&query.limit) {
+        return Err(QueryError::Misuse(format!("a page has 1 to {MAX_LIMIT} documents")));
+    }
+    let keys = sort_keys(asked.scope, &query.order)?;
+    let binding = Binding {
+        key: cursor_key,
+        workspace: asked.workspace,
+        collection: &asked.scope.full_name,
+        conditions: &query.conditions,
+        order: &query.order,
+    };
+    let after = match &query.start {
+        Start::First => None,
+        Start::Cursor(cursor) => {
+            let position = binding.decode(cursor).filter(|position| fits(&keys, position));
+            Some(position.ok_or(Error::InvalidCursor)?)
+        }
+        Start::After(id) => Some(position_of(connection, asked, &keys, id).await?),
+    };
+    let sql = page_sql(connection.backend(), asked, query, &keys, after.as_ref())?;
+    let limit = query.limit as usize;
+    let (mut documents, mut last, mut more) = (Vec::new(), None, false);
+    each_row(connection, sql, |row| {
+        if documents.len() == limit {
+            more = true;
+            return Ok(());
+        }
+        let document = document(&row)?;
+        spend(&mut budget, &document)?;
+        if documents.len() + 1 == limit {
+            let values =
+                values(&row, columns_before_keys(), keys.iter().map(|key| key.field.kind))?;
+            last = Some(Position { values, id: document.id.clone() });
+        }
+        documents.push(document);
+        Ok(())
+    })
+    .await?;
+    let next = last.filter(|_| more).map(|position| binding.encode(&position));
+    Ok(Page { documents, next })
+}
+
+/// How many documents match.
+pub async fn count(
+    connection: &mut Connection,
+    asked: Asked<'_>,
+    conditions: &[Condition],
+) -> Result<u64, QueryError> {
+    let mut sql = Sql::new(connection.backend(), "SELECT count(*) FROM documents WHERE ");
+    push_where(&mut sql, asked, conditions)?;
+    let row = one_row(connection, sql).await?;
+    Ok(row.map_or(Ok(0), |row| row.integer(0))?.cast_unsigned())
+}
+
+/// How many documents match for each combination of values, ordered by them.
+/// [`Error::TooLarge`] where there are more than `limit` combinations.
+pub async fn count_by(
+    connection: &mut Connection,
+    asked: Asked<'_>,
+    conditions: &[Condition],
+    fields: &[String],
+    limit: u32,
+) -> Result<Vec<Group>, QueryError> {
+    if fields.is_empty() || fields.len() > MAX_ORDER {
+        return Err(QueryError::Misuse(format!("counts are grouped by 1 to {MAX_ORDER} fields")));
+    }
+    let fields: Vec<Field<'_>> =
+        fields.iter().map(|name| asked.scope.field(name)).collect::<Result<_, _>>()?;
+    let backend = connection.backend();
+    let names: Vec<String> = fields.iter().map(|field| field.sql(backend)).collect();
+    let mut sql = Sql::new(backend, "SELECT count(*)");
+    for name in &names {
+        sql.push(", ").push(name);
+    }
+    sql.push(" FROM documents WHERE ");
+    push_where(&mut sql, asked, conditions)?;
+    sql.push(" GROUP BY ").push(&names.join(", "));
+    let nulls = if backend == Backend::Postgres { " NULLS FIRST" } else { "" };
+    let order: Vec<String> = names.iter().map(|name| format!("{name}{nulls}")).collect();
+    sql.push(" ORDER BY ").push(&order.join(", "));
+    sql.push(" LIMIT ").bind(Arg::Integer(i64::from(limit) + 1));
+    let mut groups = Vec::new();
+    each_row(connection, sql, |row| {
+        let values = values(&row, 1, fields.iter().map(|field| field.kind))?;
+        groups.push(Group { values, count: row.integer(0)?.cast_unsigned() });
+        Ok(())
+    })
+    .await?;
+    if groups.len() > limit as usize {
+        return Err(Error::TooLarge.into());
+    }
+    Ok(groups)
+}
+
+/// Whether a position's values are still of the fields' kinds, which a later
+/// version of the area may have changed.
+fn fits(keys: &[SortKey<'_>], position: &Position) -> bool {
+    keys.iter().zip(&position.values).all(|(key, value)| key.field.arg(value).is_ok())
+}
+
+fn values(
+    row: &Row,
+    from: usize,
+    kinds: impl Iterator<Item = FieldKind>,
+) -> Result<Vec<Value>, Error> {
+    let value = |(at, kind)| {
+        Ok(match kind {
+            FieldKind::Text => row.maybe_text(at)?.map(Value::Text),
+            FieldKind::Integer => row.maybe_integer(at)?.map(Value::Integer),
+            FieldKind::Boolean => row.maybe_boolean(at)?.map(Value::Boolean),
+        }
+        .unwrap_or(Value::Null))
+    };
+    kinds.enumerate().map(|(at, kind)| (from + at, kind)).map(value).collect()
+}
+
+/// Where the document of an id stands in an order.
+async fn position_of(
+    connection: &mut Connection,
+    asked: Asked<'_>,
+    keys: &[SortKey<'_>],
+    id: &str,
+) -> Result<Position, QueryError> {
+    if id.contains('\0') {
+        return Err(Error::NotFound.into());
+    }
+    let backend = connection.backend();
+    let mut sql = Sql::new(backend, "SELECT id");
+    for key in keys {
+        sql.push(", ").push(&key.field.sql(backend));
+    }
+    sql.push(" FROM documents WHERE ");
+    push_place(&mut sql, asked.place()).push(" AND id = ").bind(Arg::Text(id.to_owned()));
+    let row = one_row(connection, sql).await?.ok_or(Error::NotFound)?;
+    let values = values(&row, 1, keys.iter().map(|key| key.field.kind))?;
+    Ok(Position { values, id: id.to_owned() })
+}
+
+impl<'a> Asked<'a> {
+    fn place(&self) -> Place<'a> {
+        Place { workspace: self.workspace, collection: &self.scope.full_name }
+    }
+}
+
+/// What follows `WHERE` in every question.
+pub(super) fn push_where(
+    sql: &mut Sql,
+    asked: Asked<'_>,
+    conditions: &[Condition],
+) -> Result<(), QueryError> {
+    if conditions.len() > MAX_CONDITIONS {
+        return Err(QueryError::Misuse(format!("a query has at most {MAX_CONDITIONS} conditions")));
+    }
+    push_place(sql, asked.place());
+    for condition in conditions {
+        push_condition(sql, asked.scope, asked.folding, condition)?;
+    }
+    Ok(())
+}

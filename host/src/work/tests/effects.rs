@@ -1,0 +1,186 @@
+//! What else goes with a commit: answers, jobs, events, secrets, blobs.
+
+use uuid::Uuid;
+
+use super::*;
+use crate::domain::id::JobId;
+use crate::domain::job::{JobEnd, JobEndKind};
+use crate::store::testing::on_both;
+use crate::store::{Access, blobs, connection::on, idempotency};
+use crate::work::{BlobError, SecretError, Wish, WorkError};
+
+on_both! {
+    async fn a_key_is_answered_once(store: &Store) {
+        let area = Area::installed(store).await;
+        let reply = area.reply("key-00001");
+        let commit = async |id: &str, reply: &IdempotentReply| {
+            let mut unit = area.unit();
+            unit.write("items", vec![create(id, "{}")]).await.unwrap();
+            unit.commit(End { reply: Some(reply.clone()), job: None }).await
+        };
+        commit("a", &reply).await.unwrap();
+        let find = async |now| {
+            idempotency::find(store, area.workspace, area.user, "make_item", "key-00001", now).await.unwrap()
+        };
+        assert_eq!(find(NOW).await, Some(reply.clone()));
+        assert!(matches!(commit("b", &reply).await, Err(Error::KeyTaken)));
+        // The same request again is a taken key, whatever else it runs into.
+        assert!(matches!(commit("a", &reply).await, Err(Error::KeyTaken)));
+        assert_eq!(area.get("b").await, None);
+        // Afterwards the key is free, and is swept.
+        let later = NOW.plus_ms(1_000);
+        assert_eq!(find(later).await, None);
+        let mut unit = area.with(|spec| spec.call.now = later);
+        unit.write("items", vec![create("b", "{}")]).await.unwrap();
+        let renewed = IdempotentReply { expires_at: later.plus_ms(1), body: None, version: None, ..reply };
+        unit.commit(End { reply: Some(renewed.clone()), job: None }).await.unwrap();
+        assert_eq!(find(later).await, Some(renewed));
+        let mut writer = store.writer().await.unwrap();
+        assert_eq!(idempotency::sweep(&mut writer, later, 10).await.unwrap(), 0);
+        assert_eq!(idempotency::sweep(&mut writer, later.plus_ms(1), 10).await.unwrap(), 1);
+    }
+
+    async fn jobs_and_events_go_with_the_commit(store: &Store) {
+        let area = Area::installed(store).await;
+        let wish = |key: Option<&str>| Wish {
+            kind: "tidy".into(),
+            payload: r#"{"n":1}"#.into(),
+            resource: Some(Uuid::nil()),
+            available_at: Some(NOW.plus_ms(7)),
+            dedupe_key: key.map(str::to_owned),
+        };
+        let mut dropped = area.unit();
+        dropped.enqueue(wish(None)).unwrap();
+        drop(dropped);
+        let mut unit = area.unit();
+        unit.write("items", vec![create("a", "{}")]).await.unwrap();
+        unit.enqueue(wish(Some("k"))).unwrap();
+        unit.enqueue(wish(Some("k"))).unwrap();
+        unit.enqueue(wish(None)).unwrap();
+        let event = unit.publish("item.made", r#"{"id":"a"}"#.into()).unwrap();
+        assert!(matches!(unit.publish("item.gone", "{}".into()), Err(WorkError::Misuse(_))));
+        assert!(matches!(unit.publish("item.made", "[]".into()), Err(WorkError::Misuse(_))));
+        unit.commit(End::default()).await.unwrap();
+        let mut reader = store.reader().await.unwrap();
+        let rows: Vec<(String, String, String, String, i64, i64, i64, Option<Uuid>)> = on!(reader, c => {
+            sqlx::query_as("SELECT area, kind, lane, payload, max_attempts, timeout_ms, available_at, resource_id FROM jobs ORDER BY kind")
+                .fetch_all(&mut *c).await.unwrap()
+        });
+        assert_eq!(rows.len(), 3);
+        let (payload, tidy) = (&rows[0].3, &rows[1]);
+        assert_eq!((rows[0].0.as_str(), rows[0].1.as_str(), rows[0].2.as_str()), ("other", "event", "delivery"));
+        let payload: serde_json::Value = serde_json::from_str(payload).unwrap();
+        assert_eq!(payload, serde_json::json!({
+            "id": event, "name": "item.made", "data": {"id": "a"},
+            "occurred_at": NOW, "workspace_id": area.workspace,
+        }));
+        assert_eq!((tidy.4, tidy.5, tidy.6, tidy.7), (5, 1_000, NOW.plus_ms(7).0, Some(Uuid::nil())));
+    }
+
+    async fn a_lost_lease_keeps_nothing(store: &Store) {
+        let area = Area::installed(store).await;
+        let mut unit = area.unit();
+        unit.write("items", vec![create("a", "{}")]).await.unwrap();
+        let job = JobEnd {
+            workspace: area.workspace,
+            job: JobId::new(),
+            lease: Uuid::new_v4(),
+            how: JobEndKind::Done { keep: true },
+        };
+        let lost = unit.commit(End { reply: None, job: Some(job) }).await;
+        assert!(matches!(lost, Err(Error::LeaseLost)), "{lost:?}");
+        assert_eq!(area.get("a").await, None);
+    }
+
+    async fn a_secret_is_kept_sealed_and_bound(store: &Store) {
+        let area = Area::installed(store).await;
+        let mut unit = area.unit();
+        unit.secret_put("hook/1", b"hush").await.unwrap();
+        assert!(unit.secret_exists("hook/1").await.unwrap());
+        assert_eq!(refused(unit.secret_put("a b", b"x").await), SecretError::InvalidName);
+        assert_eq!(refused(unit.secret_put("a", b"").await), SecretError::LimitExceeded);
+        unit.commit(End::default()).await.unwrap();
+        let mut unit = area.unit();
+        assert_eq!(unit.secret_bytes("hook/1").await.unwrap().as_slice(), b"hush");
+        assert!(!area.elsewhere().unit().secret_exists("hook/1").await.unwrap());
+        unit.secret_put("hook/1", b"other").await.unwrap();
+        unit.commit(End::default()).await.unwrap();
+        // The row of another place does not open here.
+        let mut writer = store.writer().await.unwrap();
+        on!(writer, c => { sqlx::query("UPDATE secrets SET name = 'hook/2'").execute(&mut *c).await.unwrap(); });
+        drop(writer);
+        let moved = area.unit().secret_bytes("hook/2").await;
+        assert!(matches!(moved, Err(Fault::Abort(Error::Seal(_)))), "{moved:?}");
+        let mut unit = area.unit();
+        unit.secret_delete("hook/2").await.unwrap();
+        assert_eq!(refused(unit.secret_delete("hook/2").await), SecretError::NotFound);
+        unit.commit(End::default()).await.unwrap();
+        assert_eq!(refused(area.unit().secret_bytes("hook/2").await), SecretError::NotFound);
+    }
+
+    async fn a_blob_is_seen_with_the_commit_and_swept_without_its_row(store: &Store) {
+        let area = Area::installed(store).await;
+        let mut dropped = area.unit();
+        dropped.blob_write("x", b"never".to_vec()).await.unwrap();
+        drop(dropped);
+        let mut unit = area.unit();
+        let stat = unit.blob_write("dir/x", b"0123456789".to_vec()).await.unwrap();
+        assert_eq!(stat.sha256, "84d89877f0d4041efb6bf91a16f0248f2fd573e6af05c19f96bedb9f882f7882");
+        assert_eq!(area.unit().blob_stat("dir/x").await.unwrap(), None);
+        let mut upload = store.blobs().upload(area.workspace, "test").await.unwrap();
+        upload.write(b"strea".as_slice().into()).await.unwrap();
+        upload.write(b"med".as_slice().into()).await.unwrap();
+        unit.blob_attach("streamed", upload.finish().await.unwrap()).unwrap();
+        unit.commit(End::default()).await.unwrap();
+
+        let mut unit = area.unit();
+        assert_eq!(unit.blob_read("dir/x", 3, 4).await.unwrap(), b"3456");
+        assert_eq!(unit.blob_read("dir/x", 8, 40).await.unwrap(), b"89");
+        assert_eq!(unit.blob_read("dir/x", 10, 1).await.unwrap(), b"");
+        assert_eq!(unit.blob_read("streamed", 0, 99).await.unwrap(), b"streamed");
+        assert_eq!(refused(unit.blob_read("y", 0, 1).await), BlobError::NotFound);
+        assert_eq!(refused(unit.blob_stat("../é").await), BlobError::InvalidName);
+        unit.blob_delete("streamed").await.unwrap();
+        unit.commit(End::default()).await.unwrap();
+        assert_eq!(blobs::sweep(store, Timestamp(0)).await.unwrap(), 0);
+        assert_eq!(blobs::sweep(store, Timestamp(i64::MAX)).await.unwrap(), 2);
+        assert_eq!(area.unit().blob_read("dir/x", 0, 3).await.unwrap(), b"012");
+    }
+
+    async fn a_route_that_reads_once_opens_no_transaction(store: &Store) {
+        let area = Area::installed(store).await;
+        area.put(vec![create("a", "{}"), create("b", "{}")]).await.unwrap();
+        let habit = route();
+        let reader = || area.with(|spec| { spec.writes = false; spec.habit.clone_from(&habit); });
+        let mut first = reader();
+        assert!(first.get("items", "a").await.unwrap().is_some());
+        let ended = first.get("items", "b").await;
+        assert!(matches!(ended, Err(Fault::Abort(Error::RunAgain))), "{ended:?}");
+        // Run again, it reads both from one snapshot; and so does every call after it.
+        let mut second = reader();
+        second.get("items", "a").await.unwrap();
+        area.put(vec![delete("b")]).await.unwrap();
+        assert!(second.get("items", "b").await.unwrap().is_some());
+        second.commit(End::default()).await.unwrap();
+    }
+
+    async fn the_same_call_has_the_same_chances(store: &Store) {
+        let area = Area::installed(store).await;
+        let draw = || {
+            let mut unit = area.unit();
+            (unit.random_bytes(40), unit.publish("item.made", "{}".into()).unwrap())
+        };
+        assert_eq!(draw(), draw());
+        let other = area.with(|spec| spec.call.seed = [8; 32]).random_bytes(40);
+        assert_ne!(draw().0, other);
+    }
+
+    async fn members_are_those_of_the_workspace(store: &Store) {
+        let area = Area::installed(store).await;
+        assert_eq!(area.unit().member(area.user).await.unwrap(), None);
+        assert_eq!(area.unit().members().await.unwrap(), []);
+        assert!(matches!(area.unit().workspace().await, Err(Error::NotFound)));
+        let tx = store.begin(Access::WriteLocked).await.unwrap();
+        tx.commit().await.unwrap();
+    }
+}

@@ -1,0 +1,232 @@
+//! The database's answers against those of a few lines of Rust.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use serde_json::Value as Json;
+
+use super::*;
+use crate::domain::document::Group;
+use crate::store::testing::on_both;
+use crate::store::{Access, Backend, connection::Raw};
+
+type Row = (String, BTreeMap<&'static str, Value>);
+
+fn texts() -> impl Strategy<Value = Value> {
+    let odd =
+        ["", "a", "A", "ab", "aB", "é", "É", "%", "_", "*", "[a]", "\\", "a\u{1}", "\u{10FFFF}"];
+    prop_oneof![
+        Just(Value::Null),
+        prop::sample::select(odd.map(text).to_vec()),
+        "[aAbBéÉжЖ%_*?\\[\\]^\\\\]{0,3}".prop_map(Value::Text),
+    ]
+}
+
+fn integers() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        Just(Value::Null),
+        (-2..3_i64).prop_map(Value::Integer),
+        prop::sample::select(vec![Value::Integer(i64::MIN), Value::Integer(i64::MAX)]),
+    ]
+}
+
+fn booleans() -> impl Strategy<Value = Value> {
+    prop_oneof![Just(Value::Null), any::<bool>().prop_map(Value::Boolean)]
+}
+
+fn rows() -> impl Strategy<Value = Vec<Row>> {
+    prop::collection::vec((texts(), integers(), booleans()), 0..14).prop_map(|rows| {
+        let row = |(n, (name, rank, done))| {
+            (format!("{n:02}"), BTreeMap::from([("name", name), ("rank", rank), ("done", done)]))
+        };
+        rows.into_iter().enumerate().map(row).collect()
+    })
+}
+
+fn with_nul(values: impl Strategy<Value = Value>) -> impl Strategy<Value = Value> {
+    (values, prop::bool::weighted(0.1)).prop_map(|(value, nul)| match value {
+        Value::Text(text) if nul => Value::Text(text + "\0x"),
+        value => value,
+    })
+}
+
+fn test_of(values: BoxedStrategy<Value>) -> impl Strategy<Value = Test> {
+    let bound = || {
+        let some = values.clone().prop_filter("a bound", |value| *value != Value::Null);
+        prop::option::of(some)
+    };
+    prop_oneof![
+        values.clone().prop_map(Test::Equals),
+        prop::collection::vec(values.clone(), 0..4).prop_map(Test::OneOf),
+        (bound(), bound()).prop_map(|(from, to)| Test::Range(from, to)),
+    ]
+}
+
+fn condition() -> impl Strategy<Value = Condition> {
+    let text_fields = prop::sample::select(vec![vec!["name"], vec!["name", "email"]]);
+    let needle = || {
+        with_nul(texts()).prop_map(|value| match value {
+            Value::Text(text) => text,
+            _ => String::new(),
+        })
+    };
+    let text_test = prop_oneof![
+        test_of(with_nul(texts()).boxed()),
+        needle().prop_map(Test::Prefix),
+        needle().prop_map(Test::Contains),
+    ];
+    let one = |field: &'static str| move |test| (vec![field], test);
+    prop_oneof![
+        (text_fields, text_test),
+        test_of(integers().boxed()).prop_map(one("rank")),
+        test_of(booleans().boxed()).prop_map(one("done")),
+    ]
+    .prop_map(|(fields, test)| Condition {
+        fields: fields.into_iter().map(str::to_owned).collect(),
+        test,
+    })
+}
+
+fn order() -> impl Strategy<Value = Vec<&'static str>> {
+    let fields = ["name", "-name", "rank", "-rank", "done", "-done"];
+    prop::collection::vec(prop::sample::select(fields.to_vec()), 0..3)
+}
+
+fn body(row: &Row) -> String {
+    let members: serde_json::Map<String, Json> = row
+        .1
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), serde_json::to_value(value).unwrap()))
+        .collect();
+    Json::Object(members).to_string()
+}
+
+fn passes(value: &Value, test: &Test) -> bool {
+    let text = |value: &Value| match value {
+        Value::Text(text) => Some(text.clone()),
+        _ => None,
+    };
+    match test {
+        Test::Equals(other) => value == other,
+        Test::OneOf(others) => others.contains(value),
+        Test::Range(from, to) => {
+            *value != Value::Null
+                && from.as_ref().is_none_or(|from| value >= from)
+                && to.as_ref().is_none_or(|to| value < to)
+        }
+        Test::Prefix(prefix) => text(value).is_some_and(|text| text.starts_with(prefix)),
+        Test::Contains(part) => {
+            text(value).is_some_and(|text| text.to_lowercase().contains(&part.to_lowercase()))
+        }
+    }
+}
+
+fn matching<'r>(rows: &'r [Row], conditions: &[Condition]) -> Vec<&'r Row> {
+    let field = |row: &Row, name: &String| row.1.get(&**name).cloned().unwrap_or(Value::Null);
+    let holds = |row: &Row, condition: &Condition| {
+        condition.fields.iter().any(|name| passes(&field(row, name), &condition.test))
+    };
+    rows.iter().filter(|row| conditions.iter().all(|condition| holds(row, condition))).collect()
+}
+
+fn sorted(mut rows: Vec<&Row>, order: &[Order]) -> Vec<String> {
+    rows.sort_by(|a, b| {
+        let mut by = std::cmp::Ordering::Equal;
+        for step in order {
+            let one = a.1[&*step.field].cmp(&b.1[&*step.field]);
+            by = by.then(if step.descending { one.reverse() } else { one });
+        }
+        let id = a.0.cmp(&b.0);
+        by.then(if order.last().is_none_or(|step| step.descending) { id.reverse() } else { id })
+    });
+    rows.into_iter().map(|row| row.0.clone()).collect()
+}
+
+async fn compare(
+    area: &Area,
+    rows: Vec<Row>,
+    conditions: Vec<Condition>,
+    order: &[&str],
+    limit: u32,
+) {
+    area.put(rows.iter().map(|row| create(&row.0, &body(row))).collect()).await.unwrap();
+    let mut query = Query { conditions: conditions.clone(), limit, ..by(order) };
+    let expected = matching(&rows, &conditions);
+    let mut unit = area.unit();
+    assert_eq!(unit.count("items", &conditions).await.unwrap(), expected.len() as u64);
+    let mut groups: BTreeMap<Vec<Value>, u64> = BTreeMap::new();
+    for row in &expected {
+        *groups.entry(vec![row.1["done"].clone(), row.1["name"].clone()]).or_default() += 1;
+    }
+    let groups: Vec<Group> =
+        groups.into_iter().map(|(values, count)| Group { values, count }).collect();
+    let by = ["done".to_owned(), "name".to_owned()];
+    assert_eq!(unit.count_by("items", &conditions, &by).await.unwrap(), groups);
+    let mut found = Vec::new();
+    loop {
+        let page = unit.query(&query).await.unwrap();
+        found.extend(page.documents.into_iter().map(|document| document.id));
+        let Some(next) = page.next else { break };
+        query.start = Start::Cursor(next);
+    }
+    assert_eq!(found, sorted(expected, &query.order));
+}
+
+on_both! {
+    async fn answers_are_those_of_a_naive_evaluation(store: &Store) {
+        let area = Area::installed(store).await;
+        let strategy = (rows(), prop::collection::vec(condition(), 0..3), order(), 1..6_u32);
+        let mut runner = TestRunner::new(Config { cases: 150, failure_persistence: None, ..Config::default() });
+        runner.run(&strategy, |(rows, conditions, order, limit)| {
+            let area = area.elsewhere();
+            tokio::task::block_in_place(|| {
+                tokio::runtime::Handle::current().block_on(compare(&area, rows, conditions, &order, limit));
+            });
+            Ok(())
+        }).unwrap();
+    }
+
+    async fn a_declared_index_is_used(store: &Store) {
+        let area = Area::installed(store).await;
+        let writes = (0..3_000).map(|n| {
+            create(&format!("{n:04}"), &format!(r#"{{"rank":{n},"done":{},"name":"n{n}"}}"#, n % 2 == 0))
+        });
+        area.put(writes.collect()).await.unwrap();
+        let filter = "workspace_id = '{}' AND collection = 'test.items'";
+        let (filter, ranked, named) = match store.backend() {
+            Backend::Sqlite => (
+                filter.replace("'{}'", &format!("x'{}'", area.workspace.0.simple())),
+                "(body->>'rank') > 2000 ORDER BY (body->>'rank'), id LIMIT 5",
+                "(body->>'done') = 1 ORDER BY (body->>'name') DESC, id DESC LIMIT 5",
+            ),
+            Backend::Postgres => (
+                filter.replace("{}", &area.workspace.to_string()),
+                "((body->>'rank')::bigint) > 2000 ORDER BY ((body->>'rank')::bigint) NULLS FIRST, id LIMIT 5",
+                "((body->>'done')::boolean) = true ORDER BY (body->>'name') COLLATE \"C\" DESC NULLS LAST, id DESC LIMIT 5",
+            ),
+        };
+        for question in [ranked, named] {
+            let plan = explain(store, &format!("SELECT id FROM documents WHERE {filter} AND {question}")).await;
+            assert!(plan.contains("doc_") && !plan.contains("B-TREE FOR ORDER BY") && !plan.contains("Sort Key"), "{plan}");
+        }
+    }
+}
+
+async fn explain(store: &Store, sql: &str) -> String {
+    let mut tx = store.begin(Access::WriteLocked).await.unwrap();
+    match tx.raw() {
+        Raw::Sqlite(c) => {
+            let sql = sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}"));
+            let rows: Vec<(i64, i64, i64, String)> =
+                sqlx::query_as(sql).fetch_all(c).await.unwrap();
+            rows.into_iter().map(|row| row.3 + "\n").collect()
+        }
+        Raw::Postgres(c) => {
+            sqlx::query("ANALYZE documents").execute(&mut *c).await.unwrap();
+            let sql = sqlx::AssertSqlSafe(format!("EXPLAIN {sql}"));
+            let rows: Vec<String> = sqlx::query_scalar(sql).fetch_all(c).await.unwrap();
+            rows.join("\n")
+        }
+    }
+}
