@@ -1,6 +1,6 @@
 //! Signed evidence (operations 3 and 4): a producer outside the service signs an
 //! envelope of records, a member submits it, and a receipt says for good what
-//! became of it. The order of the rules is in [`submit`].
+//! became of it. The order of the rules is in `submit`.
 
 pub mod canonical;
 mod envelope;
