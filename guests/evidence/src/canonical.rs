@@ -1,7 +1,7 @@
 //! The bytes that are signed: RFC 8785 canonical JSON in a DSSE
 //! pre-authentication encoding.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// What the signed bytes are said to be.
 pub const PAYLOAD_TYPE: &str = "application/vnd.workspace-assurance.evidence-envelope.v1+json";
@@ -14,6 +14,40 @@ pub const PAYLOAD_TYPE: &str = "application/vnd.workspace-assurance.evidence-env
 #[must_use]
 pub fn jcs(value: &Value) -> Vec<u8> {
     serde_json_canonicalizer::to_vec(value).expect("JSON has a canonical form")
+}
+
+/// An object's members in canonical form and order, so that what is hashed with
+/// and without some of them is made canonical once.
+#[derive(Debug)]
+pub struct CanonicalMembers(Vec<(String, Vec<u8>)>);
+
+impl CanonicalMembers {
+    /// The members of a parsed object.
+    #[must_use]
+    pub fn of(object: &Map<String, Value>) -> Self {
+        let mut members: Vec<_> =
+            object.iter().map(|(name, value)| (name.clone(), jcs(value))).collect();
+        members.sort_by(|(a, _), (b, _)| a.encode_utf16().cmp(b.encode_utf16()));
+        Self(members)
+    }
+
+    /// The canonical form of the object without these members.
+    #[must_use]
+    pub fn without(&self, names: &[&str]) -> Vec<u8> {
+        let size: usize = self.0.iter().map(|(name, value)| name.len() + value.len() + 4).sum();
+        let mut bytes = Vec::with_capacity(size + 2);
+        bytes.push(b'{');
+        for (name, value) in self.0.iter().filter(|(name, _)| !names.contains(&name.as_str())) {
+            if bytes.len() > 1 {
+                bytes.push(b',');
+            }
+            bytes.extend(jcs(&Value::from(name.as_str())));
+            bytes.push(b':');
+            bytes.extend(value);
+        }
+        bytes.push(b'}');
+        bytes
+    }
 }
 
 /// DSSE's pre-authentication encoding of a payload of [`PAYLOAD_TYPE`].
@@ -104,6 +138,19 @@ mod tests {
             let once = jcs(&value);
             let again: Value = serde_json::from_slice(&once).expect("JSON");
             prop_assert_eq!(jcs(&again), once);
+        }
+
+        #[test]
+        fn members_add_up_to_their_object(value in any_json()) {
+            if let Value::Object(object) = &value {
+                prop_assert_eq!(CanonicalMembers::of(object).without(&[]), jcs(&value));
+                if let Some(name) = object.keys().next() {
+                    let mut rest = object.clone();
+                    rest.remove(name);
+                    let without = CanonicalMembers::of(object).without(&[name]);
+                    prop_assert_eq!(without, jcs(&Value::Object(rest)));
+                }
+            }
         }
 
         #[test]

@@ -7,9 +7,9 @@
 
 use area_sdk::prelude::*;
 use area_sdk::{Replayable, Verbatim};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::canonical::{jcs, pae};
+use crate::canonical::{CanonicalMembers, pae};
 use crate::envelope::EvidenceEnvelope;
 use crate::keys;
 use crate::receipts::{self, Digests, EnvelopeReceipt, StoredReceipt};
@@ -84,15 +84,15 @@ fn check_names(ctx: &Ctx, envelope: &EvidenceEnvelope) -> Result<()> {
 
 /// The canonical payload, and the digests of the envelope.
 fn digest(ctx: &Ctx, text: &str) -> (Vec<u8>, Digests) {
-    let mut value: Value = serde_json::from_str(text).expect("JSON that was parsed before");
-    let signed = ctx.sha256_hex(&jcs(&value));
-    let mut without = |member: &str| {
-        value.as_object_mut().map(|members| members.remove(member));
-        jcs(&value)
+    let object: Map<String, Value> =
+        serde_json::from_str(text).expect("JSON that was parsed before");
+    let members = CanonicalMembers::of(&object);
+    let payload = members.without(&["signature"]);
+    let digests = Digests {
+        payload: ctx.sha256_hex(&payload),
+        signed: ctx.sha256_hex(&members.without(&[])),
+        content: ctx.sha256_hex(&members.without(&["signature", "idempotency_key"])),
     };
-    let payload = without("signature");
-    let content = ctx.sha256_hex(&without("idempotency_key"));
-    let digests = Digests { payload: ctx.sha256_hex(&payload), signed, content };
     (payload, digests)
 }
 
