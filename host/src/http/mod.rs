@@ -13,6 +13,7 @@ mod extract;
 mod forms;
 mod headers;
 mod json;
+mod linger;
 pub mod listen;
 mod middleware;
 mod operations;

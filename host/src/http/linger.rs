@@ -1,0 +1,73 @@
+//! Reads on, within bounds, what a refused client is still sending: a socket
+//! closed with bytes unread takes the answer down with it, and the client sees
+//! a broken connection in place of its 401 or 413.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::{Body, HttpBody};
+use axum::http::{HeaderMap, header};
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use hyper::body::{Frame, SizeHint};
+
+/// How much is read on, in bytes.
+const MOST_BYTES: usize = 8 << 20;
+/// And for how long.
+const MOST_TIME: Duration = Duration::from_secs(5);
+
+/// A request body that, dropped before its end, is read on.
+struct Lingering(Option<Body>);
+
+/// The body, if there is one; a client that waits for `100 Continue` has not
+/// begun to send.
+pub(super) fn linger(headers: &HeaderMap, body: Body) -> Body {
+    if body.is_end_stream() || headers.contains_key(header::EXPECT) {
+        body
+    } else {
+        Body::new(Lingering(Some(body)))
+    }
+}
+
+impl HttpBody for Lingering {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let Some(body) = &mut self.0 else { return Poll::Ready(None) };
+        let polled = Pin::new(body).poll_frame(context);
+        if let Poll::Ready(None | Some(Err(_))) = polled {
+            self.0 = None;
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.as_ref().is_none_or(HttpBody::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.0.as_ref().map_or_else(|| SizeHint::with_exact(0), HttpBody::size_hint)
+    }
+}
+
+impl Drop for Lingering {
+    fn drop(&mut self) {
+        if let Some(rest) = self.0.take().filter(|rest| !rest.is_end_stream()) {
+            tokio::spawn(tokio::time::timeout(MOST_TIME, read_on(rest)));
+        }
+    }
+}
+
+async fn read_on(mut body: Body) {
+    let mut left = MOST_BYTES;
+    while let Some(Ok(frame)) = body.frame().await {
+        let read = frame.data_ref().map_or(0, Bytes::len);
+        let Some(rest) = left.checked_sub(read) else { return };
+        left = rest;
+    }
+}
