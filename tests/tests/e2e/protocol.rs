@@ -2,8 +2,9 @@
 //! parsing, problems.
 
 use std::io::Write as _;
+use std::time::{Duration, Instant};
 
-use assurance_tests::client::send;
+use assurance_tests::client::{send, try_send};
 use assurance_tests::{Answer, Backend, Builder, Client, raw};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -180,29 +181,25 @@ async fn head_and_options_are_answered() {
     assert!([204, 200, 405].contains(&options.status), "{}", options.status);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sigterm_lets_requests_in_flight_end() {
-    let (mut host, ada) = host().await;
-    let clients: Vec<_> = (0..16)
-        .map(|number| {
+    let builder = Builder::new(Backend::Sqlite).fixtures(&["infinite-loop"]);
+    let (mut host, ada) = builder.start_with_owner().await;
+    let slow: Vec<_> = (0..4)
+        .map(|_| {
             let ada = ada.clone();
-            tokio::spawn(async move {
-                let body = json!({ "subject": format!("{number}"), "description": "d" });
-                let key = format!("drain-key-{number}");
-                let request = ada.request(Method::POST, CASES).header("idempotency-key", key);
-                assurance_tests::client::try_send(request.json(&body)).await
-            })
+            let path = "/v1/workspaces/{ws}/fixtures/infinite-loop";
+            tokio::spawn(async move { ada.post(path, &json!({})).await })
         })
         .collect();
-    tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    let status = host.terminate().await;
-    assert!(status.success(), "{status:?}");
-    for client in clients {
-        // Refused connections are fair; broken answers are not.
-        match client.await.expect("no panic") {
-            Ok(answer) => drop(answer.expect(201)),
-            Err(error) => assert!(error.is_connect(), "{error:?}"),
-        }
+    tokio::time::sleep(Duration::from_millis(400)).await;
+    let stopping = Instant::now();
+    assert!(host.terminate().await.success());
+    assert!(stopping.elapsed() > Duration::from_millis(200), "nothing was in flight");
+    for request in slow {
+        request.await.expect("an answer").problem(504, "area_timeout");
     }
+    let gone = try_send(ada.request(Method::GET, CASES)).await;
+    assert!(gone.is_err_and(|error| error.is_connect()));
     assert!(!host.folder().join("data/serving.json").exists());
 }
