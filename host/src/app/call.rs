@@ -162,13 +162,15 @@ fn claim_key(
     Ok(Some(Keyed { scope, fingerprint, _claim: claim }))
 }
 
-/// What makes two requests with one key the same: their bodies.
+/// What makes two requests with one key the same: their bodies, and what the
+/// path and the query name.
 fn fingerprint(incoming: &Incoming) -> Result<idempotency::Fingerprint, Refused> {
-    match &incoming.json {
+    let body = match &incoming.json {
         Some(json) => idempotency::of_json(json)
-            .map_err(|error| Refused::Failed(CallError::Host(error.into()))),
-        None => Ok(idempotency::of_other(&incoming.body)),
-    }
+            .map_err(|error| Refused::Failed(CallError::Host(error.into())))?,
+        None => idempotency::of_other(&incoming.body),
+    };
+    Ok(idempotency::with_parameters(body, &incoming.parameters))
 }
 
 fn request(app: &App, route: &RouteContract, caller: Caller, incoming: Incoming) -> Request {

@@ -7,7 +7,7 @@ use dashmap::mapref::entry::Entry;
 use serde_json::Value as Json;
 use sha2::{Digest, Sha256};
 
-use crate::domain::area::{Body, Part};
+use crate::domain::area::{Body, Parameter, Part};
 use crate::domain::id::{UserId, WorkspaceId};
 
 /// SHA-256 of a body in canonical form.
@@ -32,6 +32,23 @@ pub(super) fn of_other(body: &Body) -> Fingerprint {
         Body::Json(text) => hash.update(text),
         Body::Form(parts) => parts.iter().for_each(|part| add_part(&mut hash, part)),
         Body::Blob(blob) => hash.update(&blob.sha256),
+    }
+    hash.finalize().into()
+}
+
+/// A fingerprint that also tells which resource was meant; without parameters
+/// it is the body's own.
+#[must_use]
+pub(super) fn with_parameters(body: Fingerprint, parameters: &[Parameter]) -> Fingerprint {
+    if parameters.is_empty() {
+        return body;
+    }
+    let mut hash = Sha256::new_with_prefix(body);
+    for parameter in parameters {
+        for field in [&parameter.name, &parameter.value] {
+            hash.update((field.len() as u64).to_be_bytes());
+            hash.update(field);
+        }
     }
     hash.finalize().into()
 }
@@ -118,6 +135,14 @@ mod tests {
         let one = of_other(&Body::Form(vec![part("ab", "c")]));
         let other = of_other(&Body::Form(vec![part("a", "bc")]));
         assert_ne!(one, other);
+    }
+
+    #[test]
+    fn the_same_body_for_another_resource_is_another_request() {
+        let id = |value: &str| Parameter { name: "id".into(), value: value.into() };
+        let body = of_other(&Body::None);
+        assert_eq!(with_parameters(body, &[]), body);
+        assert_ne!(with_parameters(body, &[id("1")]), with_parameters(body, &[id("2")]));
     }
 
     #[test]

@@ -183,7 +183,7 @@ impl<K: Hash + Eq + Clone> Gate<K> {
 fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => IpAddr::V6((u128::from(v6) & !u128::from(u64::MAX)).into()),
-        v4 => v4,
+        v4 @ IpAddr::V4(_) => v4,
     }
 }
 

@@ -5,6 +5,8 @@ pub mod call;
 pub mod folder;
 mod idempotency;
 mod limiter;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::ops::Deref;

@@ -285,10 +285,9 @@ fn respond(answered: Answered) -> Response {
         None => status.into_response(),
     };
     let headers = response.headers_mut();
-    if let Some(version) = answered.version {
-        if let Ok(tag) = HeaderValue::from_str(&format!("\"{version}\"")) {
-            headers.insert(header::ETAG, tag);
-        }
+    let tag = answered.version.map(|version| HeaderValue::from_str(&format!("\"{version}\"")));
+    if let Some(Ok(tag)) = tag {
+        headers.insert(header::ETAG, tag);
     }
     if answered.replayed {
         headers.insert("idempotent-replayed", HeaderValue::from_static("true"));

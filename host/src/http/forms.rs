@@ -145,7 +145,7 @@ mod tests {
         text += "--xx--\r\n";
         let kind = HeaderValue::from_static("multipart/form-data; boundary=xx");
         let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, kind)]);
-        let content = Content::open(&headers, Body::from(text), limit).map_err(|r| status(r))?;
+        let content = Content::open(&headers, Body::from(text), limit).map_err(status)?;
         let mut violations = Vec::new();
         let time = Duration::from_secs(1);
         match read(&headers, content, &declared(), time, &mut violations).await {

@@ -90,7 +90,7 @@ fn span(context: &Context, request: &Request) -> tracing::Span {
 
 /// What the layers inside said about the answer stays said.
 fn carry_over(from: &Response, to: &mut Response) {
-    for name in [header::ALLOW, header::SET_COOKIE, header::VARY] {
+    for name in [header::ALLOW, header::VARY] {
         if let Some(value) = from.headers().get(&name) {
             to.headers_mut().entry(name).or_insert_with(|| value.clone());
         }

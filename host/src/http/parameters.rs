@@ -12,10 +12,13 @@ use crate::domain::area::{Parameter, Violation};
 use crate::domain::manifest::{ParameterKind, ParameterPlace, ParameterSpec};
 use crate::registry::{self, RouteContract};
 
+/// A decoded name and value of the query.
+type Pair<'r> = (Cow<'r, str>, Cow<'r, str>);
+
 /// What a request says beside its body, split but not yet read.
 pub(super) struct Given<'r> {
     path: Vec<(&'r str, Cow<'r, str>)>,
-    query: Vec<(Cow<'r, str>, Cow<'r, str>)>,
+    query: Vec<Pair<'r>>,
     headers: &'r HeaderMap,
 }
 
@@ -147,7 +150,7 @@ pub(super) fn page(query: &str, default: u32, most: u32) -> Result<Page, Refusal
 }
 
 /// The pairs of an `application/x-www-form-urlencoded` query.
-fn split_query(query: &str) -> Result<Vec<(Cow<'_, str>, Cow<'_, str>)>, Refusal> {
+fn split_query(query: &str) -> Result<Vec<Pair<'_>>, Refusal> {
     query
         .split('&')
         .filter(|pair| !pair.is_empty())

@@ -24,15 +24,19 @@ use crate::work::CallError;
 /// Violations named one by one; more are counted.
 pub(super) const MOST_VIOLATIONS: usize = 10;
 
-/// A request refused.
+/// A request refused. Boxed, since it travels through every result.
 #[derive(Debug)]
-pub(super) struct Refusal {
+pub(super) struct Refusal(Box<Told>);
+
+#[derive(Debug)]
+struct Told {
     code: Cow<'static, str>,
     status: StatusCode,
     detail: String,
     hint: Option<String>,
     retry_after_s: Option<u64>,
     allow: Option<String>,
+    challenge: Option<&'static str>,
     source: Option<anyhow::Error>,
 }
 
@@ -42,15 +46,16 @@ pub(super) struct Pending(pub(super) Arc<Refusal>);
 
 impl Refusal {
     pub(super) fn new(code: Code, detail: impl Into<String>) -> Self {
-        Self {
+        Self(Box::new(Told {
             code: Cow::Borrowed(code.as_str()),
             status: code.status(),
             detail: detail.into(),
             hint: None,
             retry_after_s: None,
             allow: None,
+            challenge: None,
             source: None,
-        }
+        }))
     }
 
     /// 422, each violation named.
@@ -70,26 +75,34 @@ impl Refusal {
 
     pub(super) fn method_not_allowed(allow: &str) -> Self {
         let detail = format!("This path answers to {allow}.");
-        Self { allow: Some(allow.to_owned()), ..Self::new(Code::MethodNotAllowed, detail) }
+        let mut refusal = Self::new(Code::MethodNotAllowed, detail);
+        refusal.0.allow = Some(allow.to_owned());
+        refusal
     }
 
     pub(super) fn internal(source: impl Into<anyhow::Error>) -> Self {
         let detail = "The service failed; nothing of the request was kept.";
-        Self { source: Some(source.into()), ..Self::new(Code::InternalError, detail) }
+        Self::new(Code::InternalError, detail).caused_by(source)
     }
 
     pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
+        self.0.hint = Some(hint.into());
         self
     }
 
     pub(super) fn retry_after(mut self, seconds: u64) -> Self {
-        self.retry_after_s = Some(seconds);
+        self.0.retry_after_s = Some(seconds);
+        self
+    }
+
+    /// How to authenticate instead, as every 401 must say (RFC 9110).
+    pub(super) fn challenge(mut self, challenge: &'static str) -> Self {
+        self.0.challenge = Some(challenge);
         self
     }
 
     fn caused_by(mut self, source: impl Into<anyhow::Error>) -> Self {
-        self.source = Some(source.into());
+        self.0.source = Some(source.into());
         self
     }
 
@@ -106,7 +119,7 @@ impl Refusal {
         let mut refusal = Self::new(code, area_detail(&problem));
         if let Some(exact) = problem.code {
             if route.route.problem_codes.contains(&exact) {
-                refusal.code = Cow::Owned(exact);
+                refusal.0.code = Cow::Owned(exact);
             } else {
                 tracing::warn!(
                     operation = route.route.operation_id,
@@ -115,9 +128,9 @@ impl Refusal {
                 );
             }
         }
-        refusal.hint = problem.hint;
+        refusal.0.hint = problem.hint;
         if code == Code::Unavailable {
-            refusal.retry_after_s = Some(1);
+            refusal.0.retry_after_s = Some(1);
         }
         refusal
     }
@@ -151,38 +164,41 @@ impl Refusal {
     pub(super) fn render(&self, asked: &Asked<'_>) -> Response {
         self.log(asked);
         let body = Members {
-            code: &self.code,
-            detail: &self.detail,
-            hint: self.hint.as_deref(),
+            code: &self.0.code,
+            detail: &self.0.detail,
+            hint: self.0.hint.as_deref(),
             instance: asked.path,
             request_id: asked.request_id,
-            status: self.status.as_u16(),
-            title: code::title(&self.code),
-            kind: format!("{}/problems/{}", asked.base_url, self.code),
+            status: self.0.status.as_u16(),
+            title: code::title(&self.0.code),
+            kind: format!("{}/problems/{}", asked.base_url, self.0.code),
         };
         let json = serde_json::to_vec(&body).unwrap_or_default();
-        let mut response = (self.status, Body::from(json)).into_response();
+        let mut response = (self.0.status, Body::from(json)).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        if let Some(seconds) = self.retry_after_s {
+        if let Some(seconds) = self.0.retry_after_s {
             headers.insert(header::RETRY_AFTER, seconds.into());
         }
-        if let Some(allow) = self.allow.as_ref().and_then(|a| HeaderValue::from_str(a).ok()) {
+        if let Some(allow) = self.0.allow.as_ref().and_then(|a| HeaderValue::from_str(a).ok()) {
             headers.insert(header::ALLOW, allow);
+        }
+        if let Some(challenge) = self.0.challenge {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
         }
         response
     }
 
     fn log(&self, asked: &Asked<'_>) {
-        if !self.status.is_server_error() {
+        if !self.0.status.is_server_error() {
             return;
         }
-        let source = self.source.as_ref().map(|source| format!("{source:#}"));
-        let source = source.as_deref().unwrap_or(&self.detail);
-        if self.status == StatusCode::INTERNAL_SERVER_ERROR {
-            tracing::error!(request.id = asked.request_id, code = %self.code, source, "refused");
+        let source = self.0.source.as_ref().map(|source| format!("{source:#}"));
+        let source = source.as_deref().unwrap_or(&self.0.detail);
+        if self.0.status == StatusCode::INTERNAL_SERVER_ERROR {
+            tracing::error!(request.id = asked.request_id, code = %self.0.code, source, "refused");
         } else {
-            tracing::warn!(request.id = asked.request_id, code = %self.code, source, "refused");
+            tracing::warn!(request.id = asked.request_id, code = %self.0.code, source, "refused");
         }
     }
 }
@@ -210,7 +226,7 @@ struct Members<'a> {
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        let mut response = self.status.into_response();
+        let mut response = self.0.status.into_response();
         response.extensions_mut().insert(Pending(Arc::new(self)));
         response
     }
@@ -349,8 +365,8 @@ mod tests {
             .map(|n| Violation { pointer: format!("/{n}"), message: "is wrong".into() })
             .collect();
         let refusal = Refusal::invalid(&violations, 3);
-        assert!(refusal.detail.starts_with("/0: is wrong; /1"));
-        assert!(refusal.detail.ends_with("/9: is wrong; and 3 more"));
+        assert!(refusal.0.detail.starts_with("/0: is wrong; /1"));
+        assert!(refusal.0.detail.ends_with("/9: is wrong; and 3 more"));
     }
 
     #[test]

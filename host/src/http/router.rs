@@ -10,7 +10,6 @@ use super::{area, auth, middleware, pages, workspaces};
 use crate::app::App;
 
 /// The listener for API clients.
-#[must_use]
 pub fn api(app: &App) -> Router {
     let router = Router::new()
         .route("/", get(pages::home))

@@ -20,6 +20,9 @@ use crate::identity::{Principal, SESSION_COOKIE};
 
 const CSRF_HEADER: &str = "x-csrf-token";
 
+/// What a client without a session is told to come back with.
+pub(super) const CHALLENGE: &str = "Cookie cookie-name=\"service_session\"";
+
 /// The session's user; on writes, with the session's token.
 ///
 /// # Errors
@@ -133,6 +136,7 @@ pub(super) fn spend_workspace(
 fn no_session() -> Refusal {
     Refusal::new(Code::Unauthenticated, "There is no valid session.")
         .hint("Sign in with POST /v1/auth/login and send the cookie it sets.")
+        .challenge(CHALLENGE)
 }
 
 /// A signed-in caller of one of the host's own operations: session, token and

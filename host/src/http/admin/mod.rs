@@ -41,7 +41,6 @@ impl Operators {
 }
 
 /// The listener for operators.
-#[must_use]
 pub fn operators(operators: &Operators) -> Router {
     let guarded = Router::new()
         .route("/metrics", get(metrics))

@@ -29,6 +29,7 @@ pub(super) async fn require(
     }
     Refusal::new(Code::Unauthenticated, "Authorization: needs the operators' bearer token.")
         .hint("It is in the file that operators.token_file names.")
+        .challenge("Bearer")
         .into_response()
 }
 

@@ -14,7 +14,7 @@ use crate::http::code::Code;
 use crate::http::context::Context;
 use crate::http::extract::{NoQuery, Strict, host_body};
 use crate::http::problem::Refusal;
-use crate::http::session::{ClientAddress, SignedIn, refuse_foreign_page};
+use crate::http::session::{CHALLENGE, ClientAddress, SignedIn, refuse_foreign_page};
 use crate::identity::{SignIn, SignInError};
 
 /// Who signs in, and with what.
@@ -100,11 +100,13 @@ fn refused(app: &App, error: SignInError) -> Refusal {
         SignInError::WrongCredentials | SignInError::WrongCode => Refusal::new(
             Code::InvalidCredentials,
             "The e-mail address, the password or the code is wrong.",
-        ),
+        )
+        .challenge(CHALLENGE),
         SignInError::CodeRequired => Refusal::new(
             Code::MfaRequired,
             "/code: this account needs a code from its authenticator, or a recovery code.",
-        ),
+        )
+        .challenge(CHALLENGE),
         SignInError::RecoveryLocked { until } => too_many_attempts(app, until)
             .hint("Recovery codes are locked; use a code from your authenticator."),
         SignInError::TooManyAttempts { retry_at } => too_many_attempts(app, retry_at),
