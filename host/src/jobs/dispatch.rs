@@ -75,7 +75,8 @@ impl Dispatcher {
             let share = self.share;
             self.tasks.spawn(async move {
                 let abandon = shared.abandon.clone();
-                abandon.run_until_cancelled(run::run(&shared, share, job)).await;
+                let run = Box::pin(run::run(&shared, share, job));
+                abandon.run_until_cancelled(run).await;
                 drop(place);
             });
         }

@@ -63,10 +63,13 @@ fn done() -> Answer {
     Ok(Ok(Outcome::Done))
 }
 
-/// Workers of a test, whose one area `notes` can come and go.
+/// The one area, `notes`, which can come and go.
+type Live = Arc<Mutex<Option<Arc<dyn AreaCode>>>>;
+
+/// Workers of a test.
 struct Bench {
     store: Store,
-    live: Arc<Mutex<Option<Arc<dyn AreaCode>>>>,
+    live: Live,
     workers: Option<Workers>,
 }
 
@@ -122,7 +125,7 @@ impl Bench {
     }
 }
 
-fn areas(live: &Arc<Mutex<Option<Arc<dyn AreaCode>>>>) -> Areas {
+fn areas(live: &Live) -> Areas {
     let child =
         JobSpec { name: "child".into(), lane: Lane::Ingest, max_attempts: 1, timeout_ms: 9 };
     let jobs = [("child".to_owned(), child)].into();
