@@ -15,8 +15,8 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use crate::app::folder::{Folder, Install};
-use crate::app::{App, InFlight, Limiter, Parts, areas};
+use crate::app::folder::Folder;
+use crate::app::{App, InFlight, Limiter, Parts};
 use crate::config::Config;
 use crate::egress::{self, Egress};
 use crate::http::admin::{self, Operators, Readiness};
@@ -24,23 +24,43 @@ use crate::http::{self, listen};
 use crate::jobs::{self, Runnable, Workers};
 use crate::open;
 use crate::registry::{Ceilings, Registry};
-use crate::runtime::Runtime;
+use crate::runtime::{Loaded, Runtime};
 use crate::telemetry::Metrics;
 use crate::work::Limits;
 
 /// How often idle state is forgotten and samples are folded.
 const UPKEEP: Duration = Duration::from_secs(10);
 
+/// What a caller adds to serving.
+pub struct Hooks {
+    /// See [`Parts::code_of`].
+    pub code_of: fn(Loaded) -> Loaded,
+    /// Told the address of the API once it is served.
+    pub on_serving: Box<dyn FnOnce(String) + Send>,
+}
+
+impl std::fmt::Debug for Hooks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Hooks").finish_non_exhaustive()
+    }
+}
+
+impl Default for Hooks {
+    fn default() -> Self {
+        Self { code_of: |loaded| loaded, on_serving: Box::new(|_| {}) }
+    }
+}
+
 /// Serves until SIGTERM or SIGINT.
 ///
 /// # Errors
 /// Where something cannot be opened or bound.
-pub async fn run(config: Config) -> anyhow::Result<()> {
+pub async fn run(config: Config, hooks: Hooks) -> anyhow::Result<()> {
     let mut told = StopSignals::install()?;
     let metrics = Metrics::install()?;
     let token = open::operators_token(&config.operators_token_file())?;
     let listeners = Listeners::bind(&config).await?;
-    let app = assemble(config, &listeners).await?;
+    let app = assemble(config, &listeners, hooks.code_of).await?;
     let stop = CancellationToken::new();
     let watching = load_areas(&app, &stop).await?;
     let workers = start_workers(&app).await?;
@@ -49,8 +69,10 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
     let operators = Operators::new(app.clone(), metrics.clone(), readiness.clone(), &token);
     let upkeep = tokio::spawn(keep_up(app.clone(), metrics, stop.clone()));
     let note = ServingNote::write(&app.config.data_dir, &listeners)?;
+    let api_address = listeners.api_address;
     let serving = listeners.serve(&app, &operators, &stop);
     readiness.set(true);
+    (hooks.on_serving)(format!("http://{}", api_address));
     tracing::info!(api = app.base_url, operators = note.operators, "serving");
 
     told.to_stop().await;
@@ -70,7 +92,11 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn assemble(config: Config, listeners: &Listeners) -> anyhow::Result<App> {
+async fn assemble(
+    config: Config,
+    listeners: &Listeners,
+    code_of: fn(Loaded) -> Loaded,
+) -> anyhow::Result<App> {
     let open::Opened { store, keys, identity, clock } = open::open(&config).await?;
     let egress = Egress::new(egress::Settings::from(&config.egress))?;
     let runtime = Runtime::new((&config).into(), &keys, egress)?;
@@ -85,6 +111,7 @@ async fn assemble(config: Config, listeners: &Listeners) -> anyhow::Result<App> 
         store,
         keys,
         runtime,
+        code_of,
         registry,
         identity,
         limiter: Limiter::new(&config.rates),
@@ -127,31 +154,12 @@ async fn load_areas(
     let path = &app.areas_dir;
     let at = || format!("the folder of areas, {}", path.display());
     std::fs::create_dir_all(path).with_context(at)?;
-    let mut folder = Folder::new(path.clone(), installer(app));
-    folder.load().await.with_context(at)?;
+    let folder = Folder::load(app.clone(), path.clone()).await.with_context(at)?;
     let watching = app.config.areas.watch.then(|| {
-        let stopped = stop.clone().cancelled_owned();
-        tokio::spawn(async move {
-            tokio::select! {
-                () = stopped => {}
-                () = folder.watch() => {}
-            }
-        })
+        let watching = stop.clone().run_until_cancelled_owned(folder.watch());
+        tokio::spawn(async { watching.await.unwrap_or_default() })
     });
     Ok(watching)
-}
-
-fn installer(app: &App) -> Install {
-    let app = app.clone();
-    Arc::new(move |component| {
-        let app = app.clone();
-        Box::pin(async move {
-            let loaded = areas::load(&app, component).await?;
-            let name = loaded.manifest.name.clone();
-            areas::install(&app, loaded).await?;
-            Ok(name)
-        })
-    })
 }
 
 async fn start_workers(app: &App) -> anyhow::Result<Option<Workers>> {

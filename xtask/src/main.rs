@@ -3,6 +3,7 @@
 //! that is possible, and said; otherwise the exact command is printed.
 
 mod apt;
+mod bench;
 mod guests;
 mod host;
 mod postgres;
@@ -33,6 +34,8 @@ enum Task {
     Serve(serve::Options),
     /// Run every test, on SQLite and on a PostgreSQL of its own
     Test(test::Options),
+    /// Measure the components beside a native twin of their logic
+    Bench(bench::Options),
 }
 
 fn main() -> ExitCode {
@@ -51,5 +54,6 @@ fn run(task: Task) -> anyhow::Result<()> {
         Task::Guests(options) => guests::build(&workspace, options),
         Task::Serve(options) => serve::run(&workspace, &options),
         Task::Test(options) => test::run(&workspace, &options),
+        Task::Bench(options) => bench::run(&workspace, &options),
     }
 }

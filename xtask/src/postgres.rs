@@ -50,7 +50,20 @@ impl Postgres {
 
     /// Where a client connects, as a superuser, without a password.
     pub(crate) fn url(&self) -> String {
-        format!("postgres://postgres@127.0.0.1:{}/postgres", self.port)
+        self.database_url("postgres")
+    }
+
+    /// Where a client of one database connects.
+    pub(crate) fn database_url(&self, name: &str) -> String {
+        format!("postgres://postgres@127.0.0.1:{}/{name}", self.port)
+    }
+
+    /// Makes an empty database; its address.
+    pub(crate) fn create_database(&self, name: &str) -> anyhow::Result<String> {
+        let mut command = Command::new(programs()?.join("createdb"));
+        command.args(["-h", "127.0.0.1", "-U", "postgres", "-p", &self.port.to_string(), name]);
+        process::run_quietly(&mut command)?;
+        Ok(self.database_url(name))
     }
 
     /// The server's version, for people.

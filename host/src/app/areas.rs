@@ -65,7 +65,8 @@ pub enum Installed {
 /// # Errors
 /// It is not one this host can run.
 pub async fn load(app: &App, component: Arc<[u8]>) -> Result<Loaded, LoadError> {
-    app.runtime.load(component, |area| app.config.areas.granted(area)).await
+    let loaded = app.runtime.load(component, |area| app.config.areas.granted(area)).await?;
+    Ok((app.code_of)(loaded))
 }
 
 /// Takes a loaded version in: checks it against the live areas, makes its

@@ -20,7 +20,7 @@ use crate::config::Config;
 use crate::domain::time::Clock;
 use crate::identity::Identity;
 use crate::registry::Registry;
-use crate::runtime::Runtime;
+use crate::runtime::{Loaded, Runtime};
 use crate::secrets::Keys;
 use crate::store::Store;
 use crate::work;
@@ -43,6 +43,9 @@ pub struct Parts {
     pub keys: Arc<Keys>,
     /// Runs components.
     pub runtime: Runtime,
+    /// What a loaded version goes through before it is installed: nothing in
+    /// the service, an exchange of its code in the benchmark's native twin.
+    pub code_of: fn(Loaded) -> Loaded,
     /// The live areas.
     pub registry: Arc<Registry>,
     /// People and their sessions.

@@ -42,7 +42,7 @@ pub(super) fn write_json(value: &Json, out: Option<&Path>) -> anyhow::Result<()>
 /// The first line of standard input, or a new random password.
 pub(super) fn password(from_stdin: bool) -> anyhow::Result<Password> {
     if !from_stdin {
-        return Ok(Password { text: generated(), generated: true });
+        return Ok(Password { text: generated_password(), generated: true });
     }
     let mut text = Zeroizing::new(String::new());
     std::io::stdin().read_line(&mut text).context("standard input cannot be read")?;
@@ -60,7 +60,7 @@ pub(super) struct Password {
 }
 
 /// 24 characters of 32: 120 bits.
-fn generated() -> Zeroizing<String> {
+pub(super) fn generated_password() -> Zeroizing<String> {
     const ALPHABET: &[u8; 32] = b"abcdefghjkmnpqrstuvwxyz023456789";
     let random: Zeroizing<[u8; 24]> = Zeroizing::new(rand::random());
     Zeroizing::new(random.iter().map(|byte| char::from(ALPHABET[usize::from(byte % 32)])).collect())

@@ -6,6 +6,7 @@
 
 mod area;
 mod config;
+mod demo;
 mod evidence;
 mod evidence_new;
 mod evidence_sign;

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::Common;
-use crate::config::Flags;
+use super::demo::Demo;
+use crate::config::{Config, Flags};
+use crate::serve::Hooks;
 use crate::telemetry;
 
 /// Serve the API until SIGTERM.
@@ -27,6 +29,10 @@ pub(super) struct Serve {
     /// Development mode (development).
     #[arg(long)]
     development: bool,
+    /// Make a demonstration workspace where there is none, and tell how to
+    /// call it; implies --development.
+    #[arg(long)]
+    demo: bool,
     /// human or json (log.format).
     #[arg(long, value_name = "FORMAT")]
     log_format: Option<String>,
@@ -39,10 +45,23 @@ impl Serve {
             .set("operators.listen", self.operators_listen)
             .set("areas.dir", self.areas)
             .set("areas.watch", self.watch.then_some(true))
-            .set("development", self.development.then_some(true))
+            .set("development", (self.development || self.demo).then_some(true))
             .set("log.format", self.log_format);
         let config = common.load(flags)?;
         telemetry::start_logging(&config.log)?;
-        Box::pin(crate::serve::run(config)).await
+        let hooks = if self.demo { demonstrate(&config).await? } else { Hooks::default() };
+        Box::pin(crate::serve::run(config, hooks)).await
     }
+}
+
+async fn demonstrate(config: &Config) -> anyhow::Result<Hooks> {
+    let demo = Demo::prepare(config).await?;
+    let finish = move |api: String| {
+        tokio::spawn(async move {
+            if let Err(error) = demo.finish(&api).await {
+                tracing::error!(error = format!("{error:#}"), "no demonstration");
+            }
+        });
+    };
+    Ok(Hooks { on_serving: Box::new(finish), ..Hooks::default() })
 }

@@ -1,0 +1,83 @@
+//! The files of the folder: which there are, what is in them, and when to look.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use notify::event::{AccessKind, AccessMode, EventKind};
+use notify::{RecursiveMode, Watcher as _};
+use tokio::sync::mpsc;
+
+/// Two equal stamps mean: not written to in between.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Stamp {
+    inode: u64,
+    bytes: u64,
+    modified: Option<SystemTime>,
+}
+
+impl Stamp {
+    fn of(path: &Path) -> io::Result<Self> {
+        let file = std::fs::metadata(path)?;
+        Ok(Self { inode: file.ino(), bytes: file.len(), modified: file.modified().ok() })
+    }
+}
+
+/// A file's content.
+pub(super) struct Read {
+    pub(super) path: PathBuf,
+    pub(super) component: Arc<[u8]>,
+    pub(super) stamp: Stamp,
+    /// Nobody wrote to it meanwhile.
+    pub(super) whole: bool,
+}
+
+/// Nothing, where it has gone since.
+pub(super) async fn read(path: PathBuf, before: Stamp) -> Option<Read> {
+    let component = tokio::fs::read(&path).await.ok()?.into();
+    let stamp = Stamp::of(&path).ok()?;
+    Some(Read { path, component, stamp, whole: stamp == before })
+}
+
+/// The component files, by name, as they are now.
+pub(super) fn components(folder: &Path) -> io::Result<BTreeMap<PathBuf, Stamp>> {
+    let mut found = BTreeMap::new();
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "wasm") {
+            // One that has gone since is not there.
+            if let Ok(stamp) = Stamp::of(&path) {
+                found.insert(path, stamp);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Rings for every change of the folder's content.
+pub(super) fn watcher(
+    folder: &Path,
+    bell: mpsc::Sender<()>,
+) -> notify::Result<notify::RecommendedWatcher> {
+    std::fs::create_dir_all(folder).map_err(notify::Error::io)?;
+    let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+        if event.map_or(true, |event| is_change(event.kind)) {
+            // Full: it is ringing already.
+            let _ = bell.try_send(());
+        }
+    })?;
+    watcher.watch(folder, RecursiveMode::NonRecursive)?;
+    Ok(watcher)
+}
+
+/// Reading is none, or every look would be the reason for the next.
+fn is_change(kind: EventKind) -> bool {
+    match kind {
+        EventKind::Access(AccessKind::Close(AccessMode::Write)) => true,
+        EventKind::Access(_) => false,
+        _ => true,
+    }
+}

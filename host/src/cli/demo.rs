@@ -1,0 +1,212 @@
+//! The demonstration workspace of `assurance serve --demo`: a person, a
+//! workspace, a session, an evidence producer with its key, and a webhook
+//! subscription. What is there already stays as it is.
+//!
+//! People are made through the store, as the other commands do; the rest
+//! through the running service's own API, as any client would.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value as Json, json};
+
+use crate::config::{Config, files};
+use crate::domain::id::WorkspaceId;
+use crate::identity::{Identity, NewUser, SESSION_COOKIE};
+use crate::open::open;
+use crate::signing::SigningKey;
+
+use super::input;
+
+const EMAIL: &str = "demo@example.com";
+const WORKSPACE: &str = "Demonstration";
+/// Where the subscription points; `README.md` says how to listen there.
+const RECEIVER: &str = "http://127.0.0.1:8090/hooks";
+
+/// What `demo.json` in the data folder keeps, mode 0600.
+#[derive(Debug, Serialize, Deserialize)]
+struct Kept {
+    email: String,
+    password: String,
+    workspace_id: WorkspaceId,
+    cookie: String,
+    csrf_token: String,
+    key_file: PathBuf,
+    key_id: Option<String>,
+    webhook_secret: Option<String>,
+}
+
+/// The demonstration, prepared before the service binds.
+#[derive(Debug)]
+pub(super) struct Demo {
+    kept: Kept,
+    file: PathBuf,
+    made: bool,
+}
+
+impl Demo {
+    /// Sees to the person, the workspace and a session that is still good.
+    pub(super) async fn prepare(config: &Config) -> anyhow::Result<Self> {
+        files::private_dir(&config.data_dir)?;
+        let file = config.data_dir.join("demo.json");
+        let identity = open(config).await?.identity;
+        if file.exists() {
+            let text = files::read_private(&file)?;
+            let kept = serde_json::from_slice(&text).with_context(|| {
+                format!(
+                    "{} is not what this command wrote; remove it to begin anew",
+                    file.display()
+                )
+            })?;
+            let mut demo = Self { kept, file, made: false };
+            demo.renew_session(&identity).await?;
+            return Ok(demo);
+        }
+        let kept = first(&identity, &config.data_dir).await?;
+        let demo = Self { kept, file, made: true };
+        demo.keep()?;
+        Ok(demo)
+    }
+
+    async fn renew_session(&mut self, identity: &Identity) -> anyhow::Result<()> {
+        let cookie = self.kept.cookie.strip_prefix(&format!("{SESSION_COOKIE}="));
+        if identity.authenticate(cookie.unwrap_or_default()).await?.is_some() {
+            return Ok(());
+        }
+        (self.kept.cookie, self.kept.csrf_token) = session(identity, &self.kept.email).await?;
+        self.keep()
+    }
+
+    /// Makes what is missing through the running service, and tells.
+    pub(super) async fn finish(mut self, api: &str) -> anyhow::Result<()> {
+        let client = Client { http: reqwest::Client::new(), api, kept: &self.kept };
+        let key_id = match &self.kept.key_id {
+            Some(key_id) => Some(key_id.clone()),
+            None => client.producer().await?,
+        };
+        let webhook_secret = match &self.kept.webhook_secret {
+            Some(secret) => Some(secret.clone()),
+            None => client.webhook().await?,
+        };
+        if key_id != self.kept.key_id || webhook_secret != self.kept.webhook_secret {
+            (self.kept.key_id, self.kept.webhook_secret) = (key_id, webhook_secret);
+            self.keep()?;
+        }
+        self.tell(api);
+        Ok(())
+    }
+
+    /// Replaces the file as a whole, so that it is never half written.
+    fn keep(&self) -> anyhow::Result<()> {
+        let fresh = self.file.with_extension("json.new");
+        // A leftover of a run that was cut off; not being there is the rule.
+        let _ = std::fs::remove_file(&fresh);
+        files::create_private(&fresh, &serde_json::to_vec_pretty(&self.kept)?)?;
+        std::fs::rename(&fresh, &self.file)
+            .with_context(|| format!("cannot write {}", self.file.display()))
+    }
+
+    fn tell(&self, api: &str) {
+        let Kept { workspace_id, cookie, csrf_token, email, password, .. } = &self.kept;
+        let had = if self.made { "made" } else { "found, unchanged" };
+        println!(
+            "
+The Workspace Assurance Service answers on {api}
+  documentation   {api}/  and  {api}/openapi.json
+  demonstration   workspace {workspace_id} ({had})
+  sign-in         {email}  {password}
+  all of it is kept in {file}
+
+Next, in another terminal:
+
+  curl -s -b '{cookie}' -H 'X-CSRF-Token: {csrf_token}' -H 'Idempotency-Key: first-case' \\
+    --json '{{\"subject\":\"Hello\",\"description\":\"My first case\"}}' \\
+    {api}/v1/workspaces/{workspace_id}/support/cases
+",
+            file = self.file.display(),
+        );
+    }
+}
+
+async fn first(identity: &Identity, data_dir: &Path) -> anyhow::Result<Kept> {
+    let password = input::generated_password();
+    let wish = NewUser {
+        email: EMAIL.to_owned(),
+        display_name: "Demo".to_owned(),
+        password: Some(password.to_string()),
+        email_verified: true,
+    };
+    let user = identity.create_user(wish).await.context(
+        "the demonstration cannot be made in a data folder that has a user demo@example.com but no demo.json",
+    )?;
+    let workspace = identity.create_workspace(Some(user.id), WORKSPACE, None).await?;
+    let key_file = data_dir.join("demo-producer.pem");
+    files::create_private(&key_file, SigningKey::generate().to_pem()?.as_bytes())?;
+    let (cookie, csrf_token) = session(identity, EMAIL).await?;
+    Ok(Kept {
+        email: EMAIL.to_owned(),
+        password: password.to_string(),
+        workspace_id: workspace.id,
+        cookie,
+        csrf_token,
+        key_file,
+        key_id: None,
+        webhook_secret: None,
+    })
+}
+
+async fn session(identity: &Identity, email: &str) -> anyhow::Result<(String, String)> {
+    let user = identity.user_by_email(email).await?;
+    let session = identity.issue(user, "demonstration").await?;
+    Ok((format!("{SESSION_COOKIE}={}", session.cookie), session.csrf_token))
+}
+
+/// The demonstration's person, as a client of the service.
+struct Client<'a> {
+    http: reqwest::Client,
+    api: &'a str,
+    kept: &'a Kept,
+}
+
+impl Client<'_> {
+    /// A producer and its key; nothing where the area is not loaded.
+    async fn producer(&self) -> anyhow::Result<Option<String>> {
+        let name = json!({"name": "demo-scanner", "description": "Signs demonstration evidence"});
+        let Some(producer) = self.post("evidence-producers", &name).await? else {
+            return Ok(None);
+        };
+        let id = text(&producer, "id")?;
+        let pem = files::read_private(&self.kept.key_file)?;
+        let key = SigningKey::from_pem(std::str::from_utf8(&pem)?)?;
+        let public = json!({"public_key": key.public_key_base64()});
+        let key = self.post(&format!("evidence-producers/{id}/keys"), &public).await?;
+        key.map(|key| text(&key, "key_id")).transpose()
+    }
+
+    /// A subscription; its secret, or nothing where the area is not loaded.
+    async fn webhook(&self) -> anyhow::Result<Option<String>> {
+        let wish = json!({"url": RECEIVER, "events": ["support_case.created"]});
+        let made = self.post("webhooks", &wish).await?;
+        made.map(|made| text(&made, "secret")).transpose()
+    }
+
+    async fn post(&self, path: &str, body: &Json) -> anyhow::Result<Option<Json>> {
+        let url = format!("{}/v1/workspaces/{}/{path}", self.api, self.kept.workspace_id);
+        let request = self.http.post(url).header("Cookie", &self.kept.cookie);
+        let request = request.header("X-CSRF-Token", &self.kept.csrf_token).json(body);
+        let response = request.send().await?;
+        let status = response.status().as_u16();
+        let answer: Json = response.json().await?;
+        match status {
+            200..=299 => Ok(Some(answer)),
+            404 => Ok(None),
+            _ => bail!("the demonstration's POST {path} was refused: {answer}"),
+        }
+    }
+}
+
+fn text(answer: &Json, member: &str) -> anyhow::Result<String> {
+    let found = answer[member].as_str().with_context(|| format!("no {member} in {answer}"))?;
+    Ok(found.to_owned())
+}

@@ -1,0 +1,127 @@
+//! One load: wrk against one operation, and what it cost the server.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context as _, bail};
+use serde::{Deserialize, Serialize};
+
+use super::server::Server;
+use crate::apt;
+
+/// What is sent, over and over.
+#[derive(Clone, Copy)]
+pub(crate) struct Operation {
+    /// As the table names it.
+    pub(crate) name: &'static str,
+    pub(crate) method: &'static str,
+    /// Below the workspace.
+    pub(crate) path: &'static str,
+    pub(crate) body: Option<&'static str>,
+    /// An `Idempotency-Key` of its own for each request.
+    pub(crate) unique_key: bool,
+}
+
+/// How hard, how long.
+#[derive(Clone, Copy)]
+pub(crate) struct Load {
+    pub(crate) connections: u32,
+    pub(crate) seconds: u32,
+}
+
+/// What one load measured.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Measured {
+    pub(crate) requests_per_second: f64,
+    pub(crate) p50_ms: f64,
+    pub(crate) p99_ms: f64,
+    pub(crate) max_ms: f64,
+    pub(crate) errors: u64,
+    /// The server's own processor time, user and system, for one request.
+    pub(crate) cpu_us_per_request: f64,
+}
+
+#[derive(Deserialize)]
+struct Summary {
+    requests: u64,
+    duration_us: f64,
+    errors: u64,
+    p50_us: f64,
+    p99_us: f64,
+    max_us: f64,
+}
+
+/// wrk, installed where it can be.
+pub(crate) fn require_wrk() -> anyhow::Result<()> {
+    // It answers its version with a failure; what counts is that it starts.
+    if Command::new("wrk").arg("--version").output().is_ok() {
+        return Ok(());
+    }
+    apt::install(&["wrk"], "the benchmark sends its load with wrk")
+}
+
+/// Writes the script wrk runs.
+pub(crate) fn write_script(path: &Path) -> anyhow::Result<()> {
+    std::fs::write(path, include_str!("load.lua")).context("cannot write wrk's script")
+}
+
+/// Runs one load to its end.
+pub(crate) fn run(
+    server: &Server,
+    operation: &Operation,
+    load: Load,
+    script: &Path,
+) -> anyhow::Result<Measured> {
+    let cpu_before = server.cpu_us()?;
+    let mut wrk = command(server, operation, load, script);
+    let output = wrk.output().context("wrk does not start")?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let Some(line) = text.lines().find_map(|line| line.strip_prefix("RESULT ")) else {
+        bail!("wrk gave no figures:\n{text}\n{}", String::from_utf8_lossy(&output.stderr));
+    };
+    let summary: Summary = serde_json::from_str(line)?;
+    let cpu = server.cpu_us()? - cpu_before;
+    #[expect(clippy::cast_precision_loss, reason = "a count of requests in seconds")]
+    let requests = summary.requests as f64;
+    Ok(Measured {
+        requests_per_second: requests / (summary.duration_us / 1e6),
+        p50_ms: summary.p50_us / 1e3,
+        p99_ms: summary.p99_us / 1e3,
+        max_ms: summary.max_us / 1e3,
+        errors: summary.errors,
+        cpu_us_per_request: cpu / requests,
+    })
+}
+
+/// Runs a load whose figures nobody wants.
+pub(crate) fn run_unmeasured(
+    server: &Server,
+    operation: &Operation,
+    load: Load,
+    script: &Path,
+) -> anyhow::Result<()> {
+    let output = command(server, operation, load, script).output();
+    output.map(|_| ()).context("wrk does not start")
+}
+
+fn command(server: &Server, operation: &Operation, load: Load, script: &Path) -> Command {
+    let mut wrk = Command::new("wrk");
+    wrk.args(["--threads", "1", "--timeout", "10s"])
+        .arg("--connections")
+        .arg(load.connections.to_string())
+        .arg("--duration")
+        .arg(format!("{}s", load.seconds))
+        .arg("--script")
+        .arg(script)
+        .arg(server.url(operation.path))
+        .env("LOAD_METHOD", operation.method)
+        .env("LOAD_COOKIE", server.cookie())
+        .env("LOAD_CSRF", server.csrf_token());
+    if let Some(body) = operation.body {
+        wrk.env("LOAD_BODY", body);
+    }
+    if operation.unique_key {
+        wrk.env("LOAD_UNIQUE", format!("bench-{}", server.next_load()));
+    }
+    wrk
+}

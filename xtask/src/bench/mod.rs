@@ -1,0 +1,263 @@
+//! `cargo xtask bench`: what the sandbox costs.
+//!
+//! The same operations are served by the components and by a native twin of
+//! the same logic behind the same middleware and store, in turn, so that a
+//! drift of the machine's speed meets both. Medians of several rounds.
+
+mod load;
+mod report;
+mod server;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clap::Args;
+
+use self::load::{Load, Measured, Operation};
+use self::report::{Neighbour, Report, Row, median, medians};
+use self::server::{Plan, Server};
+use crate::postgres::Postgres;
+use crate::workspace::{Workspace, cargo};
+use crate::{guests, process};
+
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Rounds of each operation on each server
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// Seconds of one round
+    #[arg(long, default_value_t = 5)]
+    seconds: u32,
+    /// Connections of the load
+    #[arg(long, default_value_t = 32)]
+    connections: u32,
+}
+
+const CREATE: Operation = Operation {
+    name: "POST support case",
+    method: "POST",
+    path: "/support/cases",
+    body: Some(
+        r#"{"subject":"Login fails","description":"The sign-in page answers with an error since this morning."}"#,
+    ),
+    unique_key: true,
+};
+const LIST: Operation = Operation {
+    name: "GET support cases",
+    method: "GET",
+    path: "/support/cases",
+    body: None,
+    unique_key: false,
+};
+const DESCRIBE: Operation = Operation {
+    name: "GET envelope schema (no storage)",
+    method: "GET",
+    path: "/evidence-envelopes/schema",
+    body: None,
+    unique_key: false,
+};
+const LOOP: Operation = Operation {
+    name: "an endless loop",
+    method: "POST",
+    path: "/fixtures/infinite-loop",
+    body: Some("{}"),
+    unique_key: false,
+};
+
+/// What is built before anything is measured.
+struct Programs {
+    host: PathBuf,
+    twin: PathBuf,
+    areas: PathBuf,
+    folder: PathBuf,
+    script: PathBuf,
+}
+
+/// Builds, measures, prints, keeps.
+pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<()> {
+    load::require_wrk()?;
+    let programs = prepare(workspace)?;
+    let postgres = Postgres::start()?;
+    let mut rows = Vec::new();
+    let mut start_ms = Vec::new();
+    for backend in ["sqlite", "postgres"] {
+        let pair = Pair::start(&programs, backend, &postgres)?;
+        rows.extend(pair.measure(&programs, options, backend)?);
+        drop(pair);
+        start_ms.push(warm_start(&programs, backend, &postgres)?);
+    }
+    let report = Report {
+        machine: machine()?,
+        rounds: options.rounds,
+        connections: options.connections,
+        seconds: options.seconds,
+        start_ms,
+        rows,
+        neighbour: neighbour(&programs, options)?,
+        in_process: in_process(workspace)?,
+    };
+    report.print();
+    report.write(&workspace.target.join("bench.json"))
+}
+
+fn prepare(workspace: &Workspace) -> anyhow::Result<Programs> {
+    guests::build(workspace, guests::Options { fixtures: true })?;
+    let mut build = Command::new(cargo());
+    build.current_dir(&workspace.root).args(["build", "--workspace", "--release", "--bins"]);
+    process::run(&mut build)?;
+    let folder = workspace.target.join("bench");
+    // What an earlier run left would make the tables larger.
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder)?;
+    let script = folder.join("load.lua");
+    load::write_script(&script)?;
+    Ok(Programs {
+        host: workspace.target.join("release/assurance"),
+        twin: workspace.target.join("release/native-twin"),
+        areas: workspace.areas(),
+        folder,
+        script,
+    })
+}
+
+/// Component and twin, each with its own data on the same kind of database.
+struct Pair {
+    component: Server,
+    twin: Server,
+}
+
+impl Pair {
+    fn start(programs: &Programs, backend: &str, postgres: &Postgres) -> anyhow::Result<Self> {
+        let component = Server::start(&plan(programs, "component", backend, postgres)?)?;
+        let twin = Server::start(&plan(programs, "twin", backend, postgres)?)?;
+        Ok(Self { component, twin })
+    }
+
+    /// The list comes first, over the few cases of a short warm-up: a person
+    /// has a handful, and a list of thousands measures JSON instead.
+    fn measure(
+        &self,
+        programs: &Programs,
+        options: &Options,
+        backend: &'static str,
+    ) -> anyhow::Result<Vec<Row>> {
+        for server in [&self.component, &self.twin] {
+            server.create(CREATE.path, CREATE.body.unwrap_or_default(), 10)?;
+        }
+        [LIST, DESCRIBE, CREATE]
+            .iter()
+            .map(|operation| self.compare(programs, options, operation, backend))
+            .collect()
+    }
+
+    fn compare(
+        &self,
+        programs: &Programs,
+        options: &Options,
+        operation: &Operation,
+        backend: &'static str,
+    ) -> anyhow::Result<Row> {
+        let load = Load { connections: options.connections, seconds: options.seconds };
+        let run = |server, load| load::run(server, operation, load, &programs.script);
+        let warm = Load { seconds: 1, ..load };
+        run(&self.component, warm)?;
+        run(&self.twin, warm)?;
+        let (mut component, mut twin): (Vec<Measured>, Vec<Measured>) = (Vec::new(), Vec::new());
+        for round in 0..options.rounds {
+            eprintln!("{backend}, {}: round {} of {}", operation.name, round + 1, options.rounds);
+            component.push(run(&self.component, load)?);
+            twin.push(run(&self.twin, load)?);
+        }
+        let ratios = component.iter().zip(&twin);
+        let ratio =
+            median(ratios.map(|(c, t)| c.requests_per_second / t.requests_per_second).collect());
+        let (component, twin) = (medians(&component), medians(&twin));
+        let extra_cpu_us = component.cpu_us_per_request - twin.cpu_us_per_request;
+        Ok(Row { operation: operation.name, backend, component, twin, ratio, extra_cpu_us })
+    }
+}
+
+fn plan<'a>(
+    programs: &'a Programs,
+    kind: &str,
+    backend: &str,
+    postgres: &Postgres,
+) -> anyhow::Result<Plan<'a>> {
+    let name = format!("{kind}_{backend}");
+    let folder = programs.folder.join(&name);
+    let database = match backend {
+        "postgres" if !folder.exists() => Some(postgres.create_database(&name)?),
+        "postgres" => Some(postgres.database_url(&name)),
+        _ => None,
+    };
+    let (program, arguments): (&Path, &[&str]) =
+        if kind == "twin" { (&programs.twin, &[]) } else { (&programs.host, &["serve"]) };
+    Ok(Plan { program, arguments, host: &programs.host, folder, areas: &programs.areas, database })
+}
+
+/// How long a second start takes, with the compiled areas kept.
+fn warm_start(programs: &Programs, backend: &str, postgres: &Postgres) -> anyhow::Result<u64> {
+    let plan = plan(programs, "component", backend, postgres)?;
+    let times: anyhow::Result<Vec<u64>> =
+        (0..5).map(|_| Ok(Server::start(&plan)?.start_ms)).collect();
+    let mut times = times?;
+    times.sort_unstable();
+    Ok(times[times.len() / 2])
+}
+
+/// A healthy area's latency, alone and while another area's clients ask for
+/// an endless loop as often as they can.
+fn neighbour(programs: &Programs, options: &Options) -> anyhow::Result<Neighbour> {
+    let areas = programs.folder.join("areas");
+    std::fs::create_dir_all(&areas)?;
+    for component in ["support.wasm", "fixtures/infinite-loop.wasm"] {
+        let from = programs.areas.join(component);
+        let name = from.file_name().unwrap_or_default();
+        std::fs::copy(&from, areas.join(name))?;
+    }
+    let server = Server::start(&Plan {
+        program: &programs.host,
+        arguments: &["serve"],
+        host: &programs.host,
+        folder: programs.folder.join("neighbour"),
+        areas: &areas,
+        database: None,
+    })?;
+    server.create(CREATE.path, CREATE.body.unwrap_or_default(), 10)?;
+    // Far below what the machine can do, so that latency and not throughput
+    // is what is measured.
+    let quick = Load { connections: 2, seconds: options.seconds };
+    let quiet = load::run(&server, &LIST, quick, &programs.script)?;
+    let looping = Load { connections: 16, seconds: options.seconds + 2 };
+    let beside_a_loop = std::thread::scope(|scope| {
+        let noise = scope.spawn(|| load::run_unmeasured(&server, &LOOP, looping, &programs.script));
+        std::thread::sleep(std::time::Duration::from_secs(1));
+        let measured = load::run(&server, &LIST, quick, &programs.script);
+        noise.join().map_err(|_| anyhow::anyhow!("the noise ended early"))??;
+        measured
+    })?;
+    Ok(Neighbour { quiet, beside_a_loop })
+}
+
+/// What one instantiation, call and host call cost, without HTTP.
+fn in_process(workspace: &Workspace) -> anyhow::Result<String> {
+    let mut bench = Command::new(cargo());
+    bench.current_dir(&workspace.root).args([
+        "bench",
+        "--quiet",
+        "--workspace",
+        "--bench",
+        "runtime",
+    ]);
+    bench.env("ASSURANCE_FIXTURES", workspace.areas().join("fixtures"));
+    process::run_quietly(&mut bench)
+}
+
+fn machine() -> anyhow::Result<String> {
+    let cpus = std::fs::read_to_string("/proc/cpuinfo")?;
+    let model = cpus.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or_default();
+    let count = std::thread::available_parallelism()?;
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease")?;
+    let model = model.trim_start_matches(['\t', ' ', ':']);
+    Ok(format!("{count} cores, {model}, Linux {}", kernel.trim()))
+}

@@ -1,0 +1,106 @@
+//! What the benchmark prints and keeps: a table for people, JSON for programs.
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use serde::Serialize;
+
+use super::load::Measured;
+
+/// One operation on one database, component beside twin: medians of the rounds.
+#[derive(Serialize)]
+pub(crate) struct Row {
+    pub(crate) operation: &'static str,
+    pub(crate) backend: &'static str,
+    pub(crate) component: Measured,
+    pub(crate) twin: Measured,
+    /// Median of the rounds' own ratios, component by twin.
+    pub(crate) ratio: f64,
+    /// Component less twin.
+    pub(crate) extra_cpu_us: f64,
+}
+
+/// How a healthy area fares beside one that uses all it may.
+#[derive(Serialize)]
+pub(crate) struct Neighbour {
+    pub(crate) quiet: Measured,
+    pub(crate) beside_a_loop: Measured,
+}
+
+/// Everything one run measured.
+#[derive(Serialize)]
+pub(crate) struct Report {
+    pub(crate) machine: String,
+    pub(crate) rounds: usize,
+    pub(crate) connections: u32,
+    pub(crate) seconds: u32,
+    pub(crate) start_ms: Vec<u64>,
+    pub(crate) rows: Vec<Row>,
+    pub(crate) neighbour: Neighbour,
+    pub(crate) in_process: String,
+}
+
+impl Report {
+    /// The table, for a terminal or the README.
+    pub(crate) fn print(&self) {
+        println!("\nmachine: {}", self.machine);
+        println!(
+            "{} rounds of {} s, {} connections, component and native twin in turn; medians\n",
+            self.rounds, self.seconds, self.connections
+        );
+        println!(
+            "| operation | database | component req/s | twin req/s | of native | extra CPU µs | p99 ms | errors |"
+        );
+        println!("|---|---|---|---|---|---|---|---|");
+        for row in &self.rows {
+            println!(
+                "| {} | {} | {:.0} | {:.0} | {:.2} | {:+.1} | {:.1} / {:.1} | {} |",
+                row.operation,
+                row.backend,
+                row.component.requests_per_second,
+                row.twin.requests_per_second,
+                row.ratio,
+                row.extra_cpu_us,
+                row.component.p99_ms,
+                row.twin.p99_ms,
+                row.component.errors + row.twin.errors,
+            );
+        }
+        println!("\nstart, compiled cache warm: {:?} ms until serving", self.start_ms);
+        println!(
+            "a healthy area's p99: {:.1} ms quiet, {:.1} ms beside an area that loops ({:.0} and {:.0} req/s)",
+            self.neighbour.quiet.p99_ms,
+            self.neighbour.beside_a_loop.p99_ms,
+            self.neighbour.quiet.requests_per_second,
+            self.neighbour.beside_a_loop.requests_per_second,
+        );
+        println!("\nin process:\n{}", self.in_process);
+    }
+
+    /// The same as a file.
+    pub(crate) fn write(&self, path: &Path) -> anyhow::Result<()> {
+        std::fs::write(path, serde_json::to_vec_pretty(self)?)
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        println!("\n{}", path.display());
+        Ok(())
+    }
+}
+
+/// The middle of an odd number of figures, the lower middle of an even one.
+pub(crate) fn median(mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    figures[(figures.len() - 1) / 2]
+}
+
+/// Each figure's median.
+pub(crate) fn medians(rounds: &[Measured]) -> Measured {
+    let of = |figure: fn(&Measured) -> f64| median(rounds.iter().map(figure).collect());
+    Measured {
+        requests_per_second: of(|m| m.requests_per_second),
+        p50_ms: of(|m| m.p50_ms),
+        p99_ms: of(|m| m.p99_ms),
+        max_ms: of(|m| m.max_ms),
+        errors: rounds.iter().map(|m| m.errors).sum(),
+        cpu_us_per_request: of(|m| m.cpu_us_per_request),
+    }
+}

@@ -1,0 +1,202 @@
+//! One server under measurement: a host process with its own data, a person
+//! in a workspace, and a session.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail, ensure};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value as Json;
+
+use crate::process;
+
+const START_LIMIT: Duration = Duration::from_secs(120);
+const EMAIL: &str = "bench@example.com";
+
+/// What a server is started from.
+pub(crate) struct Plan<'a> {
+    /// Serves: `assurance serve`, or the twin.
+    pub(crate) program: &'a Path,
+    /// Its arguments before `--config FILE`.
+    pub(crate) arguments: &'a [&'a str],
+    /// `assurance`, for the set-up commands.
+    pub(crate) host: &'a Path,
+    /// Where its data and configuration go.
+    pub(crate) folder: PathBuf,
+    pub(crate) areas: &'a Path,
+    /// Nothing: the embedded database.
+    pub(crate) database: Option<String>,
+}
+
+/// A running server; stopped when dropped.
+pub(crate) struct Server {
+    child: Child,
+    api: String,
+    workspace: String,
+    cookie: String,
+    csrf: String,
+    loads: AtomicU32,
+    /// From the start of the process until it serves.
+    pub(crate) start_ms: u64,
+}
+
+impl Server {
+    /// Sets up person, workspace and session, then starts the process.
+    pub(crate) fn start(plan: &Plan<'_>) -> anyhow::Result<Self> {
+        fs::create_dir_all(&plan.folder)?;
+        let config = plan.folder.join("assurance.toml");
+        fs::write(&config, configuration(plan))?;
+        let workspace = people(plan.host, &config)?;
+        let session = command(plan.host, &config, &["session", "create", "--email", EMAIL])?;
+        let (child, api, start_ms) = launch(plan, &config)?;
+        Ok(Self {
+            child,
+            api,
+            workspace,
+            cookie: member(&session, "cookie")?,
+            csrf: member(&session, "csrf_token")?,
+            loads: AtomicU32::new(0),
+            start_ms,
+        })
+    }
+
+    /// An address below the workspace.
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("{}/v1/workspaces/{}{path}", self.api, self.workspace)
+    }
+
+    pub(crate) fn cookie(&self) -> &str {
+        &self.cookie
+    }
+
+    pub(crate) fn csrf_token(&self) -> &str {
+        &self.csrf
+    }
+
+    /// Posts the body so many times, each under a key of its own.
+    pub(crate) fn create(&self, path: &str, body: &str, times: u32) -> anyhow::Result<()> {
+        let address = self.api.trim_start_matches("http://");
+        let target = self.url(path).replace(&self.api, "");
+        for _ in 0..times {
+            let request = format!(
+                "POST {target} HTTP/1.1\r\nHost: {address}\r\nCookie: {}\r\nX-CSRF-Token: {}\r\n\
+                 Idempotency-Key: seed-{}\r\nContent-Type: application/json\r\n\
+                 Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+                self.cookie,
+                self.csrf,
+                self.next_load(),
+                body.len(),
+            );
+            let mut stream = TcpStream::connect(address)?;
+            stream.write_all(request.as_bytes())?;
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer)?;
+            ensure!(answer.starts_with("HTTP/1.1 201"), "the server answered {answer}");
+        }
+        Ok(())
+    }
+
+    /// A number for each load, so that idempotency keys never repeat.
+    pub(crate) fn next_load(&self) -> u32 {
+        self.loads.fetch_add(1, Ordering::Relaxed) + std::process::id() * 1000
+    }
+
+    /// Processor time used so far, user and system, in microseconds
+    /// (proc(5), fields 14 and 15, in ticks of 10 ms).
+    pub(crate) fn cpu_us(&self) -> anyhow::Result<f64> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        let fields = stat.rsplit_once(") ").context("odd line in /proc/PID/stat")?.1;
+        let ticks: u32 =
+            fields.split(' ').skip(11).take(2).filter_map(|n| n.parse::<u32>().ok()).sum();
+        Ok(f64::from(ticks) * 10_000.0)
+    }
+
+    fn pid(&self) -> Option<Pid> {
+        i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(pid) = self.pid() {
+            // An error means that it has ended.
+            let _ = kill_process(pid, Signal::TERM);
+        }
+        let _ = self.child.wait();
+    }
+}
+
+fn configuration(plan: &Plan<'_>) -> String {
+    let database = plan.database.as_ref().map(|url| format!("[database]\nurl = {url:?}\n"));
+    format!(
+        "data_dir = {data:?}\ndevelopment = true\n\
+         [api]\nlisten = \"127.0.0.1:0\"\n[operators]\nlisten = \"127.0.0.1:0\"\n\
+         [areas]\ndir = {areas:?}\n[rates]\nenabled = false\n[session]\ncookie_secure = false\n\
+         [log]\nfilter = \"error\"\n{database}",
+        data = plan.folder.join("data"),
+        areas = plan.areas,
+        database = database.unwrap_or_default(),
+    )
+}
+
+/// Makes the person and the workspace unless an earlier start did.
+fn people(host: &Path, config: &Path) -> anyhow::Result<String> {
+    let known = config.with_extension("workspace");
+    if let Ok(workspace) = fs::read_to_string(&known) {
+        return Ok(workspace);
+    }
+    command(host, config, &["user", "create", "--email", EMAIL])?;
+    let made =
+        command(host, config, &["workspace", "create", "--name", "Bench", "--owner", EMAIL])?;
+    let workspace = member(&made, "workspace_id")?;
+    fs::write(known, &workspace)?;
+    Ok(workspace)
+}
+
+fn command(host: &Path, config: &Path, arguments: &[&str]) -> anyhow::Result<Json> {
+    let mut command = Command::new(host);
+    command.arg("--json").arg("--config").arg(config).args(arguments);
+    Ok(serde_json::from_str(&process::run_quietly(&mut command)?)?)
+}
+
+fn member(answer: &Json, name: &str) -> anyhow::Result<String> {
+    Ok(answer[name].as_str().with_context(|| format!("no {name} in {answer}"))?.to_owned())
+}
+
+fn launch(plan: &Plan<'_>, config: &Path) -> anyhow::Result<(Child, String, u64)> {
+    let serving = plan.folder.join("data/serving.json");
+    // A leftover of a process that was killed.
+    let _ = fs::remove_file(&serving);
+    let log = fs::File::create(plan.folder.join("log"))?;
+    let begun = Instant::now();
+    let mut child = Command::new(plan.program)
+        .args(plan.arguments)
+        .arg("--config")
+        .arg(config)
+        .stdout(log.try_clone()?)
+        .stderr(log)
+        .stdin(Stdio::null())
+        .spawn()
+        .with_context(|| format!("{} does not start", plan.program.display()))?;
+    while begun.elapsed() < START_LIMIT {
+        if let Some(api) = fs::read_to_string(&serving).ok().and_then(|text| api(&text)) {
+            let start_ms = u64::try_from(begun.elapsed().as_millis())?;
+            return Ok((child, api, start_ms));
+        }
+        if let Some(status) = child.try_wait()? {
+            bail!("the server ended at once ({status}): {}", plan.folder.join("log").display());
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    bail!("the server did not serve within {START_LIMIT:?}")
+}
+
+fn api(serving: &str) -> Option<String> {
+    let serving: Json = serde_json::from_str(serving).ok()?;
+    Some(serving["api"].as_str()?.to_owned())
+}
