@@ -30,7 +30,7 @@ pub(super) struct Serve {
     #[arg(long)]
     development: bool,
     /// Make a demonstration workspace where there is none, and tell how to
-    /// call it; implies --development.
+    /// call it; implies --development and egress.allow_loopback.
     #[arg(long)]
     demo: bool,
     /// human or json (log.format).
@@ -46,6 +46,7 @@ impl Serve {
             .set("areas.dir", self.areas)
             .set("areas.watch", self.watch.then_some(true))
             .set("development", (self.development || self.demo).then_some(true))
+            .set("egress.allow_loopback", self.demo.then_some(true))
             .set("log.format", self.log_format);
         let config = common.load(flags)?;
         telemetry::start_logging(&config.log)?;
