@@ -148,6 +148,7 @@ async fn app(config: Config) -> App {
         store,
         keys,
         runtime,
+        code_of: |loaded| loaded,
         registry: Arc::new(Registry::new(vec![], Ceilings::default())),
         identity,
         limiter: Limiter::new(&config.rates),

@@ -34,10 +34,10 @@ impl Default for Rates {
     fn default() -> Self {
         Self {
             enabled: true,
-            session_per_minute: 1_200,
-            session_burst: 300,
-            workspace_per_minute: 12_000,
-            workspace_burst: 3_000,
+            session_per_minute: 6_000,
+            session_burst: 1_000,
+            workspace_per_minute: 30_000,
+            workspace_burst: 5_000,
             sign_in_per_minute: 30,
             light_units: 1,
             standard_units: 2,
