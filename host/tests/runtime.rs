@@ -5,10 +5,11 @@ mod sandbox;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use assurance::domain::id::WorkspaceId;
 use assurance::domain::job::{Failure, Outcome};
 use assurance::domain::manifest::Capability;
 use assurance::runtime::{LoadError, Settings};
-use assurance::work::CallError;
+use assurance::work::{CallError, End};
 use sandbox::{ALL, Sandbox, body};
 
 fn settings() -> Settings {
@@ -227,6 +228,34 @@ async fn too_many_log_lines_are_dropped_and_the_call_goes_on() {
     let sandbox = Sandbox::new(settings()).await;
     let flood = sandbox.load("log-flood").await.unwrap();
     assert_eq!(body(sandbox.answer(&flood, "flood").await), "{}");
+}
+
+// ----- the transaction around a call -----
+
+#[tokio::test]
+async fn what_a_call_wrote_is_kept_if_it_is_committed() {
+    let sandbox = Sandbox::new(settings()).await;
+    let echo = sandbox.load("echo").await.unwrap();
+    let put = sandbox.handle(&echo, "put", r#"{"text":"kept"}"#, 1000).await;
+    assert_eq!(body(put.result), r#"{"versions":[1]}"#);
+    assert_eq!(body(sandbox.answer(&echo, "get").await), r#"{"found":false}"#);
+    put.unit.unwrap().commit(End::default()).await.unwrap();
+    assert_eq!(body(sandbox.answer(&echo, "get").await), r#"{"text":"kept"}"#);
+}
+
+#[tokio::test]
+async fn no_spelling_reaches_another_workspace_or_area() {
+    let mut sandbox = Sandbox::new(settings()).await;
+    let victim = sandbox.workspace;
+    let echo = sandbox.load("echo").await.unwrap();
+    let snoop = sandbox.load("names-other-workspace").await.unwrap();
+    let put = sandbox.handle(&echo, "put", r#"{"text":"secret"}"#, 1000).await;
+    put.unit.unwrap().commit(End::default()).await.unwrap();
+    for workspace in [victim, WorkspaceId::new()] {
+        sandbox.workspace = workspace;
+        let snooped = sandbox.handle(&snoop, "snoop", &victim.to_string(), 1000).await;
+        assert_eq!(body(snooped.result), r#"{"got":[]}"#);
+    }
 }
 
 // ----- what is told of a failure -----
