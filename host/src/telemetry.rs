@@ -2,6 +2,7 @@
 //! that do not print.
 
 use std::fmt;
+use std::io::IsTerminal as _;
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use tracing_subscriber::EnvFilter;
@@ -24,6 +25,7 @@ pub fn start_logging(log: &Log) -> anyhow::Result<()> {
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
         .with_span_events(FmtSpan::NONE);
     let begun = match log.format {
         LogFormat::Human => lines.compact().try_init(),

@@ -47,6 +47,7 @@ impl Serve {
             .set("areas.watch", self.watch.then_some(true))
             .set("development", (self.development || self.demo).then_some(true))
             .set("egress.allow_loopback", self.demo.then_some(true))
+            .set("session.cookie_secure", self.demo.then_some(false))
             .set("log.format", self.log_format);
         let config = common.load(flags)?;
         telemetry::start_logging(&config.log)?;
