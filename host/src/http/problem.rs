@@ -289,13 +289,13 @@ impl From<Spent> for Refusal {
 fn area_detail(problem: &Problem) -> String {
     let named = problem.violations.len().min(MOST_VIOLATIONS);
     let (violations, rest) = problem.violations.split_at(named);
-    match (problem.detail.is_empty(), violations.is_empty()) {
-        (_, true) => problem.detail.clone(),
-        (true, false) => name_violations(violations, rest.len()),
-        (false, false) => {
-            format!("{} {}", problem.detail, name_violations(violations, rest.len()))
-        }
+    if violations.is_empty() {
+        return problem.detail.clone();
     }
+    let named = name_violations(violations, rest.len());
+    // Areas that refuse one thing often say it once as the detail, too.
+    let said = violations.iter().any(|violation| violation.message == problem.detail);
+    if said || problem.detail.is_empty() { named } else { format!("{} {named}", problem.detail) }
 }
 
 /// `/title: is required; /n: must be …; and 3 more`.
