@@ -189,7 +189,7 @@ impl Step<'_> {
             in_job: true,
             locked,
             limits: deps.limits,
-            habit: None,
+            habit: Some(area.scope.habits.of(&run.kind)),
         };
         UnitOfWork::new(deps.store.clone(), Arc::clone(&deps.keys), spec)
     }

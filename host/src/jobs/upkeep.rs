@@ -1,6 +1,6 @@
 //! What keeps the queue healthy beside running it: the process's sign of
-//! life, the jobs of processes that gave none, and jobs nobody asks for any
-//! more.
+//! life, the jobs of processes that gave none, and what nobody asks for any
+//! more: old jobs, kept answers, blobs without a name.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,6 +11,12 @@ use crate::store;
 
 /// Between two sweeps of old jobs.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
+/// Between two sweeps of blobs that no row names.
+const SWEEP_BLOBS_EVERY: Duration = Duration::from_secs(3_600);
+/// No call takes so long from writing a blob to naming it.
+const UNNAMED_BLOBS_LIVE_MS: i64 = 24 * 3_600_000;
+/// Kept answers deleted in one batch.
+const ANSWERS: u32 = 1_000;
 /// Between two counts of the lanes, which cost the more the deeper they are.
 const COUNT_EVERY: Duration = Duration::from_secs(15);
 /// Between two tries of a sign of life that did not get through.
@@ -47,7 +53,7 @@ pub(super) async fn beat(shared: &Shared) -> Result<(), store::Error> {
 /// Looks after the queue for as long as it is polled.
 pub(super) async fn tidying(shared: Arc<Shared>) {
     let every = Duration::from_millis(u64::from(shared.deps.settings.heartbeat_ms));
-    let (mut counted, mut swept) = (None, None);
+    let (mut counted, mut swept, mut swept_blobs) = (None, None, None);
     loop {
         if let Err(error) = recover(&shared).await {
             tracing::warn!(%error, "lost jobs could not be looked for");
@@ -60,7 +66,12 @@ pub(super) async fn tidying(shared: Arc<Shared>) {
         if is_time(&mut swept, SWEEP_EVERY)
             && let Err(error) = sweep(&shared).await
         {
-            tracing::warn!(%error, "old jobs could not be deleted");
+            tracing::warn!(%error, "old jobs and answers could not be deleted");
+        }
+        if is_time(&mut swept_blobs, SWEEP_BLOBS_EVERY)
+            && let Err(error) = sweep_blobs(&shared).await
+        {
+            tracing::warn!(%error, "blobs without a name could not be deleted");
         }
         tokio::time::sleep(every).await;
     }
@@ -110,6 +121,30 @@ async fn sweep(shared: &Shared) -> Result<(), store::Error> {
         if swept < store::jobs::ROWS_PER_SWEEP {
             break;
         }
+    }
+    sweep_answers(shared).await
+}
+
+/// Kept answers whose time is over.
+async fn sweep_answers(shared: &Shared) -> Result<(), store::Error> {
+    let deps = &shared.deps;
+    for _ in 0..BATCHES {
+        let mut connection = deps.store.writer().await?;
+        let swept = store::idempotency::sweep(&mut connection, deps.clock.now(), ANSWERS).await?;
+        connection.release();
+        if swept < u64::from(ANSWERS) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+async fn sweep_blobs(shared: &Shared) -> Result<(), store::Error> {
+    let deps = &shared.deps;
+    let written_before = deps.clock.now().plus_ms(-UNNAMED_BLOBS_LIVE_MS);
+    let swept = store::blobs::sweep(&deps.store, written_before).await?;
+    if swept > 0 {
+        tracing::info!(blobs = swept, "deleted blobs without a name");
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::domain::job::Lane;
 use crate::domain::manifest::{Collection, JobSpec, Manifest};
-use crate::work::{AreaScope, CollectionScope, Subscriber};
+use crate::work::{AreaScope, CollectionScope, Habits, Subscriber};
 
 /// The job kind that runs for each delivered event.
 pub const EVENT_JOB: &str = "event";
@@ -28,6 +28,7 @@ pub(super) fn of(manifest: &Manifest, live: &[&Manifest]) -> AreaScope {
             .map(|event| (event.name.clone(), subscribers(&event.name, live)))
             .collect(),
         jobs: manifest.jobs.iter().map(|job| (job.name.clone(), job.clone())).collect(),
+        habits: Habits::default(),
     }
 }
 

@@ -115,6 +115,33 @@ impl Tx {
         self.gate.is_some()
     }
 
+    /// Marks a place to come back to with [`Tx::go_back`].
+    pub(crate) async fn mark(&mut self) -> Result<(), Error> {
+        match self.raw() {
+            Raw::Sqlite(c) => SqliteTransactions::begin(c, None).await?,
+            Raw::Postgres(c) => PostgresTransactions::begin(c, None).await?,
+        }
+        Ok(())
+    }
+
+    /// Undoes what was done since the mark.
+    pub(crate) async fn go_back(&mut self) -> Result<(), Error> {
+        match self.raw() {
+            Raw::Sqlite(c) => SqliteTransactions::rollback(c).await?,
+            Raw::Postgres(c) => PostgresTransactions::rollback(c).await?,
+        }
+        Ok(())
+    }
+
+    /// Forgets the mark.
+    pub(crate) async fn go_on(&mut self) -> Result<(), Error> {
+        match self.raw() {
+            Raw::Sqlite(c) => SqliteTransactions::commit(c).await?,
+            Raw::Postgres(c) => PostgresTransactions::commit(c).await?,
+        }
+        Ok(())
+    }
+
     /// Keeps everything.
     pub async fn commit(mut self) -> Result<(), Error> {
         match self.raw() {

@@ -27,7 +27,6 @@ pub(super) enum Arg {
     Boolean(bool),
     Bytes(Vec<u8>),
     Uuids(Vec<Uuid>),
-    MaybeUuid(Option<Uuid>),
     MaybeUuids(Vec<Option<Uuid>>),
     Texts(Vec<String>),
     MaybeTexts(Vec<Option<String>>),
@@ -116,7 +115,6 @@ fn add_sqlite(to: &mut SqliteArguments, arg: Arg) -> Added {
         Arg::MaybeInteger(value) => Arguments::add(to, value),
         Arg::Boolean(value) => Arguments::add(to, value),
         Arg::Bytes(value) => Arguments::add(to, value),
-        Arg::MaybeUuid(value) => Arguments::add(to, value),
         list => Err(format!("SQLite binds no list: {list:?}").into()),
     }
 }
@@ -131,7 +129,6 @@ fn add_postgres(to: &mut PgArguments, arg: Arg) -> Added {
         Arg::Boolean(value) => Arguments::add(to, value),
         Arg::Bytes(value) => Arguments::add(to, value),
         Arg::Uuids(value) => Arguments::add(to, value),
-        Arg::MaybeUuid(value) => Arguments::add(to, value),
         Arg::MaybeUuids(value) => Arguments::add(to, value),
         Arg::Texts(value) => Arguments::add(to, value),
         Arg::MaybeTexts(value) => Arguments::add(to, value),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::reading::What;
 use super::{BlobError, Fault, Kept, UnitOfWork};
 use crate::store::Error;
 use crate::store::blobs::{self, StoredBlob};
@@ -16,7 +17,7 @@ impl UnitOfWork {
         if !self.blobs.contains_key(name) {
             let workspace = self.spec.call.workspace;
             let area = Arc::clone(&self.spec.area);
-            let mut lease = self.lease(1).await?;
+            let mut lease = self.lease(What::Other, 1).await?;
             let now = blobs::find(lease.connection(), workspace, &area.area, name).await?;
             self.done(lease);
             self.blobs.insert(name.to_owned(), Kept { now, changed: false });

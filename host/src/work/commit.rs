@@ -23,47 +23,86 @@ impl UnitOfWork {
         if !self.wrote() && end.reply.is_none() && end.job.is_none() {
             return self.end_reading(reading).await;
         }
-        let mut effects = self.effects();
+        let mut effects = self.effects(!matches!(reading, Reading::In(_)));
         effects.reply.clone_from(&end.reply);
         let lanes: BTreeSet<Lane> = effects.jobs.iter().map(|job| job.lane).collect();
         let kept = match reading {
-            Reading::In(tx) => self.keep_in(tx, effects, end.job.as_ref()).await,
-            _ => self.keep(effects, end.job.as_ref()).await,
+            Reading::In(tx) => {
+                let kept = Box::pin(self.keep_in(tx, effects, end.job.as_ref())).await;
+                self.remember(&kept);
+                kept
+            }
+            reading => {
+                end_snapshot(reading);
+                Box::pin(self.keep(effects, end.job.as_ref())).await
+            }
         };
         match kept {
             Ok(()) => {
                 lanes.into_iter().for_each(|lane| self.store.wake().ring(lane));
                 Ok(())
             }
-            Err(error) => Err(self.explain(error, end.reply.as_ref()).await),
+            Err(error) => Err(Box::pin(self.explain(error, end.reply.as_ref())).await),
         }
     }
 
     /// Sends the documents that wait to be written to the database, so that a
     /// query finds them.
     pub(super) async fn flush(&mut self) -> Result<(), Error> {
+        let (mut tx, effects) = self.prepare_flush().await?;
+        let gated = tx.is_gated();
+        if let Err(error) = apply(&mut tx, effects, gated).await {
+            drop(tx);
+            return Err(Box::pin(self.explain(error, None)).await);
+        }
+        self.reading = Reading::In(tx);
+        Ok(())
+    }
+
+    /// The same, but a broken unique index undoes the flush alone, so that the
+    /// guest can be told: [`Error::UniqueConflict`], and the call goes on.
+    pub(super) async fn flush_carefully(&mut self) -> Result<(), Error> {
+        let (mut tx, effects) = self.prepare_flush().await?;
+        tx.mark().await?;
+        let gated = tx.is_gated();
+        let Err(error) = apply(&mut tx, effects, gated).await else {
+            tx.go_on().await?;
+            self.reading = Reading::In(tx);
+            return Ok(());
+        };
+        let error = Box::pin(self.explain(error, None)).await;
+        if matches!(error, Error::UniqueConflict { .. }) {
+            tx.go_back().await?;
+            self.reading = Reading::In(tx);
+        }
+        Err(error)
+    }
+
+    async fn prepare_flush(&mut self) -> Result<(Tx, Effects), Error> {
         let mut tx = match std::mem::replace(&mut self.reading, Reading::Broken) {
             Reading::In(tx) => tx,
             Reading::NotYet => self.begin().await?,
-            Reading::Once | Reading::Broken => return Err(Error::RunAgain),
+            Reading::Once | Reading::Snapshot(_) => {
+                self.learn(true);
+                return Err(Error::RunAgain);
+            }
+            Reading::Broken => return Err(Error::RunAgain),
         };
         self.store.upgrade(&mut tx).await?;
         let call = &self.spec.call;
         let mut effects = Effects::new(call.workspace, &self.spec.area.area, call.now);
         self.documents.take(&mut effects);
         self.flushed = true;
-        let gated = tx.is_gated();
-        if let Err(error) = apply(&mut tx, effects, gated).await {
-            drop(tx);
-            return Err(self.explain(error, None).await);
-        }
-        self.reading = Reading::In(tx);
-        Ok(())
+        Ok((tx, effects))
     }
 
-    fn effects(&mut self) -> Effects {
+    /// Everything to be written; `checked`, together with what was read.
+    fn effects(&mut self, checked: bool) -> Effects {
         let call = &self.spec.call;
         let mut effects = Effects::new(call.workspace, &self.spec.area.area, call.now);
+        if checked {
+            self.documents.checks(&mut effects);
+        }
         self.documents.take(&mut effects);
         effects.jobs = std::mem::take(&mut self.jobs);
         let secrets = std::mem::take(&mut self.secrets).into_iter();
@@ -74,8 +113,9 @@ impl UnitOfWork {
         effects
     }
 
-    /// A call that read nothing: on PostgreSQL one statement is enough, which
-    /// is a transaction by itself.
+    /// A call that read nothing but documents, which are checked to be still as
+    /// they were: on PostgreSQL one statement is enough, which is a transaction
+    /// by itself.
     async fn keep(&self, effects: Effects, job: Option<&JobEnd>) -> Result<(), Error> {
         if self.spec.locked {
             let tx = self.store.begin_locked(self.spec.call.workspace).await?;
@@ -110,16 +150,22 @@ impl UnitOfWork {
         tx.commit().await
     }
 
-    /// A call that wrote nothing. What an optimistic transaction read is only
+    /// A call that wrote nothing. What a serializable transaction read is only
     /// certain once PostgreSQL has let it commit.
     async fn end_reading(&self, reading: Reading) -> Result<(), Error> {
-        let Reading::In(tx) = reading else { return Ok(()) };
-        if self.spec.writes && tx.backend() == Backend::Postgres {
-            return tx.commit().await;
+        match reading {
+            Reading::In(tx) if tx.backend() == Backend::Postgres => tx.commit().await,
+            reading => {
+                end_snapshot(reading);
+                Ok(())
+            }
         }
-        // Nobody waits for the end of a snapshot.
-        tokio::spawn(tx.commit());
-        Ok(())
+    }
+
+    fn remember<T>(&self, kept: &Result<T, Error>) {
+        if let Some(habit) = &self.spec.habit {
+            habit.ended(matches!(kept, Err(Error::RunAgain)));
+        }
     }
 
     /// What a failure to write means for the caller.
@@ -139,5 +185,12 @@ impl UnitOfWork {
         let kept =
             idempotency::find(&self.store, workspace, user, &reply.operation, &reply.key, now);
         Ok(kept.await?.is_some())
+    }
+}
+
+/// Nobody waits for the end of a snapshot.
+fn end_snapshot(reading: Reading) {
+    if let Reading::Snapshot(tx) | Reading::In(tx) = reading {
+        tokio::spawn(tx.commit());
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::body::check_document;
 use super::overlay::Known;
+use super::reading::{Lease, What};
 use super::scope::AreaScope;
 use super::{DocumentError, Fault, UnitOfWork};
 use crate::domain::document::{Condition, Document, Group, Page, Query, Start, Write};
@@ -30,7 +31,7 @@ impl UnitOfWork {
             Known::Whole(document) => return Ok(Some(document.clone())),
             Known::Unread => {}
         }
-        let mut lease = self.lease(1).await?;
+        let mut lease = self.lease(What::Documents, 1).await?;
         let found = documents::get(lease.connection(), self.place(scope), id).await?;
         self.done(lease);
         self.charge(found.as_slice())?;
@@ -64,7 +65,7 @@ impl UnitOfWork {
         self.flush_before_query(scope).await?;
         let statements = if matches!(query.start, Start::After(_)) { 2 } else { 1 };
         let (cursor_key, budget) = (self.keys.derive("query cursor"), self.bytes_left());
-        let mut lease = self.lease(statements).await?;
+        let mut lease = self.lease(What::Other, statements).await?;
         let asked = self.asked(scope);
         let page = query::page(lease.connection(), asked, query, &cursor_key, budget).await;
         let page = self.answered(lease, page)?;
@@ -80,7 +81,7 @@ impl UnitOfWork {
         let area = Arc::clone(&self.spec.area);
         let scope = scope(&area, collection)?;
         self.flush_before_query(scope).await?;
-        let mut lease = self.lease(1).await?;
+        let mut lease = self.lease(What::Other, 1).await?;
         let count = query::count(lease.connection(), self.asked(scope), conditions).await;
         self.answered(lease, count)
     }
@@ -96,7 +97,7 @@ impl UnitOfWork {
         let scope = scope(&area, collection)?;
         self.flush_before_query(scope).await?;
         let limit = self.spec.limits.max_documents.saturating_sub(self.used.documents);
-        let mut lease = self.lease(1).await?;
+        let mut lease = self.lease(What::Other, 1).await?;
         let asked = self.asked(scope);
         let groups = query::count_by(lease.connection(), asked, conditions, fields, limit).await;
         self.answered(lease, groups)
@@ -112,14 +113,27 @@ impl UnitOfWork {
         let mut unseen = self.documents.unseen(name, &writes, self.spec.locked);
         unseen.retain(|id| is_id(id));
         if !unseen.is_empty() {
-            let mut lease = self.lease(unseen.len().div_ceil(1_000)).await?;
+            let mut lease = self.lease(What::Documents, unseen.len().div_ceil(1_000)).await?;
             let heads = documents::heads(lease.connection(), self.place(scope), &unseen).await?;
             self.done(lease);
             if !self.documents.looked(name, &unseen, heads) {
                 return Err(Fault::Abort(Error::AlreadyExists));
             }
         }
-        self.documents.write(name, writes, self.spec.call.now).map_err(Fault::Refused)
+        let now = self.spec.call.now;
+        if !self.spec.locked {
+            return self.documents.write(name, writes, now).map_err(Fault::Refused);
+        }
+        let before = self.documents.clone();
+        let versions = self.documents.write(name, writes, now).map_err(Fault::Refused)?;
+        match self.flush_carefully().await {
+            Ok(()) => Ok(versions),
+            Err(Error::UniqueConflict { fields, .. }) => {
+                self.documents = before;
+                Err(Fault::Refused(DocumentError::UniqueConflict(fields)))
+            }
+            Err(error) => Err(Fault::Abort(error)),
+        }
     }
 
     fn check_writes(&mut self, scope: &CollectionScope, writes: &[Write]) -> Answer<()> {
@@ -157,7 +171,7 @@ impl UnitOfWork {
             return Ok(BTreeMap::new());
         }
         let budget = self.bytes_left();
-        let mut lease = self.lease(ids.len().div_ceil(1_000)).await?;
+        let mut lease = self.lease(What::Documents, ids.len().div_ceil(1_000)).await?;
         let found = documents::get_many(lease.connection(), self.place(scope), &ids, budget).await;
         let found = self.answered(lease, found.map_err(QueryError::Store))?;
         self.charge(&found)?;
@@ -176,11 +190,7 @@ impl UnitOfWork {
 
     /// Takes the lease back unless the database failed, and sorts out whom a
     /// failure is told to.
-    fn answered<T>(
-        &mut self,
-        lease: super::reading::Lease,
-        answer: Result<T, QueryError>,
-    ) -> Answer<T> {
+    fn answered<T>(&mut self, lease: Lease, answer: Result<T, QueryError>) -> Answer<T> {
         let refusal = match answer {
             Ok(answer) => {
                 self.done(lease);

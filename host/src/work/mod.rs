@@ -42,7 +42,7 @@ pub use crate::store::idempotency::IdempotentReply;
 pub use code::{AreaCode, CallError, Ended};
 pub use fault::{BlobError, DocumentError, Fault, SecretError, WorkError};
 pub use outgoing::Wish;
-pub use scope::{AreaScope, Habit, Limits, Subscriber};
+pub use scope::{AreaScope, Habit, Habits, Limits, Subscriber};
 
 /// What a unit of work is for and may do.
 #[derive(Clone, Debug)]

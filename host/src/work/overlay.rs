@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 
 use crate::domain::document::{Document, Write};
 use crate::domain::time::Timestamp;
-use crate::store::apply::{Delete, Effects, Insert, Update};
+use crate::store::apply::{Delete, Effects, Insert, Seen, Update};
 use crate::store::documents::Head;
 
 use super::DocumentError;
 
 /// The documents of one call, by collection's full name and id.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Overlay(BTreeMap<String, BTreeMap<String, Entry>>);
 
 #[derive(Clone, Debug)]
@@ -169,6 +169,22 @@ impl Overlay {
         for (collection, known) in &mut self.0 {
             for (id, entry) in known.iter_mut().filter(|(_, entry)| entry.is_dirty()) {
                 entry.take(collection, id, effects);
+            }
+        }
+    }
+
+    /// What was read and is left alone must still be so when the rest is
+    /// written; to be asked before [`Overlay::take`].
+    pub(super) fn checks(&self, effects: &mut Effects) {
+        for (collection, known) in &self.0 {
+            for (id, entry) in known.iter().filter(|(_, entry)| !entry.is_dirty()) {
+                let version = match entry.base {
+                    Base::At(version) => Some(version),
+                    Base::Absent => None,
+                    Base::Unknown => continue,
+                };
+                let (collection, id) = (collection.clone(), id.clone());
+                effects.seen.push(Seen { collection, id, version });
             }
         }
     }

@@ -10,10 +10,24 @@ pub(super) enum Reading {
     NotYet,
     /// One statement was run by itself; a second would see another state.
     Once,
-    /// A transaction is open, and later reads see what the first one saw.
+    /// A snapshot is open, and later reads see what the first one saw. What
+    /// the call writes does not belong to it: before that, what was read is
+    /// checked to be still so.
+    Snapshot(Tx),
+    /// A transaction is open to which reads and writes belong, and the
+    /// database answers for all of them together.
     In(Tx),
     /// A read failed half-way. Nothing more is read or kept.
     Broken,
+}
+
+/// What is read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum What {
+    /// Documents by their ids: whether they are still the same can be checked.
+    Documents,
+    /// Anything else, which only a transaction can answer for.
+    Other,
 }
 
 /// The connection of one read, on loan from the unit of work, which takes it
@@ -21,6 +35,7 @@ pub(super) enum Reading {
 #[derive(Debug)]
 pub(super) enum Lease {
     Alone(Connection),
+    Snapshot(Tx),
     In(Tx),
 }
 
@@ -28,25 +43,21 @@ impl Lease {
     pub(super) fn connection(&mut self) -> &mut Connection {
         match self {
             Self::Alone(connection) => connection,
-            Self::In(tx) => tx,
+            Self::Snapshot(tx) | Self::In(tx) => tx,
         }
     }
 }
 
 impl UnitOfWork {
     /// A connection to read from with so many statements.
-    pub(super) async fn lease(&mut self, statements: usize) -> Result<Lease, Error> {
+    pub(super) async fn lease(&mut self, what: What, statements: usize) -> Result<Lease, Error> {
+        let must_answer = self.spec.writes && what == What::Other;
         match std::mem::replace(&mut self.reading, Reading::Broken) {
             Reading::In(tx) => Ok(Lease::In(tx)),
-            Reading::NotYet if statements == 1 && self.reads_once() => {
-                Ok(Lease::Alone(self.store.reader().await?))
-            }
-            Reading::NotYet => {
-                self.remember_second_read(statements);
-                Ok(Lease::In(self.begin().await?))
-            }
-            Reading::Once => {
-                self.remember_second_read(2);
+            Reading::Snapshot(tx) if !must_answer => Ok(Lease::Snapshot(tx)),
+            Reading::NotYet => self.first_lease(what, statements).await,
+            Reading::Snapshot(_) | Reading::Once => {
+                self.learn(must_answer);
                 Err(Error::RunAgain)
             }
             Reading::Broken => Err(Error::RunAgain),
@@ -57,6 +68,7 @@ impl UnitOfWork {
     pub(super) fn done(&mut self, lease: Lease) {
         self.reading = match lease {
             Lease::In(tx) => Reading::In(tx),
+            Lease::Snapshot(tx) => Reading::Snapshot(tx),
             Lease::Alone(connection) => {
                 connection.release();
                 Reading::Once
@@ -66,21 +78,36 @@ impl UnitOfWork {
 
     /// The transaction this call's reads and writes belong to.
     pub(super) async fn begin(&self) -> Result<Tx, Error> {
-        match (self.spec.writes, self.spec.locked) {
-            (false, _) => self.store.begin(Access::Read).await,
-            (true, false) => self.store.begin(Access::Write).await,
-            (true, true) => self.store.begin_locked(self.spec.call.workspace).await,
+        let contended = self.spec.habit.as_ref().is_some_and(|habit| habit.is_contended());
+        if self.spec.locked || contended {
+            return self.store.begin_locked(self.spec.call.workspace).await;
         }
+        self.store.begin(Access::Write).await
     }
 
-    fn reads_once(&self) -> bool {
-        let habit = self.spec.habit.as_ref();
-        !self.spec.writes && !self.spec.locked && habit.is_some_and(|habit| !habit.reads_twice())
-    }
-
-    fn remember_second_read(&self, statements: usize) {
-        if let Some(habit) = self.spec.habit.as_ref().filter(|_| statements > 1) {
+    /// More was read than the route's habit allows for.
+    pub(super) fn learn(&self, asked: bool) {
+        if let Some(habit) = &self.spec.habit {
             habit.read_twice();
+            if asked {
+                habit.asked();
+            }
         }
+    }
+
+    async fn first_lease(&self, what: What, statements: usize) -> Result<Lease, Error> {
+        let habit = self.spec.habit.as_ref().filter(|_| !self.spec.locked);
+        let light = match habit {
+            _ if !self.spec.writes => true,
+            Some(habit) => what == What::Documents && !habit.asks(),
+            None => false,
+        };
+        if !light {
+            return Ok(Lease::In(self.begin().await?));
+        }
+        if statements == 1 && habit.is_some_and(|habit| !habit.reads_twice()) {
+            return Ok(Lease::Alone(self.store.reader().await?));
+        }
+        Ok(Lease::Snapshot(self.store.begin(Access::Read).await?))
     }
 }

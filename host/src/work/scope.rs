@@ -1,7 +1,10 @@
 //! What an area declared, as its calls need it.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use parking_lot::Mutex;
 
 use crate::domain::job::Lane;
 use crate::domain::manifest::JobSpec;
@@ -19,6 +22,8 @@ pub struct AreaScope {
     pub events: BTreeMap<String, Vec<Subscriber>>,
     /// The jobs it runs, by kind.
     pub jobs: BTreeMap<String, JobSpec>,
+    /// What its jobs' earlier runs have shown.
+    pub habits: Habits,
 }
 
 /// An area that is run for an event.
@@ -61,23 +66,77 @@ impl Default for Limits {
     }
 }
 
-/// What a route's earlier calls have shown.
+/// What a route's earlier calls have shown, so that later ones do without what
+/// they do not need.
 ///
-/// A read-only call with a single read needs no transaction around it: one
-/// statement sees one state. Which routes are like that is learned: the first
-/// call that reads twice is run again with a snapshot, and from then on all
-/// calls of its route open one.
+/// A call with a single read needs no snapshot: one statement sees one state.
+/// A call that writes and only ever reads documents by their ids needs no
+/// transaction while it runs: that they are still the same is checked by the
+/// statement that writes. Which routes are like that is learned: the first
+/// call that does more is run again with what it needs, and from then on all
+/// calls of its route begin with it.
 #[derive(Debug, Default)]
 pub struct Habit {
     reads_twice: AtomicBool,
+    asks: AtomicBool,
+    losses: AtomicU32,
+}
+
+/// What one lost race counts for, against one call that went well.
+const LOSS: u32 = 4;
+/// From here on calls take the lock first.
+const CONTENDED: u32 = 16;
+/// A storm is forgotten after so many calls that went well.
+const MAX_LOSSES: u32 = 64;
+
+/// The habits of an area's jobs, by kind.
+#[derive(Clone, Debug, Default)]
+pub struct Habits(Arc<Mutex<BTreeMap<String, Arc<Habit>>>>);
+
+impl Habits {
+    /// The habit of one kind.
+    #[must_use]
+    pub fn of(&self, kind: &str) -> Arc<Habit> {
+        let mut habits = self.0.lock();
+        match habits.get(kind) {
+            Some(habit) => Arc::clone(habit),
+            None => Arc::clone(habits.entry(kind.to_owned()).or_default()),
+        }
+    }
 }
 
 impl Habit {
+    /// Whether calls read more than once.
     pub(super) fn reads_twice(&self) -> bool {
         self.reads_twice.load(Ordering::Relaxed)
     }
 
     pub(super) fn read_twice(&self) {
         self.reads_twice.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether calls that write ask what only a serializable transaction can
+    /// answer for: queries, counts, people, secrets, blobs.
+    pub(super) fn asks(&self) -> bool {
+        self.asks.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn asked(&self) {
+        self.asks.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether calls lose so often that running optimistically is a waste.
+    pub(super) fn is_contended(&self) -> bool {
+        self.losses.load(Ordering::Relaxed) >= CONTENDED
+    }
+
+    /// A serializable call ended. Counted roughly: two at once may count as
+    /// one.
+    pub(super) fn ended(&self, lost: bool) {
+        let losses = self.losses.load(Ordering::Relaxed);
+        let now = if lost { (losses + LOSS).min(MAX_LOSSES) } else { losses.saturating_sub(1) };
+        if now != losses {
+            self.losses.store(now, Ordering::Relaxed);
+        }
     }
 }

@@ -3,6 +3,7 @@
 use zeroize::Zeroizing;
 
 use super::blobs::is_name;
+use super::reading::What;
 use super::{Fault, Kept, SecretError, UnitOfWork};
 use crate::store::{Error, secrets};
 
@@ -58,7 +59,7 @@ impl UnitOfWork {
         if !self.secrets.contains_key(name) {
             let workspace = self.spec.call.workspace;
             let area = std::sync::Arc::clone(&self.spec.area);
-            let mut lease = self.lease(1).await?;
+            let mut lease = self.lease(What::Other, 1).await?;
             let now = secrets::find(lease.connection(), workspace, &area.area, name).await?;
             self.done(lease);
             self.secrets.insert(name.to_owned(), Kept { now, changed: false });

@@ -26,6 +26,8 @@ pub struct Effects {
     pub area: String,
     /// When it happens.
     pub now: Timestamp,
+    /// Documents that were read before and must still be the same.
+    pub seen: Vec<Seen>,
     /// New documents.
     pub inserts: Vec<Insert>,
     /// Changed documents.
@@ -40,6 +42,17 @@ pub struct Effects {
     pub blobs: Vec<(String, Option<StoredBlob>)>,
     /// The answer kept for a retry.
     pub reply: Option<IdempotentReply>,
+}
+
+/// A document that was read.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// `area.name`.
+    pub collection: String,
+    /// Which.
+    pub id: String,
+    /// At which version it was; nothing: there was none.
+    pub version: Option<u64>,
 }
 
 /// A new document.
@@ -91,6 +104,7 @@ impl Effects {
             workspace,
             area: area.to_owned(),
             now,
+            seen: Vec::new(),
             inserts: Vec::new(),
             updates: Vec::new(),
             deletes: Vec::new(),
@@ -101,7 +115,7 @@ impl Effects {
         }
     }
 
-    /// Whether there is nothing to write.
+    /// Whether there is nothing to write, whatever was read.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.inserts.is_empty()
@@ -114,8 +128,7 @@ impl Effects {
     }
 }
 
-/// Writes it all. [`Error::RunAgain`] where a document is not at the version
-/// it must be at, [`Error::KeyTaken`] where the answer's key is kept already;
+/// Writes it all. [`Error::RunAgain`] where a document is not as it was read, [`Error::KeyTaken`] where the answer's key is kept already;
 /// a broken unique index is explained by `indexes::explain`.
 ///
 /// `gated` says that the caller's transaction holds the workspace's gate;

@@ -13,6 +13,7 @@ use super::Effects;
 pub(super) fn statement(effects: Effects, gated: bool) -> Sql {
     let mut arms = Arms { sql: Sql::new(Backend::Postgres, "WITH "), checks: Vec::new(), gated };
     arms.gate(&effects);
+    arms.seen(&effects);
     arms.deletes(&effects);
     arms.updates(&effects);
     arms.inserts(&effects);
@@ -43,6 +44,29 @@ impl Arms {
             self.sql.bind(Arg::Integer(gate_key(effects.workspace))).push(")");
         }
         self.sql.push(")");
+    }
+
+    /// Those of the documents that were read which are as they were, and those
+    /// which were not there and have come.
+    fn seen(&mut self, effects: &Effects) {
+        let seen = &effects.seen;
+        if seen.is_empty() {
+            return;
+        }
+        self.sql
+            .push(", seen AS (SELECT u.version = 0 AS came FROM gate, documents d JOIN unnest(");
+        self.sql.bind(texts(seen.iter().map(|one| &one.collection))).push("::text[], ");
+        self.sql.bind(texts(seen.iter().map(|one| &one.id))).push("::text[], ");
+        // No document is at version 0.
+        self.sql.bind(versions(seen.iter().map(|one| one.version.unwrap_or_default())));
+        self.sql.push(
+            "::bigint[]) AS u(collection, id, version) ON d.collection = u.collection \
+             AND d.id = u.id AND u.version IN (0, d.version) WHERE d.workspace_id = ",
+        );
+        self.sql.bind(Arg::Uuid(effects.workspace.0)).push(")");
+        let there = seen.iter().filter(|one| one.version.is_some()).count();
+        self.check("seen WHERE NOT came", there, "40001");
+        self.check("seen WHERE came", 0, "40001");
     }
 
     fn deletes(&mut self, effects: &Effects) {

@@ -7,8 +7,8 @@ use super::super::connection::{Connection, Raw};
 use super::super::error::Error;
 use super::super::idempotency::IdempotentReply;
 use super::super::jobs;
-use super::super::sql::{Arg, Sql};
-use super::{Delete, Effects, Insert, Update};
+use super::super::sql::{Arg, Sql, one_row};
+use super::{Delete, Effects, Insert, Seen, Update};
 
 /// Rows of one statement. Each number of rows is a statement text of its own,
 /// and all of them together must fit into the statement cache.
@@ -17,6 +17,9 @@ const ROWS: usize = 32;
 const STATEMENTS: usize = 8;
 
 pub(super) async fn apply(connection: &mut Connection, effects: Effects) -> Result<(), Error> {
+    for seen in effects.seen.chunks(ROWS) {
+        check(connection, seen, &effects).await?;
+    }
     let mut script = Script::default();
     if let Some(reply) = &effects.reply {
         script.reply(reply, &effects);
@@ -49,10 +52,38 @@ pub(super) async fn apply(connection: &mut Connection, effects: Effects) -> Resu
     jobs::insert(connection, &effects.jobs, effects.now).await
 }
 
+/// Whether the documents that were read are as they were.
+async fn check(connection: &mut Connection, seen: &[Seen], effects: &Effects) -> Result<(), Error> {
+    let mut sql = Sql::new(
+        Backend::Sqlite,
+        "SELECT count(*) FILTER (WHERE u.column3 = d.version), \
+         count(*) FILTER (WHERE u.column3 = 0) FROM (VALUES ",
+    );
+    // No document is at version 0.
+    rows(&mut sql, seen, |one| {
+        let version = one.version.unwrap_or_default().cast_signed();
+        vec![text(&one.collection), text(&one.id), Arg::Integer(version)]
+    });
+    sql.push(") AS u CROSS JOIN documents AS d WHERE d.workspace_id = ");
+    sql.bind(Arg::Uuid(effects.workspace.0));
+    sql.push(" AND d.collection = u.column1 AND d.id = u.column2");
+    let there = seen.iter().filter(|one| one.version.is_some()).count() as i64;
+    match one_row(connection, sql).await? {
+        Some(row) if row.integer(0)? == there && row.integer(1)? == 0 => Ok(()),
+        _ => Err(Error::RunAgain),
+    }
+}
+
 struct Script {
     sql: Sql,
-    /// How many rows each statement must change, and what it means otherwise.
-    expected: Vec<Option<(u64, fn() -> Error)>>,
+    /// What each statement must come to.
+    expected: Vec<Option<Expected>>,
+}
+
+/// How many rows a statement must change, and what it means otherwise.
+struct Expected {
+    rows: u64,
+    otherwise: fn() -> Error,
 }
 
 impl Default for Script {
@@ -76,10 +107,8 @@ impl Script {
         let mut results = sql.sqlite()?.execute_many(c).await;
         for expected in expected {
             let Some(result) = results.try_next().await? else { return Err(Error::RunAgain) };
-            if let Some((rows, otherwise)) = expected
-                && result.rows_affected() != rows
-            {
-                return Err(otherwise());
+            if let Some(expected) = expected.filter(|e| e.rows != result.rows_affected()) {
+                return Err((expected.otherwise)());
             }
         }
         Ok(())
@@ -95,7 +124,7 @@ impl Script {
 
     fn expect(&mut self, rows: usize, otherwise: fn() -> Error) {
         if let Some(last) = self.expected.last_mut() {
-            *last = Some((rows as u64, otherwise));
+            *last = Some(Expected { rows: rows as u64, otherwise });
         }
     }
 

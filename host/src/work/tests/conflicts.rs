@@ -49,6 +49,68 @@ on_both! {
         assert!(matches!(lost, Err(Error::RunAgain)), "{lost:?}");
     }
 
+    async fn what_was_read_by_id_is_checked_when_the_rest_is_written(store: &Store) {
+        let area = Area::installed(store).await;
+        let habit = route();
+        let light = || area.with(|spec| spec.habit.clone_from(&habit));
+        habit.as_ref().unwrap().read_twice();
+        area.put(vec![create("a", "{}"), create("b", "{}"), create("c", "{}")]).await.unwrap();
+        // What each of two calls reads, and what it writes then.
+        let loses = async |reads: [&str; 2], first: Write, then: Write| {
+            let (mut one, mut two) = (light(), light());
+            for id in reads {
+                one.get("items", id).await.unwrap();
+                two.get("items", id).await.unwrap();
+            }
+            one.write("items", vec![first]).await.unwrap();
+            two.write("items", vec![then]).await.unwrap();
+            assert!(matches!(one.reading, crate::work::Reading::Snapshot(_)));
+            one.commit(End::default()).await.unwrap();
+            let lost = two.commit(End::default()).await;
+            assert!(matches!(lost, Err(Error::RunAgain | Error::AlreadyExists)), "{lost:?}");
+        };
+        // Lost update, write skew, one that was deleted, one that has come.
+        loses(["a", "b"], replace("a", None, "{}"), replace("a", None, "{}")).await;
+        loses(["a", "b"], replace("a", None, "{}"), replace("b", None, "{}")).await;
+        loses(["a", "c"], delete("c"), replace("a", None, "{}")).await;
+        loses(["d", "e"], create("d", "{}"), create("e", "{}")).await;
+        loses(["f", "a"], create("f", "{}"), create("f", "{}")).await;
+        // A document that has come does not make up for one that has gone.
+        let mut two = light();
+        for id in ["a", "g"] {
+            two.get("items", id).await.unwrap();
+        }
+        two.write("items", vec![create("h", "{}")]).await.unwrap();
+        area.put(vec![delete("a"), create("g", "{}")]).await.unwrap();
+        let lost = two.commit(End::default()).await;
+        assert!(matches!(lost, Err(Error::RunAgain)), "{lost:?}");
+        // Who read other documents does not lose.
+        let (mut one, mut two) = (light(), light());
+        one.get("items", "b").await.unwrap();
+        two.get("items", "d").await.unwrap();
+        one.write("items", vec![replace("b", None, "{}")]).await.unwrap();
+        two.write("items", vec![replace("d", None, "{}")]).await.unwrap();
+        one.commit(End::default()).await.unwrap();
+        two.commit(End::default()).await.unwrap();
+    }
+
+    async fn a_route_that_asks_has_a_transaction_from_then_on(store: &Store) {
+        let area = Area::installed(store).await;
+        let habit = route();
+        let unit = || area.with(|spec| spec.habit.clone_from(&habit));
+        let mut first = unit();
+        first.get("items", "a").await.unwrap();
+        let ended = first.count("items", &[]).await;
+        assert!(matches!(ended, Err(Fault::Abort(Error::RunAgain))), "{ended:?}");
+        let mut second = unit();
+        second.get("items", "a").await.unwrap();
+        assert_eq!(second.count("items", &[]).await.unwrap(), 0);
+        second.write("items", vec![create("a", "{}")]).await.unwrap();
+        assert_eq!(second.count("items", &[]).await.unwrap(), 1);
+        second.commit(End::default()).await.unwrap();
+        assert!(area.get("a").await.is_some());
+    }
+
     async fn a_document_that_exists_is_told_to_the_careful(store: &Store) {
         let area = Area::installed(store).await;
         area.put(vec![create("a", "{}")]).await.unwrap();
@@ -90,6 +152,22 @@ on_both! {
         assert!(matches!(ended, Err(Fault::Abort(Error::UniqueConflict { .. }))), "{ended:?}");
         assert!(unit.commit(End::default()).await.is_err());
         assert_eq!(area.get("b").await, None);
+    }
+
+    async fn a_unique_conflict_is_told_to_the_careful(store: &Store) {
+        let area = Area::installed(store).await;
+        area.put(vec![create("a", r#"{"email":"x"}"#)]).await.unwrap();
+        let mut unit = area.with(|spec| spec.locked = true);
+        unit.write("items", vec![create("b", r#"{"email":"y"}"#)]).await.unwrap();
+        let twice = vec![replace("b", None, "{}"), create("c", r#"{"email":"x"}"#)];
+        let told = unit.write("items", twice).await;
+        assert_eq!(refused(told), DocumentError::UniqueConflict(vec!["email".into()]));
+        assert_eq!(unit.get("items", "c").await.unwrap(), None);
+        assert_eq!(unit.get("items", "b").await.unwrap().unwrap().version, 1);
+        unit.write("items", vec![delete("a"), create("c", r#"{"email":"x"}"#)]).await.unwrap();
+        assert_eq!(unit.count("items", &[]).await.unwrap(), 2);
+        unit.commit(End::default()).await.unwrap();
+        assert_eq!(area.ids(vec![]).await, ["c", "b"]);
     }
 
     async fn calls_that_hold_the_lock_do_not_lose(store: &Store) {

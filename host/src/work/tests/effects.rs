@@ -9,6 +9,8 @@ use crate::store::testing::on_both;
 use crate::store::{Access, blobs, connection::on, idempotency};
 use crate::work::{BlobError, SecretError, Wish, WorkError};
 
+type JobRow = (String, String, String, String, i64, i64, i64, Option<Uuid>);
+
 on_both! {
     async fn a_key_is_answered_once(store: &Store) {
         let area = Area::installed(store).await;
@@ -62,7 +64,7 @@ on_both! {
         assert!(matches!(unit.publish("item.made", "[]".into()), Err(WorkError::Misuse(_))));
         unit.commit(End::default()).await.unwrap();
         let mut reader = store.reader().await.unwrap();
-        let rows: Vec<(String, String, String, String, i64, i64, i64, Option<Uuid>)> = on!(reader, c => {
+        let rows: Vec<JobRow> = on!(reader, c => {
             sqlx::query_as("SELECT area, kind, lane, payload, max_attempts, timeout_ms, available_at, resource_id FROM jobs ORDER BY kind")
                 .fetch_all(&mut *c).await.unwrap()
         });

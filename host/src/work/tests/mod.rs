@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{
-    AreaScope, CollectionScope, End, Fault, Habit, IdempotentReply, Limits, Subscriber, UnitOfWork,
-    UnitSpec,
+    AreaScope, CollectionScope, End, Fault, Habit, Habits, IdempotentReply, Limits, Subscriber,
+    UnitOfWork, UnitSpec,
 };
 use crate::domain::area::Call;
 use crate::domain::document::{Condition, Document, Order, Query, Start, Test, Value, Write};
@@ -61,6 +61,7 @@ impl Area {
             collections: collections.into(),
             events: [("item.made".to_owned(), vec![subscriber])].into(),
             jobs: [("tidy".to_owned(), job)].into(),
+            habits: Habits::default(),
         };
         Self {
             store: store.clone(),
