@@ -9,7 +9,7 @@ use std::fmt;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ed25519_dalek::pkcs8::spki::der::pem::LineEnding;
-use ed25519_dalek::pkcs8::{DecodePrivateKey, EncodePrivateKey};
+use ed25519_dalek::pkcs8::{DecodePrivateKey, EncodePrivateKey, KeypairBytes};
 use ed25519_dalek::{Signature, Signer, VerifyingKey};
 use zeroize::Zeroizing;
 
@@ -74,7 +74,10 @@ impl SigningKey {
     /// # Errors
     /// Where the encoder fails.
     pub fn to_pem(&self) -> Result<Zeroizing<String>, KeyError> {
-        self.0.to_pkcs8_pem(LineEnding::LF).map_err(|error| KeyError(error.to_string()))
+        // Version 1, without the public key (RFC 8410, section 7): OpenSSL and
+        // what stands on it do not read version 2.
+        let bytes = KeypairBytes { secret_key: self.0.to_bytes(), public_key: None };
+        bytes.to_pkcs8_pem(LineEnding::LF).map_err(|error| KeyError(error.to_string()))
     }
 
     /// The 32 bytes that verifiers need.
@@ -116,6 +119,15 @@ mod tests {
             return None;
         };
         Some(serde_json::from_str(&text).unwrap())
+    }
+
+    #[test]
+    fn the_private_key_file_is_of_the_version_that_openssl_reads() {
+        let key = SigningKey::generate();
+        let pem = key.to_pem().unwrap();
+        let body: String = pem.lines().filter(|line| !line.starts_with('-')).collect();
+        assert_eq!(STANDARD.decode(body).unwrap().len(), 48, "PKCS#8 version 1, no public key");
+        assert_eq!(SigningKey::from_pem(&pem).unwrap().public_key(), key.public_key());
     }
 
     #[test]
