@@ -15,7 +15,7 @@ use crate::config::LaneShare;
 use crate::domain::area::{Call, JobRun};
 use crate::domain::job::{Failure, JobEnd, JobEndKind, LeasedJob, Outcome};
 use crate::store;
-use crate::work::{CallError, End, Ended, UnitOfWork, UnitSpec};
+use crate::work::{CallError, End, Ended, Sent, UnitOfWork, UnitSpec};
 
 /// How often a run that lost a race is run again before that counts as an
 /// attempt.
@@ -93,8 +93,10 @@ impl Step<'_> {
         };
         // The same call at every go, so that a rerun makes the same ids.
         let run = self.job_run();
+        // And what one go has sent, the next does not send again.
+        let sent = Arc::default();
         for losses in 0..MOST_RUNS {
-            match self.go(&area, &run, losses >= LOSSES_BEFORE_LOCK).await {
+            match self.go(&area, &run, &sent, losses >= LOSSES_BEFORE_LOCK).await {
                 Go::Ended(how) => return how,
                 Go::LostRace => tokio::time::sleep(Duration::from_millis(1 << losses)).await,
             }
@@ -103,9 +105,9 @@ impl Step<'_> {
         self.settle(verdict::faulted(self.leased, lost, self.circumstances())).await
     }
 
-    async fn go(&self, area: &Runnable, run: &JobRun, locked: bool) -> Go {
+    async fn go(&self, area: &Runnable, run: &JobRun, sent: &Arc<Sent>, locked: bool) -> Go {
         let timeout = Duration::from_millis(self.leased.job.timeout_ms.into());
-        let unit = self.unit(area, run, locked);
+        let unit = self.unit(area, run, locked).after(sent);
         let Ended { unit, result } = guarded(area.code.run(unit, run, timeout), timeout).await;
         let how = match (result, unit) {
             (Ok(Ok(outcome)), Some(unit)) => return self.keep(unit, outcome).await,

@@ -16,6 +16,7 @@ mod overlay;
 mod reading;
 mod scope;
 mod secrets;
+mod sent;
 #[cfg(test)]
 mod tests;
 
@@ -32,6 +33,7 @@ use self::reading::Reading;
 use crate::domain::area::Call;
 use crate::domain::id::UserId;
 use crate::domain::job::{JobEnd, NewJob};
+use crate::egress::{Egress, EgressError, Incoming, Outgoing};
 use crate::secrets::Keys;
 use crate::store::Store;
 use crate::store::blobs::StoredBlob;
@@ -43,6 +45,7 @@ pub use code::{AreaCode, CallError, Ended};
 pub use fault::{BlobError, DocumentError, Fault, SecretError, WorkError};
 pub use outgoing::Wish;
 pub use scope::{AreaScope, Habit, Habits, Limits, Subscriber};
+pub use sent::Sent;
 
 /// What a unit of work is for and may do.
 #[derive(Clone, Debug)]
@@ -92,6 +95,9 @@ pub struct UnitOfWork {
     random: ChaCha20Rng,
     /// Documents have been sent to the database before the end.
     flushed: bool,
+    /// What earlier goes sent to the network, and how often this one has.
+    sent: Option<Arc<Sent>>,
+    sends: usize,
 }
 
 /// What a call knows of a secret or a blob.
@@ -128,8 +134,39 @@ impl UnitOfWork {
             used: Used::default(),
             random: ChaCha20Rng::from_seed(seed.finalize().into()),
             flushed: false,
+            sent: None,
+            sends: 0,
             spec,
         }
+    }
+
+    /// Another go at a step of a job that has sent this already.
+    #[must_use]
+    pub fn after(mut self, sent: &Arc<Sent>) -> Self {
+        self.sent = Some(Arc::clone(sent));
+        self
+    }
+
+    /// Sends a request to the network, unless an earlier go at the same step
+    /// has: then its answer is this one's too.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub async fn send(
+        &mut self,
+        egress: &Egress,
+        request: Outgoing,
+    ) -> Result<Incoming, EgressError> {
+        let Some(sent) = &self.sent else { return egress.send(request).await };
+        let nth = self.sends;
+        self.sends += 1;
+        if let Some(answer) = sent.answer(nth, &request) {
+            return answer;
+        }
+        let fingerprint = sent::fingerprint(&request);
+        let answer = egress.send(request).await;
+        sent.keep(fingerprint, &answer);
+        answer
     }
 
     /// What it is for.

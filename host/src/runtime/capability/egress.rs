@@ -1,6 +1,8 @@
 //! The one way out to the network, in jobs only: a handler may be run again,
 //! and what was sent cannot be taken back.
 
+use std::sync::Arc;
+
 use zeroize::Zeroizing;
 
 use super::super::bindings::assurance::area::egress::{Error, Header, Host, Incoming, Outgoing};
@@ -12,6 +14,7 @@ use crate::work::SecretError;
 
 impl Host for CallState {
     async fn send(&mut self, request: Outgoing) -> Result<Incoming, EgressRefusal> {
+        let shared = Arc::clone(&self.shared);
         let unit = self.enter(Capability::Egress)?;
         if !unit.spec().in_job {
             return Err(Refusal::Answer(Error::NotInAJob));
@@ -21,7 +24,7 @@ impl Host for CallState {
             None => None,
         };
         let outgoing = outgoing(request, bearer).map_err(Refusal::Answer)?;
-        let answer = self.shared.egress.send(outgoing).await;
+        let answer = unit.send(&shared.egress, outgoing).await;
         answer.map(incoming).map_err(|error| Refusal::Answer(error.into()))
     }
 
