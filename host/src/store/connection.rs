@@ -71,6 +71,13 @@ impl Connection {
         }
     }
 
+    /// See [`Pooled::set_laden`].
+    pub(super) fn set_laden(&mut self, laden: bool) {
+        if let Kind::Postgres(connection) = &mut self.0 {
+            connection.set_laden(laden);
+        }
+    }
+
     /// Gives the connection back; worth calling when its last statement went
     /// well, since a dropped one is asked for its health first.
     pub fn release(self) {

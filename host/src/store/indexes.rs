@@ -217,6 +217,8 @@ async fn run(connection: &mut Connection, sql: String) -> Result<(), Error> {
 /// wait inside a statement would hold a snapshot, and who builds an index
 /// concurrently waits for all snapshots to go.
 async fn lock(connection: &mut Connection) -> Result<(), Error> {
+    // If this is cancelled, the lock must not go back to the pool.
+    connection.set_laden(true);
     let Raw::Postgres(c) = connection.raw() else { return Ok(()) };
     while !try_lock(c).await? {
         tokio::time::sleep(LOCK_POLL).await;
@@ -233,5 +235,83 @@ async fn unlock(connection: &mut Connection) -> Result<(), Error> {
     if let Raw::Postgres(c) = connection.raw() {
         sqlx::query("SELECT pg_advisory_unlock($1)").bind(LOCK).execute(c).await?;
     }
+    connection.set_laden(false);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::manifest::FieldKind;
+    use crate::store::testing::on_both;
+
+    fn scope(name: &str, unique: bool) -> CollectionScope {
+        CollectionScope {
+            full_name: name.into(),
+            own: true,
+            fields: [("name".to_owned(), FieldKind::Text)].into(),
+            indexes: vec![Index { fields: vec!["name".into()], unique }],
+        }
+    }
+
+    async fn made(store: &Store) -> usize {
+        ready(&mut store.reader().await.unwrap()).await.unwrap().len()
+    }
+
+    async fn put(store: &Store, id: &str) {
+        let mut writer = store.writer().await.unwrap();
+        let sql = "INSERT INTO documents (workspace_id, collection, id, version, created_at, \
+                   updated_at, body) VALUES ($1, 'a.b', $2, 1, 0, 0, '{\"name\":\"x\"}')";
+        on!(writer, c => {
+            sqlx::query(sql).bind(uuid::Uuid::nil()).bind(id).execute(&mut *c).await.unwrap();
+        });
+        writer.release();
+    }
+
+    on_both! {
+        async fn indexes_are_made_once_by_many(store: &Store) {
+            let scopes = [scope("a.b", true), scope("a.c", false), scope("b.b", false)];
+            let all = (0..4).map(|_| ensure_indexes(store, &scopes));
+            for result in futures::future::join_all(all).await {
+                result.unwrap();
+            }
+            assert_eq!(made(store).await, 3);
+            let less = CollectionScope { indexes: vec![], ..scope("a.b", true) };
+            assert_eq!(drop_unused_indexes(store, &[less]).await.unwrap(), 1);
+            assert_eq!(drop_unused_indexes(store, &scopes).await.unwrap(), 0);
+            assert_eq!(made(store).await, 2);
+        }
+
+        async fn documents_that_break_a_new_unique_index_are_told(store: &Store) {
+            put(store, "1").await;
+            put(store, "2").await;
+            let refused = ensure_indexes(store, &[scope("a.b", true)]).await;
+            let Err(Error::UniqueConflict { collection, fields }) = refused else {
+                panic!("{refused:?}");
+            };
+            assert_eq!((collection.as_str(), fields), ("a.b", vec!["name".to_owned()]));
+            assert_eq!(made(store).await, 0);
+            ensure_indexes(store, &[scope("a.b", false)]).await.unwrap();
+            assert_eq!(made(store).await, 1);
+        }
+    }
+
+    #[test]
+    fn names_that_are_no_names_never_reach_the_database() {
+        let field = |name: &str| CollectionScope {
+            fields: [(name.to_owned(), FieldKind::Text)].into(),
+            indexes: vec![],
+            ..scope("a.b", false)
+        };
+        assert_eq!(check(&scope("a.b_2", false)), Ok(()));
+        assert_eq!(check(&field("nameOf_2")), Ok(()));
+        for name in ["a", "a.b.c", "a.b'", "A.b", ".b", "a.", "a.2", "a-b.c"] {
+            assert!(check(&scope(name, false)).is_err(), "{name}");
+        }
+        for name in ["", "2", "a'b", "a.b", "a b", "é", "$a"] {
+            assert!(check(&field(name)).is_err(), "{name}");
+        }
+        let undeclared = CollectionScope { fields: [].into(), ..scope("a.b", false) };
+        assert!(check(&undeclared).is_err());
+    }
 }

@@ -30,6 +30,8 @@ mod scope;
 mod sql;
 #[cfg(test)]
 pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
 mod wake;
 
 use std::sync::Arc;

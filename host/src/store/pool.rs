@@ -51,6 +51,8 @@ pub(super) struct Pooled<C: Connection + 'static> {
     connection: Option<C>,
     made: Instant,
     tidy: bool,
+    /// Holds something of the server's that outlives a statement.
+    laden: bool,
     pool: Arc<Inner<C>>,
     permit: Option<OwnedSemaphorePermit>,
 }
@@ -74,6 +76,7 @@ impl<C: Connection + 'static> Pool<C> {
                 connection: Some(connection),
                 made,
                 tidy: false,
+                laden: false,
                 pool,
                 permit: Some(permit),
             })
@@ -112,6 +115,12 @@ impl<C: Connection + 'static> Inner<C> {
 }
 
 impl<C: Connection + 'static> Pooled<C> {
+    /// While it is laden (with a lock of the session's), a connection that is
+    /// abandoned is closed, so that nothing is left behind.
+    pub(super) fn set_laden(&mut self, laden: bool) {
+        self.laden = laden;
+    }
+
     /// The work ended in good order: nothing is open, nothing on its way.
     pub(super) fn release(mut self) {
         self.tidy = true;
@@ -125,6 +134,9 @@ impl<C: Connection + 'static> Drop for Pooled<C> {
             self.pool.put_back(connection, self.made);
             return;
         }
+        if self.laden {
+            return;
+        }
         let (pool, permit, made) = (Arc::clone(&self.pool), self.permit.take(), self.made);
         // Outside a runtime, at shutdown, the connection is simply closed.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
@@ -132,6 +144,9 @@ impl<C: Connection + 'static> Drop for Pooled<C> {
                 // Sends what is queued (a rollback) and waits for the answers.
                 if connection.ping().await.is_ok() {
                     pool.put_back(connection, made);
+                } else {
+                    // What broke this one broke the others: a restarted server.
+                    pool.idle.lock().clear();
                 }
                 drop(permit);
             });

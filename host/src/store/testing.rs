@@ -8,6 +8,7 @@ use super::{Backend, Settings, Store};
 /// database goes with the server that was started for the tests.
 pub(crate) struct Fresh {
     pub(crate) store: Store,
+    pub(crate) settings: Settings,
     _folder: tempfile::TempDir,
 }
 
@@ -25,7 +26,7 @@ pub(crate) async fn fresh(backend: Backend) -> Option<Fresh> {
         blobs: folder.path().join("blobs"),
     };
     let store = Store::open(&settings).await.expect("a fresh store opens");
-    Some(Fresh { store, _folder: folder })
+    Some(Fresh { store, settings, _folder: folder })
 }
 
 async fn postgres_url() -> Option<String> {
