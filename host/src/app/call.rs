@@ -300,7 +300,7 @@ fn record(app: &App, keyed: &Keyed, answered: &Answered, now: Timestamp) -> Idem
         key: keyed.scope.key.clone(),
         fingerprint: keyed.fingerprint,
         status: answered.status,
-        body: answered.body.clone(),
+        body: answered.body.as_ref().map(|body| keyed.scope.seal(&app.keys, body)),
         version: answered.version,
         expires_at: now.plus_ms(i64::from(app.config.idempotency.keep_hours) * 3_600_000),
     }
@@ -322,7 +322,12 @@ async fn stored_answer(
         app.clock.now(),
     )
     .await?;
-    Ok(found.map(|first| replay(first, fingerprint)))
+    let Some(mut first) = found else { return Ok(None) };
+    if let Some(sealed) = first.body.take() {
+        let body = scope.open(&app.keys, &sealed);
+        first.body = Some(body.map_err(|error| Refused::Failed(CallError::Host(error.into())))?);
+    }
+    Ok(Some(replay(first, fingerprint)))
 }
 
 fn replay(

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
 use serde_json::Value as Json;
@@ -9,6 +11,7 @@ use sha2::{Digest, Sha256};
 
 use crate::domain::area::{Body, Parameter, Part};
 use crate::domain::id::{UserId, WorkspaceId};
+use crate::secrets::{Keys, SealError};
 
 /// SHA-256 of a body in canonical form.
 pub type Fingerprint = [u8; 32];
@@ -76,6 +79,27 @@ pub struct Scope {
     pub key: String,
 }
 
+impl Scope {
+    /// A kept answer may carry what is shown only once, such as a webhook's
+    /// secret, so it is kept sealed, bound to its key.
+    pub(super) fn seal(&self, keys: &Keys, body: &str) -> String {
+        STANDARD_NO_PAD.encode(keys.seal(&self.place(), body.as_bytes()))
+    }
+
+    /// Opens what [`Scope::seal`] made.
+    pub(super) fn open(&self, keys: &Keys, sealed: &str) -> Result<String, SealError> {
+        let sealed = STANDARD_NO_PAD.decode(sealed).map_err(|_| SealError)?;
+        let body = keys.open(&self.place(), &sealed)?;
+        String::from_utf8(body.to_vec()).map_err(|_| SealError)
+    }
+
+    fn place(&self) -> Vec<u8> {
+        let Self { workspace, user, operation, key } = self;
+        // Only the key can hold a slash, and it comes last.
+        format!("idempotent-reply/{workspace}/{user}/{operation}/{key}").into_bytes()
+    }
+}
+
 /// The keys of calls under way in this process. Another process's are found at
 /// commit, by the stored key.
 #[derive(Debug, Default)]
@@ -122,6 +146,22 @@ mod tests {
         assert_eq!(of_json(&one).unwrap(), of_json(&other).unwrap());
         let third: Json = serde_json::from_str(r#"{"b": 2, "a": "é"}"#).unwrap();
         assert_ne!(of_json(&one).unwrap(), of_json(&third).unwrap());
+    }
+
+    #[test]
+    fn a_kept_answer_opens_under_its_own_key_only() {
+        let keys = Keys::from_base64(&base64::engine::general_purpose::STANDARD.encode([7; 32]));
+        let keys = keys.unwrap();
+        let scope = |key: &str| Scope {
+            workspace: WorkspaceId(uuid::Uuid::nil()),
+            user: UserId(uuid::Uuid::nil()),
+            operation: "create".into(),
+            key: key.into(),
+        };
+        let sealed = scope("one").seal(&keys, "a secret");
+        assert!(!sealed.contains("secret"));
+        assert_eq!(scope("one").open(&keys, &sealed).unwrap(), "a secret");
+        assert!(scope("two").open(&keys, &sealed).is_err());
     }
 
     #[test]
