@@ -72,10 +72,10 @@ pub async fn run(config: Config, hooks: Hooks) -> anyhow::Result<()> {
     let api_address = listeners.api_address;
     let serving = listeners.serve(&app, &operators, &stop);
     readiness.set(true);
-    (hooks.on_serving)(format!("http://{}", api_address));
+    (hooks.on_serving)(format!("http://{api_address}"));
     tracing::info!(api = app.base_url, operators = note.operators, "serving");
 
-    told.to_stop().await;
+    told.until_stopped().await;
     tracing::info!("stopping: no new connections, requests in flight end");
     readiness.set(false);
     drop(note);
@@ -157,7 +157,7 @@ async fn load_areas(
     let folder = Folder::load(app.clone(), path.clone()).await.with_context(at)?;
     let watching = app.config.areas.watch.then(|| {
         let watching = stop.clone().run_until_cancelled_owned(folder.watch());
-        tokio::spawn(async { watching.await.unwrap_or_default() })
+        tokio::spawn(async { Box::pin(watching).await.unwrap_or_default() })
     });
     Ok(watching)
 }
@@ -304,7 +304,7 @@ impl StopSignals {
         Ok(Self { terminate, interrupt: signal(SignalKind::interrupt())? })
     }
 
-    async fn to_stop(&mut self) {
+    async fn until_stopped(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}

@@ -12,14 +12,13 @@ mod twin;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use area_sdk::Area;
 use assurance::config::{Config, Source};
 use assurance::runtime::Loaded;
 use assurance::serve::Hooks;
 use assurance::telemetry;
 use clap::Parser;
 
-use crate::twin::Twin;
+use crate::twin::{Make, Twin};
 
 #[derive(Parser)]
 #[command(about = "Serve with natively compiled areas, for the benchmark")]
@@ -30,7 +29,7 @@ struct Options {
 }
 
 /// The areas that have a twin; the others run as components.
-const TWINS: [(&str, fn() -> Area); 2] =
+const TWINS: [(&str, Make); 2] =
     [("support", area_support::area), ("evidence", area_evidence::area)];
 
 /// Puts the native twin in the component's place, where there is one.

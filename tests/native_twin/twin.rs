@@ -20,19 +20,22 @@ use parking_lot::Mutex;
 use crate::answers::{Answers, Line};
 use crate::convert;
 
+/// Makes an area.
+pub(crate) type Make = fn() -> Area;
+
 thread_local! {
     /// Areas are built once a thread, as a native service's router would be.
-    static AREAS: RefCell<Vec<(fn() -> Area, &'static Area)>> = const { RefCell::new(Vec::new()) };
+    static AREAS: RefCell<Vec<(Make, &'static Area)>> = const { RefCell::new(Vec::new()) };
 }
 
 /// One area, compiled natively.
 pub(crate) struct Twin {
-    area: fn() -> Area,
+    area: Make,
     component: Arc<dyn AreaCode>,
 }
 
 impl Twin {
-    pub(crate) fn new(area: fn() -> Area, component: Arc<dyn AreaCode>) -> Self {
+    pub(crate) fn new(area: Make, component: Arc<dyn AreaCode>) -> Self {
         Self { area, component }
     }
 
@@ -40,11 +43,12 @@ impl Twin {
         let make = self.area;
         let area = AREAS.with_borrow_mut(|areas| {
             let known = areas.iter().find(|(key, _)| std::ptr::fn_addr_eq(*key, make));
-            known.map(|(_, area)| *area).unwrap_or_else(|| {
-                let area: &'static Area = Box::leak(Box::new(make()));
-                areas.push((make, area));
-                area
-            })
+            if let Some((_, area)) = known {
+                return *area;
+            }
+            let area: &'static Area = Box::leak(Box::new(make()));
+            areas.push((make, area));
+            area
         });
         then(area)
     }

@@ -42,7 +42,7 @@ impl Sent {
 
 /// Equal for equal requests only.
 #[must_use]
-pub fn fingerprint(request: &Outgoing) -> Fingerprint {
+pub(crate) fn fingerprint(request: &Outgoing) -> Fingerprint {
     let mut hash = Sha256::new();
     let mut part = |bytes: &[u8]| {
         hash.update((bytes.len() as u64).to_le_bytes());
