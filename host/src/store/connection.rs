@@ -53,7 +53,7 @@ pub(super) enum Kind {
 }
 
 impl Connection {
-    /// The driver's own connection; see [`on!`].
+    /// The driver's own connection; see `on!`.
     pub fn raw(&mut self) -> Raw<'_> {
         match &mut self.0 {
             Kind::Reader(reader, _) => Raw::Sqlite(reader),

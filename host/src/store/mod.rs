@@ -2,7 +2,7 @@
 //!
 //! One file per noun; a function takes the connection first, so that its
 //! caller owns the transaction. Most statements are the same text on both
-//! databases and run through [`connection::on`].
+//! databases and run through `connection::on`.
 
 pub mod apply;
 pub mod blobs;
