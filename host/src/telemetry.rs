@@ -29,7 +29,7 @@ pub fn start_logging(log: &Log) -> anyhow::Result<()> {
         .with_span_events(FmtSpan::NONE);
     let begun = match log.format {
         LogFormat::Human => lines.compact().try_init(),
-        LogFormat::Json => lines.json().flatten_event(true).with_current_span(true).try_init(),
+        LogFormat::Json => lines.json().flatten_event(true).with_current_span(false).try_init(),
     };
     begun.map_err(|error| anyhow::anyhow!("logging cannot begin: {error}"))
 }

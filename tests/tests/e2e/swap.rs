@@ -9,6 +9,9 @@ use assurance_tests::{Backend, Builder, Client, TestHost, both_backends, place};
 use reqwest::Method;
 use serde_json::json;
 
+/// How long the swaps under load go on.
+const SWAPPING: Duration = Duration::from_secs(30);
+
 const CASES: &str = "/v1/workspaces/{ws}/support/cases";
 
 fn component(name: &str) -> Vec<u8> {
@@ -85,7 +88,7 @@ both_backends! {
             .collect();
         let begun = Instant::now();
         let (mut swaps, mut before) = (0, 0);
-        while begun.elapsed() < Duration::from_secs(10) {
+        while begun.elapsed() < SWAPPING {
             assert_eq!(host.put_area("support", &versions[swaps % 2]).await.status, 200);
             swaps += 1;
             if swaps == 20 {
