@@ -101,39 +101,3 @@ struct Machine {
     digest: String,
     took: Option<Duration>,
 }
-
-#[cfg(test)]
-mod tests {
-    use wasmtime::Store;
-
-    use super::super::instance::AreaName;
-    use super::super::{Runtime, Settings};
-    use super::*;
-    use crate::egress::{self, Egress};
-    use crate::secrets::Keys;
-
-    /// `FIXTURE=…/hello.wasm cargo test --release -p assurance --lib
-    /// instantiating -- --ignored --nocapture`
-    #[tokio::test]
-    #[ignore = "prints a figure"]
-    async fn what_instantiating_costs() {
-        let bytes = std::fs::read(std::env::var_os("FIXTURE").unwrap()).unwrap();
-        let egress = Egress::new(egress::Settings::default()).unwrap();
-        let runtime = Runtime::new(Settings::default(), &Keys::new([0; 32]), egress).unwrap();
-        let compiled = runtime.loader.compile(&bytes).unwrap();
-        let imports = Imports::of(&runtime.loader.engine, &compiled.component).unwrap();
-        let pre = runtime.loader.link(&compiled.component, &imports).unwrap();
-        let area = Arc::new(AreaName::new(compiled.digest));
-        for _ in 0..5 {
-            let begun = Instant::now();
-            for _ in 0..10_000 {
-                let state = CallState::new(runtime.shared.clone(), area.clone(), None);
-                let mut store = Store::new(&runtime.loader.engine, state);
-                store.limiter(|state| state.limiter());
-                store.set_epoch_deadline(1_000_000);
-                pre.instantiate_async(&mut store).await.unwrap();
-            }
-            println!("{:?} an instance", begun.elapsed() / 10_000);
-        }
-    }
-}

@@ -52,7 +52,7 @@ impl Server {
         let config = plan.folder.join("assurance.toml");
         fs::write(&config, configuration(plan))?;
         let workspace = people(plan.host, &config)?;
-        let session = command(plan.host, &config, &["session", "create", "--email", EMAIL])?;
+        let session = command(plan.host, &config, &["session", "create", "--user", EMAIL])?;
         let (child, api, start_ms) = launch(plan, &config)?;
         Ok(Self {
             child,
@@ -153,7 +153,7 @@ fn people(host: &Path, config: &Path) -> anyhow::Result<String> {
     command(host, config, &["user", "create", "--email", EMAIL])?;
     let made =
         command(host, config, &["workspace", "create", "--name", "Bench", "--owner", EMAIL])?;
-    let workspace = member(&made, "workspace_id")?;
+    let workspace = member(&made, "id")?;
     fs::write(known, &workspace)?;
     Ok(workspace)
 }
