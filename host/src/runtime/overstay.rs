@@ -121,19 +121,22 @@ impl Overstayers {
         Ok(Self { executor, _alive: alive })
     }
 
-    /// Runs a call here for its first slice, and then over there.
+    /// Runs a call here for its first slice, and then over there. While an
+    /// area has as many long calls as it may, its further calls run over there
+    /// from the beginning: a flood of loops would otherwise fill every ordinary
+    /// thread with first slices.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         mut call: BoxFuture<'static, T>,
         meter: Arc<Meter>,
         places: &Arc<Semaphore>,
     ) -> Result<T, Lost> {
-        let first = poll_fn(|cx| match meter.poll(&mut call, cx) {
-            Poll::Ready(ended) => Poll::Ready(Some(ended)),
-            Poll::Pending if meter.overstays() => Poll::Ready(None),
-            Poll::Pending => Poll::Pending,
-        });
-        match first.await {
+        if places.available_permits() == 0 {
+            let left = meter.left();
+            let aside = async move { first_slice(&mut call, &meter).await.ok_or(Lost::Overloaded) };
+            return self.aside(aside, left).await?;
+        }
+        match first_slice(&mut call, &meter).await {
             Some(ended) => Ok(ended),
             None => self.hand_over(call, meter, places).await,
         }
@@ -152,6 +155,15 @@ impl Overstayers {
             drop(place);
             ended
         };
+        self.aside(task, left).await
+    }
+
+    /// Runs a future on the thread of low priority, until its deadline.
+    async fn aside<T: Send + 'static>(
+        &self,
+        task: impl Future<Output = T> + Send + 'static,
+        left: Duration,
+    ) -> Result<T, Lost> {
         let task = AbortOnDrop(self.executor.spawn(task.in_current_span()));
         match tokio::time::timeout(left + GRACE, task).await {
             Ok(Ok(ended)) => Ok(ended),
@@ -159,6 +171,16 @@ impl Overstayers {
             Err(_) => Err(Lost::Deadline),
         }
     }
+}
+
+/// Runs a call to its end or through its first slice, whichever is sooner.
+async fn first_slice<T>(call: &mut BoxFuture<'static, T>, meter: &Meter) -> Option<T> {
+    poll_fn(|cx| match meter.poll(call, cx) {
+        Poll::Ready(ended) => Poll::Ready(Some(ended)),
+        Poll::Pending if meter.overstays() => Poll::Ready(None),
+        Poll::Pending => Poll::Pending,
+    })
+    .await
 }
 
 /// A call nobody waits for any longer is ended at its next tick.
