@@ -6,8 +6,8 @@
     reason = "a global allocator cannot be written without"
 )]
 
-use std::alloc::{GlobalAlloc, Layout};
-use std::cell::UnsafeCell;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::{Cell, UnsafeCell};
 
 use crate::host::Host;
 use crate::wit::assurance::area::{
@@ -61,109 +61,73 @@ impl Host for Imports {
 /// What an instance can allocate before it has to ask for memory: growing a
 /// memory costs more than the rest of a small call.
 const ARENA_BYTES: usize = 256 * 1024;
-const PAGE_BYTES: usize = 65_536;
 
 #[repr(C, align(16))]
 struct Arena(UnsafeCell<[u8; ARENA_BYTES]>);
 
-/// Hands out memory from the arena upwards, then from the memory's end. Only
-/// the last block is ever taken back or grown in place: the instance dies with
-/// its call, and everything with it.
-struct Bump {
-    next: UnsafeCell<usize>,
-    end: UnsafeCell<usize>,
+/// Hands out the arena from the bottom upwards and takes only the last block
+/// back: small calls end before it is full, and the instance with them. What
+/// does not fit any more is the system allocator's, which reuses what is freed.
+struct ArenaFirst {
+    used: Cell<usize>,
 }
 
 static ARENA: Arena = Arena(UnsafeCell::new([0; ARENA_BYTES]));
 
 #[global_allocator]
-static ALLOCATOR: Bump = Bump { next: UnsafeCell::new(0), end: UnsafeCell::new(0) };
+static ALLOCATOR: ArenaFirst = ArenaFirst { used: Cell::new(0) };
 
 // SAFETY: a component's instance has one thread.
 unsafe impl Sync for Arena {}
 // SAFETY: a component's instance has one thread.
-unsafe impl Sync for Bump {}
+unsafe impl Sync for ArenaFirst {}
 
-impl Bump {
-    /// Makes room for `bytes` more from `next`, by growing the memory.
-    #[cold]
-    unsafe fn refill(&self, bytes: usize) -> Option<()> {
-        // SAFETY: one thread; nobody else holds a reference into the cells.
-        let (next, end) = unsafe { (&mut *self.next.get(), &mut *self.end.get()) };
-        if *next == 0 {
-            *next = ARENA.0.get() as usize;
-            *end = *next + ARENA_BYTES;
-            if bytes <= ARENA_BYTES - 16 {
-                return Some(());
-            }
-        }
-        // At least 1 MiB, so that many small blocks do not each grow.
-        let pages = bytes.max(1024 * 1024).checked_add(PAGE_BYTES)? / PAGE_BYTES;
-        let grown = core::arch::wasm32::memory_grow::<0>(pages);
-        if grown == usize::MAX {
-            return None;
-        }
-        if grown * PAGE_BYTES != *end {
-            *next = grown * PAGE_BYTES;
-        }
-        *end = (grown + pages) * PAGE_BYTES;
-        Some(())
+impl ArenaFirst {
+    fn base() -> usize {
+        ARENA.0.get() as usize
+    }
+
+    /// Where a block lies in the arena, if it does.
+    fn offset(block: *mut u8) -> Option<usize> {
+        (block as usize).checked_sub(Self::base()).filter(|offset| *offset < ARENA_BYTES)
     }
 }
 
-// SAFETY: blocks lie between `next` and `end`, which only move apart from what
-// was handed out; alignment is rounded up to; sizes are checked for overflow.
-unsafe impl GlobalAlloc for Bump {
+// SAFETY: blocks of the arena lie below `used` and do not overlap; its base is
+// aligned to 16 and larger alignments are left to the system allocator.
+unsafe impl GlobalAlloc for ArenaFirst {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        loop {
-            // SAFETY: one thread.
-            let (next, end) = unsafe { (*self.next.get(), *self.end.get()) };
-            let start = (next + layout.align() - 1) & !(layout.align() - 1);
-            match start.checked_add(layout.size()) {
-                Some(after) if next != 0 && after <= end => {
-                    // SAFETY: one thread.
-                    unsafe { *self.next.get() = after };
-                    return start as *mut u8;
-                }
-                // SAFETY: one thread.
-                _ => match unsafe { self.refill(layout.size() + layout.align()) } {
-                    Some(()) => {}
-                    None => return std::ptr::null_mut(),
-                },
+        let start = (self.used.get() + layout.align() - 1) & !(layout.align() - 1);
+        match start.checked_add(layout.size()) {
+            Some(end) if end <= ARENA_BYTES && layout.align() <= 16 => {
+                self.used.set(end);
+                (Self::base() + start) as *mut u8
             }
+            // SAFETY: the caller's layout.
+            _ => unsafe { System.alloc(layout) },
         }
     }
 
     #[inline]
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: one thread.
-        let next = unsafe { &mut *self.next.get() };
-        if block as usize + layout.size() == *next {
-            *next = block as usize;
-        }
-    }
-
-    #[inline]
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's layout; memory that was taken back may be dirty.
-        unsafe {
-            let block = self.alloc(layout);
-            if !block.is_null() {
-                block.write_bytes(0, layout.size());
-            }
-            block
+        match Self::offset(block) {
+            Some(offset) if offset + layout.size() == self.used.get() => self.used.set(offset),
+            Some(_) => {}
+            // SAFETY: it is not the arena's, so it is the system allocator's.
+            None => unsafe { System.dealloc(block, layout) },
         }
     }
 
     #[inline]
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: one thread.
-        let (next, end) = unsafe { (&mut *self.next.get(), *self.end.get()) };
-        if block as usize + layout.size() == *next
-            && (block as usize).checked_add(size).is_some_and(|after| after <= end)
-        {
-            *next = block as usize + size;
+        let Some(offset) = Self::offset(block) else {
+            // SAFETY: it is not the arena's, so it is the system allocator's.
+            return unsafe { System.realloc(block, layout, size) };
+        };
+        let last = offset + layout.size() == self.used.get();
+        if last && offset.checked_add(size).is_some_and(|end| end <= ARENA_BYTES) {
+            self.used.set(offset + size);
             return block;
         }
         // SAFETY: the new block does not overlap the old one, which holds
