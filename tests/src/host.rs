@@ -57,6 +57,9 @@ impl Builder {
             .set("operators.listen", "127.0.0.1:0")
             .set("session.cookie_secure", false)
             .set("rates.enabled", false)
+            // A busy machine is not what is tested; the tests of deadlines set
+            // their own.
+            .set("limits.deadline_ms", 15_000)
             // The cost of a password is tested elsewhere.
             .set("passwords.memory_kib", 64)
             .set("passwords.iterations", 1)

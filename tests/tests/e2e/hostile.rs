@@ -37,7 +37,7 @@ async fn call(client: &Client, fixture: &str) -> Answer {
 
 async fn host_with(fixtures: &[&str]) -> (TestHost, Client) {
     let builder = Builder::new(Backend::Sqlite).areas(&["support"]).fixtures(fixtures);
-    builder.start_with_owner().await
+    builder.set("limits.deadline_ms", 1_000).start_with_owner().await
 }
 
 async fn is_served(client: &Client) {
