@@ -10,7 +10,7 @@ use axum::http::{HeaderValue, Method as HttpMethod, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::Value as Json;
 
-use super::body::Content;
+use super::body::{Content, check_media_type};
 use super::code::Code;
 use super::context::Context;
 use super::parameters::Given;
@@ -143,10 +143,8 @@ impl Arriving<'_> {
             BodyKind::Multipart(_) => Some("multipart/form-data"),
             BodyKind::Blob => None,
         };
-        let sent = headers::media_type(&self.parts.headers);
-        if let Some(expected) = expected.filter(|expected| sent.as_deref() != Some(expected)) {
-            let detail = format!("Content-Type: must be {expected}.");
-            return Err(Refusal::new(Code::UnsupportedMediaType, detail));
+        if let Some(expected) = expected {
+            check_media_type(&self.parts.headers, &body, expected)?;
         }
         Content::open(&self.parts.headers, body, self.route.max_body_bytes).map(Some)
     }

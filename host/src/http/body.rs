@@ -5,7 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use async_compression::tokio::bufread::{GzipDecoder, ZstdDecoder};
-use axum::body::Body;
+use axum::body::{Body, HttpBody as _};
 use axum::http::{HeaderMap, header};
 use bytes::Bytes;
 use futures::stream::BoxStream;
@@ -40,6 +40,26 @@ impl From<BodyFault> for Refusal {
             BodyFault::TooSlow | BodyFault::Broken(_) => {
                 Self::new(Code::MalformedRequest, format!("Bad body: {fault}."))
             }
+        }
+    }
+}
+
+/// Refuses a body of another media type than this. A body that is not there is
+/// not of another type: what is missing in it is told with its shape.
+///
+/// # Errors
+/// 415.
+pub(super) fn check_media_type(
+    headers: &HeaderMap,
+    body: &Body,
+    expected: &str,
+) -> Result<(), Refusal> {
+    match headers::media_type(headers) {
+        Some(sent) if sent == expected => Ok(()),
+        None if body.is_end_stream() => Ok(()),
+        _ => {
+            let detail = format!("Content-Type: must be {expected}.");
+            Err(Refusal::new(Code::UnsupportedMediaType, detail))
         }
     }
 }

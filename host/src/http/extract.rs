@@ -11,10 +11,9 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 
-use super::body::Content;
-use super::code::Code;
+use super::body::{Content, check_media_type};
+use super::json;
 use super::problem::{MOST_VIOLATIONS, Refusal};
-use super::{headers, json};
 use crate::app::App;
 use crate::registry;
 
@@ -61,10 +60,7 @@ impl<T: HostBody> FromRequest<App> for Strict<T> {
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Refusal> {
         let (parts, body) = request.into_parts();
-        if headers::media_type(&parts.headers).as_deref() != Some("application/json") {
-            let detail = "Content-Type: must be application/json.";
-            return Err(Refusal::new(Code::UnsupportedMediaType, detail));
-        }
+        check_media_type(&parts.headers, &body, "application/json")?;
         let content = Content::open(&parts.headers, body, MOST_BYTES)?;
         let time = Duration::from_millis(u64::from(app.config.limits.body_timeout_ms));
         let bytes = content.read(time).await?;

@@ -26,9 +26,14 @@ pub(super) async fn read(
     time: Duration,
     violations: &mut Vec<Violation>,
 ) -> Result<Vec<Part>, Refusal> {
-    let form = multipart(headers, content).await?;
-    let reading = read_parts(form, declared, violations);
-    let parts = tokio::time::timeout(time, reading).await.map_err(|_| BodyFault::TooSlow)??;
+    // A body that is not there has no type, and lacks every part.
+    let parts = if headers.contains_key(header::CONTENT_TYPE) {
+        let form = multipart(headers, content).await?;
+        let reading = read_parts(form, declared, violations);
+        tokio::time::timeout(time, reading).await.map_err(|_| BodyFault::TooSlow)??
+    } else {
+        Vec::new()
+    };
     for missing in declared.iter().filter(|d| d.required && !has(&parts, &d.name)) {
         refuse(violations, &missing.name, "is required");
     }

@@ -38,8 +38,13 @@ async fn it_lists_the_contracts_operations_of_the_live_areas() {
             let entry = &document["paths"][path][method.to_lowercase()];
             let status = if method == "POST" { "201" } else { "200" };
             assert!(entry["responses"][status].is_object(), "{entry:#}");
-            for status in ["400", "401", "403", "404", "409", "422", "429"] {
+            let refusals = ["400", "401", "403", "404", "409", "422", "429"];
+            for status in refusals.into_iter().chain(["500", "502", "503", "504"]) {
                 assert!(entry["responses"][status].is_object(), "{method} {path}: {status}");
+            }
+            let takes_body = entry["requestBody"].is_object();
+            for status in ["413", "415"] {
+                assert_eq!(entry["responses"][status].is_object(), takes_body, "{method} {path}");
             }
             assert_ne!(entry["x-contract"], false, "{method} {path}");
         }

@@ -93,3 +93,11 @@ async fn the_rate_is_asked_after_the_role_and_before_the_body() {
     let denied = faults("/v1/workspaces/{ws}/webhooks");
     send(denied.request(&viewer)).await.problem(403, "permission_denied");
 }
+
+#[tokio::test]
+async fn a_body_that_is_missing_is_of_the_wrong_shape_not_of_another_type() {
+    let (_host, ada) = Builder::new(Backend::Sqlite).areas(&["support"]).start_with_owner().await;
+    for path in ["/v1/workspaces", "/v1/workspaces/{ws}/support/cases"] {
+        send(ada.request(Method::POST, path)).await.problem(422, "validation_failed");
+    }
+}

@@ -2,16 +2,26 @@
 
 use serde_json::{Map, Value as Json, json};
 
-/// The seven statuses every operation may refuse with, and their names.
-const PROBLEMS: [(&str, &str, &str); 7] = [
+/// The statuses an operation may refuse with, and their names: the seven of
+/// the contract, what a body may be refused for, and the faults.
+const PROBLEMS: [(&str, &str, &str); 13] = [
     ("400", "MalformedRequest", "The request is broken at the level of HTTP."),
     ("401", "Unauthenticated", "There is no valid session."),
     ("403", "Forbidden", "The CSRF token, the role or the workspace's features forbid it."),
     ("404", "NotFound", "It is not there, or not the caller's to see."),
     ("409", "Conflict", "The state does not allow it, or a version is stale."),
+    ("413", "PayloadTooLarge", "The body is larger than this operation takes."),
+    ("415", "UnsupportedMediaType", "The body is of another media type or encoding."),
     ("422", "ValidationFailed", "A parameter or the body is wrong; `detail` names what."),
     ("429", "RateLimited", "Too many requests; `Retry-After` says when to come back."),
+    ("500", "InternalError", "The service's own fault; the operators have the request id."),
+    ("502", "AreaFault", "The part that answers this operation failed; nothing was kept."),
+    ("503", "Unavailable", "Overloaded, or something it needs is away; see `Retry-After`."),
+    ("504", "AreaTimeout", "The part that answers this operation took too long."),
 ];
+
+/// Those that only a request with a body meets.
+const OF_BODIES: [&str; 2] = ["413", "415"];
 
 /// Named schemas, gathered while operations are described.
 pub(super) struct Components {
@@ -98,10 +108,11 @@ impl Components {
     }
 }
 
-/// References to the seven shared problem responses.
-pub(super) fn problem_responses() -> Map<String, Json> {
+/// References to the shared problem responses of an operation.
+pub(super) fn problem_responses(takes_body: bool) -> Map<String, Json> {
     PROBLEMS
         .iter()
+        .filter(|(status, ..)| takes_body || !OF_BODIES.contains(status))
         .map(|(status, name, _)| {
             let reference = json!({"$ref": format!("#/components/responses/{name}")});
             ((*status).to_owned(), reference)
@@ -127,7 +138,7 @@ fn shared_responses() -> Map<String, Json> {
         .iter()
         .map(|(status, name, description)| {
             let mut headers = json!({"X-Request-Id": {"$ref": "#/components/headers/RequestId"}});
-            if *status == "429" {
+            if matches!(*status, "429" | "503") {
                 headers["Retry-After"] = json!({"$ref": "#/components/headers/RetryAfter"});
             }
             let response = json!({

@@ -29,7 +29,8 @@ pub(super) fn of_host(described: &HostOperation, components: &mut Components) ->
         .response
         .as_ref()
         .map(|schema| components.hoist("host", described.operation_id, schema));
-    operation["responses"] = responses(described.success_status, response);
+    let takes_body = described.body.is_some();
+    operation["responses"] = responses(described.success_status, response, takes_body);
     operation
 }
 
@@ -71,7 +72,8 @@ pub(super) fn of_area(
         .response_schema
         .as_ref()
         .map(|schema| components.hoist(name, &format!("{}_response", route.operation_id), schema));
-    operation["responses"] = responses(route.success_status, response);
+    let takes_body = !matches!(route.body, BodyKind::None);
+    operation["responses"] = responses(route.success_status, response, takes_body);
     operation
 }
 
@@ -159,7 +161,7 @@ fn parameter(spec: &ParameterSpec) -> Json {
     })
 }
 
-fn responses(status: u16, schema: Option<Json>) -> Json {
+fn responses(status: u16, schema: Option<Json>, takes_body: bool) -> Json {
     let mut success = json!({
         "description": "Success",
         "headers": {
@@ -171,7 +173,7 @@ fn responses(status: u16, schema: Option<Json>) -> Json {
     if let Some(schema) = schema {
         success["content"] = json!({"application/json": {"schema": schema}});
     }
-    let mut all = problem_responses();
+    let mut all = problem_responses(takes_body);
     all.insert(status.to_string(), success);
     Json::Object(all)
 }
