@@ -1,0 +1,163 @@
+//! Repositories: where the code is that audits look at.
+
+use area_sdk::prelude::*;
+
+use crate::resource::{self, Resource, assign, default_limit, present, versioned};
+
+/// A repository as it is kept.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Repository {
+    pub(crate) name: String,
+    provider: String,
+    default_branch: String,
+    url: Option<String>,
+    external_id: Option<String>,
+    archived: bool,
+}
+
+impl Document for Repository {
+    const COLLECTION: &'static str = "repositories";
+}
+
+/// A repository to be registered.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct NewRepository {
+    /// Unique in the workspace; by custom `organisation/repository`.
+    #[schemars(length(min = 1, max = 200), regex(pattern = r"^\S(?:.*\S)?$"))]
+    name: String,
+    /// Where it is hosted: `github`, `gitlab`, or any other lower-case word.
+    #[serde(default = "default_provider")]
+    #[schemars(length(min = 1, max = 50), regex(pattern = "^[a-z][a-z0-9_-]*$"))]
+    provider: String,
+    #[serde(default = "default_branch")]
+    #[schemars(length(min = 1, max = 255), regex(pattern = r"^\S+$"))]
+    default_branch: String,
+    /// Where people find it.
+    #[schemars(length(min = 1, max = 2048), extend("format" = "uri"))]
+    url: Option<String>,
+    /// What its host calls it.
+    #[schemars(length(min = 1, max = 500))]
+    external_id: Option<String>,
+}
+
+fn default_provider() -> String {
+    "git".to_owned()
+}
+
+fn default_branch() -> String {
+    "main".to_owned()
+}
+
+/// Told when a repository is registered.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct RepositoryCreated {
+    repository_id: Uuid,
+    name: String,
+    provider: String,
+}
+
+impl Event for RepositoryCreated {
+    const NAME: &'static str = "repository.created";
+}
+
+/// Told when a repository is changed.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct RepositoryUpdated {
+    repository_id: Uuid,
+    name: String,
+    archived: bool,
+}
+
+impl Event for RepositoryUpdated {
+    const NAME: &'static str = "repository.updated";
+}
+
+pub(crate) fn create(
+    ctx: &Ctx,
+    Body(new): Body<NewRepository>,
+) -> Result<Created<Versioned<Resource<Repository>>>> {
+    let id = ctx.new_id();
+    let repository = Repository {
+        name: new.name,
+        provider: new.provider,
+        default_branch: new.default_branch,
+        url: new.url,
+        external_id: new.external_id,
+        archived: false,
+    };
+    ctx.publish(RepositoryCreated {
+        repository_id: id,
+        name: repository.name.clone(),
+        provider: repository.provider.clone(),
+    });
+    resource::create(ctx, id, repository)
+}
+
+/// Which repositories.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ListParams {
+    /// Only those whose name contains this, case ignored.
+    #[schemars(length(max = 200))]
+    q: Option<String>,
+    provider: Option<String>,
+    archived: Option<bool>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+    /// How many a page has at most.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 100))]
+    limit: u32,
+}
+
+pub(crate) fn list(
+    ctx: &Ctx,
+    Params(params): Params<ListParams>,
+) -> Result<Page<Resource<Repository>>> {
+    let mut query = ctx.documents::<Repository>().query();
+    if let Some(part) = &params.q {
+        query = query.contains(&["name"], part);
+    }
+    let query = query.equals_if("provider", params.provider).equals_if("archived", params.archived);
+    Ok(query.cursor(params.cursor).limit(params.limit).page()?.map(Resource::from))
+}
+
+pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<Resource<Repository>>> {
+    Ok(versioned(ctx.documents().get(id)?))
+}
+
+/// What is to be changed.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct RepositoryChanges {
+    #[schemars(length(min = 1, max = 200), regex(pattern = r"^\S(?:.*\S)?$"))]
+    name: Option<String>,
+    #[schemars(length(min = 1, max = 50), regex(pattern = "^[a-z][a-z0-9_-]*$"))]
+    provider: Option<String>,
+    #[schemars(length(min = 1, max = 255), regex(pattern = r"^\S+$"))]
+    default_branch: Option<String>,
+    #[serde(default, deserialize_with = "present")]
+    #[schemars(length(min = 1, max = 2048), extend("format" = "uri"))]
+    url: Option<Option<String>>,
+    #[serde(default, deserialize_with = "present")]
+    #[schemars(length(min = 1, max = 500))]
+    external_id: Option<Option<String>>,
+    archived: Option<bool>,
+}
+
+pub(crate) fn update(
+    ctx: &Ctx,
+    Path(id): Path<Uuid>,
+    Body(changes): Body<RepositoryChanges>,
+) -> Result<Versioned<Resource<Repository>>> {
+    let mut repository = ctx.documents::<Repository>().get(id)?;
+    ctx.check_if_match(repository.version)?;
+    assign(&mut repository.name, changes.name);
+    assign(&mut repository.provider, changes.provider);
+    assign(&mut repository.default_branch, changes.default_branch);
+    assign(&mut repository.url, changes.url);
+    assign(&mut repository.external_id, changes.external_id);
+    assign(&mut repository.archived, changes.archived);
+    ctx.documents().replace(&mut repository)?;
+    let (name, archived) = (repository.name.clone(), repository.archived);
+    ctx.publish(RepositoryUpdated { repository_id: id, name, archived });
+    Ok(versioned(repository))
+}

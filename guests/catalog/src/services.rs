@@ -1,0 +1,218 @@
+//! Services: what runs, which repositories it is built from, and who answers
+//! for it.
+
+use area_sdk::prelude::*;
+
+use crate::groups::Group;
+use crate::repositories::Repository;
+use crate::resource::{self, Resource, assign, default_limit, present, versioned};
+
+/// A service as it is kept.
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Service {
+    pub(crate) name: String,
+    pub(crate) description: Option<String>,
+    pub(crate) repository_ids: Vec<Uuid>,
+    /// A user of the workspace.
+    pub(crate) owner_id: Option<Uuid>,
+    pub(crate) group_id: Option<Uuid>,
+    pub(crate) environment: Option<String>,
+    pub(crate) tier: Option<String>,
+    /// The evidence record that spoke of it last.
+    pub(crate) evidence_id: Option<Uuid>,
+    /// When that evidence was observed.
+    pub(crate) observed_at: Option<Timestamp>,
+}
+
+impl Document for Service {
+    const COLLECTION: &'static str = "services";
+}
+
+impl Service {
+    /// A service of which only the name is known.
+    pub(crate) fn named(name: String) -> Self {
+        Self {
+            name,
+            description: None,
+            repository_ids: Vec::new(),
+            owner_id: None,
+            group_id: None,
+            environment: None,
+            tier: None,
+            evidence_id: None,
+            observed_at: None,
+        }
+    }
+}
+
+/// A service to be registered.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct NewService {
+    /// Unique in the workspace.
+    #[schemars(length(min = 1, max = 200), regex(pattern = r"^\S(?:.*\S)?$"))]
+    name: String,
+    #[schemars(length(max = 4000))]
+    description: Option<String>,
+    /// What it is built from.
+    #[serde(default)]
+    #[schemars(length(max = 100))]
+    repository_ids: Vec<Uuid>,
+    /// A user of the workspace.
+    owner_id: Option<Uuid>,
+    group_id: Option<Uuid>,
+    /// Where it runs: `production`, for instance.
+    #[schemars(length(min = 1, max = 100))]
+    environment: Option<String>,
+    /// How much hangs on it, in the organisation's own words.
+    #[schemars(length(min = 1, max = 50))]
+    tier: Option<String>,
+}
+
+/// Told when a service is registered.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ServiceCreated {
+    pub(crate) service_id: Uuid,
+    pub(crate) name: String,
+}
+
+impl Event for ServiceCreated {
+    const NAME: &'static str = "service.created";
+}
+
+/// Told when a service is changed.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ServiceUpdated {
+    pub(crate) service_id: Uuid,
+    pub(crate) name: String,
+}
+
+impl Event for ServiceUpdated {
+    const NAME: &'static str = "service.updated";
+}
+
+/// Refuses references to what the workspace does not have.
+fn check(
+    ctx: &Ctx,
+    repository_ids: &[Uuid],
+    owner_id: Option<Uuid>,
+    group_id: Option<Uuid>,
+) -> Result<()> {
+    let known = ctx.documents::<Repository>().get_many(repository_ids)?;
+    let missing = |id: &Uuid| !known.iter().any(|repository| repository.uuid() == *id);
+    if let Some(place) = repository_ids.iter().position(missing) {
+        let message = "The workspace has no such repository.";
+        return Err(Problem::validation(format!("/repository_ids/{place}"), message));
+    }
+    if owner_id.is_some_and(|id| ctx.member(id).is_none()) {
+        return Err(Problem::validation("/owner_id", "This user is no member of the workspace."));
+    }
+    match group_id.map(|id| ctx.documents::<Group>().find(id)).transpose()? {
+        Some(None) => Err(Problem::validation("/group_id", "The workspace has no such group.")),
+        _ => Ok(()),
+    }
+}
+
+/// Each id once, in the order given.
+fn once(mut ids: Vec<Uuid>) -> Vec<Uuid> {
+    let mut seen = std::collections::BTreeSet::new();
+    ids.retain(|id| seen.insert(*id));
+    ids
+}
+
+pub(crate) fn create(
+    ctx: &Ctx,
+    Body(new): Body<NewService>,
+) -> Result<Created<Versioned<Resource<Service>>>> {
+    check(ctx, &new.repository_ids, new.owner_id, new.group_id)?;
+    let id = ctx.new_id();
+    let service = Service {
+        description: new.description,
+        repository_ids: once(new.repository_ids),
+        owner_id: new.owner_id,
+        group_id: new.group_id,
+        environment: new.environment,
+        tier: new.tier,
+        ..Service::named(new.name)
+    };
+    ctx.publish(ServiceCreated { service_id: id, name: service.name.clone() });
+    resource::create(ctx, id, service)
+}
+
+/// Which services.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ListParams {
+    /// Only those whose name contains this, case ignored.
+    #[schemars(length(max = 200))]
+    q: Option<String>,
+    owner_id: Option<Uuid>,
+    group_id: Option<Uuid>,
+    environment: Option<String>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+    /// How many a page has at most.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 100))]
+    limit: u32,
+}
+
+pub(crate) fn list(
+    ctx: &Ctx,
+    Params(params): Params<ListParams>,
+) -> Result<Page<Resource<Service>>> {
+    let mut query = ctx.documents::<Service>().query();
+    if let Some(part) = &params.q {
+        query = query.contains(&["name"], part);
+    }
+    let query = query
+        .equals_if("owner_id", params.owner_id)
+        .equals_if("group_id", params.group_id)
+        .equals_if("environment", params.environment);
+    Ok(query.cursor(params.cursor).limit(params.limit).page()?.map(Resource::from))
+}
+
+pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<Resource<Service>>> {
+    Ok(versioned(ctx.documents().get(id)?))
+}
+
+/// What is to be changed.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ServiceChanges {
+    #[schemars(length(min = 1, max = 200), regex(pattern = r"^\S(?:.*\S)?$"))]
+    name: Option<String>,
+    #[serde(default, deserialize_with = "present")]
+    #[schemars(length(max = 4000))]
+    description: Option<Option<String>>,
+    #[schemars(length(max = 100))]
+    repository_ids: Option<Vec<Uuid>>,
+    #[serde(default, deserialize_with = "present")]
+    owner_id: Option<Option<Uuid>>,
+    #[serde(default, deserialize_with = "present")]
+    group_id: Option<Option<Uuid>>,
+    #[serde(default, deserialize_with = "present")]
+    #[schemars(length(min = 1, max = 100))]
+    environment: Option<Option<String>>,
+    #[serde(default, deserialize_with = "present")]
+    #[schemars(length(min = 1, max = 50))]
+    tier: Option<Option<String>>,
+}
+
+pub(crate) fn update(
+    ctx: &Ctx,
+    Path(id): Path<Uuid>,
+    Body(changes): Body<ServiceChanges>,
+) -> Result<Versioned<Resource<Service>>> {
+    let mut service = ctx.documents::<Service>().get(id)?;
+    ctx.check_if_match(service.version)?;
+    let repositories = changes.repository_ids.as_deref().unwrap_or_default();
+    check(ctx, repositories, changes.owner_id.flatten(), changes.group_id.flatten())?;
+    assign(&mut service.name, changes.name);
+    assign(&mut service.description, changes.description);
+    assign(&mut service.repository_ids, changes.repository_ids.map(once));
+    assign(&mut service.owner_id, changes.owner_id);
+    assign(&mut service.group_id, changes.group_id);
+    assign(&mut service.environment, changes.environment);
+    assign(&mut service.tier, changes.tier);
+    ctx.documents().replace(&mut service)?;
+    ctx.publish(ServiceUpdated { service_id: id, name: service.name.clone() });
+    Ok(versioned(service))
+}

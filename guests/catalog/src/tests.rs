@@ -1,0 +1,192 @@
+//! The catalog through a fake host.
+
+use area_sdk::testing::{FakeHost, Request, START, USER};
+use area_sdk::wit::Outcome;
+use area_sdk::wit::assurance::area::types::ProblemKind;
+use area_sdk::{Problem, Role, Uuid};
+use serde_json::{Value, json};
+
+const OTHER: Uuid = Uuid::from_u128(99);
+
+fn host() -> FakeHost {
+    let host = FakeHost::new(crate::area());
+    host.put_member(USER, "ada@example.org", Role::Owner);
+    host
+}
+
+fn make(host: &FakeHost, kind: &str, body: Value) -> Result<Value, Problem> {
+    host.call(Request::to(&format!("create_{kind}")).json(body)).map(|answer| answer.body)
+}
+
+fn made(host: &FakeHost, kind: &str, body: Value) -> Value {
+    make(host, kind, body).expect("made")
+}
+
+fn pointer(refused: Result<impl std::fmt::Debug, Problem>) -> String {
+    let problem = refused.expect_err("a refusal");
+    assert_eq!(problem.kind, ProblemKind::ValidationFailed);
+    problem.violations[0].pointer.clone()
+}
+
+#[test]
+fn a_repository_is_registered_changed_and_archived() {
+    let host = host();
+    let new = json!({ "name": "acme/web", "provider": "github", "url": "https://x.test/acme/web" });
+    let made = made(&host, "repository", new);
+    assert_eq!(made["default_branch"], "main");
+    assert_eq!(made["external_id"], Value::Null);
+    assert_eq!(made["archived"], false);
+    assert_eq!(host.events()[0].name, "repository.created");
+
+    let change = |body: Value, version| {
+        let request = Request::to("update_repository").with("repository_id", made["id"].clone());
+        host.call(request.json(body).if_match(version))
+    };
+    let changed = change(json!({ "archived": true, "url": null, "external_id": "77" }), 1);
+    let changed = changed.expect("changed");
+    assert_eq!(changed.version, Some(2));
+    assert_eq!((&changed.body["url"], &changed.body["external_id"]), (&Value::Null, &json!("77")));
+    assert_eq!(changed.body["name"], "acme/web");
+    assert_eq!(change(json!({}), 1).expect_err("stale").kind, ProblemKind::VersionConflict);
+    assert_eq!(host.events()[1].data["archived"], true);
+}
+
+#[test]
+fn names_are_unique_and_external_ids_are_for_each_provider() {
+    let host = host();
+    let body = |name: &str, provider: &str| json!({ "name": name, "provider": provider, "external_id": "1" });
+    made(&host, "repository", body("a", "github"));
+    made(&host, "repository", body("b", "gitlab"));
+    let refused = |body| make(&host, "repository", body).expect_err("taken").kind;
+    assert_eq!(refused(body("a", "other")), ProblemKind::Conflict);
+    assert_eq!(refused(body("c", "github")), ProblemKind::Conflict);
+    // Nulls do not meet.
+    made(&host, "repository", json!({ "name": "d" }));
+    made(&host, "repository", json!({ "name": "e" }));
+}
+
+#[test]
+fn lists_are_filtered_and_paged() {
+    let host = host();
+    for name in ["acme/web", "acme/api", "other/web"] {
+        host.advance(1);
+        made(&host, "repository", json!({ "name": name }));
+    }
+    let names = |request: Request| {
+        let page = host.call(request).expect("a page").body;
+        let items = page["items"].as_array().expect("items").clone();
+        let names: Vec<String> =
+            items.iter().filter_map(|item| item["name"].as_str()).map(str::to_owned).collect();
+        (names, page["next_cursor"].clone())
+    };
+    let list = |q: &str| Request::to("list_repositories").with("q", q).with("limit", 1);
+    let (first, cursor) = names(list("WEB"));
+    assert_eq!(first, ["other/web"]);
+    assert_eq!(
+        names(list("WEB").with("cursor", cursor)),
+        (vec!["acme/web".to_owned()], Value::Null)
+    );
+}
+
+#[test]
+fn a_group_has_members_of_the_workspace_only() {
+    let host = host();
+    let group = json!({
+        "name": "Payments", "member_ids": [USER, USER], "identities": ["@acme/payments"],
+        "trust_zone": "pci", "data_classification": "restricted",
+    });
+    let made = made(&host, "group", group);
+    assert_eq!(made["member_ids"], json!([USER]));
+    let strange = json!({ "name": "Strange", "member_ids": [USER, OTHER] });
+    assert_eq!(pointer(make(&host, "group", strange)), "/member_ids/1");
+
+    let change = Request::to("update_group").with("group_id", made["id"].clone());
+    let changed = host.call(change.json(json!({ "trust_zone": "internal" }))).expect("changed");
+    assert_eq!(changed.body["data_classification"], "restricted");
+    let event = host.events().pop().expect("an event");
+    assert_eq!(
+        (event.name.as_str(), &event.data["trust_zone"]),
+        ("group.updated", &json!("internal"))
+    );
+}
+
+#[test]
+fn a_service_refers_to_what_there_is() {
+    let host = host();
+    let repository = made(&host, "repository", json!({ "name": "acme/web" }));
+    let group = made(&host, "group", json!({ "name": "Web" }));
+    let id = repository["id"].clone();
+    let service = made(
+        &host,
+        "service",
+        json!({ "name": "web", "repository_ids": [id, id], "owner_id": USER, "group_id": group["id"] }),
+    );
+    assert_eq!(service["repository_ids"], json!([id]));
+    let refused = |body| pointer(make(&host, "service", body));
+    assert_eq!(refused(json!({ "name": "x", "repository_ids": [id, OTHER] })), "/repository_ids/1");
+    assert_eq!(refused(json!({ "name": "x", "owner_id": OTHER })), "/owner_id");
+    assert_eq!(refused(json!({ "name": "x", "group_id": OTHER })), "/group_id");
+
+    let change = Request::to("update_service").with("service_id", service["id"].clone());
+    let changed =
+        host.call(change.json(json!({ "owner_id": null, "tier": "1" }))).expect("changed");
+    assert_eq!((&changed.body["owner_id"], &changed.body["tier"]), (&Value::Null, &json!("1")));
+    assert_eq!(changed.body["group_id"], group["id"]);
+}
+
+/// Puts a record of kind `service` there, and takes its envelope in.
+fn evidence(host: &FakeHost, id: u128, subject: &str, summary: &str, seconds: i64) {
+    let (evidence_id, envelope_id) = (Uuid::from_u128(id), Uuid::from_u128(id << 8));
+    let record = json!({
+        "evidence_id": evidence_id, "kind": "service", "envelope_id": envelope_id,
+        "subject_key": subject, "summary": summary, "observed_at": START.plus_seconds(seconds),
+    });
+    host.put_document("evidence.records", &evidence_id.to_string(), record);
+    let data = json!({ "envelope_id": envelope_id, "kinds": ["service"] });
+    host.deliver(Uuid::from_u128(7), "evidence_envelope.accepted", data).expect("heard");
+    for job in host.take_jobs() {
+        let outcome = host.run(&job.kind, job.payload, 1).expect("run");
+        assert!(matches!(outcome, Outcome::Done));
+    }
+}
+
+#[test]
+fn evidence_registers_and_renews_services() {
+    let host = host();
+    let repository = made(&host, "repository", json!({ "name": "acme/web" }));
+    let group = made(&host, "group", json!({ "name": "Web" }));
+    let said = json!({
+        "repositories": ["acme/web", "unknown"], "group": "Web", "owner": "Ada@Example.org",
+        "environment": "production", "tier": "1",
+    });
+    evidence(&host, 1, "service:web", &said.to_string(), 10);
+    let service = host.documents("services").pop().expect("a service");
+    assert_eq!(service["name"], "web");
+    assert_eq!(service["repository_ids"], json!([repository["id"]]));
+    assert_eq!((&service["group_id"], &service["owner_id"]), (&group["id"], &json!(USER)));
+    assert_eq!(service["evidence_id"], json!(Uuid::from_u128(1)));
+
+    evidence(&host, 2, "web", "Serves the pages.", 20);
+    evidence(&host, 3, "web", "{\"tier\": \"9\"}", 5);
+    let services = host.documents("services");
+    assert_eq!(services.len(), 1);
+    assert_eq!(services[0]["description"], "Serves the pages.");
+    assert_eq!(
+        (&services[0]["tier"], &services[0]["environment"]),
+        (&json!("1"), &json!("production"))
+    );
+    let names: Vec<String> = host.events().into_iter().skip(2).map(|event| event.name).collect();
+    assert_eq!(names, ["service.created", "service.updated"]);
+}
+
+#[test]
+fn evidence_of_odd_form_is_passed_over() {
+    let host = host();
+    evidence(&host, 1, "service: ", "", 10);
+    evidence(&host, 2, "service:x", "{\"tier\": 5}", 10);
+    evidence(&host, 3, &"y".repeat(201), "{\"name\": \"y\"}", 10);
+    let names: Vec<Value> =
+        host.documents("services").iter().map(|service| service["name"].clone()).collect();
+    assert_eq!(names.len(), 2);
+    assert!(names.contains(&json!("x")) && names.contains(&json!("y")));
+}
