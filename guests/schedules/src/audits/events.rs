@@ -1,0 +1,78 @@
+//! What the rest of the service is told of audits.
+
+use area_sdk::prelude::*;
+use serde_json::{Map, Value};
+
+use super::document::{AuditInput, StoredAudit, Target};
+
+/// Told when an audit has gathered what it looks at; each area that has a part
+/// in audits then imports it and answers.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct AuditStarted {
+    audit_id: Uuid,
+    #[serde(flatten)]
+    target: Target,
+    started_at: Timestamp,
+    /// The repository's artifacts, newest first.
+    inputs: Vec<AuditInput>,
+    /// Evidence records of kind `finding` about the repository, newest first.
+    records: Vec<Uuid>,
+}
+
+impl Event for AuditStarted {
+    const NAME: &'static str = "audit.started";
+}
+
+impl AuditStarted {
+    pub(crate) fn of(audit: &Stored<StoredAudit>, started_at: Timestamp) -> Self {
+        Self {
+            audit_id: audit.uuid(),
+            target: audit.target.clone(),
+            started_at,
+            inputs: audit.inputs.clone(),
+            records: audit.records.clone(),
+        }
+    }
+}
+
+/// What is told of an audit's end.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct AuditEnd {
+    audit_id: Uuid,
+    #[serde(flatten)]
+    target: Target,
+    schedule_id: Option<Uuid>,
+    /// Why it failed.
+    error_code: Option<String>,
+    warnings: Vec<String>,
+    facts: Map<String, Value>,
+}
+
+impl AuditEnd {
+    pub(crate) fn of(audit: &Stored<StoredAudit>) -> Self {
+        Self {
+            audit_id: audit.uuid(),
+            target: audit.target.clone(),
+            schedule_id: audit.schedule_id,
+            error_code: audit.error_code.clone(),
+            warnings: audit.warnings.clone(),
+            facts: audit.facts.clone(),
+        }
+    }
+}
+
+/// Told when all parts of an audit are in.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct AuditCompleted(pub(crate) AuditEnd);
+
+impl Event for AuditCompleted {
+    const NAME: &'static str = "audit.completed";
+}
+
+/// Told when an audit came to nothing.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct AuditFailed(pub(crate) AuditEnd);
+
+impl Event for AuditFailed {
+    const NAME: &'static str = "audit.failed";
+}

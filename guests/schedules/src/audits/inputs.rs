@@ -1,0 +1,178 @@
+//! What an audit looks at: the repository's ready uploads, and what the
+//! evidence about the repository carries.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use area_sdk::prelude::*;
+use area_sdk::{DocumentError, Scope};
+
+use super::document::{AuditInput, Target};
+
+/// What audits take in; each format is asked for by itself, so that many
+/// uploads of one do not hide the only one of another.
+const FORMATS: [&str; 6] = ["sarif", "cyclonedx", "spdx", "osv", "code_owners", "path_list"];
+
+/// Kinds of evidence whose content is an artifact.
+const KINDS: [&str; 5] = ["finding", "scan_report", "sbom", "advisory", "code_owners"];
+
+/// How many uploads of a format an audit takes, and how many records of a kind.
+const MOST_UPLOADS: usize = 200;
+const MOST_RECORDS: u32 = 500;
+
+/// How many uploads a question asks for, and digests it names.
+const STEP: u32 = 200;
+
+/// How many pages of a format are looked through for uploads of the branch.
+const MOST_PAGES: usize = 10;
+
+/// An upload, as its area keeps it.
+#[derive(Serialize, Deserialize)]
+struct Upload {
+    filename: String,
+    format: Option<String>,
+    branch_ref: Option<String>,
+    commit_sha: Option<String>,
+    content_sha256: Option<String>,
+    content_bytes: Option<u64>,
+    blob: Option<String>,
+    ready_at: Option<Timestamp>,
+}
+
+impl Document for Upload {
+    const COLLECTION: &'static str = "uploads.uploads";
+}
+
+/// A piece of evidence, as its area keeps it.
+#[derive(Serialize, Deserialize)]
+struct Evidence {
+    content_sha256: String,
+}
+
+impl Document for Evidence {
+    const COLLECTION: &'static str = "evidence.records";
+}
+
+/// What was found.
+pub(super) struct Gathered {
+    pub(super) inputs: Vec<AuditInput>,
+    pub(super) records: Vec<Uuid>,
+}
+
+/// Looks for everything an audit of this target takes in.
+pub(super) fn gather(
+    scope: &Scope,
+    target: &Target,
+    repository: Option<String>,
+) -> Result<Gathered, DocumentError> {
+    let subjects: Vec<String> =
+        std::iter::once(target.repository_id.to_string()).chain(repository).collect();
+    let (records, evidence) = evidence(scope, &subjects)?;
+    let mut uploads = Vec::new();
+    for format in FORMATS {
+        uploads.append(&mut of_format(scope, target, format)?);
+    }
+    uploads.append(&mut carried(scope, target, evidence.keys())?);
+    let mut seen = BTreeSet::new();
+    uploads.retain(|upload| seen.insert(upload.id.clone()));
+    let mut inputs: Vec<AuditInput> =
+        uploads.into_iter().filter_map(|upload| input(upload, &evidence)).collect();
+    inputs.sort_by_key(|input| std::cmp::Reverse((input.ready_at, input.upload_id)));
+    Ok(Gathered { inputs, records })
+}
+
+/// By the digest of their content, the records that name it.
+type ByContent = BTreeMap<String, Vec<Uuid>>;
+
+/// The evidence about a repository: its findings, and what carries content.
+fn evidence(scope: &Scope, subjects: &[String]) -> Result<(Vec<Uuid>, ByContent), DocumentError> {
+    let mut findings = Vec::new();
+    let mut by_content = ByContent::new();
+    for kind in KINDS {
+        let about = scope.documents::<Evidence>().query().one_of("subject_key", subjects);
+        let about = about.equals("kind", kind).descending("observed_at");
+        for record in about.limit(MOST_RECORDS).list()? {
+            let id = record.uuid();
+            by_content.entry(record.value.content_sha256).or_default().push(id);
+            if kind == "finding" {
+                findings.push(id);
+            }
+        }
+    }
+    Ok((findings, by_content))
+}
+
+/// The repository's newest uploads of a format that fit the target.
+fn of_format(
+    scope: &Scope,
+    target: &Target,
+    format: &str,
+) -> Result<Vec<Stored<Upload>>, DocumentError> {
+    let mut fitting = Vec::new();
+    let mut cursor = None;
+    for _ in 0..MOST_PAGES {
+        let ready = scope.documents::<Upload>().query().equals("validation_stage", "ready");
+        let ready = ready.equals("repository_id", target.repository_id).equals("format", format);
+        let page = ready.cursor(cursor).limit(STEP).page()?;
+        fitting.extend(page.items.into_iter().filter(|upload| fits(upload, target)));
+        cursor = page.next_cursor;
+        if cursor.is_none() || fitting.len() >= MOST_UPLOADS {
+            break;
+        }
+    }
+    fitting.truncate(MOST_UPLOADS);
+    Ok(fitting)
+}
+
+/// The ready uploads whose content the evidence names.
+fn carried<'a>(
+    scope: &Scope,
+    target: &Target,
+    digests: impl Iterator<Item = &'a String>,
+) -> Result<Vec<Stored<Upload>>, DocumentError> {
+    let digests: Vec<&String> = digests.collect();
+    let mut uploads = Vec::new();
+    for digests in digests.chunks(STEP as usize) {
+        let ready = scope.documents::<Upload>().query().equals("validation_stage", "ready");
+        let named = ready.one_of("content_sha256", digests.iter().copied()).limit(1000);
+        uploads.extend(named.list()?.into_iter().filter(|upload| fits(upload, target)));
+    }
+    Ok(uploads)
+}
+
+/// A branch by its short name.
+fn branch(name: &str) -> &str {
+    name.strip_prefix("refs/heads/").unwrap_or(name)
+}
+
+/// Is the upload of the target's branch and commit, or of none?
+fn fits(upload: &Upload, target: &Target) -> bool {
+    let branch_fits = match (&upload.branch_ref, &target.branch_ref) {
+        (Some(theirs), Some(ours)) => branch(theirs) == branch(ours),
+        _ => true,
+    };
+    let commit_fits = match (&upload.commit_sha, &target.commit_sha) {
+        (Some(theirs), Some(ours)) => theirs.eq_ignore_ascii_case(ours),
+        _ => true,
+    };
+    branch_fits && commit_fits
+}
+
+/// An upload as an input, if it is of a format that audits take and its
+/// content is there.
+fn input(upload: Stored<Upload>, evidence: &ByContent) -> Option<AuditInput> {
+    let upload_id = upload.uuid();
+    let upload = upload.value;
+    let content_sha256 = upload.content_sha256?;
+    let format = upload.format.filter(|format| FORMATS.contains(&format.as_str()))?;
+    Some(AuditInput {
+        upload_id,
+        blob: upload.blob?,
+        format,
+        filename: upload.filename,
+        evidence_ids: evidence.get(&content_sha256).cloned().unwrap_or_default(),
+        content_sha256,
+        bytes: upload.content_bytes?,
+        ready_at: upload.ready_at?,
+        commit_sha: upload.commit_sha,
+    })
+}

@@ -1,0 +1,142 @@
+//! The parts of an audit: what the areas answer, in any order and at least
+//! once, and the end of the audit when all have.
+
+use std::collections::BTreeMap;
+
+use area_sdk::prelude::*;
+use area_sdk::{EventDelivery, Scope};
+use serde_json::{Map, Value, json};
+
+use super::document::{AuditState, ImportError, Part, PartStatus, Parts, StoredAudit};
+use super::events::{AuditCompleted, AuditEnd, AuditFailed};
+
+/// How many warnings and errors of a part are kept.
+const MOST_KEPT: usize = 200;
+
+/// What an area answers.
+#[derive(Deserialize)]
+struct Imported {
+    audit_id: Uuid,
+    status: ImportStatus,
+    #[serde(default)]
+    counts: BTreeMap<String, i64>,
+    #[serde(default)]
+    facts: Map<String, Value>,
+    #[serde(default)]
+    warnings: Vec<String>,
+    #[serde(default)]
+    errors: Vec<ImportError>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum ImportStatus {
+    Succeeded,
+    Failed,
+}
+
+type Delivered = JobResult<EventDelivery>;
+
+pub(crate) fn findings(ctx: &JobCtx, event: EventDelivery) -> Delivered {
+    take_in(ctx, &event, "findings", |parts| &mut parts.findings)
+}
+
+pub(crate) fn dependencies(ctx: &JobCtx, event: EventDelivery) -> Delivered {
+    take_in(ctx, &event, "dependencies", |parts| &mut parts.dependencies)
+}
+
+pub(crate) fn ownership(ctx: &JobCtx, event: EventDelivery) -> Delivered {
+    take_in(ctx, &event, "ownership", |parts| &mut parts.ownership)
+}
+
+/// Writes a part down. Parts that come at once race for the document; the host
+/// runs the loser again.
+fn take_in(
+    ctx: &JobCtx,
+    event: &EventDelivery,
+    name: &str,
+    part: fn(&mut Parts) -> &mut Part,
+) -> Delivered {
+    let imported: Imported = event.data()?;
+    let Some(mut audit) = ctx.documents::<StoredAudit>().find(imported.audit_id)? else {
+        return Ok(Outcome::Done);
+    };
+    if part(&mut audit.parts).status != PartStatus::Pending {
+        return Ok(Outcome::Done);
+    }
+    if imported.status == ImportStatus::Succeeded {
+        audit.facts.insert(name.to_owned(), Value::Object(imported.facts.clone()));
+    }
+    *part(&mut audit.parts) = imported.into_part(event.occurred_at);
+    if audit.parts.named().iter().all(|(_, part)| part.status != PartStatus::Pending) {
+        finish(ctx, &mut audit);
+    }
+    ctx.documents().replace(&mut audit)?;
+    Ok(Outcome::Done)
+}
+
+impl Imported {
+    fn into_part(mut self, completed_at: Timestamp) -> Part {
+        let beyond = self.warnings.len().saturating_sub(MOST_KEPT);
+        self.warnings.truncate(MOST_KEPT);
+        if beyond > 0 {
+            self.warnings.push(format!("{beyond} more warnings are not kept."));
+        }
+        self.errors.truncate(MOST_KEPT);
+        Part {
+            status: match self.status {
+                ImportStatus::Succeeded => PartStatus::Succeeded,
+                ImportStatus::Failed => PartStatus::Failed,
+            },
+            completed_at: Some(completed_at),
+            counts: self.counts,
+            warnings: self.warnings,
+            errors: self.errors,
+        }
+    }
+}
+
+/// Ends an audit whose parts are in, or too late: writes down how, and tells.
+pub(crate) fn finish(scope: &Scope, audit: &mut Stored<StoredAudit>) {
+    audit.completed_at = Some(scope.now());
+    audit.warnings = warnings(&audit.parts);
+    audit.error_code = error_code(&audit.parts).map(ToOwned::to_owned);
+    let facts = json!({
+        "id": audit.id,
+        "repository_id": audit.target.repository_id,
+        "branch_ref": audit.target.branch_ref,
+        "commit_sha": audit.target.commit_sha,
+    });
+    audit.facts.insert("audit".to_owned(), facts);
+    if audit.error_code.is_some() {
+        audit.state = AuditState::Failed;
+        scope.publish(AuditFailed(AuditEnd::of(audit)));
+    } else {
+        audit.state = AuditState::Completed;
+        scope.publish(AuditCompleted(AuditEnd::of(audit)));
+    }
+}
+
+/// Why an audit with these parts is a failure, if it is one.
+fn error_code(parts: &Parts) -> Option<&'static str> {
+    let named = parts.named();
+    if named.iter().all(|(_, part)| part.status != PartStatus::Succeeded) {
+        Some("nothing_imported")
+    } else if parts.findings.status == PartStatus::Failed {
+        Some("findings_failed")
+    } else {
+        None
+    }
+}
+
+fn warnings(parts: &Parts) -> Vec<String> {
+    let warning = |(name, part): &(&str, &Part)| match part.status {
+        PartStatus::Missing => Some(format!("The {name} did not answer in time.")),
+        PartStatus::Failed => Some(format!("The {name} could not be imported.")),
+        PartStatus::Pending | PartStatus::Succeeded if part.errors.is_empty() => None,
+        PartStatus::Pending | PartStatus::Succeeded => {
+            Some(format!("{} artifacts of the {name} could not be imported.", part.errors.len()))
+        }
+    };
+    parts.named().iter().filter_map(warning).collect()
+}

@@ -1,0 +1,77 @@
+//! The work of an audit: gathering what it looks at, telling the areas that
+//! have a part in it, and not waiting for them for ever.
+
+use area_sdk::Later;
+use area_sdk::prelude::*;
+
+use super::document::{AuditState, PartStatus, StoredAudit};
+use super::events::AuditStarted;
+use super::{inputs, parts};
+use crate::repositories::Repository;
+
+/// How long an audit waits for its parts.
+pub(crate) const PATIENCE_SECONDS: i64 = 5 * 60;
+
+/// Starts an audit.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct RunAudit {
+    pub(crate) audit_id: Uuid,
+}
+
+impl Job for RunAudit {
+    const KIND: &'static str = "audit";
+}
+
+/// Ends an audit that still waits for a part.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct AuditDeadline {
+    audit_id: Uuid,
+}
+
+impl Job for AuditDeadline {
+    const KIND: &'static str = "audit_deadline";
+}
+
+pub(crate) fn run(ctx: &JobCtx, job: RunAudit) -> JobResult<RunAudit> {
+    let Some(mut audit) = ctx.documents::<StoredAudit>().find(job.audit_id)? else {
+        return Ok(Outcome::Done);
+    };
+    if audit.state != AuditState::Queued {
+        return Ok(Outcome::Done);
+    }
+    let repository = ctx.documents::<Repository>().find(audit.target.repository_id)?;
+    let name = repository.map(|repository| repository.value.name);
+    let gathered = inputs::gather(ctx, &audit.target, name)?;
+    audit.inputs = gathered.inputs;
+    audit.records = gathered.records;
+    audit.state = AuditState::Running;
+    audit.started_at = Some(ctx.now());
+    ctx.documents().replace(&mut audit)?;
+    ctx.publish(AuditStarted::of(&audit, ctx.now()));
+    ctx.enqueue_with(
+        &AuditDeadline { audit_id: job.audit_id },
+        Later {
+            at: Some(ctx.now().plus_seconds(PATIENCE_SECONDS)),
+            resource: Some(job.audit_id),
+            ..Later::default()
+        },
+    );
+    Ok(Outcome::Done)
+}
+
+pub(crate) fn deadline(ctx: &JobCtx, job: AuditDeadline) -> JobResult<AuditDeadline> {
+    let Some(mut audit) = ctx.documents::<StoredAudit>().find(job.audit_id)? else {
+        return Ok(Outcome::Done);
+    };
+    if audit.state.is_final() {
+        return Ok(Outcome::Done);
+    }
+    for part in audit.parts.each_mut() {
+        if part.status == PartStatus::Pending {
+            part.status = PartStatus::Missing;
+        }
+    }
+    parts::finish(ctx, &mut audit);
+    ctx.documents().replace(&mut audit)?;
+    Ok(Outcome::Done)
+}

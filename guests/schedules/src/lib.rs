@@ -1,0 +1,72 @@
+//! Audits, and the schedules that start them (operation 9). An audit is one
+//! look at a repository: this area gathers what there is to look at, other
+//! areas bring their part of it up to date, and when all have answered the
+//! audit is complete.
+
+mod audits;
+mod repositories;
+
+use area_sdk::prelude::*;
+
+use audits::document::StoredAudit;
+use audits::events::{AuditCompleted, AuditFailed, AuditStarted};
+use audits::run::{AuditDeadline, RunAudit};
+
+const AUDITS: &str = "/v1/workspaces/{workspace_id}/audits";
+
+/// The area.
+pub fn area() -> Area {
+    let area = Area::new("schedules", env!("CARGO_PKG_VERSION"))
+        .summary("Audits of repositories, and the schedules that start them");
+    audit_routes(audit_work(area))
+}
+
+fn audit_work(area: Area) -> Area {
+    area.collection(
+        Collection::of::<StoredAudit>()
+            .summary("Looks at repositories: what was looked at, and what came of it")
+            .text("repository_id")
+            .text("state")
+            .text("started_at")
+            .text("schedule_id")
+            .text("due_at")
+            .unique(&["schedule_id", "due_at"])
+            .index(&["repository_id", "started_at"])
+            .index(&["state", "started_at"])
+            .readable_by(&["*"]),
+    )
+    .event::<AuditStarted>("An audit has gathered what it looks at")
+    .event::<AuditCompleted>("An audit is complete, with its facts")
+    .event::<AuditFailed>("An audit came to nothing")
+    .job::<RunAudit>(Lane::Scanner, 10, 30_000, audits::run::run)
+    .job::<AuditDeadline>(Lane::Maintenance, 10, 10_000, audits::run::deadline)
+    .on("audit.findings_imported", audits::parts::findings)
+    .on("audit.dependencies_imported", audits::parts::dependencies)
+    .on("audit.ownership_imported", audits::parts::ownership)
+}
+
+fn audit_routes(area: Area) -> Area {
+    area.route(
+        post("start_audit", AUDITS)
+            .summary("Start an audit of a repository")
+            .description(audits::DESCRIPTION)
+            .problems(&["repository_archived"])
+            .handler(audits::start),
+    )
+    .route(
+        get("list_audits", AUDITS)
+            .summary("List audits, newest first")
+            .description("Without inputs and facts, which `GET` of one audit shows.")
+            .handler(audits::list),
+    )
+    .route(
+        get("get_audit", "/v1/workspaces/{workspace_id}/audits/{audit_id}")
+            .summary("Read an audit")
+            .handler(audits::show),
+    )
+}
+
+area_sdk::export!(area);
+
+#[cfg(test)]
+mod tests;

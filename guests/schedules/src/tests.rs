@@ -1,0 +1,3 @@
+//! Audits and schedules through a fake host.
+
+mod audits;

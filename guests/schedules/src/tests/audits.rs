@@ -1,0 +1,225 @@
+//! Audits: what they take in, how they wait, how they end.
+
+use area_sdk::Uuid;
+use area_sdk::testing::{FakeHost, Request};
+use serde_json::{Value, json};
+
+const REPOSITORY: Uuid = Uuid::from_u128(0x10);
+
+fn host() -> FakeHost {
+    let host = FakeHost::new(crate::area());
+    let repository = json!({ "name": "shop", "default_branch": "main", "archived": false });
+    host.put_document("catalog.repositories", &REPOSITORY.to_string(), repository);
+    host
+}
+
+fn put_upload(host: &FakeHost, number: u128, change: Value) -> Uuid {
+    let id = Uuid::from_u128(0x1000 + number);
+    let mut upload = json!({
+        "filename": format!("{number}.sarif"),
+        "format": "sarif",
+        "repository_id": REPOSITORY,
+        "branch_ref": null,
+        "commit_sha": null,
+        "content_sha256": format!("{number:064x}"),
+        "content_bytes": 10,
+        "blob": format!("content/{number}"),
+        "validation_stage": "ready",
+        "ready_at": host.now(),
+    });
+    for (name, value) in change.as_object().expect("an object") {
+        upload[name] = value.clone();
+    }
+    host.put_document("uploads.uploads", &id.to_string(), upload);
+    id
+}
+
+fn put_record(host: &FakeHost, number: u128, kind: &str, subject: &str, content: u128) -> Uuid {
+    let id = Uuid::from_u128(0x2000 + number);
+    let record = json!({
+        "kind": kind,
+        "subject_key": subject,
+        "content_sha256": format!("{content:064x}"),
+        "observed_at": host.now(),
+    });
+    host.put_document("evidence.records", &id.to_string(), record);
+    id
+}
+
+/// Starts an audit and runs its job.
+fn run(host: &FakeHost, body: Value) -> Value {
+    let started = host.call(Request::to("start_audit").json(body)).expect("an audit").body;
+    assert_eq!((&started["state"], &started["trigger"]), (&json!("queued"), &json!("manual")));
+    let [job] = &host.take_jobs()[..] else { panic!("one job") };
+    assert_eq!((job.kind.as_str(), json!(job.resource)), ("audit", started["id"].clone()));
+    host.run("audit", job.payload.clone(), 1).expect("done");
+    show(host, &started["id"])
+}
+
+fn run_plain(host: &FakeHost) -> Value {
+    run(host, json!({ "repository_id": REPOSITORY }))
+}
+
+fn show(host: &FakeHost, id: &Value) -> Value {
+    host.call(Request::to("get_audit").with("audit_id", id.clone())).expect("an audit").body
+}
+
+fn answer(host: &FakeHost, audit: &Value, part: &str, status: &str) {
+    let data = json!({
+        "audit_id": audit["id"], "status": status, "counts": { "seen": 3 },
+        "facts": { "total": 3 }, "warnings": ["w"], "errors": [],
+    });
+    let event = format!("audit.{part}_imported");
+    host.deliver(Uuid::from_u128(5), &event, data).expect("taken in");
+}
+
+fn event(host: &FakeHost, name: &str) -> Value {
+    let told: Vec<_> = host.events().into_iter().filter(|event| event.name == name).collect();
+    assert_eq!(told.len(), 1, "{name}");
+    told[0].data.clone()
+}
+
+fn input_ids(audit: &Value) -> Vec<Uuid> {
+    let inputs = audit["inputs"].as_array().expect("inputs").iter();
+    inputs.map(|input| serde_json::from_value(input["upload_id"].clone()).expect("id")).collect()
+}
+
+#[test]
+fn an_audit_takes_in_what_is_ready_and_of_its_branch_newest_first() {
+    let host = host();
+    let old = put_upload(&host, 1, json!({}));
+    host.advance(60);
+    let new = put_upload(&host, 2, json!({ "branch_ref": "refs/heads/main", "format": "osv" }));
+    put_upload(&host, 3, json!({ "branch_ref": "develop" }));
+    put_upload(&host, 4, json!({ "repository_id": Uuid::from_u128(1) }));
+    put_upload(&host, 5, json!({ "validation_stage": "rejected" }));
+    put_upload(&host, 6, json!({ "format": "unknown" }));
+    let audit = run_plain(&host);
+    assert_eq!(audit["branch_ref"], "main", "the default branch");
+    assert_eq!(audit["state"], "running");
+    assert_eq!(input_ids(&audit), [new, old]);
+    let told = event(&host, "audit.started");
+    assert_eq!((&told["audit_id"], &told["inputs"]), (&audit["id"], &audit["inputs"]));
+    assert_eq!(told["started_at"], audit["started_at"]);
+}
+
+#[test]
+fn an_audit_of_a_commit_takes_in_what_is_of_it_or_of_none() {
+    let host = host();
+    let same = put_upload(&host, 1, json!({ "commit_sha": "ABCDEF0" }));
+    put_upload(&host, 2, json!({ "commit_sha": "1234567" }));
+    let none = put_upload(&host, 3, json!({}));
+    let body = json!({ "repository_id": REPOSITORY, "commit_sha": "abcdef0" });
+    assert_eq!(input_ids(&run(&host, body)), [none, same]);
+}
+
+#[test]
+fn evidence_brings_its_content_and_its_findings() {
+    let host = host();
+    let foreign = json!({ "repository_id": null });
+    let carried = put_upload(&host, 1, foreign);
+    let by_name = put_record(&host, 1, "scan_report", "shop", 1);
+    let finding = put_record(&host, 2, "finding", &REPOSITORY.to_string(), 99);
+    put_record(&host, 3, "finding", "other", 98);
+    let audit = run_plain(&host);
+    assert_eq!(input_ids(&audit), [carried]);
+    assert_eq!(audit["inputs"][0]["evidence_ids"], json!([by_name]));
+    assert_eq!(event(&host, "audit.started")["records"], json!([finding]));
+}
+
+#[test]
+fn an_audit_is_complete_when_all_parts_are_in_whatever_their_order() {
+    let host = host();
+    let audit = run_plain(&host);
+    answer(&host, &audit, "ownership", "succeeded");
+    answer(&host, &audit, "ownership", "failed");
+    answer(&host, &audit, "findings", "succeeded");
+    assert_eq!(show(&host, &audit["id"])["state"], "running");
+    host.advance(1);
+    answer(&host, &audit, "dependencies", "succeeded");
+    let done = show(&host, &audit["id"]);
+    assert_eq!((&done["state"], &done["error_code"]), (&json!("completed"), &Value::Null));
+    assert_eq!(done["completed_at"], json!(host.now()));
+    assert_eq!(done["parts"]["ownership"]["counts"], json!({ "seen": 3 }));
+    assert_eq!(done["facts"]["findings"], json!({ "total": 3 }));
+    assert_eq!(done["facts"]["audit"]["id"], audit["id"]);
+    assert_eq!(event(&host, "audit.completed")["facts"], done["facts"]);
+}
+
+#[test]
+fn a_failed_part_is_warned_of_and_failed_findings_fail_the_audit() {
+    let outcome = |statuses: [&str; 3]| {
+        let host = host();
+        let audit = run_plain(&host);
+        for (part, status) in ["findings", "dependencies", "ownership"].iter().zip(statuses) {
+            answer(&host, &audit, part, status);
+        }
+        let done = show(&host, &audit["id"]);
+        (done["state"].clone(), done["error_code"].clone(), done["warnings"].clone())
+    };
+    let warning = json!(["The ownership could not be imported."]);
+    let completed = (json!("completed"), Value::Null, warning);
+    assert_eq!(outcome(["succeeded", "succeeded", "failed"]), completed);
+    let (state, code, _) = outcome(["failed", "succeeded", "succeeded"]);
+    assert_eq!((state, code), (json!("failed"), json!("findings_failed")));
+    let (state, code, warnings) = outcome(["failed", "failed", "failed"]);
+    assert_eq!((state, code), (json!("failed"), json!("nothing_imported")));
+    assert_eq!(warnings.as_array().map(Vec::len), Some(3));
+}
+
+#[test]
+fn parts_that_do_not_answer_in_time_are_missing() {
+    let host = host();
+    let audit = run_plain(&host);
+    let [deadline] = &host.take_jobs()[..] else { panic!("one job") };
+    assert_eq!(deadline.available_at, Some(host.now().plus_seconds(300)));
+    answer(&host, &audit, "findings", "succeeded");
+    host.advance(300);
+    host.run("audit_deadline", deadline.payload.clone(), 1).expect("ended");
+    let done = show(&host, &audit["id"]);
+    assert_eq!(done["state"], "completed");
+    assert_eq!(done["parts"]["dependencies"]["status"], "missing");
+    assert_eq!(done["facts"].get("dependencies"), None);
+    answer(&host, &audit, "dependencies", "succeeded");
+    assert_eq!(show(&host, &audit["id"]), done, "too late");
+    host.run("audit_deadline", deadline.payload.clone(), 1).expect("nothing");
+    assert_eq!(event(&host, "audit.completed")["audit_id"], audit["id"]);
+}
+
+#[test]
+fn an_audit_that_nobody_answers_fails() {
+    let host = host();
+    let audit = run_plain(&host);
+    let deadline = host.take_jobs().remove(0);
+    host.run("audit_deadline", deadline.payload, 1).expect("ended");
+    assert_eq!(event(&host, "audit.failed")["error_code"], "nothing_imported");
+    assert_eq!(show(&host, &audit["id"])["state"], "failed");
+}
+
+#[test]
+fn an_audit_runs_once() {
+    let host = host();
+    run_plain(&host);
+    let audit = host.documents("audits").remove(0);
+    let before = host.events().len();
+    let id = host.call(Request::to("list_audits").with("limit", 50)).expect("a list").body;
+    let payload = json!({ "audit_id": id["items"][0]["id"] });
+    host.run("audit", payload, 1).expect("nothing to do");
+    assert_eq!(host.events().len(), before);
+    assert_eq!(host.documents("audits").remove(0), audit);
+}
+
+#[test]
+fn a_repository_must_be_there_and_not_archived() {
+    let host = host();
+    let start = |id: Uuid| {
+        let body = json!({ "repository_id": id });
+        host.call(Request::to("start_audit").json(body)).expect_err("refused")
+    };
+    let unknown = start(Uuid::from_u128(404));
+    assert_eq!(format!("{:?}", unknown.kind), "ProblemKind::NotFound");
+    let archived = Uuid::from_u128(0x11);
+    let repository = json!({ "name": "old", "default_branch": "main", "archived": true });
+    host.put_document("catalog.repositories", &archived.to_string(), repository);
+    assert_eq!(start(archived).code.as_deref(), Some("repository_archived"));
+}
