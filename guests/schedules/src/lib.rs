@@ -5,20 +5,25 @@
 
 mod audits;
 mod repositories;
+mod schedules;
 
 use area_sdk::prelude::*;
 
 use audits::document::StoredAudit;
 use audits::events::{AuditCompleted, AuditFailed, AuditStarted};
 use audits::run::{AuditDeadline, RunAudit};
+use schedules::dispatch::{DispatchSchedule, ScheduleDispatched, ScheduleSkipped};
+use schedules::document::StoredSchedule;
 
 const AUDITS: &str = "/v1/workspaces/{workspace_id}/audits";
+const SCHEDULES: &str = "/v1/workspaces/{workspace_id}/audit-schedules";
+const SCHEDULE: &str = "/v1/workspaces/{workspace_id}/audit-schedules/{schedule_id}";
 
 /// The area.
 pub fn area() -> Area {
     let area = Area::new("schedules", env!("CARGO_PKG_VERSION"))
         .summary("Audits of repositories, and the schedules that start them");
-    audit_routes(audit_work(area))
+    schedule_routes(schedule_work(audit_routes(audit_work(area))))
 }
 
 fn audit_work(area: Area) -> Area {
@@ -63,6 +68,75 @@ fn audit_routes(area: Area) -> Area {
         get("get_audit", "/v1/workspaces/{workspace_id}/audits/{audit_id}")
             .summary("Read an audit")
             .handler(audits::show),
+    )
+}
+
+fn schedule_work(area: Area) -> Area {
+    area.uses(&[Capability::Calendar])
+        .collection(
+            Collection::of::<StoredSchedule>()
+                .summary("What starts audits by itself")
+                .text("repository_id")
+                .text("state")
+                .index(&["state"])
+                .index(&["repository_id"])
+                .readable_by(&["*"]),
+        )
+        .event::<ScheduleDispatched>("A schedule has started an audit")
+        .event::<ScheduleSkipped>("A schedule was due and started no audit")
+        .job::<DispatchSchedule>(Lane::Maintenance, 30, 10_000, schedules::dispatch::run)
+}
+
+fn schedule_routes(area: Area) -> Area {
+    area.route(
+        post("create_audit_schedule", SCHEDULES)
+            .summary("Schedule audits of a repository")
+            .description(schedules::DESCRIPTION)
+            .in_contract()
+            .problems(&["repository_archived"])
+            .handler(schedules::create),
+    )
+    .route(
+        get("list_audit_schedules", SCHEDULES)
+            .summary("List schedules, newest first")
+            .handler(schedules::list),
+    )
+    .route(get("get_audit_schedule", SCHEDULE).summary("Read a schedule").handler(schedules::show))
+    .route(
+        patch("update_audit_schedule", SCHEDULE)
+            .summary("Change a schedule")
+            .description(
+                "Members that are absent stay. A local date that had its run does not get another \
+                 by a change.",
+            )
+            .problems(&["schedule_deleted"])
+            .handler(schedules::update),
+    )
+    .route(
+        post(
+            "pause_audit_schedule",
+            "/v1/workspaces/{workspace_id}/audit-schedules/{schedule_id}/pause",
+        )
+        .summary("Let a schedule rest")
+        .problems(&["schedule_deleted"])
+        .handler(schedules::pause),
+    )
+    .route(
+        post(
+            "resume_audit_schedule",
+            "/v1/workspaces/{workspace_id}/audit-schedules/{schedule_id}/resume",
+        )
+        .summary("Let a schedule work again")
+        .description("Due times that passed while it rested are not caught up with.")
+        .problems(&["schedule_deleted"])
+        .handler(schedules::resume),
+    )
+    .route(
+        delete("delete_audit_schedule", SCHEDULE)
+            .summary("Delete a schedule")
+            .description("It can still be read, as `deleted`; its audits stay.")
+            .problems(&["schedule_deleted"])
+            .handler(schedules::remove),
     )
 }
 

@@ -1,7 +1,7 @@
 //! The catalog's repositories, as far as audits and schedules look at them.
 
-use area_sdk::Scope;
 use area_sdk::prelude::*;
+use area_sdk::{DocumentError, Scope};
 
 /// A repository of the workspace.
 #[derive(Serialize, Deserialize)]
@@ -29,4 +29,13 @@ pub(crate) fn auditable(scope: &Scope, id: Uuid) -> Result<Stored<Repository>> {
         return Err(Problem::conflict("repository_archived", detail).hint(hint));
     }
     Ok(repository)
+}
+
+/// Is the repository still there to be audited? Its default branch, if so.
+pub(crate) fn still_auditable(
+    scope: &Scope,
+    id: Uuid,
+) -> Result<Option<Stored<Repository>>, DocumentError> {
+    let repository = scope.documents::<Repository>().find(id)?;
+    Ok(repository.filter(|repository| !repository.archived))
 }

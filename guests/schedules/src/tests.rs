@@ -1,3 +1,6 @@
 //! Audits and schedules through a fake host.
 
 mod audits;
+mod recurrence;
+mod schedules;
+mod world;

@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 
 use area_sdk::prelude::*;
-use area_sdk::{EventDelivery, Scope};
+use area_sdk::{DocumentError, EventDelivery, Scope};
 use serde_json::{Map, Value, json};
 
 use super::document::{AuditState, ImportError, Part, PartStatus, Parts, StoredAudit};
 use super::events::{AuditCompleted, AuditEnd, AuditFailed};
+use crate::schedules;
 
 /// How many warnings and errors of a part are kept.
 const MOST_KEPT: usize = 200;
@@ -69,7 +70,7 @@ fn take_in(
     }
     *part(&mut audit.parts) = imported.into_part(event.occurred_at);
     if audit.parts.named().iter().all(|(_, part)| part.status != PartStatus::Pending) {
-        finish(ctx, &mut audit);
+        finish(ctx, &mut audit)?;
     }
     ctx.documents().replace(&mut audit)?;
     Ok(Outcome::Done)
@@ -97,7 +98,7 @@ impl Imported {
 }
 
 /// Ends an audit whose parts are in, or too late: writes down how, and tells.
-pub(crate) fn finish(scope: &Scope, audit: &mut Stored<StoredAudit>) {
+pub(crate) fn finish(scope: &Scope, audit: &mut Stored<StoredAudit>) -> Result<(), DocumentError> {
     audit.completed_at = Some(scope.now());
     audit.warnings = warnings(&audit.parts);
     audit.error_code = error_code(&audit.parts).map(ToOwned::to_owned);
@@ -115,6 +116,7 @@ pub(crate) fn finish(scope: &Scope, audit: &mut Stored<StoredAudit>) {
         audit.state = AuditState::Completed;
         scope.publish(AuditCompleted(AuditEnd::of(audit)));
     }
+    schedules::note_end(scope, audit)
 }
 
 /// Why an audit with these parts is a failure, if it is one.

@@ -71,7 +71,7 @@ pub(crate) fn deadline(ctx: &JobCtx, job: AuditDeadline) -> JobResult<AuditDeadl
             part.status = PartStatus::Missing;
         }
     }
-    parts::finish(ctx, &mut audit);
+    parts::finish(ctx, &mut audit)?;
     ctx.documents().replace(&mut audit)?;
     Ok(Outcome::Done)
 }

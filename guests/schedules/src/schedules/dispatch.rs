@@ -1,0 +1,179 @@
+//! Starting a schedule's audits. Each due time is a job that waits for it; the
+//! job deals with the time and puts the next one into the queue. A job whose
+//! due time is not the schedule's next one any more does nothing.
+
+use area_sdk::prelude::*;
+use area_sdk::{DocumentError, Later, Scope};
+
+use super::document::{Pending, ScheduleError, ScheduleState, StoredSchedule};
+use super::recurrence::Slot;
+use crate::audits::document::{Target, Trigger};
+use crate::audits::{self, Cause};
+use crate::repositories::{self, Repository};
+
+/// How long a due time can be caught up with.
+const CATCH_UP_SECONDS: i64 = 24 * 3600;
+
+/// Deals with one due time of a schedule.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct DispatchSchedule {
+    schedule_id: Uuid,
+    due_at: Timestamp,
+}
+
+impl Job for DispatchSchedule {
+    const KIND: &'static str = "schedule_dispatch";
+}
+
+/// Told when a schedule has started an audit.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ScheduleDispatched {
+    schedule_id: Uuid,
+    audit_id: Uuid,
+    repository_id: Uuid,
+    due_at: Timestamp,
+}
+
+impl Event for ScheduleDispatched {
+    const NAME: &'static str = "schedule.dispatched";
+}
+
+/// Told when a schedule was due and started no audit.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ScheduleSkipped {
+    schedule_id: Uuid,
+    repository_id: Uuid,
+    /// The first due time that was skipped.
+    due_at: Timestamp,
+    /// The last one; the same, unless several passed.
+    last_due_at: Timestamp,
+    reason: ScheduleError,
+}
+
+impl Event for ScheduleSkipped {
+    const NAME: &'static str = "schedule.skipped";
+}
+
+/// Puts a schedule's next due time into the queue, if it is active.
+pub(crate) fn plan(scope: &Scope, id: Uuid, schedule: &mut StoredSchedule) -> Result<()> {
+    schedule.pending = None;
+    if schedule.state != ScheduleState::Active {
+        return Ok(());
+    }
+    let slot = schedule.recurrence.next_after(scope, scope.now(), schedule.done_date)?;
+    let job_id = scope.enqueue_with(
+        &DispatchSchedule { schedule_id: id, due_at: slot.due_at },
+        Later { at: Some(slot.due_at), resource: Some(id), dedupe_key: None },
+    );
+    schedule.pending = Some(Pending { slot, job_id });
+    Ok(())
+}
+
+pub(crate) fn run(ctx: &JobCtx, job: DispatchSchedule) -> JobResult<DispatchSchedule> {
+    let id = job.schedule_id;
+    let Some(mut schedule) = ctx.documents::<StoredSchedule>().find(id)? else {
+        return Ok(Outcome::Done);
+    };
+    let Some(pending) = schedule.pending.filter(|pending| pending.slot.due_at == job.due_at) else {
+        return Ok(Outcome::Done);
+    };
+    let slot = latest(ctx, &schedule, pending.slot)?;
+    deal_with(ctx, id, &mut schedule, slot)?;
+    schedule.done_date = Some(slot.date);
+    plan(ctx, id, &mut schedule)?;
+    ctx.documents().replace(&mut schedule)?;
+    Ok(Outcome::Done)
+}
+
+/// The slot to be dealt with: of several that passed the latest one. Those
+/// before it are skipped.
+fn latest(ctx: &JobCtx, schedule: &Stored<StoredSchedule>, planned: Slot) -> Result<Slot> {
+    let latest = schedule.recurrence.last_until(ctx, ctx.now())?;
+    // Since it was planned the zone's rules may have changed.
+    if latest.due_at <= planned.due_at || latest.date <= planned.date {
+        return Ok(planned);
+    }
+    let before = Timestamp(latest.due_at.0 - 1);
+    let last_skipped = schedule.recurrence.last_until(ctx, before)?;
+    let skipped = (planned.due_at, last_skipped.due_at.max(planned.due_at));
+    skip(ctx, schedule.uuid(), schedule, skipped, ScheduleError::MissedWindow);
+    Ok(latest)
+}
+
+/// Starts the slot's audit, or skips it.
+fn deal_with(
+    ctx: &JobCtx,
+    id: Uuid,
+    schedule: &mut StoredSchedule,
+    slot: Slot,
+) -> Result<(), DocumentError> {
+    match startable(ctx, id, schedule, slot)? {
+        Ok(repository) => {
+            schedule.last_error_code = None;
+            schedule.last_dispatched_at = Some(ctx.now());
+            start(ctx, id, schedule, slot, repository)
+        }
+        Err(reason) => {
+            schedule.last_error_code = Some(reason);
+            skip(ctx, id, schedule, (slot.due_at, slot.due_at), reason);
+            Ok(())
+        }
+    }
+}
+
+/// The repository to be audited, or why none is.
+fn startable(
+    ctx: &JobCtx,
+    id: Uuid,
+    schedule: &StoredSchedule,
+    slot: Slot,
+) -> Result<Result<Repository, ScheduleError>, DocumentError> {
+    if ctx.now().seconds_since(slot.due_at) > CATCH_UP_SECONDS {
+        return Ok(Err(ScheduleError::MissedWindow));
+    }
+    let Some(repository) = repositories::still_auditable(ctx, schedule.repository_id)? else {
+        return Ok(Err(ScheduleError::RepositoryUnavailable));
+    };
+    if super::is_running(ctx, id)? {
+        return Ok(Err(ScheduleError::Overlap));
+    }
+    Ok(Ok(repository.value))
+}
+
+fn start(
+    ctx: &JobCtx,
+    id: Uuid,
+    schedule: &StoredSchedule,
+    slot: Slot,
+    repository: Repository,
+) -> Result<(), DocumentError> {
+    let target = Target {
+        repository_id: schedule.repository_id,
+        branch_ref: repository.default_branch,
+        commit_sha: None,
+    };
+    let cause = Cause {
+        trigger: Trigger::Schedule,
+        requested_by: schedule.owner_id,
+        due: Some((id, slot.due_at)),
+    };
+    let audit = audits::begin(ctx, target, &cause)?;
+    ctx.publish(ScheduleDispatched {
+        schedule_id: id,
+        audit_id: audit.uuid(),
+        repository_id: schedule.repository_id,
+        due_at: slot.due_at,
+    });
+    Ok(())
+}
+
+fn skip(
+    ctx: &JobCtx,
+    schedule_id: Uuid,
+    schedule: &StoredSchedule,
+    (due_at, last_due_at): (Timestamp, Timestamp),
+    reason: ScheduleError,
+) {
+    let repository_id = schedule.repository_id;
+    ctx.publish(ScheduleSkipped { schedule_id, repository_id, due_at, last_due_at, reason });
+}

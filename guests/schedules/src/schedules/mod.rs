@@ -1,0 +1,237 @@
+//! Schedules (operation 9): what starts audits by itself. `recurrence` says
+//! when one is due, `dispatch` starts the audit and plans the next.
+
+pub(crate) mod dispatch;
+pub(crate) mod document;
+pub(crate) mod recurrence;
+
+use area_sdk::prelude::*;
+use area_sdk::{DocumentError, Scope};
+
+use crate::audits::default_limit;
+use crate::audits::document::{AuditState, StoredAudit};
+use crate::repositories;
+use document::{AuditSchedule, MissedRunPolicy, ScheduleError, ScheduleState, StoredSchedule};
+use recurrence::{Cadence, Recurrence, local_date};
+
+/// The rules, for the operation's documentation.
+pub(crate) const DESCRIPTION: &str = "\
+`timezone` is a name of the IANA database. The schedule is due once on each local date of its \
+cadence: where the clocks skip `local_hour`:`local_minute`, the offset before the gap counts; \
+where they show it twice, the first. A date that the zone skips as a whole has no run.\n\n\
+A weekly schedule is due on the weekday of `anchor_date`, the local date on which it is made, a \
+monthly one on its day of the month, or on the month's last where the month is shorter. Both can \
+be changed by an update. The first run is the first due time after now.\n\n\
+`missed_run_policy` is `run_once`: due times that passed while the service was away are caught up \
+with by one run, if the latest of them is not over for more than 24 hours; the others are skipped, \
+with `schedule.skipped` and `last_error_code` `missed_window`. A due time at which the schedule's \
+audit before it still runs is skipped with `overlap`, one of an archived repository with \
+`repository_unavailable`. `last_error_code` is `audit_failed` when the last audit failed.";
+
+/// How long an audit that never ends keeps its schedule from starting others.
+const ABANDONED_AFTER_SECONDS: i64 = 6 * 3600;
+
+/// A schedule to be made.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct NewAuditSchedule {
+    cadence: Cadence,
+    #[schemars(range(min = 0, max = 23))]
+    local_hour: u8,
+    #[schemars(range(min = 0, max = 59))]
+    local_minute: u8,
+    #[schemars(length(min = 1, max = 200))]
+    name: String,
+    repository_id: Uuid,
+    /// A name of the IANA time zone database.
+    #[schemars(length(min = 1, max = 64))]
+    timezone: String,
+}
+
+/// Changes to a schedule; what is absent stays.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ScheduleChange {
+    cadence: Option<Cadence>,
+    #[schemars(range(min = 0, max = 23))]
+    local_hour: Option<u8>,
+    #[schemars(range(min = 0, max = 59))]
+    local_minute: Option<u8>,
+    #[schemars(length(min = 1, max = 200))]
+    name: Option<String>,
+    /// A name of the IANA time zone database.
+    #[schemars(length(min = 1, max = 64))]
+    timezone: Option<String>,
+    /// 1 for Monday to 7 for Sunday; of weekly schedules only.
+    #[schemars(range(min = 1, max = 7))]
+    weekday: Option<i8>,
+    /// Of monthly schedules only.
+    #[schemars(range(min = 1, max = 31))]
+    day_of_month: Option<i8>,
+}
+
+type Shown = Result<Versioned<AuditSchedule>>;
+
+fn shown(ctx: &Ctx, schedule: Stored<StoredSchedule>) -> Shown {
+    let version = schedule.version;
+    Ok(Versioned(AuditSchedule::of(schedule, ctx.workspace_id()), version))
+}
+
+/// The zone's date of now; a zone that tells none is not one.
+fn today(scope: &Scope, timezone: &str) -> Result<jiff::civil::Date> {
+    // The database has this name for a zone that nobody knows.
+    if timezone.eq_ignore_ascii_case("Etc/Unknown") {
+        return Err(recurrence::unknown_zone());
+    }
+    local_date(scope, timezone, scope.now())
+}
+
+pub(crate) fn create(
+    ctx: &Ctx,
+    Body(new): Body<NewAuditSchedule>,
+) -> Result<Created<Versioned<AuditSchedule>>> {
+    let anchor_date = today(ctx, &new.timezone)?;
+    repositories::auditable(ctx, new.repository_id)?;
+    let mut recurrence = Recurrence {
+        cadence: new.cadence,
+        local_hour: new.local_hour,
+        local_minute: new.local_minute,
+        timezone: new.timezone,
+        weekday: None,
+        day_of_month: None,
+    };
+    recurrence.anchor(anchor_date);
+    let mut schedule = StoredSchedule {
+        name: new.name,
+        repository_id: new.repository_id,
+        owner_id: ctx.user(),
+        state: ScheduleState::Active,
+        recurrence,
+        anchor_date,
+        missed_run_policy: MissedRunPolicy::RunOnce,
+        pending: None,
+        done_date: None,
+        last_dispatched_at: None,
+        last_run_at: None,
+        last_error_code: None,
+    };
+    let id = ctx.new_id();
+    dispatch::plan(ctx, id, &mut schedule)?;
+    ctx.documents().create(id, &schedule)?;
+    shown(ctx, ctx.documents().get(id)?).map(Created)
+}
+
+/// Which schedules.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ListParams {
+    /// Of this repository.
+    repository_id: Option<Uuid>,
+    /// In this state; all but the deleted ones where nothing is said.
+    state: Option<ScheduleState>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+    /// How many a page has at most.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 100))]
+    limit: u32,
+}
+
+pub(crate) fn list(ctx: &Ctx, Params(params): Params<ListParams>) -> Result<Page<AuditSchedule>> {
+    let all = ctx.documents::<StoredSchedule>().query();
+    let wanted = match params.state {
+        Some(state) => all.equals("state", state.as_str()),
+        None => all.one_of("state", ["active", "paused"]),
+    };
+    let wanted = wanted.equals_if("repository_id", params.repository_id);
+    let page = wanted.cursor(params.cursor).limit(params.limit).page()?;
+    Ok(page.map(|schedule| AuditSchedule::of(schedule, ctx.workspace_id())))
+}
+
+pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Shown {
+    shown(ctx, ctx.documents().get(id)?)
+}
+
+/// The schedule, to be changed by somebody who has seen this version of it.
+fn changeable(ctx: &Ctx, id: Uuid) -> Result<Stored<StoredSchedule>> {
+    let schedule = ctx.documents::<StoredSchedule>().get(id)?;
+    ctx.check_if_match(schedule.version)?;
+    if schedule.state == ScheduleState::Deleted {
+        return Err(Problem::conflict("schedule_deleted", "The schedule is deleted."));
+    }
+    Ok(schedule)
+}
+
+pub(crate) fn update(ctx: &Ctx, Path(id): Path<Uuid>, Body(change): Body<ScheduleChange>) -> Shown {
+    let mut schedule = changeable(ctx, id)?;
+    if let Some(name) = &change.name {
+        schedule.name.clone_from(name);
+    }
+    let recurrence = changed(ctx, &schedule, change)?;
+    // A due time that is being dealt with right now is not planned anew.
+    if recurrence != schedule.recurrence {
+        schedule.recurrence = recurrence;
+        dispatch::plan(ctx, id, &mut schedule)?;
+    }
+    ctx.documents().replace(&mut schedule)?;
+    shown(ctx, schedule)
+}
+
+fn changed(ctx: &Ctx, schedule: &StoredSchedule, change: ScheduleChange) -> Result<Recurrence> {
+    let mut recurrence = schedule.recurrence.clone();
+    if let Some(timezone) = change.timezone {
+        today(ctx, &timezone)?;
+        recurrence.timezone = timezone;
+    }
+    recurrence.local_hour = change.local_hour.unwrap_or(recurrence.local_hour);
+    recurrence.local_minute = change.local_minute.unwrap_or(recurrence.local_minute);
+    recurrence.cadence = change.cadence.unwrap_or(recurrence.cadence);
+    if change.weekday.is_some() && recurrence.cadence != Cadence::Weekly {
+        return Err(Problem::validation("/weekday", "Only a weekly schedule has a weekday."));
+    }
+    if change.day_of_month.is_some() && recurrence.cadence != Cadence::Monthly {
+        let message = "Only a monthly schedule has a day of the month.";
+        return Err(Problem::validation("/day_of_month", message));
+    }
+    recurrence.weekday = change.weekday.or(recurrence.weekday);
+    recurrence.day_of_month = change.day_of_month.or(recurrence.day_of_month);
+    recurrence.anchor(schedule.anchor_date);
+    Ok(recurrence)
+}
+
+pub(crate) fn pause(ctx: &Ctx, Path(id): Path<Uuid>) -> Shown {
+    set_state(ctx, id, ScheduleState::Paused)
+}
+
+pub(crate) fn resume(ctx: &Ctx, Path(id): Path<Uuid>) -> Shown {
+    set_state(ctx, id, ScheduleState::Active)
+}
+
+pub(crate) fn remove(ctx: &Ctx, Path(id): Path<Uuid>) -> Shown {
+    set_state(ctx, id, ScheduleState::Deleted)
+}
+
+fn set_state(ctx: &Ctx, id: Uuid, state: ScheduleState) -> Shown {
+    let mut schedule = changeable(ctx, id)?;
+    schedule.state = state;
+    dispatch::plan(ctx, id, &mut schedule)?;
+    ctx.documents().replace(&mut schedule)?;
+    shown(ctx, schedule)
+}
+
+/// Does an audit that the schedule started still run?
+fn is_running(scope: &Scope, schedule_id: Uuid) -> Result<bool, DocumentError> {
+    let audits = scope.documents::<StoredAudit>().query().equals("schedule_id", schedule_id);
+    let unfinished = [AuditState::Queued, AuditState::Running].map(AuditState::as_str);
+    let latest = audits.one_of("state", unfinished).first()?;
+    Ok(latest
+        .is_some_and(|audit| scope.now().seconds_since(audit.created_at) < ABANDONED_AFTER_SECONDS))
+}
+
+/// Writes down that an audit of a schedule ended.
+pub(crate) fn note_end(scope: &Scope, audit: &StoredAudit) -> Result<(), DocumentError> {
+    let Some(id) = audit.schedule_id else { return Ok(()) };
+    let Some(mut schedule) = scope.documents::<StoredSchedule>().find(id)? else { return Ok(()) };
+    schedule.last_run_at = audit.completed_at;
+    if audit.state == AuditState::Failed {
+        schedule.last_error_code = Some(ScheduleError::AuditFailed);
+    }
+    scope.documents().replace(&mut schedule)
+}
