@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 use assurance::domain::time::{Clock, Timestamp};
 use serde_json::{Value, json};
 
-use crate::TestHost;
+use crate::{Answer, Client, TestHost};
+
+const PRODUCERS: &str = "/v1/workspaces/{ws}/evidence-producers";
+const ENVELOPES: &str = "/v1/workspaces/{ws}/evidence-envelopes";
 
 /// Milliseconds of an hour.
 const HOUR_MS: i64 = 3_600_000;
@@ -80,6 +83,17 @@ impl TestHost {
         let file = self.folder().join(format!("envelope-{}.json", uuid::Uuid::now_v7()));
         fs::write(&file, envelope.to_string()).expect("an envelope file");
         self.cli(&["evidence", "sign", "--key", shown(&key.file), "--key-id", key_id, shown(&file)])
+    }
+
+    /// Signs an envelope with the key of a producer made for it, and submits it.
+    pub async fn submit_evidence(&self, admin: &Client, unsigned: &Value) -> Answer {
+        let key = unsigned["idempotency_key"].as_str().expect("a key");
+        let producer = self.generate_key(key);
+        let made = admin.post(PRODUCERS, &json!({ "name": key })).await.expect(201);
+        let keys = format!("{PRODUCERS}/{}/keys", made["id"].as_str().expect("an id"));
+        let body = json!({ "public_key": producer.public_key, "key_id": key });
+        admin.post(&keys, &body).await.expect(201);
+        admin.post_once(ENVELOPES, key, &self.sign(&producer, key, unsigned)).await
     }
 }
 

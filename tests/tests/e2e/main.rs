@@ -1,9 +1,11 @@
 //! End-to-end tests, a module a subject. One program, so that it is linked
 //! once and its tests run side by side.
 
+mod catalog;
 mod contract;
 mod durability;
 mod evidence;
+mod groups;
 mod hostile;
 mod notes;
 mod openapi;

@@ -1,0 +1,241 @@
+//! Dependencies, and what can be done with them.
+
+use area_sdk::prelude::*;
+
+use crate::evidence;
+use crate::groups::{DataClassification, Group};
+use crate::judgement::{Judgement, judge};
+
+/// The rules, for the operation's documentation.
+pub(crate) const DESCRIPTION: &str = "\
+`relationship_kind` is a lower-case word: `depends_on`, `consumes_api`, `shares_data`. A pair of \
+groups has each kind at most once. A dependency crosses a trust boundary where the groups' \
+`trust_zone` differs; its `data_classification` is the higher one of the two groups, in the order \
+public, internal, confidential, restricted. Both are computed anew when a group is changed.\n\n\
+`state` is `evidenced` where evidence records speak of the dependency, else `declared`. A record \
+of kind `relationship` is about the group its `subject_key` names, by id or name (a leading \
+`group:` is dropped); its `summary` is a JSON object with `target` (a group's id or name) and \
+`relationship_kind`. Such a record makes the dependency where there is none; records that came \
+before the groups were known count when it is declared. The newest 100 records are listed.";
+
+/// How many evidence records a dependency lists.
+const MOST_EVIDENCE: usize = 100;
+
+/// How a dependency is known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum State {
+    /// Somebody said so.
+    Declared,
+    /// Evidence says so.
+    Evidenced,
+}
+
+/// A dependency as it is kept.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Dependency {
+    crosses_trust_boundary: bool,
+    data_classification: DataClassification,
+    evidence_ids: Vec<Uuid>,
+    pub(crate) relationship_kind: String,
+    pub(crate) source_group_id: Uuid,
+    state: State,
+    pub(crate) target_group_id: Uuid,
+}
+
+impl Document for Dependency {
+    const COLLECTION: &'static str = "dependencies";
+}
+
+impl Dependency {
+    /// A dependency between these groups, with the evidence there is.
+    pub(crate) fn between(
+        source: &Stored<Group>,
+        target: &Stored<Group>,
+        relationship_kind: String,
+        mut evidence_ids: Vec<Uuid>,
+    ) -> Self {
+        let judgement = judge(source, target);
+        evidence_ids.truncate(MOST_EVIDENCE);
+        Self {
+            crosses_trust_boundary: judgement.crosses_trust_boundary,
+            data_classification: judgement.data_classification,
+            state: if evidence_ids.is_empty() { State::Declared } else { State::Evidenced },
+            evidence_ids,
+            relationship_kind,
+            source_group_id: source.uuid(),
+            target_group_id: target.uuid(),
+        }
+    }
+
+    /// Adds a record as the newest; false where it is listed already.
+    pub(crate) fn add_evidence(&mut self, id: Uuid) -> bool {
+        if self.evidence_ids.contains(&id) {
+            return false;
+        }
+        self.evidence_ids.insert(0, id);
+        self.evidence_ids.truncate(MOST_EVIDENCE);
+        self.state = State::Evidenced;
+        true
+    }
+
+    /// Takes a judgement over; false where it is the one it has.
+    pub(crate) fn is_otherwise(&mut self, new: Judgement) -> bool {
+        let old = Judgement {
+            crosses_trust_boundary: self.crosses_trust_boundary,
+            data_classification: self.data_classification,
+        };
+        self.crosses_trust_boundary = new.crosses_trust_boundary;
+        self.data_classification = new.data_classification;
+        old != new
+    }
+}
+
+/// A dependency as the contract shows it.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct GroupDependency {
+    id: Uuid,
+    #[serde(flatten)]
+    dependency: Dependency,
+}
+
+impl From<Stored<Dependency>> for GroupDependency {
+    fn from(stored: Stored<Dependency>) -> Self {
+        Self { id: stored.uuid(), dependency: stored.value }
+    }
+}
+
+/// A dependency to be declared.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct NewGroupDependency {
+    /// How the source relies on the target: `depends_on`, for instance.
+    #[schemars(length(min = 1, max = 100), regex(pattern = "^[a-z][a-z0-9_]*$"))]
+    relationship_kind: String,
+    /// The group that relies.
+    source_group_id: Uuid,
+    /// The group that is relied upon.
+    target_group_id: Uuid,
+}
+
+/// Told when a dependency is declared, or found in evidence.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct DependencyCreated {
+    dependency_id: Uuid,
+    #[serde(flatten)]
+    facts: Facts,
+}
+
+impl Event for DependencyCreated {
+    const NAME: &'static str = "group_dependency.created";
+}
+
+/// Told when a dependency is deleted.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct DependencyDeleted {
+    dependency_id: Uuid,
+    #[serde(flatten)]
+    facts: Facts,
+}
+
+impl Event for DependencyDeleted {
+    const NAME: &'static str = "group_dependency.deleted";
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Facts {
+    source_group_id: Uuid,
+    target_group_id: Uuid,
+    relationship_kind: String,
+    crosses_trust_boundary: bool,
+}
+
+impl From<&Dependency> for Facts {
+    fn from(dependency: &Dependency) -> Self {
+        Self {
+            source_group_id: dependency.source_group_id,
+            target_group_id: dependency.target_group_id,
+            relationship_kind: dependency.relationship_kind.clone(),
+            crosses_trust_boundary: dependency.crosses_trust_boundary,
+        }
+    }
+}
+
+/// Keeps a new dependency, and tells of it.
+pub(crate) fn keep(
+    scope: &area_sdk::Scope,
+    dependency: &Dependency,
+) -> Result<Uuid, area_sdk::DocumentError> {
+    let dependency_id = scope.new_id();
+    scope.documents().create(dependency_id, dependency)?;
+    scope.publish(DependencyCreated { dependency_id, facts: dependency.into() });
+    Ok(dependency_id)
+}
+
+/// A group of the workspace, named by a member of the body.
+fn group(ctx: &Ctx, member: &str, id: Uuid) -> Result<Stored<Group>> {
+    ctx.documents::<Group>().find(id)?.ok_or_else(|| Problem {
+        detail: format!("The workspace has no group {id}, which {member} names."),
+        ..Problem::not_found()
+    })
+}
+
+pub(crate) fn create(
+    ctx: &Ctx,
+    Body(new): Body<NewGroupDependency>,
+) -> Result<Created<GroupDependency>> {
+    if new.source_group_id == new.target_group_id {
+        let message = "A group does not depend on itself.";
+        return Err(
+            Problem::validation("/target_group_id", message).hint("Name two different groups.")
+        );
+    }
+    let source = group(ctx, "source_group_id", new.source_group_id)?;
+    let target = group(ctx, "target_group_id", new.target_group_id)?;
+    let evidence = evidence::about(ctx, &source, &target, &new.relationship_kind)?;
+    let dependency = Dependency::between(&source, &target, new.relationship_kind, evidence);
+    let id = keep(ctx, &dependency)?;
+    Ok(Created(GroupDependency { id, dependency }))
+}
+
+/// Which dependencies.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ListParams {
+    source_group_id: Option<Uuid>,
+    target_group_id: Option<Uuid>,
+    relationship_kind: Option<String>,
+    crosses_trust_boundary: Option<bool>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+    /// How many a page has at most.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 100))]
+    limit: u32,
+}
+
+fn default_limit() -> u32 {
+    50
+}
+
+pub(crate) fn list(ctx: &Ctx, Params(params): Params<ListParams>) -> Result<Page<GroupDependency>> {
+    let query = ctx.documents::<Dependency>().query();
+    let query = query
+        .equals_if("source_group_id", params.source_group_id)
+        .equals_if("target_group_id", params.target_group_id)
+        .equals_if("relationship_kind", params.relationship_kind)
+        .equals_if("crosses_trust_boundary", params.crosses_trust_boundary);
+    Ok(query.cursor(params.cursor).limit(params.limit).page()?.map(GroupDependency::from))
+}
+
+pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<GroupDependency>> {
+    let dependency = ctx.documents::<Dependency>().get(id)?;
+    let version = dependency.version;
+    Ok(Versioned(dependency.into(), version))
+}
+
+pub(crate) fn remove(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<NoContent> {
+    let dependency = ctx.documents::<Dependency>().get(id)?;
+    ctx.check_if_match(dependency.version)?;
+    ctx.documents().delete(&dependency)?;
+    ctx.publish(DependencyDeleted { dependency_id: id, facts: (&dependency.value).into() });
+    Ok(NoContent)
+}

@@ -1,0 +1,93 @@
+//! What a dependency means, computed from its two groups, and computed anew
+//! when one of them is changed.
+
+use area_sdk::prelude::*;
+use area_sdk::{EventDelivery, JobError, Later};
+
+use crate::dependencies::Dependency;
+use crate::groups::{DataClassification, Group};
+
+/// How many dependencies a step judges.
+const STEP: u32 = 200;
+
+/// What the groups say of a dependency between them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Judgement {
+    pub(crate) crosses_trust_boundary: bool,
+    pub(crate) data_classification: DataClassification,
+}
+
+/// Judges a dependency: data may flow both ways, so that the higher class of
+/// the two counts, and zones trust only themselves.
+pub(crate) fn judge(source: &Group, target: &Group) -> Judgement {
+    Judgement {
+        crosses_trust_boundary: source.trust_zone != target.trust_zone,
+        data_classification: source.data_classification.max(target.data_classification),
+    }
+}
+
+/// Judges the dependencies of a changed group anew: first those that begin at
+/// it, then those that end there.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Rejudge {
+    group_id: Uuid,
+    end: End,
+    cursor: Option<String>,
+}
+
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum End {
+    Source,
+    Target,
+}
+
+impl End {
+    fn field(self) -> &'static str {
+        match self {
+            Self::Source => "source_group_id",
+            Self::Target => "target_group_id",
+        }
+    }
+}
+
+impl Job for Rejudge {
+    const KIND: &'static str = "rejudge_group";
+}
+
+/// What is needed of `group.updated`.
+#[derive(Deserialize)]
+struct Updated {
+    group_id: Uuid,
+}
+
+pub(crate) fn take(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
+    let Updated { group_id } = event.data()?;
+    let later = Later { resource: Some(group_id), ..Later::default() };
+    ctx.enqueue_with(&Rejudge { group_id, end: End::Source, cursor: None }, later);
+    Ok(Outcome::Done)
+}
+
+pub(crate) fn run(ctx: &JobCtx, job: Rejudge) -> JobResult<Rejudge> {
+    let touched = ctx.documents::<Dependency>().query().equals(job.end.field(), job.group_id);
+    let page = touched.cursor(job.cursor).limit(STEP).page()?;
+    for mut dependency in page.items {
+        rejudge(ctx, &mut dependency)?;
+    }
+    Ok(match (page.next_cursor, job.end) {
+        (None, End::Source) => Outcome::Continue(Rejudge { end: End::Target, cursor: None, ..job }),
+        (None, End::Target) => Outcome::Done,
+        (cursor, _) => Outcome::Continue(Rejudge { cursor, ..job }),
+    })
+}
+
+fn rejudge(ctx: &JobCtx, dependency: &mut Stored<Dependency>) -> Result<(), JobError> {
+    let ends = [dependency.source_group_id, dependency.target_group_id];
+    let groups = ctx.documents::<Group>().get_many(ends)?;
+    if let [source, target] = groups.as_slice()
+        && dependency.is_otherwise(judge(source, target))
+    {
+        ctx.documents().replace(dependency)?;
+    }
+    Ok(())
+}
