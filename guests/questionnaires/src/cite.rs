@@ -1,0 +1,159 @@
+//! The making of citations: every source is looked up, and what is kept of it
+//! comes from there, not from the client.
+
+use area_sdk::Scope;
+use area_sdk::prelude::*;
+
+use crate::citations::StoredCitation;
+use crate::sources::{self, Audit, Evidence};
+
+/// Most characters of a title that is a summary's beginning.
+const MOST_TITLE_CHARACTERS: usize = 200;
+
+/// A citation to be made: of evidence, of an audit, or of both.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct NewCitation {
+    /// Evidence records of this workspace.
+    #[serde(default)]
+    #[schemars(length(max = 20))]
+    evidence_ids: Vec<Uuid>,
+    /// A completed audit of this workspace.
+    report_id: Option<Uuid>,
+    /// What the source says, word for word.
+    #[schemars(length(min = 1, max = 1000))]
+    quote: Option<String>,
+    /// What the source is called; without one, its own summary.
+    #[schemars(length(min = 1, max = 200))]
+    title: Option<String>,
+}
+
+/// What a citation names, looked up.
+struct Sources {
+    /// Newest first.
+    evidence: Vec<Stored<Evidence>>,
+    report: Option<(Stored<Audit>, Timestamp)>,
+}
+
+/// Makes the citations of an answer.
+pub(crate) fn cite(
+    ctx: &Ctx,
+    questionnaire_id: Uuid,
+    question_id: Uuid,
+    new: Vec<NewCitation>,
+) -> Result<()> {
+    let mut made = Vec::with_capacity(new.len());
+    for (position, new) in (0_u32..).zip(new) {
+        let sources = look_up(ctx, &format!("/citations/{position}"), &new)?;
+        let mut citation = kept(ctx, &new, &sources)?;
+        citation.position = position;
+        citation.questionnaire_id = questionnaire_id;
+        citation.question_id = question_id;
+        hold_against_news(ctx, &mut citation)?;
+        made.push((ctx.new_id(), citation));
+    }
+    ctx.documents().create_all(made.iter().map(|(id, citation)| (id, citation)))?;
+    Ok(())
+}
+
+fn look_up(ctx: &Ctx, pointer: &str, new: &NewCitation) -> Result<Sources> {
+    if new.evidence_ids.is_empty() && new.report_id.is_none() {
+        return Err(Problem::validation(pointer, "names neither evidence nor a report")
+            .hint("Give evidence_ids, report_id, or both."));
+    }
+    let mut evidence = ctx.documents::<Evidence>().get_many(&new.evidence_ids)?;
+    let known = |id: &Uuid| evidence.iter().any(|record| record.uuid() == *id);
+    if let Some(unknown) = new.evidence_ids.iter().position(|id| !known(id)) {
+        let pointer = format!("{pointer}/evidence_ids/{unknown}");
+        return Err(Problem::validation(pointer, "is no evidence of this workspace")
+            .hint("Cite evidence that an accepted envelope brought."));
+    }
+    evidence.sort_by_key(|record| std::cmp::Reverse(record.observed_at));
+    let report = match new.report_id {
+        None => None,
+        Some(id) => Some(sources::completed_audit(ctx, id)?.ok_or_else(|| {
+            Problem::validation(
+                format!("{pointer}/report_id"),
+                "is no completed audit of this workspace",
+            )
+        })?),
+    };
+    Ok(Sources { evidence, report })
+}
+
+/// What is kept of a citation; its place is still to be said.
+fn kept(ctx: &Ctx, new: &NewCitation, sources: &Sources) -> Result<StoredCitation> {
+    let newest = sources.evidence.first();
+    let report = sources.report.as_ref();
+    let audited = report.map(|(audit, _)| audit.repository_id);
+    let observed_at = newest.map(|record| record.observed_at);
+    let observed_at = observed_at.or(report.map(|(_, at)| *at)).unwrap_or(ctx.now());
+    let mut evidence_ids = new.evidence_ids.clone();
+    evidence_ids.sort_unstable();
+    evidence_ids.dedup();
+    Ok(StoredCitation {
+        questionnaire_id: Uuid::nil(),
+        question_id: Uuid::nil(),
+        position: 0,
+        evidence_ids,
+        kind: newest.map(|record| record.kind.clone()),
+        report_id: new.report_id,
+        report_revision: report.map(|(audit, _)| audit.version),
+        repository_id: audited,
+        source_key: match (newest, audited) {
+            (Some(record), _) => record.subject_key.clone(),
+            (None, repository) => repository.unwrap_or_default().to_string(),
+        },
+        content_sha256: newest.map(|record| record.content_sha256.clone()),
+        observed_at,
+        confirmed_at: observed_at,
+        superseded_at: None,
+        looked_at: ctx.now(),
+        quote: new.quote.clone(),
+        quote_found: found(new.quote.as_deref(), &sources.evidence),
+        title: title(ctx, new, sources)?,
+    })
+}
+
+/// What a source is called: as the client says, or by its own summary.
+fn title(ctx: &Ctx, new: &NewCitation, sources: &Sources) -> Result<String> {
+    if let Some(title) = &new.title {
+        return Ok(title.clone());
+    }
+    if let Some(record) = sources.evidence.first() {
+        let line = record.summary.lines().map(str::trim).find(|line| !line.is_empty());
+        let text = line.unwrap_or(&record.source_ref);
+        return Ok(text.chars().take(MOST_TITLE_CHARACTERS).collect());
+    }
+    let Some((audit, _)) = &sources.report else { return Ok(String::new()) };
+    let name = sources::repository_name(ctx, audit.repository_id)?;
+    Ok(match &audit.commit_sha {
+        Some(commit) => format!("Audit of {name} at {commit}"),
+        None => format!("Audit of {name}"),
+    })
+}
+
+/// Whether the evidence's own summary has the quote; white space aside.
+fn found(quote: Option<&str>, evidence: &[Stored<Evidence>]) -> Option<bool> {
+    let folded = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let quote = folded(quote?);
+    let said = |record: &Stored<Evidence>| folded(&record.summary).contains(&quote);
+    (!evidence.is_empty()).then(|| evidence.iter().any(said))
+}
+
+/// What is cited may have been old news already.
+fn hold_against_news(scope: &Scope, citation: &mut StoredCitation) -> Result<()> {
+    if let Some(kind) = citation.kind.clone() {
+        let latest = sources::latest_evidence(scope, &citation.source_key, &kind)?;
+        if let Some(latest) =
+            latest.filter(|latest| !citation.evidence_ids.contains(&latest.uuid()))
+        {
+            citation.review(&latest);
+        }
+    }
+    if let Some(repository) = citation.repository_id
+        && let Some(latest) = sources::latest_audit(scope, repository)?
+    {
+        citation.supersede_report(latest.uuid(), scope.now());
+    }
+    Ok(())
+}

@@ -1,0 +1,141 @@
+//! The way back to a CSV file, with what a spreadsheet would compute disarmed.
+
+use area_sdk::prelude::*;
+
+use crate::citations::Citation;
+use crate::formula;
+use crate::questionnaires::StoredQuestionnaire;
+use crate::questions::{self, Question, StoredQuestion};
+
+/// Questions read at a time.
+const BATCH: u32 = 25;
+
+/// A part ends after the batch that takes it beyond so many bytes.
+const PART_BYTES: usize = 2 * 1024 * 1024;
+
+const HEADER: [&str; 9] = [
+    "Reference",
+    "Question",
+    "Answer",
+    "Status",
+    "Basis",
+    "Sources",
+    "Review notes",
+    "Approved at",
+    "Approved by",
+];
+
+/// Which questionnaire, from where.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ExportParams {
+    questionnaire_id: Uuid,
+    /// `next_cursor` of the part before.
+    cursor: Option<String>,
+}
+
+/// A CSV file, or a part of a large one.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Export {
+    /// For the file: the title, as far as file names have its characters.
+    filename: String,
+    content_type: &'static str,
+    /// RFC 4180, in UTF-8; the first part begins with the header row.
+    csv: String,
+    /// How many questions this part has.
+    question_count: usize,
+    /// For the part after this one, to be added at its end; null on the last.
+    next_cursor: Option<String>,
+}
+
+pub(crate) fn export(ctx: &Ctx, Params(params): Params<ExportParams>) -> Result<Export> {
+    let questionnaire = ctx.documents::<StoredQuestionnaire>().get(params.questionnaire_id)?;
+    let mut sheet = Sheet::new();
+    if params.cursor.is_none() {
+        sheet.row(&HEADER.map(ToOwned::to_owned))?;
+    }
+    let (mut count, mut cursor) = (0, params.cursor);
+    loop {
+        let all = ctx.documents::<StoredQuestion>().query();
+        let all = all.equals("questionnaire_id", params.questionnaire_id).ascending("position");
+        let page = all.cursor(cursor).limit(BATCH).page()?;
+        count += page.items.len();
+        for question in questions::with_citations(ctx, page.items)? {
+            sheet.row(&cells(&question))?;
+        }
+        cursor = page.next_cursor;
+        if cursor.is_none() || sheet.len() > PART_BYTES {
+            break;
+        }
+    }
+    Ok(Export {
+        filename: filename(&questionnaire.title),
+        content_type: "text/csv; charset=utf-8; header=present",
+        csv: sheet.finish()?,
+        question_count: count,
+        next_cursor: cursor,
+    })
+}
+
+fn cells(question: &Question) -> [String; 9] {
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let sources: Vec<String> = question.citations.iter().map(Citation::label).collect();
+    [
+        text(&question.reference),
+        question.question.clone(),
+        text(&question.answer),
+        question.status.as_str().to_owned(),
+        question.answer_basis.as_str().to_owned(),
+        sources.join("\n"),
+        text(&question.review_notes),
+        question.approved_at.map(|at| at.to_string()).unwrap_or_default(),
+        question.approved_by.map(|by| by.to_string()).unwrap_or_default(),
+    ]
+}
+
+/// Rows being written.
+struct Sheet(csv::Writer<Vec<u8>>);
+
+/// Writing to memory fails where there is none left.
+fn unwritten(error: impl std::fmt::Display) -> Problem {
+    Problem::unavailable(format!("The file could not be written: {error}."))
+}
+
+impl Sheet {
+    fn new() -> Self {
+        let mut builder = csv::WriterBuilder::new();
+        Self(builder.terminator(csv::Terminator::CRLF).from_writer(Vec::new()))
+    }
+
+    fn row(&mut self, cells: &[String]) -> Result<()> {
+        let disarmed: Vec<_> = cells.iter().map(|cell| formula::disarmed(cell)).collect();
+        self.0.write_record(disarmed.iter().map(|cell| cell.as_bytes())).map_err(unwritten)
+    }
+
+    fn len(&self) -> usize {
+        self.0.get_ref().len()
+    }
+
+    fn finish(self) -> Result<String> {
+        let bytes = self.0.into_inner().map_err(unwritten)?;
+        String::from_utf8(bytes).map_err(unwritten)
+    }
+}
+
+/// A name for the file that every system takes.
+fn filename(title: &str) -> String {
+    let plain = |c: char| if c.is_alphanumeric() { c } else { '-' };
+    let name: String = title.to_lowercase().chars().take(80).map(plain).collect();
+    let words: Vec<&str> = name.split('-').filter(|word| !word.is_empty()).collect();
+    if words.is_empty() { "questionnaire.csv".to_owned() } else { words.join("-") + ".csv" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filename_is_made_of_letters_and_digits() {
+        assert_eq!(filename("Äcme: Security / 2026"), "äcme-security-2026.csv");
+        assert_eq!(filename("../.."), "questionnaire.csv");
+    }
+}

@@ -1,0 +1,363 @@
+//! From a file to questions: all of them, or a refusal that says what to mend.
+//! What a person should look at again is kept and warned of, by its row.
+
+use std::collections::BTreeMap;
+
+use crate::formula;
+use crate::header::{self, Columns, Header};
+use crate::refused::Refused;
+use crate::rows::{Row, Rows, is_blank};
+use crate::text;
+
+/// Largest file, in bytes.
+pub(crate) const MOST_BYTES: u64 = 5 * 1024 * 1024;
+
+/// How many questions a questionnaire has at most.
+pub(crate) const MOST_QUESTIONS: usize = 2_000;
+
+/// How many warnings a questionnaire lists.
+const MOST_WARNINGS: usize = 5_000;
+
+/// What a file says.
+#[derive(Debug)]
+pub(crate) struct Imported {
+    pub(crate) questions: Vec<ImportedQuestion>,
+    /// Of all rows, in their order.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// One question of a file, to the character.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) struct ImportedQuestion {
+    pub(crate) question: String,
+    pub(crate) reference: Option<String>,
+    pub(crate) answer: Option<String>,
+    /// Those about this question.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Reads a file.
+pub(crate) fn read(bytes: &[u8]) -> Result<Imported, Refused> {
+    let text = text::decode(bytes)?;
+    let header = header::find(text)?;
+    let mut import = Import::new(&header);
+    for row in Rows::new(text, header.delimiter) {
+        let row = row?;
+        if row.number > header.row {
+            import.row(&row);
+        }
+    }
+    import.finish(&header)
+}
+
+/// Why rows are passed over.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Passed {
+    Above,
+    Blank,
+    NoQuestion,
+    Header,
+}
+
+/// An import under way.
+struct Import {
+    columns: Columns,
+    /// How many questions there are, kept or not.
+    count: usize,
+    questions: Vec<ImportedQuestion>,
+    warnings: Vec<String>,
+    /// Warnings beyond those that are listed.
+    unlisted: usize,
+    /// The row read last.
+    last: usize,
+    /// Rows passed over just now, first and last, for one reason.
+    passed: Option<(Passed, usize, usize)>,
+    /// The row of each question seen.
+    seen: BTreeMap<String, usize>,
+    /// The row of each reference seen.
+    referred: BTreeMap<String, usize>,
+}
+
+impl Import {
+    fn new(header: &Header) -> Self {
+        let above = header.row - 1;
+        Self {
+            columns: header.columns,
+            count: 0,
+            questions: Vec::new(),
+            warnings: Vec::new(),
+            unlisted: 0,
+            last: header.row,
+            passed: (above > 0).then_some((Passed::Above, 1, above)),
+            seen: BTreeMap::new(),
+            referred: BTreeMap::new(),
+        }
+    }
+
+    fn warn(&mut self, warning: String) {
+        if self.warnings.len() < MOST_WARNINGS {
+            self.warnings.push(warning);
+        } else {
+            self.unlisted += 1;
+        }
+    }
+
+    /// Notes that rows are passed over, together with those just before them.
+    fn pass(&mut self, why: Passed, from: usize, to: usize) {
+        match &mut self.passed {
+            Some((reason, _, last)) if *reason == why => *last = to,
+            _ => {
+                self.tell_passed();
+                self.passed = Some((why, from, to));
+            }
+        }
+    }
+
+    fn tell_passed(&mut self) {
+        let Some((why, from, to)) = self.passed.take() else { return };
+        let one = from == to;
+        let rows = if one { format!("Row {from}") } else { format!("Rows {from} to {to}") };
+        self.warn(match why {
+            Passed::Above if one => format!("{rows} stands above the header and was skipped."),
+            Passed::Above => format!("{rows} stand above the header and were skipped."),
+            Passed::Blank if one => format!("{rows} is blank and was skipped."),
+            Passed::Blank => format!("{rows} are blank and were skipped."),
+            Passed::NoQuestion if one => format!("{rows} has no question and was skipped."),
+            Passed::NoQuestion => format!("{rows} have no question and were skipped."),
+            Passed::Header if one => format!("{rows} repeats the header and was skipped."),
+            Passed::Header => format!("{rows} repeat the header and were skipped."),
+        });
+    }
+
+    fn row(&mut self, row: &Row) {
+        if row.number > self.last + 1 {
+            self.pass(Passed::Blank, self.last + 1, row.number - 1);
+        }
+        self.last = row.number;
+        if row.filled() == 0 {
+            self.pass(Passed::Blank, row.number, row.number);
+        } else if is_blank(row.cell(self.columns.question)) {
+            self.pass(Passed::NoQuestion, row.number, row.number);
+        } else if self.columns.repeated_by(row) {
+            self.pass(Passed::Header, row.number, row.number);
+        } else {
+            self.tell_passed();
+            self.question(row);
+        }
+    }
+
+    fn question(&mut self, row: &Row) {
+        self.count += 1;
+        if self.count > MOST_QUESTIONS {
+            return;
+        }
+        let cell = |column: Option<usize>| {
+            let cell = row.cell(column?);
+            (!is_blank(cell)).then(|| cell.to_owned())
+        };
+        let mut question = ImportedQuestion {
+            question: row.cell(self.columns.question).to_owned(),
+            reference: cell(self.columns.reference),
+            answer: cell(self.columns.answer),
+            warnings: Vec::new(),
+        };
+        question.warnings = self.judge(row, &question);
+        for warning in &question.warnings {
+            self.warn(warning.clone());
+        }
+        self.questions.push(question);
+    }
+
+    /// What there is to say of a question.
+    fn judge(&mut self, row: &Row, question: &ImportedQuestion) -> Vec<String> {
+        let number = row.number;
+        let mut warnings = Vec::new();
+        let text = folded(&question.question);
+        if let Some(first) = first_row(&mut self.seen, text, number) {
+            warnings.push(format!("Row {number}: the same question is in row {first}."));
+        }
+        let reference = question.reference.as_deref().map(folded);
+        if let Some(first) = reference.and_then(|text| first_row(&mut self.referred, text, number))
+        {
+            warnings.push(format!("Row {number}: the same reference is in row {first}."));
+        }
+        let texts = [
+            ("question", Some(&question.question)),
+            ("reference", question.reference.as_ref()),
+            ("answer", question.answer.as_ref()),
+        ];
+        for (what, text) in texts {
+            warnings.extend(text.into_iter().flat_map(|text| odd(number, what, text)));
+        }
+        if row.cells().skip(self.columns.width).any(|cell| !is_blank(cell)) {
+            warnings.push(format!(
+                "Row {number} has more cells than the header; the rest was passed over."
+            ));
+        }
+        warnings
+    }
+
+    fn finish(mut self, header: &Header) -> Result<Imported, Refused> {
+        self.tell_passed();
+        if self.count == 0 {
+            let message = format!("There is no question below the header in row {}.", header.row);
+            return Err(Refused::new(message, "Put one question into each row below the header."));
+        }
+        if self.count > MOST_QUESTIONS {
+            let message = format!("The file has {} questions; 2,000 are taken.", self.count);
+            return Err(Refused::new(message, "Split it into several questionnaires."));
+        }
+        if self.unlisted > 0 {
+            let more = format!("{} more warnings are not listed here.", self.unlisted);
+            self.warnings.push(more);
+        }
+        Ok(Imported { questions: self.questions, warnings: self.warnings })
+    }
+}
+
+/// Texts that differ in case and white space alone are the same.
+fn folded(text: &str) -> String {
+    text.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The row in which a text was seen before; this one, for the first time.
+fn first_row(seen: &mut BTreeMap<String, usize>, text: String, row: usize) -> Option<usize> {
+    let first = *seen.entry(text).or_insert(row);
+    (first != row).then_some(first)
+}
+
+/// What is odd about a cell.
+fn odd(row: usize, what: &str, text: &str) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let lines = lines(text);
+    if lines > 1 {
+        warnings.push(format!("Row {row}: the {what} has {lines} lines."));
+    }
+    if let Some(lead) = formula::lead(text) {
+        let lead = formula::name(lead);
+        warnings.push(format!(
+            "Row {row}: the {what} begins with {lead}, as a formula does; it is kept as it is \
+             and escaped when exported."
+        ));
+    }
+    warnings
+}
+
+/// How many lines a text has, whatever ends them.
+fn lines(text: &str) -> usize {
+    let pairs = text.matches("\r\n").count();
+    1 + text.matches(['\r', '\n']).count() - pairs
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn imported(text: &str) -> Imported {
+        read(text.as_bytes()).expect("an import")
+    }
+
+    #[test]
+    fn cells_are_kept_to_the_character_and_odd_ones_warned_of() {
+        let file = imported(
+            "ID;Question;Answer\n\
+             1;  Do you?  ;=1+1\n\
+             ;\"First\nsecond\r\nthird\"; \n\
+             1;do  YOU?;-\n\
+             2;@here;a;b\n",
+        );
+        let found = file.questions.iter().map(|question| {
+            (question.reference.as_deref(), question.question.as_str(), question.answer.as_deref())
+        });
+        assert_eq!(
+            found.collect::<Vec<_>>(),
+            [
+                (Some("1"), "  Do you?  ", Some("=1+1")),
+                (None, "First\nsecond\r\nthird", None),
+                (Some("1"), "do  YOU?", Some("-")),
+                (Some("2"), "@here", Some("a")),
+            ]
+        );
+        let formula = "as a formula does; it is kept as it is and escaped when exported.";
+        assert_eq!(
+            file.warnings,
+            [
+                format!("Row 2: the answer begins with \"=\", {formula}"),
+                "Row 3: the question has 3 lines.".to_owned(),
+                "Row 4: the same question is in row 2.".to_owned(),
+                "Row 4: the same reference is in row 2.".to_owned(),
+                format!("Row 4: the answer begins with \"-\", {formula}"),
+                format!("Row 5: the question begins with \"@\", {formula}"),
+                "Row 5 has more cells than the header; the rest was passed over.".to_owned(),
+            ]
+        );
+        let own: Vec<&String> =
+            file.questions.iter().flat_map(|question| &question.warnings).collect();
+        assert_eq!(own, file.warnings.iter().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn rows_without_a_question_are_passed_over_and_named() {
+        let file = imported(
+            "Our questions\n\nRef,Question\n\n,\n \n1,One?\nSection B\nSection C,\n2,Two?\n\
+             Ref,Question\n3,Three?\n,\n",
+        );
+        assert_eq!(file.questions.len(), 3);
+        assert_eq!(
+            file.warnings,
+            [
+                "Rows 1 to 2 stand above the header and were skipped.",
+                "Rows 4 to 6 are blank and were skipped.",
+                "Rows 8 to 9 have no question and were skipped.",
+                "Row 11 repeats the header and was skipped.",
+                "Row 13 is blank and was skipped.",
+            ]
+        );
+    }
+
+    #[test]
+    fn two_thousand_questions_are_taken_and_no_more() {
+        let file = |count: usize| {
+            let rows = (1..=count).map(|n| format!("{n},Question {n}?\n"));
+            format!("ID,Question\n{}", rows.collect::<String>())
+        };
+        assert_eq!(imported(&file(2000)).questions.len(), 2000);
+        let refused = read(file(2345).as_bytes()).expect_err("too many");
+        assert_eq!(refused.message, "The file has 2345 questions; 2,000 are taken.");
+        let refused = read(file(0).as_bytes()).expect_err("none");
+        assert_eq!(refused.message, "There is no question below the header in row 1.");
+    }
+
+    #[test]
+    fn warnings_are_listed_up_to_a_bound_and_then_counted() {
+        let rows = "1,=x\n,\n".repeat(2000);
+        let file = imported(&format!("ID,Question\n{rows}"));
+        assert_eq!(file.warnings.len(), MOST_WARNINGS + 1);
+        assert_eq!(
+            file.warnings.last().map(String::as_str),
+            Some("2998 more warnings are not listed here.")
+        );
+        assert_eq!(file.questions[1999].warnings.len(), 3);
+    }
+
+    proptest! {
+        #[test]
+        fn every_row_is_a_question_or_named(
+            rows in prop::collection::vec("[a-c]{0,2}(,[a-c=\n]{0,3}){0,2}", 0..12),
+        ) {
+            let body: String = rows.iter().map(|row| row.replace('\n', "") + "\n").collect();
+            if let Ok(file) = read(format!("ID,Question,Answer\n{body}1,end,\n").as_bytes()) {
+                let warnings = file.warnings.join("\n");
+                for (row, text) in rows.iter().enumerate() {
+                    let question = text.replace('\n', "").split(',').nth(1).map(str::len);
+                    if question.unwrap_or_default() == 0 {
+                        prop_assert!(warnings.contains("skipped"), "row {row} of {rows:?}");
+                    }
+                }
+                prop_assert!(file.questions.len() <= rows.len() + 1);
+            }
+        }
+    }
+}

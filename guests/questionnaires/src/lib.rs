@@ -1,0 +1,212 @@
+//! Questionnaires (operation 18): the questions customers send in CSV files,
+//! the answers to them, what these rest on, and who approved them.
+//!
+//! A file becomes questions in [`import`]: `text` (encoding), `rows` (RFC
+//! 4180), `header` (which column is which). An answer's sources are kept as
+//! citations of evidence and audits, and held against what is new.
+
+mod citations;
+mod cite;
+mod export;
+mod formula;
+mod header;
+mod import;
+mod questionnaires;
+mod questions;
+mod refused;
+mod review;
+mod rows;
+mod sources;
+mod text;
+
+use area_sdk::RateClass;
+use area_sdk::prelude::*;
+
+use citations::StoredCitation;
+use questionnaires::{
+    Discard, ImportWarnings, QuestionnaireApproved, QuestionnaireDeleted, QuestionnaireImported,
+    StoredQuestionnaire,
+};
+use questions::{AnswerApproved, QuestionAnswered, StoredQuestion};
+
+/// The area.
+pub fn area() -> Area {
+    let area = Area::new("questionnaires", env!("CARGO_PKG_VERSION"))
+        .summary("Questionnaires, their answers and approvals")
+        .uses(&[Capability::Crypto])
+        .event::<QuestionnaireImported>("A questionnaire was imported")
+        .event::<QuestionAnswered>("A question of a questionnaire was answered")
+        .event::<AnswerApproved>("An answer was approved")
+        .event::<QuestionnaireApproved>("The last answer of a questionnaire was approved")
+        .event::<QuestionnaireDeleted>("A questionnaire was deleted")
+        .on("evidence_envelope.accepted", review::evidence)
+        .on("audit.completed", review::audit)
+        .job::<Discard>(Lane::Maintenance, 10, 20_000, questionnaires::discard);
+    question_routes(questionnaire_routes(collections(area)))
+}
+
+fn collections(area: Area) -> Area {
+    area.collection(
+        Collection::of::<StoredQuestionnaire>()
+            .summary("One for each imported file")
+            .readable_by(&["*"]),
+    )
+    .collection(
+        Collection::of::<ImportWarnings>()
+            .summary("What an import warned of, under its questionnaire's id"),
+    )
+    .collection(
+        Collection::of::<StoredQuestion>()
+            .summary("Questions and their answers")
+            .text("questionnaire_id")
+            .text("status")
+            .integer("position")
+            .index(&["questionnaire_id", "position"])
+            .index(&["questionnaire_id", "status", "position"])
+            .index(&["status"])
+            .readable_by(&["*"]),
+    )
+    .collection(
+        Collection::of::<StoredCitation>()
+            .summary("What answers rest on")
+            .text("questionnaire_id")
+            .text("question_id")
+            .text("source_key")
+            .text("repository_id")
+            .text("looked_at")
+            .integer("position")
+            .index(&["questionnaire_id"])
+            .index(&["question_id", "position"])
+            .index(&["source_key", "looked_at"])
+            .index(&["repository_id", "looked_at"])
+            .readable_by(&["*"]),
+    )
+}
+
+/// Room for the form around the file.
+const FORM_BYTES: u64 = 64 * 1024;
+
+/// Largest title, in bytes: four for each character, and some to be told of.
+const TITLE_BYTES: u64 = 4096;
+
+/// How many warnings, questions and citations are read, milliseconds.
+const LONG_MS: u32 = 10_000;
+
+const QUESTIONNAIRES: &str = "/v1/workspaces/{workspace_id}/questionnaires";
+const QUESTIONNAIRE: &str = "/v1/workspaces/{workspace_id}/questionnaires/{questionnaire_id}";
+
+fn questionnaire_routes(area: Area) -> Area {
+    area.route(
+        post("import_questionnaire", "/v1/workspaces/{workspace_id}/questionnaires/import")
+            .summary("Import a questionnaire from a CSV file")
+            .description(header::DESCRIPTION)
+            .in_contract()
+            .role(Role::Member)
+            .file("file", "The CSV file, in UTF-8.", import::MOST_BYTES)
+            .part("title", "What it is called, 1 to 200 characters.", TITLE_BYTES)
+            .max_body_bytes(import::MOST_BYTES + FORM_BYTES)
+            .rate(RateClass::Heavy)
+            .deadline_ms(LONG_MS)
+            .problems(&["too_many_questionnaires"])
+            .handler(questionnaires::import),
+    )
+    .route(
+        get("list_questionnaires", QUESTIONNAIRES)
+            .summary("List questionnaires, newest first")
+            .handler(questionnaires::list),
+    )
+    .route(
+        get("get_questionnaire", QUESTIONNAIRE)
+            .summary("Read a questionnaire")
+            .handler(questionnaires::show),
+    )
+    .route(
+        patch("update_questionnaire", QUESTIONNAIRE)
+            .summary("Rename a questionnaire")
+            .handler(questionnaires::update),
+    )
+    .route(
+        delete("delete_questionnaire", QUESTIONNAIRE)
+            .summary("Delete a questionnaire with its questions and answers")
+            .role(Role::Admin)
+            .handler(questionnaires::remove),
+    )
+    .route(
+        get(
+            "export_questionnaire",
+            "/v1/workspaces/{workspace_id}/questionnaires/{questionnaire_id}/export",
+        )
+        .summary("Export a questionnaire as CSV")
+        .description(
+            "The file is the member `csv`: RFC 4180, UTF-8, questions in their order. A cell that \
+             begins with `=`, `+`, `-`, `@`, a tab or a carriage return has an apostrophe put \
+             before it, so that no spreadsheet computes it. Beyond 2 MiB the file comes in parts: \
+             ask again with `next_cursor`, and add what comes at the end.",
+        )
+        .rate(RateClass::Standard)
+        .deadline_ms(LONG_MS)
+        .handler(export::export),
+    )
+}
+
+const QUESTIONS: &str = "/v1/workspaces/{workspace_id}/questionnaires/{questionnaire_id}/questions";
+const QUESTION: &str =
+    "/v1/workspaces/{workspace_id}/questionnaires/{questionnaire_id}/questions/{question_id}";
+
+fn question_routes(area: Area) -> Area {
+    area.route(
+        get("list_questions", QUESTIONS)
+            .summary("List the questions of a questionnaire, in the order of its file")
+            .handler(questions::list),
+    )
+    .route(get("get_question", QUESTION).summary("Read a question").handler(questions::show))
+    .route(
+        patch("answer_question", QUESTION)
+            .summary("Answer a question")
+            .description(ANSWERING)
+            .handler(questions::update),
+    )
+    .route(
+        post(
+            "approve_answer",
+            "/v1/workspaces/{workspace_id}/questionnaires/{questionnaire_id}/questions/\
+             {question_id}/approve",
+        )
+        .summary("Approve an answer")
+        .description(
+            "Who approved it, and when, is kept with the question. An answer that came with the \
+             file is nobody's yet: it has to be sent once before it can be approved.",
+        )
+        .role(Role::Admin)
+        .problems(&["question_unanswered"])
+        .handler(questions::approve),
+    )
+    .route(
+        post(
+            "withdraw_approval",
+            "/v1/workspaces/{workspace_id}/questionnaires/{questionnaire_id}/questions/\
+             {question_id}/withdraw-approval",
+        )
+        .summary("Take the approval of an answer back")
+        .role(Role::Admin)
+        .handler(questions::withdraw_approval),
+    )
+}
+
+/// The rules, for the operation's documentation.
+const ANSWERING: &str = "\
+Members that are absent stay; null takes `answer` or `review_notes` away, `citations` are replaced \
+as a whole. A change of the answer or its citations takes an approval back.\n\n\
+A citation names evidence records, a completed audit (`report_id`), or both; what it says of them \
+is looked up, not taken from the request. `content_sha256`, `source_key` and `observed_at` are \
+those of the newest evidence named, `report_revision` is the audit's version. Its `status` is \
+`current`, `aged` (not confirmed by evidence of the same content for 90 days) or `superseded` \
+(newer evidence of the same kind about the same subject says something else, or the repository \
+has a newer completed audit); the latter two are `stale`.\n\n\
+`answer_basis` is `supported` where there are citations and all are current, `partial` where some \
+are, else `unsupported`.";
+
+area_sdk::export!(area);
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,321 @@
+//! Questionnaires: the import that makes one, and what is known of it as a
+//! whole.
+
+use area_sdk::prelude::*;
+use area_sdk::{Form, JobError, Later, Scope};
+
+use crate::citations::StoredCitation;
+use crate::import::{self, Imported, ImportedQuestion};
+use crate::questions::{Question, StoredQuestion};
+
+/// Most characters of a title.
+pub(crate) const MOST_TITLE_CHARACTERS: usize = 200;
+
+/// How many questionnaires a workspace has at most.
+const MOST_QUESTIONNAIRES: u64 = 1_000;
+
+/// Documents read at a time.
+const BATCH: u32 = 500;
+
+/// A questionnaire as the contract shows it.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Questionnaire {
+    approved_count: u32,
+    created_at: Timestamp,
+    id: Uuid,
+    question_count: u32,
+    title: String,
+    updated_at: Timestamp,
+    version: u64,
+    /// What the import warned of, row by row.
+    warnings: Vec<String>,
+}
+
+/// What an import answers with.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct QuestionnaireImport {
+    questionnaire: Questionnaire,
+    /// All of them, in the order of the file.
+    questions: Vec<Question>,
+}
+
+/// A questionnaire in a list.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct QuestionnaireSummary {
+    approved_count: u32,
+    created_at: Timestamp,
+    /// The file it was imported from.
+    filename: Option<String>,
+    id: Uuid,
+    imported_by: Uuid,
+    question_count: u32,
+    title: String,
+    updated_at: Timestamp,
+    version: u64,
+    warning_count: u32,
+}
+
+/// A questionnaire as it is kept.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub(crate) struct StoredQuestionnaire {
+    pub(crate) title: String,
+    pub(crate) question_count: u32,
+    pub(crate) approved_count: u32,
+    warning_count: u32,
+    filename: Option<String>,
+    /// SHA-256 of the file.
+    content_sha256: String,
+    imported_by: Uuid,
+}
+
+impl Document for StoredQuestionnaire {
+    const COLLECTION: &'static str = "questionnaires";
+}
+
+/// What the import of a questionnaire warned of; under the same id.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub(crate) struct ImportWarnings {
+    warnings: Vec<String>,
+}
+
+impl Document for ImportWarnings {
+    const COLLECTION: &'static str = "import_warnings";
+}
+
+/// Told when a questionnaire was imported.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct QuestionnaireImported {
+    questionnaire_id: Uuid,
+    title: String,
+    question_count: u32,
+    warning_count: u32,
+    imported_by: Uuid,
+}
+
+impl Event for QuestionnaireImported {
+    const NAME: &'static str = "questionnaire.imported";
+}
+
+/// Told when the last of a questionnaire's answers was approved.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct QuestionnaireApproved {
+    pub(crate) questionnaire_id: Uuid,
+    pub(crate) title: String,
+    pub(crate) question_count: u32,
+}
+
+impl Event for QuestionnaireApproved {
+    const NAME: &'static str = "questionnaire.approved";
+}
+
+/// Told when a questionnaire was deleted.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct QuestionnaireDeleted {
+    questionnaire_id: Uuid,
+    title: String,
+}
+
+impl Event for QuestionnaireDeleted {
+    const NAME: &'static str = "questionnaire.deleted";
+}
+
+/// The questionnaire as the contract shows it.
+fn view(stored: Stored<StoredQuestionnaire>, warnings: Vec<String>) -> Questionnaire {
+    Questionnaire {
+        approved_count: stored.approved_count,
+        created_at: stored.created_at,
+        id: stored.uuid(),
+        question_count: stored.question_count,
+        updated_at: stored.updated_at,
+        version: stored.version,
+        title: stored.value.title,
+        warnings,
+    }
+}
+
+impl From<Stored<StoredQuestionnaire>> for QuestionnaireSummary {
+    fn from(stored: Stored<StoredQuestionnaire>) -> Self {
+        Self {
+            approved_count: stored.approved_count,
+            created_at: stored.created_at,
+            id: stored.uuid(),
+            imported_by: stored.imported_by,
+            question_count: stored.question_count,
+            updated_at: stored.updated_at,
+            version: stored.version,
+            warning_count: stored.warning_count,
+            filename: stored.value.filename,
+            title: stored.value.title,
+        }
+    }
+}
+
+/// A title somebody gave, without the white space around it.
+fn title(pointer: &str, given: &str) -> Result<String> {
+    let title = given.trim();
+    let count = title.chars().count();
+    if (1..=MOST_TITLE_CHARACTERS).contains(&count) {
+        return Ok(title.to_owned());
+    }
+    let message = format!("has {count} characters; 1 to {MOST_TITLE_CHARACTERS} are taken");
+    Err(Problem::validation(pointer, message).hint("Name the questionnaire in a line."))
+}
+
+/// How many there are of something whose number the import bounds.
+fn count<T>(items: &[T]) -> u32 {
+    u32::try_from(items.len()).unwrap_or(u32::MAX)
+}
+
+pub(crate) fn import(ctx: &Ctx, form: Form) -> Result<Created<Versioned<QuestionnaireImport>>> {
+    let given = form.part("title").map_or(&[][..], |part| &part.content);
+    let title = title("title", &String::from_utf8_lossy(given))?;
+    let Some(file) = form.part("file") else {
+        return Err(Problem::validation("file", "is required"));
+    };
+    let imported = import::read(&file.content)?;
+    if ctx.documents::<StoredQuestionnaire>().query().count()? >= MOST_QUESTIONNAIRES {
+        let detail = "A workspace has at most 1,000 questionnaires.";
+        return Err(Problem::conflict("too_many_questionnaires", detail).hint("Delete one."));
+    }
+    let value = StoredQuestionnaire {
+        title,
+        question_count: count(&imported.questions),
+        approved_count: 0,
+        warning_count: count(&imported.warnings),
+        filename: file.filename.clone(),
+        content_sha256: ctx.sha256_hex(&file.content),
+        imported_by: ctx.user(),
+    };
+    drop(form);
+    keep(ctx, value, imported).map(|made| Created(Versioned(made, 1)))
+}
+
+/// Keeps a questionnaire and its questions, and tells of them.
+fn keep(ctx: &Ctx, value: StoredQuestionnaire, imported: Imported) -> Result<QuestionnaireImport> {
+    let (id, now) = (ctx.new_id(), ctx.now());
+    ctx.publish(QuestionnaireImported {
+        questionnaire_id: id,
+        title: value.title.clone(),
+        question_count: value.question_count,
+        warning_count: value.warning_count,
+        imported_by: value.imported_by,
+    });
+    ctx.documents().create(id, &value)?;
+    let questions = keep_questions(ctx, id, imported.questions)?;
+    let warnings = ImportWarnings { warnings: imported.warnings };
+    ctx.documents().create(id, &warnings)?;
+    let (created_at, updated_at) = (now, now);
+    let stored = Stored { id: id.to_string(), version: 1, created_at, updated_at, value };
+    Ok(QuestionnaireImport { questionnaire: view(stored, warnings.warnings), questions })
+}
+
+fn keep_questions(
+    ctx: &Ctx,
+    questionnaire_id: Uuid,
+    imported: Vec<ImportedQuestion>,
+) -> Result<Vec<Question>> {
+    let new = (1..).zip(imported).map(|(position, question)| {
+        let value = StoredQuestion::new(questionnaire_id, position, question);
+        let (id, now) = (ctx.new_id().to_string(), ctx.now());
+        Stored { id, version: 1, created_at: now, updated_at: now, value }
+    });
+    let new: Vec<Stored<StoredQuestion>> = new.collect();
+    for batch in new.chunks(BATCH as usize) {
+        ctx.documents().create_all(batch.iter().map(|new| (&new.id, &new.value)))?;
+    }
+    Ok(new.into_iter().map(|stored| Question::new(stored, Vec::new())).collect())
+}
+
+/// Which questionnaires.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ListParams {
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+    /// How many a page has at most.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 100))]
+    limit: u32,
+}
+
+fn default_limit() -> u32 {
+    50
+}
+
+pub(crate) fn list(
+    ctx: &Ctx,
+    Params(params): Params<ListParams>,
+) -> Result<Page<QuestionnaireSummary>> {
+    let all = ctx.documents::<StoredQuestionnaire>().query();
+    let page = all.cursor(params.cursor).limit(params.limit).page()?;
+    Ok(page.map(QuestionnaireSummary::from))
+}
+
+/// A questionnaire with its warnings and version.
+fn whole(scope: &Scope, stored: Stored<StoredQuestionnaire>) -> Result<Versioned<Questionnaire>> {
+    let warnings = scope.documents::<ImportWarnings>().find(&stored.id)?;
+    let warnings = warnings.map(|warnings| warnings.value.warnings).unwrap_or_default();
+    let version = stored.version;
+    Ok(Versioned(view(stored, warnings), version))
+}
+
+pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<Questionnaire>> {
+    whole(ctx, ctx.documents().get(id)?)
+}
+
+/// What is to be changed.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct QuestionnaireChanges {
+    #[schemars(length(min = 1, max = 200))]
+    title: String,
+}
+
+pub(crate) fn update(
+    ctx: &Ctx,
+    Path(id): Path<Uuid>,
+    Body(changes): Body<QuestionnaireChanges>,
+) -> Result<Versioned<Questionnaire>> {
+    let mut stored = ctx.documents::<StoredQuestionnaire>().get(id)?;
+    ctx.check_if_match(stored.version)?;
+    stored.title = title("/title", &changes.title)?;
+    ctx.documents().replace(&mut stored)?;
+    whole(ctx, stored)
+}
+
+pub(crate) fn remove(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<NoContent> {
+    let stored = ctx.documents::<StoredQuestionnaire>().get(id)?;
+    ctx.check_if_match(stored.version)?;
+    ctx.documents().delete(&stored)?;
+    if let Some(warnings) = ctx.documents::<ImportWarnings>().find(id)? {
+        ctx.documents().delete(&warnings)?;
+    }
+    ctx.publish(QuestionnaireDeleted { questionnaire_id: id, title: stored.value.title });
+    let discard = Discard { questionnaire_id: id };
+    ctx.enqueue_with(&discard, Later { resource: Some(id), ..Later::default() });
+    Ok(NoContent)
+}
+
+/// Forgets what belonged to a questionnaire that was deleted.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Discard {
+    questionnaire_id: Uuid,
+}
+
+impl Job for Discard {
+    const KIND: &'static str = "discard_questionnaire";
+}
+
+pub(crate) fn discard(ctx: &JobCtx, job: Discard) -> JobResult<Discard> {
+    let more = discard_some::<StoredCitation>(ctx, job.questionnaire_id)?
+        || discard_some::<StoredQuestion>(ctx, job.questionnaire_id)?;
+    Ok(if more { Outcome::Continue(job) } else { Outcome::Done })
+}
+
+/// Forgets some documents of a questionnaire, and says whether there were any.
+fn discard_some<T: Document>(ctx: &JobCtx, questionnaire_id: Uuid) -> Result<bool, JobError> {
+    let all = ctx.documents::<T>().query().equals("questionnaire_id", questionnaire_id);
+    let some = all.limit(BATCH).list()?;
+    for document in &some {
+        ctx.documents().delete(document)?;
+    }
+    Ok(!some.is_empty())
+}

@@ -1,0 +1,353 @@
+//! Questions: their answers, what these rest on, and who approved them.
+
+use area_sdk::Scope;
+use area_sdk::prelude::*;
+use serde::Deserializer;
+
+use crate::citations::{self, AnswerBasis, Citation};
+use crate::cite::{self, NewCitation};
+use crate::import::ImportedQuestion;
+use crate::questionnaires::{QuestionnaireApproved, StoredQuestionnaire};
+
+/// How far a question has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum QuestionStatus {
+    /// Nobody here has answered it; an answer from the file may be there.
+    Unanswered,
+    /// Somebody has.
+    Answered,
+    /// And an admin has approved that.
+    Approved,
+}
+
+impl QuestionStatus {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Unanswered => "unanswered",
+            Self::Answered => "answered",
+            Self::Approved => "approved",
+        }
+    }
+}
+
+/// A question as the contract shows it.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Question {
+    pub(crate) answer: Option<String>,
+    pub(crate) answer_basis: AnswerBasis,
+    pub(crate) approved_at: Option<Timestamp>,
+    pub(crate) approved_by: Option<Uuid>,
+    pub(crate) citations: Vec<Citation>,
+    id: Uuid,
+    /// From 1, in the order of the file.
+    pub(crate) position: u32,
+    pub(crate) question: String,
+    pub(crate) reference: Option<String>,
+    pub(crate) review_notes: Option<String>,
+    pub(crate) status: QuestionStatus,
+    version: u64,
+    warnings: Vec<String>,
+}
+
+/// A question as it is kept.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub(crate) struct StoredQuestion {
+    questionnaire_id: Uuid,
+    position: u32,
+    question: String,
+    reference: Option<String>,
+    answer: Option<String>,
+    answered_by: Option<Uuid>,
+    approved_at: Option<Timestamp>,
+    approved_by: Option<Uuid>,
+    review_notes: Option<String>,
+    status: QuestionStatus,
+    warnings: Vec<String>,
+}
+
+impl Document for StoredQuestion {
+    const COLLECTION: &'static str = "questions";
+}
+
+impl StoredQuestion {
+    pub(crate) fn new(questionnaire_id: Uuid, position: u32, imported: ImportedQuestion) -> Self {
+        Self {
+            questionnaire_id,
+            position,
+            question: imported.question,
+            reference: imported.reference,
+            answer: imported.answer,
+            answered_by: None,
+            approved_at: None,
+            approved_by: None,
+            review_notes: None,
+            status: QuestionStatus::Unanswered,
+            warnings: imported.warnings,
+        }
+    }
+}
+
+impl Question {
+    pub(crate) fn new(stored: Stored<StoredQuestion>, citations: Vec<Citation>) -> Self {
+        Self {
+            answer_basis: AnswerBasis::of(&citations),
+            citations,
+            id: stored.uuid(),
+            version: stored.version,
+            answer: stored.value.answer,
+            approved_at: stored.value.approved_at,
+            approved_by: stored.value.approved_by,
+            position: stored.value.position,
+            question: stored.value.question,
+            reference: stored.value.reference,
+            review_notes: stored.value.review_notes,
+            status: stored.value.status,
+            warnings: stored.value.warnings,
+        }
+    }
+}
+
+/// Told when a question was answered.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct QuestionAnswered {
+    questionnaire_id: Uuid,
+    question_id: Uuid,
+    position: u32,
+    answered_by: Uuid,
+}
+
+impl Event for QuestionAnswered {
+    const NAME: &'static str = "questionnaire.question_answered";
+}
+
+/// Told when an answer was approved.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct AnswerApproved {
+    questionnaire_id: Uuid,
+    question_id: Uuid,
+    position: u32,
+    approved_by: Uuid,
+}
+
+impl Event for AnswerApproved {
+    const NAME: &'static str = "questionnaire.answer_approved";
+}
+
+/// Which question of which questionnaire.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct QuestionPath {
+    questionnaire_id: Uuid,
+    question_id: Uuid,
+}
+
+/// Both, or a 404.
+fn find(
+    ctx: &Ctx,
+    path: &QuestionPath,
+) -> Result<(Stored<StoredQuestionnaire>, Stored<StoredQuestion>)> {
+    let questionnaire = ctx.documents::<StoredQuestionnaire>().get(path.questionnaire_id)?;
+    let question = ctx.documents::<StoredQuestion>().get(path.question_id)?;
+    if question.questionnaire_id != path.questionnaire_id {
+        return Err(Problem::not_found());
+    }
+    Ok((questionnaire, question))
+}
+
+/// Questions with what their answers rest on.
+pub(crate) fn with_citations(
+    scope: &Scope,
+    stored: Vec<Stored<StoredQuestion>>,
+) -> Result<Vec<Question>> {
+    let ids: Vec<Uuid> = stored.iter().map(Stored::uuid).collect();
+    let mut cited = citations::of(scope, &ids)?;
+    let question = |stored: Stored<StoredQuestion>| {
+        let citations = cited.remove(&stored.uuid()).unwrap_or_default();
+        Question::new(stored, citations)
+    };
+    Ok(stored.into_iter().map(question).collect())
+}
+
+fn versioned(scope: &Scope, stored: Stored<StoredQuestion>) -> Result<Versioned<Question>> {
+    let citations = citations::of_one(scope, stored.uuid())?;
+    let version = stored.version;
+    Ok(Versioned(Question::new(stored, citations), version))
+}
+
+/// Which questions of a questionnaire.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ListParams {
+    questionnaire_id: Uuid,
+    /// Only questions that have come so far.
+    status: Option<QuestionStatus>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+    /// How many a page has at most.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 50))]
+    limit: u32,
+}
+
+fn default_limit() -> u32 {
+    50
+}
+
+pub(crate) fn list(ctx: &Ctx, Params(params): Params<ListParams>) -> Result<Page<Question>> {
+    ctx.documents::<StoredQuestionnaire>().get(params.questionnaire_id)?;
+    let all = ctx.documents::<StoredQuestion>().query();
+    let all = all.equals("questionnaire_id", params.questionnaire_id);
+    let all = all.equals_if("status", params.status.map(QuestionStatus::as_str));
+    let page = all.ascending("position").cursor(params.cursor).limit(params.limit).page()?;
+    let items = with_citations(ctx, page.items)?;
+    Ok(Page { items, next_cursor: page.next_cursor })
+}
+
+pub(crate) fn show(ctx: &Ctx, Params(path): Params<QuestionPath>) -> Result<Versioned<Question>> {
+    let (_, question) = find(ctx, &path)?;
+    versioned(ctx, question)
+}
+
+/// Tells a member that is null from one that is absent.
+fn given<'de, D, T>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    Option::deserialize(deserializer).map(Some)
+}
+
+/// What is to be changed; what is absent stays, and null takes away.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct QuestionChanges {
+    #[serde(default, deserialize_with = "given")]
+    #[schemars(length(max = 10_000))]
+    answer: Option<Option<String>>,
+    #[serde(default, deserialize_with = "given")]
+    #[schemars(length(max = 4_000))]
+    review_notes: Option<Option<String>>,
+    /// All of the answer's citations, in place of those it has.
+    #[schemars(length(max = 10))]
+    citations: Option<Vec<NewCitation>>,
+}
+
+/// Text that says something.
+fn said(text: Option<String>) -> Option<String> {
+    text.filter(|text| !text.trim().is_empty())
+}
+
+pub(crate) fn update(
+    ctx: &Ctx,
+    Params(path): Params<QuestionPath>,
+    Body(changes): Body<QuestionChanges>,
+) -> Result<Versioned<Question>> {
+    let (questionnaire, mut question) = find(ctx, &path)?;
+    ctx.check_if_match(question.version)?;
+    if changes.answer.is_some() || changes.citations.is_some() {
+        withdraw(ctx, questionnaire, &mut question)?;
+    }
+    if let Some(answer) = changes.answer {
+        answer_with(ctx, &path, &mut question, said(answer));
+    }
+    if let Some(citations) = changes.citations {
+        citations::forget(ctx, path.question_id)?;
+        cite::cite(ctx, path.questionnaire_id, path.question_id, citations)?;
+    }
+    if let Some(notes) = changes.review_notes {
+        question.review_notes = said(notes);
+    }
+    ctx.documents().replace(&mut question)?;
+    versioned(ctx, question)
+}
+
+fn answer_with(
+    ctx: &Ctx,
+    path: &QuestionPath,
+    question: &mut Stored<StoredQuestion>,
+    answer: Option<String>,
+) {
+    question.answer = answer;
+    if question.answer.is_none() {
+        question.answered_by = None;
+        question.status = QuestionStatus::Unanswered;
+        return;
+    }
+    question.answered_by = Some(ctx.user());
+    question.status = QuestionStatus::Answered;
+    ctx.publish(QuestionAnswered {
+        questionnaire_id: path.questionnaire_id,
+        question_id: path.question_id,
+        position: question.position,
+        answered_by: ctx.user(),
+    });
+}
+
+/// Takes an approval back, where there is one.
+fn withdraw(
+    ctx: &Ctx,
+    mut questionnaire: Stored<StoredQuestionnaire>,
+    question: &mut Stored<StoredQuestion>,
+) -> Result<()> {
+    if question.status != QuestionStatus::Approved {
+        return Ok(());
+    }
+    question.status = QuestionStatus::Answered;
+    question.approved_at = None;
+    question.approved_by = None;
+    questionnaire.approved_count = questionnaire.approved_count.saturating_sub(1);
+    Ok(ctx.documents().replace(&mut questionnaire)?)
+}
+
+pub(crate) fn approve(
+    ctx: &Ctx,
+    Params(path): Params<QuestionPath>,
+) -> Result<Versioned<Question>> {
+    let (questionnaire, mut question) = find(ctx, &path)?;
+    ctx.check_if_match(question.version)?;
+    match question.status {
+        QuestionStatus::Approved => return versioned(ctx, question),
+        QuestionStatus::Answered => {}
+        QuestionStatus::Unanswered => {
+            let detail = "Nobody has answered this question yet.";
+            return Err(Problem::conflict("question_unanswered", detail)
+                .hint("Answer it first; confirm an answer of the file by sending it again."));
+        }
+    }
+    question.status = QuestionStatus::Approved;
+    question.approved_at = Some(ctx.now());
+    question.approved_by = Some(ctx.user());
+    ctx.documents().replace(&mut question)?;
+    ctx.publish(AnswerApproved {
+        questionnaire_id: path.questionnaire_id,
+        question_id: path.question_id,
+        position: question.position,
+        approved_by: ctx.user(),
+    });
+    count_approval(ctx, questionnaire)?;
+    versioned(ctx, question)
+}
+
+fn count_approval(ctx: &Ctx, mut questionnaire: Stored<StoredQuestionnaire>) -> Result<()> {
+    questionnaire.approved_count += 1;
+    ctx.documents().replace(&mut questionnaire)?;
+    if questionnaire.approved_count == questionnaire.question_count {
+        ctx.publish(QuestionnaireApproved {
+            questionnaire_id: questionnaire.uuid(),
+            title: questionnaire.title.clone(),
+            question_count: questionnaire.question_count,
+        });
+    }
+    Ok(())
+}
+
+pub(crate) fn withdraw_approval(
+    ctx: &Ctx,
+    Params(path): Params<QuestionPath>,
+) -> Result<Versioned<Question>> {
+    let (questionnaire, mut question) = find(ctx, &path)?;
+    ctx.check_if_match(question.version)?;
+    if question.status == QuestionStatus::Approved {
+        withdraw(ctx, questionnaire, &mut question)?;
+        ctx.documents().replace(&mut question)?;
+    }
+    versioned(ctx, question)
+}

@@ -1,0 +1,101 @@
+//! What is new is held against what is cited: newer evidence about the same,
+//! and newer audits of the same repository.
+
+use std::collections::BTreeMap;
+
+use area_sdk::prelude::*;
+use area_sdk::{EventDelivery, JobError};
+
+use crate::citations::StoredCitation;
+use crate::sources::Evidence;
+
+/// Citations held against news in one step.
+const BATCH: u32 = 500;
+
+/// Subjects asked for at a time.
+const SUBJECTS: usize = 100;
+
+/// An envelope whose records were kept.
+#[derive(Deserialize)]
+struct Accepted {
+    envelope_id: Uuid,
+}
+
+/// An audit that is done.
+#[derive(Deserialize)]
+struct Completed {
+    audit_id: Uuid,
+    repository_id: Uuid,
+}
+
+/// The newest of each kind about each subject.
+type News = BTreeMap<String, BTreeMap<String, Stored<Evidence>>>;
+
+fn news(records: Vec<Stored<Evidence>>) -> News {
+    let mut news = News::new();
+    for record in records {
+        let subject = news.entry(record.subject_key.clone()).or_default();
+        let newer = subject
+            .get(&record.kind)
+            .is_none_or(|other| (other.observed_at, &other.id) < (record.observed_at, &record.id));
+        if newer {
+            subject.insert(record.kind.clone(), record);
+        }
+    }
+    news
+}
+
+/// Evidence came: citations of older evidence about the same are confirmed by
+/// it, or superseded. Those that were looked at since it came are left alone,
+/// so the step can be run again until none is left.
+pub(crate) fn evidence(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
+    let accepted: Accepted = event.data()?;
+    let records = ctx.documents::<Evidence>().query().equals("envelope_id", accepted.envelope_id);
+    let news = news(records.limit(1000).list()?);
+    let subjects: Vec<&String> = news.keys().collect();
+    for subjects in subjects.chunks(SUBJECTS) {
+        let cited = ctx.documents::<StoredCitation>().query();
+        let cited = cited.one_of("source_key", subjects.iter().copied());
+        let cited = cited.range("looked_at", None, Some(event.occurred_at.into()));
+        let more = hold(ctx, cited.limit(BATCH).list()?, |citation| {
+            let about = news.get(&citation.source_key);
+            let newer = citation.kind.as_ref().and_then(|kind| about?.get(kind));
+            let newer = newer.filter(|newer| !citation.evidence_ids.contains(&newer.uuid()));
+            if let Some(newer) = newer {
+                citation.review(newer);
+            }
+        })?;
+        if more {
+            return Ok(Outcome::Continue(event));
+        }
+    }
+    Ok(Outcome::Done)
+}
+
+/// An audit is done: citations of earlier audits of the same repository are
+/// superseded.
+pub(crate) fn audit(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
+    let completed: Completed = event.data()?;
+    let cited = ctx.documents::<StoredCitation>().query();
+    let cited = cited.equals("repository_id", completed.repository_id);
+    let cited = cited.range("looked_at", None, Some(event.occurred_at.into()));
+    let more = hold(ctx, cited.limit(BATCH).list()?, |citation| {
+        citation.supersede_report(completed.audit_id, event.occurred_at);
+    })?;
+    Ok(if more { Outcome::Continue(event) } else { Outcome::Done })
+}
+
+/// Judges citations, and says whether there may be more of them.
+fn hold(
+    ctx: &JobCtx,
+    cited: Vec<Stored<StoredCitation>>,
+    judge: impl Fn(&mut StoredCitation),
+) -> Result<bool, JobError> {
+    let more = cited.len() >= BATCH as usize;
+    for mut citation in cited {
+        judge(&mut citation);
+        citation.looked(ctx.now());
+        ctx.documents().replace(&mut citation)?;
+    }
+    Ok(more)
+}

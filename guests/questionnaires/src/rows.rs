@@ -1,0 +1,233 @@
+//! From text to rows (RFC 4180), numbered as a spreadsheet numbers them: a
+//! blank line is a row, and a cell of several lines is still one row.
+
+use std::io::{Chain, Read as _};
+
+use csv::{Reader, ReaderBuilder, StringRecord};
+
+use crate::refused::Refused;
+
+/// What may separate cells.
+pub(crate) const DELIMITERS: [u8; 3] = [b',', b';', b'\t'];
+
+/// As many characters as a spreadsheet keeps in a cell.
+pub(crate) const MOST_CELL_CHARACTERS: usize = 32_767;
+
+/// As many columns as a spreadsheet has.
+const MOST_COLUMNS: usize = 16_384;
+
+/// Read after the text. Where it does not come out as a row of its own, a
+/// quotation mark was still open, which the reader itself lets pass.
+const LAST_ROW: &str = "\nend of file\n";
+
+/// A row that has something in it.
+#[derive(Debug)]
+pub(crate) struct Row {
+    /// From 1, blank rows counted.
+    pub(crate) number: usize,
+    record: StringRecord,
+}
+
+impl Row {
+    /// The cells, in order.
+    pub(crate) fn cells(&self) -> impl Iterator<Item = &str> {
+        self.record.iter()
+    }
+
+    /// The cell of a column; empty beyond the row's end.
+    pub(crate) fn cell(&self, column: usize) -> &str {
+        self.record.get(column).unwrap_or_default()
+    }
+
+    /// How many cells have something in them.
+    pub(crate) fn filled(&self) -> usize {
+        self.cells().filter(|cell| !is_blank(cell)).count()
+    }
+
+    fn check(&self) -> Result<(), Refused> {
+        let hint = "Shorten it, or split the question into several rows.";
+        let too_long = |cell: &str| {
+            cell.len() > MOST_CELL_CHARACTERS && cell.chars().count() > MOST_CELL_CHARACTERS
+        };
+        if let Some(column) = self.cells().position(too_long) {
+            let (row, column) = (self.number, column + 1);
+            let message =
+                format!("Row {row}: the cell in column {column} has more than 32,767 characters.");
+            return Err(Refused::new(message, hint));
+        }
+        if self.record.len() > MOST_COLUMNS {
+            let message = format!("Row {} has more than 16,384 cells.", self.number);
+            return Err(Refused::new(message, "Keep the columns of questions and answers only."));
+        }
+        Ok(())
+    }
+}
+
+/// Nothing in it that can be seen.
+pub(crate) fn is_blank(cell: &str) -> bool {
+    let invisible = |c: char| c.is_whitespace() || matches!(c, '\u{200b}' | '\u{feff}' | '\u{a0}');
+    cell.chars().all(invisible)
+}
+
+/// The rows of a text, one after the other.
+#[derive(Debug)]
+pub(crate) struct Rows<'a> {
+    text: &'a str,
+    reader: Reader<Chain<&'a [u8], &'a [u8]>>,
+    number: usize,
+    ended: bool,
+}
+
+impl<'a> Rows<'a> {
+    pub(crate) fn new(text: &'a str, delimiter: u8) -> Self {
+        let source = text.as_bytes().chain(LAST_ROW.as_bytes());
+        let reader = ReaderBuilder::new()
+            .delimiter(delimiter)
+            .has_headers(false)
+            .flexible(true)
+            .from_reader(source);
+        Self { text, reader, number: 0, ended: false }
+    }
+
+    /// Blank lines between the byte at which the reading of a record begins and
+    /// the record, and the byte where that is.
+    fn blank_lines(&self, from: usize) -> (usize, usize) {
+        let bytes = self.text.as_bytes();
+        let byte = |at: usize| bytes.get(at).copied();
+        let mut at = from;
+        // The second half of the line end of the record before.
+        if at > 0 && byte(at - 1) == Some(b'\r') && byte(at) == Some(b'\n') {
+            at += 1;
+        }
+        let mut count = 0;
+        while let Some(b'\r' | b'\n') = byte(at) {
+            let pair = byte(at) == Some(b'\r') && byte(at + 1) == Some(b'\n');
+            at += if pair { 2 } else { 1 };
+            count += 1;
+        }
+        (count, at)
+    }
+
+    fn offset(&self) -> usize {
+        usize::try_from(self.reader.position().byte()).unwrap_or(usize::MAX)
+    }
+
+    fn unclosed(&self) -> Refused {
+        let message = format!(
+            "Row {}: a quotation mark is opened and never closed, so the rest of the file would \
+             be one cell.",
+            self.number
+        );
+        Refused::new(message, "Close it, and write a quotation mark inside a cell twice (\"\").")
+    }
+
+    fn read(&mut self) -> Result<Option<Row>, Refused> {
+        let mut record = StringRecord::new();
+        let (blank, at) = self.blank_lines(self.offset());
+        let read = self.reader.read_record(&mut record);
+        read.map_err(|error| Refused::new(error.to_string(), "Save the file as CSV UTF-8."))?;
+        if at >= self.text.len() {
+            self.ended = true;
+            return Ok(None);
+        }
+        self.number += blank + 1;
+        let row = Row { number: self.number, record };
+        if self.offset() >= self.text.len() + LAST_ROW.len() {
+            return Err(self.unclosed());
+        }
+        row.check()?;
+        Ok(Some(row))
+    }
+}
+
+impl Iterator for Rows<'_> {
+    type Item = Result<Row, Refused>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ended {
+            return None;
+        }
+        let read = self.read();
+        self.ended |= read.is_err();
+        read.transpose()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn read(text: &str) -> Result<Vec<(usize, Vec<String>)>, Refused> {
+        let owned = |row: Row| (row.number, row.cells().map(ToOwned::to_owned).collect());
+        Rows::new(text, b',').map(|row| row.map(owned)).collect()
+    }
+
+    fn row(number: usize, cells: &[&str]) -> (usize, Vec<String>) {
+        (number, cells.iter().map(|&cell| cell.to_owned()).collect())
+    }
+
+    #[test]
+    fn rows_are_numbered_as_a_spreadsheet_numbers_them() {
+        for end in ["\n", "\r\n", "\r"] {
+            let text = ["\n\na,b\n", "\"x\n\ny\",\"\"\"\"\n", "\n\n,\n", "c,d"].concat();
+            let expected = [
+                row(3, &["a", "b"]),
+                row(4, &[&format!("x{end}{end}y"), "\""]),
+                row(7, &["", ""]),
+                row(8, &["c", "d"]),
+            ];
+            let text = text.replace('\n', end);
+            assert_eq!(read(&text).as_deref(), Ok(&expected[..]), "{end:?}");
+            assert_eq!(read(&(text + end + end)).as_deref(), Ok(&expected[..]), "{end:?}");
+        }
+    }
+
+    #[test]
+    fn a_quotation_mark_that_stays_open_is_told() {
+        for text in ["a,b\n1,\"open", "a,b\n1,\"open\n\n", "a,b\n1,\"\"\"", "a,b\n1,\"x\"\"\n"] {
+            let refused = read(text).expect_err(text);
+            assert!(refused.message.starts_with("Row 2: a quotation mark"), "{}", refused.message);
+        }
+        assert_eq!(read("a,5\" disk\n"), Ok(vec![row(1, &["a", "5\" disk"])]));
+        assert_eq!(read("a,\"\""), Ok(vec![row(1, &["a", ""])]));
+    }
+
+    #[test]
+    fn cells_are_counted_in_characters() {
+        let long = "é".repeat(MOST_CELL_CHARACTERS);
+        assert_eq!(read(&format!("a,{long}\n")), Ok(vec![row(1, &["a", &long])]));
+        let refused = read(&format!("\na,{long}é\n")).expect_err("too long");
+        assert!(refused.message.starts_with("Row 2: the cell in column 2"), "{}", refused.message);
+        assert!(read(&",".repeat(MOST_COLUMNS)).is_err());
+    }
+
+    /// A cell as RFC 4180 has it written.
+    fn quoted(cell: &str) -> String {
+        format!("\"{}\"", cell.replace('"', "\"\""))
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_quoted_comes_out_as_it_was(
+            cells in prop::collection::vec(prop::collection::vec("[ -~\r\n\té,;\"]{0,8}", 1..5), 1..6),
+            end in prop::sample::select(vec!["\n", "\r\n", "\r"]),
+        ) {
+            let lines = cells.iter().map(|row| {
+                row.iter().map(|cell| quoted(cell)).collect::<Vec<_>>().join(",")
+            });
+            let text = lines.collect::<Vec<_>>().join(end);
+            let found: Vec<Vec<String>> =
+                read(&text).expect("rows").into_iter().map(|(_, cells)| cells).collect();
+            prop_assert_eq!(found, cells);
+        }
+
+        #[test]
+        fn no_text_makes_it_panic(text in "[a\"',;\t\r\n é]{0,60}") {
+            for delimiter in DELIMITERS {
+                let _ = Rows::new(&text, delimiter).collect::<Vec<_>>();
+            }
+        }
+    }
+}
