@@ -22,11 +22,13 @@ pub mod open;
 
 pub mod egress;
 pub mod identity;
+pub mod malware;
 
 pub mod store;
 
 pub mod config;
 pub mod domain;
+pub mod links;
 pub mod secrets;
 pub mod signing;
 pub mod telemetry;

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::folder::Folder;
 use crate::app::{App, InFlight, Limiter, Parts};
-use crate::config::Config;
+use crate::config::{AreaLimits, Config};
 use crate::egress::{self, Egress};
 use crate::http::admin::{self, Operators, Readiness};
 use crate::http::{self, listen};
@@ -26,7 +26,7 @@ use crate::open;
 use crate::registry::{Ceilings, Registry};
 use crate::runtime::{Loaded, Runtime};
 use crate::telemetry::Metrics;
-use crate::work::Limits;
+use crate::work::{Limits, LimitsByArea};
 
 /// How often idle state is forgotten and samples are folded.
 const UPKEEP: Duration = Duration::from_secs(10);
@@ -100,7 +100,8 @@ async fn assemble(
     let open::Opened { store, keys, identity, clock } = open::open(&config).await?;
     let egress = Egress::new(egress::Settings::from(&config.egress))?;
     let runtime = Runtime::new((&config).into(), &keys, egress)?;
-    let registry = Arc::new(Registry::new(http::host_operations(), ceilings(&config)));
+    let registry =
+        Arc::new(Registry::new(http::host_operations(), ceilings(&config), call_limits(&config)));
     let base_url = match &config.api.base_url {
         Some(_) => config.base_url(),
         None => format!("http://{}", listeners.api_address),
@@ -116,7 +117,6 @@ async fn assemble(
         identity,
         limiter: Limiter::new(&config.rates),
         in_flight: InFlight::default(),
-        call_limits: call_limits(&config),
         areas_dir: areas_dir(&config),
         installing: tokio::sync::Mutex::default(),
         config,
@@ -132,14 +132,22 @@ fn ceilings(config: &Config) -> Ceilings {
     }
 }
 
-fn call_limits(config: &Config) -> Limits {
-    Limits {
+fn call_limits(config: &Config) -> LimitsByArea {
+    let default = Limits {
         max_documents: config.limits.max_documents,
         max_bytes: config.limits.max_document_bytes,
         max_jobs: config.limits.max_jobs,
         max_events: config.limits.max_events,
         max_blob_bytes: config.limits.max_blob_bytes,
-    }
+    };
+    let own = |limits: &AreaLimits| Limits {
+        max_documents: limits.max_documents.unwrap_or(default.max_documents),
+        max_bytes: limits.max_document_bytes.unwrap_or(default.max_bytes),
+        ..default
+    };
+    let areas = &config.areas.limits;
+    let areas = areas.iter().map(|(area, limits)| (area.clone(), own(limits))).collect();
+    LimitsByArea { default, areas }
 }
 
 fn areas_dir(config: &Config) -> PathBuf {
@@ -183,7 +191,6 @@ async fn start_workers(app: &App) -> anyhow::Result<Option<Workers>> {
         clock: app.clock.clone(),
         areas,
         settings: app.config.jobs.clone(),
-        limits: app.call_limits,
     };
     Ok(Some(jobs::start(deps).await?))
 }

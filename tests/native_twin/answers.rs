@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use area_sdk::Host;
 use area_sdk::wit::assurance::area::{
-    blobs, calendar, directory, documents, egress, events, jobs, log, secrets,
+    blobs, calendar, directory, documents, egress, events, jobs, links, log, malware, secrets,
 };
 use assurance::domain::document::Query;
 use assurance::store;
@@ -224,6 +224,26 @@ impl Host for Line {
 
     fn blob_delete(&self, _: &str) -> Result<(), blobs::Error> {
         unmeasured("blobs.delete")
+    }
+
+    fn shared_blob_stat(&self, _: &str, _: &str) -> Result<Option<blobs::Info>, blobs::Error> {
+        unmeasured("blobs.stat-shared")
+    }
+
+    fn shared_blob_read(&self, _: &str, _: &str, _: u64, _: u32) -> Result<Vec<u8>, blobs::Error> {
+        unmeasured("blobs.read-shared")
+    }
+
+    fn scan(&self, _: &str) -> Result<malware::Verdict, malware::Error> {
+        unmeasured("malware.scan")
+    }
+
+    fn sign_link(&self, _: &str, _: &str, _: i64) -> Result<String, links::Error> {
+        unmeasured("links.sign")
+    }
+
+    fn setting(&self, _: &str) -> Option<String> {
+        unmeasured("settings.get")
     }
 
     fn enqueue(&self, _: &jobs::NewJob) -> Result<String, jobs::Error> {

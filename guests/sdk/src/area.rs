@@ -45,6 +45,7 @@ pub struct Area {
     summary: &'static str,
     routes: Vec<Route>,
     collections: Vec<Collection>,
+    blob_readers: &'static [&'static str],
     events: Vec<EventKind>,
     jobs: Vec<JobKind>,
     subscriptions: Vec<Subscription>,
@@ -70,6 +71,7 @@ impl Area {
             summary: "",
             routes: Vec::with_capacity(16),
             collections: Vec::with_capacity(8),
+            blob_readers: &[],
             events: Vec::with_capacity(8),
             jobs: Vec::with_capacity(8),
             subscriptions: Vec::new(),
@@ -93,6 +95,12 @@ impl Area {
     pub fn collection(mut self, collection: Collection) -> Self {
         self.collections.push(collection);
         self.uses(&[Capability::Documents])
+    }
+
+    /// Areas that may read this one's blobs; `*` for all.
+    pub fn blobs_readable_by(mut self, areas: &'static [&'static str]) -> Self {
+        self.blob_readers = areas;
+        self.uses(&[Capability::Blobs])
     }
 
     /// Publishes this event.
@@ -136,7 +144,8 @@ impl Area {
     }
 
     /// Wants these capabilities beyond what collections, events and jobs say:
-    /// secrets, crypto, directory, calendar, egress, blobs.
+    /// secrets, crypto, directory, calendar, egress, blobs, malware, links,
+    /// settings.
     pub fn uses(mut self, capabilities: &[Capability]) -> Self {
         for &capability in capabilities {
             if !self.capabilities.contains(&capability) {
@@ -158,6 +167,7 @@ impl Area {
             summary: self.summary.to_owned(),
             routes: self.routes.iter().map(Route::manifest).collect(),
             collections: self.collections.iter().map(Collection::manifest).collect(),
+            blob_readers: self.blob_readers.iter().map(|&area| area.to_owned()).collect(),
             publishes: self.events.iter().map(EventKind::manifest).collect(),
             subscriptions: self.subscriptions.iter().map(|on| on.event.to_owned()).collect(),
             jobs: self.jobs.iter().map(JobKind::manifest).collect(),

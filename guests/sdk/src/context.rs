@@ -7,6 +7,7 @@ use std::ops::Deref;
 use serde::Serialize;
 use uuid::Uuid;
 
+use crate::blobs::{Blobs, SharedBlobs};
 use crate::documents::{Document, Documents};
 use crate::extract::Input;
 use crate::host::Handle;
@@ -19,7 +20,9 @@ use crate::time::Timestamp;
 use crate::wit::assurance::area::jobs::NewJob;
 pub use crate::wit::assurance::area::log::Level;
 use crate::wit::assurance::area::types::{Call, Request, Role};
-use crate::wit::assurance::area::{blobs, calendar, directory, egress, events, jobs, secrets};
+use crate::wit::assurance::area::{
+    calendar, directory, egress, events, jobs, links, malware, secrets,
+};
 
 /// What any call can reach: one workspace, at one moment.
 pub struct Scope {
@@ -126,6 +129,35 @@ impl Scope {
     #[must_use]
     pub fn blobs(&self) -> Blobs<'_> {
         Blobs(self)
+    }
+
+    /// The blobs of another area, which its manifest shares with this one.
+    #[must_use]
+    pub fn shared_blobs<'a>(&'a self, area: &'a str) -> SharedBlobs<'a> {
+        SharedBlobs { scope: self, area }
+    }
+
+    /// A token that lets whom the route says use one of this area's routes
+    /// until a moment; the route's [`Link`](crate::Link) gets the claims,
+    /// which whoever holds the token can read.
+    #[must_use]
+    pub fn sign_link(
+        &self,
+        operation: &str,
+        claims: &impl Serialize,
+        expires_at: Timestamp,
+    ) -> String {
+        match self.host.sign_link(operation, &json(claims), expires_at.0) {
+            Ok(token) => token,
+            Err(links::Error::Misuse(what)) => panic!("links misused: {what}"),
+            Err(links::Error::NoSession) => panic!("a link for {operation} needs a session"),
+        }
+    }
+
+    /// What the operator has set for this area.
+    #[must_use]
+    pub fn setting(&self, key: &str) -> Option<String> {
+        self.host.setting(key)
     }
 
     /// Unpredictable bytes, at most 4096.
@@ -267,7 +299,8 @@ impl Ctx {
             if_match: request.if_match,
             base_url: request.base_url,
         };
-        (ctx, Input { path, parameters: request.parameters, body: request.body })
+        let Request { parameters, body, link, .. } = request;
+        (ctx, Input { path, parameters, body, link })
     }
 
     /// The signed-in user.
@@ -353,6 +386,14 @@ impl JobCtx {
     pub fn send(&self, request: &egress::Outgoing) -> Result<egress::Incoming, egress::Error> {
         self.host.send(request)
     }
+
+    /// Has the operator's malware scanner look at a blob of this area.
+    ///
+    /// # Errors
+    /// Where there is no verdict.
+    pub fn scan(&self, blob: &str) -> Result<malware::Verdict, malware::Error> {
+        self.host.scan(blob)
+    }
 }
 
 /// Secrets of this workspace and area.
@@ -391,32 +432,5 @@ impl Secrets<'_> {
             Err(secrets::Error::NotFound) => None,
             Err(error) => panic!("secret {name:?}: {error:?}"),
         }
-    }
-}
-
-/// Content too large for a document, by name.
-#[derive(Debug)]
-pub struct Blobs<'a>(&'a Scope);
-
-#[expect(clippy::missing_errors_doc, reason = "documented with the error in wit/capabilities.wit")]
-impl Blobs<'_> {
-    /// Size and digest, where there is such a blob.
-    pub fn stat(&self, name: &str) -> Result<Option<blobs::Info>, blobs::Error> {
-        self.0.host.blob_stat(name)
-    }
-
-    /// At most `length` bytes from `offset`; empty at the end.
-    pub fn read(&self, name: &str, offset: u64, length: u32) -> Result<Vec<u8>, blobs::Error> {
-        self.0.host.blob_read(name, offset, length)
-    }
-
-    /// Keeps content under a name.
-    pub fn write(&self, name: &str, content: &[u8]) -> Result<blobs::Info, blobs::Error> {
-        self.0.host.blob_write(name, content)
-    }
-
-    /// Removes a blob.
-    pub fn delete(&self, name: &str) -> Result<(), blobs::Error> {
-        self.0.host.blob_delete(name)
     }
 }

@@ -8,7 +8,7 @@ use crate::context::Ctx;
 use crate::manifest;
 use crate::problem::Problem;
 use crate::schema;
-use crate::wit::assurance::area::manifest::{BodyKind, ParameterPlace, Route};
+use crate::wit::assurance::area::manifest::{BodyKind, ParameterPlace, Route, WorkspaceSource};
 use crate::wit::assurance::area::types::{Body as WitBody, Parameter, Part, ReceivedBlob};
 
 /// What of a request is not in the context: each extractor takes its share.
@@ -20,6 +20,8 @@ pub struct Input {
     pub parameters: Vec<Parameter>,
     /// Of the kind the route declares.
     pub body: WitBody,
+    /// The claims of the signed link it came by.
+    pub link: Option<String>,
 }
 
 /// An argument of a handler.
@@ -174,5 +176,29 @@ impl FromRequest for Blob {
 
     fn describe(route: &mut Route) {
         route.body = BodyKind::Blob;
+    }
+}
+
+/// The claims of the signed link that the request came by, as they were given
+/// to [`Scope::sign_link`](crate::Scope::sign_link).
+#[derive(Clone, Copy, Debug)]
+pub struct Link<T>(pub T);
+
+impl<T: DeserializeOwned> FromRequest for Link<T> {
+    fn from_request(_: &Ctx, input: &mut Input) -> Result<Self, Problem> {
+        let Some(claims) = input.link.take() else { panic!("the host gave no link") };
+        // A link of an earlier version of the area may say less than this one
+        // wants: it is as good as expired.
+        serde_json::from_str(&claims)
+            .map(Self)
+            .map_err(|_| Problem::permission_denied("The link has expired or is not valid."))
+    }
+
+    fn describe(route: &mut Route) {
+        assert!(
+            matches!(route.workspace, WorkspaceSource::SignedLink(_)),
+            "{}: Link is for routes by signed link",
+            route.operation_id
+        );
     }
 }

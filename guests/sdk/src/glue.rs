@@ -11,7 +11,8 @@ use std::cell::{Cell, UnsafeCell};
 
 use crate::host::Host;
 use crate::wit::assurance::area::{
-    blobs, calendar, crypto, directory, documents, egress, events, jobs, log, secrets,
+    blobs, calendar, crypto, directory, documents, egress, events, jobs, links, log, malware,
+    secrets, settings,
 };
 
 /// What every exported function does first: a panic is told to the operator
@@ -39,6 +40,11 @@ impl Host for Imports {
     fn blob_read(&self, name: &str, offset: u64, length: u32) -> Result<Vec<u8>, blobs::Error> { blobs::read(name, offset, length) }
     fn blob_write(&self, name: &str, content: &[u8]) -> Result<blobs::Info, blobs::Error> { blobs::write(name, content) }
     fn blob_delete(&self, name: &str) -> Result<(), blobs::Error> { blobs::delete(name) }
+    fn shared_blob_stat(&self, area: &str, name: &str) -> Result<Option<blobs::Info>, blobs::Error> { blobs::stat_shared(area, name) }
+    fn shared_blob_read(&self, area: &str, name: &str, offset: u64, length: u32) -> Result<Vec<u8>, blobs::Error> { blobs::read_shared(area, name, offset, length) }
+    fn scan(&self, blob: &str) -> Result<malware::Verdict, malware::Error> { malware::scan(blob) }
+    fn sign_link(&self, operation: &str, claims: &str, expires_at: i64) -> Result<String, links::Error> { links::sign(operation, claims, expires_at) }
+    fn setting(&self, key: &str) -> Option<String> { settings::get(key) }
     fn publish(&self, name: &str, data: &str) -> Result<String, events::Error> { events::publish(name, data) }
     fn enqueue(&self, job: &jobs::NewJob) -> Result<String, jobs::Error> { jobs::enqueue(job) }
     fn secret_put(&self, name: &str, value: &[u8]) -> Result<(), secrets::Error> { secrets::put(name, value) }

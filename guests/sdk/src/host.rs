@@ -2,7 +2,7 @@
 //! behind it on wasm32, and natively whatever a test or a benchmark brings.
 
 use crate::wit::assurance::area::{
-    blobs, calendar, directory, documents, egress, events, jobs, log, secrets,
+    blobs, calendar, directory, documents, egress, events, jobs, links, log, malware, secrets,
 };
 
 /// The host's side of a [`Scope`](crate::Scope).
@@ -47,6 +47,24 @@ pub trait Host {
     fn blob_read(&self, name: &str, offset: u64, length: u32) -> Result<Vec<u8>, blobs::Error>;
     fn blob_write(&self, name: &str, content: &[u8]) -> Result<blobs::Info, blobs::Error>;
     fn blob_delete(&self, name: &str) -> Result<(), blobs::Error>;
+    fn shared_blob_stat(&self, area: &str, name: &str)
+    -> Result<Option<blobs::Info>, blobs::Error>;
+    fn shared_blob_read(
+        &self,
+        area: &str,
+        name: &str,
+        offset: u64,
+        length: u32,
+    ) -> Result<Vec<u8>, blobs::Error>;
+    fn scan(&self, blob: &str) -> Result<malware::Verdict, malware::Error>;
+
+    fn sign_link(
+        &self,
+        operation: &str,
+        claims: &str,
+        expires_at: i64,
+    ) -> Result<String, links::Error>;
+    fn setting(&self, key: &str) -> Option<String>;
 
     fn publish(&self, name: &str, data: &str) -> Result<String, events::Error>;
     fn enqueue(&self, job: &jobs::NewJob) -> Result<String, jobs::Error>;

@@ -35,6 +35,7 @@
 //! Handlers are plain functions; [`testing`] runs them natively.
 
 mod area;
+mod blobs;
 mod context;
 mod documents;
 mod extract;
@@ -55,9 +56,10 @@ mod time;
 pub mod wit;
 
 pub use area::Area;
-pub use context::{Blobs, Ctx, JobCtx, Later, Level, Scope, Secrets};
+pub use blobs::{BlobError, BlobInfo, Blobs, SharedBlobs};
+pub use context::{Ctx, JobCtx, Later, Level, Scope, Secrets};
 pub use documents::{Document, DocumentError, Documents, Page, Query, Stored, Value};
-pub use extract::{Blob, Body, Form, FromRequest, Input, Params, Path, Verbatim};
+pub use extract::{Blob, Body, Form, FromRequest, Input, Link, Params, Path, Verbatim};
 pub use host::{Handle, Host};
 pub use job::{Event, EventDelivery, Job, JobError, JobResult, Outcome};
 pub use manifest::{Collection, Lane};
@@ -66,7 +68,8 @@ pub use reply::{Created, IntoReply, NoContent, Replayable, Versioned};
 pub use route::{Handler, Route, RouteBuilder, delete, get, patch, post, put};
 pub use time::Timestamp;
 pub use uuid::Uuid;
-pub use wit::assurance::area::manifest::{Capability, RateClass};
+pub use wit::assurance::area::malware::{Error as ScanError, Verdict};
+pub use wit::assurance::area::manifest::{Capability, LinkHolder, RateClass};
 pub use wit::assurance::area::types::Role;
 
 /// What a handler returns: a success, or the refusal the client will read.

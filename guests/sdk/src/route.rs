@@ -8,7 +8,7 @@ use crate::extract::{FromRequest, Input};
 use crate::problem::Problem;
 use crate::reply::IntoReply;
 use crate::wit::assurance::area::manifest::{
-    self as wit, BodyKind, FormPart, Idempotency, Method, RateClass, WorkspaceSource,
+    self as wit, BodyKind, FormPart, Idempotency, LinkHolder, Method, RateClass, WorkspaceSource,
 };
 use crate::wit::assurance::area::types::{Reply, Role};
 
@@ -77,7 +77,7 @@ pub struct RouteBuilder {
     summary: &'static str,
     description: &'static str,
     in_contract: bool,
-    workspace_member: Option<&'static str>,
+    workspace: Workspace,
     least_role: Role,
     feature_flag: Option<&'static str>,
     max_body_bytes: u64,
@@ -87,6 +87,14 @@ pub struct RouteBuilder {
     rate: RateClass,
     writes: bool,
     deadline_ms: u32,
+}
+
+/// Where the workspace comes from.
+#[derive(Clone, Copy, Debug)]
+enum Workspace {
+    Path,
+    BodyMember(&'static str),
+    Link(&'static str, LinkHolder),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -107,7 +115,7 @@ fn route(method: Method, operation: &'static str, path: &'static str) -> RouteBu
         summary: "",
         description: "",
         in_contract: false,
-        workspace_member: None,
+        workspace: Workspace::Path,
         least_role: if reads { Role::Viewer } else { Role::Member },
         feature_flag: None,
         max_body_bytes: 0,
@@ -166,7 +174,21 @@ impl RouteBuilder {
 
     /// The workspace is named by a member of the body, not by the path.
     pub fn workspace_in_body(mut self, member: &'static str) -> Self {
-        self.workspace_member = Some(member);
+        self.workspace = Workspace::BodyMember(member);
+        self
+    }
+
+    /// The workspace is named by a link that this area had signed, in this
+    /// query parameter; a [`Link`](crate::Link) argument takes its claims.
+    pub fn signed_link(mut self, parameter: &'static str, holder: LinkHolder) -> Self {
+        self.workspace = Workspace::Link(parameter, holder);
+        self
+    }
+
+    /// Writes though it is a `get`: where a browser comes back from elsewhere
+    /// by a signed link of its own session.
+    pub fn writes(mut self) -> Self {
+        self.writes = true;
         self
     }
 
@@ -243,9 +265,12 @@ impl RouteBuilder {
     }
 
     fn workspace(&self) -> WorkspaceSource {
-        match self.workspace_member {
-            Some(member) => WorkspaceSource::BodyMember(member.to_owned()),
-            None => WorkspaceSource::Path,
+        match self.workspace {
+            Workspace::Path => WorkspaceSource::Path,
+            Workspace::BodyMember(member) => WorkspaceSource::BodyMember(member.to_owned()),
+            Workspace::Link(parameter, holder) => {
+                WorkspaceSource::SignedLink(wit::Link { parameter: parameter.to_owned(), holder })
+            }
         }
     }
 

@@ -14,7 +14,7 @@ use serde_json::Value as Json;
 use super::App;
 use super::idempotency::{self, Scope};
 use crate::domain::area::{Body, Call, Parameter, Problem, Reply, Request};
-use crate::domain::id::{UserId, WorkspaceId};
+use crate::domain::id::{SessionId, UserId, WorkspaceId};
 use crate::domain::manifest::Idempotency;
 use crate::domain::role::Role;
 use crate::domain::time::Timestamp;
@@ -32,6 +32,8 @@ pub struct Caller {
     pub user: UserId,
     /// The user's role in the workspace.
     pub role: Role,
+    /// In which session; none where a link was enough.
+    pub session: Option<SessionId>,
 }
 
 /// A request, already of the right shape.
@@ -51,6 +53,8 @@ pub struct Incoming {
     pub idempotency_key: Option<String>,
     /// Where the client sent one.
     pub if_match: Option<u64>,
+    /// The claims of the signed link it came by.
+    pub link: Option<String>,
 }
 
 /// A success, committed.
@@ -117,7 +121,8 @@ pub async fn handle(
     let stored = incoming.stored.clone();
     let request = request(app, route, caller, incoming);
     for losses in 0..=app.config.limits.max_reruns {
-        let mut unit = unit(app, area, route, &request, losses >= LOSSES_BEFORE_LOCK);
+        let locked = losses >= LOSSES_BEFORE_LOCK;
+        let mut unit = unit(app, area, route, &request, caller.session, locked);
         attach(&mut unit, &request, stored.as_ref())?;
         match run_once(app, area, route, unit, &request, keyed.as_ref()).await {
             Ok(Run::Answered(answered)) => return Ok(answered),
@@ -188,6 +193,7 @@ fn request(app: &App, route: &RouteContract, caller: Caller, incoming: Incoming)
         idempotency_key: incoming.idempotency_key,
         if_match: incoming.if_match,
         base_url: app.base_url.clone(),
+        link: incoming.link,
     }
 }
 
@@ -196,16 +202,18 @@ fn unit(
     area: &AreaVersion,
     route: &RouteContract,
     request: &Request,
+    session: Option<SessionId>,
     locked: bool,
 ) -> UnitOfWork {
     let spec = UnitSpec {
         area: Arc::clone(&area.scope),
         call: request.call.clone(),
         actor: Some(request.user),
+        session,
         writes: route.route.writes,
         in_job: false,
         locked,
-        limits: app.call_limits,
+        limits: area.scope.limits,
         habit: Some(Arc::clone(&route.habit)),
     };
     UnitOfWork::new(app.store.clone(), Arc::clone(&app.keys), spec)

@@ -23,7 +23,6 @@ use crate::registry::Registry;
 use crate::runtime::{Loaded, Runtime};
 use crate::secrets::Keys;
 use crate::store::Store;
-use crate::work;
 
 /// Everything a use case needs; cloning it is cheap.
 #[derive(Clone)]
@@ -54,8 +53,6 @@ pub struct Parts {
     pub limiter: Limiter,
     /// Idempotent calls under way in this process.
     pub in_flight: InFlight,
-    /// What one call may read and write.
-    pub call_limits: work::Limits,
     /// Where installed components are kept.
     pub areas_dir: PathBuf,
     /// Held while a version is taken in.

@@ -22,7 +22,7 @@ use crate::open;
 use crate::registry::{Ceilings, Registry, fixtures};
 use crate::runtime::{Loaded, Runtime};
 use crate::store;
-use crate::work::{AreaCode, CallError, Ended, Limits, UnitOfWork};
+use crate::work::{AreaCode, CallError, Ended, LimitsByArea, UnitOfWork};
 
 /// What the area's code does at each run.
 #[derive(Clone)]
@@ -114,7 +114,7 @@ impl Scene {
             compiled_in: None,
         });
         app.registry.activate(plan.unwrap()).unwrap();
-        let caller = Caller { user: UserId::new(), role: Role::Member };
+        let caller = Caller { user: UserId::new(), role: Role::Member, session: None };
         Self { app, code, caller, workspace: WorkspaceId::new(), _folder: folder }
     }
 
@@ -127,6 +127,7 @@ impl Scene {
             stored: None,
             idempotency_key: key.map(str::to_owned),
             if_match: None,
+            link: None,
         };
         let snapshot = self.app.registry.snapshot();
         let area = snapshot.area("notes").unwrap();
@@ -149,11 +150,10 @@ async fn app(config: Config) -> App {
         keys,
         runtime,
         code_of: |loaded| loaded,
-        registry: Arc::new(Registry::new(vec![], Ceilings::default())),
+        registry: Arc::new(Registry::new(vec![], Ceilings::default(), LimitsByArea::default())),
         identity,
         limiter: Limiter::new(&config.rates),
         in_flight: InFlight::default(),
-        call_limits: Limits::default(),
         areas_dir: config.data_dir.join("areas"),
         installing: tokio::sync::Mutex::default(),
         config,

@@ -11,6 +11,9 @@ use crate::config::{Config, Flags};
 use crate::serve::Hooks;
 use crate::telemetry;
 
+/// Where the demonstration's application would be installed.
+const DEMO_APP_URL: &str = "https://repohost.example/apps/workspace-assurance/installations/new";
+
 /// Serve the API until SIGTERM.
 #[derive(Debug, Args)]
 pub(super) struct Serve {
@@ -49,7 +52,11 @@ impl Serve {
             .set("egress.allow_loopback", self.demo.then_some(true))
             .set("session.cookie_secure", self.demo.then_some(false))
             .set("log.format", self.log_format);
-        let config = common.load(flags)?;
+        let mut config = common.load(flags)?;
+        if self.demo {
+            let set = config.areas.settings.entry("repohost".to_owned()).or_default();
+            set.entry("app_url".to_owned()).or_insert_with(|| DEMO_APP_URL.to_owned());
+        }
         telemetry::start_logging(&config.log)?;
         let hooks = if self.demo { demonstrate(&config).await? } else { Hooks::default() };
         Box::pin(crate::serve::run(config, hooks)).await

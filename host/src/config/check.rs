@@ -12,6 +12,7 @@ impl Config {
         self.check_positive()?;
         self.check_passwords()?;
         self.check_times()?;
+        self.check_area_limits()?;
         crate::telemetry::check_filter(&self.log.filter)
             .map_err(|problem| wrong("log.filter", problem))
     }
@@ -79,6 +80,7 @@ impl Config {
             ("jobs.heartbeat_ms", self.jobs.heartbeat_ms),
             ("egress.connect_timeout_ms", self.egress.connect_timeout_ms),
             ("egress.max_timeout_ms", self.egress.max_timeout_ms),
+            ("malware.timeout_ms", self.malware.timeout_ms),
         ];
         match numbers.into_iter().find(|(_, number)| *number == 0) {
             Some((key, _)) => Err(wrong(key, "is 0, and must be at least 1")),
@@ -121,7 +123,32 @@ impl Config {
         }
         Ok(())
     }
+
+    fn check_area_limits(&self) -> Result<(), ConfigError> {
+        for (area, limits) in &self.areas.limits {
+            let key = |name: &str| format!("areas.limits.{area}.{name}");
+            let numbers = [
+                ("max_memory_bytes", limits.max_memory_bytes),
+                ("max_documents", limits.max_documents.map(u64::from)),
+                ("max_document_bytes", limits.max_document_bytes),
+                ("max_host_calls", limits.max_host_calls.map(u64::from)),
+            ];
+            if let Some((name, _)) = numbers.into_iter().find(|(_, number)| *number == Some(0)) {
+                return Err(wrong(&key(name), "is 0, and must be at least 1"));
+            }
+            let most = self.runtime.max_total_memory_bytes.min(MAX_MEMORY_BYTES);
+            if limits.max_memory_bytes.is_some_and(|bytes| bytes > most) {
+                let problem =
+                    format!("is more than {most}, which is what all instances may have together");
+                return Err(wrong(&key("max_memory_bytes"), problem));
+            }
+        }
+        Ok(())
+    }
 }
+
+/// What a 32-bit guest can have at most.
+const MAX_MEMORY_BYTES: u64 = 4 << 30;
 
 fn check_base_url(base: &str) -> Result<(), ConfigError> {
     let url = url::Url::parse(base)

@@ -20,8 +20,9 @@ use serde::{Deserialize, Serialize};
 
 pub use load::{ConfigError, Flags, Source};
 pub use sections::{
-    Api, Areas, Blobs, Database, Egress, Idempotency, Jobs, Keys, LaneShare, Lanes, Limits, Log,
-    LogFormat, Operators, Passwords, Rates, Runtime, Secret, Session, SignIn,
+    Api, AreaLimits, Areas, Blobs, Database, Egress, Idempotency, Jobs, Keys, LaneShare, Lanes,
+    Limits, Log, LogFormat, Malware, Operators, Passwords, Rates, Runtime, Secret, Session, SignIn,
+    Socket,
 };
 
 /// Everything an operator can set.
@@ -64,6 +65,8 @@ pub struct Config {
     pub jobs: Jobs,
     /// The one way out to the network.
     pub egress: Egress,
+    /// The scanner that areas may have content looked at by.
+    pub malware: Malware,
     /// What is logged, and how.
     pub log: Log,
 }
@@ -88,6 +91,7 @@ impl Default for Config {
             runtime: Runtime::default(),
             jobs: Jobs::default(),
             egress: Egress::default(),
+            malware: Malware::default(),
             log: Log::default(),
         }
     }

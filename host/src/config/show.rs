@@ -36,9 +36,13 @@ fn write_table(
     schema: &Json,
     all: &Json,
 ) {
-    let properties = &schema["properties"];
+    let of = |key: &str| match schema["properties"].get(key) {
+        Some(property) => property,
+        // Under a name of the operator's choice.
+        None => &schema["additionalProperties"],
+    };
     for (key, value) in fields.iter().filter(|(_, value)| !value.is_object()) {
-        comment(out, description(&properties[key]));
+        comment(out, description(of(key)));
         let key = toml_key(key);
         let _ = match toml_value(value) {
             Some(text) => writeln!(out, "{key} = {text}"),
@@ -49,9 +53,13 @@ fn write_table(
         let Json::Object(inner) = value else { continue };
         let full = if name.is_empty() { key.clone() } else { format!("{name}.{key}") };
         out.push('\n');
-        comment(out, description(&properties[key]));
+        let resolved = resolve(of(key), all);
+        match description(of(key)) {
+            "" => comment(out, description(resolved)),
+            text => comment(out, text),
+        }
         let _ = writeln!(out, "[{full}]");
-        write_table(out, &full, inner, resolve(&properties[key], all), all);
+        write_table(out, &full, inner, resolved, all);
     }
 }
 

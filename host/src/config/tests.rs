@@ -59,6 +59,9 @@ fn a_wrong_key_is_named_with_the_way_out() {
         ("jobs.lease_ms = 9000", "key jobs.lease_ms: "),
         ("areas.grants.x = ['sockets']", "key areas.grants.x"),
         ("passwords.memory_kib = 1", "key passwords.memory_kib: "),
+        ("areas.limits.x.max_documents = 0", "key areas.limits.x.max_documents: "),
+        ("areas.limits.x.max_memory_bytes = 5000000000", "key areas.limits.x.max_memory_bytes: "),
+        ("malware.clamd = '/run/clamd.ctl'", "key malware.clamd: "),
     ] {
         let refusal = refusal(text);
         assert!(refusal.contains(told), "{text}: {refusal}");
@@ -82,6 +85,17 @@ fn an_area_has_its_own_grants_or_those_of_all() {
     assert!(config.areas.granted("webhooks").contains(&Capability::Egress));
     assert!(config.areas.granted("other").contains(&Capability::Documents));
     assert!(!config.areas.granted("other").contains(&Capability::Egress));
+}
+
+#[test]
+fn an_area_s_own_limits_and_settings_are_its_own() {
+    let text = "areas.limits.control_room.max_documents = 7\n\
+        areas.settings.uploads = { keep_days = 3, note = 'x' }";
+    let areas = load_text(text).unwrap().areas;
+    let limits = areas.limits["control_room"];
+    assert_eq!((limits.max_documents, limits.max_memory_bytes), (Some(7), Some(256 << 20)));
+    assert_eq!(areas.settings["uploads"]["keep_days"], "3");
+    assert_eq!(areas.settings["uploads"]["note"], "x");
 }
 
 #[test]

@@ -87,6 +87,8 @@ pub struct Request {
     pub if_match: Option<u64>,
     /// Where this service answers for clients.
     pub base_url: String,
+    /// The claims of the signed link it came by.
+    pub link: Option<String>,
 }
 
 /// What a success carries beside the route's status.

@@ -93,7 +93,7 @@ pub struct Query {
 }
 
 /// An answer to a [`Query`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Page {
     /// At most `limit` documents.
     pub documents: Vec<Document>,

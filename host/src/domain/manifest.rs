@@ -163,6 +163,29 @@ pub enum WorkspaceSource {
     Path,
     /// A member of the JSON body.
     BodyMember(String),
+    /// A link the area had signed.
+    SignedLink(Link),
+}
+
+/// How a signed link comes, and who may use it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Link {
+    /// The query parameter with the token.
+    pub parameter: String,
+    /// Who may use it.
+    pub holder: LinkHolder,
+}
+
+/// Who may use a signed link.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LinkHolder {
+    /// Whoever has it, in the name of who had it signed.
+    Bearer,
+    /// A signed-in user who has it.
+    SignedIn,
+    /// The session in which it was signed.
+    SameSession,
 }
 
 /// One operation.
@@ -305,6 +328,12 @@ pub enum Capability {
     Egress,
     /// Lines for the operator.
     Log,
+    /// The malware scanner.
+    Malware,
+    /// Links that are their own authority.
+    Links,
+    /// What the operator has set.
+    Settings,
 }
 
 /// What an area is.
@@ -320,6 +349,8 @@ pub struct Manifest {
     pub routes: Vec<Route>,
     /// Its documents.
     pub collections: Vec<Collection>,
+    /// Areas that may read its blobs; `*`: all.
+    pub blob_readers: Vec<String>,
     /// Its events.
     pub publishes: Vec<EventSpec>,
     /// Events it is run for; `*`: all.

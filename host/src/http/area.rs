@@ -11,13 +11,14 @@ use axum::response::{IntoResponse, Response};
 use serde_json::Value as Json;
 
 use super::body::{Content, check_media_type};
+use super::caller::Admitted;
 use super::code::Code;
 use super::context::Context;
 use super::parameters::Given;
 use super::problem::{MOST_VIOLATIONS, Refusal};
-use super::{forms, headers, json, session};
+use super::{caller, forms, headers, json, session};
 use crate::app::App;
-use crate::app::call::{self, Answered, Caller, Incoming};
+use crate::app::call::{self, Answered, Incoming};
 use crate::domain::area::{Body, Parameter, ReceivedBlob, Violation};
 use crate::domain::id::WorkspaceId;
 use crate::domain::manifest::{BodyKind, Idempotency, Method, WorkspaceSource};
@@ -34,43 +35,38 @@ pub(super) async fn answer(
     let snapshot = app.registry.snapshot();
     let found = find(&snapshot, &parts)?;
     context.counts_for(&found.route.meter);
-    let principal = session::enter(&app, &parts.method, &parts.headers).await?;
+    let principal = caller::enter(&app, &found, &parts).await?;
     let given = Given::new(found.route, &found.path_values, parts.uri.query(), &parts.headers)?;
-    let route = &found.route.route;
-
-    let mut admitted = None;
-    if route.workspace == WorkspaceSource::Path {
-        let workspace = workspace_in_path(&given)?;
-        let member = session::admit(&app, &principal, workspace, route).await?;
-        admitted = Some((workspace, member.role));
-    }
-    session::spend_session(&app, &context, &principal, route.rate)?;
-    if let Some((workspace, _)) = admitted {
-        session::spend_workspace(&app, &context, workspace, route.rate)?;
-    }
+    let admitted = caller::admit(&app, &context, &found, principal.as_ref(), &given).await?;
 
     let mut arriving = Arriving { app: &app, route: found.route, parts: &parts, wrong: Vec::new() };
     let content = arriving.open(body)?;
     let read = arriving.read(content).await?;
     let shaped = arriving.checked(&given, read)?;
 
-    let (workspace, role) = match admitted {
-        Some(admitted) => admitted,
-        None => {
-            let workspace = workspace_in_body(&route.workspace, shaped.read.json.as_ref())?;
-            let member = session::admit(&app, &principal, workspace, route).await?;
-            session::spend_workspace(&app, &context, workspace, route.rate)?;
-            (workspace, member.role)
+    let Admitted { caller, workspace, claims } = match (admitted, &principal) {
+        (Some(admitted), _) => admitted,
+        (None, principal) => {
+            let principal = principal.as_ref().ok_or_else(Refusal::not_found)?;
+            let source = &found.route.route.workspace;
+            let workspace = workspace_in_body(source, shaped.read.json.as_ref())?;
+            let admitted = caller::by_membership(&app, &found, principal, workspace).await?;
+            session::spend_workspace(&app, &context, workspace, found.route.route.rate)?;
+            admitted
         }
     };
-    let incoming = receive(&app, &found, workspace, shaped, &parts).await?;
-    let caller = Caller { user: principal.user.id, role };
+    let mut incoming = receive(&app, &found, workspace, shaped, &parts).await?;
+    incoming.link = claims;
     let answered = call::handle(&app, found.area, found.route, caller, incoming).await;
     answered.map(respond).map_err(|refused| Refusal::of_call(found.route, refused))
 }
 
 fn find<'s, 'p>(snapshot: &'s Snapshot, parts: &'p Parts) -> Result<Match<'s, 'p>, Refusal> {
-    match snapshot.route(method(&parts.method), parts.uri.path()) {
+    let path = parts.uri.path();
+    match snapshot.route(method(&parts.method), path) {
+        Found::Route(found) if parts.method == HttpMethod::HEAD && found.route.route.writes => {
+            Err(Refusal::method_not_allowed("GET"))
+        }
         Found::Route(found) => Ok(found),
         Found::MethodNotAllowed(allow) => Err(Refusal::method_not_allowed(allow)),
         Found::Nothing => Err(Refusal::new(Code::NotFound, "There is no such path.")
@@ -90,19 +86,13 @@ fn method(method: &HttpMethod) -> Option<Method> {
     }
 }
 
-fn workspace_in_path(given: &Given<'_>) -> Result<WorkspaceId, Refusal> {
-    let text = given.in_path("workspace_id").unwrap_or_default();
-    let id = registry::canonical_uuid(text);
-    id.map(WorkspaceId).ok_or_else(|| Refusal::invalid_one("workspace_id", "must be a UUID"))
-}
-
 fn workspace_in_body(
     source: &WorkspaceSource,
     json: Option<&Json>,
 ) -> Result<WorkspaceId, Refusal> {
     let member = match source {
         WorkspaceSource::BodyMember(member) => member.as_str(),
-        WorkspaceSource::Path => "workspace_id",
+        WorkspaceSource::Path | WorkspaceSource::SignedLink(_) => "workspace_id",
     };
     let text = json.and_then(|json| json[member].as_str()).unwrap_or_default();
     let id = registry::canonical_uuid(text);
@@ -234,6 +224,7 @@ async fn receive(
         stored: None,
         idempotency_key,
         if_match,
+        link: None,
     };
     if let Some(content) = read.streamed {
         let stored = stream(app, &found.area.manifest.name, workspace, content).await?;

@@ -9,7 +9,9 @@ use percent_encoding::percent_decode_str;
 use super::headers::malformed;
 use super::problem::Refusal;
 use crate::domain::area::{Parameter, Violation};
-use crate::domain::manifest::{ParameterKind, ParameterPlace, ParameterSpec};
+use crate::domain::manifest::{
+    ParameterKind, ParameterPlace, ParameterSpec, Route, WorkspaceSource,
+};
 use crate::registry::{self, RouteContract};
 
 /// A decoded name and value of the query.
@@ -54,7 +56,7 @@ impl<'r> Given<'r> {
         violations: &mut Vec<Violation>,
     ) -> Vec<Parameter> {
         let specs = &contract.route.parameters;
-        self.refuse_unknown(specs, violations);
+        self.refuse_unknown(&contract.route, violations);
         let mut parameters = Vec::with_capacity(specs.len());
         for spec in specs {
             match self.read_one(spec) {
@@ -87,7 +89,11 @@ impl<'r> Given<'r> {
         }
     }
 
-    fn in_query(&self, name: &str) -> Result<Option<Cow<'_, str>>, String> {
+    /// A query parameter's text, where it is given.
+    ///
+    /// # Errors
+    /// It is given more than once.
+    pub(super) fn in_query(&self, name: &str) -> Result<Option<Cow<'_, str>>, String> {
         let mut values = self.query.iter().filter(|(n, _)| n == name);
         let first = values.next().map(|(_, value)| Cow::Borrowed(value.as_ref()));
         if values.next().is_some() {
@@ -106,10 +112,15 @@ impl<'r> Given<'r> {
         Ok(Some(Cow::Borrowed(text)))
     }
 
-    fn refuse_unknown(&self, specs: &[ParameterSpec], violations: &mut Vec<Violation>) {
+    fn refuse_unknown(&self, route: &Route, violations: &mut Vec<Violation>) {
+        let link = match &route.workspace {
+            WorkspaceSource::SignedLink(link) => Some(link.parameter.as_str()),
+            WorkspaceSource::Path | WorkspaceSource::BodyMember(_) => None,
+        };
         for (name, _) in &self.query {
-            let known =
-                specs.iter().any(|spec| spec.place == ParameterPlace::Query && spec.name == *name);
+            let mut specs = route.parameters.iter();
+            let known = link == Some(name)
+                || specs.any(|spec| spec.place == ParameterPlace::Query && spec.name == *name);
             if !known && !violations.iter().any(|v| v.pointer == *name) {
                 let message = "is not a parameter of this operation".to_owned();
                 violations.push(Violation { pointer: name.to_string(), message });

@@ -13,7 +13,7 @@ use super::headers;
 use super::listen::Peer;
 use super::problem::Refusal;
 use crate::app::App;
-use crate::domain::id::WorkspaceId;
+use crate::domain::id::{UserId, WorkspaceId};
 use crate::domain::manifest::{RateClass, Route};
 use crate::domain::people::Membership;
 use crate::identity::{Principal, SESSION_COOKIE};
@@ -72,12 +72,21 @@ pub(super) fn refuse_foreign_page(app: &App, headers: &HeaderMap) -> Result<(), 
 /// 404 for who is not a member, 403 otherwise.
 pub(super) async fn admit(
     app: &App,
-    principal: &Principal,
+    user: UserId,
     workspace: WorkspaceId,
     route: &Route,
 ) -> Result<Membership, Refusal> {
-    let membership = app.identity.membership(principal.user.id, workspace).await?;
+    let membership = app.identity.membership(user, workspace).await?;
     let membership = membership.ok_or_else(Refusal::not_found)?;
+    check_membership(&membership, route)?;
+    Ok(membership)
+}
+
+/// Whether a member's role and the workspace's features allow the route.
+///
+/// # Errors
+/// 403.
+pub(super) fn check_membership(membership: &Membership, route: &Route) -> Result<(), Refusal> {
     if membership.role < route.least_role {
         let detail = format!(
             "This operation needs the role {}, and yours here is {}.",
@@ -90,7 +99,7 @@ pub(super) async fn admit(
         let detail = format!("The feature {flag} is switched off in this workspace.");
         return Err(Refusal::new(Code::FeatureDisabled, detail));
     }
-    Ok(membership)
+    Ok(())
 }
 
 /// Takes the request's units from the session.

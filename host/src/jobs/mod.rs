@@ -31,7 +31,7 @@ use crate::domain::job::Lane;
 use crate::domain::time::Clock;
 use crate::secrets::Keys;
 use crate::store::{self, Store};
-use crate::work::{AreaCode, AreaScope, Limits};
+use crate::work::{AreaCode, AreaScope};
 
 /// What running jobs needs.
 #[derive(Clone, Debug)]
@@ -46,8 +46,6 @@ pub struct Deps {
     pub areas: Areas,
     /// What the operator set.
     pub settings: config::Jobs,
-    /// What one run may read and write.
-    pub limits: Limits,
 }
 
 /// The live areas, as far as jobs need them.

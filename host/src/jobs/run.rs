@@ -187,10 +187,11 @@ impl Step<'_> {
             area: Arc::clone(&area.scope),
             call: run.call.clone(),
             actor: None,
+            session: None,
             writes: true,
             in_job: true,
             locked,
-            limits: deps.limits,
+            limits: area.scope.limits,
             habit: Some(area.scope.habits.of(&run.kind)),
         };
         UnitOfWork::new(deps.store.clone(), Arc::clone(&deps.keys), spec)

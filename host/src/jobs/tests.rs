@@ -94,7 +94,6 @@ impl Bench {
             clock: Clock::System,
             areas: areas(&live),
             settings,
-            limits: Limits::default(),
         };
         let workers = Some(start(deps).await.unwrap());
         Self { store: store.clone(), live, workers }

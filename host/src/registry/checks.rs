@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use super::contract::Ceilings;
 use super::{parameters, schema};
 use crate::domain::manifest::{
-    BodyKind, Collection, FormPart, Idempotency, Manifest, Method, ParameterPlace, ParameterSpec,
-    Route, WorkspaceSource,
+    BodyKind, Collection, FormPart, Idempotency, LinkHolder, Manifest, Method, ParameterPlace,
+    ParameterSpec, Route, WorkspaceSource,
 };
 
 /// Headers that mean something to the host, so that no area declares them.
@@ -155,6 +155,20 @@ fn workspace(route: &Route, found: &mut Vec<String>) {
         (WorkspaceSource::BodyMember(_), _) => {
             found.push("its workspace comes from the body, which is not JSON".into());
         }
+        (WorkspaceSource::SignedLink(link), _) => {
+            if in_path {
+                found.push("its workspace comes from a link; take {workspace_id} out".into());
+            }
+            if !is_snake(&link.parameter, 64) {
+                found.push(format!("link parameter {:?} is not snake_case", link.parameter));
+            }
+            if route.parameters.iter().any(|parameter| parameter.name == link.parameter) {
+                found.push(format!(
+                    "parameter {:?} carries the link and is the host's; do not declare it",
+                    link.parameter
+                ));
+            }
+        }
         (WorkspaceSource::Path, _) => {}
     }
 }
@@ -164,8 +178,8 @@ fn method(route: &Route, found: &mut Vec<String>) {
     if matches!(route.method, Method::Get | Method::Delete) && route.body != BodyKind::None {
         found.push(format!("a {} takes no body", route.method.as_str()));
     }
-    if route.method == Method::Get && route.writes {
-        found.push("a GET must not write; set `writes` to false".into());
+    if route.method == Method::Get && route.writes && !bound_to_session(route) {
+        found.push("a GET must not write, but by a link of the same session".into());
     }
     if !keyless && route.method == Method::Get {
         found.push("a GET takes no idempotency key; set `idempotency` to none".into());
@@ -178,6 +192,12 @@ fn method(route: &Route, found: &mut Vec<String>) {
     if !keyless && !route.writes {
         found.push("an idempotency key is kept with what is written; set `writes` to true".into());
     }
+}
+
+/// What no other site can make a browser do.
+fn bound_to_session(route: &Route) -> bool {
+    matches!(&route.workspace,
+        WorkspaceSource::SignedLink(link) if link.holder == LinkHolder::SameSession)
 }
 
 fn route_parameters(route: &Route, found: &mut Vec<String>) {
@@ -239,7 +259,14 @@ fn form(parts: &[FormPart], found: &mut Vec<String>) {
     }
 }
 
+fn readers(readers: &[String], found: &mut Vec<String>) {
+    for reader in readers.iter().filter(|reader| *reader != "*" && !is_snake(reader, 40)) {
+        found.push(format!("reader {reader:?} is neither an area's name nor `*`"));
+    }
+}
+
 fn storage(manifest: &Manifest, found: &mut Vec<String>) {
+    readers(&manifest.blob_readers, found);
     repeated(manifest.collections.iter().map(|c| c.name.as_str()), "collection", found);
     for collection in &manifest.collections {
         let about = format!("collection {}", collection.name);
@@ -268,9 +295,7 @@ fn collection_complaints(collection: &Collection) -> Vec<String> {
             }
         }
     }
-    for reader in collection.readers.iter().filter(|r| *r != "*" && !is_snake(r, 40)) {
-        found.push(format!("reader {reader:?} is neither an area's name nor `*`"));
-    }
+    readers(&collection.readers, &mut found);
     if let Err(error) = schema::compile(&collection.schema) {
         found.push(format!("its schema does not compile: {error}"));
     }

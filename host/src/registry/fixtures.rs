@@ -62,6 +62,7 @@ pub(crate) fn manifest(name: &str, routes: Vec<Route>) -> Manifest {
         summary: format!("The {name} area."),
         routes,
         collections: vec![],
+        blob_readers: Vec::new(),
         publishes: vec![EventSpec {
             name: format!("{name}.created"),
             summary: "Something was made.".into(),

@@ -33,7 +33,7 @@ pub use snapshot::{AreaVersion, Found, Match, Snapshot};
 
 use crate::domain::manifest::Manifest;
 use crate::runtime::Loaded;
-use crate::work::AreaCode;
+use crate::work::{AreaCode, LimitsByArea};
 
 /// Why a version is not taken in.
 #[derive(Debug, thiserror::Error)]
@@ -111,15 +111,16 @@ pub struct Registry {
     activating: Mutex<()>,
     host: Arc<[HostOperation]>,
     ceilings: Ceilings,
+    limits: LimitsByArea,
 }
 
 impl Registry {
     /// A registry without areas, beside the host's own operations.
     #[must_use]
-    pub fn new(host: Vec<HostOperation>, ceilings: Ceilings) -> Self {
+    pub fn new(host: Vec<HostOperation>, ceilings: Ceilings, limits: LimitsByArea) -> Self {
         let host: Arc<[HostOperation]> = host.into();
         let current = ArcSwap::from_pointee(Snapshot::empty(Arc::clone(&host)));
-        Self { current, activating: Mutex::new(()), host, ceilings }
+        Self { current, activating: Mutex::new(()), host, ceilings, limits }
     }
 
     /// The live areas at this moment.
@@ -184,7 +185,7 @@ impl Registry {
                 _ => contract::compile(&piece.manifest, &events, &self.ceilings)?.into(),
             };
             let version = AreaVersion {
-                scope: Arc::new(scope::of(&piece.manifest, &live)),
+                scope: Arc::new(scope::of(&piece.manifest, &live, self.limits.of(&name))),
                 manifest: piece.manifest,
                 digest: piece.digest,
                 imports: piece.imports,

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use crate::domain::job::Lane;
-use crate::domain::manifest::{Collection, JobSpec, Manifest};
-use crate::work::{AreaScope, CollectionScope, Habits, Subscriber};
+use crate::domain::manifest::{Collection, JobSpec, LinkHolder, Manifest, Route, WorkspaceSource};
+use crate::work::{AreaScope, CollectionScope, Habits, Limits, Subscriber};
 
 /// The job kind that runs for each delivered event.
 pub const EVENT_JOB: &str = "event";
@@ -18,16 +18,24 @@ const EVENT_ATTEMPTS: u32 = 10;
 const EVENT_TIMEOUT_MS: u32 = 30_000;
 
 /// The reach of one area among the live ones, itself included.
-pub(super) fn of(manifest: &Manifest, live: &[&Manifest]) -> AreaScope {
+pub(super) fn of(manifest: &Manifest, live: &[&Manifest], limits: Limits) -> AreaScope {
     AreaScope {
         area: manifest.name.clone(),
         collections: collections(manifest, live),
+        shared_blobs: live
+            .iter()
+            .filter(|other| may_read(manifest, &other.blob_readers))
+            .map(|other| other.name.clone())
+            .collect(),
+        links: manifest.routes.iter().filter_map(link).collect(),
+        live: live.iter().map(|area| area.name.clone()).collect(),
         events: manifest
             .publishes
             .iter()
             .map(|event| (event.name.clone(), subscribers(&event.name, live)))
             .collect(),
         jobs: manifest.jobs.iter().map(|job| (job.name.clone(), job.clone())).collect(),
+        limits,
         habits: Habits::default(),
     }
 }
@@ -36,7 +44,7 @@ fn collections(manifest: &Manifest, live: &[&Manifest]) -> BTreeMap<String, Coll
     let mut reach = BTreeMap::new();
     for other in live.iter().filter(|other| other.name != manifest.name) {
         for collection in &other.collections {
-            if collection.readers.iter().any(|reader| reader == "*" || *reader == manifest.name) {
+            if may_read(manifest, &collection.readers) {
                 let scope = collection_scope(&other.name, collection, false);
                 reach.insert(scope.full_name.clone(), scope);
             }
@@ -46,6 +54,17 @@ fn collections(manifest: &Manifest, live: &[&Manifest]) -> BTreeMap<String, Coll
         reach.insert(collection.name.clone(), collection_scope(&manifest.name, collection, true));
     }
     reach
+}
+
+fn may_read(manifest: &Manifest, readers: &[String]) -> bool {
+    readers.iter().any(|reader| reader == "*" || *reader == manifest.name)
+}
+
+fn link(route: &Route) -> Option<(String, LinkHolder)> {
+    match &route.workspace {
+        WorkspaceSource::SignedLink(link) => Some((route.operation_id.clone(), link.holder)),
+        WorkspaceSource::Path | WorkspaceSource::BodyMember(_) => None,
+    }
 }
 
 fn collection_scope(area: &str, collection: &Collection, own: bool) -> CollectionScope {

@@ -82,6 +82,13 @@ struct MethodTable {
     allow: String,
 }
 
+impl MethodTable {
+    fn get_writes(&self) -> bool {
+        let get = self.by_method[Method::Get as usize].as_ref();
+        get.is_some_and(|(area, index)| area.routes[*index].route.writes)
+    }
+}
+
 impl Snapshot {
     /// Nothing but the host.
     pub(super) fn empty(host: Arc<[HostOperation]>) -> Self {
@@ -256,7 +263,7 @@ impl Builder {
 fn allow(table: &MethodTable) -> String {
     let methods = Method::ALL.iter().zip(&table.by_method).filter(|(_, entry)| entry.is_some());
     let mut names: Vec<&str> = methods.map(|(method, _)| method.as_str()).collect();
-    if names.first() == Some(&"GET") {
+    if names.first() == Some(&"GET") && !table.get_writes() {
         names.insert(1, "HEAD");
     }
     names.join(", ")

@@ -14,7 +14,7 @@ use crate::domain::manifest::{
     BodyKind, Collection, Field, FieldKind, Index, JobSpec, Method, ParameterKind, ParameterPlace,
     ParameterSpec, Route, WorkspaceSource,
 };
-use crate::work::{Ended, UnitOfWork};
+use crate::work::{Ended, LimitsByArea, UnitOfWork};
 
 const NOTES: &str = "/v1/workspaces/{workspace_id}/notes";
 const NOTE: &str = "/v1/workspaces/{workspace_id}/notes/{note_id}";
@@ -70,7 +70,7 @@ fn host() -> Vec<HostOperation> {
 }
 
 fn registry() -> Registry {
-    Registry::new(host(), Ceilings::default())
+    Registry::new(host(), Ceilings::default(), LimitsByArea::default())
 }
 
 fn install(registry: &Registry, manifest: Manifest) -> Result<Change, Refusal> {

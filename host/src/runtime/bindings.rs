@@ -13,7 +13,9 @@ wasmtime::component::bindgen!({
         "assurance:area/egress.check": trappable,
         "assurance:area/events": trappable,
         "assurance:area/jobs": trappable,
+        "assurance:area/links": trappable,
         "assurance:area/log": trappable,
+        "assurance:area/settings": trappable,
         default: async | trappable,
     },
     exports: { default: async },
@@ -24,6 +26,8 @@ wasmtime::component::bindgen!({
         "assurance:area/egress.error" => super::capability::EgressRefusal,
         "assurance:area/events.error" => super::capability::EventsRefusal,
         "assurance:area/jobs.error" => super::capability::JobsRefusal,
+        "assurance:area/links.error" => super::capability::LinksRefusal,
+        "assurance:area/malware.error" => super::capability::MalwareRefusal,
         "assurance:area/secrets.error" => super::capability::SecretsRefusal,
     },
 });

@@ -77,7 +77,7 @@ fn pool(settings: &Settings, pagemap_scan: Enabled) -> PoolingAllocationConfig {
         .max_core_instances_per_component(MODULES_PER_COMPONENT)
         .max_tables_per_component(TABLES_PER_COMPONENT)
         .max_memories_per_component(MEMORIES_PER_COMPONENT)
-        .max_memory_size(settings.max_memory_bytes)
+        .max_memory_size(settings.most_memory_bytes())
         .linear_memory_keep_resident(KEPT_MEMORY_BYTES)
         .table_keep_resident(KEPT_TABLE_BYTES)
         .pagemap_scan(pagemap_scan);

@@ -95,7 +95,7 @@ fn unknown(import: &str) -> LoadError {
     LoadError::WrongWorld(format!("it imports `{import}`, which this host does not have"))
 }
 
-const ALL: [Capability; 10] = [
+const ALL: [Capability; 13] = [
     Capability::Documents,
     Capability::Blobs,
     Capability::Events,
@@ -106,6 +106,9 @@ const ALL: [Capability; 10] = [
     Capability::Calendar,
     Capability::Egress,
     Capability::Log,
+    Capability::Malware,
+    Capability::Links,
+    Capability::Settings,
 ];
 
 /// A capability's name in the contract.
@@ -121,6 +124,9 @@ fn name(capability: Capability) -> &'static str {
         Capability::Calendar => "calendar",
         Capability::Egress => "egress",
         Capability::Log => "log",
+        Capability::Malware => "malware",
+        Capability::Links => "links",
+        Capability::Settings => "settings",
     }
 }
 

@@ -50,6 +50,7 @@ pub(super) struct CallState {
     /// Nothing in `describe`, which has no capabilities.
     unit: Option<UnitOfWork>,
     host_calls: u32,
+    max_host_calls: u32,
     memory: Memory,
     pub(super) log: GuestLog,
     world: Option<Box<EmptyWorld>>,
@@ -64,7 +65,8 @@ impl CallState {
         Self {
             unit,
             host_calls: 0,
-            memory: Memory::new(shared.memory.clone(), settings.max_memory_bytes),
+            max_host_calls: settings.host_calls_of(area.name()),
+            memory: Memory::new(shared.memory.clone(), settings.memory_bytes_of(area.name())),
             log: GuestLog::new(settings.max_log_lines, settings.max_log_line_bytes),
             world: None,
             area,
@@ -75,7 +77,7 @@ impl CallState {
     /// Every host function begins here: it counts, and `describe` may call
     /// none.
     pub(super) fn enter(&mut self, capability: Capability) -> wasmtime::Result<&mut UnitOfWork> {
-        let max = self.shared.settings.max_host_calls;
+        let max = self.max_host_calls;
         self.host_calls += 1;
         if self.host_calls > max {
             return Err(Stop::HostCalls(max).into());

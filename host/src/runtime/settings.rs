@@ -1,9 +1,10 @@
 //! Every limit of the sandbox, by name, with its unit and its default.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::config::Config;
+use crate::config::{AreaLimits, Config, Malware};
 
 /// What one call of an area may use, and how many run at a time.
 #[derive(Clone, Debug)]
@@ -42,6 +43,12 @@ pub struct Settings {
     pub describe_timeout_ms: u32,
     /// Where compiled components are kept; nothing: nowhere.
     pub cache_dir: Option<PathBuf>,
+    /// What these areas may use instead.
+    pub areas: BTreeMap<String, AreaLimits>,
+    /// What the operator has set for areas, by area and key.
+    pub values: BTreeMap<String, BTreeMap<String, String>>,
+    /// The scanner.
+    pub malware: Malware,
 }
 
 impl Default for Settings {
@@ -63,6 +70,9 @@ impl Default for Settings {
             max_component_bytes: 64 << 20,
             describe_timeout_ms: 1000,
             cache_dir: None,
+            areas: BTreeMap::new(),
+            values: BTreeMap::new(),
+            malware: Malware::default(),
         }
     }
 }
@@ -82,12 +92,33 @@ impl From<&Config> for Settings {
             max_host_calls: section.max_host_calls,
             max_log_lines: section.max_log_lines,
             cache_dir: Some(config.runtime_cache_dir()),
+            areas: config.areas.limits.clone(),
+            values: config.areas.settings.clone(),
+            malware: config.malware.clone(),
             ..Self::default()
         }
     }
 }
 
 impl Settings {
+    /// Linear memory of one of this area's instances, in bytes.
+    pub(super) fn memory_bytes_of(&self, area: &str) -> usize {
+        let own = self.areas.get(area).and_then(|limits| limits.max_memory_bytes);
+        own.map_or(self.max_memory_bytes, bytes)
+    }
+
+    /// The most that any area's instance may have.
+    pub(super) fn most_memory_bytes(&self) -> usize {
+        let areas = self.areas.keys().map(|area| self.memory_bytes_of(area));
+        areas.max().unwrap_or_default().max(self.max_memory_bytes)
+    }
+
+    /// Host calls of one of this area's calls.
+    pub(super) fn host_calls_of(&self, area: &str) -> u32 {
+        let own = self.areas.get(area).and_then(|limits| limits.max_host_calls);
+        own.unwrap_or(self.max_host_calls)
+    }
+
     pub(super) fn tick(&self) -> Duration {
         Duration::from_millis(u64::from(self.epoch_tick_ms.max(1)))
     }

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use super::reading::What;
 use super::{BlobError, Fault, Kept, UnitOfWork};
+use crate::config::Malware;
+use crate::malware::{self, ScanError, Verdict};
 use crate::store::Error;
 use crate::store::blobs::{self, StoredBlob};
 
@@ -33,9 +35,66 @@ impl UnitOfWork {
         length: u32,
     ) -> Result<Vec<u8>, Fault<BlobError>> {
         let blob = self.blob_stat(name).await?.ok_or(Fault::Refused(BlobError::NotFound))?;
+        self.content(&blob, offset, length).await
+    }
+
+    async fn content(
+        &self,
+        blob: &StoredBlob,
+        offset: u64,
+        length: u32,
+    ) -> Result<Vec<u8>, Fault<BlobError>> {
         let length = u64::from(length).min(self.spec.limits.max_blob_bytes);
-        let content = self.store.blobs().read(&blob, offset, length).await;
+        let content = self.store.blobs().read(blob, offset, length).await;
         content.map(Into::into).map_err(away)
+    }
+
+    /// Size and hash of another area's blob, if that area shares its blobs.
+    pub async fn shared_blob_stat(
+        &mut self,
+        area: &str,
+        name: &str,
+    ) -> Result<Option<StoredBlob>, Fault<BlobError>> {
+        check_name(name)?;
+        let scope = Arc::clone(&self.spec.area);
+        if !scope.live.contains(area) {
+            return Ok(None);
+        }
+        if !scope.shared_blobs.contains(area) {
+            return Err(Fault::Refused(BlobError::NotShared(area.to_owned())));
+        }
+        let key = (area.to_owned(), name.to_owned());
+        if let Some(found) = self.shared_blobs.get(&key) {
+            return Ok(found.clone());
+        }
+        let mut lease = self.lease(What::Other, 1).await?;
+        let workspace = self.spec.call.workspace;
+        let found = blobs::find(lease.connection(), workspace, area, name).await?;
+        self.done(lease);
+        self.shared_blobs.insert(key, found.clone());
+        Ok(found)
+    }
+
+    /// At most `length` bytes of another area's blob from `offset`.
+    pub async fn shared_blob_read(
+        &mut self,
+        area: &str,
+        name: &str,
+        offset: u64,
+        length: u32,
+    ) -> Result<Vec<u8>, Fault<BlobError>> {
+        let blob = self.shared_blob_stat(area, name).await?;
+        self.content(&blob.ok_or(Fault::Refused(BlobError::NotFound))?, offset, length).await
+    }
+
+    /// Has a blob of this area scanned.
+    pub async fn blob_scan(
+        &mut self,
+        settings: &Malware,
+        name: &str,
+    ) -> Result<Result<Verdict, ScanError>, Fault<BlobError>> {
+        let blob = self.blob_stat(name).await?.ok_or(Fault::Refused(BlobError::NotFound))?;
+        Ok(malware::scan(settings, self.store.blobs(), &blob).await)
     }
 
     /// Writes a blob; others see it with the commit.

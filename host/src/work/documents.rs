@@ -22,7 +22,7 @@ impl UnitOfWork {
     /// The document, or nothing.
     pub async fn get(&mut self, collection: &str, id: &str) -> Answer<Option<Document>> {
         let area = Arc::clone(&self.spec.area);
-        let scope = scope(&area, collection)?;
+        let Some(scope) = reach(&area, collection)? else { return Ok(None) };
         if !is_id(id) {
             return Ok(None);
         }
@@ -44,7 +44,7 @@ impl UnitOfWork {
     /// Those that exist, in the order of the ids.
     pub async fn get_many(&mut self, collection: &str, ids: &[String]) -> Answer<Vec<Document>> {
         let area = Arc::clone(&self.spec.area);
-        let scope = scope(&area, collection)?;
+        let Some(scope) = reach(&area, collection)? else { return Ok(Vec::new()) };
         let unread = |id: &&String| {
             is_id(id) && matches!(self.documents.look(&scope.full_name, id), Known::Unread)
         };
@@ -61,7 +61,7 @@ impl UnitOfWork {
     /// One page of the documents that match.
     pub async fn query(&mut self, query: &Query) -> Answer<Page> {
         let area = Arc::clone(&self.spec.area);
-        let scope = scope(&area, &query.collection)?;
+        let Some(scope) = reach(&area, &query.collection)? else { return Ok(Page::default()) };
         self.flush_before_query(scope).await?;
         let statements = if matches!(query.start, Start::After(_)) { 2 } else { 1 };
         let (cursor_key, budget) = (self.keys.derive("query cursor"), self.bytes_left());
@@ -79,7 +79,7 @@ impl UnitOfWork {
     /// How many documents match.
     pub async fn count(&mut self, collection: &str, conditions: &[Condition]) -> Answer<u64> {
         let area = Arc::clone(&self.spec.area);
-        let scope = scope(&area, collection)?;
+        let Some(scope) = reach(&area, collection)? else { return Ok(0) };
         self.flush_before_query(scope).await?;
         let mut lease = self.lease(What::Other, 1).await?;
         let count = query::count(lease.connection(), self.asked(scope), conditions).await;
@@ -94,7 +94,7 @@ impl UnitOfWork {
         fields: &[String],
     ) -> Answer<Vec<Group>> {
         let area = Arc::clone(&self.spec.area);
-        let scope = scope(&area, collection)?;
+        let Some(scope) = reach(&area, collection)? else { return Ok(Vec::new()) };
         self.flush_before_query(scope).await?;
         let limit = self.spec.limits.max_documents.saturating_sub(self.used.documents);
         let mut lease = self.lease(What::Other, 1).await?;
@@ -240,6 +240,15 @@ fn scope<'a>(area: &'a AreaScope, collection: &str) -> Answer<&'a CollectionScop
         let what = format!("{} may not reach the collection {collection:?}", area.area);
         Fault::Refused(DocumentError::Misuse(what))
     })
+}
+
+/// The collection as it may be read; nothing where it is one of an area that
+/// is not live, and so holds nothing for others.
+fn reach<'a>(area: &'a AreaScope, collection: &str) -> Answer<Option<&'a CollectionScope>> {
+    match collection.split_once('.') {
+        Some((owner, _)) if !area.live.contains(owner) => Ok(None),
+        _ => scope(area, collection).map(Some),
+    }
 }
 
 fn is_id(id: &str) -> bool {

@@ -62,8 +62,11 @@ pub enum BlobError {
     #[error("the blob store is away")]
     Unavailable,
     /// A write on a read-only route.
-    #[error("the route writes nothing")]
+    #[error("a blob was written on a route that writes nothing")]
     ReadOnly,
+    /// Another area's, which keeps its blobs to itself.
+    #[error("area {0:?} does not share its blobs with this one")]
+    NotShared(String),
 }
 
 /// What a guest is told about secrets.
@@ -78,6 +81,17 @@ pub enum SecretError {
     /// Too large, or too many; or a write on a read-only route.
     #[error("the call's limit is used up")]
     LimitExceeded,
+}
+
+/// What a guest is told about signed links.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LinkError {
+    /// A mistake in the guest; the text is for its author.
+    #[error("misuse: {0}")]
+    Misuse(String),
+    /// The link is bound to a caller or a session, and there is none.
+    #[error("the call has no session to bind the link to")]
+    NoSession,
 }
 
 /// What a guest is told about events and jobs.

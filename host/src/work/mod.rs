@@ -10,6 +10,7 @@ mod code;
 mod commit;
 mod documents;
 mod fault;
+mod links;
 mod members;
 mod outgoing;
 mod overlay;
@@ -31,7 +32,7 @@ use uuid::Uuid;
 use self::overlay::Overlay;
 use self::reading::Reading;
 use crate::domain::area::Call;
-use crate::domain::id::UserId;
+use crate::domain::id::{SessionId, UserId};
 use crate::domain::job::{JobEnd, NewJob};
 use crate::egress::{Egress, EgressError, Incoming, Outgoing};
 use crate::secrets::Keys;
@@ -42,9 +43,9 @@ pub use crate::domain::people::Member;
 pub use crate::store::CollectionScope;
 pub use crate::store::idempotency::IdempotentReply;
 pub use code::{AreaCode, CallError, Ended};
-pub use fault::{BlobError, DocumentError, Fault, SecretError, WorkError};
+pub use fault::{BlobError, DocumentError, Fault, LinkError, SecretError, WorkError};
 pub use outgoing::Wish;
-pub use scope::{AreaScope, Habit, Habits, Limits, Subscriber};
+pub use scope::{AreaScope, Habit, Habits, Limits, LimitsByArea, Subscriber};
 pub use sent::Sent;
 
 /// What a unit of work is for and may do.
@@ -56,6 +57,8 @@ pub struct UnitSpec {
     pub call: Call,
     /// Who asked; nobody in a job.
     pub actor: Option<UserId>,
+    /// In which session; none in a job, and where a link was enough.
+    pub session: Option<SessionId>,
     /// Whether anything may be written.
     pub writes: bool,
     /// A job or event delivery, not a request.
@@ -91,6 +94,8 @@ pub struct UnitOfWork {
     jobs: Vec<NewJob>,
     secrets: BTreeMap<String, Kept<Vec<u8>>>,
     blobs: BTreeMap<String, Kept<StoredBlob>>,
+    /// What other areas' blobs were found to be, by area and name.
+    shared_blobs: BTreeMap<(String, String), Option<StoredBlob>>,
     used: Used,
     random: ChaCha20Rng,
     /// Documents have been sent to the database before the end.
@@ -131,6 +136,7 @@ impl UnitOfWork {
             jobs: Vec::new(),
             secrets: BTreeMap::new(),
             blobs: BTreeMap::new(),
+            shared_blobs: BTreeMap::new(),
             used: Used::default(),
             random: ChaCha20Rng::from_seed(seed.finalize().into()),
             flushed: false,

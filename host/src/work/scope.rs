@@ -1,13 +1,13 @@
 //! What an area declared, as its calls need it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use parking_lot::Mutex;
 
 use crate::domain::job::Lane;
-use crate::domain::manifest::JobSpec;
+use crate::domain::manifest::{JobSpec, LinkHolder};
 use crate::store::CollectionScope;
 
 /// What an area's calls may reach.
@@ -18,10 +18,18 @@ pub struct AreaScope {
     /// By the name the guest may write: the short one of its own collections,
     /// `area.name` of those of others that it may read.
     pub collections: BTreeMap<String, CollectionScope>,
+    /// Areas whose blobs it may read.
+    pub shared_blobs: BTreeSet<String>,
+    /// Its routes that take a signed link, by operation id.
+    pub links: BTreeMap<String, LinkHolder>,
+    /// All areas that are live; of one that is not, there is nothing to read.
+    pub live: BTreeSet<String>,
     /// The events the area publishes, and who is run for each.
     pub events: BTreeMap<String, Vec<Subscriber>>,
     /// The jobs it runs, by kind.
     pub jobs: BTreeMap<String, JobSpec>,
+    /// How much one of its calls may do.
+    pub limits: Limits,
     /// What its jobs' earlier runs have shown.
     pub habits: Habits,
 }
@@ -63,6 +71,23 @@ impl Default for Limits {
             max_events: 1_000,
             max_blob_bytes: 32 << 20,
         }
+    }
+}
+
+/// How much a call may do, by the area whose call it is.
+#[derive(Clone, Debug, Default)]
+pub struct LimitsByArea {
+    /// Where nothing else is said.
+    pub default: Limits,
+    /// Of these areas.
+    pub areas: BTreeMap<String, Limits>,
+}
+
+impl LimitsByArea {
+    /// Of this area.
+    #[must_use]
+    pub fn of(&self, area: &str) -> Limits {
+        self.areas.get(area).copied().unwrap_or(self.default)
     }
 }
 

@@ -24,7 +24,7 @@ use assurance::secrets::Keys;
 use assurance::store::{self, CollectionScope, Store};
 use assurance::work::{AreaScope, CallError, Ended, Limits, UnitOfWork, UnitSpec};
 
-pub const ALL: [Capability; 10] = [
+pub const ALL: [Capability; 13] = [
     Capability::Documents,
     Capability::Blobs,
     Capability::Events,
@@ -35,6 +35,9 @@ pub const ALL: [Capability; 10] = [
     Capability::Calendar,
     Capability::Egress,
     Capability::Log,
+    Capability::Malware,
+    Capability::Links,
+    Capability::Settings,
 ];
 
 pub type Answer = Result<Result<Reply, Problem>, CallError>;
@@ -88,6 +91,7 @@ impl Sandbox {
             area: scope(area),
             call: self.call(),
             actor: Some(UserId::new()),
+            session: None,
             writes: true,
             in_job,
             locked: false,
@@ -112,6 +116,7 @@ impl Sandbox {
             idempotency_key: None,
             if_match: None,
             base_url: "https://api.example".to_owned(),
+            link: None,
         }
     }
 

@@ -13,9 +13,9 @@ const LAYERS: [&[&str]; 11] = [
     &["runtime"],
     &["work"],
     &["open"],
-    &["identity", "egress"],
+    &["identity", "egress", "malware"],
     &["store"],
-    &["signing", "secrets", "config", "telemetry", "domain"],
+    &["signing", "secrets", "links", "config", "telemetry", "domain"],
 ];
 
 /// What is wrong in one file; nothing for files that are not the host's.

@@ -7,13 +7,13 @@ use jiff::{Timestamp as Instant, civil};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::{EnqueuedJob, FakeHost, PublishedEvent};
+use super::{EnqueuedJob, FakeHost, PublishedEvent, SignedLink};
 use crate::host::Host;
 use crate::id::Ids;
 use crate::time::Timestamp;
-use crate::wit::assurance::area::manifest::{Capability, Collection};
+use crate::wit::assurance::area::manifest::{Capability, Collection, Route, WorkspaceSource};
 use crate::wit::assurance::area::{
-    blobs, calendar, directory, documents, egress, events, jobs, log, secrets,
+    blobs, calendar, directory, documents, egress, events, jobs, links, log, malware, secrets,
 };
 
 impl FakeHost {
@@ -133,13 +133,72 @@ impl Host for FakeHost {
         Ok(state.blobs.get(name).map(|content| info(content)))
     }
 
+    fn shared_blob_stat(
+        &self,
+        area: &str,
+        name: &str,
+    ) -> Result<Option<blobs::Info>, blobs::Error> {
+        self.need(Capability::Blobs);
+        let key = (area.to_owned(), name.to_owned());
+        Ok(self.0.shared_blobs.borrow().get(&key).map(|content| info(content)))
+    }
+
+    fn shared_blob_read(
+        &self,
+        area: &str,
+        name: &str,
+        offset: u64,
+        length: u32,
+    ) -> Result<Vec<u8>, blobs::Error> {
+        self.need(Capability::Blobs);
+        let key = (area.to_owned(), name.to_owned());
+        let shared = self.0.shared_blobs.borrow();
+        Ok(slice(shared.get(&key).ok_or(blobs::Error::NotFound)?, offset, length))
+    }
+
+    fn scan(&self, blob: &str) -> Result<malware::Verdict, malware::Error> {
+        self.need(Capability::Malware);
+        if !self.0.in_job.get() {
+            return Err(malware::Error::NotInAJob);
+        }
+        let state = self.0.state.borrow();
+        let content = state.blobs.get(blob).ok_or(malware::Error::NotFound)?;
+        (self.0.scanner.borrow_mut())(content)
+    }
+
+    fn sign_link(
+        &self,
+        operation: &str,
+        claims: &str,
+        expires_at: i64,
+    ) -> Result<String, links::Error> {
+        self.need(Capability::Links);
+        let mut routes = self.0.manifest.routes.iter();
+        let takes_links = |route: &Route| matches!(route.workspace, WorkspaceSource::SignedLink(_));
+        if !routes.any(|route| route.operation_id == operation && takes_links(route)) {
+            let what = format!("{operation} takes no signed link");
+            return Err(links::Error::Misuse(what));
+        }
+        let mut state = self.0.state.borrow_mut();
+        let token = format!("signed.{}", state.links.len() + 1);
+        state.links.push(SignedLink {
+            operation: operation.to_owned(),
+            claims: serde_json::from_str(claims).unwrap_or_default(),
+            expires_at: Timestamp(expires_at),
+            token: token.clone(),
+        });
+        Ok(token)
+    }
+
+    fn setting(&self, key: &str) -> Option<String> {
+        self.need(Capability::Settings);
+        self.0.settings.borrow().get(key).cloned()
+    }
+
     fn blob_read(&self, name: &str, offset: u64, length: u32) -> Result<Vec<u8>, blobs::Error> {
         self.need(Capability::Blobs);
         let state = self.0.state.borrow();
-        let content = state.blobs.get(name).ok_or(blobs::Error::NotFound)?;
-        let from = usize::try_from(offset).unwrap_or(usize::MAX).min(content.len());
-        let to = from.saturating_add(length as usize).min(content.len());
-        Ok(content[from..to].to_vec())
+        Ok(slice(state.blobs.get(name).ok_or(blobs::Error::NotFound)?, offset, length))
     }
 
     fn blob_write(&self, name: &str, content: &[u8]) -> Result<blobs::Info, blobs::Error> {
@@ -319,7 +378,13 @@ pub fn hmac_sha256(key: &[u8], message: &[u8]) -> Vec<u8> {
     mac.finalize().into_bytes().to_vec()
 }
 
-fn info(content: &[u8]) -> blobs::Info {
+fn slice(content: &[u8], offset: u64, length: u32) -> Vec<u8> {
+    let from = usize::try_from(offset).unwrap_or(usize::MAX).min(content.len());
+    let to = from.saturating_add(length as usize).min(content.len());
+    content[from..to].to_vec()
+}
+
+pub(super) fn info(content: &[u8]) -> blobs::Info {
     let digest = Sha256::digest(content);
     let sha256 = digest.iter().map(|byte| format!("{byte:02x}")).collect();
     blobs::Info { size: content.len() as u64, sha256 }

@@ -26,11 +26,13 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::area::Area;
+use crate::blobs::BlobInfo;
 use crate::problem::Problem;
 use crate::time::Timestamp;
 use crate::wit::assurance::area::directory::Person;
+use crate::wit::assurance::area::malware::{Error as ScanError, Verdict};
 use crate::wit::assurance::area::manifest::Manifest;
-use crate::wit::assurance::area::types::{Actor, Body, Call, Parameter, Part, Role};
+use crate::wit::assurance::area::types::{Actor, Body, Call, Parameter, Part, ReceivedBlob, Role};
 use crate::wit::{self, JobError, Outcome};
 
 pub use crate::wit::assurance::area::egress::{Error as EgressError, Header, Incoming, Outgoing};
@@ -48,6 +50,7 @@ pub const USER: Uuid = Uuid::from_u128(0x0196_0000_0000_7000_8000_0000_0000_0001
 pub const WORKSPACE: Uuid = Uuid::from_u128(0x0196_0000_0000_7000_8000_0000_0000_0002);
 
 type Network = Box<dyn FnMut(&Outgoing) -> Result<Incoming, EgressError>>;
+type Scanner = Box<dyn FnMut(&[u8]) -> Result<Verdict, ScanError>>;
 
 /// A host in memory. What a call writes is kept if it succeeds, and dropped if
 /// it does not.
@@ -62,6 +65,10 @@ struct Inner {
     in_job: Cell<bool>,
     state: RefCell<State>,
     network: RefCell<Network>,
+    scanner: RefCell<Scanner>,
+    settings: RefCell<BTreeMap<String, String>>,
+    /// By area and name.
+    shared_blobs: RefCell<BTreeMap<(String, String), Vec<u8>>>,
     sent: RefCell<Vec<Outgoing>>,
     log: RefCell<Vec<String>>,
 }
@@ -75,6 +82,7 @@ struct State {
     secrets: BTreeMap<String, Vec<u8>>,
     blobs: BTreeMap<String, Vec<u8>>,
     members: Vec<Person>,
+    links: Vec<SignedLink>,
 }
 
 /// An event that was published.
@@ -105,6 +113,19 @@ pub struct EnqueuedJob {
     pub dedupe_key: Option<String>,
 }
 
+/// A link that was signed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SignedLink {
+    /// The route it is for.
+    pub operation: String,
+    /// What its handler gets.
+    pub claims: Value,
+    /// From then on it is refused.
+    pub expires_at: Timestamp,
+    /// What the area was given.
+    pub token: String,
+}
+
 /// A success.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
@@ -129,6 +150,7 @@ pub struct Request {
     body: Body,
     idempotency_key: Option<String>,
     if_match: Option<u64>,
+    link: Option<Value>,
 }
 
 impl Request {
@@ -142,6 +164,7 @@ impl Request {
             body: Body::None,
             idempotency_key: None,
             if_match: None,
+            link: None,
         }
     }
 
@@ -181,6 +204,18 @@ impl Request {
         self
     }
 
+    /// With content that is in the area's blobs already.
+    pub fn blob(mut self, blob: ReceivedBlob) -> Self {
+        self.body = Body::Blob(blob);
+        self
+    }
+
+    /// By a signed link with these claims.
+    pub fn link(mut self, claims: Value) -> Self {
+        self.link = Some(claims);
+        self
+    }
+
     /// With an `Idempotency-Key`.
     pub fn key(mut self, key: &str) -> Self {
         self.idempotency_key = Some(key.to_owned());
@@ -202,7 +237,7 @@ impl std::fmt::Debug for FakeHost {
 
 impl FakeHost {
     /// A host with nothing in it that has loaded this area. The network is
-    /// away.
+    /// away, and there is no malware scanner.
     #[must_use]
     pub fn new(area: Area) -> Self {
         let manifest = area.manifest();
@@ -214,6 +249,9 @@ impl FakeHost {
             in_job: Cell::new(false),
             state: RefCell::default(),
             network: RefCell::new(Box::new(|_| Err(EgressError::Unresolved))),
+            scanner: RefCell::new(Box::new(|_| Ok(Verdict::Skipped))),
+            settings: RefCell::default(),
+            shared_blobs: RefCell::default(),
             sent: RefCell::default(),
             log: RefCell::default(),
         }))
@@ -261,6 +299,7 @@ impl FakeHost {
             idempotency_key: request.idempotency_key,
             if_match: request.if_match,
             base_url: "https://assurance.test".to_owned(),
+            link: request.link.map(|claims| claims.to_string()),
         };
         let reply = self.attempt(|| self.0.area.handle(Box::new(self.clone()), request))?;
         let body = reply.body.as_deref().map(serde_json::from_str).transpose();
@@ -343,6 +382,41 @@ impl FakeHost {
     pub fn put_document(&self, collection: &str, id: &str, body: Value) {
         let now = self.now();
         self.0.state.borrow_mut().documents.put(collection, id, body.to_string(), now);
+    }
+
+    /// Puts a blob of this area there.
+    pub fn put_blob(&self, name: &str, content: &[u8]) -> ReceivedBlob {
+        self.0.state.borrow_mut().blobs.insert(name.to_owned(), content.to_vec());
+        let BlobInfo { size, sha256 } = host::info(content);
+        ReceivedBlob { name: name.to_owned(), size, sha256, content_type: None }
+    }
+
+    /// The names of this area's blobs.
+    #[must_use]
+    pub fn blobs(&self) -> Vec<String> {
+        self.0.state.borrow().blobs.keys().cloned().collect()
+    }
+
+    /// Puts a blob of another area there, which that area shares.
+    pub fn put_shared_blob(&self, area: &str, name: &str, content: &[u8]) {
+        let key = (area.to_owned(), name.to_owned());
+        self.0.shared_blobs.borrow_mut().insert(key, content.to_vec());
+    }
+
+    /// Sets what the operator would have set.
+    pub fn set(&self, key: &str, value: &str) {
+        self.0.settings.borrow_mut().insert(key.to_owned(), value.to_owned());
+    }
+
+    /// Lets the malware scanner answer like this.
+    pub fn scanner(&self, scan: impl FnMut(&[u8]) -> Result<Verdict, ScanError> + 'static) {
+        *self.0.scanner.borrow_mut() = Box::new(scan);
+    }
+
+    /// The links signed so far.
+    #[must_use]
+    pub fn links(&self) -> Vec<SignedLink> {
+        self.0.state.borrow().links.clone()
     }
 
     /// Makes somebody a member.

@@ -2,12 +2,16 @@
 //! field with a unit and a default. The doc comments are what
 //! `assurance config show` prints.
 
+mod areas;
 mod limits;
+mod malware;
 mod people;
 mod service;
 mod work;
 
+pub use areas::{AreaLimits, Areas};
 pub use limits::{Idempotency, Limits, Rates, Runtime};
+pub use malware::{Malware, Socket};
 pub use people::{Passwords, Session, SignIn};
-pub use service::{Api, Areas, Blobs, Database, Keys, Operators, Secret};
+pub use service::{Api, Blobs, Database, Keys, Operators, Secret};
 pub use work::{Egress, Jobs, LaneShare, Lanes, Log, LogFormat};

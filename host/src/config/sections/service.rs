@@ -1,6 +1,5 @@
-//! Where the service listens and keeps things, and which areas it loads.
+//! Where the service listens and keeps things.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -8,8 +7,6 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 use zeroize::Zeroizing;
-
-use crate::domain::manifest::Capability;
 
 /// Text that is never printed or logged.
 #[derive(Clone, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -119,52 +116,6 @@ impl Default for Database {
 pub struct Blobs {
     /// A folder; not set: `blobs` in the data folder.
     pub dir: Option<PathBuf>,
-}
-
-/// Which areas are loaded and what they may import.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Areas {
-    /// Every `.wasm` file of this folder is loaded at start; not set: none.
-    pub dir: Option<PathBuf>,
-    /// Swap a component when its file changes (development).
-    pub watch: bool,
-    /// What each area may import: documents, blobs, events, jobs, secrets,
-    /// crypto, directory, calendar, egress, log. `*` is for areas not named.
-    #[schemars(with = "BTreeMap<String, Vec<String>>")]
-    pub grants: BTreeMap<String, BTreeSet<Capability>>,
-}
-
-impl Default for Areas {
-    fn default() -> Self {
-        use Capability as C;
-        let harmless = BTreeSet::from([
-            C::Documents,
-            C::Blobs,
-            C::Events,
-            C::Jobs,
-            C::Crypto,
-            C::Directory,
-            C::Calendar,
-            C::Log,
-        ]);
-        // Secrets and the network only where an area's work is to send.
-        let mut sending = harmless.clone();
-        sending.extend([C::Secrets, C::Egress]);
-        Self {
-            dir: None,
-            watch: false,
-            grants: BTreeMap::from([("*".into(), harmless), ("webhooks".into(), sending)]),
-        }
-    }
-}
-
-impl Areas {
-    /// What the operator grants an area.
-    #[must_use]
-    pub fn granted(&self, area: &str) -> BTreeSet<Capability> {
-        self.grants.get(area).or_else(|| self.grants.get("*")).cloned().unwrap_or_default()
-    }
 }
 
 /// Keys that protect stored secrets, cursors and tokens.

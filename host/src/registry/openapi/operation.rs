@@ -5,7 +5,8 @@ use serde_json::{Map, Value as Json, json};
 use super::HostOperation;
 use super::components::{Components, problem_responses};
 use crate::domain::manifest::{
-    BodyKind, FormPart, Idempotency, Manifest, Method, ParameterPlace, ParameterSpec, Route,
+    BodyKind, FormPart, Idempotency, Link, LinkHolder, Manifest, Method, ParameterPlace,
+    ParameterSpec, Route, WorkspaceSource,
 };
 use crate::registry::contract::RouteContract;
 use crate::registry::parameters;
@@ -51,7 +52,7 @@ pub(super) fn of_area(
         "x-least-role": route.least_role,
         "x-rate-class": route.rate,
         "parameters": parameters_of(contract),
-        "security": security(true, route.method),
+        "security": security(!by_link_alone(route), route.method),
     });
     if !route.problem_codes.is_empty() {
         operation["x-problem-codes"] = json!(route.problem_codes);
@@ -87,6 +88,27 @@ fn description(route: &Route) -> String {
         .to_owned(),
         None => route.description.clone(),
     }
+}
+
+fn by_link_alone(route: &Route) -> bool {
+    matches!(&route.workspace,
+        WorkspaceSource::SignedLink(link) if link.holder == LinkHolder::Bearer)
+}
+
+/// The parameter that carries a signed link, and what makes it good.
+fn signed_link(link: &Link) -> Json {
+    let description = match link.holder {
+        LinkHolder::Bearer => {
+            "Signed by this service, as a part of the URL it gave out: whoever has it may use it \
+             until it expires."
+        }
+        LinkHolder::SignedIn => "Signed by this service; it expires.",
+        LinkHolder::SameSession => {
+            "Signed by this service for the session that asked for it; it expires."
+        }
+    };
+    json!({"name": link.parameter, "in": "query", "required": true, "description": description,
+        "schema": {"type": "string"}})
 }
 
 fn security(signed_in: bool, method: Method) -> Json {
@@ -125,6 +147,9 @@ fn parameters_of(contract: &RouteContract) -> Vec<Json> {
     let mut found = Vec::new();
     if contract.path_parameters.iter().any(|name| name == "workspace_id") {
         found.push(json!({"$ref": "#/components/parameters/WorkspaceId"}));
+    }
+    if let WorkspaceSource::SignedLink(link) = &route.workspace {
+        found.push(signed_link(link));
     }
     found.extend(route.parameters.iter().map(parameter));
     match route.idempotency {

@@ -35,6 +35,21 @@ impl Host for CallState {
         self.blobs()?.blob_delete(&name).await.map_err(refusal)
     }
 
+    async fn stat_shared(&mut self, area: String, name: String) -> Answer<Option<Info>> {
+        let stat = self.blobs()?.shared_blob_stat(&area, &name).await.map_err(refusal)?;
+        Ok(stat.map(info))
+    }
+
+    async fn read_shared(
+        &mut self,
+        area: String,
+        name: String,
+        offset: u64,
+        length: u32,
+    ) -> Answer<Vec<u8>> {
+        self.blobs()?.shared_blob_read(&area, &name, offset, length).await.map_err(refusal)
+    }
+
     fn convert_error(&mut self, refusal: BlobsRefusal) -> wasmtime::Result<Error> {
         refusal.split()
     }
@@ -50,10 +65,9 @@ fn refusal(fault: Fault<BlobError>) -> BlobsRefusal {
         Fault::Refused(BlobError::LimitExceeded) => Error::LimitExceeded,
         Fault::Refused(BlobError::InvalidName) => Error::InvalidName,
         Fault::Refused(BlobError::Unavailable) => Error::Unavailable,
-        // The contract has no word for it: it is the guest's own mistake.
-        Fault::Refused(BlobError::ReadOnly) => {
-            let what = "a blob was written on a route that writes nothing".to_owned();
-            return Refusal::Stop(Stop::Misuse(what).into());
+        // The contract has no word for these: they are the guest's own mistakes.
+        Fault::Refused(error @ (BlobError::ReadOnly | BlobError::NotShared(_))) => {
+            return Refusal::Stop(Stop::Misuse(error.to_string()).into());
         }
         Fault::Abort(error) => return Refusal::Stop(super::stop(error)),
     })

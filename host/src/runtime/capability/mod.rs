@@ -11,8 +11,11 @@ mod documents;
 mod egress;
 mod events;
 mod jobs;
+mod links;
 mod log;
+mod malware;
 mod secrets;
+mod settings;
 mod types;
 
 use super::bindings::assurance::area;
@@ -35,6 +38,8 @@ pub(super) type DocumentsRefusal = Refusal<area::documents::Error>;
 pub(super) type EgressRefusal = Refusal<area::egress::Error>;
 pub(super) type EventsRefusal = Refusal<area::events::Error>;
 pub(super) type JobsRefusal = Refusal<area::jobs::Error>;
+pub(super) type LinksRefusal = Refusal<area::links::Error>;
+pub(super) type MalwareRefusal = Refusal<area::malware::Error>;
 pub(super) type SecretsRefusal = Refusal<area::secrets::Error>;
 
 impl<E> Refusal<E> {

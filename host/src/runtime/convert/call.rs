@@ -26,6 +26,7 @@ pub(in super::super) fn request(request: &Request) -> types::Request {
         idempotency_key: request.idempotency_key.clone(),
         if_match: request.if_match,
         base_url: request.base_url.clone(),
+        link: request.link.clone(),
     }
 }
 

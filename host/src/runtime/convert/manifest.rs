@@ -7,8 +7,8 @@ use super::super::bindings::assurance::area::manifest as wit;
 use super::super::bindings::assurance::area::types;
 use crate::domain::manifest::{
     BodyKind, Capability, Collection, EventSpec, Field, FieldKind, FormPart, Idempotency, Index,
-    JobSpec, Manifest, Method, ParameterKind, ParameterPlace, ParameterSpec, RateClass, Route,
-    WorkspaceSource,
+    JobSpec, Link, LinkHolder, Manifest, Method, ParameterKind, ParameterPlace, ParameterSpec,
+    RateClass, Route, WorkspaceSource,
 };
 use crate::domain::role::Role;
 
@@ -23,6 +23,7 @@ pub(in super::super) fn manifest(manifest: wit::Manifest) -> Checked<Manifest> {
         summary: manifest.summary,
         routes: each(manifest.routes, route)?,
         collections: each(manifest.collections, collection)?,
+        blob_readers: manifest.blob_readers,
         publishes: each(manifest.publishes, event)?,
         subscriptions: manifest.subscriptions,
         jobs: each(manifest.jobs, job)?,
@@ -62,10 +63,7 @@ fn route(route: wit::Route) -> Checked<Route> {
         summary: route.summary,
         description: route.description,
         in_contract: route.in_contract,
-        workspace: match route.workspace {
-            wit::WorkspaceSource::Path => WorkspaceSource::Path,
-            wit::WorkspaceSource::BodyMember(name) => WorkspaceSource::BodyMember(name),
-        },
+        workspace: workspace(route.workspace),
         least_role: role(route.least_role),
         feature_flag: route.feature_flag,
         parameters: each(route.parameters, parameter).map_err(within)?,
@@ -89,6 +87,21 @@ fn method(method: wit::Method) -> Method {
         wit::Method::Put => Method::Put,
         wit::Method::Patch => Method::Patch,
         wit::Method::Delete => Method::Delete,
+    }
+}
+
+fn workspace(source: wit::WorkspaceSource) -> WorkspaceSource {
+    match source {
+        wit::WorkspaceSource::Path => WorkspaceSource::Path,
+        wit::WorkspaceSource::BodyMember(name) => WorkspaceSource::BodyMember(name),
+        wit::WorkspaceSource::SignedLink(wit::Link { parameter, holder }) => {
+            let holder = match holder {
+                wit::LinkHolder::Bearer => LinkHolder::Bearer,
+                wit::LinkHolder::SignedIn => LinkHolder::SignedIn,
+                wit::LinkHolder::SameSession => LinkHolder::SameSession,
+            };
+            WorkspaceSource::SignedLink(Link { parameter, holder })
+        }
     }
 }
 
@@ -222,5 +235,8 @@ fn capability(capability: wit::Capability) -> Capability {
         wit::Capability::Calendar => Capability::Calendar,
         wit::Capability::Egress => Capability::Egress,
         wit::Capability::Log => Capability::Log,
+        wit::Capability::Malware => Capability::Malware,
+        wit::Capability::Links => Capability::Links,
+        wit::Capability::Settings => Capability::Settings,
     }
 }

@@ -3,6 +3,7 @@
 mod conflicts;
 mod documents;
 mod effects;
+mod others;
 mod paging;
 mod planner;
 
@@ -10,8 +11,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{
-    AreaScope, CollectionScope, End, Fault, Habit, Habits, IdempotentReply, Limits, Subscriber,
-    UnitOfWork, UnitSpec,
+    AreaScope, CollectionScope, End, Fault, Habit, IdempotentReply, Limits, Subscriber, UnitOfWork,
+    UnitSpec,
 };
 use crate::domain::area::Call;
 use crate::domain::document::{Condition, Document, Order, Query, Start, Test, Value, Write};
@@ -61,7 +62,8 @@ impl Area {
             collections: collections.into(),
             events: [("item.made".to_owned(), vec![subscriber])].into(),
             jobs: [("tidy".to_owned(), job)].into(),
-            habits: Habits::default(),
+            live: ["test".to_owned(), "other".to_owned()].into(),
+            ..AreaScope::default()
         };
         Self {
             store: store.clone(),
@@ -81,6 +83,7 @@ impl Area {
             area: Arc::clone(&self.scope),
             call: Call { workspace: self.workspace, now: NOW, seed: [9; 32] },
             actor: Some(self.user),
+            session: None,
             writes: true,
             in_job: false,
             locked: false,

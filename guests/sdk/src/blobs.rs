@@ -1,0 +1,89 @@
+//! Content too large for a document, by name: an area's own, and that of
+//! areas which share theirs.
+
+use crate::context::Scope;
+#[allow(unused_imports, reason = "natively the handle is a trait object")]
+use crate::host::Host as _;
+pub use crate::wit::assurance::area::blobs::{Error as BlobError, Info as BlobInfo};
+
+/// What is read at a time where the whole is wanted.
+const PIECE_BYTES: u32 = 4 << 20;
+
+/// This area's blobs.
+#[derive(Debug)]
+pub struct Blobs<'a>(pub(crate) &'a Scope);
+
+#[expect(clippy::missing_errors_doc, reason = "documented with the error in wit/capabilities.wit")]
+impl Blobs<'_> {
+    /// Size and digest, where there is such a blob.
+    pub fn stat(&self, name: &str) -> Result<Option<BlobInfo>, BlobError> {
+        self.0.host.blob_stat(name)
+    }
+
+    /// At most `length` bytes from `offset`; empty at the end.
+    pub fn read(&self, name: &str, offset: u64, length: u32) -> Result<Vec<u8>, BlobError> {
+        self.0.host.blob_read(name, offset, length)
+    }
+
+    /// The whole blob; `LimitExceeded` where it has more than `limit` bytes.
+    pub fn read_all(&self, name: &str, limit: u64) -> Result<Vec<u8>, BlobError> {
+        whole(self.stat(name)?, limit, |offset| self.read(name, offset, PIECE_BYTES))
+    }
+
+    /// Keeps content under a name.
+    pub fn write(&self, name: &str, content: &[u8]) -> Result<BlobInfo, BlobError> {
+        self.0.host.blob_write(name, content)
+    }
+
+    /// Removes a blob.
+    pub fn delete(&self, name: &str) -> Result<(), BlobError> {
+        self.0.host.blob_delete(name)
+    }
+}
+
+/// The blobs of another area that shares them with this one. While that area
+/// is not live, there are none.
+#[derive(Debug)]
+pub struct SharedBlobs<'a> {
+    pub(crate) scope: &'a Scope,
+    pub(crate) area: &'a str,
+}
+
+#[expect(clippy::missing_errors_doc, reason = "documented with the error in wit/capabilities.wit")]
+impl SharedBlobs<'_> {
+    /// Size and digest, where there is such a blob.
+    pub fn stat(&self, name: &str) -> Result<Option<BlobInfo>, BlobError> {
+        self.scope.host.shared_blob_stat(self.area, name)
+    }
+
+    /// At most `length` bytes from `offset`; empty at the end.
+    pub fn read(&self, name: &str, offset: u64, length: u32) -> Result<Vec<u8>, BlobError> {
+        self.scope.host.shared_blob_read(self.area, name, offset, length)
+    }
+
+    /// The whole blob; `LimitExceeded` where it has more than `limit` bytes.
+    pub fn read_all(&self, name: &str, limit: u64) -> Result<Vec<u8>, BlobError> {
+        whole(self.stat(name)?, limit, |offset| self.read(name, offset, PIECE_BYTES))
+    }
+}
+
+fn whole(
+    info: Option<BlobInfo>,
+    limit: u64,
+    read: impl Fn(u64) -> Result<Vec<u8>, BlobError>,
+) -> Result<Vec<u8>, BlobError> {
+    let size = info.ok_or(BlobError::NotFound)?.size;
+    let room = usize::try_from(size).map_err(|_| BlobError::LimitExceeded)?;
+    if size > limit {
+        return Err(BlobError::LimitExceeded);
+    }
+    let mut content = Vec::with_capacity(room);
+    while content.len() < room {
+        let piece = read(content.len() as u64)?;
+        if piece.is_empty() {
+            return Err(BlobError::Unavailable);
+        }
+        content.extend_from_slice(&piece);
+    }
+    Ok(content)
+}

@@ -1,0 +1,125 @@
+//! Which areas are loaded, what they may import, and how much of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::domain::manifest::Capability;
+
+/// Which areas are loaded and what they may import.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Areas {
+    /// Every `.wasm` file of this folder is loaded at start; not set: none.
+    pub dir: Option<PathBuf>,
+    /// Swap a component when its file changes (development).
+    pub watch: bool,
+    /// What each area may import: documents, blobs, events, jobs, secrets,
+    /// crypto, directory, calendar, egress, log, malware, links, settings.
+    /// `*` is for areas not named.
+    #[schemars(with = "BTreeMap<String, Vec<String>>")]
+    pub grants: BTreeMap<String, BTreeSet<Capability>>,
+    /// What one call of an area may use, where that is not what [limits] and
+    /// [runtime] say.
+    pub limits: BTreeMap<String, AreaLimits>,
+    /// What an area is told when it asks (`settings`), by area and key. Not
+    /// for secrets.
+    #[serde(deserialize_with = "settings")]
+    pub settings: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+impl Default for Areas {
+    fn default() -> Self {
+        use Capability as C;
+        let harmless = BTreeSet::from([
+            C::Documents,
+            C::Blobs,
+            C::Events,
+            C::Jobs,
+            C::Crypto,
+            C::Directory,
+            C::Calendar,
+            C::Log,
+            C::Malware,
+            C::Links,
+            C::Settings,
+        ]);
+        // Secrets and the network only where an area's work is to send.
+        let mut sending = harmless.clone();
+        sending.extend([C::Secrets, C::Egress]);
+        Self {
+            dir: None,
+            watch: false,
+            grants: BTreeMap::from([("*".into(), harmless), ("webhooks".into(), sending)]),
+            limits: BTreeMap::from([("control_room".into(), AreaLimits::for_all_findings())]),
+            settings: BTreeMap::new(),
+        }
+    }
+}
+
+impl Areas {
+    /// What the operator grants an area.
+    #[must_use]
+    pub fn granted(&self, area: &str) -> BTreeSet<Capability> {
+        self.grants.get(area).or_else(|| self.grants.get("*")).cloned().unwrap_or_default()
+    }
+}
+
+/// What one call of an area may use; not set: as of any area.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct AreaLimits {
+    /// Memory of one instance, in bytes.
+    pub max_memory_bytes: Option<u64>,
+    /// Documents one call may read and write.
+    pub max_documents: Option<u32>,
+    /// Bytes of documents one call may read and write.
+    pub max_document_bytes: Option<u64>,
+    /// Host calls of one call.
+    pub max_host_calls: Option<u32>,
+}
+
+impl AreaLimits {
+    /// A rebuild looks at every finding of a workspace in one call.
+    fn for_all_findings() -> Self {
+        Self {
+            max_memory_bytes: Some(256 << 20),
+            max_documents: Some(500_000),
+            max_document_bytes: Some(512 << 20),
+            max_host_calls: None,
+        }
+    }
+}
+
+/// The environment has numbers where a text looks like one.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Setting {
+    Text(String),
+    Integer(i64),
+    Boolean(bool),
+    Fraction(f64),
+}
+
+impl From<Setting> for String {
+    fn from(setting: Setting) -> Self {
+        match setting {
+            Setting::Text(text) => text,
+            Setting::Integer(number) => number.to_string(),
+            Setting::Boolean(truth) => truth.to_string(),
+            Setting::Fraction(number) => number.to_string(),
+        }
+    }
+}
+
+type Settings<T> = BTreeMap<String, BTreeMap<String, T>>;
+
+fn settings<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Settings<String>, D::Error> {
+    let given = Settings::<Setting>::deserialize(deserializer)?;
+    let texts = |values: BTreeMap<String, Setting>| {
+        values.into_iter().map(|(key, value)| (key, value.into())).collect()
+    };
+    Ok(given.into_iter().map(|(area, values)| (area, texts(values))).collect())
+}
