@@ -11,6 +11,7 @@ mod notes;
 mod openapi;
 mod order;
 mod protocol;
+mod questionnaires;
 mod rates;
 mod sign_in;
 mod support;
