@@ -55,6 +55,30 @@ impl UnitOfWork {
         keys.open(&place, sealed).map_err(|error| Fault::Abort(Error::Seal(error)))
     }
 
+    /// The secret itself, to go with what a job sends. It is read by itself:
+    /// with the call's other reads it would begin a transaction, which would
+    /// then be open for as long as the other side takes to answer.
+    pub async fn secret_to_send(
+        &self,
+        name: &str,
+    ) -> Result<Zeroizing<Vec<u8>>, Fault<SecretError>> {
+        self.check_secret(name)?;
+        let sealed = match self.secrets.get(name) {
+            Some(kept) => kept.now.clone(),
+            None => {
+                let mut connection = self.store.reader().await?;
+                let workspace = self.spec.call.workspace;
+                let area = &self.spec.area.area;
+                let found = secrets::find(&mut connection, workspace, area, name).await?;
+                connection.release();
+                found
+            }
+        };
+        let sealed = sealed.ok_or(Fault::Refused(SecretError::NotFound))?;
+        let opened = self.keys.open(&self.place_of_secret(name), &sealed);
+        opened.map_err(|error| Fault::Abort(Error::Seal(error)))
+    }
+
     async fn sealed(&mut self, name: &str) -> Result<Option<&[u8]>, Error> {
         if !self.secrets.contains_key(name) {
             let workspace = self.spec.call.workspace;

@@ -52,7 +52,12 @@ impl Default for Areas {
         Self {
             dir: None,
             watch: false,
-            grants: BTreeMap::from([("*".into(), harmless), ("webhooks".into(), sending)]),
+            grants: BTreeMap::from([
+                ("*".into(), harmless),
+                ("assistant".into(), sending.clone()),
+                ("identity".into(), sending.clone()),
+                ("webhooks".into(), sending),
+            ]),
             limits: BTreeMap::from([("control_room".into(), AreaLimits::for_all_findings())]),
             settings: BTreeMap::new(),
         }

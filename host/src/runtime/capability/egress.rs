@@ -20,7 +20,7 @@ impl Host for CallState {
             return Err(Refusal::Answer(Error::NotInAJob));
         }
         let bearer = match &request.bearer {
-            Some(name) => Some(unit.secret_bytes(name).await?),
+            Some(name) => Some(unit.secret_to_send(name).await?),
             None => None,
         };
         let outgoing = outgoing(request, bearer).map_err(Refusal::Answer)?;

@@ -120,6 +120,22 @@ on_both! {
         assert_eq!(refused(area.unit().secret_bytes("hook/2").await), SecretError::NotFound);
     }
 
+    async fn a_secret_that_is_sent_leaves_no_transaction_open(store: &Store) {
+        let area = Area::installed(store).await;
+        let mut unit = area.unit();
+        unit.secret_put("key", b"hush").await.unwrap();
+        assert_eq!(unit.secret_to_send("key").await.unwrap().as_slice(), b"hush");
+        unit.commit(End::default()).await.unwrap();
+        let mut unit = area.unit();
+        assert_eq!(unit.secret_to_send("key").await.unwrap().as_slice(), b"hush");
+        assert_eq!(refused(unit.secret_to_send("none").await), SecretError::NotFound);
+        // What is written meanwhile is seen: the call has no snapshot yet.
+        let mut other = area.unit();
+        other.secret_delete("key").await.unwrap();
+        other.commit(End::default()).await.unwrap();
+        assert!(!unit.secret_exists("key").await.unwrap());
+    }
+
     async fn a_blob_is_seen_with_the_commit_and_swept_without_its_row(store: &Store) {
         let area = Area::installed(store).await;
         let mut dropped = area.unit();
