@@ -132,7 +132,7 @@ impl PageSql<'_> {
     }
 
     fn push_limit(self, sql: &mut Sql) {
-        sql.push(" LIMIT ").bind(Arg::Integer(i64::from(self.query.limit) + 1));
+        sql.push_limit(self.query.limit + 1);
     }
 }
 

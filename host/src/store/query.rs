@@ -129,7 +129,7 @@ pub async fn count_by(
     let nulls = if backend == Backend::Postgres { " NULLS FIRST" } else { "" };
     let order: Vec<String> = names.iter().map(|name| format!("{name}{nulls}")).collect();
     sql.push(" ORDER BY ").push(&order.join(", "));
-    sql.push(" LIMIT ").bind(Arg::Integer(i64::from(limit) + 1));
+    sql.push_limit(limit + 1);
     let mut groups = Vec::new();
     each_row(connection, sql, |row| {
         let values = values(&row, 1, fields.iter().map(|field| field.kind))?;

@@ -69,6 +69,15 @@ impl Sql {
         self
     }
 
+    /// At most so many rows. SQLite plans a statement anew whenever a limit is
+    /// bound to it, which costs more than the rest of a small page.
+    pub(super) fn push_limit(&mut self, rows: u32) -> &mut Self {
+        match self.backend {
+            Backend::Sqlite => self.push(&format!(" LIMIT {rows}")),
+            Backend::Postgres => self.push(" LIMIT ").bind(Arg::Integer(rows.into())),
+        }
+    }
+
     /// A placeholder for any of these: PostgreSQL's array, SQLite's list.
     pub(super) fn bind_any(&mut self, values: Arg) -> &mut Self {
         if self.backend == Backend::Postgres {
