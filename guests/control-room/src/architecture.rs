@@ -1,0 +1,184 @@
+//! What a repository is part of: the catalog's services that are built from it,
+//! and the groups that answer for them. From this come a finding's exposure,
+//! the component it is in, and its impact on the architecture.
+
+use area_sdk::prelude::*;
+use area_sdk::{DocumentError, Scope};
+
+use crate::severity::Severity;
+use crate::text::clean;
+
+/// Services that are looked at.
+const MOST_SERVICES: u32 = 1000;
+
+#[derive(Serialize, Deserialize)]
+struct Service {
+    name: String,
+    repository_ids: Vec<Uuid>,
+    group_id: Option<Uuid>,
+    environment: Option<String>,
+}
+
+impl Document for Service {
+    const COLLECTION: &'static str = "catalog.services";
+}
+
+#[derive(Serialize, Deserialize)]
+struct Group {
+    data_classification: String,
+}
+
+impl Document for Group {
+    const COLLECTION: &'static str = "catalog.groups";
+}
+
+#[derive(Serialize, Deserialize)]
+struct Repository {
+    name: String,
+    default_branch: Option<String>,
+}
+
+impl Document for Repository {
+    const COLLECTION: &'static str = "catalog.repositories";
+}
+
+/// What is known of a repository's place.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Surroundings {
+    /// `service:` or `repository:` and a name.
+    component: String,
+    /// In hundredths: 100 where nothing is known.
+    exposure_percent: i64,
+    /// How much of the surroundings is known, in hundredths.
+    confidence_percent: i64,
+    default_branch: Option<String>,
+}
+
+/// The exposure at which findings weigh one band more.
+const EXPOSED_PERCENT: i64 = 150;
+
+impl Surroundings {
+    /// Looks the repository up in the catalog.
+    pub(crate) fn of(scope: &Scope, repository_id: Uuid) -> Result<Self, DocumentError> {
+        let repository = scope.documents::<Repository>().find(repository_id)?;
+        let services = scope.documents::<Service>().query().limit(MOST_SERVICES).list()?;
+        let mut services: Vec<Service> = services.into_iter().map(|kept| kept.value).collect();
+        services.retain(|service| service.repository_ids.contains(&repository_id));
+        let groups = services.iter().filter_map(|service| service.group_id);
+        let groups = scope.documents::<Group>().get_many(groups)?;
+        let classes: Vec<&str> = groups.iter().map(|group| &*group.data_classification).collect();
+        let repository = repository.map(|kept| kept.value);
+        let name =
+            repository.as_ref().map_or_else(|| repository_id.to_string(), |kept| kept.name.clone());
+        let default_branch = repository.and_then(|kept| kept.default_branch);
+        Ok(Self::from(&name, &services, &classes, default_branch))
+    }
+
+    fn from(
+        repository: &str,
+        services: &[Service],
+        classes: &[&str],
+        default_branch: Option<String>,
+    ) -> Self {
+        let component = match services {
+            [service] => format!("service:{}", service.name),
+            _ => format!("repository:{repository}"),
+        };
+        let confidence_percent = match (services.is_empty(), classes.is_empty()) {
+            (true, _) => 25,
+            (false, true) => 60,
+            (false, false) => 80,
+        };
+        Self {
+            component: clean(&component, 300),
+            exposure_percent: exposure(services, classes),
+            confidence_percent,
+            default_branch,
+        }
+    }
+
+    /// The package, else the service, else the repository a finding is in.
+    pub(crate) fn component_identity(&self, purl: Option<&str>) -> String {
+        purl.unwrap_or(&self.component).to_owned()
+    }
+
+    pub(crate) fn exposure_percent(&self) -> i64 {
+        self.exposure_percent
+    }
+
+    pub(crate) fn confidence_percent(&self) -> i64 {
+        self.confidence_percent
+    }
+
+    /// The branch that is meant where none is named.
+    pub(crate) fn branch(&self, named: Option<&str>) -> String {
+        let branch = named.or(self.default_branch.as_deref()).unwrap_or_default();
+        branch.strip_prefix("refs/heads/").unwrap_or(branch).to_owned()
+    }
+
+    /// What a finding means for the whole: its severity, one band worse where
+    /// the repository is exposed.
+    pub(crate) fn impact(&self, severity: Severity) -> Severity {
+        if self.exposure_percent >= EXPOSED_PERCENT { severity.raised() } else { severity }
+    }
+}
+
+/// 100; 20 more where a service is built from it; 30 more where one of them
+/// runs in production; 10 more where one handles confidential data, 30 where
+/// restricted.
+fn exposure(services: &[Service], classes: &[&str]) -> i64 {
+    let in_production = |service: &Service| {
+        let environment = service.environment.as_deref().unwrap_or_default();
+        ["production", "prod", "live"].iter().any(|name| environment.eq_ignore_ascii_case(name))
+    };
+    let class = classes.iter().map(|class| match *class {
+        "restricted" => 30,
+        "confidential" => 10,
+        _ => 0,
+    });
+    100 + if services.is_empty() { 0 } else { 20 }
+        + if services.iter().any(in_production) { 30 } else { 0 }
+        + class.max().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn service(environment: Option<&str>) -> Service {
+        Service {
+            name: "shop".to_owned(),
+            repository_ids: Vec::new(),
+            group_id: None,
+            environment: environment.map(ToOwned::to_owned),
+        }
+    }
+
+    #[test]
+    fn exposure_grows_with_what_is_known_to_hang_on_it() {
+        let of = |services: &[Service], classes: &[&str]| {
+            let found = Surroundings::from("repo", services, classes, None);
+            (found.exposure_percent, found.confidence_percent, found.component.clone())
+        };
+        assert_eq!(of(&[], &[]), (100, 25, "repository:repo".to_owned()));
+        assert_eq!(of(&[service(None)], &["public"]), (120, 80, "service:shop".to_owned()));
+        assert_eq!(of(&[service(Some("Production"))], &[]), (150, 60, "service:shop".to_owned()));
+        let two = [service(None), service(Some("prod"))];
+        assert_eq!(
+            of(&two, &["restricted", "confidential"]),
+            (180, 80, "repository:repo".to_owned())
+        );
+    }
+
+    #[test]
+    fn what_is_exposed_weighs_one_band_more() {
+        let exposed = Surroundings::from("r", &[service(Some("prod"))], &[], None);
+        assert_eq!(exposed.impact(Severity::High), Severity::Critical);
+        assert_eq!(exposed.impact(Severity::None), Severity::None);
+        let unknown = Surroundings::from("r", &[], &[], Some("refs/heads/main".to_owned()));
+        assert_eq!(unknown.impact(Severity::High), Severity::High);
+        assert_eq!(unknown.branch(None), "main");
+        assert_eq!(unknown.branch(Some("refs/heads/next")), "next");
+        assert_eq!(unknown.branch(Some("refs/pull/1/merge")), "refs/pull/1/merge");
+    }
+}

@@ -1,0 +1,244 @@
+//! A finding as it is kept, and what an observation makes of it.
+
+use std::collections::BTreeMap;
+
+use area_sdk::prelude::*;
+
+use crate::architecture::Surroundings;
+use crate::observation::{Observation, Place, SourceFamily, SourceTool};
+use crate::severity::{Rating, Severity};
+use crate::similarity::Sketch;
+use crate::state::State;
+
+/// A finding as it is kept.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Finding {
+    pub(crate) repository_id: Uuid,
+    /// The audit that saw it last.
+    pub(crate) audit_id: Uuid,
+    pub(crate) state: State,
+    pub(crate) open: bool,
+    /// One more at each transition; not the document's, which is also changed
+    /// by audits that merely see the finding again.
+    #[serde(rename = "version")]
+    pub(crate) lifecycle_version: i64,
+    pub(crate) identity_fingerprint: String,
+    pub(crate) tool: String,
+    pub(crate) rule_id: String,
+    pub(crate) title: String,
+    #[serde(flatten)]
+    pub(crate) rating: Rating,
+    /// In hundredths; what `risk_total` says.
+    pub(crate) risk_rank: i64,
+    pub(crate) source_family: SourceFamily,
+    pub(crate) source_tools: Vec<SourceTool>,
+    pub(crate) locations: Vec<Place>,
+    pub(crate) paths: Vec<String>,
+    pub(crate) purl: Option<String>,
+    pub(crate) component_identity: String,
+    pub(crate) architecture_impact: Severity,
+    pub(crate) architecture_confidence_percent: i64,
+    pub(crate) owner_id: Option<Uuid>,
+    pub(crate) sla_due_at: Option<Timestamp>,
+    pub(crate) accepted_until: Option<Timestamp>,
+    /// The group of findings that somebody found to be the same.
+    pub(crate) match_group_id: Option<Uuid>,
+    pub(crate) duplicate_of: Option<Uuid>,
+    pub(crate) lifecycle_started_at: Timestamp,
+    pub(crate) lifecycle_updated_at: Timestamp,
+    pub(crate) last_transition_id: Option<Uuid>,
+    /// Was the latest transition the service's own?
+    pub(crate) auto_disposition: bool,
+    /// Was it settled because the scan suppressed it?
+    pub(crate) suppressed: bool,
+    pub(crate) last_seen_at: Timestamp,
+    /// How many audits saw it.
+    pub(crate) audit_count: i64,
+    /// Did two or more?
+    pub(crate) recurring: bool,
+    pub(crate) branch_ref: String,
+    pub(crate) evidence_revision: Option<String>,
+    /// Is it there, as far as the latest runs say?
+    pub(crate) present: bool,
+    /// The analysis that shows it, and the run of it that did last.
+    pub(crate) analysis_id: String,
+    pub(crate) analysis_run: i64,
+    /// Other analyses that showed it, and their runs.
+    pub(crate) also_seen: BTreeMap<String, i64>,
+    pub(crate) rule_family: String,
+    pub(crate) signature: String,
+    pub(crate) sketch: Sketch,
+}
+
+impl Document for Finding {
+    const COLLECTION: &'static str = "findings";
+}
+
+/// One look at something: which audit, which analysis, which run of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Sighting<'a> {
+    pub(crate) repository_id: Uuid,
+    pub(crate) audit_id: Uuid,
+    pub(crate) seen_at: Timestamp,
+    pub(crate) branch_ref: &'a str,
+    /// The commit the audit looks at, where the scan does not say its own.
+    pub(crate) commit_sha: Option<&'a str>,
+    pub(crate) analysis_id: &'a str,
+    pub(crate) analysis_run: i64,
+    pub(crate) surroundings: &'a Surroundings,
+}
+
+impl Finding {
+    /// A finding that nobody saw before; it has no transition yet.
+    pub(crate) fn first_seen(observation: Observation, sighting: &Sighting<'_>) -> Self {
+        let now = sighting.seen_at;
+        let mut finding = Self {
+            repository_id: sighting.repository_id,
+            audit_id: sighting.audit_id,
+            state: State::New,
+            open: true,
+            lifecycle_version: 0,
+            identity_fingerprint: observation.identity.clone(),
+            tool: observation.source.tool.clone(),
+            rule_id: observation.source.rule_id.clone(),
+            title: String::new(),
+            rating: observation.rating.clone(),
+            risk_rank: 0,
+            source_family: observation.source_family,
+            source_tools: Vec::new(),
+            locations: Vec::new(),
+            paths: Vec::new(),
+            purl: None,
+            component_identity: String::new(),
+            architecture_impact: Severity::None,
+            architecture_confidence_percent: 0,
+            owner_id: None,
+            sla_due_at: None,
+            accepted_until: None,
+            match_group_id: None,
+            duplicate_of: None,
+            lifecycle_started_at: now,
+            lifecycle_updated_at: now,
+            last_transition_id: None,
+            auto_disposition: true,
+            suppressed: false,
+            last_seen_at: now,
+            audit_count: 1,
+            recurring: false,
+            branch_ref: String::new(),
+            evidence_revision: None,
+            present: true,
+            analysis_id: sighting.analysis_id.to_owned(),
+            analysis_run: sighting.analysis_run,
+            also_seen: BTreeMap::new(),
+            rule_family: String::new(),
+            signature: String::new(),
+            sketch: Sketch::default(),
+        };
+        finding.describe(observation, sighting);
+        finding
+    }
+
+    /// It was seen again.
+    pub(crate) fn seen_again(&mut self, observation: Observation, sighting: &Sighting<'_>) {
+        if self.audit_id != sighting.audit_id {
+            self.audit_id = sighting.audit_id;
+            self.audit_count += 1;
+            self.recurring = true;
+            self.last_seen_at = self.last_seen_at.max(sighting.seen_at);
+        }
+        self.mark(sighting.analysis_id, sighting.analysis_run);
+        self.describe(observation, sighting);
+    }
+
+    /// Notes the analysis that shows it. A finding that was gone belongs to the
+    /// one that shows it again.
+    fn mark(&mut self, analysis_id: &str, run: i64) {
+        if !self.present {
+            self.present = true;
+            self.also_seen.clear();
+            analysis_id.clone_into(&mut self.analysis_id);
+            self.analysis_run = run;
+        } else if self.analysis_id == analysis_id {
+            self.analysis_run = self.analysis_run.max(run);
+        } else {
+            let known = self.also_seen.entry(analysis_id.to_owned()).or_default();
+            *known = run.max(*known);
+        }
+    }
+
+    /// Takes over what the latest scan says of it.
+    fn describe(&mut self, observation: Observation, sighting: &Sighting<'_>) {
+        let surroundings = sighting.surroundings;
+        self.paths = observation.paths();
+        let revision = observation.revision.as_deref().or(sighting.commit_sha);
+        self.evidence_revision = revision.map(ToOwned::to_owned);
+        sighting.branch_ref.clone_into(&mut self.branch_ref);
+        self.title = observation.title;
+        self.locations = observation.locations;
+        self.component_identity = surroundings.component_identity(observation.purl.as_deref());
+        self.purl = observation.purl;
+        self.architecture_impact = surroundings.impact(observation.rating.risk_severity);
+        self.architecture_confidence_percent = surroundings.confidence_percent();
+        self.rating = observation.rating;
+        self.rule_family = observation.rule_family;
+        self.signature = observation.sketch.signature();
+        self.sketch = observation.sketch;
+        self.risk_rank = risk(&self.rating, surroundings.exposure_percent(), self.audit_count);
+        self.name_tool(observation.source);
+        self.set_due_date();
+    }
+
+    /// Its own tool comes first, in the version that saw it last; those of
+    /// merged findings follow.
+    fn name_tool(&mut self, source: SourceTool) {
+        match self.source_tools.first_mut() {
+            Some(own) => *own = source,
+            None => self.source_tools.push(source),
+        }
+    }
+
+    /// Counts from the lifecycle's beginning; what is settled is not due.
+    pub(crate) fn set_due_date(&mut self) {
+        let days = self.rating.risk_severity.sla_days().filter(|_| self.open);
+        self.sla_due_at = days.map(|days| self.lifecycle_started_at.plus_seconds(days * 86_400));
+    }
+}
+
+/// Each audit that saw it again adds a tenth, up to five.
+const MOST_RECURRENCES: i64 = 5;
+
+/// `risk_total`, in hundredths: severity times exposure times recurrence.
+///
+/// Severity is the CVSS score, or 9.5, 8.0, 5.5, 2.0 and 0.0 for the bands;
+/// exposure is 1.0 to 1.8 (see [`Surroundings`]); recurrence is 1.0 and 0.1 for
+/// each further audit that saw it, up to 1.5.
+pub(crate) fn risk(rating: &Rating, exposure_percent: i64, audit_count: i64) -> i64 {
+    let recurrence_percent = 100 + 10 * (audit_count - 1).clamp(0, MOST_RECURRENCES);
+    // Tenths times hundredths times hundredths are hundred-thousandths.
+    (rating.weight_tenths() * exposure_percent * recurrence_percent + 500) / 1000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::severity::SeveritySource;
+
+    fn rating(severity: Severity, tenths: Option<i64>) -> Rating {
+        Rating {
+            risk_severity: severity,
+            severity_source: SeveritySource::Level,
+            scanner_severity: String::new(),
+            cvss_tenths: tenths,
+        }
+    }
+
+    #[test]
+    fn risk_is_severity_times_exposure_times_recurrence() {
+        assert_eq!(risk(&rating(Severity::High, None), 100, 1), 800);
+        assert_eq!(risk(&rating(Severity::High, Some(75)), 100, 1), 750);
+        assert_eq!(risk(&rating(Severity::Critical, Some(98)), 150, 3), 1764);
+        assert_eq!(risk(&rating(Severity::Critical, Some(100)), 180, 99), 2700);
+        assert_eq!(risk(&rating(Severity::None, None), 180, 99), 0);
+    }
+}

@@ -1,0 +1,237 @@
+//! Identity `finding-v1`: what makes two results, of two runs perhaps, the same
+//! finding.
+//!
+//! It is SHA-256 (lower-case hex) of the canonical JSON (RFC 8785) of
+//! `[workspace, repository, tool, rule, key, ordinal]`. The key is the first
+//! that exists of the tool's own fingerprint, `primaryLocationLineHash`,
+//! package and advisory, path and snippet without white space, path and message
+//! without digits. The ordinal counts equal results of one file, so that they
+//! match as a multiset. Line, severity and the tool's version are never in it:
+//! they change while the finding stays.
+
+use std::collections::{BTreeMap, HashMap};
+
+use area_sdk::Uuid;
+use serde::Serialize;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+/// The algorithm's name.
+pub(crate) const ALGORITHM: &str = "finding-v1";
+
+/// What identifies a result within its rule.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Key {
+    /// The tool's own, whole or of parts.
+    Fingerprint(BTreeMap<String, String>),
+    /// GitHub's hash of the line and its neighbours.
+    LineHash(String),
+    /// A vulnerable package.
+    Package { purl: String, advisory: String },
+    /// What stands there, without white space.
+    Snippet { path: String, snippet: String },
+    /// What is said of it, without digits.
+    Message { path: String, message: String },
+}
+
+/// What a result offers to be identified by.
+pub(crate) struct Traits<'a> {
+    pub(crate) fingerprints: &'a BTreeMap<String, Value>,
+    pub(crate) partial_fingerprints: &'a BTreeMap<String, Value>,
+    pub(crate) purl: Option<&'a str>,
+    pub(crate) advisory: Option<&'a str>,
+    pub(crate) path: &'a str,
+    pub(crate) snippet: Option<&'a str>,
+    pub(crate) message: &'a str,
+}
+
+/// GitHub's parts, of which the column says nothing by itself.
+const LINE_HASH: &str = "primaryLocationLineHash";
+const COLUMN: &str = "primaryLocationStartColumnFingerprint";
+
+/// What Semgrep writes for a fingerprint when nobody is signed in.
+const NO_FINGERPRINT: &str = "requires login";
+
+impl Key {
+    /// The first key that exists.
+    pub(crate) fn of(traits: &Traits<'_>) -> Self {
+        fingerprint(traits)
+            .or_else(|| line_hash(traits))
+            .or_else(|| package(traits))
+            .or_else(|| snippet(traits))
+            .unwrap_or_else(|| message(traits))
+    }
+}
+
+fn text<'a>((name, value): (&'a String, &'a Value)) -> Option<(&'a str, &'a str)> {
+    let value = value.as_str()?.trim();
+    (!value.is_empty() && value != NO_FINGERPRINT).then_some((name, value))
+}
+
+/// A whole fingerprint, the first by name; else all parts together.
+fn fingerprint(traits: &Traits<'_>) -> Option<Key> {
+    let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+    let whole = traits.fingerprints.iter().find_map(text).map(owned);
+    let parts = || {
+        let parts = traits.partial_fingerprints.iter().filter_map(text);
+        parts.filter(|(name, _)| ![LINE_HASH, COLUMN].contains(&without_version(name))).map(owned)
+    };
+    let found: BTreeMap<_, _> = match whole {
+        Some(whole) => [whole].into(),
+        None => parts().collect(),
+    };
+    (!found.is_empty()).then_some(Key::Fingerprint(found))
+}
+
+/// `name/v1` is `name`.
+fn without_version(name: &str) -> &str {
+    name.split_once('/').map_or(name, |(name, _)| name)
+}
+
+fn line_hash(traits: &Traits<'_>) -> Option<Key> {
+    let mut parts = traits.partial_fingerprints.iter().filter_map(text);
+    let (_, hash) = parts.find(|(name, _)| without_version(name) == LINE_HASH)?;
+    Some(Key::LineHash(hash.to_owned()))
+}
+
+fn package(traits: &Traits<'_>) -> Option<Key> {
+    let (purl, advisory) = (traits.purl?.to_owned(), traits.advisory?.to_owned());
+    Some(Key::Package { purl, advisory })
+}
+
+fn snippet(traits: &Traits<'_>) -> Option<Key> {
+    let snippet: String = traits.snippet?.chars().filter(|c| !c.is_whitespace()).collect();
+    (!snippet.is_empty()).then(|| Key::Snippet { path: traits.path.to_owned(), snippet })
+}
+
+fn message(traits: &Traits<'_>) -> Key {
+    let message = traits.message.chars().filter(|c| !c.is_numeric()).collect();
+    Key::Message { path: traits.path.to_owned(), message }
+}
+
+/// Where identities are given out: one analysis of one file. Equal results get
+/// one ordinal after the other.
+#[derive(Debug)]
+pub(crate) struct Identities {
+    workspace: Uuid,
+    repository: Uuid,
+    seen: HashMap<[u8; 32], u64>,
+}
+
+impl Identities {
+    pub(crate) fn new(workspace: Uuid, repository: Uuid) -> Self {
+        Self { workspace, repository, seen: HashMap::new() }
+    }
+
+    /// The identity of the next result.
+    pub(crate) fn next(&mut self, tool: &str, rule: &str, key: &Key) -> String {
+        let equals = (self.workspace, self.repository, tool, rule, key);
+        let ordinal = self.seen.entry(digest(&equals)).or_default();
+        let identity = digest(&(self.workspace, self.repository, tool, rule, key, *ordinal));
+        *ordinal += 1;
+        hex(&identity)
+    }
+}
+
+/// SHA-256 of a value's canonical JSON.
+fn digest(value: &impl Serialize) -> [u8; 32] {
+    let canonical = serde_json_canonicalizer::to_vec(value).expect("text, ids and numbers");
+    Sha256::digest(canonical).into()
+}
+
+/// The id of something that its parts name, in lower-case hex.
+pub(crate) fn named_by(parts: &impl Serialize) -> String {
+    hex(&digest(parts))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or('0');
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn map(value: &Value) -> BTreeMap<String, Value> {
+        value.as_object().cloned().unwrap_or_default().into_iter().collect()
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "called with json!")]
+    fn key(whole: Value, parts: Value, package: bool, snippet: Option<&str>) -> Key {
+        Key::of(&Traits {
+            fingerprints: &map(&whole),
+            partial_fingerprints: &map(&parts),
+            purl: package.then_some("pkg:npm/a@1"),
+            advisory: package.then_some("CVE-2020-0001"),
+            path: "src/a.rs",
+            snippet,
+            message: "Line 12 has 3 faults",
+        })
+    }
+
+    #[test]
+    fn the_first_key_that_exists_counts() {
+        let whole = json!({ "b/v1": "2", "a/v1": "1" });
+        let parts = json!({ "primaryLocationLineHash": "abc:1", COLUMN: "4" });
+        let own = json!({ "primaryLocationLineHash": "abc:1", "own/v1": "x" });
+        let one = |name: &str, value: &str| {
+            Key::Fingerprint([(name.to_owned(), value.to_owned())].into())
+        };
+        assert_eq!(key(whole, parts.clone(), true, Some("x")), one("a/v1", "1"));
+        assert_eq!(key(json!({}), own, true, Some("x")), one("own/v1", "x"));
+        let placeholder = json!({ "matchBasedId/v1": "requires login" });
+        assert_eq!(key(placeholder, parts, true, Some("x")), Key::LineHash("abc:1".to_owned()));
+        let package =
+            Key::Package { purl: "pkg:npm/a@1".to_owned(), advisory: "CVE-2020-0001".to_owned() };
+        assert_eq!(key(json!({}), json!({ COLUMN: "4" }), true, Some("x")), package);
+        let path = "src/a.rs".to_owned();
+        let snippet = Key::Snippet { path: path.clone(), snippet: "leta=1;".to_owned() };
+        assert_eq!(key(json!({}), json!({}), false, Some("  let a\n= 1;")), snippet);
+        let message = Key::Message { path, message: "Line  has  faults".to_owned() };
+        assert_eq!(key(json!({}), json!({ "x": 7 }), false, Some(" \n")), message);
+    }
+
+    #[test]
+    fn an_identity_is_the_digest_of_the_canonical_array() {
+        let mut identities = Identities::new(Uuid::nil(), Uuid::max());
+        let key = Key::LineHash("é:1".to_owned());
+        let first = identities.next("Bandit", "B101", &key);
+        let array = json!([Uuid::nil(), Uuid::max(), "Bandit", "B101", { "line_hash": "é:1" }, 0]);
+        let canonical = serde_json_canonicalizer::to_vec(&array).expect("canonical");
+        assert_eq!(first, hex(&Sha256::digest(canonical)));
+        assert_ne!(identities.next("Bandit", "B101", &key), first, "an equal one is another");
+    }
+
+    fn identities_of(rules: &[u8]) -> Vec<String> {
+        let mut identities = Identities::new(Uuid::nil(), Uuid::nil());
+        let key = Key::LineHash(String::new());
+        rules.iter().map(|rule| identities.next("t", &rule.to_string(), &key)).collect()
+    }
+
+    proptest! {
+        /// Two files have as many identities in common as they have results in
+        /// common, equal ones counted; the order within a file does not matter.
+        #[test]
+        fn equal_results_match_as_a_multiset(
+            a in prop::collection::vec(0_u8..4, 0..20),
+            b in prop::collection::vec(0_u8..4, 0..20),
+        ) {
+            let (in_a, in_b) = (identities_of(&a), identities_of(&b));
+            let unique: std::collections::BTreeSet<_> = in_a.iter().collect();
+            prop_assert_eq!(unique.len(), a.len());
+            let common = in_b.iter().filter(|id| unique.contains(id)).count();
+            let count = |all: &[u8], rule: u8| all.iter().filter(|&&other| other == rule).count();
+            let expected: usize = (0..4).map(|rule| count(&a, rule).min(count(&b, rule))).sum();
+            prop_assert_eq!(common, expected);
+            let mut sorted = a.clone();
+            sorted.sort_unstable();
+            let again: std::collections::BTreeSet<_> = identities_of(&sorted).into_iter().collect();
+            prop_assert_eq!(again, in_a.into_iter().collect());
+        }
+    }
+}

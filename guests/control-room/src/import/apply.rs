@@ -1,0 +1,159 @@
+//! Matching: each observation is a finding that is kept already, by its
+//! identity, or a new one.
+
+use std::collections::BTreeMap;
+
+use area_sdk::JobError;
+use area_sdk::prelude::*;
+
+use super::chunk::{self, CHUNK, Chunk};
+use super::events::{self, Told};
+use super::{ImportFindings, Step};
+use crate::finding::{Finding, Sighting};
+use crate::matching;
+use crate::observation::Observation;
+use crate::state::{Mover, State};
+use crate::transition::{Change, StoredTransition, pass};
+
+/// Matches a chunk.
+pub(super) fn step(ctx: &JobCtx, job: &mut ImportFindings, at: u32) -> Result<Step, JobError> {
+    if at >= job.chunks {
+        return Ok(Step::Gone { part: 0 });
+    }
+    let mut chunk = chunk::take(ctx, job.audit.audit_id, at)?;
+    let observations = std::mem::take(&mut chunk.observations);
+    let mut known = known(ctx, &observations)?;
+    let mut outcome = Outcomes::default();
+    let surroundings = job.surroundings()?.clone();
+    let branch_ref = surroundings.branch(job.audit.branch_ref.as_deref());
+    let Some(part) = job.parts.get(chunk.part) else {
+        return Err(JobError::Fail("a chunk of no analysis".to_owned()));
+    };
+    let sighting = Sighting {
+        repository_id: job.audit.repository_id,
+        audit_id: job.audit.audit_id,
+        seen_at: job.audit.started_at,
+        branch_ref: &branch_ref,
+        commit_sha: chunk.commit_sha.as_deref(),
+        analysis_id: &part.analysis_id,
+        analysis_run: part.run,
+        surroundings: &surroundings,
+    };
+    for observation in observations {
+        match known.remove(&observation.identity) {
+            Some(finding) => again(ctx, &chunk, &sighting, finding, observation, &mut outcome)?,
+            None => first(ctx, &chunk, &sighting, observation, &mut outcome),
+        }
+    }
+    outcome.keep(ctx, job)?;
+    Ok(Step::Apply { chunk: at + 1 })
+}
+
+/// The kept findings among these, by identity.
+fn known(
+    ctx: &JobCtx,
+    observations: &[Observation],
+) -> Result<BTreeMap<String, Stored<Finding>>, JobError> {
+    let identities = observations.iter().map(|one| &one.identity);
+    let query = ctx.documents::<Finding>().query().one_of("identity_fingerprint", identities);
+    let most = u32::try_from(CHUNK).unwrap_or(u32::MAX);
+    let found = query.limit(most).list()?.into_iter();
+    Ok(found.map(|finding| (finding.identity_fingerprint.clone(), finding)).collect())
+}
+
+/// What a chunk came to.
+#[derive(Default)]
+struct Outcomes {
+    new: Vec<(Uuid, Finding)>,
+    seen: i64,
+    transitions: Vec<StoredTransition>,
+    reopened: Vec<Told>,
+}
+
+impl Outcomes {
+    fn keep(self, ctx: &JobCtx, job: &mut ImportFindings) -> Result<(), JobError> {
+        let findings = self.new.iter().map(|(id, finding)| (*id, finding));
+        ctx.documents::<Finding>().create_all(findings)?;
+        let transitions = self.transitions.iter().map(|one| (one.record.id, one));
+        ctx.documents::<StoredTransition>().create_all(transitions)?;
+        job.tally.seen += self.seen;
+        job.tally.new += i64::try_from(self.new.len()).unwrap_or_default();
+        job.tally.reopened += i64::try_from(self.reopened.len()).unwrap_or_default();
+        let (audit_id, repository_id) = (job.audit.audit_id, job.audit.repository_id);
+        let created = self.new.iter().map(|(id, finding)| Told::of(*id, finding)).collect();
+        events::created(ctx, audit_id, repository_id, created);
+        events::reopened(ctx, audit_id, repository_id, self.reopened);
+        matching::suggest(ctx, &self.new, &mut job.tally.suggestions)
+    }
+
+    fn add(&mut self, ctx: &JobCtx, id: Uuid, finding: &mut Finding, change: Change) {
+        let suppressed = change.to == State::FalsePositive;
+        self.transitions.push(pass(ctx, id, finding, change));
+        finding.suppressed = suppressed;
+    }
+}
+
+fn first(
+    ctx: &JobCtx,
+    chunk: &Chunk,
+    sighting: &Sighting<'_>,
+    observation: Observation,
+    outcome: &mut Outcomes,
+) {
+    let id = ctx.new_id();
+    let suppressed = observation.suppressed.clone();
+    let mut finding = Finding::first_seen(observation, sighting);
+    let change =
+        |to, reason: &str| Change::by_audit(to, sighting.audit_id, reason, &chunk.evidence_ids);
+    outcome.add(ctx, id, &mut finding, change(State::New, "Seen for the first time."));
+    if let Some(reason) = suppressed {
+        outcome.add(ctx, id, &mut finding, change(State::FalsePositive, &reason));
+    }
+    outcome.seen += 1;
+    outcome.new.push((id, finding));
+}
+
+fn again(
+    ctx: &JobCtx,
+    chunk: &Chunk,
+    sighting: &Sighting<'_>,
+    mut finding: Stored<Finding>,
+    observation: Observation,
+    outcome: &mut Outcomes,
+) -> Result<(), JobError> {
+    let id = finding.uuid();
+    // Another analysis of this audit may have shown it already.
+    outcome.seen += i64::from(finding.audit_id != sighting.audit_id);
+    let suppressed = observation.suppressed.clone();
+    finding.seen_again(observation, sighting);
+    if let Some((to, reason)) = consequence(&finding, suppressed.as_deref(), chunk.ready_at) {
+        let change = Change::by_audit(to, sighting.audit_id, reason, &chunk.evidence_ids);
+        outcome.add(ctx, id, &mut finding, change);
+        if to == State::Reopened {
+            outcome.reopened.push(Told::of(id, &finding));
+        }
+    }
+    ctx.documents().replace(&mut finding)?;
+    Ok(())
+}
+
+/// What it means for a finding to be seen, by evidence that came at a moment.
+fn consequence<'a>(
+    finding: &Finding,
+    suppressed: Option<&'a str>,
+    ready_at: Timestamp,
+) -> Option<(State, &'a str)> {
+    let wanted = match (finding.state, suppressed) {
+        (_, Some(reason)) => Some((State::FalsePositive, reason)),
+        (State::Verified, None) => Some((State::Reopened, "Seen again.")),
+        // What was scanned before the claim says nothing against it.
+        (State::Remediated, None) if ready_at > finding.lifecycle_updated_at => {
+            Some((State::Reopened, "Still seen by a scan that came after the remedy."))
+        }
+        (State::FalsePositive, None) if finding.suppressed => {
+            Some((State::Reopened, "The scan does not suppress it any more."))
+        }
+        _ => None,
+    };
+    wanted.filter(|(to, _)| finding.state.next(Mover::Service).contains(to))
+}

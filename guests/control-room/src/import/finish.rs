@@ -1,0 +1,78 @@
+//! The end of an import: what it came to, for the audit and its predicates.
+
+use std::collections::BTreeMap;
+
+use area_sdk::prelude::*;
+use area_sdk::{DocumentError, JobError, Value};
+use serde_json::{Map, json};
+
+use super::events::{FindingsImported, ImportStatus};
+use super::{Import, ImportFindings, Tally};
+use crate::finding::Finding;
+use crate::severity::Severity;
+
+/// Counts, tells, and closes the import.
+pub(super) fn step(ctx: &JobCtx, job: &ImportFindings) -> Result<(), JobError> {
+    let tally = &job.tally;
+    let status = if tally.imported == 0 && tally.refused > 0 && tally.seen == 0 {
+        ImportStatus::Failed
+    } else {
+        ImportStatus::Succeeded
+    };
+    let suggestions: usize = tally.suggestions.values().sum();
+    ctx.publish(FindingsImported {
+        audit_id: job.audit.audit_id,
+        status,
+        counts: BTreeMap::from([
+            ("runs", tally.imported),
+            ("refused", tally.refused),
+            ("superseded", tally.superseded),
+            ("seen", tally.seen),
+            ("new", tally.new),
+            ("reopened", tally.reopened),
+            ("gone", tally.gone),
+            ("match_suggestions", i64::try_from(suggestions).unwrap_or_default()),
+        ]),
+        facts: facts(ctx, job.audit.repository_id, tally)?,
+        warnings: tally.warnings.clone(),
+        errors: tally.errors.clone(),
+    });
+    if let Some(mut import) = ctx.documents::<Import>().find(job.audit.audit_id)? {
+        import.finished_at = Some(ctx.now());
+        ctx.documents().replace(&mut import)?;
+    }
+    Ok(())
+}
+
+/// The repository's findings after the audit, and what the audit changed.
+fn facts(
+    ctx: &JobCtx,
+    repository_id: Uuid,
+    tally: &Tally,
+) -> Result<Map<String, serde_json::Value>, DocumentError> {
+    let of_repository =
+        || ctx.documents::<Finding>().query().equals("repository_id", repository_id);
+    let total = of_repository().count()?;
+    let open = || of_repository().equals("open", true);
+    let mut by_severity: BTreeMap<String, u64> =
+        Severity::ALL.iter().map(|severity| (severity.as_str().to_owned(), 0)).collect();
+    by_severity.extend(named(open().count_by(&["risk_severity"])?));
+    let by_rule: BTreeMap<String, u64> = named(open().count_by(&["rule_id"])?).collect();
+    let facts = json!({
+        "total": total,
+        "open": by_severity.values().sum::<u64>(),
+        "new": tally.new,
+        "reopened": tally.reopened,
+        "gone": tally.gone,
+        "by_severity": by_severity,
+        "by_rule": by_rule,
+    });
+    Ok(facts.as_object().cloned().unwrap_or_default())
+}
+
+fn named(groups: Vec<(Vec<Value>, u64)>) -> impl Iterator<Item = (String, u64)> {
+    groups.into_iter().filter_map(|(mut values, count)| match values.pop() {
+        Some(Value::Text(name)) => Some((name, count)),
+        _ => None,
+    })
+}

@@ -1,0 +1,118 @@
+//! Evidence records of kind `finding`: each is a finding by itself, unless it
+//! names an uploaded file, which then speaks for it.
+//!
+//! A record has no rule and no place but its reference: the tool is its
+//! provider, the rule `evidence.` and its source type, the path its reference.
+//! Records that say the same are one finding. That a record is not sent again
+//! does not mean that the finding is gone.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use area_sdk::JobError;
+use area_sdk::prelude::*;
+use serde_json::Map;
+
+use super::chunk::{self, Chunk};
+use super::{ImportFindings, Step, analysis};
+use crate::identity::{Identities, Key};
+use crate::observation::{Observation, Place, SourceFamily, SourceTool};
+use crate::sarif::Subject;
+use crate::severity::Rating;
+use crate::similarity::Sketch;
+use crate::text::{clean, first_line};
+
+/// Records of one step.
+const STEP: usize = 200;
+
+#[derive(Serialize, Deserialize)]
+struct Record {
+    evidence_id: Uuid,
+    provider: String,
+    source_ref: String,
+    source_type: String,
+    summary: String,
+    observed_at: Timestamp,
+}
+
+impl Document for Record {
+    const COLLECTION: &'static str = "evidence.records";
+}
+
+/// Puts the next records into chunks.
+pub(super) fn step(ctx: &JobCtx, job: &mut ImportFindings, from: usize) -> Result<Step, JobError> {
+    let some: Vec<Uuid> = job.audit.records.iter().skip(from).take(STEP).copied().collect();
+    if some.is_empty() {
+        return Ok(Step::Apply { chunk: 0 });
+    }
+    let carried = job.audit.inputs.iter().flat_map(|input| &input.evidence_ids);
+    let carried: BTreeSet<Uuid> = carried.copied().collect();
+    let wanted = some.iter().filter(|id| !carried.contains(id));
+    let records = ctx.documents::<Record>().get_many(wanted)?;
+    let mut by_provider: BTreeMap<String, Vec<Record>> = BTreeMap::new();
+    for record in records {
+        by_provider.entry(record.provider.clone()).or_default().push(record.value);
+    }
+    for (provider, records) in by_provider {
+        observe(ctx, job, provider, records)?;
+    }
+    Ok(Step::Records { from: from + some.len() })
+}
+
+fn observe(
+    ctx: &JobCtx,
+    job: &mut ImportFindings,
+    tool: String,
+    records: Vec<Record>,
+) -> Result<(), JobError> {
+    let subject = Subject { tool, category: "evidence".to_owned() };
+    let Some(latest) = records.iter().map(|record| record.observed_at).max() else { return Ok(()) };
+    let mut chunk = Chunk {
+        part: analysis::begin(ctx, job, &subject, false)?,
+        ready_at: latest,
+        commit_sha: job.audit.commit_sha.clone(),
+        evidence_ids: Vec::new(),
+        observations: Vec::new(),
+    };
+    let mut seen = BTreeSet::new();
+    for record in records {
+        let (evidence_id, observation) =
+            (record.evidence_id, observation(ctx.workspace_id(), job.audit.repository_id, record));
+        if seen.insert(observation.identity.clone()) {
+            chunk.evidence_ids.push(evidence_id);
+            chunk.observations.push(observation);
+        }
+    }
+    chunk::keep(ctx, job, &mut chunk)
+}
+
+fn observation(workspace: Uuid, repository: Uuid, record: Record) -> Observation {
+    let rule_id = format!("evidence.{}", record.source_type);
+    let said = clean(&record.summary, 2000);
+    let path = clean(&record.source_ref, 1000);
+    let message = said.chars().filter(|c| !c.is_numeric()).collect();
+    let key = Key::Message { path: path.clone(), message };
+    // Alone, so that records which say the same are not counted one by one.
+    let identity = Identities::new(workspace, repository).next(&record.provider, &rule_id, &key);
+    let title = if said.is_empty() { &path } else { first_line(&said) };
+    let nothing = Map::new();
+    Observation {
+        identity,
+        title: clean(title, 300),
+        rating: Rating::of([&nothing, &nothing], "warning"),
+        rule_family: rule_id.clone(),
+        sketch: Sketch::of([said.as_str()]),
+        source: SourceTool { rule_id, tool: record.provider, version: None },
+        source_family: SourceFamily::Evidence,
+        locations: vec![Place {
+            path: Some(path),
+            start_line: None,
+            start_column: None,
+            end_line: None,
+            end_column: None,
+            logical_name: None,
+        }],
+        purl: None,
+        suppressed: None,
+        revision: None,
+    }
+}

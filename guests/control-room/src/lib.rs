@@ -1,0 +1,224 @@
+//! Findings and the control room (operation 15). Audits bring findings in from
+//! SARIF files and evidence records (`import`), people lead them through their
+//! lifecycle (`lifecycle`, `suggestions`), and the control room sums up where
+//! they stand (`room`).
+
+mod architecture;
+mod decimal;
+mod finding;
+mod findings;
+mod identity;
+mod import;
+mod lifecycle;
+mod matching;
+mod observation;
+mod owners;
+mod paging;
+mod room;
+mod sarif;
+mod severity;
+mod similarity;
+mod state;
+mod suggestions;
+mod text;
+mod transition;
+
+use area_sdk::RateClass;
+use area_sdk::prelude::*;
+
+use finding::Finding;
+use import::events::{FindingsCreated, FindingsImported, FindingsReopened, FindingsVerified};
+use import::{Analysis, Import, ImportFindings};
+use lifecycle::{ExpireAcceptance, FindingTransitioned};
+use owners::AssignOwners;
+use room::{ControlRoom, ControlRoomRebuilt, StoredSnapshot};
+use suggestions::{MatchSuggestion, SuggestionDecided};
+use transition::StoredTransition;
+
+/// The area.
+pub fn area() -> Area {
+    let area = Area::new("control_room", env!("CARGO_PKG_VERSION"))
+        .summary("Findings, their lifecycle and matches, and the control room")
+        .uses(&[Capability::Blobs])
+        .on("audit.started", import::audit_started)
+        .on("ownership.applied", owners::applied)
+        .job::<ImportFindings>(Lane::Ingest, 5, 60_000, import::run)
+        .job::<AssignOwners>(Lane::Ingest, 5, 30_000, owners::assign)
+        .job::<ExpireAcceptance>(Lane::Maintenance, 10, 10_000, lifecycle::expire);
+    operations(events(collections(findings(area))))
+}
+
+fn findings(area: Area) -> Area {
+    area.collection(
+        Collection::of::<Finding>()
+            .summary("Findings; `version` is the lifecycle's")
+            .text("repository_id")
+            .text("audit_id")
+            .text("state")
+            .boolean("open")
+            .text("risk_severity")
+            .text("architecture_impact")
+            .integer("risk_rank")
+            .text("rule_id")
+            .text("tool")
+            .text("title")
+            .text("purl")
+            .text("owner_id")
+            .text("identity_fingerprint")
+            .text("match_group_id")
+            .boolean("recurring")
+            .text("last_seen_at")
+            .text("sla_due_at")
+            .boolean("present")
+            .text("analysis_id")
+            .integer("analysis_run")
+            .text("rule_family")
+            .text("signature")
+            .unique(&["identity_fingerprint"])
+            .index(&["repository_id", "open", "rule_id"])
+            .index(&["state", "risk_severity", "architecture_impact", "recurring"])
+            .index(&["recurring", "open", "risk_rank"])
+            .index(&["open", "last_seen_at"])
+            .index(&["open", "sla_due_at"])
+            .index(&["analysis_id", "present", "analysis_run"])
+            .index(&["audit_id"])
+            .index(&["match_group_id"])
+            .index(&["owner_id"])
+            .index(&["rule_id"])
+            .index(&["rule_family"])
+            .index(&["signature"])
+            .readable_by(&["*"]),
+    )
+}
+
+fn collections(area: Area) -> Area {
+    area.collection(
+        Collection::of::<StoredTransition>()
+            .summary("Steps of findings' lifecycles; written once, never changed")
+            .text("finding_id")
+            .integer("version")
+            .text("to_state")
+            .text("created_at")
+            .boolean("decision")
+            .boolean("by_person")
+            .integer("elapsed_seconds")
+            .unique(&["finding_id", "version"])
+            .index(&["to_state", "created_at", "elapsed_seconds"])
+            .index(&["decision", "created_at", "elapsed_seconds"])
+            .readable_by(&["*"]),
+    )
+    .collection(
+        Collection::of::<MatchSuggestion>()
+            .summary("Pairs of findings that may be one")
+            .text("state")
+            .index(&["state"])
+            .readable_by(&["*"]),
+    )
+    .collection(
+        Collection::of::<StoredSnapshot>()
+            .summary("Snapshots of the control room; a new one where the content changed")
+            .text("window")
+            .index(&["window"])
+            .readable_by(&["*"]),
+    )
+    .collection(Collection::of::<ControlRoom>().summary("The control room, as rebuilt last"))
+    .collection(
+        Collection::of::<Analysis>().summary("One tool, category and branch of a repository"),
+    )
+    .collection(Collection::of::<Import>().summary("One for each audit"))
+}
+
+fn events(area: Area) -> Area {
+    area.event::<FindingsImported>("An audit's findings are imported")
+        .event::<FindingsCreated>("An audit saw findings for the first time")
+        .event::<FindingsReopened>("An audit saw settled findings again")
+        .event::<FindingsVerified>("An audit saw that open findings are gone")
+        .event::<FindingTransitioned>("A person led a finding on, or an accepted risk has ended")
+        .event::<SuggestionDecided>("Somebody decided whether two findings are one")
+        .event::<ControlRoomRebuilt>("The control room was rebuilt")
+}
+
+const FINDING: &str = "/v1/workspaces/{workspace_id}/findings/{finding_id}";
+const TRANSITIONS: &str = "/v1/workspaces/{workspace_id}/findings/{finding_id}/transitions";
+const SUGGESTION: &str = "/v1/workspaces/{workspace_id}/match-suggestions/{suggestion_id}";
+
+fn operations(area: Area) -> Area {
+    suggestion_operations(finding_operations(area))
+        .route(
+            post("rebuild_control_room", "/v1/workspaces/{workspace_id}/control-room/rebuild")
+                .summary("Rebuild the control room")
+                .description(room::DESCRIPTION)
+                .in_contract()
+                .role(Role::Member)
+                .rate(RateClass::Heavy)
+                .deadline_ms(30_000)
+                .handler(room::rebuild),
+        )
+        .route(
+            get("get_control_room", "/v1/workspaces/{workspace_id}/control-room")
+                .summary("Read the control room as it was rebuilt last")
+                .description("Where it never was, as it would be now; nothing is kept of that.")
+                .rate(RateClass::Standard)
+                .deadline_ms(30_000)
+                .handler(room::show),
+        )
+}
+
+fn finding_operations(area: Area) -> Area {
+    area.route(
+        get("list_findings", "/v1/workspaces/{workspace_id}/findings")
+            .summary("List findings, newest first")
+            .rate(RateClass::Standard)
+            .handler(findings::list),
+    )
+    .route(
+        get("get_finding", FINDING)
+            .summary("Read a finding")
+            .description("`ETag` is its lifecycle version.")
+            .handler(findings::show),
+    )
+    .route(
+        post("transition_finding", TRANSITIONS)
+            .summary("Lead a finding to another state")
+            .description(lifecycle::DESCRIPTION)
+            .problems(&["transition_not_allowed"])
+            .handler(lifecycle::create),
+    )
+    .route(
+        get("list_finding_transitions", TRANSITIONS)
+            .summary("List a finding's transitions, newest first")
+            .handler(lifecycle::list),
+    )
+}
+
+fn suggestion_operations(area: Area) -> Area {
+    area.route(
+        get("list_match_suggestions", "/v1/workspaces/{workspace_id}/match-suggestions")
+            .summary("List suggestions that two findings are one, newest first")
+            .description(matching::DESCRIPTION)
+            .handler(suggestions::list),
+    )
+    .route(
+        get("get_match_suggestion", SUGGESTION)
+            .summary("Read a match suggestion")
+            .handler(suggestions::show),
+    )
+    .route(
+        post(
+            "decide_match_suggestion",
+            "/v1/workspaces/{workspace_id}/match-suggestions/{suggestion_id}/decision",
+        )
+        .summary("Decide whether two findings are one")
+        .description(
+            "Accepted, the newer (right) finding becomes a duplicate of the older, both join one \
+             match group, and the older names the other's tools. A decision stands.",
+        )
+        .problems(&["suggestion_decided", "transition_not_allowed"])
+        .handler(suggestions::decide),
+    )
+}
+
+area_sdk::export!(area);
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,239 @@
+//! What people do with findings: transitions asked for, and the end of accepted
+//! risks, which comes by itself.
+
+use area_sdk::prelude::*;
+use area_sdk::{Later, Violation};
+use serde_json::{Map, json};
+
+use crate::finding::Finding;
+use crate::paging::default_limit;
+use crate::state::{Mover, State};
+use crate::transition::{Change, StoredTransition, TransitionRecord, pass};
+
+/// The rules, for the operation's documentation.
+pub(crate) const DESCRIPTION: &str = "\
+From `new` and `reopened` a person leads a finding to `triaged`, `in_progress`, `remediated`, \
+`false_positive`, `accepted_risk` or `duplicate`; from `triaged` and `in_progress` to each other \
+or to the last four of these; from `remediated` back to `in_progress` or to `reopened`; from \
+`verified`, `false_positive`, `accepted_risk` and `duplicate` to `reopened` only. Any other step \
+is a 409 `transition_not_allowed`.\n\n\
+Only an audit verifies: an open finding becomes `verified` when the same tool and category ran \
+successfully over the same branch without it, and `reopened` when it is seen again. \
+`accepted_risk` takes a reason and a date, at which it is reopened by itself. `duplicate` may name \
+the other finding in `duplicate_of`.\n\n\
+`If-Match` takes the finding's lifecycle version. Transitions are never changed; each supersedes \
+the one before.";
+
+/// Told when a person led a finding on, or an accepted risk has ended.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct FindingTransitioned {
+    finding_id: Uuid,
+    transition_id: Uuid,
+    from_state: Option<State>,
+    to_state: State,
+    actor_id: Option<Uuid>,
+    version: i64,
+}
+
+impl Event for FindingTransitioned {
+    const NAME: &'static str = "finding.transitioned";
+}
+
+impl FindingTransitioned {
+    pub(crate) fn of(transition: &TransitionRecord) -> Self {
+        Self {
+            finding_id: transition.finding_id,
+            transition_id: transition.id,
+            from_state: transition.from_state,
+            to_state: transition.to_state,
+            actor_id: transition.actor_id,
+            version: transition.version,
+        }
+    }
+}
+
+/// A transition that somebody asks for.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct NewTransition {
+    to_state: State,
+    /// Required for `accepted_risk`.
+    #[schemars(length(min = 1, max = 4000))]
+    reason: Option<String>,
+    /// For `accepted_risk`: when it is to be looked at again.
+    expires_at: Option<Timestamp>,
+    /// Evidence records that speak for it.
+    #[serde(default)]
+    #[schemars(length(max = 100))]
+    evidence_ids: Vec<Uuid>,
+    /// For `duplicate`: the finding that stays.
+    duplicate_of: Option<Uuid>,
+}
+
+impl NewTransition {
+    /// What is wrong with it by itself.
+    fn violations(&self, now: Timestamp) -> Vec<Violation> {
+        let mut violations = Vec::new();
+        let mut wrong = |pointer: &str, message: &str| {
+            violations.push(Violation { pointer: pointer.to_owned(), message: message.to_owned() });
+        };
+        match self.to_state {
+            State::New => wrong("/to_state", "is where findings begin; reopen it instead"),
+            State::Verified => {
+                wrong("/to_state", "is for audits to say; mark it remediated and start an audit");
+            }
+            _ => {}
+        }
+        let accepts = self.to_state == State::AcceptedRisk;
+        if accepts && self.reason.as_deref().is_none_or(|reason| reason.trim().is_empty()) {
+            wrong("/reason", "is required: say why the risk is accepted");
+        }
+        match self.expires_at {
+            None if accepts => wrong("/expires_at", "is required: say until when it is accepted"),
+            Some(at) if accepts && at <= now => wrong("/expires_at", "must be in the future"),
+            Some(_) if !accepts => wrong("/expires_at", "is only for accepted_risk"),
+            _ => {}
+        }
+        if self.duplicate_of.is_some() && self.to_state != State::Duplicate {
+            wrong("/duplicate_of", "is only for duplicate");
+        }
+        violations
+    }
+}
+
+pub(crate) fn create(
+    ctx: &Ctx,
+    Path(id): Path<Uuid>,
+    Body(wanted): Body<NewTransition>,
+) -> Result<Created<Versioned<TransitionRecord>>> {
+    let mut finding = ctx.documents::<Finding>().get(id)?;
+    ctx.check_if_match(finding.lifecycle_version.unsigned_abs())?;
+    let violations = wanted.violations(ctx.now());
+    if let Some(first) = violations.first() {
+        let mut problem = Problem::validation("", first.message.clone());
+        problem.violations = violations;
+        return Err(problem);
+    }
+    check_allowed(finding.state, wanted.to_state)?;
+    check_original(ctx, id, wanted.duplicate_of)?;
+    let transition = pass(ctx, id, &mut finding, wanted.change(ctx.user()));
+    finding.duplicate_of = wanted.duplicate_of;
+    ctx.documents().create(transition.record.id, &transition)?;
+    ctx.documents().replace(&mut finding)?;
+    expire_later(ctx, &transition.record);
+    ctx.publish(FindingTransitioned::of(&transition.record));
+    let version = transition.record.version.unsigned_abs();
+    Ok(Created(Versioned(transition.record, version)))
+}
+
+impl NewTransition {
+    fn change(&self, actor: Uuid) -> Change {
+        let mut metadata = Map::new();
+        if let Some(original) = self.duplicate_of {
+            metadata.insert("duplicate_of".to_owned(), json!(original));
+        }
+        Change {
+            to: self.to_state,
+            actor_id: Some(actor),
+            reason: self.reason.clone(),
+            evidence_ids: self.evidence_ids.clone(),
+            expires_at: self.expires_at,
+            metadata,
+            audit_id: None,
+        }
+    }
+}
+
+fn check_allowed(from: State, to: State) -> Result<()> {
+    let next = from.next(Mover::Person);
+    if next.contains(&to) {
+        return Ok(());
+    }
+    let names: Vec<&str> = next.iter().map(|state| state.as_str()).collect();
+    let detail = format!("A finding that is {} cannot become {}.", from.as_str(), to.as_str());
+    let hint = format!("From here it can become {}.", names.join(", "));
+    Err(Problem::conflict("transition_not_allowed", detail).hint(hint))
+}
+
+fn check_original(ctx: &Ctx, id: Uuid, original: Option<Uuid>) -> Result<()> {
+    let Some(original) = original else { return Ok(()) };
+    let wrong = |message: &str| Err(Problem::validation("/duplicate_of", message));
+    if original == id {
+        return wrong("a finding is no duplicate of itself");
+    }
+    match ctx.documents::<Finding>().find(original)? {
+        None => wrong("there is no such finding"),
+        Some(other) if other.state == State::Duplicate => wrong("is a duplicate itself"),
+        Some(_) => Ok(()),
+    }
+}
+
+/// Which transitions.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ListParams {
+    finding_id: Uuid,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+    /// How many a page has at most.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 100))]
+    limit: u32,
+}
+
+pub(crate) fn list(
+    ctx: &Ctx,
+    Params(params): Params<ListParams>,
+) -> Result<Page<TransitionRecord>> {
+    ctx.documents::<Finding>().get(params.finding_id)?;
+    let all = ctx.documents::<StoredTransition>().query();
+    let own = all.equals("finding_id", params.finding_id).descending("version");
+    let page = own.cursor(params.cursor).limit(params.limit).page()?;
+    Ok(page.map(|transition| transition.value.record))
+}
+
+/// Reopens a finding whose risk was accepted for a time.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct ExpireAcceptance {
+    finding_id: Uuid,
+    /// The lifecycle's, when the risk was accepted.
+    version: i64,
+}
+
+impl Job for ExpireAcceptance {
+    const KIND: &'static str = "expire_acceptance";
+}
+
+fn expire_later(ctx: &Ctx, accepted: &TransitionRecord) {
+    if let Some(at) = accepted.expires_at {
+        let job = ExpireAcceptance { finding_id: accepted.finding_id, version: accepted.version };
+        let resource = Some(accepted.finding_id);
+        ctx.enqueue_with(&job, Later { at: Some(at), resource, dedupe_key: None });
+    }
+}
+
+pub(crate) fn expire(ctx: &JobCtx, job: ExpireAcceptance) -> JobResult<ExpireAcceptance> {
+    let Some(mut finding) = ctx.documents::<Finding>().find(job.finding_id)? else {
+        return Ok(Outcome::Done);
+    };
+    // Somebody may have reopened it, and perhaps accepted it again.
+    if finding.state != State::AcceptedRisk || finding.lifecycle_version != job.version {
+        return Ok(Outcome::Done);
+    }
+    let transition = pass(
+        ctx,
+        job.finding_id,
+        &mut finding,
+        Change {
+            to: State::Reopened,
+            actor_id: None,
+            reason: Some("The time for which the risk was accepted is over.".to_owned()),
+            evidence_ids: Vec::new(),
+            expires_at: None,
+            metadata: Map::new(),
+            audit_id: None,
+        },
+    );
+    ctx.documents().create(transition.record.id, &transition)?;
+    ctx.documents().replace(&mut finding)?;
+    ctx.publish(FindingTransitioned::of(&transition.record));
+    Ok(Outcome::Done)
+}

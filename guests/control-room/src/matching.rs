@@ -1,0 +1,141 @@
+//! Match suggestions: pairs of findings that may be one. Nobody compares all
+//! pairs: a new finding is held against open findings of its rule's family, the
+//! newest 40 of them and those with an equal signature.
+
+use std::collections::BTreeMap;
+
+use area_sdk::prelude::*;
+use area_sdk::{JobError, Scope};
+
+use crate::decimal::fixed;
+use crate::finding::Finding;
+use crate::similarity::Overlap;
+use crate::suggestions::{MatchSuggestion, SuggestionState};
+
+/// In ten-thousandths.
+const LEAST_SIMILARITY: i64 = 8000;
+/// Findings of one family a new one is held against, beside equal signatures.
+const FAMILY: u32 = 40;
+/// Findings with the signature of any new one of a step.
+const SIGNATURES: u32 = 400;
+/// Suggestions for one new finding, for one family in one audit, and for one
+/// audit: somebody has to look at them.
+const MOST_EACH: usize = 3;
+const MOST_OF_A_FAMILY: usize = 20;
+const MOST_OF_AN_AUDIT: usize = 500;
+
+/// The rules, for the operation's documentation.
+pub(crate) const DESCRIPTION: &str = "\
+A pair is suggested where both findings are open, of one rule family (the advisory, else the \
+weakness of MITRE's list, else the last segment of the rule's id), in another path or by another \
+tool, and share at least 0.80 of their words (Jaccard's coefficient over message and snippet). A \
+new finding is held against the newest 40 of its family and those whose words have an equal \
+MinHash signature. At most three suggestions are made for a finding, 20 for a family and 500 in \
+one audit. Nothing is ever merged by itself.";
+
+/// A finding, as far as matching is concerned.
+struct Candidate<'a> {
+    id: Uuid,
+    finding: &'a Finding,
+}
+
+/// Suggests matches of new findings, which are kept already.
+pub(crate) fn suggest(
+    scope: &Scope,
+    new: &[(Uuid, Finding)],
+    made: &mut BTreeMap<String, usize>,
+) -> Result<(), JobError> {
+    let mut families: BTreeMap<&str, Vec<Candidate<'_>>> = BTreeMap::new();
+    for (id, finding) in new.iter().filter(|(_, finding)| finding.open) {
+        families.entry(&finding.rule_family).or_default().push(Candidate { id: *id, finding });
+    }
+    families.retain(|family, _| room(made, family) > 0);
+    if families.is_empty() {
+        return Ok(());
+    }
+    let alike = with_signatures(scope, families.values().flatten())?;
+    for (family, newcomers) in families {
+        let others = candidates(scope, family, &alike)?;
+        for newcomer in &newcomers {
+            let most = room(made, family).min(MOST_EACH);
+            let suggestions = best(scope, newcomer, &others, most);
+            *made.entry(family.to_owned()).or_default() += suggestions.len();
+            let documents = suggestions.iter().map(|one| (scope.new_id(), one));
+            scope.documents().create_all(documents)?;
+        }
+    }
+    Ok(())
+}
+
+/// How many more suggestions a family may have in this audit.
+fn room(made: &BTreeMap<String, usize>, family: &str) -> usize {
+    let in_audit = MOST_OF_AN_AUDIT.saturating_sub(made.values().sum());
+    let of_family = made.get(family).copied().unwrap_or_default();
+    MOST_OF_A_FAMILY.saturating_sub(of_family).min(in_audit)
+}
+
+/// Open findings with the signature of one of these.
+fn with_signatures<'a>(
+    scope: &Scope,
+    new: impl Iterator<Item = &'a Candidate<'a>>,
+) -> Result<Vec<Stored<Finding>>, JobError> {
+    let signatures = new.map(|candidate| &candidate.finding.signature);
+    let query = scope.documents::<Finding>().query().one_of("signature", signatures);
+    Ok(query.limit(SIGNATURES).list()?)
+}
+
+/// What the new findings of a family are held against.
+fn candidates(
+    scope: &Scope,
+    family: &str,
+    alike: &[Stored<Finding>],
+) -> Result<Vec<Stored<Finding>>, JobError> {
+    let query = scope.documents::<Finding>().query().equals("rule_family", family);
+    let mut found = query.limit(FAMILY).list()?;
+    let further = alike.iter().filter(|one| one.rule_family == family);
+    found.extend(further.cloned());
+    found.retain(|one| one.open);
+    found.sort_by(|a, b| a.id.cmp(&b.id));
+    found.dedup_by(|a, b| a.id == b.id);
+    Ok(found)
+}
+
+/// The likest among older findings, the older of equals first.
+fn best(
+    scope: &Scope,
+    newcomer: &Candidate<'_>,
+    others: &[Stored<Finding>],
+    most: usize,
+) -> Vec<MatchSuggestion> {
+    let older = others.iter().filter(|other| other.uuid() < newcomer.id);
+    let elsewhere = older.filter(|other| is_elsewhere(other, newcomer.finding));
+    let mut alike: Vec<(Overlap, &Stored<Finding>)> = elsewhere
+        .map(|other| (other.sketch.overlap(&newcomer.finding.sketch), other))
+        .filter(|(overlap, _)| overlap.similarity() >= LEAST_SIMILARITY)
+        .collect();
+    alike.sort_by_key(|(overlap, _)| -overlap.similarity());
+    let suggestion = |(overlap, other): (Overlap, &Stored<Finding>)| MatchSuggestion {
+        left_finding_id: other.uuid(),
+        right_finding_id: newcomer.id,
+        similarity: fixed(overlap.similarity(), 4),
+        rationale: rationale(other, newcomer.finding, overlap),
+        state: SuggestionState::Pending,
+        decided_at: None,
+        decided_by: None,
+        created_at: scope.now(),
+    };
+    alike.into_iter().take(most).map(suggestion).collect()
+}
+
+fn is_elsewhere(one: &Finding, other: &Finding) -> bool {
+    one.tool != other.tool || one.paths.first() != other.paths.first()
+}
+
+fn rationale(one: &Finding, other: &Finding, overlap: Overlap) -> String {
+    let tools = match one.tool == other.tool {
+        true => "the same tool in another path".to_owned(),
+        false => format!("{} and {}", one.tool, other.tool),
+    };
+    let Overlap { shared, either } = overlap;
+    format!("Rule family {}, {tools}; {shared} of {either} words in common.", one.rule_family)
+}

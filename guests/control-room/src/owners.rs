@@ -1,0 +1,57 @@
+//! Owners of findings, as the ownership area assigns them.
+
+use area_sdk::EventDelivery;
+use area_sdk::prelude::*;
+
+use crate::finding::Finding;
+
+/// Assignments of one step.
+const STEP: usize = 500;
+
+/// Who is to own a finding.
+#[derive(Clone, Serialize, Deserialize)]
+struct Assignment {
+    finding_id: Uuid,
+    assignee_id: Option<Uuid>,
+}
+
+#[derive(Deserialize)]
+struct OwnershipApplied {
+    assignments: Vec<Assignment>,
+}
+
+/// Assigns findings, some at a time.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct AssignOwners {
+    assignments: Vec<Assignment>,
+}
+
+impl Job for AssignOwners {
+    const KIND: &'static str = "assign_owners";
+}
+
+pub(crate) fn applied(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
+    let OwnershipApplied { assignments } = event.data()?;
+    if !assignments.is_empty() {
+        ctx.enqueue(&AssignOwners { assignments });
+    }
+    Ok(Outcome::Done)
+}
+
+pub(crate) fn assign(ctx: &JobCtx, mut job: AssignOwners) -> JobResult<AssignOwners> {
+    let rest = job.assignments.split_off(job.assignments.len().min(STEP));
+    let ids = job.assignments.iter().map(|assignment| assignment.finding_id);
+    for mut finding in ctx.documents::<Finding>().get_many(ids)? {
+        let id = finding.uuid();
+        let wanted = job.assignments.iter().rev().find(|wanted| wanted.finding_id == id);
+        let owner = wanted.and_then(|wanted| wanted.assignee_id);
+        if finding.owner_id != owner {
+            finding.owner_id = owner;
+            ctx.documents().replace(&mut finding)?;
+        }
+    }
+    if rest.is_empty() {
+        return Ok(Outcome::Done);
+    }
+    Ok(Outcome::Continue(AssignOwners { assignments: rest }))
+}

@@ -1,0 +1,139 @@
+//! The control room (operation 15): where the workspace's findings stand, made
+//! anew from all that is kept.
+//!
+//! The database counts; no finding is read but those that are shown, so that a
+//! hundred thousand take no more memory than ten.
+
+mod durations;
+mod outcomes;
+mod snapshots;
+
+use area_sdk::prelude::*;
+use area_sdk::{DocumentError, Scope};
+
+use crate::finding::Finding;
+use crate::findings::FindingDetails;
+use crate::suggestions::{MatchSuggestion, MatchSuggestionDetails, SuggestionState};
+use crate::transition::{StoredTransition, TransitionRecord};
+use outcomes::Outcomes;
+use snapshots::Snapshot;
+pub(crate) use snapshots::StoredSnapshot;
+
+/// How all this is calculated.
+const CALCULATION: &str = "control-room-v1";
+
+/// Entries of each list.
+const MOST_ENTRIES: u32 = 100;
+/// Decided suggestions that are shown after the pending ones.
+const MOST_DECIDED: u32 = 20;
+
+/// The rules, for the operation's documentation.
+pub(crate) const DESCRIPTION: &str = "\
+`match_suggestions` has the 100 newest that are pending, then the 20 newest of those accepted and \
+rejected; `recent_transitions` the 100 newest; `recurring_findings`, of those that two audits or \
+more saw, the 100 riskiest, open ones first; `snapshots` one each for 24h, 7d and 30d.\n\n\
+Outcomes are of the last 30 days; the baseline is the 30 days before. A decision is a person's \
+first step with a finding that is new or reopened; review time is how long that took. It is \
+`measuring` until both windows have 20 decisions, and `review_time_saved_hours` is the baseline's \
+mean less the current one, times the current decisions. `remediation_speed_hours` and \
+`mttr_hours` are the mean time from a lifecycle's beginning to its verification, null without \
+data.\n\n\
+A snapshot counts findings by state (`counts`, with `total`, `open`, `overdue`, and what was \
+`window_created`, `window_verified`, `window_reopened` and `window_decided`) and open ones by severity and \
+by impact. `freshness_percent` is the share of open findings that an audit saw within the window. \
+`score` is 100 / (1 + w / 100), w the open findings weighed 10 (critical), 5 (high), 2 (medium) \
+and 0.5 (low). A snapshot whose content has not changed stays the one it was, with its `as_of`.\n\n\
+The same data gives the same content.";
+
+/// Where the workspace's findings stand.
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct ControlRoom {
+    calculation_version: String,
+    generated_at: Timestamp,
+    match_suggestions: Vec<MatchSuggestionDetails>,
+    outcomes: Outcomes,
+    recent_transitions: Vec<TransitionRecord>,
+    recurring_findings: Vec<FindingDetails>,
+    snapshots: Vec<Snapshot>,
+}
+
+impl Document for ControlRoom {
+    const COLLECTION: &'static str = "rooms";
+}
+
+/// The one room that is kept: as it was rebuilt last.
+const LATEST: &str = "latest";
+
+/// Told when the control room was rebuilt.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ControlRoomRebuilt {
+    generated_at: Timestamp,
+    calculation_version: &'static str,
+    snapshot_ids: Vec<Uuid>,
+}
+
+impl Event for ControlRoomRebuilt {
+    const NAME: &'static str = "control_room.rebuilt";
+}
+
+pub(crate) fn rebuild(ctx: &Ctx) -> Result<ControlRoom> {
+    let room = compute(ctx)?;
+    for snapshot in room.snapshots.iter().filter(|snapshot| snapshot.is_new(ctx.now())) {
+        ctx.documents::<StoredSnapshot>().create(snapshot.id(), &snapshot.stored())?;
+    }
+    match ctx.documents::<ControlRoom>().find(LATEST)? {
+        Some(mut kept) => {
+            kept.value = room.clone();
+            ctx.documents().replace(&mut kept)?;
+        }
+        None => ctx.documents().create(LATEST, &room)?,
+    }
+    ctx.publish(ControlRoomRebuilt {
+        generated_at: room.generated_at,
+        calculation_version: CALCULATION,
+        snapshot_ids: room.snapshots.iter().map(Snapshot::id).collect(),
+    });
+    Ok(room)
+}
+
+/// As it was rebuilt last; where it never was, as it would be now.
+pub(crate) fn show(ctx: &Ctx) -> Result<ControlRoom> {
+    match ctx.documents::<ControlRoom>().find(LATEST)? {
+        Some(kept) => Ok(kept.value),
+        None => Ok(compute(ctx)?),
+    }
+}
+
+fn compute(scope: &Scope) -> Result<ControlRoom, DocumentError> {
+    Ok(ControlRoom {
+        calculation_version: CALCULATION.to_owned(),
+        generated_at: scope.now(),
+        match_suggestions: suggestions(scope)?,
+        outcomes: outcomes::compute(scope)?,
+        recent_transitions: transitions(scope)?,
+        recurring_findings: recurring(scope)?,
+        snapshots: snapshots::compute(scope)?,
+    })
+}
+
+fn suggestions(scope: &Scope) -> Result<Vec<MatchSuggestionDetails>, DocumentError> {
+    let newest = |states: &[SuggestionState], most| {
+        let states = states.iter().map(|state| state.as_str());
+        scope.documents::<MatchSuggestion>().query().one_of("state", states).limit(most).list()
+    };
+    let decided = [SuggestionState::Accepted, SuggestionState::Rejected];
+    let pending = newest(&[SuggestionState::Pending], MOST_ENTRIES)?;
+    let decided = newest(&decided, MOST_DECIDED)?;
+    Ok(pending.into_iter().chain(decided).map(Into::into).collect())
+}
+
+fn transitions(scope: &Scope) -> Result<Vec<TransitionRecord>, DocumentError> {
+    let newest = scope.documents::<StoredTransition>().query().limit(MOST_ENTRIES).list()?;
+    Ok(newest.into_iter().map(|transition| transition.value.record).collect())
+}
+
+fn recurring(scope: &Scope) -> Result<Vec<FindingDetails>, DocumentError> {
+    let recurring = scope.documents::<Finding>().query().equals("recurring", true);
+    let riskiest = recurring.descending("open").descending("risk_rank").limit(MOST_ENTRIES);
+    Ok(riskiest.list()?.into_iter().map(Into::into).collect())
+}

@@ -1,0 +1,230 @@
+//! Snapshots: how the findings stand, and what a window brought.
+
+use std::collections::BTreeMap;
+
+use area_sdk::prelude::*;
+use area_sdk::{DocumentError, Scope, Value};
+
+use super::CALCULATION;
+use super::durations::Durations;
+use super::outcomes::{verified, within};
+use crate::decimal::{fixed, quotient};
+use crate::finding::Finding;
+use crate::severity::Severity;
+use crate::state::State;
+use crate::transition::StoredTransition;
+
+/// A span of time that ends now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+enum Window {
+    #[serde(rename = "24h")]
+    Day,
+    #[serde(rename = "7d")]
+    Week,
+    #[serde(rename = "30d")]
+    Month,
+}
+
+impl Window {
+    const ALL: [Self; 3] = [Self::Day, Self::Week, Self::Month];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Day => "24h",
+            Self::Week => "7d",
+            Self::Month => "30d",
+        }
+    }
+
+    fn seconds(self) -> i64 {
+        match self {
+            Self::Day => 86_400,
+            Self::Week => 7 * 86_400,
+            Self::Month => 30 * 86_400,
+        }
+    }
+}
+
+type Counts = BTreeMap<String, u64>;
+
+/// How the findings stand.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub(super) struct Snapshot {
+    architecture_impact_counts: Counts,
+    as_of: Timestamp,
+    calculation_version: String,
+    counts: Counts,
+    freshness_percent: Option<String>,
+    id: Uuid,
+    mttr_hours: Option<String>,
+    recurring_count: u64,
+    score: String,
+    severity_counts: Counts,
+    /// How many transitions it was made from.
+    source_transition_version: u64,
+    time_to_decision_hours: Option<String>,
+    window: Window,
+}
+
+/// A snapshot as it is kept.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub(crate) struct StoredSnapshot {
+    #[serde(flatten)]
+    snapshot: Snapshot,
+}
+
+impl Document for StoredSnapshot {
+    const COLLECTION: &'static str = "snapshots";
+}
+
+impl Snapshot {
+    pub(super) fn id(&self) -> Uuid {
+        self.id
+    }
+
+    /// Was it made at this moment?
+    pub(super) fn is_new(&self, now: Timestamp) -> bool {
+        self.as_of == now
+    }
+
+    pub(super) fn stored(&self) -> StoredSnapshot {
+        StoredSnapshot { snapshot: self.clone() }
+    }
+
+    /// The kept one, where it says the same.
+    fn unless_kept(self, kept: Option<Self>) -> Self {
+        match kept {
+            Some(kept) if kept == (Self { id: kept.id, as_of: kept.as_of, ..self.clone() }) => kept,
+            _ => self,
+        }
+    }
+}
+
+/// One snapshot for each window.
+pub(super) fn compute(scope: &Scope) -> Result<Vec<Snapshot>, DocumentError> {
+    let standing = Standing::of(scope)?;
+    let snapshot = |window: Window| {
+        let kept = scope.documents::<StoredSnapshot>().query();
+        let kept = kept.equals("window", window.as_str()).first()?;
+        let kept = kept.map(|kept| kept.value.snapshot);
+        Ok(standing.snapshot(scope, window)?.unless_kept(kept))
+    };
+    Window::ALL.into_iter().map(snapshot).collect()
+}
+
+/// How the findings stand, whatever the window.
+struct Standing {
+    counts: Counts,
+    open_by_severity: Counts,
+    open_by_impact: Counts,
+    open: u64,
+    recurring: u64,
+    transitions: u64,
+}
+
+impl Standing {
+    fn of(scope: &Scope) -> Result<Self, DocumentError> {
+        let fields = ["state", "risk_severity", "architecture_impact", "recurring"];
+        let groups = scope.documents::<Finding>().query().count_by(&fields)?;
+        let severities = || Severity::ALL.iter().map(|one| (one.as_str().to_owned(), 0)).collect();
+        let overdue = scope.documents::<Finding>().query().equals("open", true);
+        let overdue = overdue.range("sla_due_at", None, Some(scope.now().into())).count()?;
+        let mut standing = Self {
+            counts: State::ALL.iter().map(|one| (one.as_str().to_owned(), 0)).collect(),
+            open_by_severity: severities(),
+            open_by_impact: severities(),
+            open: 0,
+            recurring: 0,
+            transitions: scope.documents::<StoredTransition>().query().count()?,
+        };
+        let total = groups.iter().map(|(_, count)| count).sum();
+        for (values, count) in &groups {
+            standing.add(values, *count);
+        }
+        standing.counts.insert("total".to_owned(), total);
+        standing.counts.insert("open".to_owned(), standing.open);
+        standing.counts.insert("overdue".to_owned(), overdue);
+        Ok(standing)
+    }
+
+    /// Adds findings of one state, severity, impact and recurrence.
+    fn add(&mut self, values: &[Value], count: u64) {
+        let [Value::Text(state), Value::Text(severity), Value::Text(impact), recurring] = values
+        else {
+            return;
+        };
+        *self.counts.entry(state.clone()).or_default() += count;
+        if State::ALL.iter().any(|one| one.as_str() == state && one.is_open()) {
+            *self.open_by_severity.entry(severity.clone()).or_default() += count;
+            *self.open_by_impact.entry(impact.clone()).or_default() += count;
+            self.open += count;
+        }
+        if *recurring == Value::Boolean(true) {
+            self.recurring += count;
+        }
+    }
+
+    fn snapshot(&self, scope: &Scope, window: Window) -> Result<Snapshot, DocumentError> {
+        let (now, span) = (scope.now(), (window.seconds(), 0));
+        let since = now.plus_seconds(-window.seconds());
+        let open = scope.documents::<Finding>().query().equals("open", true);
+        let fresh = open.range("last_seen_at", Some(since.into()), None).count()?;
+        let decided =
+            Durations::of(scope, |query| within(query.equals("decision", true), now, span))?;
+        Ok(Snapshot {
+            architecture_impact_counts: self.open_by_impact.clone(),
+            as_of: now,
+            calculation_version: CALCULATION.to_owned(),
+            counts: self.counts_within(scope, span, decided)?,
+            freshness_percent: quotient(signed(fresh) * 100, signed(self.open), 2),
+            id: scope.new_id(),
+            mttr_hours: verified(scope, span)?.mean_hours(),
+            recurring_count: self.recurring,
+            score: self.score(),
+            severity_counts: self.open_by_severity.clone(),
+            source_transition_version: self.transitions,
+            time_to_decision_hours: decided.mean_hours(),
+            window,
+        })
+    }
+
+    /// The counts, with what the window brought.
+    fn counts_within(
+        &self,
+        scope: &Scope,
+        span: (i64, i64),
+        decided: Durations,
+    ) -> Result<Counts, DocumentError> {
+        let mut counts = self.counts.clone();
+        for (name, state) in
+            [("created", State::New), ("verified", State::Verified), ("reopened", State::Reopened)]
+        {
+            let entered = scope.documents::<StoredTransition>().query();
+            let entered = entered.equals("to_state", state.as_str());
+            counts.insert(format!("window_{name}"), within(entered, scope.now(), span).count()?);
+        }
+        counts.insert("window_decided".to_owned(), decided.count.unsigned_abs());
+        Ok(counts)
+    }
+
+    /// 100 / (1 + w / 100), where w weighs the open findings.
+    fn score(&self) -> String {
+        let half_weights = [
+            (Severity::Critical, 20),
+            (Severity::High, 10),
+            (Severity::Medium, 4),
+            (Severity::Low, 1),
+        ];
+        let weight: i64 = half_weights
+            .iter()
+            .map(|(severity, weight)| {
+                signed(self.open_by_severity.get(severity.as_str()).copied().unwrap_or(0)) * weight
+            })
+            .sum();
+        quotient(20_000, 200 + weight, 2).unwrap_or_else(|| fixed(0, 2))
+    }
+}
+
+fn signed(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX / 1000)
+}

@@ -1,0 +1,71 @@
+//! Messages: text, or the name of a rule's text, with arguments put in.
+
+use super::model::{Message, Text};
+use super::rules::{FoundRule, Rules};
+use crate::text::clean;
+
+/// Bytes of a message that are kept.
+const MOST_BYTES: usize = 2000;
+
+/// What a result says; empty where it says nothing.
+pub(super) fn resolve(
+    message: Option<&Message>,
+    rules: &Rules<'_>,
+    rule: &FoundRule<'_>,
+) -> String {
+    let Some(message) = message else { return String::new() };
+    let named = || rules.message(rule, message.id.as_deref()?);
+    let text = message.text.as_deref().or_else(named).unwrap_or_default();
+    let arguments = message.arguments.as_deref().unwrap_or_default();
+    clean(&fill(text, arguments), MOST_BYTES)
+}
+
+/// The text of a multiformat message string.
+pub(super) fn text(text: Option<&Text>) -> Option<&str> {
+    text?.text.as_deref().map(str::trim).filter(|text| !text.is_empty())
+}
+
+/// Replaces `{0}`, `{1}`, … by arguments, and `{{` and `}}` by braces. Without
+/// arguments the text is left as it is.
+fn fill(text: &str, arguments: &[String]) -> String {
+    if arguments.is_empty() {
+        return text.to_owned();
+    }
+    let mut filled = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(['{', '}']) {
+        let (before, from) = rest.split_at(at);
+        filled.push_str(before);
+        if let Some((argument, after)) = placeholder(from, arguments) {
+            filled.push_str(argument);
+            rest = after;
+        } else {
+            let brace = &from[..1];
+            filled.push_str(brace);
+            rest = from[1..].strip_prefix(brace).unwrap_or(&from[1..]);
+        }
+    }
+    filled.push_str(rest);
+    filled
+}
+
+/// The argument that a text begins by naming, and what follows.
+fn placeholder<'a>(text: &'a str, arguments: &'a [String]) -> Option<(&'a str, &'a str)> {
+    let (number, after) = text.strip_prefix('{')?.split_once('}')?;
+    let argument = arguments.get(number.parse::<usize>().ok()?)?;
+    Some((argument, after))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_put_in_and_doubled_braces_are_braces() {
+        let arguments = ["x".to_owned(), "{0}".to_owned()];
+        assert_eq!(fill("'{0}' is {{not}} {1}, {7}", &arguments), "'x' is {not} {0}, {7}");
+        assert_eq!(fill("{", &arguments), "{");
+        assert_eq!(fill("{ż}{0", &arguments), "{ż}{0");
+        assert_eq!(fill("{0} {{", &[]), "{0} {{");
+    }
+}

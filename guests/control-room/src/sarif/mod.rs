@@ -1,0 +1,170 @@
+//! SARIF 2.1.0 logs, as scanners really write them.
+//!
+//! What a scanner left out and nothing depends on is done without; what is
+//! wrong is refused with a JSON Pointer and with what to mend, one run at a time
+//! where the log as a whole can be read. A run with one bad result is refused
+//! whole: the findings of the results that were passed over would seem gone.
+
+mod message;
+mod model;
+mod results;
+mod rules;
+mod uri;
+mod weakness;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_path_to_error::Segment;
+
+use crate::identity::Identities;
+use crate::text::{clean, clip};
+use model::{Log, Run};
+
+pub(crate) use results::Results;
+
+/// The only version there is.
+const VERSION: &str = "2.1.0";
+/// Bytes of a tool's name, of a category and of a version that are kept.
+const MOST_NAME_BYTES: usize = 200;
+
+/// Why a log, or a run of it, is refused.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Refusal {
+    pub(crate) code: &'static str,
+    /// What is wrong and what to do about it, for a person.
+    pub(crate) detail: String,
+}
+
+impl Refusal {
+    fn new(code: &'static str, detail: impl Into<String>) -> Self {
+        Self { code, detail: detail.into() }
+    }
+}
+
+/// The runs of a log, not read yet.
+pub(crate) struct Runs<'a>(Vec<&'a RawValue>);
+
+/// What a run is of: findings of one analysis replace those of the one before.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Subject {
+    pub(crate) tool: String,
+    /// `automationDetails.id` up to its last slash; empty where there is none.
+    pub(crate) category: String,
+}
+
+/// A run that can be used.
+pub(crate) struct ScanRun<'a> {
+    at: usize,
+    run: Run<'a>,
+    pub(crate) subject: Subject,
+    pub(crate) version: Option<String>,
+    /// Did the scan end well, and say what it found?
+    pub(crate) successful: bool,
+}
+
+/// Reads a log as far as its runs.
+pub(crate) fn open(bytes: &[u8]) -> Result<Runs<'_>, Refusal> {
+    let text = std::str::from_utf8(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)).map_err(
+        |error| {
+            let at = error.valid_up_to();
+            Refusal::new("not_utf8", format!("Byte {at} is no UTF-8; save the file as UTF-8."))
+        },
+    )?;
+    let log: Log<'_> = parse(text, "")?;
+    match log.version.as_deref() {
+        Some(VERSION) => {}
+        Some(other) => {
+            let other = clip(other, 50);
+            let detail = format!("/version is {other:?}; write SARIF {VERSION}.");
+            return Err(Refusal::new("sarif_version_unsupported", detail));
+        }
+        None => {
+            let detail = format!("/version is missing; a SARIF log says \"{VERSION}\" there.");
+            return Err(Refusal::new("not_sarif", detail));
+        }
+    }
+    log.runs.map(Runs).ok_or_else(|| {
+        Refusal::new("not_sarif", "/runs is missing; write [] where no tool was run.")
+    })
+}
+
+impl<'a> Runs<'a> {
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Each run, or why it cannot be used.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Result<ScanRun<'a>, Refusal>> + '_ {
+        self.0.iter().enumerate().map(|(at, run)| ScanRun::read(at, run.get()))
+    }
+}
+
+impl<'a> ScanRun<'a> {
+    fn read(at: usize, text: &'a str) -> Result<Self, Refusal> {
+        let run: Run<'a> = parse(text, &format!("/runs/{at}"))?;
+        let driver = run.tool.as_ref().and_then(|tool| tool.driver.as_ref());
+        let name = driver.and_then(|driver| driver.name.as_deref()).unwrap_or_default();
+        let tool = clean(name, MOST_NAME_BYTES);
+        if tool.is_empty() {
+            let detail = format!(
+                "/runs/{at}/tool/driver/name is missing; findings are known by the tool that \
+                 found them, so give its name there."
+            );
+            return Err(Refusal::new("sarif_tool_missing", detail));
+        }
+        let version = driver
+            .and_then(|driver| driver.semantic_version.as_ref().or(driver.version.as_ref()))
+            .map(|version| clean(version, MOST_NAME_BYTES));
+        let category = run.automation_details.as_ref().and_then(|details| details.id.as_deref());
+        let category = clean(category_of(category.unwrap_or_default()), MOST_NAME_BYTES);
+        let failed =
+            run.invocations.iter().flatten().any(|one| one.execution_successful == Some(false));
+        let successful = run.results.is_some() && !failed;
+        Ok(Self { at, run, subject: Subject { tool, category }, version, successful })
+    }
+
+    /// Can every result be read?
+    pub(crate) fn check(&self) -> Result<(), Refusal> {
+        results::check(self)
+    }
+
+    /// Its results, each with its identity within the repository; nothing where
+    /// the run has no list of them.
+    pub(crate) fn results(&self, identities: Identities) -> Option<Results<'_, 'a>> {
+        Results::of(self, identities)
+    }
+}
+
+/// `nightly/backend/2026-01-31` is a run of `nightly/backend`; an id without a
+/// slash is a category itself.
+fn category_of(id: &str) -> &str {
+    id.rsplit_once('/').map_or(id, |(category, _)| category)
+}
+
+/// Reads JSON; what is wrong is told by its place below `root`.
+fn parse<'a, T: Deserialize<'a>>(text: &'a str, root: &str) -> Result<T, Refusal> {
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let read = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+        let pointer = format!("{root}{}", pointer(error.path()));
+        let error = error.into_inner();
+        let code = if error.is_data() { "sarif_invalid" } else { "not_json" };
+        let place = if pointer.is_empty() { "The log" } else { &pointer };
+        Refusal::new(code, format!("{place}: {}.", clean(&error.to_string(), 300)))
+    });
+    let value = read?;
+    deserializer.end().map_err(|error| Refusal::new("not_json", format!("The log: {error}.")))?;
+    Ok(value)
+}
+
+/// A path as a JSON Pointer.
+fn pointer(path: &serde_path_to_error::Path) -> String {
+    let segments = path.iter().filter_map(|segment| match segment {
+        Segment::Seq { index } => Some(index.to_string()),
+        Segment::Map { key } => Some(key.replace('~', "~0").replace('/', "~1")),
+        Segment::Enum { .. } | Segment::Unknown => None,
+    });
+    segments.map(|segment| format!("/{segment}")).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,191 @@
+//! What is read of a SARIF 2.1.0 log. Only the members that matter are named,
+//! and nearly all may be absent: scanners leave out much that the standard
+//! requires, and a strict model would refuse whole files that can be used.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+/// A log; its runs are read one by one.
+#[derive(Deserialize)]
+pub(super) struct Log<'a> {
+    pub(super) version: Option<String>,
+    #[serde(borrow)]
+    pub(super) runs: Option<Vec<&'a RawValue>>,
+}
+
+/// One run of one tool; its results are read one by one.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Run<'a> {
+    pub(super) tool: Option<Tool>,
+    pub(super) automation_details: Option<AutomationDetails>,
+    pub(super) invocations: Option<Vec<Invocation>>,
+    pub(super) original_uri_base_ids: Option<BTreeMap<String, ArtifactLocation>>,
+    pub(super) artifacts: Option<Vec<Artifact>>,
+    pub(super) version_control_provenance: Option<Vec<VersionControl>>,
+    #[serde(borrow)]
+    pub(super) results: Option<Vec<&'a RawValue>>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Tool {
+    pub(super) driver: Option<ToolComponent>,
+    pub(super) extensions: Option<Vec<ToolComponent>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ToolComponent {
+    pub(super) name: Option<String>,
+    pub(super) version: Option<String>,
+    pub(super) semantic_version: Option<String>,
+    pub(super) rules: Option<Vec<Rule>>,
+    pub(super) global_message_strings: Option<BTreeMap<String, Text>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Rule {
+    pub(super) id: Option<String>,
+    pub(super) name: Option<String>,
+    pub(super) short_description: Option<Text>,
+    pub(super) full_description: Option<Text>,
+    pub(super) message_strings: Option<BTreeMap<String, Text>>,
+    pub(super) default_configuration: Option<Configuration>,
+    pub(super) relationships: Option<Vec<Relationship>>,
+    #[serde(default)]
+    pub(super) properties: Option<Map<String, Value>>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Text {
+    pub(super) text: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Configuration {
+    pub(super) level: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Relationship {
+    pub(super) target: Option<Descriptor>,
+}
+
+/// Names a rule, or a taxon, in a component of the tool.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Descriptor {
+    pub(super) id: Option<String>,
+    pub(super) index: Option<i64>,
+    pub(super) tool_component: Option<ComponentReference>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct ComponentReference {
+    pub(super) name: Option<String>,
+    pub(super) index: Option<i64>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct AutomationDetails {
+    pub(super) id: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Invocation {
+    pub(super) execution_successful: Option<bool>,
+    pub(super) rule_configuration_overrides: Option<Vec<Override>>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Override {
+    pub(super) descriptor: Option<Descriptor>,
+    pub(super) configuration: Option<Configuration>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct VersionControl {
+    pub(super) revision_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Artifact {
+    pub(super) location: Option<ArtifactLocation>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ArtifactLocation {
+    pub(super) uri: Option<String>,
+    pub(super) uri_base_id: Option<String>,
+    pub(super) index: Option<i64>,
+}
+
+/// One result.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ResultObject {
+    pub(super) rule_id: Option<String>,
+    pub(super) rule_index: Option<i64>,
+    pub(super) rule: Option<Descriptor>,
+    pub(super) kind: Option<String>,
+    pub(super) level: Option<String>,
+    pub(super) message: Option<Message>,
+    pub(super) locations: Option<Vec<Location>>,
+    pub(super) fingerprints: Option<BTreeMap<String, Value>>,
+    pub(super) partial_fingerprints: Option<BTreeMap<String, Value>>,
+    pub(super) suppressions: Option<Vec<Suppression>>,
+    pub(super) baseline_state: Option<String>,
+    pub(super) properties: Option<Map<String, Value>>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Message {
+    pub(super) text: Option<String>,
+    pub(super) id: Option<String>,
+    pub(super) arguments: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Location {
+    pub(super) physical_location: Option<PhysicalLocation>,
+    pub(super) logical_locations: Option<Vec<LogicalLocation>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PhysicalLocation {
+    pub(super) artifact_location: Option<ArtifactLocation>,
+    pub(super) region: Option<Region>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct LogicalLocation {
+    pub(super) name: Option<String>,
+    pub(super) fully_qualified_name: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Region {
+    pub(super) start_line: Option<i64>,
+    pub(super) start_column: Option<i64>,
+    pub(super) end_line: Option<i64>,
+    pub(super) end_column: Option<i64>,
+    pub(super) snippet: Option<Text>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Suppression {
+    pub(super) kind: Option<String>,
+    pub(super) status: Option<String>,
+    pub(super) justification: Option<String>,
+}

@@ -1,0 +1,226 @@
+//! Results, one at a time, as observations.
+
+use serde_json::Map;
+use serde_json::value::RawValue;
+
+use super::model::{Location, LogicalLocation, ResultObject, Suppression};
+use super::rules::{FoundRule, Rules};
+use super::uri::Places;
+use super::{Refusal, ScanRun, message, parse, weakness};
+use crate::identity::{Identities, Key, Traits};
+use crate::observation::{MOST_LOCATIONS, Observation, Place, SourceFamily, SourceTool};
+use crate::severity::Rating;
+use crate::similarity::Sketch;
+use crate::text::{clean, clip, first_line};
+
+/// Bytes of a title that are kept.
+const MOST_TITLE_BYTES: usize = 300;
+/// Bytes of a snippet that are looked at.
+const MOST_SNIPPET_BYTES: usize = 20_000;
+
+/// What a scanner looked at and found in order is no finding.
+const NOT_FINDINGS: [&str; 3] = ["pass", "notApplicable", "informational"];
+
+/// The results of a run that are findings.
+pub(crate) struct Results<'r, 'a> {
+    run: &'r ScanRun<'a>,
+    rules: Rules<'r>,
+    places: Places<'r>,
+    identities: Identities,
+    left: std::iter::Enumerate<std::slice::Iter<'r, &'a RawValue>>,
+}
+
+impl<'r, 'a> Results<'r, 'a> {
+    pub(super) fn of(run: &'r ScanRun<'a>, identities: Identities) -> Option<Self> {
+        let content = &run.run;
+        let invocations = content.invocations.as_deref().unwrap_or_default();
+        Some(Self {
+            run,
+            rules: Rules::of(content.tool.as_ref()?, invocations),
+            places: Places {
+                bases: content.original_uri_base_ids.as_ref(),
+                artifacts: content.artifacts.as_deref().unwrap_or_default(),
+            },
+            identities,
+            left: content.results.as_ref()?.iter().enumerate(),
+        })
+    }
+
+    /// What has been given out so far, for another run of the same subject to
+    /// count on.
+    pub(crate) fn into_identities(self) -> Identities {
+        self.identities
+    }
+
+    fn observe(&mut self, result: &ResultObject) -> Observation {
+        let rule = self.rules.find(result);
+        let said = message::resolve(result.message.as_ref(), &self.rules, &rule);
+        let snippet = snippet(result);
+        let traits = self.look(result, &rule);
+        let identity = self.identify(result, &rule, &traits, &said, snippet);
+        let level = level(result, &self.rules, &rule);
+        let (none_said, none_of_rule) = (Map::new(), Map::new());
+        let properties = [
+            result.properties.as_ref().unwrap_or(&none_said),
+            rule.properties().unwrap_or(&none_of_rule),
+        ];
+        Observation {
+            identity,
+            title: title(&rule, &said),
+            rating: Rating::of(properties, level),
+            rule_family: weakness::family(&rule, traits.advisory.as_deref()),
+            sketch: Sketch::of([said.as_str(), snippet.unwrap_or_default()]),
+            source: SourceTool {
+                rule_id: rule.id,
+                tool: self.run.subject.tool.clone(),
+                version: self.run.version.clone(),
+            },
+            source_family: SourceFamily::Scanner,
+            locations: traits.locations,
+            purl: traits.purl,
+            suppressed: suppressed(result.suppressions.as_deref().unwrap_or_default()),
+            revision: self.run.revision(),
+        }
+    }
+
+    fn look(&self, result: &ResultObject, rule: &FoundRule<'_>) -> Looks {
+        let all = result.locations.iter().flatten();
+        let named = all.clone().flat_map(|location| location.logical_locations.iter().flatten());
+        let names = named.filter_map(|name| name.fully_qualified_name.as_deref());
+        let own = result.properties.as_ref();
+        let said = own.and_then(|own| own.get("advisory").or_else(|| own.get("cve")));
+        let said = said.and_then(|advisory| advisory.as_str());
+        Looks {
+            locations: all.take(MOST_LOCATIONS).map(|one| place(&self.places, one)).collect(),
+            purl: weakness::purl([own, rule.properties()], names),
+            advisory: weakness::advisory(&rule.id).or_else(|| weakness::advisory(said?)),
+        }
+    }
+
+    fn identify(
+        &mut self,
+        result: &ResultObject,
+        rule: &FoundRule<'_>,
+        looks: &Looks,
+        said: &str,
+        snippet: Option<&str>,
+    ) -> String {
+        let none = std::collections::BTreeMap::new();
+        let path = looks.locations.first().and_then(|place| place.path.as_deref());
+        let key = Key::of(&Traits {
+            fingerprints: result.fingerprints.as_ref().unwrap_or(&none),
+            partial_fingerprints: result.partial_fingerprints.as_ref().unwrap_or(&none),
+            purl: looks.purl.as_deref(),
+            advisory: looks.advisory.as_deref(),
+            path: path.unwrap_or_default(),
+            snippet,
+            message: said,
+        });
+        self.identities.next(&self.run.subject.tool, &rule.id, &key)
+    }
+}
+
+impl Iterator for Results<'_, '_> {
+    type Item = Result<Observation, Refusal>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let (index, text) = self.left.next()?;
+            match read(self.run, index, text) {
+                Ok(result) if is_finding(&result) => return Some(Ok(self.observe(&result))),
+                Ok(_) => {}
+                Err(refusal) => return Some(Err(refusal)),
+            }
+        }
+    }
+}
+
+fn read(run: &ScanRun<'_>, index: usize, text: &RawValue) -> Result<ResultObject, Refusal> {
+    parse(text.get(), &format!("/runs/{}/results/{index}", run.at))
+}
+
+/// Can every result be read? The first that cannot is told.
+pub(super) fn check(run: &ScanRun<'_>) -> Result<(), Refusal> {
+    let mut results = run.run.results.iter().flatten().enumerate();
+    results.try_for_each(|(index, text)| read(run, index, text).map(drop))
+}
+
+/// Where a result is, and what it is about.
+struct Looks {
+    locations: Vec<Place>,
+    purl: Option<String>,
+    advisory: Option<String>,
+}
+
+impl ScanRun<'_> {
+    /// The revision that was scanned.
+    fn revision(&self) -> Option<String> {
+        let sources = self.run.version_control_provenance.as_deref().unwrap_or_default();
+        let revision = sources.iter().find_map(|source| source.revision_id.as_deref());
+        revision.map(|revision| clean(revision, 100)).filter(|revision| !revision.is_empty())
+    }
+}
+
+fn is_finding(result: &ResultObject) -> bool {
+    let kind = result.kind.as_deref().unwrap_or("fail");
+    !NOT_FINDINGS.contains(&kind) && result.baseline_state.as_deref() != Some("absent")
+}
+
+/// The level by SARIF's rules (3.27.10): the result's own; `none` for what is
+/// no failure; else the rule's.
+fn level<'t>(result: &'t ResultObject, rules: &Rules<'t>, rule: &FoundRule<'t>) -> &'t str {
+    match (result.level.as_deref(), result.kind.as_deref()) {
+        (Some(level), _) => level,
+        (None, Some(kind)) if kind != "fail" => "none",
+        (None, _) => rules.level(rule),
+    }
+}
+
+fn snippet(result: &ResultObject) -> Option<&str> {
+    let first = result.locations.as_ref()?.first()?;
+    let region = first.physical_location.as_ref()?.region.as_ref()?;
+    message::text(region.snippet.as_ref()).map(|snippet| clip(snippet, MOST_SNIPPET_BYTES))
+}
+
+/// The rule's heading, else what is said, else what the rule is called.
+fn title(rule: &FoundRule<'_>, said: &str) -> String {
+    let said = Some(said).filter(|said| !said.is_empty());
+    let title = rule.heading().or(said).or_else(|| rule.name()).unwrap_or(&rule.id);
+    clean(first_line(title), MOST_TITLE_BYTES)
+}
+
+fn place(places: &Places<'_>, location: &Location) -> Place {
+    let physical = location.physical_location.as_ref();
+    let region = physical.and_then(|physical| physical.region.as_ref());
+    let artifact = physical.and_then(|physical| physical.artifact_location.as_ref());
+    let logical = location.logical_locations.as_ref().and_then(|names| names.first());
+    Place {
+        path: artifact.and_then(|artifact| places.path(artifact)),
+        start_line: region.and_then(|region| region.start_line),
+        start_column: region.and_then(|region| region.start_column),
+        end_line: region.and_then(|region| region.end_line),
+        end_column: region.and_then(|region| region.end_column),
+        logical_name: logical.and_then(logical_name),
+    }
+}
+
+fn logical_name(location: &LogicalLocation) -> Option<String> {
+    let name = location.fully_qualified_name.as_deref().or(location.name.as_deref())?;
+    Some(clean(name, 300)).filter(|name| !name.is_empty())
+}
+
+/// Why a result is suppressed: all suppressions are accepted, which they are
+/// where they say nothing. One that is rejected or under review leaves it
+/// standing.
+fn suppressed(suppressions: &[Suppression]) -> Option<String> {
+    let accepted = |one: &Suppression| matches!(one.status.as_deref(), None | Some("accepted"));
+    let first = suppressions.first().filter(|_| suppressions.iter().all(accepted))?;
+    let place =
+        if first.kind.as_deref() == Some("inSource") { "in the source" } else { "by the scanner" };
+    let why = first.justification.as_deref().map(|why| clean(why, 1000)).unwrap_or_default();
+    Some(if why.is_empty() {
+        format!("Suppressed {place}.")
+    } else {
+        format!("Suppressed {place}: {why}")
+    })
+}

@@ -1,0 +1,331 @@
+//! The reader against files that scanners, the standard's authors and other
+//! consumers' test suites wrote; and against what no scanner should write.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use area_sdk::Uuid;
+use area_sdk::testing::WORKSPACE;
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::observation::Observation;
+use crate::severity::{Severity, SeveritySource};
+
+const REPOSITORY: Uuid = Uuid::from_u128(1);
+
+/// What came of a log: the observations of each run, or why there are none.
+fn read(bytes: &[u8]) -> Result<Vec<Result<Vec<Observation>, Refusal>>, Refusal> {
+    let observe = |run: Result<ScanRun<'_>, Refusal>| {
+        let run = run?;
+        run.check()?;
+        let identities = Identities::new(WORKSPACE, REPOSITORY);
+        run.results(identities).into_iter().flatten().collect()
+    };
+    Ok(open(bytes)?.iter().map(observe).collect())
+}
+
+fn only(log: serde_json::Value) -> Observation {
+    let mut runs = read(log.to_string().as_bytes()).expect("a log");
+    runs.remove(0).expect("a run").remove(0)
+}
+
+/// A log of one run of one result.
+fn of_result(result: serde_json::Value, rules: serde_json::Value) -> serde_json::Value {
+    let driver = json!({ "name": "Tool", "rules": rules });
+    json!({ "version": "2.1.0", "runs": [{ "tool": { "driver": driver }, "results": [result] }] })
+}
+
+fn corpus() -> Option<PathBuf> {
+    let named = std::env::var_os("ASSURANCE_CORPUS").map(PathBuf::from);
+    let beside = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
+    Some(named.unwrap_or_else(beside)).filter(|folder| folder.is_dir())
+}
+
+fn files(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            files(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "sarif") {
+            found.push(path);
+        }
+    }
+}
+
+/// `runs`, then for each run how many observations, or the refusal's code.
+fn summary(bytes: &[u8]) -> String {
+    match read(bytes) {
+        Err(refusal) => refusal.code.to_owned(),
+        Ok(runs) => {
+            let each = runs.iter().map(|run| match run {
+                Ok(observations) => observations.len().to_string(),
+                Err(refusal) => refusal.code.to_owned(),
+            });
+            each.collect::<Vec<_>>().join(" ")
+        }
+    }
+}
+
+#[test]
+fn every_file_of_the_corpus_is_read_or_refused_as_it_should_be() {
+    let Some(corpus) = corpus() else { return eprintln!("no corpus: skipped") };
+    let expected: BTreeMap<&str, &str> = [
+        ("checkov-openapi.sarif", "sarif_tool_missing"),
+        ("empty-sarif.sarif", "0"),
+        ("fingerprinting.expected.sarif", "2"),
+        ("fingerprinting.input.sarif", "2"),
+        ("fingerprinting2.expected.sarif", "1"),
+        ("fingerprinting2.input.sarif", "1"),
+        ("invalid-sarif.sarif", "sarif_invalid"),
+        ("tool-names.sarif", "0 0 0 sarif_tool_missing sarif_tool_missing"),
+        ("valid-sarif.sarif", "1 2"),
+        ("with-invalid-uri.sarif", "1"),
+        ("codeql_defectdojo.sarif", "72"),
+        ("dockle-0.3.15.sarif", "4"),
+        ("eslint-codacy.sarif", "4"),
+        // One of the 54 is what the scanner found in order.
+        ("flawfinder.sarif", "53"),
+        ("gitleaks-7.5.0.sarif", "8"),
+        ("gosec-go-yara.sarif", "26"),
+        ("grype-image.sarif", "2"),
+        ("no_runs.sarif", ""),
+        ("oasis-appendix-k-comprehensive.sarif", "1"),
+        ("oasis-appendix-k1-double.sarif", "0 0"),
+        ("oasis-appendix-k1-minimal.sarif", "0"),
+        ("semgrep-owasp-benchmark.sarif", "1768"),
+        ("suppressions-current.sarif", "4"),
+        ("suppressions.sarif", "5"),
+        ("trivy-demo.sarif", "124"),
+        // One of the four is of an earlier run and absent from this one.
+        ("Baseline.sarif", "3"),
+        ("CodeFlows.sarif", "1"),
+        ("ContextRegion.sarif", "1"),
+        ("DefaultRuleConfiguration.sarif", "2"),
+        ("EmbeddedBinaryContent.sarif", "1"),
+        ("EmbeddedTextContent.sarif", "2"),
+        ("Notifications.sarif", "0"),
+        ("OriginalUriBaseIds.sarif", "3"),
+        ("RegionVariants.sarif", "18"),
+        ("ResultStacks.sarif", "1"),
+        ("RuleMetadata.sarif", "1"),
+        ("Suppressions.sarif", "9"),
+        ("Taxonomies.sarif", "2"),
+        ("_template.sarif", "1"),
+        ("bandit-ggshield-2023-05-31-cff4196951.sarif", "26"),
+        ("bandit-ggshield-2024-05-31-2bc6aaba7b.sarif", "47"),
+        ("bandit-ggshield-2025-05-30-812be62935.sarif", "55"),
+        ("bandit-ggshield-2026-08-20-eaa3e43b1a.sarif", "82"),
+    ]
+    .into();
+    let mut found = Vec::new();
+    files(&corpus.join("sarif"), &mut found);
+    files(&corpus.join("series"), &mut found);
+    let names = found.iter().map(|path| path.file_name().expect("a name").to_string_lossy());
+    let names: BTreeSet<String> = names.map(std::borrow::Cow::into_owned).collect();
+    assert_eq!(names, expected.keys().map(|&name| name.to_owned()).collect());
+    for path in found {
+        let name = path.file_name().expect("a name").to_string_lossy();
+        let bytes = std::fs::read(&path).expect("a file");
+        assert_eq!(summary(&bytes), expected[&*name], "{name}");
+    }
+}
+
+fn of_corpus(name: &str) -> Option<Vec<Observation>> {
+    let bytes = std::fs::read(corpus()?.join("sarif").join(name)).expect("a file");
+    Some(read(&bytes).expect("a log").remove(0).expect("a run"))
+}
+
+#[test]
+fn severities_of_real_scanners_come_from_where_they_say_them() {
+    let sources = |name: &str| -> Option<BTreeMap<(Severity, String), usize>> {
+        let mut counts = BTreeMap::new();
+        for one in of_corpus(name)? {
+            let source = format!("{:?}", one.rating.severity_source);
+            *counts.entry((one.rating.risk_severity, source)).or_default() += 1;
+        }
+        Some(counts)
+    };
+    let Some(trivy) = sources("trivy-demo.sarif") else { return eprintln!("no corpus: skipped") };
+    assert!(trivy.keys().all(|(_, source)| source == "Scanner"), "{trivy:?}");
+    let grype = of_corpus("grype-image.sarif").expect("the corpus");
+    assert_eq!(grype[0].rating.risk_severity, Severity::High);
+    assert_eq!(grype[0].rating.severity_source, SeveritySource::Cvss);
+    assert_eq!(grype[0].rating.cvss_tenths, Some(82));
+    assert_eq!(grype[0].rating.scanner_severity, "note");
+    let flawfinder = of_corpus("flawfinder.sarif").expect("the corpus");
+    assert_eq!(flawfinder[0].rating.risk_severity, Severity::High, "the rule's default level");
+    let semgrep = sources("semgrep-owasp-benchmark.sarif").expect("the corpus");
+    assert!(semgrep.keys().all(|(_, source)| source == "Level"), "{semgrep:?}");
+}
+
+#[test]
+fn identities_are_unique_within_every_file_and_survive_another_reading() {
+    let Some(corpus) = corpus() else { return eprintln!("no corpus: skipped") };
+    let mut found = Vec::new();
+    files(&corpus, &mut found);
+    for path in found {
+        let bytes = std::fs::read(&path).expect("a file");
+        let identities = || -> Vec<String> {
+            let runs = read(&bytes).into_iter().flatten().flatten();
+            runs.flatten().map(|observation| observation.identity).collect()
+        };
+        let first = identities();
+        let unique: BTreeSet<&String> = first.iter().collect();
+        assert_eq!(unique.len(), first.len(), "{}", path.display());
+        assert_eq!(first, identities(), "{}", path.display());
+    }
+}
+
+#[test]
+fn messages_rules_and_places_are_resolved() {
+    let Some(found) = of_corpus("oasis-appendix-k-comprehensive.sarif") else {
+        return eprintln!("no corpus: skipped");
+    };
+    let [one] = &found[..] else { panic!("one finding") };
+    assert_eq!(one.title, "A variable was used without being initialized.");
+    assert_eq!(one.locations[0].path.as_deref(), Some("src/collections/list.h"));
+    assert_eq!(one.revision.as_deref(), Some("5da53fbb2a0aaa12d648b73984acc9aac2e11c2a"));
+    let paths = |name| -> Vec<String> {
+        of_corpus(name).into_iter().flatten().flat_map(|one| one.paths()).collect()
+    };
+    assert_eq!(paths("tutorial/OriginalUriBaseIds.sarif"), ["README.md", "src/io/kb.c", "."]);
+    assert_eq!(paths("codeql-action/with-invalid-uri.sarif"), ["not a valid URI"]);
+    assert_eq!(paths("suppressions.sarif")[0], "C:/code/file1.c");
+}
+
+#[test]
+fn accepted_suppressions_count_and_others_do_not() {
+    let Some(found) = of_corpus("tutorial/Suppressions.sarif") else {
+        return eprintln!("no corpus: skipped");
+    };
+    let suppressed: Vec<bool> = found.iter().map(|one| one.suppressed.is_some()).collect();
+    // Accepted beside rejected, or beside under review, is not agreed upon.
+    let expected = [false, true, true, false, true, false, false, false, false];
+    assert_eq!(suppressed, expected);
+}
+
+#[test]
+fn refusals_name_the_place_and_what_to_mend() {
+    let detail = |text: &str| match read(text.as_bytes()) {
+        Err(refusal) => refusal.detail,
+        Ok(mut runs) => runs.remove(0).expect_err("refused").detail,
+    };
+    assert!(detail("{").starts_with("The log: EOF"));
+    assert!(detail("[]").contains("expected struct Log"));
+    assert!(detail("{\"version\":\"2.1.0\"}").contains("/runs is missing"));
+    assert!(detail("{\"version\":\"1.0.0\",\"runs\":[]}").contains("write SARIF 2.1.0"));
+    assert!(detail("{\"runs\":[]}").contains("/version is missing"));
+    let run = |run: &str| detail(&format!("{{\"version\":\"2.1.0\",\"runs\":[{run}]}}"));
+    assert!(run("{}").contains("/runs/0/tool/driver/name"));
+    assert!(run("{\"tool\":{\"driver\":{\"name\":7}}}").starts_with("/runs/0/tool/driver/name:"));
+    assert!(run("{\"results\":42}").starts_with("/runs/0/results: invalid type"));
+    let result = "{\"tool\":{\"driver\":{\"name\":\"x\"}},\"results\":[{},{\"locations\":[7]}]}";
+    assert!(
+        run(result).starts_with("/runs/0/results/1/locations/0: invalid type"),
+        "{}",
+        run(result)
+    );
+    assert_eq!(read(b"\xff{}").expect_err("refused").code, "not_utf8");
+    assert!(read(b"\xef\xbb\xbf{\"version\":\"2.1.0\",\"runs\":[]}").is_ok(), "a byte order mark");
+    let deep = format!("{{\"version\":\"2.1.0\",\"runs\":{}", "[".repeat(100_000));
+    assert!(read(deep.as_bytes()).is_err());
+}
+
+#[test]
+fn runs_say_whether_they_ended_well_and_of_what_they_are() {
+    let run = |extra: serde_json::Value| {
+        let mut run = json!({ "tool": { "driver": { "name": "Tool", "semanticVersion": "1.2" } } });
+        for (name, value) in extra.as_object().expect("an object") {
+            run[name] = value.clone();
+        }
+        let log = json!({ "version": "2.1.0", "runs": [run] }).to_string();
+        let runs = open(log.as_bytes()).expect("a log");
+        let run = runs.iter().next().expect("one").expect("a run");
+        (run.successful, run.subject.category, run.version)
+    };
+    let version = Some("1.2".to_owned());
+    assert_eq!(run(json!({})), (false, String::new(), version.clone()), "no results, no run");
+    let named = json!({ "results": [], "automationDetails": { "id": "a/b/2026-01-01" } });
+    assert_eq!(run(named), (true, "a/b".to_owned(), version.clone()));
+    let plain = json!({ "results": [], "automationDetails": { "id": "backend" } });
+    assert_eq!(run(plain), (true, "backend".to_owned(), version.clone()));
+    let failed = json!({ "results": [], "invocations": [
+        { "executionSuccessful": true }, { "executionSuccessful": false },
+    ] });
+    assert_eq!(run(failed), (false, String::new(), version));
+}
+
+#[test]
+fn rules_are_found_by_index_id_beginning_and_extension() {
+    let rules = json!([
+        { "id": "A", "shortDescription": { "text": "of A" } },
+        { "id": "B", "messageStrings": { "m": { "text": "'{0}' is bad" } }, "name": "NameB" },
+    ]);
+    let title = |result| only(of_result(result, rules.clone())).title;
+    assert_eq!(title(json!({ "ruleIndex": 0 })), "of A");
+    assert_eq!(title(json!({ "ruleId": "A/sub/1" })), "of A");
+    assert_eq!(title(json!({ "rule": { "id": "A" } })), "of A");
+    let by_name = json!({ "ruleId": "B", "message": { "id": "m", "arguments": ["x"] } });
+    assert_eq!(title(by_name), "'x' is bad");
+    assert_eq!(title(json!({ "ruleId": "B" })), "NameB");
+    assert_eq!(title(json!({ "ruleId": "C", "ruleIndex": 9 })), "C");
+    assert_eq!(title(json!({})), "unspecified");
+
+    let mut log = of_result(
+        json!({ "rule": { "index": 0, "toolComponent": { "index": 0 } } }),
+        rules.clone(),
+    );
+    let extension = json!([{ "name": "X", "rules": [{ "id": "EXT", "name": "Extended" }] }]);
+    log["runs"][0]["tool"]["extensions"] = extension;
+    let found = only(log);
+    assert_eq!((found.source.rule_id.as_str(), found.title.as_str()), ("EXT", "Extended"));
+}
+
+#[test]
+fn identity_does_not_look_at_line_severity_or_version() {
+    let result = |line: u32, level: &str, message: &str| {
+        let region = json!({ "startLine": line, "snippet": { "text": "let  a = 1;" } });
+        let location = json!({ "artifactLocation": { "uri": "src/a.rs" }, "region": region });
+        json!({
+            "ruleId": "R", "level": level, "message": { "text": message },
+            "locations": [{ "physicalLocation": location }],
+        })
+    };
+    let first = only(of_result(result(1, "error", "one"), json!([])));
+    let mut moved = of_result(result(99, "note", "other words"), json!([]));
+    moved["runs"][0]["tool"]["driver"]["version"] = json!("9.9");
+    assert_eq!(only(moved).identity, first.identity);
+    let mut elsewhere = of_result(result(1, "error", "one"), json!([]));
+    elsewhere["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] =
+        json!("src/b.rs");
+    assert_ne!(only(elsewhere).identity, first.identity);
+}
+
+proptest! {
+    #[test]
+    fn nothing_that_is_sent_makes_the_reader_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let _ = read(&bytes);
+    }
+
+    /// Values of odd types and odd texts in every place.
+    #[test]
+    fn odd_values_are_read_or_refused(
+        uri in ".*", text in ".*", number in any::<i64>(), id in ".*",
+        odd in prop_oneof![Just(json!(null)), Just(json!([])), Just(json!({})), Just(json!(1.5)), Just(json!("x"))],
+        place in 0_usize..6,
+    ) {
+        let mut result = json!({
+            "ruleId": id, "ruleIndex": number, "level": text, "message": { "text": text, "arguments": [uri] },
+            "locations": [{ "physicalLocation": {
+                "artifactLocation": { "uri": uri, "uriBaseId": id, "index": number },
+                "region": { "startLine": number, "snippet": { "text": text } },
+            } }],
+            "properties": { "security-severity": text, "purl": uri, "tags": [id] },
+        });
+        let names = ["ruleId", "locations", "message", "fingerprints", "suppressions", "properties"];
+        result[names[place]] = odd;
+        let _ = read(of_result(result, json!([{ "id": text }])).to_string().as_bytes());
+    }
+}

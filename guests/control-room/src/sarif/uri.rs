@@ -1,0 +1,164 @@
+//! Artifact locations as paths within the repository: base ids resolved,
+//! percent-encoding decoded, dots and separators made plain.
+
+use std::collections::BTreeMap;
+
+use percent_encoding::percent_decode_str;
+
+use super::model::{Artifact, ArtifactLocation};
+use crate::text::clean;
+
+/// Bytes of a path that are kept.
+const MOST_BYTES: usize = 1000;
+/// Base ids may be given in terms of others; a ring of them ends here.
+const MOST_BASES: usize = 16;
+
+/// Where a run's files are.
+pub(super) struct Places<'a> {
+    pub(super) bases: Option<&'a BTreeMap<String, ArtifactLocation>>,
+    pub(super) artifacts: &'a [Artifact],
+}
+
+impl Places<'_> {
+    /// The path of a location; nothing where it names none.
+    pub(super) fn path(&self, location: &ArtifactLocation) -> Option<String> {
+        let index = location.index.and_then(|index| usize::try_from(index).ok());
+        let listed = || self.artifacts.get(index?)?.location.as_ref();
+        let location = if location.uri.is_some() { location } else { listed()? };
+        let uri = location.uri.as_deref().filter(|uri| !uri.trim().is_empty())?;
+        let path = normal(&self.below_root(uri, location.uri_base_id.as_deref()));
+        (!path.is_empty()).then_some(path)
+    }
+
+    /// The location below its outermost base: where the sources were checked
+    /// out is the scanning machine's affair and not the finding's.
+    fn below_root(&self, uri: &str, base_id: Option<&str>) -> String {
+        let mut path = uri.trim().to_owned();
+        let mut next = base_id;
+        for _ in 0..MOST_BASES {
+            if let Some(absolute) = absolute(&path) {
+                return self.below_a_base(absolute);
+            }
+            let Some(base) = next.and_then(|id| self.bases?.get(id)) else { break };
+            let Some(prefix) = base.uri.as_deref().map(str::trim) else { break };
+            if absolute(prefix).is_some() || prefix.starts_with('/') {
+                break;
+            }
+            path = format!("{}/{path}", prefix.trim_end_matches('/'));
+            next = base.uri_base_id.as_deref();
+        }
+        path
+    }
+
+    /// An absolute path without the base it lies in, where one is known.
+    fn below_a_base(&self, absolute_path: &str) -> String {
+        let bases = self.bases.into_iter().flat_map(BTreeMap::values);
+        let roots = bases.filter_map(|base| absolute(base.uri.as_deref()?.trim()));
+        let within = roots
+            .filter(|root| root.ends_with('/'))
+            .filter_map(|root| absolute_path.strip_prefix(root))
+            .min_by_key(|rest| rest.len());
+        within.unwrap_or(absolute_path).to_owned()
+    }
+}
+
+/// What follows `file://` and the host's name.
+fn absolute(uri: &str) -> Option<&str> {
+    let scheme = uri.get(..5)?;
+    let rest = scheme.eq_ignore_ascii_case("file:").then(|| &uri[5..])?;
+    let Some(rest) = rest.strip_prefix("//") else { return Some(rest) };
+    let path = rest.find('/').map_or("", |at| &rest[at..]);
+    // A drive letter stands for itself.
+    let drive = path.len() > 2 && path.as_bytes()[2] == b':';
+    Some(if drive { &path[1..] } else { path })
+}
+
+/// Decoded, with forward slashes and neither dots nor empty segments.
+fn normal(path: &str) -> String {
+    if path.starts_with("http://") || path.starts_with("https://") {
+        return clean(path, MOST_BYTES);
+    }
+    let decoded = percent_decode_str(path).decode_utf8_lossy().replace('\\', "/");
+    let root = if decoded.starts_with('/') { "/" } else { "" };
+    let mut segments: Vec<&str> = Vec::new();
+    for segment in decoded.split('/').map(str::trim) {
+        match segment {
+            "" | "." => {}
+            ".." if segments.last().is_some_and(|last| *last != "..") => {
+                segments.pop();
+            }
+            ".." if !root.is_empty() => {}
+            segment => segments.push(segment),
+        }
+    }
+    let path = if segments.is_empty() { ".".to_owned() } else { segments.join("/") };
+    clean(&format!("{root}{path}"), MOST_BYTES)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn path(location: serde_json::Value, bases: serde_json::Value) -> Option<String> {
+        let location: ArtifactLocation = serde_json::from_value(location).expect("a location");
+        let bases: BTreeMap<String, ArtifactLocation> =
+            serde_json::from_value(bases).expect("bases");
+        let artifacts: Vec<Artifact> =
+            serde_json::from_value(json!([{ "location": { "uri": "listed.c" } }]))
+                .expect("artifacts");
+        Places { bases: Some(&bases), artifacts: &artifacts }.path(&location)
+    }
+
+    fn plain(uri: &str) -> String {
+        path(json!({ "uri": uri }), json!({})).expect("a path")
+    }
+
+    #[test]
+    fn paths_are_made_plain() {
+        assert_eq!(plain("./src//a%20b/../c.rs"), "src/c.rs");
+        assert_eq!(plain("src\\main\\A.java"), "src/main/A.java");
+        assert_eq!(plain("../x"), "../x");
+        assert_eq!(plain("a/../../x"), "../x");
+        assert_eq!(plain("file:///C:/code/file1.c"), "C:/code/file1.c");
+        assert_eq!(plain("file:///home/../a.c"), "/a.c");
+        assert_eq!(plain("file://host/share/a.c"), "/share/a.c");
+        assert_eq!(plain("https://example.org/a%20b"), "https://example.org/a%20b");
+        assert_eq!(plain("not a valid URI"), "not a valid URI");
+        assert_eq!(plain("a%00b%zz"), "a b%zz");
+        assert_eq!(plain("."), ".");
+        assert_eq!(plain("%"), "%");
+        assert_eq!(plain("żółć/ą"), "żółć/ą");
+    }
+
+    #[test]
+    fn base_ids_lead_to_the_root_of_the_sources() {
+        let bases = json!({
+            "REPO": { "description": { "text": "no uri" } },
+            "SRC": { "uri": " src/", "uriBaseId": "ROOT" },
+            "ROOT": { "uri": "file:///home/ci/work/" },
+            "LOGS": { "uri": "file:///C:/logs/" },
+            "RING": { "uri": "r/", "uriBaseId": "RING" },
+        });
+        let below =
+            |uri: &str, id: &str| path(json!({ "uri": uri, "uriBaseId": id }), bases.clone());
+        assert_eq!(below("io/kb.c", "SRC").as_deref(), Some("src/io/kb.c"));
+        assert_eq!(below("README.md", "REPO").as_deref(), Some("README.md"));
+        assert_eq!(below("a.log", "LOGS").as_deref(), Some("a.log"));
+        assert_eq!(below("a.c", "%SRCROOT%").as_deref(), Some("a.c"));
+        assert!(below("a.c", "RING").is_some_and(|path| path.starts_with("r/r/")));
+        let absolute = path(json!({ "uri": "file:///home/ci/work/src/a.c" }), bases.clone());
+        assert_eq!(absolute.as_deref(), Some("src/a.c"));
+    }
+
+    #[test]
+    fn a_location_may_be_listed_with_the_artifacts() {
+        assert_eq!(path(json!({ "index": 0 }), json!({})).as_deref(), Some("listed.c"));
+        for nowhere in
+            [json!({ "index": 1 }), json!({ "index": -1 }), json!({}), json!({ "uri": "" })]
+        {
+            assert_eq!(path(nowhere, json!({})), None);
+        }
+    }
+}

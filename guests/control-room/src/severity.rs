@@ -1,0 +1,260 @@
+//! How bad a finding is: by CVSS or `security-severity` where the scanner gives
+//! one, else by the scanner's own word, else by the level.
+
+use area_sdk::prelude::*;
+use serde_json::{Map, Value};
+
+use crate::text::clean;
+
+/// A band of severity.
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Severity {
+    /// 9.0 and above.
+    Critical,
+    /// 7.0 and above.
+    High,
+    /// 4.0 and above.
+    Medium,
+    /// 0.1 and above.
+    Low,
+    /// 0.0.
+    None,
+}
+
+impl Severity {
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Critical, Self::High, Self::Medium, Self::Low, Self::None];
+
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Critical => "critical",
+            Self::High => "high",
+            Self::Medium => "medium",
+            Self::Low => "low",
+            Self::None => "none",
+        }
+    }
+
+    /// The band of a score in tenths.
+    fn of_score(tenths: i64) -> Self {
+        match tenths {
+            90.. => Self::Critical,
+            70.. => Self::High,
+            40.. => Self::Medium,
+            1.. => Self::Low,
+            _ => Self::None,
+        }
+    }
+
+    /// What SARIF's levels mean.
+    fn of_level(level: &str) -> Self {
+        match level {
+            "error" => Self::High,
+            "note" => Self::Low,
+            "none" => Self::None,
+            _ => Self::Medium,
+        }
+    }
+
+    /// What scanners call it.
+    fn of_word(word: &str) -> Option<Self> {
+        Some(match word.to_ascii_lowercase().as_str() {
+            "critical" | "blocker" => Self::Critical,
+            "high" | "error" | "major" | "important" => Self::High,
+            "medium" | "moderate" | "warning" => Self::Medium,
+            "low" | "minor" | "note" | "recommendation" | "negligible" => Self::Low,
+            "none" | "info" | "informational" | "information" => Self::None,
+            _ => return None,
+        })
+    }
+
+    /// One band worse.
+    pub(crate) fn raised(self) -> Self {
+        match self {
+            Self::Critical | Self::High => Self::Critical,
+            Self::Medium => Self::High,
+            Self::Low => Self::Medium,
+            Self::None => Self::None,
+        }
+    }
+
+    /// How many days there are to settle it; a finding of no severity has no
+    /// date.
+    pub(crate) fn sla_days(self) -> Option<i64> {
+        match self {
+            Self::Critical => Some(7),
+            Self::High => Some(30),
+            Self::Medium => Some(90),
+            Self::Low => Some(120),
+            Self::None => None,
+        }
+    }
+
+    /// What it weighs in tenths of a CVSS score where there is no score.
+    pub(crate) fn weight_tenths(self) -> i64 {
+        match self {
+            Self::Critical => 95,
+            Self::High => 80,
+            Self::Medium => 55,
+            Self::Low => 20,
+            Self::None => 0,
+        }
+    }
+}
+
+/// Where a severity comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum SeveritySource {
+    /// A CVSS score or vector, or `security-severity`.
+    Cvss,
+    /// The scanner's own word.
+    Scanner,
+    /// SARIF's level.
+    Level,
+}
+
+/// A severity, and what it was made from.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Rating {
+    pub(crate) risk_severity: Severity,
+    pub(crate) severity_source: SeveritySource,
+    /// In the scanner's own words.
+    pub(crate) scanner_severity: String,
+    /// A CVSS score in tenths.
+    pub(crate) cvss_tenths: Option<i64>,
+}
+
+impl Rating {
+    /// The rating of a result, by what is said of it and then of its rule.
+    pub(crate) fn of(properties: [&Map<String, Value>; 2], level: &str) -> Self {
+        let word = properties.iter().find_map(|properties| scanner_word(properties));
+        let score = properties.iter().find_map(|properties| score_tenths(properties));
+        let (risk_severity, severity_source) = match (score, word) {
+            (Some(score), _) => (Severity::of_score(score), SeveritySource::Cvss),
+            (None, Some((_, severity))) => (severity, SeveritySource::Scanner),
+            (None, None) => (Severity::of_level(level), SeveritySource::Level),
+        };
+        let scanner_severity = clean(word.map_or(level, |(word, _)| word), 50);
+        Self { risk_severity, severity_source, scanner_severity, cvss_tenths: score }
+    }
+
+    /// What it weighs in tenths of a CVSS score.
+    pub(crate) fn weight_tenths(&self) -> i64 {
+        self.cvss_tenths.unwrap_or_else(|| self.risk_severity.weight_tenths())
+    }
+}
+
+/// Properties that hold a CVSS score or vector, the most telling first.
+const SCORES: [&str; 12] = [
+    "cvssv4_baseScore",
+    "cvssv4_vector",
+    "cvssv3_baseScore",
+    "cvssv3_vector",
+    "cvss",
+    "cvssScore",
+    "cvss_score",
+    "cvssVector",
+    "cvss_vector",
+    "cvssv2_baseScore",
+    "security-severity",
+    "security_severity",
+];
+
+fn score_tenths(properties: &Map<String, Value>) -> Option<i64> {
+    SCORES.iter().find_map(|&name| tenths(properties.get(name)?))
+}
+
+/// A score, rounded down to the tenths that CVSS has.
+#[expect(clippy::cast_possible_truncation, reason = "0 to 100")]
+fn tenths(value: &Value) -> Option<i64> {
+    let score = match value {
+        Value::Number(number) => number.as_f64()?,
+        Value::String(text) => match text.trim().parse::<f64>() {
+            Ok(score) => score,
+            Err(_) => text.trim().parse::<cvss::Cvss>().ok()?.score(),
+        },
+        _ => return None,
+    };
+    // The nearest double of 8.2 may lie below it.
+    (0.0..=10.0).contains(&score).then(|| (score * 10.0 + 1e-6).floor() as i64)
+}
+
+/// Properties in which scanners say it in their own words.
+const WORDS: [&str; 5] =
+    ["severity", "issue_severity", "Severity", "problem.severity", "problem_severity"];
+
+/// The scanner's word that means something, and what it means.
+fn scanner_word(properties: &Map<String, Value>) -> Option<(&str, Severity)> {
+    let said = WORDS.iter().filter_map(|&name| properties.get(name)?.as_str());
+    let tags = properties.get("tags").and_then(Value::as_array).into_iter().flatten();
+    // Among tags only what cannot be anything else.
+    let tags = tags.filter_map(Value::as_str).filter(|tag| {
+        ["critical", "high", "medium", "low"].iter().any(|word| tag.eq_ignore_ascii_case(word))
+    });
+    said.chain(tags).find_map(|word| Some((word, Severity::of_word(word.trim())?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[expect(clippy::needless_pass_by_value, reason = "called with json!")]
+    fn rate(result: Value, rule: Value, level: &str) -> (Severity, SeveritySource, String) {
+        let map = |value: &Value| value.as_object().cloned().unwrap_or_default();
+        let rating = Rating::of([&map(&result), &map(&rule)], level);
+        (rating.risk_severity, rating.severity_source, rating.scanner_severity)
+    }
+
+    #[test]
+    fn the_bands_are_those_of_cvss() {
+        for (score, severity) in [
+            ("10.0", Severity::Critical),
+            ("9.0", Severity::Critical),
+            ("8.9", Severity::High),
+            ("7.0", Severity::High),
+            ("6.9", Severity::Medium),
+            ("4.0", Severity::Medium),
+            ("3.9", Severity::Low),
+            ("0.1", Severity::Low),
+            ("0.0", Severity::None),
+        ] {
+            let rule = json!({ "security-severity": score });
+            let expected = (severity, SeveritySource::Cvss, "error".to_owned());
+            assert_eq!(rate(json!({}), rule, "error"), expected, "{score}");
+        }
+    }
+
+    #[test]
+    fn cvss_comes_before_the_scanner_s_word_and_that_before_the_level() {
+        let vector = "CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:H/I:H/A:H";
+        let (severity, source, _) = rate(json!({ "cvss": vector }), json!({}), "note");
+        assert_eq!((severity, source), (Severity::Critical, SeveritySource::Cvss));
+
+        let bandit = rate(json!({ "issue_severity": "LOW" }), json!({}), "error");
+        assert_eq!(bandit, (Severity::Low, SeveritySource::Scanner, "LOW".to_owned()));
+        let tagged = json!({ "tags": ["vulnerability", "CRITICAL", "curl"] });
+        let trivy = rate(json!({}), tagged, "error");
+        assert_eq!(trivy, (Severity::Critical, SeveritySource::Scanner, "CRITICAL".to_owned()));
+        let codeql = rate(json!({}), json!({ "problem.severity": "recommendation" }), "error");
+        assert_eq!((codeql.0, codeql.1), (Severity::Low, SeveritySource::Scanner));
+
+        let level = rate(json!({ "severity": "odd" }), json!({ "tags": "x" }), "note");
+        assert_eq!(level, (Severity::Low, SeveritySource::Level, "note".to_owned()));
+    }
+
+    #[test]
+    fn what_is_no_score_is_not_taken_for_one() {
+        for odd in [json!("-1"), json!(10.1), json!("NaN"), json!("inf"), json!(null), json!([9])] {
+            let (_, source, _) = rate(json!({ "security-severity": odd }), json!({}), "error");
+            assert_eq!(source, SeveritySource::Level);
+        }
+        assert_eq!(tenths(&json!(8.2)), Some(82));
+        assert_eq!(tenths(&json!("8.99")), Some(89));
+    }
+}

@@ -1,0 +1,170 @@
+//! How alike two findings are: the share of words that their texts have in
+//! common (Jaccard's coefficient), by sketches small enough to be kept with
+//! each finding.
+//!
+//! A sketch is the least 64 of the hashes of a text's words, and a signature of
+//! them: exact for texts of up to 64 different words, an estimate beyond.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use area_sdk::prelude::*;
+
+/// Hashes of one sketch.
+const MOST_WORDS: usize = 64;
+/// Least hashes of differently mixed words that make a signature: texts that
+/// share four fifths of their words have the same in four of ten cases, equal
+/// texts always.
+const SIGNED_BY: u32 = 4;
+
+/// The words of a text, as far as likeness is concerned. Written as hexadecimal
+/// digits, eight a word.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Sketch(Vec<u32>);
+
+impl Sketch {
+    /// The sketch of these texts together.
+    pub(crate) fn of<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
+        let texts = texts.into_iter().map(str::to_lowercase).collect::<Vec<_>>();
+        let words = texts.iter().flat_map(|text| text.split(|c: char| !c.is_alphanumeric()));
+        let hashes: BTreeSet<u32> =
+            words.filter(|word| !word.is_empty()).map(|word| hash(word.as_bytes())).collect();
+        Self(hashes.into_iter().take(MOST_WORDS).collect())
+    }
+
+    /// The words both have and the words either has.
+    pub(crate) fn overlap(&self, other: &Self) -> Overlap {
+        let (ours, theirs): (BTreeSet<u32>, BTreeSet<u32>) =
+            (self.0.iter().copied().collect(), other.0.iter().copied().collect());
+        // Beyond the smaller sketch's last word nothing is known of the other.
+        let all: Vec<u32> = ours.union(&theirs).copied().collect();
+        let known = match self.0.len().max(other.0.len()) {
+            MOST_WORDS => all.len().min(MOST_WORDS),
+            _ => all.len(),
+        };
+        let shared =
+            all[..known].iter().filter(|word| ours.contains(word) && theirs.contains(word));
+        Overlap { shared: shared.count(), either: known }
+    }
+
+    /// What equal texts, and many that are nearly equal, have in common: least
+    /// hashes under several mixings (MinHash).
+    pub(crate) fn signature(&self) -> String {
+        let mut signature = String::with_capacity(32);
+        for mixing in 1..=SIGNED_BY {
+            let mixed = self.0.iter().map(|word| mix(word ^ mixing.wrapping_mul(0x9e37_79b9)));
+            // Writing to a string does not fail.
+            let _ = write!(signature, "{:08x}", mixed.min().unwrap_or_default());
+        }
+        signature
+    }
+}
+
+/// How far two texts share their words.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Overlap {
+    pub(crate) shared: usize,
+    pub(crate) either: usize,
+}
+
+impl Overlap {
+    /// In ten-thousandths, rounded.
+    pub(crate) fn similarity(self) -> i64 {
+        if self.either == 0 {
+            return 0;
+        }
+        let rounded = (self.shared * 20_000 + self.either) / (self.either * 2);
+        i64::try_from(rounded).unwrap_or_default()
+    }
+}
+
+/// FNV-1a: the same on every machine and in every version.
+fn hash(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
+}
+
+/// The finaliser of MurmurHash3.
+fn mix(mut word: u32) -> u32 {
+    word = (word ^ (word >> 16)).wrapping_mul(0x85eb_ca6b);
+    word = (word ^ (word >> 13)).wrapping_mul(0xc2b2_ae35);
+    word ^ (word >> 16)
+}
+
+impl Serialize for Sketch {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut digits = String::with_capacity(self.0.len() * 8);
+        for word in &self.0 {
+            let _ = write!(digits, "{word:08x}");
+        }
+        serializer.serialize_str(&digits)
+    }
+}
+
+impl<'de> Deserialize<'de> for Sketch {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let digits = String::deserialize(deserializer)?;
+        let words = digits.as_bytes().chunks(8).map(|word| {
+            std::str::from_utf8(word).ok().and_then(|word| u32::from_str_radix(word, 16).ok())
+        });
+        let words: Option<Vec<u32>> = words.collect();
+        words.map(Self).ok_or_else(|| serde::de::Error::custom("not a sketch"))
+    }
+}
+
+impl JsonSchema for Sketch {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Sketch".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "pattern": "^([0-9a-f]{8})*$" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn similarity(a: &str, b: &str) -> i64 {
+        Sketch::of([a]).overlap(&Sketch::of([b])).similarity()
+    }
+
+    #[test]
+    fn likeness_is_the_share_of_words_in_common() {
+        assert_eq!(similarity("a b c d e", "e, d! C b A"), 10_000);
+        assert_eq!(similarity("a b c d", "a b c d e"), 8_000);
+        assert_eq!(similarity("a b c d e", "a b c d f"), 6_667);
+        assert_eq!(similarity("", ""), 0);
+        assert_eq!(similarity("a", "b"), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn sketches_are_exact_for_short_texts(
+            a in prop::collection::btree_set("[a-z]{1,3}", 0..40),
+            b in prop::collection::btree_set("[a-z]{1,3}", 0..24),
+        ) {
+            let text = |words: &BTreeSet<String>| words.iter().cloned().collect::<Vec<_>>().join(" ");
+            let overlap = Sketch::of([text(&a).as_str()]).overlap(&Sketch::of([text(&b).as_str()]));
+            prop_assert_eq!(overlap.shared, a.intersection(&b).count());
+            prop_assert_eq!(overlap.either, a.union(&b).count());
+        }
+
+        #[test]
+        fn a_sketch_is_read_as_it_was_written_and_is_like_itself(text in ".{0,400}") {
+            let sketch = Sketch::of([text.as_str()]);
+            let json = serde_json::to_string(&sketch).expect("JSON");
+            let read: Sketch = serde_json::from_str(&json).expect("a sketch");
+            prop_assert_eq!(&read, &sketch);
+            prop_assert_eq!(read.signature(), sketch.signature());
+            let overlap = sketch.overlap(&read);
+            prop_assert_eq!(overlap.shared, overlap.either);
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! The states of a finding, and who may lead it from which to which.
+
+use area_sdk::prelude::*;
+
+/// Where a finding stands.
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum State {
+    /// Seen; nobody has looked at it.
+    New,
+    /// Looked at, and real.
+    Triaged,
+    /// Being mended.
+    InProgress,
+    /// Said to be mended; an audit has yet to see it.
+    Remediated,
+    /// An audit has seen that it is gone.
+    Verified,
+    /// Not real.
+    FalsePositive,
+    /// Real, and lived with until a date.
+    AcceptedRisk,
+    /// Another finding is the same.
+    Duplicate,
+    /// Settled once, and open again.
+    Reopened,
+}
+
+/// Who leads a finding from state to state.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Mover {
+    /// Somebody who is signed in.
+    Person,
+    /// An audit that saw it or missed it, or the end of an accepted risk.
+    Service,
+}
+
+impl State {
+    pub(crate) const ALL: [Self; 9] = [
+        Self::New,
+        Self::Triaged,
+        Self::InProgress,
+        Self::Remediated,
+        Self::Verified,
+        Self::FalsePositive,
+        Self::AcceptedRisk,
+        Self::Duplicate,
+        Self::Reopened,
+    ];
+
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::New => "new",
+            Self::Triaged => "triaged",
+            Self::InProgress => "in_progress",
+            Self::Remediated => "remediated",
+            Self::Verified => "verified",
+            Self::FalsePositive => "false_positive",
+            Self::AcceptedRisk => "accepted_risk",
+            Self::Duplicate => "duplicate",
+            Self::Reopened => "reopened",
+        }
+    }
+
+    /// Is there something left to do? What is said to be remediated is open
+    /// until an audit has seen it.
+    pub(crate) fn is_open(self) -> bool {
+        match self {
+            Self::New | Self::Triaged | Self::InProgress | Self::Remediated | Self::Reopened => {
+                true
+            }
+            Self::Verified | Self::FalsePositive | Self::AcceptedRisk | Self::Duplicate => false,
+        }
+    }
+
+    /// Does it wait for somebody to look at it?
+    pub(crate) fn awaits_decision(self) -> bool {
+        matches!(self, Self::New | Self::Reopened)
+    }
+
+    /// The states it can be led to next.
+    pub(crate) fn next(self, mover: Mover) -> &'static [Self] {
+        match mover {
+            Mover::Person => self.next_by_person(),
+            Mover::Service => self.next_by_service(),
+        }
+    }
+
+    fn next_by_person(self) -> &'static [Self] {
+        use State::{AcceptedRisk, Duplicate, FalsePositive, InProgress, Remediated, Triaged};
+        match self {
+            Self::New | Self::Reopened => {
+                &[Triaged, InProgress, Remediated, FalsePositive, AcceptedRisk, Duplicate]
+            }
+            Self::Triaged => &[InProgress, Remediated, FalsePositive, AcceptedRisk, Duplicate],
+            Self::InProgress => &[Triaged, Remediated, FalsePositive, AcceptedRisk, Duplicate],
+            Self::Remediated => &[InProgress, Self::Reopened],
+            Self::Verified | Self::FalsePositive | Self::AcceptedRisk | Self::Duplicate => {
+                &[Self::Reopened]
+            }
+        }
+    }
+
+    fn next_by_service(self) -> &'static [Self] {
+        match self {
+            Self::New | Self::Triaged | Self::InProgress | Self::Reopened => {
+                &[Self::Verified, Self::FalsePositive]
+            }
+            Self::Remediated => &[Self::Verified, Self::FalsePositive, Self::Reopened],
+            Self::Verified | Self::FalsePositive | Self::AcceptedRisk => &[Self::Reopened],
+            Self::Duplicate => &[],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_audit_verifies_and_nothing_becomes_new_again() {
+        for state in State::ALL {
+            assert!(!state.next(Mover::Person).contains(&State::Verified), "{state:?}");
+            for mover in [Mover::Person, Mover::Service] {
+                assert!(!state.next(mover).contains(&State::New), "{state:?}");
+                assert!(!state.next(mover).contains(&state), "{state:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_settled_can_only_be_reopened_and_what_is_open_can_be_settled() {
+        for state in State::ALL {
+            let next = state.next(Mover::Person);
+            if state.is_open() {
+                assert!(state.next(Mover::Service).contains(&State::Verified), "{state:?}");
+            } else {
+                assert_eq!(next, [State::Reopened], "{state:?}");
+            }
+        }
+    }
+}

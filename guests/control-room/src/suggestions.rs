@@ -1,0 +1,260 @@
+//! Suggestions that two findings are one, and what people decide about them.
+
+use area_sdk::prelude::*;
+use serde_json::{Map, json};
+
+use crate::finding::Finding;
+use crate::lifecycle::FindingTransitioned;
+use crate::observation::SourceTool;
+use crate::paging::default_limit;
+use crate::state::{Mover, State};
+use crate::transition::{Change, pass};
+
+/// How pairs are found and measured.
+const ALGORITHM: &str = "match-v1";
+const METHOD: &str = "token_jaccard";
+
+/// Findings of a group that can be joined to another group's.
+const MOST_OF_A_GROUP: u32 = 1000;
+/// Tools that one finding names.
+const MOST_TOOLS: usize = 20;
+
+/// Where a suggestion stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum SuggestionState {
+    /// Nobody has decided.
+    Pending,
+    /// They are one.
+    Accepted,
+    /// They are two.
+    Rejected,
+}
+
+impl SuggestionState {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Accepted => "accepted",
+            Self::Rejected => "rejected",
+        }
+    }
+}
+
+/// A suggestion as it is kept.
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct MatchSuggestion {
+    /// The older finding.
+    pub(crate) left_finding_id: Uuid,
+    pub(crate) right_finding_id: Uuid,
+    pub(crate) similarity: String,
+    pub(crate) rationale: String,
+    pub(crate) state: SuggestionState,
+    pub(crate) decided_at: Option<Timestamp>,
+    pub(crate) decided_by: Option<Uuid>,
+    pub(crate) created_at: Timestamp,
+}
+
+impl Document for MatchSuggestion {
+    const COLLECTION: &'static str = "match_suggestions";
+}
+
+/// A suggestion.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct MatchSuggestionDetails {
+    algorithm_version: String,
+    created_at: Timestamp,
+    decided_at: Option<Timestamp>,
+    decided_by: Option<Uuid>,
+    id: Uuid,
+    /// The older one; the right one becomes its duplicate.
+    left_finding_id: Uuid,
+    method: String,
+    rationale: String,
+    right_finding_id: Uuid,
+    /// Four decimals.
+    similarity: String,
+    state: SuggestionState,
+}
+
+impl From<Stored<MatchSuggestion>> for MatchSuggestionDetails {
+    fn from(stored: Stored<MatchSuggestion>) -> Self {
+        let id = stored.uuid();
+        let suggestion = stored.value;
+        Self {
+            algorithm_version: ALGORITHM.to_owned(),
+            created_at: suggestion.created_at,
+            decided_at: suggestion.decided_at,
+            decided_by: suggestion.decided_by,
+            id,
+            left_finding_id: suggestion.left_finding_id,
+            method: METHOD.to_owned(),
+            rationale: suggestion.rationale,
+            right_finding_id: suggestion.right_finding_id,
+            similarity: suggestion.similarity,
+            state: suggestion.state,
+        }
+    }
+}
+
+/// Told when somebody has decided about a suggestion.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct SuggestionDecided {
+    suggestion_id: Uuid,
+    left_finding_id: Uuid,
+    right_finding_id: Uuid,
+    state: SuggestionState,
+    decided_by: Uuid,
+}
+
+impl Event for SuggestionDecided {
+    const NAME: &'static str = "match_suggestion.decided";
+}
+
+/// Which suggestions.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ListParams {
+    state: Option<SuggestionState>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+    /// How many a page has at most.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 100))]
+    limit: u32,
+}
+
+pub(crate) fn list(
+    ctx: &Ctx,
+    Params(params): Params<ListParams>,
+) -> Result<Page<MatchSuggestionDetails>> {
+    let all = ctx.documents::<MatchSuggestion>().query();
+    let some = all.equals_if("state", params.state.map(SuggestionState::as_str));
+    Ok(some.cursor(params.cursor).limit(params.limit).page()?.map(Into::into))
+}
+
+pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<MatchSuggestionDetails>> {
+    Ok(versioned(ctx.documents().get(id)?))
+}
+
+fn versioned(suggestion: Stored<MatchSuggestion>) -> Versioned<MatchSuggestionDetails> {
+    let version = suggestion.version;
+    Versioned(suggestion.into(), version)
+}
+
+/// What somebody says to a suggestion.
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Verdict {
+    /// They are one.
+    Accepted,
+    /// They are two.
+    Rejected,
+}
+
+/// A decision.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Decision {
+    decision: Verdict,
+    /// Why; kept with the duplicate's transition.
+    #[schemars(length(min = 1, max = 4000))]
+    reason: Option<String>,
+}
+
+pub(crate) fn decide(
+    ctx: &Ctx,
+    Path(id): Path<Uuid>,
+    Body(decision): Body<Decision>,
+) -> Result<Versioned<MatchSuggestionDetails>> {
+    let mut suggestion = ctx.documents::<MatchSuggestion>().get(id)?;
+    ctx.check_if_match(suggestion.version)?;
+    if suggestion.state != SuggestionState::Pending {
+        let state = suggestion.state.as_str();
+        let detail = format!("This suggestion is {state} already; a decision stands.");
+        return Err(Problem::conflict("suggestion_decided", detail));
+    }
+    if decision.decision == Verdict::Accepted {
+        merge(ctx, id, &suggestion, decision.reason)?;
+    }
+    suggestion.state = match decision.decision {
+        Verdict::Accepted => SuggestionState::Accepted,
+        Verdict::Rejected => SuggestionState::Rejected,
+    };
+    suggestion.decided_at = Some(ctx.now());
+    suggestion.decided_by = Some(ctx.user());
+    ctx.documents().replace(&mut suggestion)?;
+    ctx.publish(SuggestionDecided {
+        suggestion_id: id,
+        left_finding_id: suggestion.left_finding_id,
+        right_finding_id: suggestion.right_finding_id,
+        state: suggestion.state,
+        decided_by: ctx.user(),
+    });
+    Ok(versioned(suggestion))
+}
+
+/// Makes the newer finding the older one's duplicate, and both one group.
+fn merge(ctx: &Ctx, id: Uuid, suggestion: &MatchSuggestion, reason: Option<String>) -> Result<()> {
+    let mut left = ctx.documents::<Finding>().get(suggestion.left_finding_id)?;
+    let mut right = ctx.documents::<Finding>().get(suggestion.right_finding_id)?;
+    if left.state == State::Duplicate
+        || !right.state.next(Mover::Person).contains(&State::Duplicate)
+    {
+        let (left, right) = (left.state.as_str(), right.state.as_str());
+        let detail = format!("The findings are {left} and {right}; they cannot be merged now.");
+        let hint = "Reopen them first, or reject the suggestion.";
+        return Err(Problem::conflict("transition_not_allowed", detail).hint(hint));
+    }
+    let group = join_groups(ctx, &left, &right)?;
+    (left.match_group_id, right.match_group_id) = (Some(group), Some(group));
+    let mut metadata = Map::new();
+    metadata.insert("match_suggestion_id".to_owned(), json!(id));
+    metadata.insert("duplicate_of".to_owned(), json!(left.id));
+    let (left_id, right_id) = (left.uuid(), right.uuid());
+    let transition = pass(
+        ctx,
+        right_id,
+        &mut right,
+        Change {
+            to: State::Duplicate,
+            actor_id: Some(ctx.user()),
+            reason: reason.or_else(|| Some(suggestion.rationale.clone())),
+            evidence_ids: Vec::new(),
+            expires_at: None,
+            metadata,
+            audit_id: None,
+        },
+    );
+    right.duplicate_of = Some(left_id);
+    add_tools(&mut left.source_tools, &right.source_tools);
+    ctx.documents().create(transition.record.id, &transition)?;
+    ctx.documents().replace(&mut left)?;
+    ctx.documents().replace(&mut right)?;
+    ctx.publish(FindingTransitioned::of(&transition.record));
+    Ok(())
+}
+
+fn add_tools(to: &mut Vec<SourceTool>, from: &[SourceTool]) {
+    for tool in from {
+        if to.len() < MOST_TOOLS && !to.contains(tool) {
+            to.push(tool.clone());
+        }
+    }
+}
+
+/// The group both belong to from now on; where each has one, the right one's
+/// members move.
+fn join_groups(ctx: &Ctx, left: &Stored<Finding>, right: &Stored<Finding>) -> Result<Uuid> {
+    let (ours, theirs) = match (left.match_group_id, right.match_group_id) {
+        (Some(ours), Some(theirs)) if ours != theirs => (ours, theirs),
+        (Some(group), _) | (None, Some(group)) => return Ok(group),
+        (None, None) => return Ok(ctx.new_id()),
+    };
+    let members = ctx.documents::<Finding>().query().equals("match_group_id", theirs);
+    for mut member in members.limit(MOST_OF_A_GROUP).list()? {
+        if member.id != right.id {
+            member.match_group_id = Some(ours);
+            ctx.documents().replace(&mut member)?;
+        }
+    }
+    Ok(ours)
+}

@@ -1,0 +1,240 @@
+//! Identity at work: what an audit recognises, and what it takes for gone.
+
+use super::*;
+
+const SERIES: [&str; 4] = [
+    "bandit-ggshield-2023-05-31-cff4196951.sarif",
+    "bandit-ggshield-2024-05-31-2bc6aaba7b.sarif",
+    "bandit-ggshield-2025-05-30-812be62935.sarif",
+    "bandit-ggshield-2026-08-20-eaa3e43b1a.sarif",
+];
+
+#[test]
+fn a_series_of_scans_is_recognised_from_date_to_date() {
+    let Some(corpus) = corpus() else { return eprintln!("no corpus: skipped") };
+    let workspace = Workspace::new();
+    let mut seen = Vec::new();
+    for name in SERIES {
+        let file = std::fs::read(corpus.join("series").join(name)).expect("a file");
+        let told = workspace.scan(&file);
+        assert_eq!(told["errors"], json!([]), "{name}");
+        let count = |name: &str| told["counts"][name].as_i64().expect("a count");
+        let recognised = count("seen") - count("new");
+        seen.push((count("seen"), recognised, count("new"), count("reopened"), count("gone")));
+
+        // The same file again: nothing new, nothing gone, no transition.
+        let (before, transitions) = (workspace.findings(), workspace.transitions());
+        let again = workspace.scan(&file);
+        for nothing in ["new", "reopened", "gone"] {
+            assert_eq!(again["counts"][nothing], 0, "{name}: {nothing}");
+        }
+        assert_eq!(again["counts"]["seen"], count("seen"));
+        assert_eq!(workspace.transitions(), transitions);
+        let stays = |finding: &Value| {
+            ["id", "identity_fingerprint", "state", "lifecycle_version", "title", "sla_due_at"]
+                .map(|name| finding[name].clone())
+        };
+        let after = workspace.findings();
+        assert!(before.iter().map(stays).eq(after.iter().map(stays)), "{name}");
+        assert_eq!(again["facts"]["by_rule"], told["facts"]["by_rule"]);
+    }
+    // Between the first two dates most of the sources were moved.
+    let expected = [(26, 0, 26, 0, 0), (47, 7, 40, 0, 19), (55, 41, 14, 0, 6), (82, 47, 35, 0, 8)];
+    assert_eq!(seen, expected, "seen, recognised, new, reopened, gone");
+}
+
+#[test]
+fn equal_results_are_counted_one_by_one() {
+    let workspace = Workspace::new();
+    let one = ("R1", "src/a.rs", "the same");
+    workspace.scan(&sarif("Tool", &[one, one]));
+    assert_eq!(workspace.findings().len(), 2);
+    let told = workspace.scan(&sarif("Tool", &[one, one, one]));
+    assert_eq!((&told["counts"]["new"], &told["counts"]["seen"]), (&json!(1), &json!(3)));
+    let told = workspace.scan(&sarif("Tool", &[one]));
+    assert_eq!((&told["counts"]["new"], &told["counts"]["gone"]), (&json!(0), &json!(2)));
+    assert_eq!(told["facts"]["open"], 1);
+}
+
+#[test]
+fn gone_is_only_what_the_same_tool_category_and_branch_ran_without() {
+    let workspace = Workspace::new();
+    let results = [("R1", "a", "one"), ("R2", "b", "two")];
+    let category = |id: &str| json!({ "automationDetails": { "id": id } });
+    workspace.scan(&sarif_with("Tool", &results, category("back/1")));
+    let gone = |told: Value| told["counts"]["gone"].clone();
+
+    assert_eq!(gone(workspace.scan(&sarif("Other", &[]))), 0, "another tool");
+    assert_eq!(gone(workspace.scan(&sarif_with("Tool", &[], category("front/1")))), 0);
+    let failed = json!({
+        "automationDetails": { "id": "back/2" }, "invocations": [{ "executionSuccessful": false }],
+    });
+    let told = workspace.scan(&sarif_with("Tool", &[], failed));
+    assert!(told["warnings"][0].as_str().is_some_and(|text| text.contains("did not end well")));
+    assert_eq!(gone(told), 0, "a failed run");
+    let no_results = json!({ "automationDetails": { "id": "back/3" }, "results": null });
+    assert_eq!(gone(workspace.scan(&sarif_with("Tool", &[], no_results))), 0, "no list of results");
+    let upload = workspace.upload(&sarif_with("Tool", &[], category("back/4")));
+    let elsewhere = json!({ "inputs": [upload], "branch_ref": "refs/heads/next" });
+    assert_eq!(gone(workspace.audit_of(elsewhere)), 0, "another branch");
+    assert_eq!(gone(workspace.audit(&[])), 0, "no run at all");
+
+    let upload = workspace.upload(&sarif_with("Tool", &results[..1], category("back/5")));
+    let told = workspace.audit_of(json!({ "inputs": [upload], "branch_ref": "main" }));
+    assert_eq!(gone(told), 1, "the default branch by its name");
+    let verified = workspace.finding("R2");
+    assert_eq!((&verified["state"], &verified["open"]), (&json!("verified"), &json!(false)));
+    assert_eq!(verified["sla_due_at"], Value::Null);
+    assert_eq!(workspace.finding("R1")["state"], "new");
+
+    let told = workspace.scan(&sarif_with("Tool", &results, category("back/6")));
+    assert_eq!((&told["counts"]["reopened"], &told["counts"]["new"]), (&json!(1), &json!(0)));
+    let reopened = workspace.finding("R2");
+    assert_eq!(
+        (&reopened["state"], &reopened["lifecycle_version"]),
+        (&json!("reopened"), &json!(3))
+    );
+    assert_ne!(reopened["sla_due_at"], Value::Null);
+}
+
+#[test]
+fn what_another_branch_still_shows_stays_until_it_too_runs_without_it() {
+    let workspace = Workspace::new();
+    let found = sarif("Tool", &[("R1", "a", "one")]);
+    let on = |branch: &str, content: &[u8]| {
+        let upload = workspace.upload(content);
+        let told = workspace.audit_of(json!({ "inputs": [upload], "branch_ref": branch }));
+        told["counts"].clone()
+    };
+    on("main", &found);
+    assert_eq!(on("next", &found)["new"], 0, "one finding, whatever the branch");
+    assert_eq!(on("main", &sarif("Tool", &[]))["gone"], 0);
+    assert_eq!(workspace.finding("R1")["state"], "new");
+    assert_eq!(on("next", &sarif("Tool", &[]))["gone"], 1);
+    assert_eq!(workspace.finding("R1")["state"], "verified");
+    assert_eq!(on("next", &found)["reopened"], 1);
+    assert_eq!(on("main", &sarif("Tool", &[]))["gone"], 0, "main did not show it any more");
+    assert_eq!(on("next", &sarif("Tool", &[]))["gone"], 1);
+}
+
+#[test]
+fn of_each_tool_and_category_the_newest_good_run_counts() {
+    let workspace = Workspace::new();
+    let old = workspace.upload(&sarif("Tool", &[("OLD", "a", "one")]));
+    let other = workspace.upload(&sarif("Other", &[("OTHER", "a", "one")]));
+    let new = workspace.upload(&sarif("Tool", &[("NEW", "a", "one")]));
+    let told = workspace.audit(&[new, other, old.clone()]);
+    let rules: Vec<Value> = workspace.findings().iter().map(|one| one["rule_id"].clone()).collect();
+    assert_eq!(rules, ["OTHER", "NEW"]);
+    assert_eq!((&told["counts"]["superseded"], &told["counts"]["runs"]), (&json!(1), &json!(2)));
+
+    let failed = json!({ "invocations": [{ "executionSuccessful": false }] });
+    let failed = workspace.upload(&sarif_with("Tool", &[("NEW", "a", "one")], failed));
+    let told = workspace.audit(&[failed, old]);
+    assert_eq!(told["counts"]["superseded"], 0, "a failed run settles nothing");
+    assert_eq!((&told["counts"]["seen"], &told["counts"]["gone"]), (&json!(2), &json!(0)));
+}
+
+#[test]
+fn a_bad_file_does_not_stop_the_others_and_says_what_to_mend() {
+    let workspace = Workspace::new();
+    let good = workspace.upload(&sarif("Tool", &[("R1", "a", "one")]));
+    let bad = workspace.upload(b"{\"version\":\"2.1.0\",\"runs\":[{\"results\":42}]}");
+    let mut lost = workspace.upload(b"{}");
+    lost["blob"] = json!("content/lost");
+    let mut large = workspace.upload(b"{}");
+    large["bytes"] = json!(100_u64 << 20);
+    let told = workspace.audit(&[bad.clone(), lost, large, good]);
+    assert_eq!((&told["status"], &told["counts"]["new"]), (&json!("succeeded"), &json!(1)));
+    let codes: Vec<&Value> =
+        told["errors"].as_array().expect("errors").iter().map(|e| &e["code"]).collect();
+    assert_eq!(codes, ["sarif_invalid", "content_missing", "file_too_large"]);
+    assert_eq!(told["errors"][0]["upload_id"], bad["upload_id"]);
+    assert_eq!(workspace.audit(&[bad])["status"], "failed");
+    let nothing = workspace.audit(&[]);
+    assert_eq!((&nothing["status"], &nothing["facts"]["total"]), (&json!("succeeded"), &json!(1)));
+}
+
+#[test]
+fn an_audit_is_imported_once_however_often_it_is_told_of() {
+    let workspace = Workspace::new();
+    let upload = workspace.upload(&sarif("Tool", &[("R1", "a", "one")]));
+    let audit = json!({
+        "audit_id": Uuid::from_u128(5), "repository_id": REPOSITORY, "branch_ref": null,
+        "commit_sha": "c0ffee", "started_at": workspace.now(), "inputs": [upload], "records": [],
+    });
+    for _ in 0..2 {
+        workspace.host.deliver(Uuid::from_u128(1), "audit.started", audit.clone()).expect("taken");
+        workspace.run_jobs();
+    }
+    let told = workspace.host.events();
+    assert_eq!(told.iter().filter(|event| event.name == "audit.findings_imported").count(), 1);
+    let finding = workspace.finding("R1");
+    assert_eq!(
+        (&finding["audit_count"], &finding["evidence_revision"]),
+        (&json!(1), &json!("c0ffee"))
+    );
+}
+
+#[test]
+fn evidence_records_are_findings_unless_a_file_speaks_for_them() {
+    let workspace = Workspace::new();
+    let ids = [11, 12, 13].map(Uuid::from_u128);
+    for id in ids {
+        let record = json!({
+            "evidence_id": id, "provider": "pentest", "source_ref": "https://shop.example/login",
+            "source_type": "web", "summary": "The session cookie is not HttpOnly.\nSeen 3 times.",
+            "observed_at": workspace.now(), "content_sha256": "", "kind": "finding",
+        });
+        workspace.host.put_document("evidence.records", &id.to_string(), record);
+    }
+    let mut upload = workspace.upload(&sarif("Tool", &[("R1", "a", "one")]));
+    upload["evidence_ids"] = json!([ids[2]]);
+    let told = workspace.audit_of(json!({ "inputs": [upload], "records": ids }));
+    assert_eq!(told["counts"]["new"], 2, "two records say the same, the third names a file");
+    let finding = workspace.finding("evidence.web");
+    assert_eq!(finding["title"], "The session cookie is not HttpOnly.");
+    assert_eq!(
+        (&finding["source_family"], &finding["tool"]),
+        (&json!("evidence"), &json!("pentest"))
+    );
+    assert_eq!(finding["severity_source"], "level");
+    let evidence = |rule: &str| {
+        let id = workspace.finding(rule)["id"].clone();
+        let all = Request::to("list_finding_transitions").with("finding_id", id).with("limit", 50);
+        workspace.list(all)[0]["evidence_ids"].clone()
+    };
+    assert_eq!(evidence("R1"), json!([ids[2]]));
+    assert_eq!(evidence("evidence.web"), json!([ids[0]]));
+    workspace.audit(&[]);
+    assert_eq!(workspace.finding("evidence.web")["state"], "new", "silence is not absence");
+}
+
+#[test]
+fn suppressed_results_are_settled_and_reopened_with_their_suppression() {
+    let workspace = Workspace::new();
+    let scan = |suppressions: Value| {
+        let mut log: Value =
+            serde_json::from_slice(&sarif("Tool", &[("R1", "a", "one")])).expect("JSON");
+        log["runs"][0]["results"][0]["suppressions"] = suppressions;
+        workspace.scan(log.to_string().as_bytes())["counts"].clone()
+    };
+    let accepted = json!([{ "kind": "inSource", "justification": "test code" }]);
+    assert_eq!(scan(accepted.clone())["new"], 1);
+    assert_eq!(workspace.finding("R1")["state"], "false_positive");
+    let reason = workspace
+        .host
+        .documents("transitions")
+        .into_iter()
+        .find(|one| one["to_state"] == "false_positive")
+        .expect("a transition")["reason"]
+        .clone();
+    assert_eq!(reason, "Suppressed in the source: test code");
+    assert_eq!(scan(json!([]))["reopened"], 1);
+    assert_eq!(scan(json!([{ "kind": "external", "status": "underReview" }]))["reopened"], 0);
+    assert_eq!(workspace.finding("R1")["state"], "reopened");
+    scan(accepted);
+    assert_eq!(workspace.finding("R1")["state"], "false_positive");
+    let outcomes = &workspace.rebuild()["outcomes"];
+    assert_eq!(outcomes["false_positives_removed"], 0, "nobody decided that here");
+}

@@ -1,0 +1,152 @@
+//! The area through a fake host: audits delivered to it, its jobs run, its
+//! operations called.
+
+mod contract;
+mod identity_at_work;
+mod lifecycle;
+mod matching;
+mod scale;
+
+use std::path::PathBuf;
+
+use area_sdk::testing::{EnqueuedJob, FakeHost, Request};
+use area_sdk::wit::Outcome;
+use area_sdk::{Timestamp, Uuid};
+use serde_json::{Value, json};
+
+const REPOSITORY: Uuid = Uuid::from_u128(0xabc);
+
+/// A workspace with one repository, whose audits are numbered.
+struct Workspace {
+    host: FakeHost,
+    audits: std::cell::Cell<u128>,
+}
+
+impl Workspace {
+    fn new() -> Self {
+        let host = FakeHost::new(crate::area());
+        let repository = json!({ "name": "ggshield", "default_branch": "main" });
+        host.put_document("catalog.repositories", &REPOSITORY.to_string(), repository);
+        Self { host, audits: std::cell::Cell::new(0) }
+    }
+
+    /// Puts a file among the uploads, and describes it as an audit's input.
+    fn upload(&self, content: &[u8]) -> Value {
+        self.host.advance(1);
+        let name = format!("content/{}", self.host.now().0);
+        self.host.put_shared_blob("uploads", &name, content);
+        json!({
+            "upload_id": Uuid::from_u128(self.host.now().0.unsigned_abs().into()),
+            "blob": name, "format": "sarif", "filename": "scan.sarif", "content_sha256": "",
+            "bytes": content.len(), "ready_at": self.host.now(), "commit_sha": null,
+            "evidence_ids": [],
+        })
+    }
+
+    /// Has an audit import these inputs, newest first, and tells what came of
+    /// it.
+    fn audit(&self, inputs: &[Value]) -> Value {
+        self.audit_of(json!({ "inputs": inputs }))
+    }
+
+    /// The same, with more said about the audit.
+    fn audit_of(&self, said: Value) -> Value {
+        self.host.advance(60);
+        let number = self.audits.get() + 1;
+        self.audits.set(number);
+        let mut audit = json!({
+            "audit_id": Uuid::from_u128(0xa0d1 << 64 | number), "repository_id": REPOSITORY,
+            "branch_ref": null, "commit_sha": null, "started_at": self.host.now(),
+            "inputs": [], "records": [],
+        });
+        for (name, value) in said.as_object().expect("an object") {
+            audit[name] = value.clone();
+        }
+        let event = Uuid::from_u128(number);
+        self.host.deliver(event, "audit.started", audit).expect("taken");
+        self.run_jobs();
+        let told = self.host.events().into_iter();
+        let mut imported = told.filter(|event| event.name == "audit.findings_imported");
+        imported.next_back().expect("told").data
+    }
+
+    /// Runs what is due, step by step, to the end.
+    fn run_jobs(&self) {
+        for EnqueuedJob { kind, mut payload, available_at, .. } in self.host.take_jobs() {
+            assert!(available_at.is_none_or(|at| at <= self.host.now()), "{kind} is not due");
+            loop {
+                match self.host.run(&kind, payload, 1).expect("a step") {
+                    Outcome::Continue(next) => payload = serde_json::from_str(&next).expect("JSON"),
+                    Outcome::Done => break,
+                    Outcome::Retry(why) => panic!("{why:?}"),
+                }
+            }
+        }
+    }
+
+    fn scan(&self, content: &[u8]) -> Value {
+        self.audit(&[self.upload(content)])
+    }
+
+    fn findings(&self) -> Vec<Value> {
+        self.list(Request::to("list_findings").with("limit", 1000))
+    }
+
+    fn list(&self, request: Request) -> Vec<Value> {
+        let page = self.host.call(request).expect("a page").body;
+        page["items"].as_array().cloned().expect("items")
+    }
+
+    fn finding(&self, rule: &str) -> Value {
+        let some = Request::to("list_findings").with("limit", 50).with("rule", rule);
+        let found = self.list(some);
+        assert_eq!(found.len(), 1, "one finding of {rule}");
+        found[0].clone()
+    }
+
+    fn transitions(&self) -> usize {
+        self.host.documents("transitions").len()
+    }
+
+    fn transition(&self, finding: &Value, body: Value) -> Request {
+        Request::to("transition_finding").with("finding_id", finding["id"].clone()).json(body)
+    }
+
+    fn rebuild(&self) -> Value {
+        self.host.call(Request::to("rebuild_control_room")).expect("rebuilt").body
+    }
+
+    fn now(&self) -> Timestamp {
+        self.host.now()
+    }
+}
+
+/// A file of one run, one result for each of these (rule, path, message).
+fn sarif(tool: &str, results: &[(&str, &str, &str)]) -> Vec<u8> {
+    sarif_with(tool, results, json!({}))
+}
+
+/// The same, with more said about the run.
+fn sarif_with(tool: &str, results: &[(&str, &str, &str)], said: Value) -> Vec<u8> {
+    let result = |&(rule, path, message): &(&str, &str, &str)| {
+        json!({
+            "ruleId": rule, "message": { "text": message },
+            "locations": [{ "physicalLocation": {
+                "artifactLocation": { "uri": path }, "region": { "startLine": 3 },
+            } }],
+        })
+    };
+    let results: Vec<Value> = results.iter().map(result).collect();
+    let mut run = json!({ "tool": { "driver": { "name": tool } }, "results": results });
+    for (name, value) in said.as_object().expect("an object") {
+        run[name] = value.clone();
+    }
+    json!({ "version": "2.1.0", "runs": [run] }).to_string().into_bytes()
+}
+
+/// The project's corpus, where this machine has it.
+fn corpus() -> Option<PathBuf> {
+    let named = std::env::var_os("ASSURANCE_CORPUS").map(PathBuf::from);
+    let beside = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
+    Some(named.unwrap_or_else(beside)).filter(|folder| folder.is_dir())
+}
