@@ -1,0 +1,177 @@
+//! Making a program: what is checked before anything is kept.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use area_sdk::prelude::*;
+use area_sdk::{Scope, Violation};
+
+use crate::events::ProgramCreated;
+use crate::predicate;
+use crate::program::{RemediationProgram, StepPlan, StoredProgram, StoredStep, shown};
+use crate::state::{EvaluationStatus, ProgramState, StepState};
+
+/// The rules, for the operation's documentation.
+pub(crate) const DESCRIPTION: &str = "\
+A program is for a finding of the workspace, which has one open program at most (409 \
+`program_open`). It is a `draft` at first; its steps are numbered from 1, the first is `ready`, \
+the others are `blocked`.\n\n\
+A step is verified by an audit of each of its `repository_ids` (of the finding's repository where \
+none is named) that completes while the program is active and finds `verification_predicate` to \
+hold. That is an expression in the Common Expression Language, true or false, over the audit's \
+facts: `audit` {id, repository_id, branch_ref, commit_sha}, `findings` {total, open, new, \
+reopened, gone, by_severity, by_rule}, `dependencies` {total, direct, vulnerable, advisories} and \
+`ownership` {rules, paths, unowned}. `by_rule` has the rules with open findings only. Regular \
+expressions, times and durations are not offered, and no macro within another's condition. It is \
+checked when the program is made.";
+
+/// A program to be made.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct NewRemediationProgram {
+    finding_id: Uuid,
+    /// Why these steps remove the cause.
+    #[schemars(length(min = 1, max = 10_000))]
+    rationale: String,
+    #[schemars(length(min = 1, max = 20))]
+    steps: Vec<StepPlan>,
+    #[schemars(length(min = 1, max = 200))]
+    title: String,
+}
+
+/// A finding, as its area keeps it.
+#[derive(Serialize, Deserialize)]
+struct Finding {
+    repository_id: Uuid,
+    match_group_id: Option<Uuid>,
+}
+
+impl Document for Finding {
+    const COLLECTION: &'static str = "control_room.findings";
+}
+
+/// A repository, of which only its being there matters.
+#[derive(Serialize, Deserialize)]
+struct Repository {}
+
+impl Document for Repository {
+    const COLLECTION: &'static str = "catalog.repositories";
+}
+
+pub(crate) fn create(
+    ctx: &Ctx,
+    Body(new): Body<NewRemediationProgram>,
+) -> Result<Created<Versioned<RemediationProgram>>> {
+    check_predicates(&new.steps)?;
+    check_repositories(ctx, &new.steps)?;
+    let finding = finding(ctx, new.finding_id)?;
+    check_none_open(ctx, new.finding_id)?;
+    let id = ctx.new_id();
+    ctx.publish(ProgramCreated {
+        program_id: id,
+        finding_id: new.finding_id,
+        title: new.title.clone(),
+        created_by: ctx.user(),
+    });
+    ctx.documents().create(id, &program(ctx, new, &finding))?;
+    shown(ctx, ctx.documents().get(id)?).map(Created)
+}
+
+fn program(ctx: &Ctx, new: NewRemediationProgram, finding: &Finding) -> StoredProgram {
+    StoredProgram {
+        title: new.title,
+        rationale: new.rationale,
+        finding_id: new.finding_id,
+        repository_id: finding.repository_id,
+        root_cause_id: finding.match_group_id,
+        target_state_ref: target_state_ref(ctx, &new.steps),
+        created_by: ctx.user(),
+        state: ProgramState::Draft,
+        open_finding_id: Some(new.finding_id),
+        steps: new.steps.into_iter().enumerate().map(step).collect(),
+        reviewed_by: None,
+        review_notes: None,
+        activated_at: None,
+        completed_at: None,
+    }
+}
+
+fn step((index, plan): (usize, StepPlan)) -> StoredStep {
+    StoredStep {
+        plan,
+        state: if index == 0 { StepState::Ready } else { StepState::Blocked },
+        evaluation_status: EvaluationStatus::Pending,
+        evidence_ids: Vec::new(),
+        review_notes: None,
+        verification_audit_id: None,
+        verified_at: None,
+        satisfied_by: BTreeMap::new(),
+    }
+}
+
+/// The name of what the steps are to bring about.
+fn target_state_ref(scope: &Scope, steps: &[StepPlan]) -> String {
+    let target: Vec<[&str; 3]> = steps
+        .iter()
+        .map(|step| {
+            [
+                step.invariant_id.as_str(),
+                step.invariant_version.as_str(),
+                step.verification_predicate.as_str(),
+            ]
+        })
+        .collect();
+    let target = serde_json::json!(target).to_string();
+    format!("sha256:{}", scope.sha256_hex(target.as_bytes()))
+}
+
+/// Refuses everything that is wrong at once.
+fn refuse(violations: Vec<Violation>, hint: &str) -> Result<()> {
+    let Some(first) = violations.first() else { return Ok(()) };
+    let problem = Problem::validation(first.pointer.clone(), first.message.clone()).hint(hint);
+    Err(Problem { violations, ..problem })
+}
+
+fn check_predicates(steps: &[StepPlan]) -> Result<()> {
+    let wrong = steps.iter().enumerate().filter_map(|(index, step)| {
+        let message = predicate::check(&step.verification_predicate).err()?;
+        Some(Violation { pointer: format!("/steps/{index}/verification_predicate"), message })
+    });
+    refuse(wrong.collect(), predicate::HINT)
+}
+
+fn check_repositories(ctx: &Ctx, steps: &[StepPlan]) -> Result<()> {
+    let named: BTreeSet<Uuid> =
+        steps.iter().flat_map(|step| &step.repository_ids).copied().collect();
+    let known = ctx.documents::<Repository>().get_many(&named)?;
+    let known: BTreeSet<Uuid> = known.iter().map(Stored::uuid).collect();
+    let mut violations = Vec::new();
+    for (step, plan) in steps.iter().enumerate() {
+        let mut seen = BTreeSet::new();
+        for (index, id) in plan.repository_ids.iter().enumerate() {
+            let message = match (known.contains(id), seen.insert(id)) {
+                (true, true) => continue,
+                (true, false) => "This repository is named twice.",
+                (false, _) => "This workspace has no such repository.",
+            };
+            let pointer = format!("/steps/{step}/repository_ids/{index}");
+            violations.push(Violation { pointer, message: message.to_owned() });
+        }
+    }
+    refuse(violations, "Take the ids from the workspace's list of repositories, each once a step.")
+}
+
+fn finding(ctx: &Ctx, id: Uuid) -> Result<Finding> {
+    let Some(finding) = ctx.documents::<Finding>().find(id)? else {
+        let detail = format!("This workspace has no finding {id}.");
+        let hint = "Take `finding_id` from the workspace's list of findings.";
+        return Err(Problem { detail, ..Problem::not_found() }.hint(hint));
+    };
+    Ok(finding.value)
+}
+
+fn check_none_open(ctx: &Ctx, finding_id: Uuid) -> Result<()> {
+    let open = ctx.documents::<StoredProgram>().query().equals("open_finding_id", finding_id);
+    let Some(open) = open.first()? else { return Ok(()) };
+    let detail = format!("The finding has an open program, {}.", open.id);
+    let hint = "Carry that one on, or cancel it first.";
+    Err(Problem::conflict("program_open", detail).hint(hint))
+}

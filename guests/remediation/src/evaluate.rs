@@ -1,0 +1,191 @@
+//! What audits do to programs: a completed audit evaluates the ready step of
+//! every active program that waits for one of its repository. Each program is
+//! a job of its own, so that a predicate that takes too long is only its
+//! author's problem.
+
+use std::collections::BTreeSet;
+
+use area_sdk::prelude::*;
+use area_sdk::{DocumentError, EventDelivery, Later};
+use serde_json::{Map, Value};
+
+use crate::evaluations::{self, Subject};
+use crate::events::{ProgramCompleted, ProgramTransitioned, StepVerified};
+use crate::predicate::{self, Verdict};
+use crate::program::StoredProgram;
+use crate::state::{ProgramState, StepState};
+
+/// How many programs a step of the search looks at.
+const PROGRAMS_PER_STEP: u32 = 100;
+
+/// An evaluation that did not come to an end so often never will.
+const HOPELESS_ATTEMPT: u32 = 3;
+
+/// How many pieces of evidence a verified step names.
+const MOST_EVIDENCE: usize = 100;
+
+/// An audit, as its area keeps it.
+#[derive(Serialize, Deserialize)]
+struct Audit {
+    repository_id: Uuid,
+    facts: Map<String, Value>,
+    inputs: Vec<AuditInput>,
+    records: Vec<Uuid>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct AuditInput {
+    evidence_ids: Vec<Uuid>,
+}
+
+impl Document for Audit {
+    const COLLECTION: &'static str = "schedules.audits";
+}
+
+impl Audit {
+    /// The evidence that it took in.
+    fn evidence(&self) -> Vec<String> {
+        let carried = self.inputs.iter().flat_map(|input| &input.evidence_ids);
+        let all: BTreeSet<&Uuid> = self.records.iter().chain(carried).collect();
+        all.into_iter().take(MOST_EVIDENCE).map(Uuid::to_string).collect()
+    }
+}
+
+/// What is told of a completed audit.
+#[derive(Deserialize)]
+struct AuditCompleted {
+    audit_id: Uuid,
+    repository_id: Uuid,
+}
+
+/// Looks for the programs that an audit evaluates.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct EvaluatePrograms {
+    audit_id: Uuid,
+    repository_id: Uuid,
+    cursor: Option<String>,
+}
+
+impl Job for EvaluatePrograms {
+    const KIND: &'static str = "remediation_search";
+}
+
+/// Evaluates one program by an audit.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct EvaluateProgram {
+    program_id: Uuid,
+    audit_id: Uuid,
+}
+
+impl Job for EvaluateProgram {
+    const KIND: &'static str = "remediation_evaluation";
+}
+
+pub(crate) fn audit_completed(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
+    let AuditCompleted { audit_id, repository_id } = event.data()?;
+    let later = Later { dedupe_key: Some(audit_id.to_string()), ..Later::default() };
+    ctx.enqueue_with(&EvaluatePrograms { audit_id, repository_id, cursor: None }, later);
+    Ok(Outcome::Done)
+}
+
+pub(crate) fn programs(ctx: &JobCtx, job: EvaluatePrograms) -> JobResult<EvaluatePrograms> {
+    let active = ctx.documents::<StoredProgram>().query();
+    let active = active.equals("state", ProgramState::Active.as_str());
+    let page = active.cursor(job.cursor).limit(PROGRAMS_PER_STEP).page()?;
+    for program in page.items {
+        if program.step_for(job.repository_id).is_some() {
+            let later = Later {
+                resource: Some(program.uuid()),
+                dedupe_key: Some(format!("{}/{}", program.id, job.audit_id)),
+                ..Later::default()
+            };
+            let evaluate = EvaluateProgram { program_id: program.uuid(), audit_id: job.audit_id };
+            ctx.enqueue_with(&evaluate, later);
+        }
+    }
+    Ok(match page.next_cursor {
+        Some(cursor) => Outcome::Continue(EvaluatePrograms { cursor: Some(cursor), ..job }),
+        None => Outcome::Done,
+    })
+}
+
+pub(crate) fn program(ctx: &JobCtx, job: EvaluateProgram) -> JobResult<EvaluateProgram> {
+    let program = ctx.documents::<StoredProgram>().find(job.program_id)?;
+    let audit = ctx.documents::<Audit>().find(job.audit_id)?;
+    let (Some(mut program), Some(audit)) = (program, audit) else { return Ok(Outcome::Done) };
+    let mut changed = false;
+    while program.state == ProgramState::Active {
+        let Some(index) = program.step_for(audit.repository_id) else { break };
+        let subject = Subject {
+            program_id: job.program_id,
+            order: index + 1,
+            audit_id: job.audit_id,
+            repository_id: audit.repository_id,
+        };
+        if evaluations::exists(ctx, subject)? {
+            break;
+        }
+        changed = true;
+        if !evaluate_step(ctx, &mut program, subject, &audit)? {
+            break;
+        }
+    }
+    if changed {
+        ctx.documents().replace(&mut program)?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// Evaluates the step, and tells whether it is verified now.
+fn evaluate_step(
+    ctx: &JobCtx,
+    program: &mut StoredProgram,
+    subject: Subject,
+    audit: &Audit,
+) -> Result<bool, DocumentError> {
+    let index = subject.order - 1;
+    let verdict = if ctx.attempt() >= HOPELESS_ATTEMPT {
+        Verdict::Error("The evaluation takes more time or memory than there is.".to_owned())
+    } else {
+        predicate::evaluate(&program.steps[index].plan.verification_predicate, &audit.facts)
+    };
+    let wanted = program.repositories_of(&program.steps[index]);
+    let step = &mut program.steps[index];
+    step.evaluation_status = evaluations::keep(ctx, subject, &verdict)?;
+    if verdict != Verdict::Holds {
+        step.satisfied_by.remove(&subject.repository_id);
+        return Ok(false);
+    }
+    step.satisfied_by.insert(subject.repository_id, subject.audit_id);
+    if !wanted.iter().all(|repository| step.satisfied_by.contains_key(repository)) {
+        return Ok(false);
+    }
+    step.state = StepState::Verified;
+    step.verified_at = Some(ctx.now());
+    step.verification_audit_id = Some(subject.audit_id);
+    step.evidence_ids = audit.evidence();
+    go_on(ctx, program, subject);
+    Ok(true)
+}
+
+/// After a step is verified: readies the next, or completes the program.
+fn go_on(ctx: &JobCtx, program: &mut StoredProgram, subject: Subject) {
+    let Subject { program_id, order, audit_id, .. } = subject;
+    let finding_id = program.finding_id;
+    ctx.publish(StepVerified { program_id, finding_id, order, audit_id });
+    if let Some(next) = program.steps.get_mut(order) {
+        next.state = StepState::Ready;
+        return;
+    }
+    let (from_state, to_state) = (program.state, ProgramState::Completed);
+    program.set_state(to_state, ctx.now());
+    ctx.publish(ProgramTransitioned {
+        program_id,
+        finding_id,
+        from_state,
+        to_state,
+        actor_id: None,
+        notes: None,
+    });
+    ctx.publish(ProgramCompleted { program_id, finding_id, audit_id });
+}

@@ -1,0 +1,106 @@
+//! Structural remediation programs (operation 7): the steps by which the cause
+//! of a finding is to be removed, reviewed by somebody other than their
+//! author, and each verified by an audit. A step says by a predicate over an
+//! audit's facts when it is done; nobody declares it so.
+
+mod create;
+mod evaluate;
+mod evaluations;
+mod events;
+mod predicate;
+mod program;
+mod state;
+mod transitions;
+
+use area_sdk::prelude::*;
+
+use evaluate::{EvaluateProgram, EvaluatePrograms};
+use evaluations::StoredEvaluation;
+use events::{ProgramCompleted, ProgramCreated, ProgramTransitioned, StepVerified};
+use program::StoredProgram;
+
+const PROGRAMS: &str = "/v1/workspaces/{workspace_id}/structural/remediation-programs";
+const PROGRAM: &str = "/v1/workspaces/{workspace_id}/structural/remediation-programs/{program_id}";
+
+/// The area.
+pub fn area() -> Area {
+    let area = Area::new("remediation", env!("CARGO_PKG_VERSION"))
+        .summary("Structural remediation programs, verified by audits")
+        .uses(&[Capability::Crypto])
+        .event::<ProgramCreated>("A remediation program was made")
+        .event::<ProgramTransitioned>("A remediation program came into another state")
+        .event::<StepVerified>("An audit verified a step of a remediation program")
+        .event::<ProgramCompleted>("An audit verified the last step of a remediation program")
+        .on("audit.completed", evaluate::audit_completed)
+        .job::<EvaluatePrograms>(Lane::Ingest, 10, 10_000, evaluate::programs)
+        .job::<EvaluateProgram>(Lane::Ingest, 10, 10_000, evaluate::program);
+    operations(collections(area))
+}
+
+fn collections(area: Area) -> Area {
+    area.collection(
+        Collection::of::<StoredProgram>()
+            .summary("Programs, with their steps")
+            .text("finding_id")
+            .text("repository_id")
+            .text("state")
+            .text("open_finding_id")
+            .unique(&["open_finding_id"])
+            .index(&["finding_id"])
+            .index(&["repository_id"])
+            .index(&["state"])
+            .readable_by(&["*"]),
+    )
+    .collection(
+        Collection::of::<StoredEvaluation>()
+            .summary("What audits made of steps' predicates")
+            .text("program_id")
+            .text("audit_id")
+            .integer("order")
+            .unique(&["program_id", "audit_id", "order"]),
+    )
+}
+
+fn operations(area: Area) -> Area {
+    area.route(
+        post("create_remediation_program", PROGRAMS)
+            .summary("Make a remediation program for a finding")
+            .description(create::DESCRIPTION)
+            .in_contract()
+            .problems(&["program_open"])
+            .handler(create::create),
+    )
+    .route(
+        get("list_remediation_programs", PROGRAMS)
+            .summary("List remediation programs, newest first")
+            .handler(program::list),
+    )
+    .route(
+        get("get_remediation_program", PROGRAM)
+            .summary("Read a remediation program")
+            .handler(program::show),
+    )
+    .route(
+        post(
+            "transition_remediation_program",
+            "/v1/workspaces/{workspace_id}/structural/remediation-programs/{program_id}/transitions",
+        )
+        .summary("Bring a remediation program into another state")
+        .description(transitions::DESCRIPTION)
+        .problems(&["invalid_transition", "reviewer_is_author"])
+        .handler(transitions::transition),
+    )
+    .route(
+        get(
+            "list_remediation_evaluations",
+            "/v1/workspaces/{workspace_id}/structural/remediation-programs/{program_id}/evaluations",
+        )
+        .summary("List what audits made of a program's predicates, newest first")
+        .handler(evaluations::list),
+    )
+}
+
+area_sdk::export!(area);
+
+#[cfg(test)]
+mod tests;

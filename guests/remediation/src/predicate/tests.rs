@@ -1,0 +1,196 @@
+//! Predicates: what is taken, what is refused and why, and what holds.
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+fn facts() -> Map<String, Json> {
+    let facts = json!({
+        "audit": { "id": "a", "repository_id": "r", "branch_ref": "main", "commit_sha": null },
+        "findings": {
+            "total": 9, "open": 3, "new": 1, "reopened": 0, "gone": 2,
+            "by_severity": { "critical": 0, "high": 3 }, "by_rule": { "js/xss": 3 },
+        },
+        "dependencies": { "total": 4, "direct": 2, "vulnerable": 1, "advisories": ["CVE-1"] },
+    });
+    facts.as_object().cloned().expect("an object")
+}
+
+#[test]
+fn predicates_hold_or_not() {
+    let holding = [
+        "findings.open == 3",
+        "findings.open + 1 == 4 && findings.open < 3.5",
+        "findings.by_severity.critical == 0",
+        "findings.by_severity['high'] <= 3",
+        "!('js/sql' in findings.by_rule)",
+        "findings.by_rule.all(rule, rule.startsWith('js/'))",
+        "!dependencies.advisories.exists(id, id in ['CVE-2', 'CVE-3'])",
+        "dependencies.advisories.filter(id, id.contains('CVE')).size() == 1",
+        "has(findings.by_rule) && !has(audit.commit_sha.x) || true",
+        "audit.commit_sha == null",
+        "audit.branch_ref == \"main\" ? findings.gone > 0 : false",
+        "size(findings.by_rule) == 1",
+        "type(findings.open) == int",
+        "dependencies.total % 2 == 0",
+        "findings.open in [1, 2, 3]",
+    ];
+    for source in holding {
+        assert_eq!(check(source), Ok(()), "{source}");
+        assert_eq!(evaluate(source, &facts()), Verdict::Holds, "{source}");
+    }
+    assert_eq!(evaluate("findings.open == 0", &facts()), Verdict::Fails);
+}
+
+#[test]
+fn what_the_facts_do_not_say_is_an_error_of_the_evaluation_only() {
+    for source in ["findings.by_rule['js/sql'] == 0", "1 / findings.reopened > 0"] {
+        assert_eq!(check(source), Ok(()), "{source}");
+        assert!(matches!(evaluate(source, &facts()), Verdict::Error(_)), "{source}");
+    }
+    let absent = evaluate("ownership.unowned == 0", &facts());
+    assert_eq!(absent, Verdict::Error("Undeclared reference to 'ownership'".to_owned()));
+}
+
+#[test]
+fn what_is_wrong_is_said() {
+    let refused = [
+        (
+            "findings.open ==",
+            "At line 1, column 17: mismatched input '<EOF>' expecting expression.",
+        ),
+        ("findings.open == 0;", "At line 1, column 19: unexpected character."),
+        (
+            "findings.opne == 0",
+            "There is no `findings.opne`; `findings` has total, open, new, reopened, gone, by_severity, by_rule.",
+        ),
+        (
+            "finding.open == 0",
+            "There is no `finding`; an audit's facts are audit, findings, dependencies, ownership.",
+        ),
+        ("findings.open", "The expression is of the type int, not true or false."),
+        ("matches(audit.id, 'x')", "There is no function `matches` here."),
+        ("audit.id.foo()", "There is no function `foo` here."),
+        ("Finding{open: 1} == 1", "There is no type `Finding` to make."),
+        (
+            "[1].all(x, [2].all(y, y > x))",
+            "The expression has a macro such as `all` or `exists` within another's condition; `in` tells whether a list has an element.",
+        ),
+        ("[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]", "expression recursion limit exceeded: 16."),
+        (
+            "[1].all(x, y > x)",
+            "There is no `y`; an audit's facts are audit, findings, dependencies, ownership.",
+        ),
+    ];
+    for (source, expected) in refused {
+        assert_eq!(check(source), Err(expected.to_owned()), "{source}");
+    }
+    for source in ["findings.open + 'a' == 'b'", "!findings.open", "'x' > 1", "size(1) == 1"] {
+        assert!(check(source).is_err(), "{source}");
+    }
+}
+
+#[test]
+fn what_is_too_large_is_refused_before_it_does_harm() {
+    let deep = [
+        "x".repeat(1001),
+        "(".repeat(400) + "1" + &")".repeat(400),
+        "[".repeat(400) + &"]".repeat(400),
+        "!-".repeat(490) + "findings.open",
+        "findings.open".to_owned() + &"+1".repeat(490),
+        "findings".to_owned() + &".by_rule".repeat(120),
+        "findings".to_owned() + &"[0]".repeat(320),
+        "true?".repeat(9) + "true" + &":true".repeat(9),
+        "[1].map(x,".repeat(40) + "1" + &")".repeat(40),
+        "size(".repeat(150) + "'a'" + &")".repeat(150),
+        "{1:".repeat(200) + "1" + &"}".repeat(200),
+    ];
+    for source in deep {
+        assert!(check(&source).is_err(), "{source}");
+    }
+}
+
+#[test]
+fn what_is_as_large_as_allowed_is_evaluated() {
+    let large = [
+        "(".repeat(14) + "findings.open" + &")".repeat(14) + " == 3",
+        "findings.open".to_owned() + &"+1".repeat(28) + " > 3",
+        vec!["findings.open == 3"; 45].join(" && "),
+        "false?true:".repeat(8) + "true",
+    ];
+    for source in large {
+        assert_eq!(check(&source), Ok(()), "{source}");
+        assert_eq!(evaluate(&source, &facts()), Verdict::Holds, "{source}");
+    }
+}
+
+/// Pieces that make up nearly correct expressions.
+fn nearly_cel() -> impl Strategy<Value = String> {
+    let pieces = prop::sample::select(vec![
+        "findings",
+        ".",
+        "open",
+        "by_rule",
+        "[",
+        "]",
+        "(",
+        ")",
+        "'a'",
+        "==",
+        "&&",
+        "||",
+        "!",
+        "-",
+        "1",
+        "0u",
+        "1.5",
+        "-9223372036854775808",
+        "/",
+        "%",
+        "*",
+        "+",
+        "?",
+        ":",
+        ",",
+        "{",
+        "}",
+        "in",
+        "all",
+        "exists",
+        "x",
+        "has",
+        "size",
+        "true",
+        "null",
+        "b'\\xff'",
+        "'é😀'",
+        " ",
+        "\\",
+        "\"",
+        "r'",
+        "//",
+        "\n",
+        "map",
+        "type",
+        "int",
+        "dependencies.advisories",
+    ]);
+    prop::collection::vec(pieces, 0..40).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn no_text_makes_it_panic(source in prop_oneof![nearly_cel(), any::<String>()]) {
+        let refused = check(&source).err();
+        let failed = match evaluate(&source, &facts()) {
+            Verdict::Error(why) => Some(why),
+            Verdict::Holds | Verdict::Fails => None,
+        };
+        for text in refused.into_iter().chain(failed) {
+            prop_assert!(!text.is_empty() && text.chars().count() <= MAX_ERROR_CHARS + 1);
+        }
+    }
+}
