@@ -23,6 +23,7 @@ pub mod open;
 pub mod egress;
 pub mod identity;
 pub mod malware;
+pub mod mail;
 
 pub mod store;
 

@@ -22,6 +22,7 @@ use crate::egress::{self, Egress};
 use crate::http::admin::{self, Operators, Readiness};
 use crate::http::{self, listen};
 use crate::jobs::{self, Runnable, Workers};
+use crate::mail::{self, Mail};
 use crate::open;
 use crate::registry::{Ceilings, Registry};
 use crate::runtime::{Loaded, Runtime};
@@ -99,7 +100,8 @@ async fn assemble(
 ) -> anyhow::Result<App> {
     let open::Opened { store, keys, identity, clock } = open::open(&config).await?;
     let egress = Egress::new(egress::Settings::from(&config.egress))?;
-    let runtime = Runtime::new((&config).into(), &keys, egress)?;
+    let mail = Mail::new(mail::Settings::from(&config))?;
+    let runtime = Runtime::new((&config).into(), &keys, egress, mail)?;
     let registry =
         Arc::new(Registry::new(http::host_operations(), ceilings(&config), call_limits(&config)));
     let base_url = match &config.api.base_url {

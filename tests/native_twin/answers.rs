@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use area_sdk::Host;
 use area_sdk::wit::assurance::area::{
-    blobs, calendar, directory, documents, egress, events, jobs, links, log, malware, secrets,
+    blobs, calendar, directory, documents, egress, events, jobs, links, log, mail, malware,
+    membership, queue, secrets, types,
 };
 use assurance::domain::document::Query;
 use assurance::store;
@@ -300,6 +301,51 @@ impl Host for Line {
 
     fn check_url(&self, _: &str) -> Result<(), egress::Error> {
         unmeasured("egress.check")
+    }
+
+    fn queue_lanes(&self) -> Vec<queue::Lane> {
+        unmeasured("queue.lanes")
+    }
+
+    fn queue_overview(&self, _: u32) -> Result<Vec<queue::Job>, queue::Error> {
+        unmeasured("queue.overview")
+    }
+
+    fn queue_find(
+        &self,
+        _: &queue::Filter,
+        _: Option<&str>,
+        _: u32,
+    ) -> Result<queue::Page, queue::Error> {
+        unmeasured("queue.find")
+    }
+
+    fn queue_get(&self, _: &str) -> Option<queue::Job> {
+        unmeasured("queue.get")
+    }
+
+    fn queue_retry(&self, _: &str) -> Result<queue::Job, queue::Error> {
+        unmeasured("queue.retry")
+    }
+
+    fn queue_cancel(&self, _: &str, _: &str) -> Result<queue::Job, queue::Error> {
+        unmeasured("queue.cancel")
+    }
+
+    fn account(&self, _: &str) -> Option<membership::Account> {
+        unmeasured("membership.account")
+    }
+
+    fn add_member(&self, _: &str, _: types::Role) -> Result<(), membership::Error> {
+        unmeasured("membership.add")
+    }
+
+    fn vouch(&self, _: &str, _: i64) -> Result<String, membership::Error> {
+        unmeasured("membership.vouch")
+    }
+
+    fn send_mail(&self, _: &mail::Message) -> Result<(), mail::Error> {
+        unmeasured("mail.send")
     }
 }
 

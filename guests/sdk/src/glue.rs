@@ -11,8 +11,8 @@ use std::cell::{Cell, UnsafeCell};
 
 use crate::host::Host;
 use crate::wit::assurance::area::{
-    blobs, calendar, crypto, directory, documents, egress, events, jobs, links, log, malware,
-    secrets, settings,
+    blobs, calendar, crypto, directory, documents, egress, events, jobs, links, log, mail, malware,
+    membership, queue, secrets, settings, types,
 };
 
 /// What every exported function does first: a panic is told to the operator
@@ -61,6 +61,16 @@ impl Host for Imports {
     fn resolve(&self, zone: &str, at: calendar::Civil) -> Result<i64, calendar::Error> { calendar::resolve(zone, at) }
     fn send(&self, request: &egress::Outgoing) -> Result<egress::Incoming, egress::Error> { egress::send(request) }
     fn check_url(&self, url: &str) -> Result<(), egress::Error> { egress::check(url) }
+    fn queue_lanes(&self) -> Vec<queue::Lane> { queue::lanes() }
+    fn queue_overview(&self, limit: u32) -> Result<Vec<queue::Job>, queue::Error> { queue::overview(limit) }
+    fn queue_find(&self, filter: &queue::Filter, cursor: Option<&str>, limit: u32) -> Result<queue::Page, queue::Error> { queue::find(filter, cursor, limit) }
+    fn queue_get(&self, job: &str) -> Option<queue::Job> { queue::get(job) }
+    fn queue_retry(&self, job: &str) -> Result<queue::Job, queue::Error> { queue::retry(job) }
+    fn queue_cancel(&self, job: &str, reason: &str) -> Result<queue::Job, queue::Error> { queue::cancel(job, reason) }
+    fn account(&self, email: &str) -> Option<membership::Account> { membership::find_account(email) }
+    fn add_member(&self, user: &str, role: types::Role) -> Result<(), membership::Error> { membership::add(user, role) }
+    fn vouch(&self, email: &str, expires_at: i64) -> Result<String, membership::Error> { membership::vouch(email, expires_at) }
+    fn send_mail(&self, message: &mail::Message) -> Result<(), mail::Error> { mail::send(message) }
     fn log(&self, level: log::Level, message: &str) { log::write(level, message) }
 }
 

@@ -2,7 +2,8 @@
 //! behind it on wasm32, and natively whatever a test or a benchmark brings.
 
 use crate::wit::assurance::area::{
-    blobs, calendar, directory, documents, egress, events, jobs, links, log, malware, secrets,
+    blobs, calendar, directory, documents, egress, events, jobs, links, log, mail, malware,
+    membership, queue, secrets, types,
 };
 
 /// The host's side of a [`Scope`](crate::Scope).
@@ -87,6 +88,24 @@ pub trait Host {
 
     fn send(&self, request: &egress::Outgoing) -> Result<egress::Incoming, egress::Error>;
     fn check_url(&self, url: &str) -> Result<(), egress::Error>;
+
+    fn queue_lanes(&self) -> Vec<queue::Lane>;
+    fn queue_overview(&self, limit: u32) -> Result<Vec<queue::Job>, queue::Error>;
+    fn queue_find(
+        &self,
+        filter: &queue::Filter,
+        cursor: Option<&str>,
+        limit: u32,
+    ) -> Result<queue::Page, queue::Error>;
+    fn queue_get(&self, job: &str) -> Option<queue::Job>;
+    fn queue_retry(&self, job: &str) -> Result<queue::Job, queue::Error>;
+    fn queue_cancel(&self, job: &str, reason: &str) -> Result<queue::Job, queue::Error>;
+
+    fn account(&self, email: &str) -> Option<membership::Account>;
+    fn add_member(&self, user: &str, role: types::Role) -> Result<(), membership::Error>;
+    fn vouch(&self, email: &str, expires_at: i64) -> Result<String, membership::Error>;
+
+    fn send_mail(&self, message: &mail::Message) -> Result<(), mail::Error>;
 
     fn log(&self, level: log::Level, message: &str);
 }

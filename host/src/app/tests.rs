@@ -18,6 +18,7 @@ use crate::domain::id::{UserId, WorkspaceId};
 use crate::domain::job::{Failure, Outcome};
 use crate::domain::role::Role;
 use crate::egress::{self, Egress};
+use crate::mail::{self, Mail};
 use crate::open;
 use crate::registry::{Ceilings, Registry, fixtures};
 use crate::runtime::{Loaded, Runtime};
@@ -142,7 +143,8 @@ impl Scene {
 async fn app(config: Config) -> App {
     let open::Opened { store, keys, identity, clock } = open::open(&config).await.unwrap();
     let egress = Egress::new(egress::Settings::from(&config.egress)).unwrap();
-    let runtime = Runtime::new((&config).into(), &keys, egress).unwrap();
+    let mail = Mail::new(mail::Settings::from(&config)).unwrap();
+    let runtime = Runtime::new((&config).into(), &keys, egress, mail).unwrap();
     App::new(Parts {
         base_url: "https://api.example.com".into(),
         clock,

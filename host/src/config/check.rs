@@ -13,6 +13,7 @@ impl Config {
         self.check_passwords()?;
         self.check_times()?;
         self.check_area_limits()?;
+        self.check_mail()?;
         crate::telemetry::check_filter(&self.log.filter)
             .map_err(|problem| wrong("log.filter", problem))
     }
@@ -81,6 +82,7 @@ impl Config {
             ("egress.connect_timeout_ms", self.egress.connect_timeout_ms),
             ("egress.max_timeout_ms", self.egress.max_timeout_ms),
             ("malware.timeout_ms", self.malware.timeout_ms),
+            ("mail.timeout_ms", self.mail.timeout_ms),
         ];
         match numbers.into_iter().find(|(_, number)| *number == 0) {
             Some((key, _)) => Err(wrong(key, "is 0, and must be at least 1")),
@@ -145,6 +147,34 @@ impl Config {
         }
         Ok(())
     }
+
+    fn check_mail(&self) -> Result<(), ConfigError> {
+        let Some(url) = &self.mail.smtp_url else { return Ok(()) };
+        // Without the reason, which might quote a password.
+        let url = url::Url::parse(url.reveal())
+            .map_err(|_| wrong("mail.smtp_url", "is no URL like smtps://USER:PASSWORD@HOST"))?;
+        if !matches!(url.scheme(), "smtp" | "smtps") || !url.has_host() {
+            return Err(wrong("mail.smtp_url", "must begin with smtps:// or smtp:// and a host"));
+        }
+        if sends_password_openly(&url) {
+            let problem = "would send its password in the clear; write smtps:// or ?tls=required";
+            return Err(wrong("mail.smtp_url", problem));
+        }
+        if self.mail.from.is_none() {
+            let problem = "is needed with mail.smtp_url: Assurance <assurance@example.com>";
+            return Err(wrong("mail.from", problem));
+        }
+        Ok(())
+    }
+}
+
+/// A password must not be told to everybody on the way.
+fn sends_password_openly(url: &url::Url) -> bool {
+    let required = url.query_pairs().any(|(key, value)| key == "tls" && value == "required");
+    // Of a scheme that browsers do not know, the host is text.
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    let here = host == "localhost" || host.parse().is_ok_and(|host: IpAddr| host.is_loopback());
+    url.password().is_some() && url.scheme() == "smtp" && !required && !here
 }
 
 /// What a 32-bit guest can have at most.

@@ -21,8 +21,8 @@ use serde::{Deserialize, Serialize};
 pub use load::{ConfigError, Flags, Source};
 pub use sections::{
     Api, AreaLimits, Areas, Blobs, Database, Egress, Idempotency, Jobs, Keys, LaneShare, Lanes,
-    Limits, Log, LogFormat, Malware, Operators, Passwords, Rates, Runtime, Secret, Session, SignIn,
-    Socket,
+    Limits, Log, LogFormat, Mail, Malware, Operators, Passwords, Rates, Runtime, Secret, Session,
+    SignIn, Socket,
 };
 
 /// Everything an operator can set.
@@ -67,6 +67,8 @@ pub struct Config {
     pub egress: Egress,
     /// The scanner that areas may have content looked at by.
     pub malware: Malware,
+    /// Mail to people.
+    pub mail: Mail,
     /// What is logged, and how.
     pub log: Log,
 }
@@ -92,6 +94,7 @@ impl Default for Config {
             jobs: Jobs::default(),
             egress: Egress::default(),
             malware: Malware::default(),
+            mail: Mail::default(),
             log: Log::default(),
         }
     }

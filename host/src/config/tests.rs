@@ -62,11 +62,28 @@ fn a_wrong_key_is_named_with_the_way_out() {
         ("areas.limits.x.max_documents = 0", "key areas.limits.x.max_documents: "),
         ("areas.limits.x.max_memory_bytes = 5000000000", "key areas.limits.x.max_memory_bytes: "),
         ("malware.clamd = '/run/clamd.ctl'", "key malware.clamd: "),
+        ("mail.smtp_url = 'mail.example.com'", "key mail.smtp_url: "),
+        ("mail.smtp_url = 'smtp://u:p@mail.example.com'", "send its password in the clear"),
+        ("mail.smtp_url = 'smtps://u:p@mail.example.com'", "key mail.from: is needed"),
     ] {
         let refusal = refusal(text);
         assert!(refusal.contains(told), "{text}: {refusal}");
     }
     assert!(refusal("= nonsense").starts_with("the configuration cannot be read"));
+}
+
+#[test]
+fn a_password_may_travel_to_a_mail_server_that_hides_it_or_is_here() {
+    for url in [
+        "smtps://u:p@mail.example.com",
+        "smtp://u:p@mail.example.com?tls=required",
+        "smtp://u:p@127.0.0.1:2525",
+        "smtp://u:p@[::1]",
+        "smtp://mail.example.com",
+    ] {
+        let text = format!("mail.smtp_url = '{url}'\nmail.from = 'a@example.com'");
+        assert!(load_text(&text).is_ok(), "{url}");
+    }
 }
 
 #[test]

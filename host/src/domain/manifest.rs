@@ -334,6 +334,12 @@ pub enum Capability {
     Links,
     /// What the operator has set.
     Settings,
+    /// The workspace's jobs, of all areas.
+    Queue,
+    /// Who belongs to the workspace, changed.
+    Membership,
+    /// Mail to people.
+    Mail,
 }
 
 /// What an area is.

@@ -8,5 +8,6 @@ pub mod id;
 pub mod job;
 pub mod manifest;
 pub mod people;
+pub mod queue;
 pub mod role;
 pub mod time;

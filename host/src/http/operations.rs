@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde_json::{Value as Json, json};
 
-use super::auth::{login, mfa, session};
+use super::auth::{login, mfa, register, session};
 use super::workspaces;
 use crate::domain::manifest::Method;
 use crate::registry::HostOperation;
@@ -27,6 +27,16 @@ fn signing_in() -> Vec<HostOperation> {
             body: Some(schema::<login::Login>()),
             response: Some(schema::<session::SessionView>()),
             ..operation(Method::Post, "/v1/auth/login", "login", "Sign in")
+        },
+        HostOperation {
+            description: "For who was invited and has no account: `token` comes with the mail of \
+                the invitation and proves that its address is theirs. Signs in, as \
+                `POST /v1/auth/login` does; the invitation still wants to be accepted.",
+            signed_in: false,
+            success_status: 201,
+            body: Some(schema::<register::NewAccount>()),
+            response: Some(schema::<session::SessionView>()),
+            ..operation(Method::Post, "/v1/auth/register", "register", "Make an account")
         },
         HostOperation {
             success_status: 204,
@@ -206,6 +216,7 @@ mod tests {
         let validators = [
             login::Login::validator(),
             mfa::CodeGiven::validator(),
+            register::NewAccount::validator(),
             workspaces::NewWorkspace::validator(),
         ];
         assert!(validators.iter().all(|validator| !validator.is_valid(&json!({"unknown": 1}))));

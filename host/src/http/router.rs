@@ -17,6 +17,7 @@ pub fn api(app: &App) -> Router {
         .route("/problems/{code}", get(pages::problem))
         .route("/v1/auth/login", post(auth::login::login))
         .route("/v1/auth/logout", post(auth::login::logout))
+        .route("/v1/auth/register", post(auth::register::register))
         .route("/v1/auth/session", get(auth::session::read))
         .route("/v1/auth/security", get(auth::session::security))
         .route("/v1/auth/sessions/{session_id}", delete(auth::session::revoke))

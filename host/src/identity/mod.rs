@@ -16,6 +16,7 @@ mod second_factor;
 mod sessions;
 mod sign_in;
 mod totp;
+mod voucher;
 
 #[cfg(test)]
 mod tests;
@@ -36,9 +37,10 @@ use crate::store::sessions::TokenHash;
 use crate::store::{self, Store};
 
 pub use mfa::{Confirmed, Enrolment};
-pub use people::{NewUser, PeopleError, slug_of};
+pub use people::{NewUser, PeopleError, Registration, is_email, normalise_email, slug_of};
 pub use second_factor::CodeError;
 pub use sign_in::{SignIn, SignInError};
+pub use voucher::vouch;
 
 /// The name of the session cookie.
 pub const SESSION_COOKIE: &str = "service_session";

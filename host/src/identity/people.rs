@@ -1,11 +1,15 @@
 //! Users, workspaces, memberships and feature flags: made and changed.
 
-use super::Identity;
+use std::net::IpAddr;
+
 use super::password::{HashError, MAX_PASSWORD_BYTES};
+use super::sessions::Origin;
+use super::{Identity, NewSession, voucher};
 use crate::domain::id::{UserId, WorkspaceId};
 use crate::domain::people::{User, Workspace};
 use crate::domain::role::Role;
-use crate::store::{self, Access, memberships, users, workspaces};
+use crate::domain::time::Timestamp;
+use crate::store::{self, Access, Connection, memberships, users, workspaces};
 
 const MAX_EMAIL_BYTES: usize = 254;
 const MAX_NAME_CHARS: usize = 120;
@@ -30,6 +34,27 @@ impl std::fmt::Debug for NewUser {
     }
 }
 
+/// Somebody who makes an account with a voucher.
+#[derive(Clone)]
+pub struct Registration {
+    /// Says which address; see [`vouch`](super::vouch).
+    pub voucher: String,
+    /// 1 to 120 characters.
+    pub display_name: String,
+    /// As typed.
+    pub password: String,
+    /// Where the client is.
+    pub ip: Option<IpAddr>,
+    /// What the client says it is.
+    pub user_agent: Option<String>,
+}
+
+impl std::fmt::Debug for Registration {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Registration").field("ip", &self.ip).finish_non_exhaustive()
+    }
+}
+
 /// Why a person, a workspace or a membership was not made; each says the way
 /// out.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +71,9 @@ pub enum PeopleError {
         /// As configured.
         least: u32,
     },
+    /// Not made by this service, altered, or too old.
+    #[error("the token is not valid, or has expired")]
+    InvalidVoucher,
     /// Someone has it.
     #[error("there is a user with the e-mail {0} already")]
     EmailTaken(String),
@@ -86,6 +114,36 @@ impl Identity {
     /// # Errors
     /// Says what is wrong with the wish.
     pub async fn create_user(&self, wish: NewUser) -> Result<User, PeopleError> {
+        let (user, hash) = self.checked_user(wish).await?;
+        let mut writer = self.0.store.writer().await?;
+        insert(&mut writer, &user, hash.as_deref(), self.0.clock.now()).await?;
+        Ok(user)
+    }
+
+    /// Makes the account that a voucher is for, and signs its person in.
+    ///
+    /// # Errors
+    /// [`PeopleError::InvalidVoucher`], or says what is wrong with the wish.
+    pub async fn register(&self, wish: Registration) -> Result<NewSession, PeopleError> {
+        let now = self.0.clock.now();
+        let email = voucher::address(&self.0.keys, &wish.voucher, now);
+        let (user, hash) = self
+            .checked_user(NewUser {
+                email: email.ok_or(PeopleError::InvalidVoucher)?,
+                display_name: wish.display_name,
+                password: Some(wish.password),
+                email_verified: true,
+            })
+            .await?;
+        let origin = Origin::new(wish.ip, wish.user_agent);
+        let mut tx = self.0.store.begin(Access::WriteLocked).await?;
+        insert(&mut tx, &user, hash.as_deref(), now).await?;
+        let (session, _) = self.open_session(&mut tx, user, origin).await?;
+        tx.commit().await?;
+        Ok(session)
+    }
+
+    async fn checked_user(&self, wish: NewUser) -> Result<(User, Option<String>), PeopleError> {
         let email = normalise_email(&wish.email);
         if !is_email(&email) {
             return Err(PeopleError::InvalidEmail(wish.email));
@@ -96,12 +154,7 @@ impl Identity {
             None => None,
         };
         let email_verified = wish.email_verified;
-        let user = User { id: UserId::new(), email, display_name, email_verified };
-        let mut writer = self.0.store.writer().await?;
-        match users::insert(&mut writer, &user, hash.as_deref(), self.0.clock.now()).await {
-            Err(store::Error::AlreadyExists) => Err(PeopleError::EmailTaken(user.email)),
-            other => Ok(other.map(|()| user)?),
-        }
+        Ok((User { id: UserId::new(), email, display_name, email_verified }, hash))
     }
 
     /// Replaces a person's password and ends all their sessions.
@@ -237,12 +290,27 @@ impl Identity {
     }
 }
 
+async fn insert(
+    connection: &mut Connection,
+    user: &User,
+    password_hash: Option<&str>,
+    now: Timestamp,
+) -> Result<(), PeopleError> {
+    match users::insert(connection, user, password_hash, now).await {
+        Err(store::Error::AlreadyExists) => Err(PeopleError::EmailTaken(user.email.clone())),
+        other => Ok(other?),
+    }
+}
+
 /// How an address is stored and looked up.
-pub(super) fn normalise_email(email: &str) -> String {
+#[must_use]
+pub fn normalise_email(email: &str) -> String {
     email.trim().to_lowercase()
 }
 
-fn is_email(email: &str) -> bool {
+/// Whether a normalised address is one.
+#[must_use]
+pub fn is_email(email: &str) -> bool {
     let Some((local, domain)) = email.rsplit_once('@') else { return false };
     let plain = |part: &str| {
         !part.is_empty() && !part.chars().any(|c| c.is_whitespace() || c.is_control() || c == '@')

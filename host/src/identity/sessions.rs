@@ -1,5 +1,6 @@
 //! Sessions: made, recognised, ended.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -28,6 +29,12 @@ const MAX_USER_AGENT: usize = 300;
 pub(super) struct Origin {
     pub(super) ip: Option<String>,
     pub(super) user_agent: Option<String>,
+}
+
+impl Origin {
+    pub(super) fn new(ip: Option<IpAddr>, user_agent: Option<String>) -> Self {
+        Self { ip: ip.map(|ip| ip.to_canonical().to_string()), user_agent }
+    }
 }
 
 impl Identity {

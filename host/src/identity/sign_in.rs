@@ -99,10 +99,7 @@ impl Identity {
         let attempt = self.begin_attempt(&email, given.ip, now).await?;
         let user = self.check_password(&email, &given.password).await?;
         self.check_code(&user, given.code.as_deref(), &attempt, now).await?;
-        let origin = Origin {
-            ip: given.ip.map(|ip| ip.to_canonical().to_string()),
-            user_agent: given.user_agent,
-        };
+        let origin = Origin::new(given.ip, given.user_agent);
         self.sweep_sometimes(now).await;
         for _ in 0..RERUNS {
             match self.welcome(&attempt, &user, &origin).await {

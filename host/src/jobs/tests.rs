@@ -10,8 +10,9 @@ use crate::domain::area::{JobRun, Problem, Reply, Request};
 use crate::domain::id::{JobId, WorkspaceId};
 use crate::domain::job::{EVENT_KIND, Failure, LeasedJob, NewJob, Outcome, Status};
 use crate::domain::manifest::JobSpec;
+use crate::domain::queue::QueuedJob;
 use crate::domain::time::Timestamp;
-use crate::store::jobs::{Claim, QueuedJob};
+use crate::store::jobs::Claim;
 use crate::store::testing::on_both;
 use crate::work::{CallError, Ended, UnitOfWork, Wish};
 
@@ -146,7 +147,7 @@ async fn insert(store: &Store, jobs: &[NewJob]) {
 
 async fn list(store: &Store) -> Vec<QueuedJob> {
     let mut c = store.reader().await.unwrap();
-    let mut all = store::jobs::list(&mut c, WORKSPACE, 1_000).await.unwrap();
+    let mut all = store::jobs::overview(&mut c, WORKSPACE, 1_000).await.unwrap();
     all.sort_by_key(|job| job.id.0);
     all
 }

@@ -101,7 +101,7 @@ async fn recover(shared: &Shared) -> Result<(), store::Error> {
 async fn count(shared: &Shared) -> Result<(), store::Error> {
     let deps = &shared.deps;
     let mut connection = deps.store.reader().await?;
-    let depths = store::jobs::depths(&mut connection, None).await?;
+    let depths = store::jobs::depths(&mut connection).await?;
     connection.release();
     report::depths(&depths);
     Ok(())

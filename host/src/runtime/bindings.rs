@@ -16,6 +16,7 @@ wasmtime::component::bindgen!({
         "assurance:area/links": trappable,
         "assurance:area/log": trappable,
         "assurance:area/settings": trappable,
+        "assurance:area/membership.vouch": trappable,
         default: async | trappable,
     },
     exports: { default: async },
@@ -28,6 +29,9 @@ wasmtime::component::bindgen!({
         "assurance:area/jobs.error" => super::capability::JobsRefusal,
         "assurance:area/links.error" => super::capability::LinksRefusal,
         "assurance:area/malware.error" => super::capability::MalwareRefusal,
+        "assurance:area/mail.error" => super::capability::MailRefusal,
+        "assurance:area/membership.error" => super::capability::MembershipRefusal,
+        "assurance:area/queue.error" => super::capability::QueueRefusal,
         "assurance:area/secrets.error" => super::capability::SecretsRefusal,
     },
 });

@@ -95,7 +95,7 @@ fn unknown(import: &str) -> LoadError {
     LoadError::WrongWorld(format!("it imports `{import}`, which this host does not have"))
 }
 
-const ALL: [Capability; 13] = [
+const ALL: [Capability; 16] = [
     Capability::Documents,
     Capability::Blobs,
     Capability::Events,
@@ -109,6 +109,9 @@ const ALL: [Capability; 13] = [
     Capability::Malware,
     Capability::Links,
     Capability::Settings,
+    Capability::Queue,
+    Capability::Membership,
+    Capability::Mail,
 ];
 
 /// A capability's name in the contract.
@@ -127,6 +130,9 @@ fn name(capability: Capability) -> &'static str {
         Capability::Malware => "malware",
         Capability::Links => "links",
         Capability::Settings => "settings",
+        Capability::Queue => "queue",
+        Capability::Membership => "membership",
+        Capability::Mail => "mail",
     }
 }
 

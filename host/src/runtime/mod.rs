@@ -33,6 +33,7 @@ use self::loader::Loader;
 use self::overstay::Overstayers;
 use crate::domain::manifest::{Capability, Manifest};
 use crate::egress::Egress;
+use crate::mail::Mail;
 use crate::secrets::Keys;
 use crate::work::{AreaCode, CallError};
 
@@ -98,7 +99,12 @@ pub enum LoadError {
 
 impl Runtime {
     /// Sets the engine up; the process needs one.
-    pub fn new(settings: Settings, keys: &Keys, egress: Egress) -> anyhow::Result<Self> {
+    pub fn new(
+        settings: Settings,
+        keys: &Keys,
+        egress: Egress,
+        mail: Mail,
+    ) -> anyhow::Result<Self> {
         let engine = engine::start(&settings)?;
         let cache = match &settings.cache_dir {
             Some(dir) => Some(Cache::open(dir, &keys.derive("compiled-cache"), &engine)?),
@@ -110,6 +116,7 @@ impl Runtime {
             memory: Arc::new(SharedMemory::new(settings.max_total_memory_bytes)),
             zones: TimeZoneDatabase::bundled(),
             egress,
+            mail,
             settings,
         });
         Ok(Self { loader, shared })
@@ -134,4 +141,5 @@ struct Shared {
     memory: Arc<SharedMemory>,
     zones: TimeZoneDatabase,
     egress: Egress,
+    mail: Mail,
 }

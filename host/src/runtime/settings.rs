@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::config::{AreaLimits, Config, Malware};
+use crate::config::{AreaLimits, Config, Lanes, Malware};
 
 /// What one call of an area may use, and how many run at a time.
 #[derive(Clone, Debug)]
@@ -41,6 +41,8 @@ pub struct Settings {
     pub max_component_bytes: usize,
     /// How long `describe` may take, in milliseconds.
     pub describe_timeout_ms: u32,
+    /// Each lane's share, as the queue shows it.
+    pub lanes: Lanes,
     /// Where compiled components are kept; nothing: nowhere.
     pub cache_dir: Option<PathBuf>,
     /// What these areas may use instead.
@@ -69,6 +71,7 @@ impl Default for Settings {
             max_log_line_bytes: 4096,
             max_component_bytes: 64 << 20,
             describe_timeout_ms: 1000,
+            lanes: Lanes::default(),
             cache_dir: None,
             areas: BTreeMap::new(),
             values: BTreeMap::new(),
@@ -91,6 +94,7 @@ impl From<&Config> for Settings {
             max_reply_bytes: bytes(section.max_reply_bytes),
             max_host_calls: section.max_host_calls,
             max_log_lines: section.max_log_lines,
+            lanes: config.jobs.lanes.clone(),
             cache_dir: Some(config.runtime_cache_dir()),
             areas: config.areas.limits.clone(),
             values: config.areas.settings.clone(),

@@ -4,9 +4,9 @@ use base64::prelude::{BASE64_URL_SAFE_NO_PAD, Engine};
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
+use uuid::Uuid;
 
 use crate::domain::document::{Condition, Order, Value};
-use crate::domain::id::WorkspaceId;
 
 const TAG_BYTES: usize = 16;
 
@@ -22,7 +22,8 @@ pub(super) struct Position {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Binding<'a> {
     pub(super) key: &'a [u8; 32],
-    pub(super) workspace: WorkspaceId,
+    /// The workspace, or the person, whose rows are listed.
+    pub(super) owner: Uuid,
     pub(super) collection: &'a str,
     pub(super) conditions: &'a [Condition],
     pub(super) order: &'a [Order],
@@ -51,7 +52,7 @@ impl Binding<'_> {
         let query = to_json(&(self.collection, self.conditions, self.order));
         let mut mac = <Hmac<Sha256> as hmac::KeyInit>::new_from_slice(self.key)
             .expect("HMAC takes a key of any length");
-        mac.update(self.workspace.0.as_bytes());
+        mac.update(self.owner.as_bytes());
         mac.update(&(query.len() as u64).to_be_bytes());
         mac.update(&query);
         mac.update(payload);
@@ -98,7 +99,7 @@ mod tests {
             let key = [1; 32];
             let order = order(true);
             let binding = Binding {
-                key: &key, workspace: WorkspaceId::new(), collection: "a.b", conditions: &[], order: &order,
+                key: &key, owner: Uuid::new_v4(), collection: "a.b", conditions: &[], order: &order,
             };
             let cursor = binding.encode(&position);
             prop_assert_eq!(binding.decode(&cursor), Some(position));
@@ -112,7 +113,7 @@ mod tests {
         fn anything_else_is_no_cursor(text in ".{0,80}") {
             let key = [1; 32];
             let binding = Binding {
-                key: &key, workspace: WorkspaceId::new(), collection: "a.b", conditions: &[], order: &[],
+                key: &key, owner: Uuid::new_v4(), collection: "a.b", conditions: &[], order: &[],
             };
             prop_assert_eq!(binding.decode(&text), None);
         }
@@ -125,7 +126,7 @@ mod tests {
             [Condition { fields: vec!["a".into()], test: Test::Equals(Value::Text("x".into())) }];
         let home = Binding {
             key: &[1; 32],
-            workspace: WorkspaceId::new(),
+            owner: Uuid::new_v4(),
             collection: "a.b",
             conditions: &[],
             order: &up,
@@ -135,7 +136,7 @@ mod tests {
         assert_eq!(home.decode(&cursor), Some(position));
         let strangers = [
             Binding { key: &[2; 32], ..home },
-            Binding { workspace: WorkspaceId::new(), ..home },
+            Binding { owner: Uuid::new_v4(), ..home },
             Binding { collection: "a.c", ..home },
             Binding { conditions: &filter, ..home },
             Binding { order: &down, ..home },

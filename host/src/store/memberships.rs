@@ -36,6 +36,31 @@ pub async fn put(
     Ok(())
 }
 
+/// Makes a person a member; a member keeps a higher role.
+pub async fn add(
+    connection: &mut Connection,
+    workspace: WorkspaceId,
+    user: UserId,
+    role: Role,
+    now: Timestamp,
+) -> Result<(), Error> {
+    on!(connection, c => sqlx::query(
+        "INSERT INTO memberships (workspace_id, user_id, role, created_at) \
+         VALUES ($1, $2, $3, $4) \
+         ON CONFLICT (workspace_id, user_id) DO UPDATE SET role = excluded.role \
+         WHERE CASE excluded.role WHEN 'owner' THEN 3 WHEN 'admin' THEN 2 WHEN 'member' THEN 1 \
+         ELSE 0 END > CASE memberships.role WHEN 'owner' THEN 3 WHEN 'admin' THEN 2 \
+         WHEN 'member' THEN 1 ELSE 0 END",
+    )
+    .bind(workspace.0)
+    .bind(user.0)
+    .bind(role.as_str())
+    .bind(now.0)
+    .execute(&mut *c)
+    .await?.rows_affected());
+    Ok(())
+}
+
 /// What a person may do in a workspace, in one question; nothing where they
 /// are no member.
 pub async fn find(

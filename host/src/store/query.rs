@@ -55,7 +55,7 @@ pub async fn page(
     let keys = sort_keys(asked.scope, &query.order)?;
     let binding = Binding {
         key: cursor_key,
-        workspace: asked.workspace,
+        owner: asked.workspace.0,
         collection: &asked.scope.full_name,
         conditions: &query.conditions,
         order: &query.order,

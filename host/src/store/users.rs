@@ -50,6 +50,22 @@ pub async fn by_email(
     }))
 }
 
+/// Finds a person.
+pub async fn find(connection: &mut Connection, id: UserId) -> Result<Option<User>, Error> {
+    let row: Option<(String, String, bool)> = on!(connection, c => {
+        sqlx::query_as("SELECT email, display_name, email_verified FROM users WHERE id = $1")
+            .bind(id.0)
+            .fetch_optional(&mut *c)
+            .await?
+    });
+    Ok(row.map(|(email, display_name, email_verified)| User {
+        id,
+        email,
+        display_name,
+        email_verified,
+    }))
+}
+
 /// Replaces the password's hash; [`Error::NotFound`] where there is no such
 /// person.
 pub async fn set_password(

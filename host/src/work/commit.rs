@@ -7,7 +7,7 @@ use super::{End, UnitOfWork};
 use crate::domain::job::{JobEnd, Lane};
 use crate::store::apply::{Effects, apply};
 use crate::store::idempotency::{self, IdempotentReply};
-use crate::store::{Access, Backend, Error, Tx, indexes, jobs};
+use crate::store::{Access, Backend, Error, Tx, indexes, jobs, memberships};
 
 impl UnitOfWork {
     /// Keeps everything, or nothing. Opens no write transaction where there is
@@ -25,7 +25,8 @@ impl UnitOfWork {
         }
         let mut effects = self.effects(!matches!(reading, Reading::In(_)));
         effects.reply.clone_from(&end.reply);
-        let lanes: BTreeSet<Lane> = effects.jobs.iter().map(|job| job.lane).collect();
+        let mut lanes: BTreeSet<Lane> = effects.jobs.iter().map(|job| job.lane).collect();
+        lanes.extend(self.job_changes.iter().map(|change| change.lane));
         let kept = match reading {
             Reading::In(tx) => {
                 let kept = Box::pin(self.keep_in(tx, effects, end.job.as_ref())).await;
@@ -121,7 +122,7 @@ impl UnitOfWork {
             let tx = self.store.begin_locked(self.spec.call.workspace).await?;
             return self.keep_in(tx, effects, job).await;
         }
-        if job.is_none() && self.store.backend() == Backend::Postgres {
+        if job.is_none() && !self.changes_more() && self.store.backend() == Backend::Postgres {
             let mut connection = self.store.serializable().await?;
             apply(&mut connection, effects, false).await?;
             connection.release();
@@ -144,10 +145,23 @@ impl UnitOfWork {
         self.store.upgrade(&mut tx).await?;
         let gated = tx.is_gated();
         apply(&mut tx, effects, gated).await?;
+        self.change_more(&mut tx).await?;
         if let Some(end) = job {
             jobs::end(&mut tx, end, self.spec.call.now).await?;
         }
         tx.commit().await
+    }
+
+    /// What calls seldom leave behind, each by a statement of its own.
+    async fn change_more(&self, tx: &mut Tx) -> Result<(), Error> {
+        let call = &self.spec.call;
+        for (user, role) in &self.new_members {
+            memberships::add(tx, call.workspace, *user, *role, call.now).await?;
+        }
+        for change in &self.job_changes {
+            jobs::change(tx, call.workspace, change, call.now).await?;
+        }
+        Ok(())
     }
 
     /// A call that wrote nothing. What a serializable transaction read is only

@@ -1,6 +1,7 @@
 //! Why a guest's wish is not granted: either the guest is told, with a typed
 //! error, or the call ends.
 
+use crate::domain::job::Status;
 use crate::store;
 
 /// A wish that failed.
@@ -92,6 +93,40 @@ pub enum LinkError {
     /// The link is bound to a caller or a session, and there is none.
     #[error("the call has no session to bind the link to")]
     NoSession,
+}
+
+/// What a guest is told about the workspace's queue.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum QueueError {
+    /// No such job in this workspace.
+    #[error("no such job")]
+    NotFound,
+    /// The job stands so, which does not allow it.
+    #[error("the job is {}", .0.as_str())]
+    WrongStatus(Status),
+    /// A job of the same kind and dedupe key waits or runs already.
+    #[error("another job has taken its place")]
+    Superseded,
+    /// The delivery of an event to an area.
+    #[error("the delivery of an event is not cancelled")]
+    NotCancellable,
+    /// The cursor was altered, or belongs to another filter.
+    #[error("the cursor is not one of this filter")]
+    InvalidCursor,
+    /// A mistake in the guest; the text is for its author.
+    #[error("misuse: {0}")]
+    Misuse(String),
+}
+
+/// What a guest is told about who belongs to the workspace.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MembershipError {
+    /// Nobody.
+    #[error("no such user")]
+    NoSuchUser,
+    /// A mistake in the guest; the text is for its author.
+    #[error("misuse: {0}")]
+    Misuse(String),
 }
 
 /// What a guest is told about events and jobs.

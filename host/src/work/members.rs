@@ -1,10 +1,15 @@
 //! The people of the workspace.
 
-use super::UnitOfWork;
 use super::reading::What;
+use super::{Fault, MembershipError, UnitOfWork};
 use crate::domain::id::UserId;
-use crate::domain::people::Member;
-use crate::store::{Error, memberships, workspaces};
+use crate::domain::people::{Member, User};
+use crate::domain::role::Role;
+use crate::domain::time::Timestamp;
+use crate::identity::{is_email, normalise_email, vouch};
+use crate::store::{Error, memberships, users, workspaces};
+
+type Answer<T> = Result<T, Fault<MembershipError>>;
 
 impl UnitOfWork {
     /// The member, where the user is one.
@@ -33,4 +38,41 @@ impl UnitOfWork {
         self.done(lease);
         found.map(|workspace| (workspace.name, workspace.slug)).ok_or(Error::NotFound)
     }
+
+    /// Whoever signs in with this address, in any workspace or none.
+    pub async fn account(&mut self, email: &str) -> Result<Option<User>, Error> {
+        let email = normalise_email(email);
+        let mut lease = self.lease(What::Other, 1).await?;
+        let found = users::by_email(lease.connection(), &email).await?;
+        self.done(lease);
+        Ok(found.map(|(user, _)| user))
+    }
+
+    /// Makes a person a member with the commit; a member keeps a higher role.
+    pub async fn add_member(&mut self, user: UserId, role: Role) -> Answer<()> {
+        if !self.spec.writes {
+            return misuse("the route writes nothing".to_owned());
+        }
+        let mut lease = self.lease(What::Other, 1).await?;
+        let found = users::find(lease.connection(), user).await?;
+        self.done(lease);
+        if found.is_none() {
+            return Err(Fault::Refused(MembershipError::NoSuchUser));
+        }
+        self.new_members.push((user, role));
+        Ok(())
+    }
+
+    /// A token with which whoever reads the mail of this address can make an
+    /// account of it.
+    pub fn vouch(&self, email: &str, expires_at: Timestamp) -> Answer<String> {
+        if !is_email(&normalise_email(email)) {
+            return misuse(format!("{email:?} is no e-mail address"));
+        }
+        Ok(vouch(&self.keys, email, expires_at))
+    }
+}
+
+fn misuse<T>(what: String) -> Answer<T> {
+    Err(Fault::Refused(MembershipError::Misuse(what)))
 }

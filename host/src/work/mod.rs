@@ -14,6 +14,7 @@ mod links;
 mod members;
 mod outgoing;
 mod overlay;
+mod queue;
 mod reading;
 mod scope;
 mod secrets;
@@ -34,7 +35,8 @@ use self::reading::Reading;
 use crate::domain::area::Call;
 use crate::domain::id::{SessionId, UserId};
 use crate::domain::job::{JobEnd, NewJob};
-use crate::egress::{Egress, EgressError, Incoming, Outgoing};
+use crate::domain::queue::JobChange;
+use crate::domain::role::Role;
 use crate::secrets::Keys;
 use crate::store::Store;
 use crate::store::blobs::StoredBlob;
@@ -43,7 +45,9 @@ pub use crate::domain::people::Member;
 pub use crate::store::CollectionScope;
 pub use crate::store::idempotency::IdempotentReply;
 pub use code::{AreaCode, CallError, Ended};
-pub use fault::{BlobError, DocumentError, Fault, LinkError, SecretError, WorkError};
+pub use fault::{
+    BlobError, DocumentError, Fault, LinkError, MembershipError, QueueError, SecretError, WorkError,
+};
 pub use outgoing::Wish;
 pub use scope::{AreaScope, Habit, Habits, Limits, LimitsByArea, Subscriber};
 pub use sent::Sent;
@@ -96,6 +100,8 @@ pub struct UnitOfWork {
     blobs: BTreeMap<String, Kept<StoredBlob>>,
     /// What other areas' blobs were found to be, by area and name.
     shared_blobs: BTreeMap<(String, String), Option<StoredBlob>>,
+    new_members: Vec<(UserId, Role)>,
+    job_changes: Vec<JobChange>,
     used: Used,
     random: ChaCha20Rng,
     /// Documents have been sent to the database before the end.
@@ -137,6 +143,8 @@ impl UnitOfWork {
             secrets: BTreeMap::new(),
             blobs: BTreeMap::new(),
             shared_blobs: BTreeMap::new(),
+            new_members: Vec::new(),
+            job_changes: Vec::new(),
             used: Used::default(),
             random: ChaCha20Rng::from_seed(seed.finalize().into()),
             flushed: false,
@@ -153,28 +161,6 @@ impl UnitOfWork {
         self
     }
 
-    /// Sends a request to the network, unless an earlier go at the same step
-    /// has: then its answer is this one's too.
-    ///
-    /// # Errors
-    /// Why there is no answer.
-    pub async fn send(
-        &mut self,
-        egress: &Egress,
-        request: Outgoing,
-    ) -> Result<Incoming, EgressError> {
-        let Some(sent) = &self.sent else { return egress.send(request).await };
-        let nth = self.sends;
-        self.sends += 1;
-        if let Some(answer) = sent.answer(nth, &request) {
-            return answer;
-        }
-        let fingerprint = sent::fingerprint(&request);
-        let answer = egress.send(request).await;
-        sent.keep(fingerprint, &answer);
-        answer
-    }
-
     /// What it is for.
     #[must_use]
     pub fn spec(&self) -> &UnitSpec {
@@ -186,9 +172,16 @@ impl UnitOfWork {
     pub fn wrote(&self) -> bool {
         self.flushed
             || !self.jobs.is_empty()
+            || self.changes_more()
             || self.documents.is_dirty(None)
             || self.secrets.values().any(|secret| secret.changed)
             || self.blobs.values().any(|blob| blob.changed)
+    }
+
+    /// Whether it leaves something behind that is not part of the one batch of
+    /// [`apply`](crate::store::apply).
+    fn changes_more(&self) -> bool {
+        !self.new_members.is_empty() || !self.job_changes.is_empty()
     }
 
     /// `n` unpredictable bytes, the same ones each time the call is run.

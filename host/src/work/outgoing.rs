@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::body::check_object;
 use super::{UnitOfWork, WorkError};
 use crate::domain::id::{EventId, JobId, WorkspaceId};
-use crate::domain::job::NewJob;
+use crate::domain::job::{EVENT_KIND, NewJob};
 use crate::domain::time::Timestamp;
 
 /// A job a guest wants done.
@@ -26,9 +26,6 @@ pub struct Wish {
     /// Of jobs of one kind with one key only one waits or runs.
     pub dedupe_key: Option<String>,
 }
-
-/// The kind of the job that delivers an event to an area.
-const EVENT_KIND: &str = "event";
 
 impl UnitOfWork {
     /// Tells an event to its subscribers: one job each.

@@ -19,12 +19,13 @@ use assurance::domain::manifest::Capability;
 use assurance::domain::role::Role;
 use assurance::domain::time::Timestamp;
 use assurance::egress::{self, Egress};
+use assurance::mail::{self, Mail};
 use assurance::runtime::{LoadError, Loaded, Runtime, Settings};
 use assurance::secrets::Keys;
 use assurance::store::{self, CollectionScope, Store};
 use assurance::work::{AreaScope, CallError, Ended, Limits, UnitOfWork, UnitSpec};
 
-pub const ALL: [Capability; 13] = [
+pub const ALL: [Capability; 16] = [
     Capability::Documents,
     Capability::Blobs,
     Capability::Events,
@@ -38,6 +39,9 @@ pub const ALL: [Capability; 13] = [
     Capability::Malware,
     Capability::Links,
     Capability::Settings,
+    Capability::Queue,
+    Capability::Membership,
+    Capability::Mail,
 ];
 
 pub type Answer = Result<Result<Reply, Problem>, CallError>;
@@ -51,6 +55,13 @@ pub struct Sandbox {
     pub folder: tempfile::TempDir,
 }
 
+/// Into a folder.
+fn mail(folder: &std::path::Path) -> Mail {
+    let folder = folder.join("mail");
+    let settings = mail::Settings { smtp_url: None, from: None, timeout_ms: 1_000, folder };
+    Mail::new(settings).unwrap()
+}
+
 impl Sandbox {
     pub async fn new(settings: Settings) -> Self {
         let folder = tempfile::tempdir().unwrap();
@@ -61,7 +72,7 @@ impl Sandbox {
     pub async fn within(folder: tempfile::TempDir, settings: Settings) -> Self {
         let keys = Arc::new(Keys::new([7; 32]));
         let egress = Egress::new(egress::Settings::default()).unwrap();
-        let runtime = Runtime::new(settings, &keys, egress).unwrap();
+        let runtime = Runtime::new(settings, &keys, egress, mail(folder.path())).unwrap();
         let database = folder.path().join("test.db");
         let settings = store::Settings {
             url: format!("sqlite://{}", database.display()),

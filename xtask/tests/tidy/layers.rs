@@ -13,7 +13,7 @@ const LAYERS: [&[&str]; 11] = [
     &["runtime"],
     &["work"],
     &["open"],
-    &["identity", "egress", "malware"],
+    &["identity", "egress", "mail", "malware"],
     &["store"],
     &["signing", "secrets", "links", "config", "telemetry", "domain"],
 ];

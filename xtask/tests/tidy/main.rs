@@ -12,9 +12,10 @@ use std::collections::BTreeMap;
 use source::{Source, root, sources};
 
 /// A library and the only places that may name it.
-const WALLS: [(&str, &[&str]); 4] = [
+const WALLS: [(&str, &[&str]); 5] = [
     ("axum", &["host/src/http/"]),
     ("sqlx", &["host/src/store/", "tests/src/"]),
+    ("lettre", &["host/src/mail/"]),
     ("wasmtime", &["host/src/runtime/"]),
     ("ed25519_dalek", &["host/src/signing.rs", "guests/sdk/src/testing/"]),
 ];

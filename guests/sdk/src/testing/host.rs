@@ -12,8 +12,10 @@ use crate::host::Host;
 use crate::id::Ids;
 use crate::time::Timestamp;
 use crate::wit::assurance::area::manifest::{Capability, Collection, Route, WorkspaceSource};
+use crate::wit::assurance::area::types::Role;
 use crate::wit::assurance::area::{
-    blobs, calendar, directory, documents, egress, events, jobs, links, log, malware, secrets,
+    blobs, calendar, directory, documents, egress, events, jobs, links, log, mail, malware,
+    membership, queue, secrets,
 };
 
 impl FakeHost {
@@ -363,6 +365,76 @@ impl Host for FakeHost {
         } else {
             Err(egress::Error::Refused("only https to public addresses".to_owned()))
         }
+    }
+
+    fn queue_lanes(&self) -> Vec<queue::Lane> {
+        self.need(Capability::Queue);
+        self.0.state.borrow().queue.lanes()
+    }
+
+    fn queue_overview(&self, _: u32) -> Result<Vec<queue::Job>, queue::Error> {
+        self.need(Capability::Queue);
+        Ok(self.0.state.borrow().queue.overview())
+    }
+
+    fn queue_find(
+        &self,
+        filter: &queue::Filter,
+        cursor: Option<&str>,
+        limit: u32,
+    ) -> Result<queue::Page, queue::Error> {
+        self.need(Capability::Queue);
+        self.0.state.borrow().queue.page(filter, cursor, limit)
+    }
+
+    fn queue_get(&self, job: &str) -> Option<queue::Job> {
+        self.need(Capability::Queue);
+        self.0.state.borrow().queue.get(job)
+    }
+
+    fn queue_retry(&self, job: &str) -> Result<queue::Job, queue::Error> {
+        self.need(Capability::Queue);
+        self.0.state.borrow_mut().queue.retry(job, self.now().0)
+    }
+
+    fn queue_cancel(&self, job: &str, reason: &str) -> Result<queue::Job, queue::Error> {
+        self.need(Capability::Queue);
+        self.0.state.borrow_mut().queue.cancel(job, reason, self.now().0)
+    }
+
+    fn account(&self, email: &str) -> Option<membership::Account> {
+        self.need(Capability::Membership);
+        let email = email.trim().to_lowercase();
+        self.0.state.borrow().accounts.iter().find(|account| account.email == email).cloned()
+    }
+
+    fn add_member(&self, user: &str, role: Role) -> Result<(), membership::Error> {
+        self.need(Capability::Membership);
+        let state = &mut *self.0.state.borrow_mut();
+        if let Some(member) = state.members.iter_mut().find(|member| member.user == user) {
+            member.role = member.role.max(role);
+            return Ok(());
+        }
+        let account = state.accounts.iter().find(|account| account.user == user);
+        let account = account.ok_or(membership::Error::NoSuchUser)?.clone();
+        let membership::Account { user, email, display_name } = account;
+        state.members.push(directory::Person { user, email, display_name, role });
+        Ok(())
+    }
+
+    fn vouch(&self, email: &str, expires_at: i64) -> Result<String, membership::Error> {
+        self.need(Capability::Membership);
+        Ok(format!("voucher-of-{email}-until-{expires_at}"))
+    }
+
+    fn send_mail(&self, message: &mail::Message) -> Result<(), mail::Error> {
+        self.need(Capability::Mail);
+        if !self.0.in_job.get() {
+            return Err(mail::Error::NotInAJob);
+        }
+        (self.0.mail_server.borrow_mut())(message)?;
+        self.0.mail.borrow_mut().push(message.clone());
+        Ok(())
     }
 
     fn log(&self, level: log::Level, message: &str) {

@@ -16,6 +16,7 @@
 //! ```
 
 mod host;
+mod queue;
 mod store;
 
 use std::cell::{Cell, RefCell};
@@ -27,7 +28,10 @@ use uuid::Uuid;
 
 use crate::area::Area;
 use crate::blobs::BlobInfo;
+use crate::mail::{MailError, Message};
+use crate::membership::Account;
 use crate::problem::Problem;
+use crate::queue::Job;
 use crate::time::Timestamp;
 use crate::wit::assurance::area::directory::Person;
 use crate::wit::assurance::area::malware::{Error as ScanError, Verdict};
@@ -37,6 +41,7 @@ use crate::wit::{self, JobError, Outcome};
 
 pub use crate::wit::assurance::area::egress::{Error as EgressError, Header, Incoming, Outgoing};
 pub use host::hmac_sha256;
+use queue::Queue;
 use store::Documents;
 
 /// The moment at which a fake host's clock stands at first:
@@ -49,6 +54,7 @@ pub const USER: Uuid = Uuid::from_u128(0x0196_0000_0000_7000_8000_0000_0000_0001
 /// The workspace of every call.
 pub const WORKSPACE: Uuid = Uuid::from_u128(0x0196_0000_0000_7000_8000_0000_0000_0002);
 
+type MailServer = Box<dyn FnMut(&Message) -> Result<(), MailError>>;
 type Network = Box<dyn FnMut(&Outgoing) -> Result<Incoming, EgressError>>;
 type Scanner = Box<dyn FnMut(&[u8]) -> Result<Verdict, ScanError>>;
 
@@ -70,6 +76,8 @@ struct Inner {
     /// By area and name.
     shared_blobs: RefCell<BTreeMap<(String, String), Vec<u8>>>,
     sent: RefCell<Vec<Outgoing>>,
+    mail_server: RefCell<MailServer>,
+    mail: RefCell<Vec<Message>>,
     log: RefCell<Vec<String>>,
 }
 
@@ -83,6 +91,8 @@ struct State {
     blobs: BTreeMap<String, Vec<u8>>,
     members: Vec<Person>,
     links: Vec<SignedLink>,
+    accounts: Vec<Account>,
+    queue: Queue,
 }
 
 /// An event that was published.
@@ -253,6 +263,8 @@ impl FakeHost {
             settings: RefCell::default(),
             shared_blobs: RefCell::default(),
             sent: RefCell::default(),
+            mail_server: RefCell::new(Box::new(|_| Ok(()))),
+            mail: RefCell::default(),
             log: RefCell::default(),
         }))
     }
@@ -427,6 +439,38 @@ impl FakeHost {
             display_name: email.to_owned(),
             role,
         });
+    }
+
+    /// Makes an account for somebody, who belongs to no workspace.
+    pub fn put_account(&self, user: Uuid, email: &str) {
+        self.0.state.borrow_mut().accounts.push(Account {
+            user: user.to_string(),
+            email: email.to_owned(),
+            display_name: email.to_owned(),
+        });
+    }
+
+    /// Everybody who is a member.
+    #[must_use]
+    pub fn members(&self) -> Vec<Person> {
+        self.0.state.borrow().members.clone()
+    }
+
+    /// Puts a job of some area into the queue that the `queue` capability
+    /// shows; its position is counted, not taken from here.
+    pub fn put_job(&self, job: Job) {
+        self.0.state.borrow_mut().queue.put(job);
+    }
+
+    /// Lets the mail server answer like this.
+    pub fn mail_server(&self, answer: impl FnMut(&Message) -> Result<(), MailError> + 'static) {
+        *self.0.mail_server.borrow_mut() = Box::new(answer);
+    }
+
+    /// The mail that was sent so far.
+    #[must_use]
+    pub fn mail(&self) -> Vec<Message> {
+        self.0.mail.borrow().clone()
     }
 
     /// Lets the network answer like this.

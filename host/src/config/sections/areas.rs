@@ -17,8 +17,8 @@ pub struct Areas {
     /// Swap a component when its file changes (development).
     pub watch: bool,
     /// What each area may import: documents, blobs, events, jobs, secrets,
-    /// crypto, directory, calendar, egress, log, malware, links, settings.
-    /// `*` is for areas not named.
+    /// crypto, directory, calendar, egress, log, malware, links, settings, queue,
+    /// membership, mail. `*` is for areas not named.
     #[schemars(with = "BTreeMap<String, Vec<String>>")]
     pub grants: BTreeMap<String, BTreeSet<Capability>>,
     /// What one call of an area may use, where that is not what [limits] and
@@ -46,17 +46,23 @@ impl Default for Areas {
             C::Links,
             C::Settings,
         ]);
-        // Secrets and the network only where an area's work is to send.
-        let mut sending = harmless.clone();
-        sending.extend([C::Secrets, C::Egress]);
+        let more = |capabilities: &[C]| {
+            let mut granted = harmless.clone();
+            granted.extend(capabilities);
+            granted
+        };
         Self {
             dir: None,
             watch: false,
             grants: BTreeMap::from([
+                // Secrets, the network, mail, people and other areas' jobs
+                // only where that is an area's work.
+                ("assistant".into(), more(&[C::Secrets, C::Egress])),
+                ("identity".into(), more(&[C::Secrets, C::Egress])),
+                ("invitations".into(), more(&[C::Membership, C::Mail])),
+                ("queue".into(), more(&[C::Queue])),
+                ("webhooks".into(), more(&[C::Secrets, C::Egress])),
                 ("*".into(), harmless),
-                ("assistant".into(), sending.clone()),
-                ("identity".into(), sending.clone()),
-                ("webhooks".into(), sending),
             ]),
             limits: BTreeMap::from([("control_room".into(), AreaLimits::for_all_findings())]),
             settings: BTreeMap::new(),

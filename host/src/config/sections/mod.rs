@@ -14,4 +14,4 @@ pub use limits::{Idempotency, Limits, Rates, Runtime};
 pub use malware::{Malware, Socket};
 pub use people::{Passwords, Session, SignIn};
 pub use service::{Api, Blobs, Database, Keys, Operators, Secret};
-pub use work::{Egress, Jobs, LaneShare, Lanes, Log, LogFormat};
+pub use work::{Egress, Jobs, LaneShare, Lanes, Log, LogFormat, Mail};

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::service::Secret;
 use crate::domain::job::Lane;
 
 /// The durable queue and its workers.
@@ -136,6 +137,27 @@ impl Default for Egress {
             max_timeout_ms: 120_000,
             max_response_bytes: 16_777_216,
         }
+    }
+}
+
+/// Mail to people.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Mail {
+    /// `smtps://USER:PASSWORD@HOST`, `smtp://USER:PASSWORD@HOST?tls=required`
+    /// or `smtp://HOST`; not set: messages are written into the folder `mail`
+    /// of the data folder.
+    pub smtp_url: Option<Secret>,
+    /// Whom messages are from, `Assurance <assurance@example.com>`; needed
+    /// with a mail server.
+    pub from: Option<String>,
+    /// How long one message may take, in milliseconds.
+    pub timeout_ms: u32,
+}
+
+impl Default for Mail {
+    fn default() -> Self {
+        Self { smtp_url: None, from: None, timeout_ms: 15_000 }
     }
 }
 

@@ -35,8 +35,8 @@ host_body!(Login);
 
 /// One attempt, already let through by its address's limit.
 pub(in crate::http) struct Attempt {
-    address: std::net::IpAddr,
-    user_agent: Option<String>,
+    pub(super) address: std::net::IpAddr,
+    pub(super) user_agent: Option<String>,
 }
 
 impl axum::extract::FromRequestParts<App> for Attempt {

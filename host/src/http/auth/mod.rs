@@ -2,6 +2,7 @@
 
 pub(super) mod login;
 pub(super) mod mfa;
+pub(super) mod register;
 pub(super) mod session;
 
 use axum::http::{HeaderValue, header};

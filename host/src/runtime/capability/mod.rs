@@ -14,6 +14,9 @@ mod jobs;
 mod links;
 mod log;
 mod malware;
+mod mail;
+mod membership;
+mod queue;
 mod secrets;
 mod settings;
 mod types;
@@ -40,6 +43,9 @@ pub(super) type EventsRefusal = Refusal<area::events::Error>;
 pub(super) type JobsRefusal = Refusal<area::jobs::Error>;
 pub(super) type LinksRefusal = Refusal<area::links::Error>;
 pub(super) type MalwareRefusal = Refusal<area::malware::Error>;
+pub(super) type MailRefusal = Refusal<area::mail::Error>;
+pub(super) type MembershipRefusal = Refusal<area::membership::Error>;
+pub(super) type QueueRefusal = Refusal<area::queue::Error>;
 pub(super) type SecretsRefusal = Refusal<area::secrets::Error>;
 
 impl<E> Refusal<E> {

@@ -69,6 +69,16 @@ pub(in super::super) fn role(role: Role) -> types::Role {
     }
 }
 
+/// A role that a guest names.
+pub(in super::super) fn named_role(role: types::Role) -> Role {
+    match role {
+        types::Role::Viewer => Role::Viewer,
+        types::Role::Member => Role::Member,
+        types::Role::Admin => Role::Admin,
+        types::Role::Owner => Role::Owner,
+    }
+}
+
 fn body(body: &Body) -> types::Body {
     match body {
         Body::None => types::Body::None,

@@ -4,13 +4,12 @@
 use serde_json::Value as Json;
 
 use super::super::bindings::assurance::area::manifest as wit;
-use super::super::bindings::assurance::area::types;
+use super::call::named_role;
 use crate::domain::manifest::{
     BodyKind, Capability, Collection, EventSpec, Field, FieldKind, FormPart, Idempotency, Index,
     JobSpec, Link, LinkHolder, Manifest, Method, ParameterKind, ParameterPlace, ParameterSpec,
     RateClass, Route, WorkspaceSource,
 };
-use crate::domain::role::Role;
 
 /// A text naming the member that is wrong, and why.
 type Checked<T> = Result<T, String>;
@@ -64,7 +63,7 @@ fn route(route: wit::Route) -> Checked<Route> {
         description: route.description,
         in_contract: route.in_contract,
         workspace: workspace(route.workspace),
-        least_role: role(route.least_role),
+        least_role: named_role(route.least_role),
         feature_flag: route.feature_flag,
         parameters: each(route.parameters, parameter).map_err(within)?,
         body: body(route.body).map_err(within)?,
@@ -102,15 +101,6 @@ fn workspace(source: wit::WorkspaceSource) -> WorkspaceSource {
             };
             WorkspaceSource::SignedLink(Link { parameter, holder })
         }
-    }
-}
-
-fn role(role: types::Role) -> Role {
-    match role {
-        types::Role::Viewer => Role::Viewer,
-        types::Role::Member => Role::Member,
-        types::Role::Admin => Role::Admin,
-        types::Role::Owner => Role::Owner,
     }
 }
 
@@ -238,5 +228,8 @@ fn capability(capability: wit::Capability) -> Capability {
         wit::Capability::Malware => Capability::Malware,
         wit::Capability::Links => Capability::Links,
         wit::Capability::Settings => Capability::Settings,
+        wit::Capability::Queue => Capability::Queue,
+        wit::Capability::Membership => Capability::Membership,
+        wit::Capability::Mail => Capability::Mail,
     }
 }

@@ -5,3 +5,4 @@
 pub(super) mod call;
 pub(super) mod document;
 pub(super) mod manifest;
+pub(super) mod queue;

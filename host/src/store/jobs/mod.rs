@@ -5,6 +5,7 @@
 //! the row of the process that holds it (`job_workers`), renewed while the
 //! process lives.
 
+mod change;
 mod claim;
 mod leases;
 #[cfg(test)]
@@ -21,9 +22,10 @@ use super::error::Error;
 use crate::domain::job::{JobEnd, JobEndKind, NewJob};
 use crate::domain::time::Timestamp;
 
+pub use change::{change, is_superseded};
 pub use claim::{Claim, claim, next_due};
 pub use leases::{forget_worker, heartbeat, recover, release};
-pub use view::{Depth, QueuedJob, depths, list};
+pub use view::{Depth, depths, find, loads, overview, page};
 
 /// Rows of one insert: 12 values each, well below either database's limit on
 /// the parameters of a statement.

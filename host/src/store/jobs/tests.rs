@@ -9,6 +9,7 @@ use uuid::Uuid;
 use super::*;
 use crate::domain::id::{JobId, WorkspaceId};
 use crate::domain::job::{Lane, LeasedJob, Status};
+use crate::domain::queue::{JobChange, JobChangeKind, JobFilter, LaneLoad, QueuedJob};
 use crate::store::Store;
 use crate::store::testing::on_both;
 
@@ -30,6 +31,8 @@ fn job(n: u128) -> NewJob {
         dedupe_key: None,
     }
 }
+
+type Page = Result<(Vec<u128>, Option<String>), Error>;
 
 /// The queue as a test uses it: every step on a connection of its own.
 struct Queue<'a>(&'a Store);
@@ -66,7 +69,24 @@ impl Queue<'_> {
 
     async fn list(&self) -> Vec<QueuedJob> {
         let mut c = self.0.reader().await.unwrap();
-        list(&mut c, WORKSPACE, 1_000).await.unwrap()
+        overview(&mut c, WORKSPACE, 1_000).await.unwrap()
+    }
+
+    async fn load(&self) -> LaneLoad {
+        let mut c = self.0.reader().await.unwrap();
+        loads(&mut c, WORKSPACE).await.unwrap()[&LANE]
+    }
+
+    async fn change(&self, job: JobId, how: JobChangeKind, now: i64) -> Result<(), Error> {
+        let wanted = JobChange { job, lane: LANE, how };
+        let mut c = self.0.writer().await.unwrap();
+        change(&mut c, WORKSPACE, &wanted, Timestamp(now)).await
+    }
+
+    async fn page(&self, filter: &JobFilter, cursor: Option<&str>) -> Page {
+        let mut c = self.0.reader().await.unwrap();
+        let (jobs, next) = page(&mut c, WORKSPACE, filter, cursor, 2, &[5; 32]).await?;
+        Ok((jobs.iter().map(|job| job.id.0.as_u128()).collect(), next))
     }
 
     async fn only(&self) -> QueuedJob {
@@ -151,7 +171,7 @@ on_both! {
         assert_eq!(queue.recover(99).await, 0, "its worker is alive");
         assert_eq!(queue.recover(100).await, 1);
         let again = queue.only().await;
-        assert_eq!((again.status, again.position), (Status::Retrying, Some(1)));
+        assert_eq!((again.status, again.position), (Status::Retrying, None));
         let second = queue.claim(other, 1, 100).await.remove(0);
         assert_eq!((second.attempt, second.job.id), (2, first.job.id));
         let late = queue.end(&first, JobEndKind::Done { keep: false }, 101).await;
@@ -204,7 +224,7 @@ on_both! {
         assert_eq!(sweep(&mut c, Timestamp(0), Timestamp(11)).await.unwrap(), 1);
     }
 
-    async fn the_view_counts_positions_among_the_workspaces_waiting_jobs(store: &Store) {
+    async fn the_view_counts_positions_among_the_workspaces_queued_jobs(store: &Store) {
         let queue = Queue(store);
         let foreign = NewJob { workspace: WorkspaceId(Uuid::from_u128(8)), ..job(9) };
         queue.insert(&[foreign, job(1), job(2), job(3)]).await;
@@ -214,17 +234,106 @@ on_both! {
         assert!(positions.contains(&(Status::Queued, Some(1))));
         assert!(positions.contains(&(Status::Running, None)));
         let mut c = store.reader().await.unwrap();
-        let all = depths(&mut c, None).await.unwrap()[&LANE];
+        let all = depths(&mut c).await.unwrap()[&LANE];
         assert_eq!((all.waiting, all.running), (2, 2));
-        let mine = depths(&mut c, Some(WORKSPACE)).await.unwrap()[&LANE];
-        assert_eq!(mine.waiting + mine.running, 3);
+        let mine = queue.load().await;
+        assert_eq!(mine.queued + mine.active, 3);
+    }
+
+    async fn the_overview_goes_by_lane_and_position_then_by_what_happened_last(store: &Store) {
+        let queue = Queue(store);
+        let jobs: Vec<NewJob> = (1..=6).map(job).collect();
+        queue.insert(&jobs).await;
+        let taken = queue.claim(Uuid::new_v4(), 6, 5).await;
+        let retry = |at| JobEndKind::Retry { at: Timestamp(at), error: "e".into() };
+        queue.end(&taken[0], JobEndKind::Done { keep: true }, 10).await.unwrap();
+        queue.end(&taken[1], JobEndKind::Failed { error: "no".into() }, 11).await.unwrap();
+        queue.end(&taken[2], retry(90), 12).await.unwrap();
+        queue.end(&taken[3], retry(80), 13).await.unwrap();
+        queue.insert(&[
+            NewJob { available_at: Timestamp(70), ..job(7) },
+            job(8),
+            NewJob { lane: Lane::Assistant, ..job(9) },
+        ]).await;
+        let seen: Vec<(u128, Option<u64>)> =
+            queue.list().await.iter().map(|job| (job.id.0.as_u128(), job.position)).collect();
+        // Assistant, then delivery: queued, running, retrying, ended.
+        let expected = [
+            (9, Some(1)),
+            (8, Some(1)), (7, Some(2)),
+            (5, None), (6, None),
+            (4, None), (3, None),
+            (2, None), (1, None),
+        ];
+        assert_eq!(seen, expected);
+        let mut c = store.reader().await.unwrap();
+        let few = overview(&mut c, WORKSPACE, 1).await.unwrap();
+        let few: Vec<u128> = few.iter().map(|job| job.id.0.as_u128()).collect();
+        assert_eq!(few, [9, 8, 5, 4, 2]);
+        drop(c);
+        assert_eq!(queue.load().await, LaneLoad { active: 2, queued: 2 });
+    }
+
+    async fn pages_are_newest_first_and_hold_to_their_filter(store: &Store) {
+        let queue = Queue(store);
+        let foreign = NewJob { workspace: WorkspaceId(Uuid::from_u128(8)), ..job(9) };
+        let other = NewJob { kind: "other".into(), resource: None, ..job(4) };
+        queue.insert(&[job(1), job(2), job(3), other, job(5), foreign]).await;
+        let all = JobFilter::default();
+        let (first, next) = queue.page(&all, None).await.unwrap();
+        let (second, last) = queue.page(&all, next.as_deref()).await.unwrap();
+        let (third, end) = queue.page(&all, last.as_deref()).await.unwrap();
+        assert_eq!((first, second, third, end), (vec![5, 4], vec![3, 2], vec![1], None));
+
+        let tidying = JobFilter {
+            lane: Some(LANE),
+            kind: Some("tidy".into()),
+            status: Some(Status::Queued),
+            resource: Some(Uuid::from_u128(99)),
+        };
+        let (first, more) = queue.page(&tidying, None).await.unwrap();
+        assert_eq!(first, [5, 3]);
+        assert_eq!(queue.page(&tidying, more.as_deref()).await.unwrap().0, [2, 1]);
+        let elsewhere = queue.page(&all, more.as_deref()).await;
+        assert!(matches!(elsewhere, Err(Error::InvalidCursor)), "{elsewhere:?}");
+        let none = JobFilter { status: Some(Status::Dead), ..tidying };
+        assert_eq!(queue.page(&none, None).await.unwrap(), (vec![], None));
+
+        let mut c = store.reader().await.unwrap();
+        let found = find(&mut c, WORKSPACE, JobId(Uuid::from_u128(3))).await.unwrap().unwrap();
+        assert_eq!((found.position, found.max_attempts), (Some(3), 3));
+        assert_eq!(find(&mut c, WORKSPACE, JobId(Uuid::from_u128(9))).await.unwrap(), None);
+    }
+
+    async fn a_cancelled_run_keeps_nothing_and_may_be_retried(store: &Store) {
+        let queue = Queue(store);
+        let keyed = |n| NewJob { dedupe_key: Some("k".into()), ..job(n) };
+        queue.insert(&[keyed(1)]).await;
+        let id = job(1).id;
+        let taken = queue.claim(Uuid::new_v4(), 1, 5).await;
+        queue.change(id, JobChangeKind::Cancel("cancelled".into()), 6).await.unwrap();
+        let late = queue.end(&taken[0], JobEndKind::Done { keep: true }, 7).await;
+        assert!(matches!(late, Err(Error::LeaseLost)), "{late:?}");
+        let seen = queue.only().await;
+        assert_eq!((seen.status, seen.last_error.as_deref()), (Status::Failed, Some("cancelled")));
+
+        // Its dedupe key is free, and taken by another.
+        queue.insert(&[keyed(2)]).await;
+        let mut c = store.reader().await.unwrap();
+        assert!(is_superseded(&mut c, WORKSPACE, id).await.unwrap());
+        drop(c);
+        let lost = queue.change(id, JobChangeKind::Retry, 8).await;
+        assert!(matches!(lost, Err(Error::RunAgain)), "{lost:?}");
+        queue.change(job(2).id, JobChangeKind::Cancel("too".into()), 8).await.unwrap();
+        queue.change(id, JobChangeKind::Retry, 9).await.unwrap();
+        let again = queue.claim(Uuid::new_v4(), 2, 9).await;
+        assert_eq!(again.iter().map(|l| (l.job.id, l.attempt)).collect::<Vec<_>>(), [(id, 1)]);
     }
 
     async fn a_thousand_jobs_go_in_at_once(store: &Store) {
         let jobs: Vec<NewJob> = (0..1_000).map(job).collect();
         Queue(store).insert(&jobs).await;
-        let mut c = store.reader().await.unwrap();
-        assert_eq!(depths(&mut c, Some(WORKSPACE)).await.unwrap()[&LANE].waiting, 1_000);
+        assert_eq!(Queue(store).load().await.queued, 1_000);
     }
 
     async fn a_jobs_status_follows_the_rules_whatever_happens(store: &Store) {
@@ -245,6 +354,7 @@ enum Event {
     /// An end under a lease that is not the job's.
     LateEnd(JobEndKind),
     LoseWorker,
+    Change(JobChangeKind),
 }
 
 fn step() -> impl Strategy<Value = Event> {
@@ -264,6 +374,8 @@ fn step() -> impl Strategy<Value = Event> {
         4 => how.clone().prop_map(Event::End),
         1 => how.prop_map(Event::LateEnd),
         1 => Just(Event::LoseWorker),
+        1 => Just(Event::Change(JobChangeKind::Retry)),
+        1 => Just(Event::Change(JobChangeKind::Cancel("c".into()))),
     ]
 }
 
@@ -300,6 +412,20 @@ impl Model {
             JobEndKind::Failed { .. } => Status::Failed,
             JobEndKind::Dead { .. } => Status::Dead,
         };
+    }
+
+    fn change(&mut self, how: &JobChangeKind) -> bool {
+        let ended = matches!(self.status, Status::Failed | Status::Dead);
+        let possible = match how {
+            JobChangeKind::Retry => ended,
+            JobChangeKind::Cancel(_) => !ended && self.status != Status::Succeeded,
+        };
+        if possible && *how == JobChangeKind::Retry {
+            (self.status, self.attempts) = (Status::Queued, 0);
+        } else if possible {
+            self.status = Status::Failed;
+        }
+        possible
     }
 
     fn lose_worker(&mut self, max_attempts: u32) {
@@ -345,6 +471,10 @@ async fn follow(queue: &Queue<'_>, n: u128, events: &[Event]) {
                 };
                 let refused = queue.end(&late, how.clone(), 6).await;
                 assert!(matches!(refused, Err(Error::LeaseLost)));
+            }
+            Event::Change(how) => {
+                let changed = queue.change(job.id, how.clone(), 6).await;
+                assert_eq!(changed.is_ok(), model.change(how), "{changed:?} after {events:?}");
             }
             Event::LoseWorker => {
                 queue.recover(6).await;

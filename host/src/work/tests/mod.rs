@@ -6,6 +6,7 @@ mod effects;
 mod others;
 mod paging;
 mod planner;
+mod queue;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,0 +1,125 @@
+//! The workspace's queue in memory, with the meaning that `wit/queue.wit`
+//! gives it.
+
+use std::cmp::Reverse;
+
+use crate::wit::assurance::area::queue::{Error, Filter, Job, Lane, Page, Status};
+
+/// Names and capacities.
+const LANES: [(&str, u32); 5] =
+    [("assistant", 4), ("delivery", 8), ("ingest", 4), ("maintenance", 2), ("scanner", 2)];
+
+/// The jobs of all areas.
+#[derive(Clone, Default)]
+pub(super) struct Queue(Vec<Job>);
+
+/// Where jobs of a status stand within their lane.
+fn rank(status: Status) -> u8 {
+    match status {
+        Status::Queued => 0,
+        Status::Running => 1,
+        Status::Retrying => 2,
+        Status::Succeeded | Status::Failed | Status::Dead => 3,
+    }
+}
+
+impl Queue {
+    pub(super) fn put(&mut self, job: Job) {
+        self.0.push(job);
+    }
+
+    pub(super) fn lanes(&self) -> Vec<Lane> {
+        let count = |name: &str, status: Status| {
+            self.0.iter().filter(|job| job.lane == name && job.status == status).count() as u64
+        };
+        let lane = |(name, capacity): (&str, u32)| Lane {
+            name: name.to_owned(),
+            capacity,
+            active: count(name, Status::Running),
+            queued: count(name, Status::Queued),
+        };
+        LANES.into_iter().map(lane).collect()
+    }
+
+    pub(super) fn overview(&self) -> Vec<Job> {
+        let mut jobs: Vec<Job> = self.0.iter().map(|job| self.placed(job)).collect();
+        jobs.sort_by_key(|job| {
+            let rank = rank(job.status);
+            let at = if rank == 3 { -job.updated_at } else { job.available_at };
+            (job.lane.clone(), rank, at, job.id.clone())
+        });
+        jobs
+    }
+
+    /// The next page begins below the last one's last id.
+    pub(super) fn page(
+        &self,
+        filter: &Filter,
+        cursor: Option<&str>,
+        limit: u32,
+    ) -> Result<Page, Error> {
+        if cursor.is_some_and(|cursor| !self.0.iter().any(|job| job.id == cursor)) {
+            return Err(Error::InvalidCursor);
+        }
+        let below = |job: &&Job| cursor.is_none_or(|cursor| job.id.as_str() < cursor);
+        let passing = self.0.iter().filter(|job| passes(job, filter)).filter(below);
+        let mut jobs: Vec<Job> = passing.map(|job| self.placed(job)).collect();
+        jobs.sort_by_key(|job| Reverse(job.id.clone()));
+        let more = jobs.len() > limit as usize;
+        jobs.truncate(limit as usize);
+        let next = jobs.last().filter(|_| more).map(|job| job.id.clone());
+        Ok(Page { jobs, next })
+    }
+
+    pub(super) fn get(&self, id: &str) -> Option<Job> {
+        self.0.iter().find(|job| job.id == id).map(|job| self.placed(job))
+    }
+
+    pub(super) fn retry(&mut self, id: &str, now: i64) -> Result<Job, Error> {
+        let job = self.find(id)?;
+        if !matches!(job.status, Status::Failed | Status::Dead) {
+            return Err(Error::WrongStatus(job.status));
+        }
+        job.status = Status::Queued;
+        job.attempts = 0;
+        (job.available_at, job.updated_at) = (now, now);
+        Ok(job.clone())
+    }
+
+    pub(super) fn cancel(&mut self, id: &str, reason: &str, now: i64) -> Result<Job, Error> {
+        let job = self.find(id)?;
+        if rank(job.status) == 3 {
+            return Err(Error::WrongStatus(job.status));
+        }
+        if job.kind == "event" {
+            return Err(Error::NotCancellable);
+        }
+        job.status = Status::Failed;
+        job.last_error = Some(reason.to_owned());
+        job.updated_at = now;
+        Ok(job.clone())
+    }
+
+    fn find(&mut self, id: &str) -> Result<&mut Job, Error> {
+        self.0.iter_mut().find(|job| job.id == id).ok_or(Error::NotFound)
+    }
+
+    /// The job with its place among the queued ones of its lane.
+    fn placed(&self, job: &Job) -> Job {
+        let place = |other: &&Job| {
+            other.status == Status::Queued
+                && other.lane == job.lane
+                && (other.available_at, &other.id) <= (job.available_at, &job.id)
+        };
+        let position =
+            (job.status == Status::Queued).then(|| self.0.iter().filter(place).count() as u64);
+        Job { position, ..job.clone() }
+    }
+}
+
+fn passes(job: &Job, filter: &Filter) -> bool {
+    filter.lane.as_ref().is_none_or(|lane| *lane == job.lane)
+        && filter.kind.as_ref().is_none_or(|kind| *kind == job.kind)
+        && filter.status.is_none_or(|status| status == job.status)
+        && filter.resource.as_ref().is_none_or(|id| job.resource.as_ref() == Some(id))
+}

@@ -1,0 +1,36 @@
+//! Mail to people, in jobs only: what was sent cannot be taken back.
+
+use std::sync::Arc;
+
+use super::super::bindings::assurance::area::mail::{Error, Host, Message};
+use super::super::instance::CallState;
+use super::{MailRefusal, Refusal};
+use crate::domain::manifest::Capability;
+use crate::mail::{self, MailError};
+
+impl Host for CallState {
+    async fn send(&mut self, message: Message) -> Result<(), MailRefusal> {
+        let shared = Arc::clone(&self.shared);
+        let unit = self.enter(Capability::Mail)?;
+        if !unit.spec().in_job {
+            return Err(Refusal::Answer(Error::NotInAJob));
+        }
+        let Message { to, subject, text } = message;
+        let sent = unit.send_mail(&shared.mail, mail::Message { to, subject, text }).await;
+        sent.map_err(|error| Refusal::Answer(error.into()))
+    }
+
+    fn convert_error(&mut self, refusal: MailRefusal) -> wasmtime::Result<Error> {
+        refusal.split()
+    }
+}
+
+impl From<MailError> for Error {
+    fn from(error: MailError) -> Self {
+        match error {
+            MailError::Refused(why) => Self::Refused(why),
+            MailError::Rejected(why) => Self::Rejected(why),
+            MailError::Unavailable(why) => Self::Unavailable(why),
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Other areas' jobs and the workspace's members, changed with the commit.
+
+use super::*;
+use crate::domain::id::JobId;
+use crate::domain::job::{Lane, Status};
+use crate::domain::people::User;
+use crate::domain::queue::{JobFilter, QueuedJob};
+use crate::domain::role::Role;
+use crate::store::testing::on_both;
+use crate::store::{memberships, users};
+use crate::work::{MembershipError, QueueError, Wish};
+
+/// A job of the area, enqueued by a call.
+async fn enqueued(area: &Area) -> JobId {
+    let mut unit = area.unit();
+    let wish = Wish {
+        kind: "tidy".into(),
+        payload: "{}".into(),
+        resource: None,
+        available_at: None,
+        dedupe_key: None,
+    };
+    let id = unit.enqueue(wish).unwrap();
+    unit.commit(End::default()).await.unwrap();
+    id
+}
+
+async fn seen(area: &Area, job: JobId) -> QueuedJob {
+    area.unit().queued_job(job).await.unwrap().unwrap()
+}
+
+/// A person, and a workspace for the area's calls.
+async fn person(store: &Store, area: &Area) -> UserId {
+    let email = format!("{}@example.org", UserId::new());
+    let display_name = "Ada".to_owned();
+    let user = User { id: UserId::new(), email, display_name, email_verified: true };
+    let workspace = crate::domain::people::Workspace {
+        id: area.workspace,
+        name: "Acme".into(),
+        slug: area.workspace.to_string(),
+        created_at: NOW,
+    };
+    let mut writer = store.writer().await.unwrap();
+    users::insert(&mut writer, &user, None, NOW).await.unwrap();
+    let _ = crate::store::workspaces::insert(&mut writer, &workspace).await;
+    user.id
+}
+
+async fn role(store: &Store, area: &Area, user: UserId) -> Option<Role> {
+    let mut reader = store.reader().await.unwrap();
+    let found = memberships::member(&mut reader, area.workspace, user).await.unwrap();
+    found.map(|member| member.role)
+}
+
+on_both! {
+    async fn a_job_is_cancelled_and_retried_with_the_commit(store: &Store) {
+        let area = Area::installed(store).await;
+        let job = enqueued(&area).await;
+        let mut dropped = area.unit();
+        dropped.cancel_job(job, "never".into()).await.unwrap();
+        drop(dropped);
+        assert_eq!(seen(&area, job).await.status, Status::Queued);
+
+        let mut unit = area.unit();
+        let told = unit.cancel_job(job, "by Ada".into()).await.unwrap();
+        unit.commit(End::default()).await.unwrap();
+        assert_eq!(seen(&area, job).await, told);
+        assert_eq!((told.status, told.last_error.as_deref()), (Status::Failed, Some("by Ada")));
+
+        let again = area.unit().cancel_job(job, "again".into()).await;
+        let expected = QueueError::WrongStatus(Status::Failed);
+        assert!(matches!(again, Err(Fault::Refused(error)) if error == expected));
+        let mut unit = area.unit();
+        unit.retry_job(job).await.unwrap();
+        unit.commit(End::default()).await.unwrap();
+        let back = seen(&area, job).await;
+        assert_eq!((back.status, back.attempts, back.position), (Status::Queued, 0, Some(1)));
+        let running = area.unit().retry_job(job).await;
+        let expected = QueueError::WrongStatus(Status::Queued);
+        assert!(matches!(running, Err(Fault::Refused(error)) if error == expected));
+    }
+
+    async fn a_cancel_that_comes_too_late_is_run_again(store: &Store) {
+        let area = Area::installed(store).await;
+        let job = enqueued(&area).await;
+        let mut first = area.unit();
+        first.cancel_job(job, "first".into()).await.unwrap();
+        let mut second = area.unit();
+        second.cancel_job(job, "second".into()).await.unwrap();
+        first.commit(End::default()).await.unwrap();
+        let late = second.commit(End::default()).await;
+        assert!(matches!(late, Err(Error::RunAgain)), "{late:?}");
+        assert_eq!(seen(&area, job).await.last_error.as_deref(), Some("first"));
+    }
+
+    async fn no_job_of_another_workspace_is_seen_or_changed(store: &Store) {
+        let area = Area::installed(store).await;
+        let job = enqueued(&area).await;
+        let elsewhere = area.elsewhere();
+        assert_eq!(elsewhere.unit().queued_job(job).await.unwrap(), None);
+        let refused = elsewhere.unit().cancel_job(job, "theirs".into()).await;
+        assert!(matches!(refused, Err(Fault::Refused(QueueError::NotFound))));
+        let (page, _) = elsewhere.unit().queue_page(&JobFilter::default(), None, 10).await.unwrap();
+        assert_eq!(page, []);
+        let loads = elsewhere.unit().lane_loads().await.unwrap();
+        assert_eq!(loads[&Lane::Maintenance].queued, 0);
+    }
+
+    async fn a_deliverys_job_stays_and_a_reader_changes_nothing(store: &Store) {
+        let area = Area::installed(store).await;
+        let mut unit = area.unit();
+        unit.publish("item.made", "{}".into()).unwrap();
+        unit.commit(End::default()).await.unwrap();
+        let delivery = area.unit().queue_overview(10).await.unwrap().remove(0);
+        assert_eq!((delivery.kind.as_str(), delivery.area.as_str()), ("event", "other"));
+        let refused = area.unit().cancel_job(delivery.id, "no".into()).await;
+        assert!(matches!(refused, Err(Fault::Refused(QueueError::NotCancellable))));
+        let mut reader = area.with(|spec| spec.writes = false);
+        let refused = reader.cancel_job(delivery.id, "no".into()).await;
+        assert!(matches!(refused, Err(Fault::Refused(QueueError::Misuse(_)))));
+        for limit in [0, 501] {
+            let refused = area.unit().queue_overview(limit).await;
+            assert!(matches!(refused, Err(Fault::Refused(QueueError::Misuse(_)))), "{limit}");
+        }
+    }
+
+    async fn a_new_member_belongs_with_the_commit_and_keeps_a_higher_role(store: &Store) {
+        let area = Area::installed(store).await;
+        let user = person(store, &area).await;
+        let add = async |role| {
+            let mut unit = area.unit();
+            unit.write("items", vec![create(&UserId::new().to_string(), "{}")]).await.unwrap();
+            unit.add_member(user, role).await.unwrap();
+            unit
+        };
+        drop(add(Role::Owner).await);
+        assert_eq!(role(store, &area, user).await, None);
+        for (given, kept) in [
+            (Role::Viewer, Role::Viewer),
+            (Role::Admin, Role::Admin),
+            (Role::Member, Role::Admin),
+            (Role::Owner, Role::Owner),
+            (Role::Viewer, Role::Owner),
+        ] {
+            add(given).await.commit(End::default()).await.unwrap();
+            assert_eq!(role(store, &area, user).await, Some(kept));
+        }
+        let nobody = area.unit().add_member(UserId::new(), Role::Viewer).await;
+        assert!(matches!(nobody, Err(Fault::Refused(MembershipError::NoSuchUser))));
+    }
+
+    async fn an_account_is_found_by_its_address_in_any_case(store: &Store) {
+        let area = Area::installed(store).await;
+        let user = person(store, &area).await;
+        let mut reader = store.reader().await.unwrap();
+        let email = users::find(&mut reader, user).await.unwrap().unwrap().email;
+        drop(reader);
+        let found = area.unit().account(&email.to_uppercase()).await.unwrap();
+        assert_eq!(found.map(|found| found.id), Some(user));
+        assert_eq!(area.unit().account("nobody@example.org").await.unwrap(), None);
+    }
+}
