@@ -15,6 +15,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+use crate::app::areas;
 use crate::app::folder::Folder;
 use crate::app::{App, InFlight, Limiter, Parts};
 use crate::config::{AreaLimits, Config};
@@ -69,6 +70,7 @@ pub async fn run(config: Config, hooks: Hooks) -> anyhow::Result<()> {
     let readiness = Readiness::default();
     let operators = Operators::new(app.clone(), metrics.clone(), readiness.clone(), &token);
     let upkeep = tokio::spawn(keep_up(app.clone(), metrics, stop.clone()));
+    let following = tokio::spawn(follow(app.clone(), stop.clone()));
     let note = ServingNote::write(&app.config.data_dir, &listeners)?;
     let api_address = listeners.api_address;
     let serving = listeners.serve(&app, &operators, &stop);
@@ -85,7 +87,7 @@ pub async fn run(config: Config, hooks: Hooks) -> anyhow::Result<()> {
     if let Some(workers) = workers {
         workers.drain(drain_time(&app.config)).await;
     }
-    for task in watching.into_iter().chain([upkeep]) {
+    for task in watching.into_iter().chain([upkeep, following]) {
         let _ = task.await;
     }
     app.store.close().await;
@@ -119,7 +121,7 @@ async fn assemble(
         identity,
         limiter: Limiter::new(&config.rates),
         in_flight: InFlight::default(),
-        areas_dir: areas_dir(&config),
+        node: areas::Node::new(config.areas.warm_versions),
         installing: tokio::sync::Mutex::default(),
         config,
     }))
@@ -156,20 +158,31 @@ fn areas_dir(config: &Config) -> PathBuf {
     config.areas.dir.clone().unwrap_or_else(|| config.data_dir.join("areas"))
 }
 
-/// Loads the folder of areas, and follows it where the operator wants that.
+/// Loads the folder of areas, and follows it where the operator wants that;
+/// then what operators have deployed.
 async fn load_areas(
     app: &App,
     stop: &CancellationToken,
 ) -> anyhow::Result<Option<tokio::task::JoinHandle<()>>> {
-    let path = &app.areas_dir;
+    let path = &areas_dir(&app.config);
     let at = || format!("the folder of areas, {}", path.display());
     std::fs::create_dir_all(path).with_context(at)?;
     let folder = Folder::load(app.clone(), path.clone()).await.with_context(at)?;
+    areas::catch_up(app).await.context("the deployed areas")?;
     let watching = app.config.areas.watch.then(|| {
         let watching = stop.clone().run_until_cancelled_owned(folder.watch());
         tokio::spawn(async { Box::pin(watching).await.unwrap_or_default() })
     });
     Ok(watching)
+}
+
+/// Does what operators decide at any node, until the service stops.
+async fn follow(app: App, stop: CancellationToken) {
+    let following = stop.run_until_cancelled(Box::pin(areas::follow(app.clone())));
+    following.await.unwrap_or_default();
+    if let Err(error) = areas::sign_off(&app).await {
+        tracing::warn!(%error, "this node could not sign off");
+    }
 }
 
 async fn start_workers(app: &App) -> anyhow::Result<Option<Workers>> {

@@ -38,6 +38,7 @@ pub struct TestHost {
     folder: TempDir,
     process: Option<Child>,
     arguments: Vec<String>,
+    config: Table,
     /// Where the API answers.
     pub api: String,
     /// Where the operators' API answers.
@@ -98,6 +99,15 @@ impl Builder {
         self
     }
 
+    /// Shares the database and the blobs of another host, as the nodes of a
+    /// fleet do.
+    #[must_use]
+    pub fn beside(self, host: &TestHost) -> Self {
+        let url = host.config["database"]["url"].clone();
+        let blobs = host.folder.path().join("data/blobs").to_string_lossy().into_owned();
+        self.set("database.url", url).set("blobs.dir", blobs)
+    }
+
     /// Gives `assurance serve` one more argument.
     #[must_use]
     pub fn argument(mut self, argument: &str) -> Self {
@@ -120,7 +130,9 @@ impl Builder {
                 component.display()
             );
         }
-        if let Some(url) = self.backend.fresh_url().await {
+        if !self.config.contains_key("database")
+            && let Some(url) = self.backend.fresh_url().await
+        {
             self = self.set("database.url", url);
         }
         self = self
@@ -132,6 +144,7 @@ impl Builder {
             folder,
             process: None,
             arguments: self.arguments,
+            config: self.config,
             api: String::new(),
             operators: String::new(),
             secrets: Vec::new(),

@@ -1,25 +1,35 @@
 //! The operators' API, as a person with the token uses it.
 
-use reqwest::Method;
+use reqwest::{Method, RequestBuilder};
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
 use crate::client::{send, try_send};
 use crate::{Answer, Client, TestHost};
 
 impl TestHost {
+    /// A request to the operators' listener with the bearer token, to be
+    /// sent.
+    pub fn operator(&self, method: Method, path: &str) -> RequestBuilder {
+        let client = Client::nobody(&self.operators);
+        client.request(method, path).bearer_auth(self.operators_token())
+    }
+
     /// A request to the operators' listener with the bearer token.
     pub async fn operate(&self, method: Method, path: &str) -> Answer {
-        let client = Client::nobody(&self.operators);
-        send(client.request(method, path).bearer_auth(self.operators_token())).await
+        send(self.operator(method, path)).await
     }
 
     /// Puts a component into service under an area's name.
     pub async fn put_area(&self, name: &str, component: &[u8]) -> Answer {
-        let client = Client::nobody(&self.operators);
-        let request = client.request(Method::PUT, &format!("/areas/{name}"));
-        let request = request.bearer_auth(self.operators_token());
+        let request = self.operator(Method::PUT, &format!("/areas/{name}"));
         let request = request.header("content-type", "application/wasm");
         try_send(request.body(component.to_vec())).await.expect("an answer")
+    }
+
+    /// Sends the operators' API a JSON body.
+    pub async fn operate_with(&self, path: &str, body: &Value) -> Answer {
+        send(self.operator(Method::POST, path).json(body)).await
     }
 
     /// The digest of the live version of an area, if it is live.
@@ -38,6 +48,12 @@ impl TestHost {
         let found = text.lines().find(|candidate| candidate.starts_with(line))?;
         found.rsplit(' ').next()?.parse().ok()
     }
+}
+
+/// How operators name a component: SHA-256 in lower-case hex.
+#[must_use]
+pub fn digest(component: &[u8]) -> String {
+    hex::encode(Sha256::digest(component))
 }
 
 /// The same component with other bytes: a custom section more, which changes

@@ -10,7 +10,6 @@ mod tests;
 
 use std::fmt;
 use std::ops::Deref;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use idempotency::{Fingerprint, InFlight};
@@ -53,9 +52,9 @@ pub struct Parts {
     pub limiter: Limiter,
     /// Idempotent calls under way in this process.
     pub in_flight: InFlight,
-    /// Where installed components are kept.
-    pub areas_dir: PathBuf,
-    /// Held while a version is taken in.
+    /// This process among those that share the database.
+    pub node: areas::Node,
+    /// Held while the live areas change.
     pub installing: tokio::sync::Mutex<()>,
 }
 

@@ -156,7 +156,7 @@ async fn app(config: Config) -> App {
         identity,
         limiter: Limiter::new(&config.rates),
         in_flight: InFlight::default(),
-        areas_dir: config.data_dir.join("areas"),
+        node: super::areas::Node::new(config.areas.warm_versions),
         installing: tokio::sync::Mutex::default(),
         config,
     })

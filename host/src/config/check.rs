@@ -60,6 +60,8 @@ impl Config {
             ("api.drain_seconds", self.api.drain_seconds),
             ("api.max_connections", self.api.max_connections),
             ("database.max_connections", self.database.max_connections),
+            ("areas.poll_ms", self.areas.poll_ms),
+            ("areas.warm_versions", self.areas.warm_versions),
             ("session.idle_minutes", self.session.idle_minutes),
             ("session.absolute_hours", self.session.absolute_hours),
             ("session.max_per_user", self.session.max_per_user),

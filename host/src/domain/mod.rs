@@ -3,6 +3,7 @@
 //! Everything else may import from here; nothing here imports from the rest.
 
 pub mod area;
+pub mod deployment;
 pub mod document;
 pub mod id;
 pub mod job;

@@ -134,12 +134,29 @@ impl Registry {
     /// # Errors
     /// Every way in which the version cannot go live.
     pub fn plan(&self, loaded: Loaded) -> Result<Plan, Refusal> {
+        self.plan_piece(loaded.manifest.name.clone(), loaded.into())
+    }
+
+    /// Checks a version that was planned before; its routes are not compiled
+    /// again.
+    ///
+    /// # Errors
+    /// Every way in which the version cannot go live.
+    pub fn plan_again(&self, version: &AreaVersion) -> Result<Plan, Refusal> {
+        let mut piece = Piece::from(version);
+        if contract::depends_on_events(&piece.manifest) {
+            // It was compiled when other events may have been live.
+            piece.routes = None;
+        }
+        self.plan_piece(version.manifest.name.clone(), piece)
+    }
+
+    fn plan_piece(&self, name: String, piece: Piece) -> Result<Plan, Refusal> {
         let base = self.snapshot();
-        let name = loaded.manifest.name.clone();
         let before = base.area(&name).cloned();
         let mut pieces = pieces_of(&base);
-        pieces.insert(name.clone(), loaded.into());
-        let next = self.assemble(pieces)?;
+        pieces.insert(name.clone(), piece);
+        let next = self.assemble(pieces, Some(&name))?;
         let now = next.area(&name).cloned();
         Ok(Plan { base, next, change: Change { area: name, before, now } })
     }
@@ -152,7 +169,7 @@ impl Registry {
         let base = self.snapshot();
         let mut pieces = pieces_of(&base);
         pieces.remove(name).ok_or_else(|| Refusal::NotLive(name.to_owned()))?;
-        let next = self.assemble(pieces)?;
+        let next = self.assemble(pieces, None)?;
         let before = base.area(name).cloned();
         Ok(Plan { base, next, change: Change { area: name.to_owned(), before, now: None } })
     }
@@ -169,14 +186,16 @@ impl Registry {
     }
 
     /// Contracts and scopes of all areas, given which are live.
-    fn assemble(&self, pieces: BTreeMap<String, Piece>) -> Result<Arc<Snapshot>, Refusal> {
+    fn assemble(
+        &self,
+        pieces: BTreeMap<String, Piece>,
+        newcomer: Option<&str>,
+    ) -> Result<Arc<Snapshot>, Refusal> {
         let manifests: Vec<Arc<Manifest>> =
             pieces.values().map(|piece| Arc::clone(&piece.manifest)).collect();
         let live: Vec<&Manifest> = manifests.iter().map(Arc::as_ref).collect();
         let events = event_names(&live);
         let same_events = events == self.snapshot().events();
-        let newcomer = pieces.iter().find(|(_, piece)| piece.routes.is_none());
-        let newcomer = newcomer.map(|(name, _)| name.clone());
         let mut areas = BTreeMap::new();
         for (name, piece) in pieces {
             let stale = !same_events && contract::depends_on_events(&piece.manifest);
@@ -195,7 +214,7 @@ impl Registry {
             areas.insert(name, Arc::new(version));
         }
         let host = Arc::clone(&self.host);
-        Ok(Arc::new(Snapshot::new(areas, host, newcomer.as_deref())?))
+        Ok(Arc::new(Snapshot::new(areas, host, newcomer)?))
     }
 }
 
@@ -221,15 +240,21 @@ impl From<Loaded> for Piece {
     }
 }
 
+impl From<&AreaVersion> for Piece {
+    fn from(area: &AreaVersion) -> Self {
+        Self {
+            manifest: Arc::clone(&area.manifest),
+            digest: area.digest.clone(),
+            imports: area.imports.clone(),
+            code: Arc::clone(&area.code),
+            routes: Some(Arc::clone(&area.routes)),
+        }
+    }
+}
+
 fn pieces_of(snapshot: &Snapshot) -> BTreeMap<String, Piece> {
-    let piece = |area: &Arc<AreaVersion>| Piece {
-        manifest: Arc::clone(&area.manifest),
-        digest: area.digest.clone(),
-        imports: area.imports.clone(),
-        code: Arc::clone(&area.code),
-        routes: Some(Arc::clone(&area.routes)),
-    };
-    snapshot.areas().map(|area| (area.manifest.name.clone(), piece(area))).collect()
+    let pieces = snapshot.areas().map(|area| (area.manifest.name.clone(), area.as_ref().into()));
+    pieces.collect()
 }
 
 fn event_names(live: &[&Manifest]) -> Vec<String> {

@@ -79,6 +79,18 @@ impl Blobs {
         Ok(blob)
     }
 
+    /// Writes a component, under its digest; where that is.
+    pub async fn write_component(&self, digest: &str, content: Bytes) -> Result<String, Error> {
+        let object = format!("components/{digest}.wasm");
+        self.0.put(&Path::from(object.as_str()), content.into()).await?;
+        Ok(object)
+    }
+
+    /// Reads a component.
+    pub async fn read_component(&self, object: &str) -> Result<Bytes, Error> {
+        Ok(self.0.get(&Path::from(object)).await?.bytes().await?)
+    }
+
     /// Begins to take content in pieces.
     pub async fn upload(&self, workspace: WorkspaceId, area: &str) -> Result<Upload, Error> {
         let object = fresh_object(workspace, area);
@@ -176,17 +188,22 @@ async fn named(store: &Store, objects: &[String]) -> Result<Vec<String>, Error> 
     let named = match connection.raw() {
         super::connection::Raw::Sqlite(c) => {
             sqlx::query_scalar(
-                "SELECT object FROM blobs WHERE object IN (SELECT value FROM json_each($1))",
+                "SELECT object FROM blobs WHERE object IN (SELECT value FROM json_each($1)) \
+                 UNION ALL SELECT object FROM area_versions \
+                 WHERE object IN (SELECT value FROM json_each($1))",
             )
             .bind(list)
             .fetch_all(c)
             .await?
         }
         super::connection::Raw::Postgres(c) => {
-            sqlx::query_scalar("SELECT object FROM blobs WHERE object = ANY($1)")
-                .bind(objects)
-                .fetch_all(c)
-                .await?
+            sqlx::query_scalar(
+                "SELECT object FROM blobs WHERE object = ANY($1) \
+                 UNION ALL SELECT object FROM area_versions WHERE object = ANY($1)",
+            )
+            .bind(objects)
+            .fetch_all(c)
+            .await?
         }
     };
     connection.release();

@@ -5,14 +5,17 @@
 //! databases and run through `connection::on`.
 
 pub mod apply;
+pub mod audit;
 pub mod blobs;
 pub mod connection;
+pub mod deployments;
 pub mod documents;
 pub mod idempotency;
 pub mod indexes;
 pub mod jobs;
 pub mod memberships;
 pub mod mfa;
+pub mod nodes;
 pub mod query;
 pub mod secrets;
 pub mod sessions;
@@ -24,6 +27,7 @@ mod cursor;
 mod error;
 mod fields;
 mod keyset;
+mod notices;
 mod open;
 mod pool;
 mod scope;
@@ -37,6 +41,7 @@ mod wake;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sqlx::postgres::PgConnectOptions;
 use sqlx::{PgConnection, SqliteConnection};
 use tokio::sync::{Mutex, OwnedMutexGuard, Semaphore};
 
@@ -46,6 +51,7 @@ use crate::domain::id::WorkspaceId;
 
 pub use connection::{Connection, Tx};
 pub use error::Error;
+pub use notices::Notices;
 pub use open::Settings;
 pub use scope::CollectionScope;
 pub use wake::Wake;
@@ -104,6 +110,8 @@ enum Databases {
         /// What `ILIKE` needs to know letters beyond ASCII: nothing, or
         /// ` COLLATE "…"`.
         folding: &'static str,
+        /// For the one connection that listens.
+        options: PgConnectOptions,
     },
 }
 

@@ -117,9 +117,10 @@ async fn open_postgres(settings: &Settings, timeout: Duration) -> Result<Databas
     let common = settings.max_connections.saturating_sub(serializable);
     let strict = options.clone().options([("default_transaction_isolation", "serializable")]);
     Ok(Databases::Postgres {
-        common: Pool::new(options, common, timeout),
+        common: Pool::new(options.clone(), common, timeout),
         serializable: Pool::new(strict, serializable, timeout),
         folding,
+        options,
     })
 }
 

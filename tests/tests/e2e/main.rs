@@ -3,6 +3,7 @@
 
 mod catalog;
 mod contract;
+mod deploy;
 mod durability;
 mod evidence;
 mod groups;

@@ -5,24 +5,33 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use notify::event::{AccessKind, AccessMode, EventKind};
 use notify::{RecursiveMode, Watcher as _};
 use tokio::sync::mpsc;
+
+use crate::domain::time::Timestamp;
 
 /// Two equal stamps mean: not written to in between.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Stamp {
     inode: u64,
     bytes: u64,
-    modified: Option<SystemTime>,
+    /// When content or name last changed, in nanoseconds since 1970: other
+    /// than the time of modification, it is not copied along with a file.
+    changed_ns: i128,
 }
 
 impl Stamp {
     fn of(path: &Path) -> io::Result<Self> {
         let file = std::fs::metadata(path)?;
-        Ok(Self { inode: file.ino(), bytes: file.len(), modified: file.modified().ok() })
+        let changed_ns = i128::from(file.ctime()) * 1_000_000_000 + i128::from(file.ctime_nsec());
+        Ok(Self { inode: file.ino(), bytes: file.len(), changed_ns })
+    }
+
+    /// When the file came to be as it is.
+    pub(super) fn written_at(self) -> Timestamp {
+        Timestamp(i64::try_from(self.changed_ns / 1_000).unwrap_or(i64::MAX))
     }
 }
 

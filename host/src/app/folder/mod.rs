@@ -22,8 +22,7 @@ use tokio::sync::mpsc;
 
 use self::files::{Read, Stamp, components, read, watcher};
 use super::App;
-use super::areas::{self, InstallError};
-use crate::runtime::{LoadError, Loaded};
+use crate::domain::time::Timestamp;
 
 /// Between the two looks that must see the same.
 const QUIET: Duration = Duration::from_millis(150);
@@ -48,34 +47,16 @@ pub trait Host: Send + Sync {
         component: Arc<[u8]>,
     ) -> impl Future<Output = Result<Self::Loaded, Self::LoadError>> + Send;
 
-    /// Lets it answer; tells its area's name.
+    /// Lets it answer, unless something newer than the file does; tells its
+    /// area's name.
     fn install(
         &self,
         loaded: Self::Loaded,
+        written_at: Timestamp,
     ) -> impl Future<Output = Result<String, Self::InstallError>> + Send;
 
     /// Lets an area answer no more.
     fn remove(&self, area: &str) -> impl Future<Output = Result<(), Self::InstallError>> + Send;
-}
-
-impl Host for App {
-    type Loaded = Loaded;
-    type LoadError = LoadError;
-    type InstallError = InstallError;
-
-    async fn load(&self, component: Arc<[u8]>) -> Result<Loaded, LoadError> {
-        areas::load(self, component).await
-    }
-
-    async fn install(&self, loaded: Loaded) -> Result<String, InstallError> {
-        let area = loaded.manifest.name.clone();
-        areas::install(self, loaded).await?;
-        Ok(area)
-    }
-
-    async fn remove(&self, area: &str) -> Result<(), InstallError> {
-        areas::remove(self, area).await.map(drop)
-    }
 }
 
 /// A folder of components.
@@ -116,7 +97,7 @@ impl<H: Host> Folder<H> {
         let loaded = join_all(loading).await;
         for (file, loaded) in read.into_iter().zip(loaded) {
             folder.note(&file.path, file.stamp, file.whole);
-            folder.install(&file.path, loaded).await;
+            folder.install(&file.path, file.stamp, loaded).await;
         }
         Ok(folder)
     }
@@ -171,15 +152,20 @@ impl<H: Host> Folder<H> {
         self.note(&file.path, file.stamp, file.whole);
         if file.whole {
             let loaded = self.host.load(file.component).await;
-            self.install(&file.path, loaded).await;
+            self.install(&file.path, file.stamp, loaded).await;
         }
         file.whole
     }
 
-    async fn install(&mut self, path: &Path, loaded: Result<H::Loaded, H::LoadError>) {
+    async fn install(
+        &mut self,
+        path: &Path,
+        stamp: Stamp,
+        loaded: Result<H::Loaded, H::LoadError>,
+    ) {
         let file = path.display();
         let refused = match loaded {
-            Ok(loaded) => match self.host.install(loaded).await {
+            Ok(loaded) => match self.host.install(loaded, stamp.written_at()).await {
                 Ok(area) => return self.installed(path, area),
                 Err(error) => error.to_string(),
             },

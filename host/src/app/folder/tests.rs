@@ -40,7 +40,7 @@ impl Host for Log {
         if text.starts_with("bad") { Err("it is bad") } else { Ok(text) }
     }
 
-    async fn install(&self, text: String) -> Result<String, &'static str> {
+    async fn install(&self, text: String, _: Timestamp) -> Result<String, &'static str> {
         Ok(text.split(' ').next().unwrap_or_default().to_owned())
     }
 

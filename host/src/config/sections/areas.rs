@@ -16,6 +16,12 @@ pub struct Areas {
     pub dir: Option<PathBuf>,
     /// Swap a component when its file changes (development).
     pub watch: bool,
+    /// How often a node looks for deployments that it was not told of, in
+    /// milliseconds.
+    pub poll_ms: u32,
+    /// Versions of each area kept in memory, ready to answer without being
+    /// compiled again: the live one, those before it, those that wait.
+    pub warm_versions: u32,
     /// What each area may import: documents, blobs, events, jobs, secrets,
     /// crypto, directory, calendar, egress, log, malware, links, settings, queue,
     /// membership, mail. `*` is for areas not named.
@@ -54,6 +60,8 @@ impl Default for Areas {
         Self {
             dir: None,
             watch: false,
+            poll_ms: 1_000,
+            warm_versions: 4,
             grants: BTreeMap::from([
                 // Secrets, the network, mail, people and other areas' jobs
                 // only where that is an area's work.

@@ -1,42 +1,60 @@
-//! Which areas answer, and swapping them.
+//! Which areas answer, which versions they have, and moving between them.
 
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::{Path, State};
+use axum::extract::{Path, RawQuery, State};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Operators;
-use crate::app::areas::{self, InstallError, Installed};
+use super::parameters::{Parameters, body};
+use super::token::Operator;
+use crate::app::areas::{self, Deployed, InstallError, Overview, Received};
 use crate::http::code::Code;
 use crate::http::problem::Refusal;
-use crate::registry;
-use crate::registry::AreaVersion;
+use crate::registry::{self, AreaVersion, Change};
 use crate::runtime::LoadError;
 
-/// The live areas, by name.
-pub(super) async fn list(State(operators): State<Operators>) -> Json<Value> {
-    let snapshot = operators.app.registry.snapshot();
-    Json(json!({"areas": snapshot.areas().map(|area| view(area)).collect::<Vec<_>>()}))
+/// Every area: what answers here, what operators decided, what each node says.
+pub(super) async fn list(State(operators): State<Operators>) -> Result<Json<Value>, Refusal> {
+    let areas = areas::overview(&operators.app).await?;
+    let areas: Vec<Value> = areas.iter().map(|(name, area)| standing(name, area)).collect();
+    Ok(Json(json!({ "areas": areas })))
+}
+
+/// One area, as [`list`] tells it.
+pub(super) async fn one(
+    State(operators): State<Operators>,
+    Path(name): Path<String>,
+) -> Result<Json<Value>, Refusal> {
+    let areas = areas::overview(&operators.app).await?;
+    let area = areas.get(&name).ok_or_else(Refusal::not_found)?;
+    Ok(Json(standing(&name, area)))
 }
 
 /// Takes a component in; the body is its bytes.
-pub(super) async fn install(
+pub(super) async fn deploy(
     State(operators): State<Operators>,
     Path(name): Path<String>,
+    operator: Operator,
+    RawQuery(query): RawQuery,
     component: Bytes,
 ) -> Result<Json<Value>, Refusal> {
+    let mut parameters = Parameters::of(query.as_deref(), &["activate"])?;
+    let activate = parameters.boolean("activate", true)?;
     let app = operators.app;
-    let installed =
-        areas::install_and_keep(&app, &name, component.into()).await.map_err(refused)?;
-    let (result, before) = match installed {
-        Installed::Unchanged { .. } => ("unchanged", None),
-        Installed::Live(change) => ("live", change.before),
+    let received = Received { area: name.clone(), component, activate };
+    let deployed = areas::deploy(&app, &operator.name, received).await.map_err(refused)?;
+    let (result, replaced) = match &deployed {
+        Deployed::Unchanged => ("unchanged", None),
+        Deployed::Staged => ("staged", None),
+        Deployed::Live(change) => ("live", change.before.as_deref()),
     };
     let snapshot = app.registry.snapshot();
     Ok(Json(json!({
         "result": result,
         "area": snapshot.area(&name).map(|area| view(area)),
-        "replaced": before.map(|area| view(&area)),
+        "replaced": replaced.map(view),
     })))
 }
 
@@ -44,9 +62,119 @@ pub(super) async fn install(
 pub(super) async fn remove(
     State(operators): State<Operators>,
     Path(name): Path<String>,
+    operator: Operator,
+    RawQuery(query): RawQuery,
 ) -> Result<Json<Value>, Refusal> {
-    let change = areas::remove(&operators.app, &name).await.map_err(refused)?;
-    Ok(Json(json!({"result": "removed", "area": change.before.map(|area| view(&area))})))
+    let mut parameters = Parameters::of(query.as_deref(), &["reason"])?;
+    let reason = parameters.text("reason");
+    let removed = areas::remove(&operators.app, &operator.name, &name, reason.as_deref()).await;
+    let change = removed.map_err(refused)?;
+    Ok(Json(json!({"result": "removed", "area": change.before.as_deref().map(view)})))
+}
+
+/// Which version is to answer.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Activation {
+    digest: String,
+    reason: Option<String>,
+}
+
+/// Lets a version answer that is kept.
+pub(super) async fn activate(
+    State(operators): State<Operators>,
+    Path(name): Path<String>,
+    operator: Operator,
+    sent: Bytes,
+) -> Result<Json<Value>, Refusal> {
+    let wish: Activation = body(&sent)?;
+    let app = operators.app;
+    let reason = wish.reason.as_deref();
+    let activated = areas::activate(&app, &operator.name, &name, &wish.digest, reason).await;
+    match activated.map_err(refused)? {
+        Some(change) => Ok(changed("live", &change)),
+        None => Ok(Json(json!({"result": "unchanged"}))),
+    }
+}
+
+/// Why the version before is to answer again.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rollback {
+    reason: String,
+}
+
+/// Lets the version answer that was live before.
+pub(super) async fn roll_back(
+    State(operators): State<Operators>,
+    Path(name): Path<String>,
+    operator: Operator,
+    sent: Bytes,
+) -> Result<Json<Value>, Refusal> {
+    let wish: Rollback = body(&sent)?;
+    let change = areas::roll_back(&operators.app, &operator.name, &name, &wish.reason).await;
+    Ok(changed("rolled_back", &change.map_err(refused)?))
+}
+
+/// The versions an area had, newest first.
+pub(super) async fn history(
+    State(operators): State<Operators>,
+    Path(name): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Result<Json<Value>, Refusal> {
+    let page = Parameters::of(query.as_deref(), &["limit", "cursor"])?.page()?;
+    let versions = areas::history(&operators.app, &name, page.before, page.limit).await?;
+    let next = page.next(&versions, |version| version.number);
+    Ok(Json(json!({"items": versions, "next_cursor": next})))
+}
+
+/// What a version said it is.
+pub(super) async fn manifest(
+    State(operators): State<Operators>,
+    Path(name): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Result<Json<Value>, Refusal> {
+    let digest = Parameters::of(query.as_deref(), &["digest"])?.text("digest");
+    let text = areas::manifest(&operators.app, &name, digest.as_deref()).await.map_err(refused)?;
+    Ok(Json(serde_json::from_str(&text).map_err(Refusal::internal)?))
+}
+
+/// Who did what, newest first.
+pub(super) async fn audit_log(
+    State(operators): State<Operators>,
+    RawQuery(query): RawQuery,
+) -> Result<Json<Value>, Refusal> {
+    let mut parameters = Parameters::of(query.as_deref(), &["area", "limit", "cursor"])?;
+    let area = parameters.text("area");
+    let page = parameters.page()?;
+    let lines =
+        areas::audit_log(&operators.app, area.as_deref(), page.before, page.limit).await?;
+    let next = page.next(&lines, |line| line.id);
+    Ok(Json(json!({"items": lines, "next_cursor": next})))
+}
+
+fn changed(result: &str, change: &Change) -> Json<Value> {
+    Json(json!({
+        "result": result,
+        "area": change.now.as_deref().map(view),
+        "replaced": change.before.as_deref().map(view),
+    }))
+}
+
+/// What answers, if anything does, and what operators decided.
+fn standing(name: &str, area: &Overview) -> Value {
+    let mut told = area.running.as_deref().map_or_else(|| json!({"digest": null}), view);
+    told["name"] = json!(name);
+    told["source"] = json!(match (&area.running, area.from_folder) {
+        (None, _) => "none",
+        (Some(_), true) => "folder",
+        (Some(_), false) => "deployed",
+    });
+    told["live"] = json!(area.pointer);
+    told["previous"] = json!(area.previous);
+    told["staged"] = json!(area.staged);
+    told["nodes"] = json!(area.nodes);
+    told
 }
 
 fn view(area: &AreaVersion) -> Value {
@@ -67,22 +195,27 @@ fn view(area: &AreaVersion) -> Value {
 
 /// The component's own faults are the sender's to mend; all else is ours.
 fn refused(error: InstallError) -> Refusal {
-    match error {
-        InstallError::Load(LoadError::Host(source)) => Refusal::internal(source),
-        InstallError::Refused(registry::Refusal::NotLive(_)) => {
-            Refusal::new(Code::NotFound, error.to_string())
+    let code = match error {
+        InstallError::Load(LoadError::Host(source)) => return Refusal::internal(source),
+        InstallError::Store(source) => return source.into(),
+        InstallError::Damaged { .. } | InstallError::Missing { .. } => return Refusal::internal(error),
+        InstallError::Indexes {
+            source: crate::store::Error::UniqueConflict { .. }, ..
+        } => Code::Conflict,
+        InstallError::Indexes { .. } => return Refusal::internal(error),
+        InstallError::Refused(registry::Refusal::NotLive(_)) | InstallError::NotKnown { .. } => {
+            Code::NotFound
         }
         InstallError::Refused(
             registry::Refusal::RouteTaken { .. }
             | registry::Refusal::OperationTaken { .. }
             | registry::Refusal::EventTaken { .. },
-        ) => Refusal::new(Code::Conflict, error.to_string()),
-        InstallError::Indexes { source: crate::store::Error::UniqueConflict { .. }, .. } => {
-            Refusal::new(Code::Conflict, error.to_string())
-        }
-        InstallError::Indexes { .. } | InstallError::Keep { .. } => Refusal::internal(error),
+        )
+        | InstallError::NothingBefore { .. }
+        | InstallError::Overtaken { .. } => Code::Conflict,
         InstallError::Load(_) | InstallError::Refused(_) | InstallError::OtherArea { .. } => {
-            Refusal::new(Code::ValidationFailed, error.to_string())
+            Code::ValidationFailed
         }
-    }
+    };
+    Refusal::new(code, error.to_string())
 }

@@ -4,12 +4,13 @@
 
 mod areas;
 mod health;
+mod parameters;
 mod token;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::middleware::from_fn_with_state;
-use axum::routing::{get, put};
+use axum::routing::{get, post};
 
 pub use health::Readiness;
 
@@ -45,7 +46,12 @@ pub fn operators(operators: &Operators) -> Router {
     let guarded = Router::new()
         .route("/metrics", get(metrics))
         .route("/areas", get(areas::list))
-        .route("/areas/{name}", put(areas::install).delete(areas::remove))
+        .route("/areas/{name}", get(areas::one).put(areas::deploy).delete(areas::remove))
+        .route("/areas/{name}/activate", post(areas::activate))
+        .route("/areas/{name}/rollback", post(areas::roll_back))
+        .route("/areas/{name}/history", get(areas::history))
+        .route("/areas/{name}/manifest", get(areas::manifest))
+        .route("/audit-log", get(areas::audit_log))
         .layer(DefaultBodyLimit::disable())
         .route_layer(from_fn_with_state(operators.clone(), token::require));
     let router = Router::new()

@@ -1,0 +1,82 @@
+//! Why a version does not come to answer, in words for the operator.
+
+use crate::registry::Refusal;
+use crate::runtime::LoadError;
+use crate::store;
+
+/// Why a version is not taken in, put in place of another, or taken out.
+#[derive(Debug, thiserror::Error)]
+pub enum InstallError {
+    /// The component is not one this host can run.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// Its manifest does not fit.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// It calls itself something else than the caller says.
+    #[error("the component is the area {found:?}, not {expected:?}; send it to /areas/{found}")]
+    OtherArea {
+        /// As the caller says.
+        expected: String,
+        /// As the component says.
+        found: String,
+    },
+    /// Its indexes could not be made.
+    #[error("the indexes of area {area:?} could not be made: {source}")]
+    Indexes {
+        /// Which area.
+        area: String,
+        /// What the store said.
+        source: store::Error,
+    },
+    /// There is no such version.
+    #[error(
+        "area {area:?} has no version of digest {digest:?}; its history lists those it has, and \
+         PUT /areas/{area} brings another"
+    )]
+    NotKnown {
+        /// Which area.
+        area: String,
+        /// As the caller says.
+        digest: String,
+    },
+    /// There is nothing to go back to.
+    #[error(
+        "no version of area {area:?} was live before this one; activate one of its history by its \
+         digest instead"
+    )]
+    NothingBefore {
+        /// Which area.
+        area: String,
+    },
+    /// Another operator was faster.
+    #[error("area {area:?} was changed by somebody else meanwhile; look at it and decide again")]
+    Overtaken {
+        /// Which area.
+        area: String,
+    },
+    /// The blob store does not have it.
+    #[error(
+        "the blob store has no {object}, a component of area {area:?}; do all nodes share one \
+         (blobs.dir)?"
+    )]
+    Missing {
+        /// Which area.
+        area: String,
+        /// What was looked for.
+        object: String,
+    },
+    /// What the blob store has is not what was deployed.
+    #[error("the stored component of area {area:?} has the digest {found}, not {digest}")]
+    Damaged {
+        /// Which area.
+        area: String,
+        /// As deployed.
+        digest: String,
+        /// As read.
+        found: String,
+    },
+    /// The database or the blob store failed.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+}

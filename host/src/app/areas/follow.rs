@@ -1,0 +1,195 @@
+//! Every node does what the database's pointers say: PostgreSQL tells when
+//! one moves, and a node that hears nothing looks regularly. One that cannot
+//! bring a version to life keeps the old one, says so, and tries again.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::future::join_all;
+
+use super::super::App;
+use super::{InstallError, announce, ensure_indexes, load};
+use crate::domain::deployment::{Deployment, NodeReport, Pointer};
+use crate::registry::{AreaVersion, Change};
+use crate::runtime::Loaded;
+use crate::store::{self, Notices, deployments};
+
+/// Between two signs of life.
+const REPORT_EVERY: Duration = Duration::from_secs(5);
+/// A node that was not seen for so long is forgotten.
+const FORGET_MS: i64 = 10 * 60_000;
+
+/// A version that can be planned.
+pub(super) enum Candidate {
+    /// It was kept ready.
+    Warm(Arc<AreaVersion>),
+    /// It was read from the blob store and compiled.
+    Fresh(Box<Loaded>),
+}
+
+/// Follows the pointers for as long as it is polled.
+pub async fn follow(app: App) {
+    let poll = Duration::from_millis(u64::from(app.config.areas.poll_ms));
+    let (mut ears, mut reported) = (None, None);
+    loop {
+        if ears.is_none() {
+            ears = app.store.notices().await.ok();
+        }
+        if let Err(error) = look(&app, &mut reported).await {
+            tracing::warn!(%error, "deployments cannot be read; the areas stay as they are");
+        }
+        tokio::select! {
+            () = hear(&mut ears) => {}
+            // An operator was at this node.
+            () = app.node.news() => reported = None,
+            () = tokio::time::sleep(poll) => {}
+        }
+    }
+}
+
+/// Waits for news from the database, for ever where none can come. A
+/// connection that broke is given up.
+async fn hear(ears: &mut Option<Notices>) {
+    if let Some(notices) = ears {
+        match notices.next().await {
+            Ok(()) => return,
+            Err(error) => {
+                tracing::warn!(%error, "no news of deployments; they are looked for regularly");
+            }
+        }
+    }
+    *ears = None;
+    std::future::pending().await
+}
+
+/// Catches up, and reports what has changed, or at least that this process is
+/// alive.
+async fn look(app: &App, reported: &mut Option<Instant>) -> Result<(), store::Error> {
+    let changed = catch_up(app).await?;
+    if changed || reported.is_none_or(|at| at.elapsed() >= REPORT_EVERY) {
+        report(app).await?;
+        *reported = Some(Instant::now());
+    }
+    Ok(())
+}
+
+/// Brings this process to where the pointers are. Answers whether anything
+/// was done or failed.
+///
+/// # Errors
+/// The database is away.
+pub async fn catch_up(app: &App) -> Result<bool, store::Error> {
+    let mut connection = app.store.reader().await?;
+    let pointers = deployments::pointers(&mut connection).await?;
+    connection.release();
+    let live = app.registry.snapshot();
+    let behind: Vec<Pointer> =
+        pointers.into_iter().filter(|pointer| app.node.is_behind(&live, pointer)).collect();
+    // Compiled side by side, installed one by one.
+    let candidates = join_all(behind.iter().map(|pointer| wanted(app, pointer))).await;
+    for (pointer, candidate) in behind.iter().zip(candidates) {
+        let done = match candidate {
+            Ok(candidate) => obey(app, pointer, candidate).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = done {
+            let digest = pointer.digest.as_deref().unwrap_or_default();
+            tracing::error!(area.name = pointer.area, area.digest = digest, %error, "not live here");
+            app.node.failed(&pointer.area, digest, error.to_string());
+        }
+    }
+    Ok(!behind.is_empty())
+}
+
+/// The version a pointer names; nothing, where the area is taken out.
+async fn wanted(app: &App, pointer: &Pointer) -> Result<Option<Candidate>, InstallError> {
+    let Some(digest) = &pointer.digest else { return Ok(None) };
+    let mut connection = app.store.reader().await?;
+    let found = deployments::find(&mut connection, &pointer.area, digest).await?;
+    connection.release();
+    let unknown =
+        || InstallError::NotKnown { area: pointer.area.clone(), digest: digest.clone() };
+    Ok(Some(candidate(app, found.ok_or_else(unknown)?).await?))
+}
+
+/// A version ready to be planned: kept warm, or loaded from the blob store.
+pub(super) async fn candidate(app: &App, version: Deployment) -> Result<Candidate, InstallError> {
+    if let Some(warm) = app.node.warm(&version.area, &version.digest) {
+        return Ok(Candidate::Warm(warm));
+    }
+    let component = match app.store.blobs().read_component(&version.object).await {
+        Err(store::Error::NotFound) => {
+            let (area, object) = (version.area, version.object);
+            return Err(InstallError::Missing { area, object });
+        }
+        component => component?,
+    };
+    let loaded = load(app, Arc::from(&component[..])).await?;
+    if loaded.digest != version.digest {
+        let (area, digest, found) = (version.area, version.digest, loaded.digest);
+        return Err(InstallError::Damaged { area, digest, found });
+    }
+    Ok(Candidate::Fresh(Box::new(loaded)))
+}
+
+/// Does what a pointer says, unless an operator at this node has meanwhile.
+async fn obey(
+    app: &App,
+    pointer: &Pointer,
+    candidate: Option<Candidate>,
+) -> Result<(), InstallError> {
+    let _one_at_a_time = app.installing.lock().await;
+    if !app.node.is_behind(&app.registry.snapshot(), pointer) || moved(app, pointer).await? {
+        return Ok(());
+    }
+    let plan = match candidate {
+        None => app.registry.plan_removal(&pointer.area)?,
+        Some(Candidate::Warm(version)) => app.registry.plan_again(&version)?,
+        Some(Candidate::Fresh(loaded)) => app.registry.plan(*loaded)?,
+    };
+    ensure_indexes(app, plan.change()).await?;
+    if let Some(change) = app.registry.activate(plan) {
+        settle(app, &change);
+    }
+    Ok(())
+}
+
+/// Notes that an area is where its pointer is.
+pub(super) fn settle(app: &App, change: &Change) {
+    app.node.forget_file(&change.area);
+    app.node.recovered(&change.area);
+    if let Some(now) = &change.now {
+        app.node.keep_warm(now);
+    }
+    announce(app, change);
+}
+
+/// Whether the pointer has moved since it was read; the next look sees it.
+async fn moved(app: &App, pointer: &Pointer) -> Result<bool, store::Error> {
+    let mut connection = app.store.reader().await?;
+    let now = deployments::pointer_of(&mut connection, &pointer.area).await?;
+    connection.release();
+    Ok(now.is_none_or(|now| now.revision != pointer.revision))
+}
+
+/// Says what this process runs.
+async fn report(app: &App) -> Result<(), store::Error> {
+    let now = app.clock.now();
+    let reports = app.node.report(&app.registry.snapshot(), now);
+    say(app, &reports).await
+}
+
+/// Says that this process runs nothing any more.
+///
+/// # Errors
+/// The database is away; the others notice the silence.
+pub async fn sign_off(app: &App) -> Result<(), store::Error> {
+    say(app, &[]).await
+}
+
+async fn say(app: &App, reports: &[NodeReport]) -> Result<(), store::Error> {
+    let forget_before = app.clock.now().plus_ms(-FORGET_MS);
+    let mut tx = app.store.begin(store::Access::WriteLocked).await?;
+    store::nodes::report(&mut tx, app.node.id(), reports, forget_before).await?;
+    tx.commit().await
+}

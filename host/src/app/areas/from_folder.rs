@@ -1,0 +1,67 @@
+//! The folder as a source: what its files say answers here, unless an
+//! operator has moved the area's pointer since the file was written.
+
+use std::sync::Arc;
+
+use super::super::App;
+use super::super::folder::Host;
+use super::{InstallError, announce, catch_up, ensure_indexes, load};
+use crate::domain::time::Timestamp;
+use crate::runtime::{LoadError, Loaded};
+use crate::store::deployments;
+
+impl Host for App {
+    type Loaded = Loaded;
+    type LoadError = LoadError;
+    type InstallError = InstallError;
+
+    async fn load(&self, component: Arc<[u8]>) -> Result<Loaded, LoadError> {
+        load(self, component).await
+    }
+
+    async fn install(&self, loaded: Loaded, written_at: Timestamp) -> Result<String, InstallError> {
+        let area = loaded.manifest.name.clone();
+        let _one_at_a_time = self.installing.lock().await;
+        if is_outdated(self, &area, written_at).await? {
+            tracing::info!(area.name = area, "what operators deployed is newer than the file");
+            return Ok(area);
+        }
+        self.node.answers_from_file(&area, written_at);
+        let live = self.registry.snapshot();
+        if live.area(&area).is_some_and(|live| live.digest == loaded.digest) {
+            return Ok(area);
+        }
+        let plan = self.registry.plan(loaded)?;
+        ensure_indexes(self, plan.change()).await?;
+        if let Some(change) = self.registry.activate(plan) {
+            announce(self, &change);
+        }
+        Ok(area)
+    }
+
+    async fn remove(&self, area: &str) -> Result<(), InstallError> {
+        if !self.node.forget_file(area) {
+            return Ok(());
+        }
+        take_out(self, area).await?;
+        // What operators deployed answers again.
+        catch_up(self).await?;
+        Ok(())
+    }
+}
+
+async fn is_outdated(app: &App, area: &str, written_at: Timestamp) -> Result<bool, InstallError> {
+    let mut connection = app.store.reader().await?;
+    let pointer = deployments::pointer_of(&mut connection, area).await?;
+    connection.release();
+    Ok(pointer.is_some_and(|pointer| pointer.changed_at >= written_at))
+}
+
+async fn take_out(app: &App, area: &str) -> Result<(), InstallError> {
+    let _one_at_a_time = app.installing.lock().await;
+    let plan = app.registry.plan_removal(area)?;
+    if let Some(change) = app.registry.activate(plan) {
+        announce(app, &change);
+    }
+    Ok(())
+}

@@ -1,0 +1,63 @@
+//! Versions of areas: how one comes to answer, goes back, and goes.
+//!
+//! There are two sources. The database holds what operators have deployed:
+//! every node follows its pointers. A folder holds what a developer builds.
+//! Of an area that is in both, **the newer one answers**: a file that was
+//! written after the pointer was last moved, or else what the pointer says.
+//!
+//! Invariant: the live areas of this process change only under
+//! `App::installing`.
+
+mod deploy;
+mod error;
+mod follow;
+mod from_folder;
+mod node;
+mod overview;
+mod switch;
+mod trail;
+
+use std::sync::Arc;
+
+pub use deploy::{Deployed, Received, deploy};
+pub use error::InstallError;
+pub use follow::{catch_up, follow, sign_off};
+pub use node::Node;
+pub use overview::{Overview, audit_log, history, manifest, overview};
+pub use switch::{activate, remove, roll_back};
+
+use super::App;
+use crate::registry::{AreaVersion, Change};
+use crate::runtime::{LoadError, Loaded};
+use crate::store;
+
+/// Loads a component: compiled, its imports granted, its manifest read.
+///
+/// # Errors
+/// It is not one this host can run.
+pub async fn load(app: &App, component: Arc<[u8]>) -> Result<Loaded, LoadError> {
+    let loaded = app.runtime.load(component, |area| app.config.areas.granted(area)).await?;
+    Ok((app.code_of)(loaded))
+}
+
+/// The indexes are there before the version that needs them.
+async fn ensure_indexes(app: &App, change: &Change) -> Result<(), InstallError> {
+    let Some(now) = &change.now else { return Ok(()) };
+    let own: Vec<_> = now.scope.collections.values().filter(|c| c.own).cloned().collect();
+    let made = store::indexes::ensure_indexes(&app.store, &own).await;
+    made.map_err(|source| InstallError::Indexes { area: change.area.clone(), source })
+}
+
+/// Tells the log, and the other nodes by this one's next report.
+fn announce(app: &App, change: &Change) {
+    app.node.changed();
+    let version = |area: &Arc<AreaVersion>| area.manifest.version.to_string();
+    let digest = change.now.as_ref().map(|area| area.digest.as_str());
+    tracing::info!(
+        area.name = change.area,
+        area.digest = digest,
+        before = change.before.as_ref().map(version),
+        now = change.now.as_ref().map(version),
+        "area changed"
+    );
+}

@@ -1,0 +1,196 @@
+//! Moving an area's pointer: forward, back, or to nothing.
+//!
+//! The database's pointer moves first, in one transaction with its line in
+//! the audit log; then this process's. Nothing is compiled in between, and
+//! requests under way end on the version they began with.
+
+use serde_json::json;
+
+use super::super::App;
+use super::follow::{self, Candidate};
+use super::trail::Trail;
+use super::{InstallError, ensure_indexes};
+use crate::domain::deployment::{Pointer, Stage, Step};
+use crate::registry::{Change, Plan};
+use crate::store::deployments::{self, Moved};
+use crate::store::{self, Access};
+
+/// Lets a version answer that passed the checks; nothing, where it does
+/// already.
+///
+/// # Errors
+/// See [`InstallError`]; nothing has changed.
+pub async fn activate(
+    app: &App,
+    who: &str,
+    area: &str,
+    digest: &str,
+    why: Option<&str>,
+) -> Result<Option<Change>, InstallError> {
+    let trail = Trail::new(app, who, area, Some(digest));
+    let _one_at_a_time = app.installing.lock().await;
+    let at = pointer(app, area).await?;
+    let answers = app.registry.snapshot().area(area).is_some_and(|live| live.digest == digest);
+    if answers && at.as_ref().is_some_and(|at| at.digest.as_deref() == Some(digest)) {
+        return Ok(None);
+    }
+    let wish = Wish { area, digest: Some(digest), step: Step::Activated, why };
+    match move_to(app, who, at.as_ref(), wish, trail).await {
+        Ok(change) => Ok(Some(change)),
+        Err((trail, error)) => Err(trail.refuse(error).await),
+    }
+}
+
+/// Lets the version answer that was live before. The one that is rolled back
+/// only comes again where an operator names it.
+///
+/// # Errors
+/// See [`InstallError`]; nothing has changed.
+pub async fn roll_back(
+    app: &App,
+    who: &str,
+    area: &str,
+    reason: &str,
+) -> Result<Change, InstallError> {
+    let _one_at_a_time = app.installing.lock().await;
+    let at = pointer(app, area).await?;
+    let previous = at.as_ref().and_then(|at| at.previous.clone());
+    let Some(previous) = previous else {
+        let error = InstallError::NothingBefore { area: area.to_owned() };
+        return Err(Trail::new(app, who, area, None).refuse(error).await);
+    };
+    let wish =
+        Wish { area, digest: Some(&previous), step: Step::RolledBack, why: Some(reason) };
+    let trail = Trail::new(app, who, area, Some(&previous));
+    match move_to(app, who, at.as_ref(), wish, trail).await {
+        Ok(change) => Ok(change),
+        Err((trail, error)) => Err(trail.refuse(error).await),
+    }
+}
+
+/// Takes an area out: from now on nothing answers at its routes. What it has
+/// stored stays.
+///
+/// # Errors
+/// It is not live.
+pub async fn remove(
+    app: &App,
+    who: &str,
+    area: &str,
+    why: Option<&str>,
+) -> Result<Change, InstallError> {
+    let _one_at_a_time = app.installing.lock().await;
+    let at = pointer(app, area).await?;
+    let trail = Trail::new(app, who, area, None);
+    let wish = Wish { area, digest: None, step: Step::Removed, why };
+    match move_to(app, who, at.as_ref(), wish, trail).await {
+        Ok(change) => Ok(change),
+        Err((trail, error)) => Err(trail.refuse(error).await),
+    }
+}
+
+/// Where the pointer is to go, and what the audit log says of it.
+#[derive(Clone, Copy)]
+struct Wish<'a> {
+    area: &'a str,
+    digest: Option<&'a str>,
+    step: Step,
+    why: Option<&'a str>,
+}
+
+/// The caller has `App::installing`. A refusal gives the trail back, so that
+/// it can say so.
+async fn move_to<'a>(
+    app: &'a App,
+    who: &str,
+    at: Option<&Pointer>,
+    wish: Wish<'_>,
+    mut trail: Trail<'a>,
+) -> Result<Change, (Trail<'a>, InstallError)> {
+    let before = at.and_then(|at| at.digest.clone());
+    trail.note(wish.step, wish.why, Some(json!({"live": wish.digest, "before": before})));
+    let moved = async {
+        let plan = plan(app, at, wish).await?;
+        if let Some(plan) = &plan {
+            ensure_indexes(app, plan.change()).await?;
+        }
+        move_pointer(app, who, at, wish, &mut trail).await?;
+        finish(app, wish.area, plan)
+    };
+    match moved.await {
+        Ok(change) => Ok(change),
+        Err(error) => {
+            trail.forget();
+            Err((trail, error))
+        }
+    }
+}
+
+/// Nothing, where an area is taken out that does not answer here anyway.
+async fn plan(
+    app: &App,
+    at: Option<&Pointer>,
+    wish: Wish<'_>,
+) -> Result<Option<Plan>, InstallError> {
+    let Some(digest) = wish.digest else {
+        return match app.registry.plan_removal(wish.area) {
+            Err(_) if at.is_some_and(|at| at.digest.is_some()) => Ok(None),
+            plan => Ok(Some(plan?)),
+        };
+    };
+    let mut connection = app.store.reader().await?;
+    let found = deployments::find(&mut connection, wish.area, digest).await?;
+    connection.release();
+    let unknown =
+        || InstallError::NotKnown { area: wish.area.to_owned(), digest: digest.to_owned() };
+    let candidate = follow::candidate(app, found.ok_or_else(unknown)?).await?;
+    Ok(Some(match candidate {
+        Candidate::Warm(version) => app.registry.plan_again(&version)?,
+        Candidate::Fresh(loaded) => app.registry.plan(*loaded)?,
+    }))
+}
+
+async fn move_pointer(
+    app: &App,
+    who: &str,
+    at: Option<&Pointer>,
+    wish: Wish<'_>,
+    trail: &mut Trail<'_>,
+) -> Result<(), InstallError> {
+    let left = if wish.step == Step::Activated { Stage::Retired } else { Stage::Withdrawn };
+    let moved = Moved { area: wish.area, digest: wish.digest, at: app.clock.now(), by: who };
+    let revision = at.map_or(0, |at| at.revision);
+    let kept = async {
+        let mut tx = app.store.begin(Access::WriteLocked).await?;
+        deployments::point(&mut tx, &moved, revision, left).await?;
+        trail.keep_with(&mut tx).await?;
+        tx.commit().await
+    };
+    match kept.await {
+        Err(store::Error::RunAgain) => {
+            Err(InstallError::Overtaken { area: wish.area.to_owned() })
+        }
+        kept => Ok(kept?),
+    }
+}
+
+/// Lets this process do what the pointer now says.
+fn finish(app: &App, area: &str, plan: Option<Plan>) -> Result<Change, InstallError> {
+    let change = match plan {
+        // Only who holds `App::installing` changes the registry.
+        Some(plan) => app
+            .registry
+            .activate(plan)
+            .ok_or_else(|| InstallError::Overtaken { area: area.to_owned() })?,
+        None => Change { area: area.to_owned(), before: None, now: None },
+    };
+    follow::settle(app, &change);
+    Ok(change)
+}
+
+async fn pointer(app: &App, area: &str) -> Result<Option<Pointer>, store::Error> {
+    let mut connection = app.store.reader().await?;
+    let pointer = deployments::pointer_of(&mut connection, area).await?;
+    connection.release();
+    Ok(pointer)
+}

@@ -1,0 +1,208 @@
+//! The life of an area's version: what operators keep of it, do with it and
+//! are told about it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::Serialize;
+use serde_json::Value as Json;
+use uuid::Uuid;
+
+use super::time::Timestamp;
+
+/// A type of few words, stored and sent as they are.
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($(#[$item_doc:meta])* $item:ident = $word:literal,)+ }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum $name {
+            $($(#[$item_doc])* $item,)+
+        }
+
+        impl $name {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$item),+];
+
+            /// The word as stored and sent.
+            #[must_use]
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$item => $word,)+
+                }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = String;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                let known = Self::ALL.iter().copied();
+                known.clone().find(|word| word.as_str() == text).ok_or_else(|| {
+                    let known: Vec<_> = known.map(Self::as_str).collect();
+                    format!("{text:?} is none of {}", known.join(", "))
+                })
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.as_str())
+            }
+        }
+    };
+}
+
+words! {
+    /// How far a version has come.
+    Stage {
+        /// It may answer when an operator says so.
+        Staged = "staged",
+        /// It answers.
+        Live = "live",
+        /// It answered until another took its place; a rollback may bring it
+        /// back.
+        Retired = "retired",
+        /// It was rolled back, or taken out with its area; only an operator
+        /// who names it brings it back.
+        Withdrawn = "withdrawn",
+    }
+}
+
+words! {
+    /// A step in the life of a version, as the audit log names it.
+    Step {
+        /// Its bytes came.
+        Received = "received",
+        /// It is machine code now.
+        Compiled = "compiled",
+        /// It fits: the world, its grants, its manifest, its indexes.
+        Checked = "checked",
+        /// It is kept, ready to answer.
+        Staged = "staged",
+        /// It was refused, at one of the steps above.
+        Refused = "refused",
+        /// It answers.
+        Activated = "activated",
+        /// It answers again, in place of its successor.
+        RolledBack = "rolled_back",
+        /// Its area answers no more.
+        Removed = "removed",
+    }
+}
+
+/// A version that passed the checks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Deployment {
+    /// Grows with every version received, over all areas.
+    pub number: i64,
+    /// Whose version it is.
+    pub area: String,
+    /// SHA-256 of the component, lower-case hex.
+    pub digest: String,
+    /// As the manifest says.
+    pub version: String,
+    /// Bytes of the component.
+    pub size: u64,
+    /// Where the blob store has the component.
+    #[serde(skip)]
+    pub object: String,
+    /// Who signed it.
+    pub publisher: Option<String>,
+    /// What they signed it with.
+    #[serde(skip)]
+    pub signature: Option<Vec<u8>>,
+    /// How far it has come.
+    pub stage: Stage,
+    /// When it came.
+    pub received_at: Timestamp,
+    /// Who sent it.
+    pub received_by: String,
+    /// When its wishes were approved, where they had to be.
+    pub approved_at: Option<Timestamp>,
+    /// Who approved them.
+    pub approved_by: Option<String>,
+    /// When it last began to answer.
+    pub live_at: Option<Timestamp>,
+}
+
+/// Which version of an area every node is to run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Pointer {
+    /// The area.
+    pub area: String,
+    /// The version that answers; none: the area was taken out.
+    pub digest: Option<String>,
+    /// Where a rollback goes.
+    pub previous: Option<String>,
+    /// Grows with every change.
+    pub revision: i64,
+    /// When it was changed.
+    pub changed_at: Timestamp,
+    /// Who changed it.
+    pub changed_by: String,
+}
+
+/// A line of the audit log, before it has a number.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Audited {
+    /// When.
+    pub at: Timestamp,
+    /// The operator, by the token's name.
+    pub who: String,
+    /// What it is about, where it is about an area.
+    pub area: Option<String>,
+    /// And a version.
+    pub digest: Option<String>,
+    /// What was done.
+    pub step: Step,
+    /// As the operator, or the refusal, says.
+    pub why: Option<String>,
+    /// What is different now.
+    pub changed: Option<Json>,
+}
+
+/// A line of the audit log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AuditLine {
+    /// Grows with every line.
+    pub id: i64,
+    /// What it says.
+    #[serde(flatten)]
+    pub said: Audited,
+}
+
+words! {
+    /// Whether a node runs what it should.
+    NodeState {
+        /// It does.
+        Running = "running",
+        /// It should run another version and cannot.
+        Failed = "failed",
+    }
+}
+
+/// What one process runs of one area.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct NodeReport {
+    /// The process.
+    pub node: Uuid,
+    /// The machine it runs on.
+    pub host: String,
+    /// The area.
+    #[serde(skip)]
+    pub area: String,
+    /// What answers there; none: nothing does.
+    pub digest: Option<String>,
+    /// Whether that is what should.
+    pub state: NodeState,
+    /// Why it does not.
+    pub why: Option<String>,
+    /// The last sign of life.
+    pub seen_at: Timestamp,
+}

@@ -1,0 +1,101 @@
+//! What each process of the fleet runs, by its own account.
+
+use uuid::Uuid;
+
+use super::connection::{Connection, on};
+use super::error::Error;
+use crate::domain::deployment::NodeReport;
+use crate::domain::time::Timestamp;
+
+type Row = (Uuid, String, String, Option<String>, String, Option<String>, i64);
+
+/// Replaces what a node says of itself, and forgets nodes that were last seen
+/// before a moment.
+pub async fn report(
+    connection: &mut Connection,
+    node: Uuid,
+    reports: &[NodeReport],
+    forget_before: Timestamp,
+) -> Result<(), Error> {
+    on!(connection, c => {
+        sqlx::query("DELETE FROM area_nodes WHERE node = $1 OR seen_at < $2")
+            .bind(node)
+            .bind(forget_before.0)
+            .execute(&mut *c)
+            .await?.rows_affected()
+    });
+    for report in reports {
+        on!(connection, c => sqlx::query(
+            "INSERT INTO area_nodes (node, area, host, digest, state, why, seen_at) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7)",
+        )
+        .bind(report.node)
+        .bind(&report.area)
+        .bind(&report.host)
+        .bind(&report.digest)
+        .bind(report.state.as_str())
+        .bind(&report.why)
+        .bind(report.seen_at.0)
+        .execute(&mut *c)
+        .await?.rows_affected());
+    }
+    Ok(())
+}
+
+/// What the nodes that were seen since a moment say.
+pub async fn list(
+    connection: &mut Connection,
+    seen_since: Timestamp,
+) -> Result<Vec<NodeReport>, Error> {
+    let rows: Vec<Row> = on!(connection, c => {
+        sqlx::query_as(
+            "SELECT node, area, host, digest, state, why, seen_at FROM area_nodes \
+             WHERE seen_at >= $1 ORDER BY area, host, node",
+        )
+        .bind(seen_since.0)
+        .fetch_all(&mut *c)
+        .await?
+    });
+    rows.into_iter().map(from_row).collect()
+}
+
+fn from_row((node, area, host, digest, state, why, seen_at): Row) -> Result<NodeReport, Error> {
+    let state = state.parse().map_err(|problem: String| {
+        Error::Database(sqlx::Error::Decode(format!("area_nodes.state: {problem}").into()))
+    })?;
+    Ok(NodeReport { node, host, area, digest, state, why, seen_at: Timestamp(seen_at) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::deployment::NodeState;
+    use crate::store::testing::on_both;
+
+    fn says(node: Uuid, area: &str, seen_at: i64) -> NodeReport {
+        NodeReport {
+            node,
+            host: "n1".into(),
+            area: area.into(),
+            digest: Some("d".into()),
+            state: NodeState::Failed,
+            why: Some("it does not load".into()),
+            seen_at: Timestamp(seen_at),
+        }
+    }
+
+    on_both! {
+        async fn a_node_replaces_what_it_said_and_old_ones_are_forgotten(store: &Store) {
+            let (one, two) = (Uuid::new_v4(), Uuid::new_v4());
+            let mut connection = store.writer().await.unwrap();
+            let both = [says(one, "notes", 1), says(one, "support", 1)];
+            report(&mut connection, one, &both, Timestamp(0)).await.unwrap();
+            report(&mut connection, two, &[says(two, "notes", 5)], Timestamp(0)).await.unwrap();
+            report(&mut connection, one, &[says(one, "notes", 6)], Timestamp(0)).await.unwrap();
+            assert_eq!(list(&mut connection, Timestamp(0)).await.unwrap().len(), 2);
+            assert_eq!(list(&mut connection, Timestamp(6)).await.unwrap(), [says(one, "notes", 6)]);
+            report(&mut connection, one, &[], Timestamp(6)).await.unwrap();
+            assert!(list(&mut connection, Timestamp(0)).await.unwrap().is_empty());
+        }
+    }
+}
