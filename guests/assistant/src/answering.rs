@@ -1,0 +1,269 @@
+//! The job that makes an answer. It reads in one step and asks the model in
+//! another, so that nothing is held while the model takes its time.
+
+use area_sdk::JobError;
+use area_sdk::prelude::*;
+use serde_json::{Map, Value, json};
+
+use crate::chat::{self, Completion};
+use crate::conversations::StoredConversation;
+use crate::endpoints::StoredEndpoint;
+use crate::facts::{self, Known, Source};
+use crate::messages::{self, Speaker, StoredMessage};
+use crate::prices;
+use crate::prompt;
+use crate::runs::{RunCompleted, RunStatus, Specialist, StoredRun};
+use crate::specialist;
+use crate::upstream::{self, Failure};
+
+/// How long a model may take.
+const TIMEOUT_MS: u32 = 60_000;
+
+/// Two requests, where a model wants one of its own kind, and some.
+pub(crate) const JOB_TIMEOUT_MS: u32 = 150_000;
+
+const MOST_RESPONSE_BYTES: u32 = 1024 * 1024;
+
+/// How often a model that may come back is asked.
+const MOST_ATTEMPTS: u32 = 3;
+
+/// Seconds before it is asked again, times the attempt.
+const RETRY_SECONDS: i64 = 3;
+
+/// Makes the answer of a run.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Answer {
+    run_id: Uuid,
+    prepared: Option<Prepared>,
+}
+
+/// A request that only has to be sent, by the attempt that prepared it.
+#[derive(Clone, Serialize, Deserialize)]
+struct Prepared {
+    attempt: u32,
+    url: String,
+    credential: Option<String>,
+    body: Map<String, Value>,
+    /// What the answer may cite.
+    sources: Vec<Source>,
+}
+
+impl Job for Answer {
+    const KIND: &'static str = "answer_message";
+}
+
+impl Answer {
+    pub(crate) fn new(run_id: Uuid) -> Self {
+        Self { run_id, prepared: None }
+    }
+}
+
+/// A run, and the conversation it belongs to.
+struct Open {
+    run: Stored<StoredRun>,
+    conversation: Stored<StoredConversation>,
+}
+
+pub(crate) fn run(ctx: &JobCtx, job: Answer) -> JobResult<Answer> {
+    match job.prepared {
+        Some(prepared) if prepared.attempt == ctx.attempt() => {
+            let answer = ask(ctx, &prepared);
+            note(ctx, job.run_id, answer, &prepared.sources)
+        }
+        _ => begin(ctx, job.run_id),
+    }
+}
+
+/// Both, unless the run is over or the conversation gone.
+fn look_up(ctx: &JobCtx, id: Uuid) -> Result<Option<Open>, JobError> {
+    let Some(run) = ctx.documents::<StoredRun>().find(id)? else { return Ok(None) };
+    let conversation = ctx.documents::<StoredConversation>().find(run.conversation_id)?;
+    let open = conversation.map(|conversation| Open { run, conversation });
+    Ok(open.filter(|open| open.run.status.is_open()))
+}
+
+fn begin(ctx: &JobCtx, id: Uuid) -> JobResult<Answer> {
+    let Some(mut open) = look_up(ctx, id)? else { return Ok(Outcome::Done) };
+    if ctx.attempt() > MOST_ATTEMPTS {
+        // The attempts before ended without a word: not by the model's fault.
+        return fail(ctx, open, "internal_error");
+    }
+    open.run.status = RunStatus::Running;
+    open.run.started_at = open.run.started_at.or(Some(ctx.now()));
+    let question = ctx.documents::<StoredMessage>().get(open.run.user_message_id)?;
+    let known = facts::collect(ctx, &question.content)?;
+    match open.run.specialist {
+        Specialist::Workspace => answer_from_records(ctx, open, &question.content, &known),
+        Specialist::Model => prepare(ctx, open, &question, known),
+    }
+}
+
+fn answer_from_records(
+    ctx: &JobCtx,
+    mut open: Open,
+    question: &str,
+    known: &Known,
+) -> JobResult<Answer> {
+    let text = specialist::answer(question, known);
+    let structured = structured(
+        &text,
+        &known.sources,
+        json!({
+            "answered_by": Specialist::Workspace,
+            "facts": known.facts,
+            "notice": specialist::NOTICE,
+        }),
+    );
+    let run = &mut open.run;
+    run.input_tokens = Some(0);
+    run.cached_input_tokens = Some(0);
+    run.output_tokens = Some(0);
+    run.cost_usd = Some("0".to_owned());
+    succeed(ctx, open, text, structured)
+}
+
+/// Puts the request together, and leaves it to the next step to send it.
+fn prepare(
+    ctx: &JobCtx,
+    mut open: Open,
+    question: &Stored<StoredMessage>,
+    known: Known,
+) -> JobResult<Answer> {
+    let id = open.run.model_endpoint_id.unwrap_or_default();
+    let endpoint = ctx.documents::<StoredEndpoint>().find(id)?;
+    let Some(endpoint) = endpoint.filter(|endpoint| endpoint.active) else {
+        return fail(ctx, open, "endpoint_unavailable");
+    };
+    let conversation = open.run.conversation_id;
+    let mut earlier = messages::latest(ctx, conversation, prompt::MOST_EARLIER)?;
+    earlier.retain(|message| message.position < question.position);
+    let model = open.run.model.as_deref().unwrap_or_default();
+    let prepared = Prepared {
+        attempt: ctx.attempt(),
+        url: upstream::url(&endpoint.base_url, "chat/completions"),
+        credential: endpoint.credential(id),
+        body: prompt::body(model, &known, &earlier, &question.content),
+        sources: known.sources,
+    };
+    ctx.documents().replace(&mut open.run)?;
+    Ok(Outcome::Continue(Answer { run_id: open.run.uuid(), prepared: Some(prepared) }))
+}
+
+/// Asks the model, a second time where it wants the bound under another name.
+fn ask(ctx: &JobCtx, prepared: &Prepared) -> Result<Completion, Failure> {
+    let request = |body: &Map<String, Value>| {
+        let (url, credential) = (prepared.url.clone(), prepared.credential.clone());
+        let body = Value::Object(body.clone()).to_string();
+        upstream::request(url, credential, Some(body), TIMEOUT_MS, MOST_RESPONSE_BYTES)
+    };
+    let answer = match upstream::send(ctx, &request(&prepared.body)) {
+        Err((failure, refusal)) => match chat::renamed_bound(&prepared.body, &refusal) {
+            Some(body) => upstream::send(ctx, &request(&body)).map_err(|(failure, _)| failure)?,
+            None => return Err(failure),
+        },
+        Ok(answer) => answer,
+    };
+    chat::read(&answer)
+}
+
+/// Writes down what came of asking.
+fn note(
+    ctx: &JobCtx,
+    id: Uuid,
+    answer: Result<Completion, Failure>,
+    sources: &[Source],
+) -> JobResult<Answer> {
+    let Some(mut open) = look_up(ctx, id)? else { return Ok(Outcome::Done) };
+    let completion = match answer {
+        Ok(completion) => completion,
+        Err(failure) if failure.transient && ctx.attempt() < MOST_ATTEMPTS => {
+            return again(ctx, open, &failure);
+        }
+        Err(failure) => return fail(ctx, open, failure.code),
+    };
+    let run = &mut open.run;
+    let model = run.model.clone().unwrap_or_default();
+    if let Some(tokens) = completion.tokens {
+        run.input_tokens = Some(tokens.input);
+        run.cached_input_tokens = Some(tokens.cached_input);
+        run.output_tokens = Some(tokens.output);
+        run.cache_hit = tokens.cached_input > 0;
+        run.cost_usd = prices::cost(ctx, &model, tokens);
+    }
+    let structured = structured(
+        &completion.content,
+        sources,
+        json!({
+            "answered_by": Specialist::Model,
+            "finish_reason": completion.finish_reason,
+            "model": completion.model.unwrap_or(model),
+            "model_endpoint_id": run.model_endpoint_id,
+        }),
+    );
+    succeed(ctx, open, completion.content, structured)
+}
+
+/// Waits for the model to come back.
+fn again(ctx: &JobCtx, mut open: Open, failure: &Failure) -> JobResult<Answer> {
+    open.run.status = RunStatus::Queued;
+    open.run.error_code = Some(failure.code.to_owned());
+    ctx.documents().replace(&mut open.run)?;
+    let wait = failure.retry_after.unwrap_or(RETRY_SECONDS * i64::from(ctx.attempt()));
+    Ok(Outcome::Retry(ctx.now().plus_seconds(wait), failure.code.to_owned()))
+}
+
+/// What an answer rests on, and how it was made.
+fn structured(text: &str, sources: &[Source], how: Value) -> Map<String, Value> {
+    let mut structured = match how {
+        Value::Object(how) => how,
+        _ => Map::new(),
+    };
+    structured.insert("citations".to_owned(), json!(prompt::cited(text, sources)));
+    structured
+}
+
+fn succeed(
+    ctx: &JobCtx,
+    mut open: Open,
+    content: String,
+    structured: Map<String, Value>,
+) -> JobResult<Answer> {
+    let message = StoredMessage {
+        author_id: None,
+        content,
+        conversation_id: open.run.conversation_id,
+        position: open.conversation.message_count,
+        role: Speaker::Assistant,
+        structured: Some(structured),
+    };
+    let id = ctx.new_id();
+    ctx.documents().create(id, &message)?;
+    open.conversation.message_count += 1;
+    ctx.documents().replace(&mut open.conversation)?;
+    open.run.assistant_message_id = Some(id);
+    end(ctx, open, RunStatus::Succeeded, None)
+}
+
+fn fail(ctx: &JobCtx, open: Open, code: &str) -> JobResult<Answer> {
+    end(ctx, open, RunStatus::Failed, Some(code.to_owned()))
+}
+
+fn end(
+    ctx: &JobCtx,
+    mut open: Open,
+    status: RunStatus,
+    error_code: Option<String>,
+) -> JobResult<Answer> {
+    open.run.status = status;
+    open.run.error_code = error_code;
+    open.run.completed_at = Some(ctx.now());
+    ctx.documents().replace(&mut open.run)?;
+    ctx.publish(RunCompleted {
+        run_id: open.run.uuid(),
+        conversation_id: open.run.conversation_id,
+        status,
+        assistant_message_id: open.run.assistant_message_id,
+        error_code: open.run.error_code.clone(),
+    });
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,205 @@
+//! The chat completions protocol: what is asked, and what an answer says.
+
+use area_sdk::prelude::*;
+use serde_json::{Map, Value, json};
+
+use crate::messages::{MOST_ANSWER_CHARACTERS, Speaker};
+use crate::prices::Tokens;
+use crate::upstream::Failure;
+
+/// How many tokens an answer may have.
+const MOST_OUTPUT_TOKENS: u32 = 2_000;
+
+/// The name of the member that bounds an answer; newer models of OpenAI refuse
+/// the older name, which is the only one that others know.
+const BOUNDS: [&str; 2] = ["max_tokens", "max_completion_tokens"];
+
+/// One thing that was said.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Said {
+    pub(crate) role: Speaker,
+    pub(crate) content: String,
+}
+
+/// The body of a request.
+pub(crate) fn request(model: &str, rules: &str, said: &[Said]) -> Map<String, Value> {
+    let mut messages = vec![json!({ "role": "system", "content": rules })];
+    messages.extend(said.iter().map(|said| json!(said)));
+    let mut body = Map::new();
+    body.insert("model".to_owned(), json!(model));
+    body.insert("messages".to_owned(), Value::Array(messages));
+    body.insert(BOUNDS[0].to_owned(), json!(MOST_OUTPUT_TOKENS));
+    body.insert("stream".to_owned(), json!(false));
+    body
+}
+
+/// The same request with the bound under its other name, if a refusal is about
+/// that name.
+pub(crate) fn renamed_bound(
+    body: &Map<String, Value>,
+    refusal: &[u8],
+) -> Option<Map<String, Value>> {
+    let refusal: Value = serde_json::from_slice(refusal).ok()?;
+    let about = refusal["error"]["param"] == BOUNDS[0]
+        || refusal["error"]["message"].as_str().is_some_and(|text| text.contains(BOUNDS[1]));
+    let mut body = body.clone();
+    let bound = body.remove(BOUNDS[0]).filter(|_| about)?;
+    body.insert(BOUNDS[1].to_owned(), bound);
+    Some(body)
+}
+
+/// An answer.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) struct Completion {
+    pub(crate) content: String,
+    /// The model that the server says has answered.
+    pub(crate) model: Option<String>,
+    pub(crate) finish_reason: Option<String>,
+    /// Nothing where the server does not count.
+    pub(crate) tokens: Option<Tokens>,
+}
+
+#[derive(Deserialize)]
+struct Body {
+    choices: Vec<Choice>,
+    model: Option<String>,
+    /// As far as it can be made out.
+    usage: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct Choice {
+    message: Message,
+    finish_reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Message {
+    content: Option<String>,
+    refusal: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Usage {
+    prompt_tokens: u32,
+    completion_tokens: u32,
+    prompt_tokens_details: Option<PromptDetails>,
+}
+
+#[derive(Deserialize)]
+struct PromptDetails {
+    cached_tokens: Option<u32>,
+}
+
+/// Reads an answer.
+pub(crate) fn read(body: &[u8]) -> Result<Completion, Failure> {
+    let body: Body = serde_json::from_slice(body).map_err(|_| Failure::invalid())?;
+    let choice = body.choices.into_iter().next().ok_or_else(Failure::invalid)?;
+    if choice.finish_reason.as_deref() == Some("content_filter") {
+        return Err(Failure::lasting("content_filtered"));
+    }
+    let content = choice.message.content.or(choice.message.refusal).unwrap_or_default();
+    let content = clean(&content);
+    if content.is_empty() {
+        return Err(Failure::lasting("empty_answer"));
+    }
+    Ok(Completion {
+        content,
+        model: body.model,
+        finish_reason: choice.finish_reason,
+        tokens: body.usage.and_then(tokens),
+    })
+}
+
+/// What was counted; odd counts are none.
+fn tokens(usage: Value) -> Option<Tokens> {
+    let usage: Usage = serde_json::from_value(usage).ok()?;
+    let cached = usage.prompt_tokens_details.and_then(|details| details.cached_tokens);
+    Some(Tokens {
+        input: usage.prompt_tokens,
+        cached_input: cached.unwrap_or_default().min(usage.prompt_tokens),
+        output: usage.completion_tokens,
+    })
+}
+
+/// The text without what a document cannot hold, and no longer than a message
+/// may be.
+fn clean(text: &str) -> String {
+    let text = text.trim().replace('\0', "\u{fffd}");
+    match text.char_indices().nth(MOST_ANSWER_CHARACTERS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(message: Value, rest: Value) -> Result<Completion, Failure> {
+        let mut body = json!({ "choices": [{ "message": message, "finish_reason": "stop" }] });
+        if let (Some(body), Some(rest)) = (body.as_object_mut(), rest.as_object()) {
+            body.extend(rest.clone());
+        }
+        read(body.to_string().as_bytes())
+    }
+
+    #[test]
+    fn usage_is_read_with_what_was_cached() {
+        let details = json!({ "cached_tokens": 90 });
+        let usage = json!({ "prompt_tokens": 100, "completion_tokens": 7,
+            "prompt_tokens_details": details, "total_tokens": 107 });
+        let read =
+            answer(json!({ "content": " Yes. \0" }), json!({ "usage": usage, "model": "m" }));
+        let tokens = Some(Tokens { input: 100, cached_input: 90, output: 7 });
+        assert_eq!(
+            read,
+            Ok(Completion {
+                content: "Yes. \u{fffd}".to_owned(),
+                model: Some("m".to_owned()),
+                finish_reason: Some("stop".to_owned()),
+                tokens,
+            })
+        );
+        let uncounted = answer(json!({ "content": null, "refusal": "No." }), json!({}));
+        assert_eq!(uncounted.map(|read| (read.content, read.tokens)), Ok(("No.".to_owned(), None)));
+    }
+
+    #[test]
+    fn what_is_no_answer_has_a_code() {
+        let code = |result: Result<Completion, Failure>| result.map_err(|failure| failure.code);
+        assert_eq!(code(read(b"<html>")), Err("invalid_answer"));
+        assert_eq!(code(read(b"{\"choices\":[]}")), Err("invalid_answer"));
+        assert_eq!(code(answer(json!({ "content": "  " }), json!({}))), Err("empty_answer"));
+        let filtered = r#"{"choices":[{"message":{},"finish_reason":"content_filter"}]}"#;
+        assert_eq!(code(read(filtered.as_bytes())), Err("content_filtered"));
+        let odd = answer(json!({ "content": "x" }), json!({ "usage": { "prompt_tokens": -1 } }));
+        assert_eq!(
+            odd.map(|read| read.tokens),
+            Ok(None),
+            "the answer is worth more than its count"
+        );
+    }
+
+    #[test]
+    fn an_answer_is_cut_at_a_character() {
+        let long = answer(json!({ "content": "é".repeat(MOST_ANSWER_CHARACTERS + 5) }), json!({}));
+        let content = long.expect("an answer").content;
+        assert_eq!(content.chars().count(), MOST_ANSWER_CHARACTERS + 1);
+        assert!(content.ends_with('…'));
+    }
+
+    #[test]
+    fn the_bound_gets_its_other_name_when_the_server_says_so() {
+        let body = request("m", "rules", &[]);
+        let refusal =
+            br#"{"error":{"message":"Use 'max_completion_tokens' instead.","param":"max_tokens"}}"#;
+        let renamed = renamed_bound(&body, refusal).expect("another go");
+        assert_eq!(
+            (renamed.get(BOUNDS[0]), &renamed[BOUNDS[1]]),
+            (None, &json!(MOST_OUTPUT_TOKENS))
+        );
+        assert_eq!(renamed_bound(&renamed, refusal), None, "once");
+        assert_eq!(renamed_bound(&body, br#"{"error":{"message":"no"}}"#), None);
+    }
+}

@@ -1,0 +1,346 @@
+//! Model endpoints: which OpenAI-compatible servers a workspace uses, with
+//! which key and for which models.
+
+use area_sdk::Scope;
+use area_sdk::prelude::*;
+use serde::Deserializer;
+
+use crate::validation;
+
+/// How many endpoints a workspace has at most.
+pub(crate) const MOST_ENDPOINTS: u32 = 50;
+
+/// Most characters of an endpoint's name and of a model's id.
+const MOST_NAME_CHARACTERS: usize = 200;
+
+/// Largest key, in bytes.
+const MOST_KEY_BYTES: usize = 4096;
+
+/// A model's id, as its server names it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub(crate) struct ModelId(#[schemars(length(min = 1, max = 200))] pub(crate) String);
+
+/// An endpoint to be set up.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct NewModelEndpoint {
+    /// Sent as a bearer token; without one, requests carry no credential.
+    #[schemars(length(min = 1, max = 4096), extend("writeOnly" = true))]
+    api_key: Option<String>,
+    /// Where `/models` and `/chat/completions` are: https, a public address.
+    #[schemars(length(min = 1, max = 2000), extend("format" = "uri"))]
+    base_url: String,
+    /// The first is used where a message names none.
+    #[schemars(length(min = 1, max = 50), extend("uniqueItems" = true))]
+    model_ids: Vec<ModelId>,
+    #[schemars(length(min = 1, max = 200))]
+    name: String,
+}
+
+/// An endpoint as the contract shows it.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ModelEndpoint {
+    /// Whether conversations may use it.
+    active: bool,
+    base_url: String,
+    created_at: Timestamp,
+    has_credential: bool,
+    id: Uuid,
+    /// Why the latest validation failed; null after one that succeeded.
+    last_error_code: Option<String>,
+    /// When the server last listed all of the models; null before the first.
+    last_validated_at: Option<Timestamp>,
+    model_ids: Vec<ModelId>,
+    name: String,
+    updated_at: Timestamp,
+    workspace_id: Uuid,
+}
+
+/// An endpoint as it is kept; its key is the host's secret of
+/// [`credential_name`].
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub(crate) struct StoredEndpoint {
+    pub(crate) active: bool,
+    pub(crate) base_url: String,
+    pub(crate) has_credential: bool,
+    pub(crate) last_error_code: Option<String>,
+    pub(crate) last_validated_at: Option<Timestamp>,
+    pub(crate) model_ids: Vec<ModelId>,
+    pub(crate) name: String,
+    /// One more at each change of address, key or models: what a validation
+    /// found out about another generation is not noted.
+    pub(crate) generation: u32,
+    created_by: Uuid,
+}
+
+impl Document for StoredEndpoint {
+    const COLLECTION: &'static str = "endpoints";
+}
+
+/// Told when an endpoint was set up.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct EndpointCreated {
+    model_endpoint_id: Uuid,
+    name: String,
+    base_url: String,
+}
+
+impl Event for EndpointCreated {
+    const NAME: &'static str = "model_endpoint.created";
+}
+
+/// Told when an endpoint was deleted.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct EndpointDeleted {
+    model_endpoint_id: Uuid,
+    name: String,
+}
+
+impl Event for EndpointDeleted {
+    const NAME: &'static str = "model_endpoint.deleted";
+}
+
+/// The name of the secret that holds an endpoint's key.
+pub(crate) fn credential_name(endpoint: Uuid) -> String {
+    format!("model-endpoint/{endpoint}")
+}
+
+impl StoredEndpoint {
+    /// The name of its key's secret, where it has one.
+    pub(crate) fn credential(&self, id: Uuid) -> Option<String> {
+        self.has_credential.then(|| credential_name(id))
+    }
+
+    /// Does it offer this model?
+    pub(crate) fn offers(&self, model: &str) -> bool {
+        self.model_ids.iter().any(|id| id.0 == model)
+    }
+
+    /// What was known of it is not known any more.
+    fn renew(&mut self) {
+        self.generation = self.generation.wrapping_add(1);
+        self.last_validated_at = None;
+        self.last_error_code = None;
+    }
+}
+
+fn view(scope: &Scope, stored: Stored<StoredEndpoint>) -> Versioned<ModelEndpoint> {
+    let version = stored.version;
+    let endpoint = ModelEndpoint {
+        id: stored.uuid(),
+        created_at: stored.created_at,
+        updated_at: stored.updated_at,
+        active: stored.value.active,
+        base_url: stored.value.base_url,
+        has_credential: stored.value.has_credential,
+        last_error_code: stored.value.last_error_code,
+        last_validated_at: stored.value.last_validated_at,
+        model_ids: stored.value.model_ids,
+        name: stored.value.name,
+        workspace_id: scope.workspace_id(),
+    };
+    Versioned(endpoint, version)
+}
+
+fn check_url(ctx: &Ctx, url: &str) -> Result<()> {
+    if url.contains(['?', '#']) {
+        let message = "has a query or a fragment, to which no path can be added";
+        return Err(Problem::validation("/base_url", message));
+    }
+    ctx.check_url(url).map_err(|rule| {
+        Problem::validation("/base_url", rule)
+            .hint("Give the https address that ends before /models and /chat/completions.")
+    })
+}
+
+/// Goes into a header as it is: visible ASCII.
+fn check_key(key: &str) -> Result<()> {
+    let good =
+        (1..=MOST_KEY_BYTES).contains(&key.len()) && key.bytes().all(|b| b.is_ascii_graphic());
+    if good {
+        return Ok(());
+    }
+    let message = "is no key: 1 to 4096 visible ASCII characters without spaces are taken";
+    Err(Problem::validation("/api_key", message))
+}
+
+fn name(given: &str) -> Result<String> {
+    let name = given.trim();
+    if (1..=MOST_NAME_CHARACTERS).contains(&name.chars().count()) {
+        return Ok(name.to_owned());
+    }
+    Err(Problem::validation("/name", "has no visible character"))
+}
+
+fn name_taken(error: area_sdk::DocumentError) -> Problem {
+    match error {
+        area_sdk::DocumentError::UniqueConflict(_) => {
+            Problem::conflict("name_taken", "Another model endpoint has this name.")
+                .hint("Choose another name, or change that endpoint.")
+        }
+        other => other.into(),
+    }
+}
+
+pub(crate) fn create(
+    ctx: &Ctx,
+    Body(new): Body<NewModelEndpoint>,
+) -> Result<Created<Versioned<ModelEndpoint>>> {
+    check_url(ctx, &new.base_url)?;
+    new.api_key.as_deref().map_or(Ok(()), check_key)?;
+    if ctx.documents::<StoredEndpoint>().query().count()? >= u64::from(MOST_ENDPOINTS) {
+        let detail = "A workspace has at most 50 model endpoints.";
+        return Err(Problem::conflict("too_many_model_endpoints", detail).hint("Delete one."));
+    }
+    let (id, now) = (ctx.new_id(), ctx.now());
+    let value = StoredEndpoint {
+        active: true,
+        base_url: new.base_url,
+        has_credential: new.api_key.is_some(),
+        last_error_code: None,
+        last_validated_at: None,
+        model_ids: new.model_ids,
+        name: name(&new.name)?,
+        generation: 1,
+        created_by: ctx.user(),
+    };
+    if let Some(key) = new.api_key {
+        ctx.secrets().put(&credential_name(id), key.as_bytes());
+    }
+    ctx.documents().create(id, &value).map_err(name_taken)?;
+    ctx.publish(EndpointCreated {
+        model_endpoint_id: id,
+        name: value.name.clone(),
+        base_url: value.base_url.clone(),
+    });
+    validation::enqueue(ctx, id, value.generation);
+    let (id, created_at) = (id.to_string(), now);
+    let stored = Stored { id, version: 1, created_at, updated_at: now, value };
+    Ok(Created(view(ctx, stored)))
+}
+
+/// Which endpoints.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ListParams {
+    /// Only those that conversations may use, or may not.
+    active: Option<bool>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+    /// How many a page has at most.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 100))]
+    limit: u32,
+}
+
+fn default_limit() -> u32 {
+    50
+}
+
+pub(crate) fn list(ctx: &Ctx, Params(params): Params<ListParams>) -> Result<Page<ModelEndpoint>> {
+    let all = ctx.documents::<StoredEndpoint>().query().equals_if("active", params.active);
+    let page = all.cursor(params.cursor).limit(params.limit).page()?;
+    Ok(page.map(|stored| view(ctx, stored).0))
+}
+
+pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<ModelEndpoint>> {
+    Ok(view(ctx, ctx.documents().get(id)?))
+}
+
+/// Tells a member that is null from one that is absent.
+fn given<'de, D, T>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    Option::deserialize(deserializer).map(Some)
+}
+
+/// What is to be changed; what is absent stays.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ModelEndpointChanges {
+    active: Option<bool>,
+    /// Null takes the credential away.
+    #[serde(default, deserialize_with = "given")]
+    #[schemars(length(min = 1, max = 4096), extend("writeOnly" = true))]
+    api_key: Option<Option<String>>,
+    #[schemars(length(min = 1, max = 2000), extend("format" = "uri"))]
+    base_url: Option<String>,
+    #[schemars(length(min = 1, max = 50), extend("uniqueItems" = true))]
+    model_ids: Option<Vec<ModelId>>,
+    #[schemars(length(min = 1, max = 200))]
+    name: Option<String>,
+}
+
+pub(crate) fn update(
+    ctx: &Ctx,
+    Path(id): Path<Uuid>,
+    Body(changes): Body<ModelEndpointChanges>,
+) -> Result<Versioned<ModelEndpoint>> {
+    let mut endpoint = ctx.documents::<StoredEndpoint>().get(id)?;
+    ctx.check_if_match(endpoint.version)?;
+    let renewed =
+        changes.api_key.is_some() || changes.base_url.is_some() || changes.model_ids.is_some();
+    if let Some(key) = changes.api_key {
+        replace_key(ctx, &mut endpoint, key)?;
+    }
+    if let Some(url) = changes.base_url {
+        check_url(ctx, &url)?;
+        endpoint.base_url = url;
+    }
+    if let Some(models) = changes.model_ids {
+        endpoint.model_ids = models;
+    }
+    if let Some(given) = changes.name {
+        endpoint.name = name(&given)?;
+    }
+    endpoint.active = changes.active.unwrap_or(endpoint.active);
+    if renewed {
+        endpoint.renew();
+        validation::enqueue(ctx, id, endpoint.generation);
+    }
+    ctx.documents().replace(&mut endpoint).map_err(name_taken)?;
+    Ok(view(ctx, endpoint))
+}
+
+fn replace_key(
+    ctx: &Ctx,
+    endpoint: &mut Stored<StoredEndpoint>,
+    key: Option<String>,
+) -> Result<()> {
+    let name = credential_name(endpoint.uuid());
+    endpoint.has_credential = key.is_some();
+    match key {
+        Some(key) => {
+            check_key(&key)?;
+            ctx.secrets().put(&name, key.as_bytes());
+        }
+        None => ctx.secrets().delete(&name),
+    }
+    Ok(())
+}
+
+pub(crate) fn validate(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<ModelEndpoint>> {
+    let endpoint = ctx.documents::<StoredEndpoint>().get(id)?;
+    validation::enqueue(ctx, id, endpoint.generation);
+    Ok(view(ctx, endpoint))
+}
+
+pub(crate) fn remove(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<NoContent> {
+    let endpoint = ctx.documents::<StoredEndpoint>().get(id)?;
+    ctx.check_if_match(endpoint.version)?;
+    ctx.secrets().delete(&credential_name(id));
+    ctx.documents().delete(&endpoint)?;
+    ctx.publish(EndpointDeleted { model_endpoint_id: id, name: endpoint.value.name });
+    Ok(NoContent)
+}
+
+/// The endpoint that conversations use where they name none: the newest active
+/// one, those first that a validation found good.
+pub(crate) fn preferred(scope: &Scope) -> Result<Option<Stored<StoredEndpoint>>> {
+    let active = scope.documents::<StoredEndpoint>().query().equals("active", true);
+    let mut active = active.limit(MOST_ENDPOINTS).list()?;
+    active.retain(|endpoint| endpoint.last_error_code.is_none());
+    let good = active.iter().position(|endpoint| endpoint.last_validated_at.is_some());
+    let first = if active.is_empty() { None } else { Some(0) };
+    Ok(good.or(first).map(|place| active.swap_remove(place)))
+}

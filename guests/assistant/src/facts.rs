@@ -1,0 +1,335 @@
+//! What the workspace's records say, as far as a question is about them: counts
+//! of everything, and single records that an answer can cite.
+
+use std::collections::BTreeMap;
+
+use area_sdk::prelude::*;
+use area_sdk::{DocumentError, Scope, Value};
+
+use crate::records::{
+    Advisory, Audit, Component, Deployment, Evidence, Finding, Program, Question, Questionnaire,
+    Repository,
+};
+use crate::redact::redact;
+
+/// Repositories looked through for those that a question names.
+const REPOSITORIES: u32 = 500;
+
+/// Findings shown.
+const FINDINGS: u32 = 8;
+
+/// Questionnaires and audits shown, each.
+const LATEST: u32 = 3;
+
+/// Kinds of evidence of which the latest record is shown.
+const KINDS: usize = 5;
+
+/// Most characters of a title or detail.
+const MOST_CHARACTERS: usize = 300;
+
+/// Severities, the worst first.
+pub(crate) const SEVERITIES: [&str; 5] = ["critical", "high", "medium", "low", "info"];
+
+/// How many there are, by something.
+pub(crate) type Counts = BTreeMap<String, u64>;
+
+/// What a workspace has.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Facts {
+    pub(crate) repositories: u64,
+    /// By state.
+    pub(crate) audits: Counts,
+    /// By severity.
+    pub(crate) open_findings: Counts,
+    pub(crate) components: u64,
+    pub(crate) advisories: u64,
+    pub(crate) deployments: u64,
+    pub(crate) questionnaires: u64,
+    /// By status.
+    pub(crate) questions: Counts,
+    /// By kind.
+    pub(crate) evidence: Counts,
+    pub(crate) remediation_programs: u64,
+    /// Open findings of the repositories that the question names, by severity.
+    pub(crate) named_repositories: BTreeMap<String, Counts>,
+}
+
+/// What kind of record a source is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum SourceKind {
+    Audit,
+    Evidence,
+    Finding,
+    Questionnaire,
+}
+
+impl SourceKind {
+    fn letter(self) -> char {
+        match self {
+            Self::Audit => 'A',
+            Self::Evidence => 'E',
+            Self::Finding => 'F',
+            Self::Questionnaire => 'Q',
+        }
+    }
+}
+
+/// A record that an answer can cite.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Source {
+    /// As an answer cites it: a letter and a number.
+    pub(crate) label: String,
+    pub(crate) kind: SourceKind,
+    pub(crate) id: String,
+    pub(crate) title: String,
+    pub(crate) detail: String,
+}
+
+/// Everything an answer can be made from.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    pub(crate) facts: Facts,
+    pub(crate) sources: Vec<Source>,
+}
+
+/// Names of repositories, by their ids.
+type Names = BTreeMap<String, String>;
+
+type Read<T> = Result<T, DocumentError>;
+
+impl Known {
+    fn add(&mut self, kind: SourceKind, id: String, title: &str, detail: &str) {
+        let number = 1 + self.sources.iter().filter(|source| source.kind == kind).count();
+        let label = format!("{}{number}", kind.letter());
+        let (title, detail) = (shortened(title), shortened(detail));
+        self.sources.push(Source { label, kind, id, title, detail });
+    }
+
+    /// The sources of a kind.
+    pub(crate) fn of(&self, kind: SourceKind) -> impl Iterator<Item = &Source> {
+        self.sources.iter().filter(move |source| source.kind == kind)
+    }
+}
+
+/// One line that fits, without credentials.
+fn shortened(text: &str) -> String {
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = redact(&text);
+    match text.char_indices().nth(MOST_CHARACTERS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+/// Reads what the records say about a question.
+pub(crate) fn collect(scope: &Scope, question: &str) -> Read<Known> {
+    let names = repository_names(scope)?;
+    let named = named_in(question, &names);
+    let mut known = Known { facts: counts(scope)?, sources: Vec::new() };
+    for id in &named {
+        let name = names.get(id).cloned().unwrap_or_default();
+        let counts = open_findings(scope, Some(id))?;
+        known.facts.named_repositories.insert(name, counts);
+    }
+    add_findings(scope, &mut known, question, &named, &names)?;
+    add_audits(scope, &mut known, &named, &names)?;
+    add_questionnaires(scope, &mut known)?;
+    add_evidence(scope, &mut known)?;
+    Ok(known)
+}
+
+fn count<T: Document>(scope: &Scope) -> Read<u64> {
+    scope.documents::<T>().query().count()
+}
+
+fn count_by<T: Document>(scope: &Scope, field: &str) -> Read<Counts> {
+    Ok(counted(scope.documents::<T>().query().count_by(&[field])?))
+}
+
+fn counted(groups: Vec<(Vec<Value>, u64)>) -> Counts {
+    let named = groups.into_iter().filter_map(|(values, count)| match values.into_iter().next() {
+        Some(Value::Text(value)) => Some((value, count)),
+        _ => None,
+    });
+    named.collect()
+}
+
+fn counts(scope: &Scope) -> Read<Facts> {
+    Ok(Facts {
+        repositories: count::<Repository>(scope)?,
+        audits: count_by::<Audit>(scope, "state")?,
+        open_findings: open_findings(scope, None)?,
+        components: count::<Component>(scope)?,
+        advisories: count::<Advisory>(scope)?,
+        deployments: count::<Deployment>(scope)?,
+        questionnaires: count::<Questionnaire>(scope)?,
+        questions: count_by::<Question>(scope, "status")?,
+        evidence: count_by::<Evidence>(scope, "kind")?,
+        remediation_programs: count::<Program>(scope)?,
+        named_repositories: BTreeMap::new(),
+    })
+}
+
+fn open_findings(scope: &Scope, repository: Option<&String>) -> Read<Counts> {
+    let open = scope.documents::<Finding>().query().equals("open", true);
+    let open = open.equals_if("repository_id", repository);
+    Ok(counted(open.count_by(&["risk_severity"])?))
+}
+
+/// The names of repositories, by their ids.
+fn repository_names(scope: &Scope) -> Read<Names> {
+    let all = scope.documents::<Repository>().query().limit(REPOSITORIES).list()?;
+    Ok(all.into_iter().map(|repository| (repository.id, repository.value.name)).collect())
+}
+
+/// The ids of the repositories whose names a question has as words.
+fn named_in(question: &str, names: &Names) -> Vec<String> {
+    let question = question.to_lowercase();
+    let part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '/' | '.');
+    let words: Vec<&str> = question
+        .split(|c| !part(c))
+        .map(|word| word.trim_end_matches('.'))
+        .filter(|word| !word.is_empty())
+        .collect();
+    let named = names.iter().filter(|(_, name)| words.contains(&name.to_lowercase().as_str()));
+    named.map(|(id, _)| id.clone()).take(LATEST as usize).collect()
+}
+
+/// The identifiers of rules and advisories in a question, such as
+/// CVE-2021-44228: words with a letter, a digit and a dash.
+fn identifiers(question: &str) -> Vec<String> {
+    let part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | ':');
+    let words = question.split(|c| !part(c)).map(|word| word.trim_end_matches(['.', ':']));
+    let looks = |word: &&str| {
+        word.contains(['-', '/', '_'])
+            && word.contains(|c: char| c.is_ascii_digit())
+            && word.contains(|c: char| c.is_ascii_alphabetic())
+    };
+    words.filter(looks).take(10).map(ToOwned::to_owned).collect()
+}
+
+/// Findings that the question names by their rule.
+fn findings_by_rule(scope: &Scope, question: &str) -> Read<Vec<Stored<Finding>>> {
+    let rules = identifiers(question);
+    if rules.is_empty() {
+        return Ok(Vec::new());
+    }
+    scope.documents::<Finding>().query().one_of("rule_id", rules).limit(FINDINGS).list()
+}
+
+/// The worst open findings, of these repositories or of all.
+fn worst_findings(scope: &Scope, repositories: &[String]) -> Read<Vec<Stored<Finding>>> {
+    let mut worst = Vec::new();
+    let mut room = FINDINGS;
+    for severity in SEVERITIES {
+        let open = scope.documents::<Finding>().query().equals("open", true);
+        let open = open.equals("risk_severity", severity);
+        let open = match repositories {
+            [] => open,
+            some => open.one_of("repository_id", some),
+        };
+        let found = open.limit(room).list()?;
+        room -= u32::try_from(found.len()).unwrap_or(room);
+        worst.extend(found);
+        if room == 0 {
+            break;
+        }
+    }
+    Ok(worst)
+}
+
+fn add_findings(
+    scope: &Scope,
+    known: &mut Known,
+    question: &str,
+    named: &[String],
+    names: &Names,
+) -> Read<()> {
+    let mut findings = findings_by_rule(scope, question)?;
+    if findings.is_empty() {
+        findings = worst_findings(scope, named)?;
+    }
+    for finding in findings {
+        let detail = format!(
+            "{}, {}, rule {} of {}, repository {}",
+            finding.risk_severity,
+            finding.state,
+            finding.rule_id,
+            finding.tool,
+            name_of(names, finding.repository_id)
+        );
+        known.add(SourceKind::Finding, finding.id.clone(), &finding.title, &detail);
+    }
+    Ok(())
+}
+
+fn name_of(names: &Names, repository: Option<Uuid>) -> String {
+    let id = repository.map(|id| id.to_string()).unwrap_or_default();
+    names.get(&id).cloned().unwrap_or(id)
+}
+
+fn add_audits(scope: &Scope, known: &mut Known, named: &[String], names: &Names) -> Read<()> {
+    let completed = scope.documents::<Audit>().query().equals("state", "completed");
+    let completed = match named {
+        [] => completed,
+        some => completed.one_of("repository_id", some),
+    };
+    for audit in completed.descending("started_at").limit(LATEST).list()? {
+        let title = format!("Audit of {}", name_of(names, audit.repository_id));
+        let commit = audit.commit_sha.as_deref().unwrap_or("no commit named");
+        let at = audit.completed_at.unwrap_or(audit.updated_at);
+        let detail = format!("completed {at}, {commit}");
+        known.add(SourceKind::Audit, audit.id.clone(), &title, &detail);
+    }
+    Ok(())
+}
+
+fn add_questionnaires(scope: &Scope, known: &mut Known) -> Read<()> {
+    let latest = scope.documents::<Questionnaire>().query().limit(LATEST).list()?;
+    for questionnaire in latest {
+        let detail = format!(
+            "{} of {} answers approved",
+            questionnaire.approved_count, questionnaire.question_count
+        );
+        let id = questionnaire.id.clone();
+        known.add(SourceKind::Questionnaire, id, &questionnaire.title, &detail);
+    }
+    Ok(())
+}
+
+/// The latest record of some kinds of evidence.
+fn add_evidence(scope: &Scope, known: &mut Known) -> Read<()> {
+    let kinds: Vec<String> = known.facts.evidence.keys().take(KINDS).cloned().collect();
+    for kind in kinds {
+        let records = scope.documents::<Evidence>().query().equals("kind", &kind);
+        let Some(record) = records.descending("observed_at").first()? else { continue };
+        let at = record.observed_at.unwrap_or(record.updated_at);
+        let detail = format!("{}, about {}, observed {at}", record.kind, record.subject_key);
+        known.add(SourceKind::Evidence, record.id.clone(), &record.summary, &detail);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_names_rules_and_repositories() {
+        let found =
+            identifiers("Is CVE-2021-44228 (or GHSA-jfh8-c2jp-5v3q.) in java/sql-injection2?");
+        assert_eq!(found, ["CVE-2021-44228", "GHSA-jfh8-c2jp-5v3q", "java/sql-injection2"]);
+        assert!(identifiers("How well-known is it in 2026?").is_empty());
+        let names = ["shop", "shop-api", "Acme/Web"].map(|name| (name.to_owned(), name.to_owned()));
+        let names = BTreeMap::from(names);
+        assert_eq!(named_in("What about Shop-API and acme/web.", &names), ["Acme/Web", "shop-api"]);
+        assert!(named_in("What about shops?", &names).is_empty());
+    }
+
+    #[test]
+    fn titles_are_one_line_and_bounded() {
+        assert_eq!(shortened(" a\n b "), "a b");
+        assert_eq!(shortened(&"é".repeat(400)).chars().count(), MOST_CHARACTERS + 1);
+    }
+}

@@ -1,0 +1,144 @@
+//! What is said in a conversation, one document each, so that a conversation
+//! may be long.
+
+use area_sdk::Scope;
+use area_sdk::prelude::*;
+use serde_json::{Map, Value};
+
+/// Most characters of what a person says.
+pub(crate) const MOST_CHARACTERS: usize = 20_000;
+
+/// Most characters of an answer.
+pub(crate) const MOST_ANSWER_CHARACTERS: usize = 20_000;
+
+/// Who speaks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Speaker {
+    /// A person of the workspace.
+    User,
+    /// The assistant.
+    Assistant,
+}
+
+/// A message as the contract shows it.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Message {
+    /// Who wrote it; null for the assistant.
+    author_id: Option<Uuid>,
+    content: String,
+    conversation_id: Uuid,
+    created_at: Timestamp,
+    id: Uuid,
+    role: Speaker,
+    /// What an answer rests on: `citations` of the workspace's records, and how
+    /// it was made; null for a person's message.
+    structured: Option<Map<String, Value>>,
+}
+
+/// A message as it is kept.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub(crate) struct StoredMessage {
+    pub(crate) author_id: Option<Uuid>,
+    pub(crate) content: String,
+    pub(crate) conversation_id: Uuid,
+    /// From 0, in the order in which it was said.
+    pub(crate) position: u32,
+    pub(crate) role: Speaker,
+    pub(crate) structured: Option<Map<String, Value>>,
+}
+
+impl Document for StoredMessage {
+    const COLLECTION: &'static str = "messages";
+}
+
+impl Message {
+    pub(crate) fn id(&self) -> Uuid {
+        self.id
+    }
+}
+
+impl From<Stored<StoredMessage>> for Message {
+    fn from(stored: Stored<StoredMessage>) -> Self {
+        Self {
+            created_at: stored.created_at,
+            id: stored.uuid(),
+            author_id: stored.value.author_id,
+            content: stored.value.content,
+            conversation_id: stored.value.conversation_id,
+            role: stored.value.role,
+            structured: stored.value.structured,
+        }
+    }
+}
+
+/// What a person says, if it says something.
+pub(crate) fn content(pointer: &str, given: String) -> Result<String> {
+    let count = given.chars().count();
+    if given.trim().is_empty() {
+        return Err(Problem::validation(pointer, "has no visible character"));
+    }
+    if count > MOST_CHARACTERS {
+        let message = format!("has {count} characters; {MOST_CHARACTERS} are taken");
+        return Err(Problem::validation(pointer, message).hint("Say it in several messages."));
+    }
+    Ok(given)
+}
+
+/// Keeps what a person says.
+pub(crate) fn say(
+    ctx: &Ctx,
+    conversation_id: Uuid,
+    position: u32,
+    content: String,
+) -> Result<Message> {
+    let value = StoredMessage {
+        author_id: Some(ctx.user()),
+        content,
+        conversation_id,
+        position,
+        role: Speaker::User,
+        structured: None,
+    };
+    let (id, now) = (ctx.new_id(), ctx.now());
+    ctx.documents().create(id, &value)?;
+    let id = id.to_string();
+    Ok(Stored { id, version: 1, created_at: now, updated_at: now, value }.into())
+}
+
+/// The latest messages of a conversation, oldest first.
+pub(crate) fn latest(
+    scope: &Scope,
+    conversation_id: Uuid,
+    limit: u32,
+) -> Result<Vec<Stored<StoredMessage>>, area_sdk::DocumentError> {
+    let said = scope.documents::<StoredMessage>().query();
+    let said = said.equals("conversation_id", conversation_id).descending("position");
+    let mut said = said.limit(limit).list()?;
+    said.reverse();
+    Ok(said)
+}
+
+/// Which messages.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ListParams {
+    conversation_id: Uuid,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+    /// How many a page has at most.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 100))]
+    limit: u32,
+}
+
+fn default_limit() -> u32 {
+    50
+}
+
+pub(crate) fn list(ctx: &Ctx, Params(params): Params<ListParams>) -> Result<Page<Message>> {
+    crate::conversations::find(ctx, params.conversation_id)?;
+    let said = ctx.documents::<StoredMessage>().query();
+    let said = said.equals("conversation_id", params.conversation_id).descending("position");
+    let page = said.cursor(params.cursor).limit(params.limit).page()?;
+    Ok(page.map(Message::from))
+}

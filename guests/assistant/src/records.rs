@@ -1,0 +1,116 @@
+//! What of other areas' documents the assistant looks at. A member that is not
+//! there is empty: what cannot be told is not told.
+
+use area_sdk::prelude::*;
+
+/// A repository.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Repository {
+    pub(crate) name: String,
+}
+
+impl Document for Repository {
+    const COLLECTION: &'static str = "catalog.repositories";
+}
+
+/// A finding of a scanner.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Finding {
+    pub(crate) repository_id: Option<Uuid>,
+    pub(crate) risk_severity: String,
+    pub(crate) rule_id: String,
+    pub(crate) state: String,
+    pub(crate) title: String,
+    pub(crate) tool: String,
+}
+
+impl Document for Finding {
+    const COLLECTION: &'static str = "control_room.findings";
+}
+
+/// An audit of a repository.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Audit {
+    pub(crate) repository_id: Option<Uuid>,
+    pub(crate) commit_sha: Option<String>,
+    pub(crate) completed_at: Option<Timestamp>,
+}
+
+impl Document for Audit {
+    const COLLECTION: &'static str = "schedules.audits";
+}
+
+/// A component of the dependency inventory; only counted.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Component {}
+
+impl Document for Component {
+    const COLLECTION: &'static str = "dependencies.components";
+}
+
+/// An advisory; only counted.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Advisory {}
+
+impl Document for Advisory {
+    const COLLECTION: &'static str = "dependencies.advisories";
+}
+
+/// A deployment; only counted.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Deployment {}
+
+impl Document for Deployment {
+    const COLLECTION: &'static str = "dependencies.deployments";
+}
+
+/// A questionnaire.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Questionnaire {
+    pub(crate) title: String,
+    pub(crate) question_count: u64,
+    pub(crate) approved_count: u64,
+}
+
+impl Document for Questionnaire {
+    const COLLECTION: &'static str = "questionnaires.questionnaires";
+}
+
+/// A question of a questionnaire; only counted.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Question {}
+
+impl Document for Question {
+    const COLLECTION: &'static str = "questionnaires.questions";
+}
+
+/// A record of evidence.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Evidence {
+    pub(crate) kind: String,
+    pub(crate) subject_key: String,
+    pub(crate) summary: String,
+    pub(crate) observed_at: Option<Timestamp>,
+}
+
+impl Document for Evidence {
+    const COLLECTION: &'static str = "evidence.records";
+}
+
+/// A remediation program; only counted.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Program {}
+
+impl Document for Program {
+    const COLLECTION: &'static str = "remediation.programs";
+}

@@ -1,0 +1,307 @@
+//! Runs: the making of an answer to a message, and what it took.
+
+use area_sdk::prelude::*;
+use area_sdk::{Later, Scope};
+
+use crate::answering::Answer;
+use crate::endpoints::{self, StoredEndpoint};
+use crate::snapshots;
+
+/// Where a run stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum RunStatus {
+    /// Waits for its place, or for the next attempt.
+    Queued,
+    /// The answer is being made.
+    Running,
+    /// The answer is there.
+    Succeeded,
+    /// There is none.
+    Failed,
+}
+
+impl RunStatus {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Running => "running",
+            Self::Succeeded => "succeeded",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// Is something still to come?
+    pub(crate) fn is_open(self) -> bool {
+        matches!(self, Self::Queued | Self::Running)
+    }
+}
+
+/// Who answers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Specialist {
+    /// The service itself, from the workspace's records, without a model.
+    Workspace,
+    /// A language model that is given the workspace's records.
+    Model,
+}
+
+/// The route of a run without a model.
+const WORKSPACE_ROUTE: &str = "workspace";
+
+/// A run as the contract shows it.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Run {
+    assistant_message_id: Option<Uuid>,
+    /// Did the model's server have part of the input at hand?
+    cache_hit: bool,
+    cached_input_tokens: Option<u32>,
+    completed_at: Option<Timestamp>,
+    context_snapshot_id: Option<Uuid>,
+    conversation_id: Uuid,
+    /// US dollars; null where nobody says what the model costs.
+    cost_usd: Option<String>,
+    created_at: Timestamp,
+    /// Why there is no answer, or none yet.
+    error_code: Option<String>,
+    id: Uuid,
+    input_tokens: Option<u32>,
+    output_tokens: Option<u32>,
+    /// `workspace`, or the model endpoint's name, a slash and the model.
+    route: String,
+    specialist: Specialist,
+    started_at: Option<Timestamp>,
+    status: RunStatus,
+    user_message_id: Uuid,
+}
+
+/// A run as it is kept.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub(crate) struct StoredRun {
+    pub(crate) assistant_message_id: Option<Uuid>,
+    pub(crate) cache_hit: bool,
+    pub(crate) cached_input_tokens: Option<u32>,
+    pub(crate) completed_at: Option<Timestamp>,
+    pub(crate) context_snapshot_id: Option<Uuid>,
+    pub(crate) conversation_id: Uuid,
+    pub(crate) cost_usd: Option<String>,
+    pub(crate) error_code: Option<String>,
+    pub(crate) input_tokens: Option<u32>,
+    pub(crate) output_tokens: Option<u32>,
+    pub(crate) route: String,
+    pub(crate) specialist: Specialist,
+    pub(crate) started_at: Option<Timestamp>,
+    pub(crate) status: RunStatus,
+    pub(crate) user_message_id: Uuid,
+    /// Null for a run without a model.
+    pub(crate) model_endpoint_id: Option<Uuid>,
+    pub(crate) model: Option<String>,
+}
+
+impl Document for StoredRun {
+    const COLLECTION: &'static str = "runs";
+}
+
+impl From<Stored<StoredRun>> for Run {
+    fn from(stored: Stored<StoredRun>) -> Self {
+        let (id, created_at, run) = (stored.uuid(), stored.created_at, stored.value);
+        Self {
+            assistant_message_id: run.assistant_message_id,
+            cache_hit: run.cache_hit,
+            cached_input_tokens: run.cached_input_tokens,
+            completed_at: run.completed_at,
+            context_snapshot_id: run.context_snapshot_id,
+            conversation_id: run.conversation_id,
+            cost_usd: run.cost_usd,
+            created_at,
+            error_code: run.error_code,
+            id,
+            input_tokens: run.input_tokens,
+            output_tokens: run.output_tokens,
+            route: run.route,
+            specialist: run.specialist,
+            started_at: run.started_at,
+            status: run.status,
+            user_message_id: run.user_message_id,
+        }
+    }
+}
+
+/// Told when a run is over, with or without an answer.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct RunCompleted {
+    pub(crate) run_id: Uuid,
+    pub(crate) conversation_id: Uuid,
+    pub(crate) status: RunStatus,
+    pub(crate) assistant_message_id: Option<Uuid>,
+    pub(crate) error_code: Option<String>,
+}
+
+impl Event for RunCompleted {
+    const NAME: &'static str = "assistant.run_completed";
+}
+
+/// Which model a message is for.
+#[derive(Default)]
+pub(crate) struct Wish {
+    pub(crate) model_endpoint_id: Option<Uuid>,
+    pub(crate) model: Option<String>,
+}
+
+/// The endpoint and model that a wish means; nothing where the workspace's own
+/// records answer.
+fn choose(ctx: &Ctx, wish: Wish) -> Result<Option<(Stored<StoredEndpoint>, String)>> {
+    let endpoint = match wish.model_endpoint_id {
+        Some(id) => Some(named(ctx, id)?),
+        None => endpoints::preferred(ctx)?,
+    };
+    let Some(endpoint) = endpoint else {
+        return match wish.model {
+            None => Ok(None),
+            Some(_) => Err(Problem::validation("/model", "is offered by no active model endpoint")
+                .hint("Set up a model endpoint that offers it, or name no model.")),
+        };
+    };
+    let model = match wish.model {
+        Some(model) if endpoint.offers(&model) => model,
+        Some(_) => {
+            let message = format!("is not among the models of {:?}", endpoint.name);
+            return Err(Problem::validation("/model", message));
+        }
+        None => endpoint.model_ids.first().map(|id| id.0.clone()).unwrap_or_default(),
+    };
+    Ok(Some((endpoint, model)))
+}
+
+fn named(ctx: &Ctx, id: Uuid) -> Result<Stored<StoredEndpoint>> {
+    let endpoint = ctx.documents::<StoredEndpoint>().find(id)?;
+    endpoint.filter(|endpoint| endpoint.active).ok_or_else(|| {
+        Problem::validation("/model_endpoint_id", "is no active model endpoint of this workspace")
+    })
+}
+
+/// Begins the making of an answer.
+pub(crate) fn begin(
+    ctx: &Ctx,
+    conversation_id: Uuid,
+    user_message_id: Uuid,
+    wish: Wish,
+) -> Result<Run> {
+    let chosen = choose(ctx, wish)?;
+    let route = chosen.as_ref().map(|(endpoint, model)| format!("{}/{model}", endpoint.name));
+    let value = StoredRun {
+        assistant_message_id: None,
+        cache_hit: false,
+        cached_input_tokens: None,
+        completed_at: None,
+        context_snapshot_id: snapshots::latest(ctx)?,
+        conversation_id,
+        cost_usd: None,
+        error_code: None,
+        input_tokens: None,
+        output_tokens: None,
+        route: route.unwrap_or_else(|| WORKSPACE_ROUTE.to_owned()),
+        specialist: if chosen.is_some() { Specialist::Model } else { Specialist::Workspace },
+        started_at: None,
+        status: RunStatus::Queued,
+        user_message_id,
+        model_endpoint_id: chosen.as_ref().map(|(endpoint, _)| endpoint.uuid()),
+        model: chosen.map(|(_, model)| model),
+    };
+    let (id, now) = (ctx.new_id(), ctx.now());
+    ctx.documents().create(id, &value)?;
+    ctx.enqueue_with(&Answer::new(id), Later { resource: Some(id), ..Later::default() });
+    let id = id.to_string();
+    Ok(Stored { id, version: 1, created_at: now, updated_at: now, value }.into())
+}
+
+/// The latest runs of a conversation, oldest first.
+pub(crate) fn latest(
+    scope: &Scope,
+    conversation_id: Uuid,
+    limit: u32,
+) -> Result<Vec<Stored<StoredRun>>> {
+    let runs = scope.documents::<StoredRun>().query();
+    let mut runs = runs.equals("conversation_id", conversation_id).limit(limit).list()?;
+    runs.reverse();
+    Ok(runs)
+}
+
+/// Refuses a second run at a time: an answer should know what was said before.
+pub(crate) fn check_none_open(scope: &Scope, conversation_id: Uuid) -> Result<()> {
+    let runs = latest(scope, conversation_id, 1)?;
+    if runs.iter().any(|run| run.status.is_open()) {
+        let detail = "The answer to the message before is still being made.";
+        return Err(Problem::conflict("run_in_progress", detail)
+            .hint("Send this again when the run has succeeded or failed."));
+    }
+    Ok(())
+}
+
+/// Which runs.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ListParams {
+    conversation_id: Uuid,
+    /// Only runs that stand so.
+    status: Option<RunStatus>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+    /// How many a page has at most.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 100))]
+    limit: u32,
+}
+
+fn default_limit() -> u32 {
+    50
+}
+
+pub(crate) fn list(ctx: &Ctx, Params(params): Params<ListParams>) -> Result<Page<Run>> {
+    crate::conversations::find(ctx, params.conversation_id)?;
+    let runs = ctx.documents::<StoredRun>().query();
+    let runs = runs.equals("conversation_id", params.conversation_id);
+    let runs = runs.equals_if("status", params.status.map(RunStatus::as_str));
+    Ok(runs.cursor(params.cursor).limit(params.limit).page()?.map(Run::from))
+}
+
+/// Which run of which conversation.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct RunPath {
+    conversation_id: Uuid,
+    run_id: Uuid,
+}
+
+fn find(ctx: &Ctx, path: &RunPath) -> Result<Stored<StoredRun>> {
+    crate::conversations::find(ctx, path.conversation_id)?;
+    let run = ctx.documents::<StoredRun>().get(path.run_id)?;
+    if run.conversation_id == path.conversation_id { Ok(run) } else { Err(Problem::not_found()) }
+}
+
+pub(crate) fn show(ctx: &Ctx, Params(path): Params<RunPath>) -> Result<Versioned<Run>> {
+    let run = find(ctx, &path)?;
+    let version = run.version;
+    Ok(Versioned(run.into(), version))
+}
+
+/// Answers the message of a failed run again, with what is preferred now.
+pub(crate) fn retry(ctx: &Ctx, Params(path): Params<RunPath>) -> Result<Created<Run>> {
+    let run = find(ctx, &path)?;
+    if run.status != RunStatus::Failed {
+        let detail = format!("The run is {}, not failed.", run.status.as_str());
+        return Err(Problem::conflict("run_not_failed", detail));
+    }
+    let mut conversation = crate::conversations::open(ctx, path.conversation_id)?;
+    check_none_open(ctx, path.conversation_id)?;
+    let again = begin(ctx, path.conversation_id, run.user_message_id, Wish::default())?;
+    conversation.context_snapshot_id = again.context_snapshot_id;
+    ctx.documents().replace(&mut conversation)?;
+    Ok(Created(again))
+}
+
+impl Run {
+    /// The context it is made with.
+    pub(crate) fn snapshot(&self) -> Option<Uuid> {
+        self.context_snapshot_id
+    }
+}

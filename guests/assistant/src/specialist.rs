@@ -1,0 +1,226 @@
+//! The workspace specialist: an answer from the workspace's records alone,
+//! where there is no model to ask. It counts and lists; it claims nothing that
+//! a record does not say.
+
+use crate::facts::{Counts, Facts, Known, SEVERITIES, Source, SourceKind};
+
+/// What every such answer begins with.
+pub(crate) const NOTICE: &str = "No model endpoint is ready, so this answer comes from the \
+                                 workspace's own records, without a language model.";
+
+/// What a question can be about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Topic {
+    Findings,
+    Dependencies,
+    Questionnaires,
+    Evidence,
+    Audits,
+}
+
+/// Every topic, and beginnings of words that mean it.
+const TOPICS: [(Topic, &[&str]); 5] = [
+    (
+        Topic::Findings,
+        &[
+            "finding",
+            "vulnerab",
+            "severit",
+            "critical",
+            "risk",
+            "issue",
+            "secur",
+            "cve",
+            "ghsa",
+            "remediat",
+            "fix",
+            "weakness",
+            "schwachstelle",
+            "risik",
+            "befund",
+            "faille",
+        ],
+    ),
+    (
+        Topic::Dependencies,
+        &[
+            "dependenc",
+            "component",
+            "package",
+            "librar",
+            "sbom",
+            "advisor",
+            "deploy",
+            "version",
+            "abhängigkeit",
+            "paket",
+            "dépendance",
+        ],
+    ),
+    (
+        Topic::Questionnaires,
+        &["questionnaire", "question", "answer", "approv", "fragebogen", "frage", "réponse"],
+    ),
+    (Topic::Evidence, &["evidence", "proof", "record", "envelope", "attest", "nachweis", "preuve"]),
+    (Topic::Audits, &["audit", "scan", "repositor", "commit", "branch", "when", "prüfung"]),
+];
+
+/// What a question is about; everything, where no word tells.
+fn topics(question: &str) -> Vec<Topic> {
+    let question = question.to_lowercase();
+    let words: Vec<&str> = question.split(|c: char| !c.is_alphanumeric()).collect();
+    let said = |begins: &[&str]| {
+        begins.iter().any(|begin| words.iter().any(|word| word.starts_with(begin)))
+    };
+    let asked = TOPICS.iter().filter(|(_, begins)| said(begins));
+    let asked: Vec<Topic> = asked.map(|(topic, _)| *topic).collect();
+    if asked.is_empty() { TOPICS.iter().map(|(topic, _)| *topic).collect() } else { asked }
+}
+
+/// An answer to a question.
+pub(crate) fn answer(question: &str, known: &Known) -> String {
+    let mut parts = vec![NOTICE.to_owned()];
+    for topic in topics(question) {
+        parts.push(match topic {
+            Topic::Findings => findings(known),
+            Topic::Dependencies => dependencies(&known.facts),
+            Topic::Questionnaires => questionnaires(known),
+            Topic::Evidence => evidence(known),
+            Topic::Audits => audits(known),
+        });
+    }
+    parts.join("\n\n")
+}
+
+/// "1 finding", "2 findings", "no findings".
+fn number(count: u64, one: &str, many: &str) -> String {
+    match count {
+        0 => format!("no {many}"),
+        1 => format!("1 {one}"),
+        _ => format!("{count} {many}"),
+    }
+}
+
+/// "3 critical, 1 high": those there are, in this order.
+fn severities(counts: &Counts) -> String {
+    let known = SEVERITIES.iter().filter_map(|&name| Some((name, *counts.get(name)?)));
+    let others = counts.iter().filter(|(name, _)| !SEVERITIES.contains(&name.as_str()));
+    let all = known.chain(others.map(|(name, count)| (name.as_str(), *count)));
+    all.map(|(name, count)| format!("{count} {name}")).collect::<Vec<_>>().join(", ")
+}
+
+/// "3 finding, 1 sbom": all of them.
+fn listed(counts: &Counts) -> String {
+    counts.iter().map(|(name, count)| format!("{count} {name}")).collect::<Vec<_>>().join(", ")
+}
+
+/// One line a source.
+fn lines<'a>(sources: impl Iterator<Item = &'a Source>) -> String {
+    sources.map(|s| format!("\n- [{}] {}: {}", s.label, s.title, s.detail)).collect()
+}
+
+/// A sum and what it is made of.
+fn sum(counts: &Counts, one: &str, many: &str, parts: &str) -> String {
+    let total: u64 = counts.values().sum();
+    let number = number(total, one, many);
+    if total == 0 { number } else { format!("{number} ({parts})") }
+}
+
+/// "6 open (2 critical, 4 low)", "none open".
+fn open(counts: &Counts) -> String {
+    match counts.values().sum::<u64>() {
+        0 => "none open".to_owned(),
+        total => format!("{total} open ({})", severities(counts)),
+    }
+}
+
+fn findings(known: &Known) -> String {
+    let mut text = format!("Findings: {}.", open(&known.facts.open_findings));
+    for (name, counts) in &known.facts.named_repositories {
+        text += &format!(" In {name}: {}.", open(counts));
+    }
+    let programs = known.facts.remediation_programs;
+    let programs = number(programs, "remediation program", "remediation programs");
+    text + &format!(" Against them: {programs}.") + &lines(known.of(SourceKind::Finding))
+}
+
+fn dependencies(facts: &Facts) -> String {
+    format!(
+        "Dependencies: the inventory has {}, {} and {}.",
+        number(facts.components, "component", "components"),
+        number(facts.advisories, "advisory", "advisories"),
+        number(facts.deployments, "deployment", "deployments")
+    )
+}
+
+fn questionnaires(known: &Known) -> String {
+    let questions = &known.facts.questions;
+    format!(
+        "Questionnaires: {} with {}.{}",
+        number(known.facts.questionnaires, "questionnaire", "questionnaires"),
+        sum(questions, "question", "questions", &listed(questions)),
+        lines(known.of(SourceKind::Questionnaire))
+    )
+}
+
+fn evidence(known: &Known) -> String {
+    let kinds = &known.facts.evidence;
+    format!(
+        "Evidence: {}.{}",
+        sum(kinds, "record", "records", &listed(kinds)),
+        lines(known.of(SourceKind::Evidence))
+    )
+}
+
+fn audits(known: &Known) -> String {
+    let states = &known.facts.audits;
+    format!(
+        "Audits: {} of {}.{}",
+        sum(states, "audit", "audits", &listed(states)),
+        number(known.facts.repositories, "repository", "repositories"),
+        lines(known.of(SourceKind::Audit))
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_tell_the_topic_and_none_means_all() {
+        assert_eq!(topics("How many CVEs?"), [Topic::Findings]);
+        assert_eq!(
+            topics("Which packages did the last scan see?"),
+            [Topic::Dependencies, Topic::Audits]
+        );
+        assert_eq!(topics("Hello!").len(), TOPICS.len());
+    }
+
+    #[test]
+    fn an_empty_workspace_is_said_to_be_empty() {
+        let text = answer("Hello!", &Known::default());
+        for said in [
+            NOTICE,
+            "Findings: none open.",
+            "no components, no advisories and no deployments",
+            "no questionnaires with no questions",
+            "no records",
+            "no audits of no repositories",
+        ] {
+            assert!(text.contains(said), "{text}");
+        }
+    }
+
+    #[test]
+    fn counts_are_told_worst_first() {
+        let counts = |pairs: &[(&str, u64)]| {
+            pairs.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect::<Counts>()
+        };
+        let mut known = Known::default();
+        known.facts.open_findings = counts(&[("low", 1), ("critical", 2), ("odd", 3)]);
+        known.facts.named_repositories.insert("shop".to_owned(), counts(&[("low", 1)]));
+        let text = findings(&known);
+        assert!(text.contains("Findings: 6 open (2 critical, 1 low, 3 odd)."), "{text}");
+        assert!(text.contains("In shop: 1 open (1 low)."), "{text}");
+    }
+}

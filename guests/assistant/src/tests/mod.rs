@@ -1,0 +1,56 @@
+//! The area through a fake host, and a model's server that a test plays.
+
+mod conversations;
+mod endpoints;
+
+use area_sdk::testing::{EgressError, FakeHost, Header, Incoming, Outgoing, Request};
+use area_sdk::wit::Outcome;
+use serde_json::{Value, json};
+
+fn host() -> FakeHost {
+    FakeHost::new(crate::area())
+}
+
+/// An endpoint of two models.
+fn endpoint(host: &FakeHost) -> Value {
+    let body = json!({
+        "name": "Main", "base_url": "https://models.example/v1/", "model_ids": ["small", "large"],
+        "api_key": "sk-test-key",
+    });
+    host.call(Request::to("create_model_endpoint").json(body)).expect("an endpoint").body
+}
+
+fn answer(status: u16, body: &Value) -> Result<Incoming, EgressError> {
+    Ok(Incoming { status, headers: Vec::new(), body: body.to_string().into_bytes() })
+}
+
+/// Runs every step of the first job that waits, as its nth attempt.
+fn work(host: &FakeHost, attempt: u32) -> Outcome {
+    let jobs = host.take_jobs();
+    let job = jobs.first().expect("a job");
+    steps(host, &job.kind, job.payload.clone(), attempt)
+}
+
+fn steps(host: &FakeHost, kind: &str, mut payload: Value, attempt: u32) -> Outcome {
+    loop {
+        match host.run(kind, payload, attempt).expect("a step") {
+            Outcome::Continue(checkpoint) => {
+                payload = serde_json::from_str(&checkpoint).expect("JSON");
+            }
+            end => return end,
+        }
+    }
+}
+
+/// Members of an object, in their order.
+fn members(value: &Value) -> Vec<&str> {
+    let mut names: Vec<&str> =
+        value.as_object().expect("an object").keys().map(String::as_str).collect();
+    names.sort_unstable();
+    names
+}
+
+fn header<'a>(sent: &'a Outgoing, name: &str) -> Option<&'a str> {
+    let header: Option<&Header> = sent.headers.iter().find(|header| header.name == name);
+    header.map(|header| header.value.as_str())
+}

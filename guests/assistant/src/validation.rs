@@ -1,0 +1,138 @@
+//! The validation of a model endpoint: a job that lists the server's models
+//! with the key. The request is a step of its own, so that nothing is held
+//! while the server takes its time.
+
+use area_sdk::prelude::*;
+use area_sdk::{JobError, Later};
+use serde_json::Value;
+
+use crate::endpoints::StoredEndpoint;
+use crate::upstream::{self, Failure};
+
+const TIMEOUT_MS: u32 = 15_000;
+const MOST_RESPONSE_BYTES: u32 = 4 * 1024 * 1024;
+
+/// How often a server that may come back is asked.
+const MOST_ATTEMPTS: u32 = 3;
+
+/// Seconds before it is asked again.
+const RETRY_SECONDS: i64 = 30;
+
+/// Looks whether an endpoint works.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Validate {
+    model_endpoint_id: Uuid,
+    generation: u32,
+    /// Where to ask, once that was looked up.
+    prepared: Option<Prepared>,
+}
+
+/// A request that only has to be sent, by the attempt that prepared it: for a
+/// later one the endpoint is looked up again.
+#[derive(Clone, Serialize, Deserialize)]
+struct Prepared {
+    attempt: u32,
+    url: String,
+    credential: Option<String>,
+    model_ids: Vec<String>,
+}
+
+impl Job for Validate {
+    const KIND: &'static str = "validate_model_endpoint";
+}
+
+/// Told when a server listed all models of its endpoint.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct EndpointValidated {
+    model_endpoint_id: Uuid,
+}
+
+impl Event for EndpointValidated {
+    const NAME: &'static str = "model_endpoint.validated";
+}
+
+/// Told when an endpoint does not work.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct EndpointFailed {
+    model_endpoint_id: Uuid,
+    error_code: String,
+}
+
+impl Event for EndpointFailed {
+    const NAME: &'static str = "model_endpoint.failed";
+}
+
+/// Has an endpoint looked at, once for each generation at a time.
+pub(crate) fn enqueue(ctx: &Ctx, model_endpoint_id: Uuid, generation: u32) {
+    let later = Later {
+        resource: Some(model_endpoint_id),
+        dedupe_key: Some(format!("{model_endpoint_id}/{generation}")),
+        at: None,
+    };
+    ctx.enqueue_with(&Validate { model_endpoint_id, generation, prepared: None }, later);
+}
+
+pub(crate) fn run(ctx: &JobCtx, job: Validate) -> JobResult<Validate> {
+    match &job.prepared {
+        Some(prepared) if prepared.attempt == ctx.attempt() => {
+            let found = ask(ctx, prepared);
+            note(ctx, &job, found)
+        }
+        _ => prepare(ctx, job),
+    }
+}
+
+/// The endpoint, unless it was changed or deleted since.
+fn look_up(ctx: &JobCtx, job: &Validate) -> Result<Option<Stored<StoredEndpoint>>, JobError> {
+    let found = ctx.documents::<StoredEndpoint>().find(job.model_endpoint_id)?;
+    Ok(found.filter(|endpoint| endpoint.generation == job.generation))
+}
+
+fn prepare(ctx: &JobCtx, job: Validate) -> JobResult<Validate> {
+    let Some(endpoint) = look_up(ctx, &job)? else { return Ok(Outcome::Done) };
+    let prepared = Prepared {
+        attempt: ctx.attempt(),
+        url: upstream::url(&endpoint.base_url, "models"),
+        credential: endpoint.credential(job.model_endpoint_id),
+        model_ids: endpoint.value.model_ids.into_iter().map(|id| id.0).collect(),
+    };
+    Ok(Outcome::Continue(Validate { prepared: Some(prepared), ..job }))
+}
+
+/// Does the server list all of the models?
+fn ask(ctx: &JobCtx, prepared: &Prepared) -> Result<(), Failure> {
+    let (url, credential) = (prepared.url.clone(), prepared.credential.clone());
+    let request = upstream::request(url, credential, None, TIMEOUT_MS, MOST_RESPONSE_BYTES);
+    let body = upstream::send(ctx, &request).map_err(|(failure, _)| failure)?;
+    let listed = listed(&body).ok_or_else(Failure::invalid)?;
+    let all = prepared.model_ids.iter().all(|id| listed.contains(id));
+    if all { Ok(()) } else { Err(Failure::lasting("model_not_found")) }
+}
+
+/// The ids of `{"data": [{"id": …}, …]}`.
+fn listed(body: &[u8]) -> Option<Vec<String>> {
+    let body: Value = serde_json::from_slice(body).ok()?;
+    let ids = body["data"].as_array()?.iter().filter_map(|model| model["id"].as_str());
+    Some(ids.map(ToOwned::to_owned).collect())
+}
+
+fn note(ctx: &JobCtx, job: &Validate, found: Result<(), Failure>) -> JobResult<Validate> {
+    let Some(mut endpoint) = look_up(ctx, job)? else { return Ok(Outcome::Done) };
+    let model_endpoint_id = job.model_endpoint_id;
+    let failure = found.err();
+    endpoint.last_error_code = failure.as_ref().map(|failure| failure.code.to_owned());
+    let Some(failure) = failure else {
+        endpoint.last_validated_at = Some(ctx.now());
+        ctx.documents().replace(&mut endpoint)?;
+        ctx.publish(EndpointValidated { model_endpoint_id });
+        return Ok(Outcome::Done);
+    };
+    ctx.documents().replace(&mut endpoint)?;
+    if failure.transient && ctx.attempt() < MOST_ATTEMPTS {
+        let wait = failure.retry_after.unwrap_or(RETRY_SECONDS);
+        return Ok(Outcome::Retry(ctx.now().plus_seconds(wait), failure.code.to_owned()));
+    }
+    let error_code = failure.code.to_owned();
+    ctx.publish(EndpointFailed { model_endpoint_id, error_code });
+    Ok(Outcome::Done)
+}
