@@ -1,0 +1,245 @@
+//! Lines into rules.
+
+use super::{Codeowners, Dialect, Identity, Pattern, Rule, Section, Warning};
+use crate::codeowners::pattern::MOST_PATTERN_BYTES;
+
+/// GitHub reads no larger file.
+pub(crate) const MOST_BYTES: u64 = 3 * 1024 * 1024;
+
+/// How many rules a file may have; the largest in public have a tenth of that.
+const MOST_RULES: usize = 20_000;
+
+/// How many warnings are kept.
+const MOST_WARNINGS: usize = 500;
+
+/// Why a file is not read at all.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ParseError {
+    /// It is not UTF-8.
+    NotText,
+    /// It has more than 20,000 rules.
+    TooManyRules,
+}
+
+impl ParseError {
+    /// A code and what to mend.
+    pub(crate) fn told(self) -> (&'static str, &'static str) {
+        match self {
+            Self::NotText => ("not_utf8", "The file is not UTF-8; save it as UTF-8."),
+            Self::TooManyRules => {
+                ("too_many_rules", "The file has more than 20,000 rules; join some of them.")
+            }
+        }
+    }
+}
+
+/// Reads a file in a dialect; where none is told, a file with GitLab's sections
+/// or exclusions is GitLab's.
+pub(crate) fn parse(content: &[u8], dialect: Option<Dialect>) -> Result<Codeowners, ParseError> {
+    let text = std::str::from_utf8(content).map_err(|_| ParseError::NotText)?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut parser = Parser::new(dialect.unwrap_or_else(|| sniff(text)));
+    for (line, number) in text.lines().zip(1..) {
+        parser.line = number;
+        parser.read(line.trim());
+        if parser.rules > MOST_RULES {
+            return Err(ParseError::TooManyRules);
+        }
+    }
+    Ok(parser.file)
+}
+
+fn sniff(text: &str) -> Dialect {
+    let mut lines = text.lines().map(str::trim);
+    let gitlab =
+        |line: &str| line.starts_with('!') || heading(line).is_some() || line.contains(" @@");
+    if lines.any(gitlab) { Dialect::Gitlab } else { Dialect::Github }
+}
+
+struct Parser {
+    file: Codeowners,
+    /// The section that lines belong to, and its heading's owners.
+    section: usize,
+    default_owners: Vec<String>,
+    line: u32,
+    rules: usize,
+}
+
+impl Parser {
+    fn new(dialect: Dialect) -> Self {
+        let sections = vec![Section::default()];
+        let file = Codeowners { dialect, sections, warnings: Vec::new() };
+        Self { file, section: 0, default_owners: Vec::new(), line: 0, rules: 0 }
+    }
+
+    fn warn(&mut self, message: impl Into<String>) {
+        if self.file.warnings.len() < MOST_WARNINGS {
+            let warning = Warning { line: self.line, message: message.into() };
+            self.file.warnings.push(warning);
+        }
+    }
+
+    fn read(&mut self, line: &str) {
+        if line.is_empty() || line.starts_with('#') {
+            return;
+        }
+        match self.file.dialect {
+            Dialect::Github => self.read_github(line),
+            Dialect::Gitlab => self.read_gitlab(line),
+        }
+    }
+
+    fn read_github(&mut self, line: &str) {
+        if line.starts_with('!') {
+            return self.warn("skipped: GitHub has no exclusions");
+        }
+        if line.starts_with("\\#") {
+            return self.warn("skipped: GitHub has no patterns that begin with #");
+        }
+        if heading(line).is_some() {
+            return self.warn("skipped: GitHub has no sections");
+        }
+        let (pattern, rest) = split_pattern(line);
+        let words = rest.split_whitespace().take_while(|word| !word.starts_with('#'));
+        let owners: Vec<&str> = words.collect();
+        let is_owner = |word: &str| !matches!(Identity::read(word), None | Some(Identity::Role(_)));
+        if let Some(word) = owners.iter().find(|word| !is_owner(word)) {
+            return self.warn(format!("skipped: {} is no owner", shown(word)));
+        }
+        if pattern.contains('[') {
+            self.warn("GitHub has no character ranges: [ and ] are taken as they are");
+        }
+        let owners = owners.into_iter().map(ToOwned::to_owned).collect();
+        self.add(pattern, owners, false);
+    }
+
+    fn read_gitlab(&mut self, line: &str) {
+        if let Some(heading) = heading(line) {
+            return self.begin_section(&heading);
+        }
+        if line.starts_with('[') || line.starts_with("^[") {
+            self.warn("no section heading: read as a rule");
+        }
+        let (line, exclusion) = match line.strip_prefix('!') {
+            Some(line) => (line, true),
+            None => (line, false),
+        };
+        let (pattern, rest) = split_pattern(line);
+        if exclusion {
+            if !rest.trim().is_empty() {
+                self.warn("an exclusion has no owners: they are not read");
+            }
+            return self.add(pattern, Vec::new(), true);
+        }
+        let mut owners = self.gitlab_owners(rest);
+        if owners.is_empty() {
+            owners.clone_from(&self.default_owners);
+        }
+        // The pound sign is escaped only where the line would be a comment.
+        let pattern =
+            pattern.strip_prefix('\\').filter(|rest| rest.starts_with('#')).unwrap_or(pattern);
+        self.add(pattern, owners, false);
+    }
+
+    /// The owners among the words; what is none is warned of, but for comments.
+    fn gitlab_owners(&mut self, words: &str) -> Vec<String> {
+        let (mut owners, mut commented) = (Vec::new(), false);
+        for word in words.split_whitespace() {
+            commented |= word.starts_with('#');
+            if Identity::read(word).is_some() {
+                owners.push(word.to_owned());
+            } else if !commented {
+                self.warn(format!("{} is no owner: it is passed over", shown(word)));
+            }
+        }
+        if commented {
+            self.warn("GitLab has no comments after a rule: owners in one count");
+        }
+        owners
+    }
+
+    fn begin_section(&mut self, heading: &Heading<'_>) {
+        self.default_owners = self.gitlab_owners(heading.owners);
+        if heading.approvals.is_some_and(|count| count.parse::<u32>().is_ok_and(|count| count == 0))
+        {
+            self.warn("a section takes at least one approval: 1 is assumed");
+        }
+        let same = |section: &Section| {
+            section
+                .name
+                .as_ref()
+                .is_some_and(|name| name.to_lowercase() == heading.name.to_lowercase())
+        };
+        self.section = match self.file.sections.iter().position(same) {
+            Some(known) => {
+                self.file.sections[known].optional &= heading.optional;
+                known
+            }
+            None => {
+                let name = Some(heading.name.to_owned());
+                self.file.sections.push(Section {
+                    name,
+                    optional: heading.optional,
+                    ..Section::default()
+                });
+                self.file.sections.len() - 1
+            }
+        };
+    }
+
+    fn add(&mut self, text: &str, owners: Vec<String>, exclusion: bool) {
+        if text.is_empty() || text.len() > MOST_PATTERN_BYTES {
+            return self.warn("skipped: a pattern has 1 to 1,024 bytes");
+        }
+        let pattern = Pattern::compile(text, self.file.dialect);
+        let rule = Rule { line: self.line, text: text.to_owned(), pattern, owners };
+        let section = &mut self.file.sections[self.section];
+        if exclusion { &mut section.exclusions } else { &mut section.rules }.push(rule);
+        self.rules += 1;
+    }
+}
+
+/// The first characters of a word, for a message.
+fn shown(word: &str) -> String {
+    let short: String = word.chars().take(60).collect();
+    format!("`{short}`")
+}
+
+/// A pattern ends at the first white space that is not escaped.
+fn split_pattern(line: &str) -> (&str, &str) {
+    let mut escaped = false;
+    let end = line.find(|letter: char| {
+        let ends = letter.is_whitespace() && !escaped;
+        escaped = letter == '\\' && !escaped;
+        ends
+    });
+    line.split_at(end.unwrap_or(line.len()))
+}
+
+struct Heading<'a> {
+    optional: bool,
+    name: &'a str,
+    /// What stands in the second pair of brackets.
+    approvals: Option<&'a str>,
+    owners: &'a str,
+}
+
+/// Reads `^[Name][2] @owner`; a line of another form is no heading.
+fn heading(line: &str) -> Option<Heading<'_>> {
+    let (line, optional) = match line.strip_prefix('^') {
+        Some(line) => (line, true),
+        None => (line, false),
+    };
+    let (name, rest) = line.strip_prefix('[')?.split_once(']')?;
+    let (approvals, owners) = match rest.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((approvals, owners)) => (Some(approvals), owners),
+        None => (None, rest),
+    };
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let good = !name.trim().is_empty()
+        && !name.contains('[')
+        && approvals.is_none_or(digits)
+        && (owners.is_empty() || owners.starts_with(char::is_whitespace))
+        && owners.split_whitespace().all(|word| Identity::read(word).is_some());
+    good.then(|| Heading { optional, name: name.trim(), approvals, owners })
+}

@@ -1,0 +1,184 @@
+//! Patterns, translated into the globs of the `fast-glob` crate, which matches
+//! without backtracking beyond the last `*` and the last `**`.
+//!
+//! GitHub's patterns are gitignore's: a slash at the beginning or in the middle
+//! ties one to the root, what matches a folder matches all in it (but for a
+//! `*` that ends a tied pattern), and brackets are ordinary characters.
+//! GitLab's are those of Ruby's `File.fnmatch` over the whole path: only a
+//! leading slash ties a pattern to the root, and only a trailing one makes it
+//! match what is in a folder.
+
+use fast_glob::glob_match;
+
+use super::Dialect;
+
+/// Longest pattern that is taken, in bytes; time to match grows with it.
+pub(crate) const MOST_PATTERN_BYTES: usize = 1024;
+
+/// Longest path that is matched, in bytes, as Linux has it.
+const MOST_PATH_BYTES: usize = 4096;
+
+/// A compiled pattern.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Pattern {
+    /// One of these must match.
+    pub(super) globs: Vec<String>,
+}
+
+/// What lies between two slashes of a pattern.
+struct Segment {
+    glob: String,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// `**`
+    AnyDepth,
+    /// `*`
+    AnyName,
+    Other,
+}
+
+impl Pattern {
+    /// Compiles a pattern as it is written.
+    pub(crate) fn compile(text: &str, dialect: Dialect) -> Self {
+        let globs = match dialect {
+            Dialect::Github => github(text),
+            Dialect::Gitlab => vec![gitlab(text)],
+        };
+        Self { globs }
+    }
+
+    /// Does it match this path, written from the repository's root?
+    pub(crate) fn matches(&self, path: &str) -> bool {
+        path.len() <= MOST_PATH_BYTES && self.globs.iter().any(|glob| glob_match(glob, path))
+    }
+
+    /// Does it match every path?
+    pub(crate) fn is_catch_all(&self) -> bool {
+        self.globs.iter().any(|glob| matches!(glob.as_str(), "**" | "**/*" | "**/**"))
+    }
+}
+
+fn github(text: &str) -> Vec<String> {
+    let body = text.strip_prefix('/').unwrap_or(text);
+    let (body, only_within) = match body.strip_suffix('/') {
+        Some(body) => (body, true),
+        None => (body, false),
+    };
+    let segments = segments(body, Dialect::Github);
+    let tied = text.starts_with('/') || segments.len() > 1;
+    let last = segments.last().map_or(Kind::Other, |segment| segment.kind);
+    let base = join(&segments, if tied { "" } else { "**/" });
+    match last {
+        Kind::AnyDepth => vec![base],
+        _ if only_within => vec![format!("{base}/**")],
+        Kind::AnyName if tied => vec![base],
+        _ => vec![format!("{base}/**"), base],
+    }
+}
+
+fn gitlab(text: &str) -> String {
+    if text == "*" {
+        return "**/*".to_owned();
+    }
+    let body = text.strip_prefix('/').unwrap_or(text);
+    let (body, within) = match body.strip_suffix('/') {
+        Some(body) => (body, "/**/*"),
+        None => (body, ""),
+    };
+    let mut segments = segments(body, Dialect::Gitlab);
+    // Ruby knows `**` only before a slash.
+    if let Some(last) = segments.last_mut()
+        && last.kind == Kind::AnyDepth
+        && within.is_empty()
+    {
+        "*".clone_into(&mut last.glob);
+    }
+    join(&segments, if text.starts_with('/') { "" } else { "**/" }) + within
+}
+
+fn join(segments: &[Segment], prefix: &str) -> String {
+    let globs: Vec<&str> = segments.iter().map(|segment| segment.glob.as_str()).collect();
+    format!("{prefix}{}", globs.join("/"))
+}
+
+fn segments(body: &str, dialect: Dialect) -> Vec<Segment> {
+    body.split('/').map(|raw| segment(raw, dialect)).collect()
+}
+
+fn segment(raw: &str, dialect: Dialect) -> Segment {
+    match raw {
+        "**" => Segment { glob: "**".to_owned(), kind: Kind::AnyDepth },
+        "*" => Segment { glob: "*".to_owned(), kind: Kind::AnyName },
+        _ => Segment { glob: translate(raw, dialect), kind: Kind::Other },
+    }
+}
+
+/// Writes a segment as `fast-glob` has it.
+fn translate(raw: &str, dialect: Dialect) -> String {
+    let mut glob = String::with_capacity(raw.len() + 4);
+    let mut rest = raw;
+    while let Some(letter) = rest.chars().next() {
+        rest = &rest[letter.len_utf8()..];
+        match letter {
+            '*' => {
+                glob.push('*');
+                rest = rest.trim_start_matches('*');
+            }
+            '?' => glob.push('?'),
+            '\\' => match rest.chars().next() {
+                Some(escaped) => {
+                    literal(&mut glob, escaped);
+                    rest = &rest[escaped.len_utf8()..];
+                }
+                None => literal(&mut glob, '\\'),
+            },
+            '[' if dialect == Dialect::Gitlab => match class(rest) {
+                Some((class, after)) => {
+                    glob.push_str(&class);
+                    rest = after;
+                }
+                None => literal(&mut glob, '['),
+            },
+            _ => literal(&mut glob, letter),
+        }
+    }
+    glob
+}
+
+/// An ordinary character, escaped where it would mean something.
+fn literal(glob: &mut String, letter: char) {
+    if "\\*?[]{}!".contains(letter) {
+        glob.push('\\');
+    }
+    glob.push(letter);
+}
+
+/// The bracket expression that begins after this `[`, and what follows it.
+fn class(after: &str) -> Option<(String, &str)> {
+    let mut class = String::from("[");
+    let mut letters = after.char_indices().peekable();
+    if letters.next_if(|(_, letter)| matches!(letter, '!' | '^')).is_some() {
+        class.push('!');
+    }
+    let mut members = 0;
+    while let Some((at, letter)) = letters.next() {
+        match letter {
+            ']' if members > 0 => return Some((class + "]", &after[at + 1..])),
+            '-' if members > 0 => class.push('-'),
+            '\\' => class_member(&mut class, letters.next()?.1),
+            _ => class_member(&mut class, letter),
+        }
+        members += 1;
+    }
+    None
+}
+
+fn class_member(class: &mut String, letter: char) {
+    if "\\]^!-[".contains(letter) {
+        class.push('\\');
+    }
+    class.push(letter);
+}

@@ -1,0 +1,145 @@
+//! What many paths teach about the rules: which match nothing, and which are
+//! always overruled.
+
+use std::collections::BTreeMap;
+
+use area_sdk::prelude::*;
+
+use super::{Codeowners, Rule, Section, Warning};
+
+/// What a rule was seen to do.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Usage {
+    /// It matched no path.
+    Unmatched,
+    /// Later rules overruled it wherever it matched.
+    Hidden,
+    /// It decided over a path.
+    Used,
+}
+
+/// Counts over paths, kept between the steps of an import.
+#[derive(Clone, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Tally {
+    pub(crate) paths: u64,
+    pub(crate) unowned: u64,
+    /// A letter a rule, in the sections' order, exclusions after rules: `.`
+    /// unmatched, `h` hidden, `u` used. A text because it travels as JSON.
+    usage: String,
+}
+
+impl Tally {
+    /// Counts these paths; an earlier tally goes on.
+    pub(crate) fn count<'p>(
+        &mut self,
+        file: &Codeowners,
+        paths: impl IntoIterator<Item = &'p str>,
+    ) {
+        let mut usage = self.usages(file);
+        for path in paths {
+            self.paths += 1;
+            let mut owned = false;
+            let mut from = 0;
+            for section in &file.sections {
+                let to = from + section.rules.len() + section.exclusions.len();
+                owned |= see(section, path, &mut usage[from..to]);
+                from = to;
+            }
+            self.unowned += u64::from(!owned);
+        }
+        self.usage = usage.into_iter().map(letter).collect();
+    }
+
+    /// What the rules were seen to do, in the sections' order.
+    fn usages(&self, file: &Codeowners) -> Vec<Usage> {
+        let mut usage: Vec<Usage> = self.usage.chars().map(usage).collect();
+        usage.resize(file.rule_count(), Usage::Unmatched);
+        usage
+    }
+
+    /// Warns of rules that match no path, and of those that others hide.
+    pub(crate) fn warnings(&self, file: &Codeowners) -> Vec<Warning> {
+        let rules = file.sections.iter().flat_map(|s| s.rules.iter().chain(&s.exclusions));
+        let mut warnings: Vec<Warning> = rules
+            .zip(self.usages(file))
+            .filter_map(|(rule, usage)| {
+                let why = match usage {
+                    Usage::Unmatched => "matches no path",
+                    Usage::Hidden => "is hidden by later rules",
+                    Usage::Used => return None,
+                };
+                Some(Warning { line: rule.line, message: format!("`{}` {why}", rule.text) })
+            })
+            .collect();
+        warnings.sort_by_key(|warning| warning.line);
+        warnings
+    }
+}
+
+/// Lets a section see a path: notes what its rules did, and says whether the
+/// path has owners.
+fn see(section: &Section, path: &str, usage: &mut [Usage]) -> bool {
+    let (rules, exclusions) = usage.split_at_mut(section.rules.len());
+    let mut decided = false;
+    for (rule, usage) in section.exclusions.iter().zip(exclusions) {
+        if (!decided || *usage != Usage::Used) && rule.pattern.matches(path) {
+            *usage = Usage::Used;
+            decided = true;
+        }
+    }
+    let mut owned = false;
+    for (rule, usage) in section.rules.iter().zip(rules).rev() {
+        // A rule that cannot decide any more is asked only if it was never seen
+        // to match.
+        if (decided && *usage != Usage::Unmatched) || !rule.pattern.matches(path) {
+            continue;
+        }
+        if decided {
+            *usage = Usage::Hidden;
+        } else {
+            *usage = Usage::Used;
+            decided = true;
+            owned = !rule.owners.is_empty();
+        }
+    }
+    owned
+}
+
+fn letter(usage: Usage) -> char {
+    match usage {
+        Usage::Unmatched => '.',
+        Usage::Hidden => 'h',
+        Usage::Used => 'u',
+    }
+}
+
+fn usage(letter: char) -> Usage {
+    match letter {
+        'u' => Usage::Used,
+        'h' => Usage::Hidden,
+        _ => Usage::Unmatched,
+    }
+}
+
+/// Warns of rules that a later one of their section hides whatever the paths:
+/// one with the same pattern, or one that matches everything.
+pub(crate) fn hidden_for_sure(file: &Codeowners) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    for section in &file.sections {
+        let mut later: BTreeMap<&str, u32> = BTreeMap::new();
+        let mut catch_all = None;
+        for rule in section.rules.iter().rev() {
+            if let Some(line) = catch_all.or_else(|| later.get(rule.text.as_str()).copied()) {
+                warnings.push(hidden(rule, line));
+            }
+            later.entry(&rule.text).or_insert(rule.line);
+            catch_all = catch_all.or_else(|| rule.pattern.is_catch_all().then_some(rule.line));
+        }
+    }
+    warnings.sort_by_key(|warning| warning.line);
+    warnings
+}
+
+fn hidden(rule: &Rule, by: u32) -> Warning {
+    Warning { line: rule.line, message: format!("`{}` is hidden by line {by}", rule.text) }
+}

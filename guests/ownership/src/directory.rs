@@ -1,0 +1,127 @@
+//! Whom the names in a CODEOWNERS file stand for.
+//!
+//! A group that has the name among its identities stands first; then an e-mail
+//! address is its member's, and `@name` that of the member whose address begins
+//! so. Case is ignored. What stands for several stands for nobody.
+
+use std::collections::BTreeMap;
+
+use area_sdk::prelude::*;
+use area_sdk::{DocumentError, Scope};
+
+use crate::catalog::{self, Group, Service};
+use crate::codeowners::{Identity, email_local_part};
+
+/// People that a name stands for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct People {
+    /// Who is assigned.
+    pub(crate) assignee: Uuid,
+    /// Any of whom owns as well.
+    pub(crate) all: Vec<Uuid>,
+}
+
+/// A group, as far as assigning goes.
+struct Team {
+    name: String,
+    members: Vec<Uuid>,
+    /// Who owns one of the group's services that the repository is built into.
+    service_owner: Option<Uuid>,
+}
+
+/// The names that a workspace knows.
+pub(crate) struct Directory {
+    by_email: BTreeMap<String, Uuid>,
+    by_local_part: BTreeMap<String, Vec<Uuid>>,
+    teams: Vec<Team>,
+    /// Places in `teams`.
+    by_identity: BTreeMap<String, Vec<usize>>,
+    /// Services that the repository is built into.
+    pub(crate) service_ids: Vec<Uuid>,
+}
+
+impl Directory {
+    /// What is known for one repository.
+    pub(crate) fn load(scope: &Scope, repository_id: Uuid) -> Result<Self, DocumentError> {
+        let mut services = catalog::all::<Service>(scope)?;
+        services.retain(|service| service.repository_ids.contains(&repository_id));
+        let mut directory = Self {
+            by_email: BTreeMap::new(),
+            by_local_part: BTreeMap::new(),
+            teams: Vec::new(),
+            by_identity: BTreeMap::new(),
+            service_ids: services.iter().map(Stored::uuid).collect(),
+        };
+        directory.add_members(scope);
+        for group in catalog::all::<Group>(scope)? {
+            directory.add_group(&group, &services);
+        }
+        Ok(directory)
+    }
+
+    fn add_members(&mut self, scope: &Scope) {
+        for person in scope.members() {
+            let Ok(user) = person.user.parse() else { continue };
+            let email = person.email.to_lowercase();
+            if let Some(local) = email_local_part(&email) {
+                self.by_local_part.entry(local.to_owned()).or_default().push(user);
+            }
+            self.by_email.insert(email, user);
+        }
+    }
+
+    fn is_member(&self, user: Uuid) -> bool {
+        self.by_email.values().any(|member| *member == user)
+    }
+
+    fn add_group(&mut self, group: &Stored<Group>, services: &[Stored<Service>]) {
+        let id = group.uuid();
+        let owners = services.iter().filter(|service| service.group_id == Some(id));
+        let service_owner =
+            owners.filter_map(|service| service.owner_id).find(|owner| self.is_member(*owner));
+        let members = group.member_ids.iter().copied().filter(|id| self.is_member(*id)).collect();
+        for identity in &group.identities {
+            let place = self.teams.len();
+            self.by_identity.entry(identity.to_lowercase()).or_default().push(place);
+        }
+        self.teams.push(Team { name: group.name.clone(), members, service_owner });
+    }
+
+    /// Whom a name stands for, or why for nobody.
+    pub(crate) fn people(&self, name: &str) -> Result<People, String> {
+        let lower = name.to_lowercase();
+        match self.by_identity.get(&lower).map(Vec::as_slice) {
+            Some([place]) => return team_people(&self.teams[*place], name),
+            Some(_) => return Err(format!("several groups have the identity {name}")),
+            None => {}
+        }
+        match Identity::read(&lower) {
+            Some(Identity::Email(email)) => one(self.by_email.get(email).into_iter(), name),
+            Some(Identity::Name(local)) => {
+                one(self.by_local_part.get(local).into_iter().flatten(), name)
+            }
+            Some(Identity::Role(_)) => Err(format!("{name} is a role, which only GitLab knows")),
+            _ => Err(format!("no group has the identity {name}")),
+        }
+    }
+}
+
+fn team_people(team: &Team, name: &str) -> Result<People, String> {
+    let assignee = team.service_owner.or_else(|| team.members.first().copied());
+    match assignee {
+        Some(assignee) => {
+            let mut all = team.members.clone();
+            all.push(assignee);
+            Ok(People { assignee, all })
+        }
+        None => Err(format!("the group {}, which is {name}, has no members", team.name)),
+    }
+}
+
+fn one<'a>(mut users: impl Iterator<Item = &'a Uuid>, name: &str) -> Result<People, String> {
+    match (users.next(), users.next()) {
+        (Some(user), None) => Ok(People { assignee: *user, all: vec![*user] }),
+        (Some(_), Some(_)) => Err(format!("several members may be {name}")),
+        _ => Err(format!("neither a group nor a member is {name}")),
+    }
+}

@@ -1,0 +1,113 @@
+//! Ownership (operation 17): audits bring CODEOWNERS files, a preview holds
+//! them against the open findings, and applying it assigns these, once.
+
+mod catalog;
+mod codeowners;
+mod directory;
+mod findings;
+mod preview;
+mod source;
+
+use area_sdk::prelude::*;
+
+use preview::apply::OwnershipApplied;
+use preview::{PreviewItem, StoredPreview};
+use source::Source;
+use source::import::{ImportOwnership, OwnershipImported};
+
+/// The area.
+pub fn area() -> Area {
+    let area = Area::new("ownership", env!("CARGO_PKG_VERSION"))
+        .summary("Who owns what, from CODEOWNERS, and whom findings are assigned to")
+        .uses(&[Capability::Blobs, Capability::Crypto, Capability::Directory])
+        .event::<OwnershipImported>("An audit's ownership rules are imported")
+        .event::<OwnershipApplied>("A preview was applied: findings are to be assigned")
+        .on("audit.started", source::intake::audit_started)
+        .on("audit.findings_imported", source::intake::findings_imported)
+        .job::<ImportOwnership>(Lane::Ingest, 5, 30_000, source::import::run);
+    routes(collections(area))
+}
+
+fn collections(area: Area) -> Area {
+    area.collection(
+        Collection::of::<Source>()
+            .summary("What an audit brought of ownership rules; the id is the audit's")
+            .text("repository_id")
+            .text("state")
+            .index(&["repository_id", "state"])
+            .readable_by(&["*"]),
+    )
+    .collection(
+        Collection::of::<StoredPreview>()
+            .summary("Who would be assigned to which findings, at one moment")
+            .text("repository_id")
+            .text("audit_id")
+            .index(&["audit_id"])
+            .readable_by(&["*"]),
+    )
+    .collection(
+        Collection::of::<PreviewItem>()
+            .summary("The findings of a preview")
+            .text("preview_id")
+            .integer("position")
+            .text("status")
+            .index(&["preview_id", "position"])
+            .index(&["preview_id", "status"]),
+    )
+}
+
+const PREVIEWS: &str = "/v1/workspaces/{workspace_id}/ownership/previews";
+const PREVIEW: &str = "/v1/workspaces/{workspace_id}/ownership/previews/{preview_id}";
+
+fn routes(area: Area) -> Area {
+    area.route(
+        get("list_ownership_previews", PREVIEWS)
+            .summary("List ownership previews, newest first")
+            .description(preview::list::DESCRIPTION)
+            .in_contract()
+            .handler(preview::list::list),
+    )
+    .route(
+        post("create_ownership_preview", PREVIEWS)
+            .summary("Hold a repository's ownership rules against its open findings")
+            .description(preview::create::DESCRIPTION)
+            .deadline_ms(15_000)
+            .handler(preview::create::create),
+    )
+    .route(
+        get("get_ownership_preview", PREVIEW)
+            .summary("Read an ownership preview")
+            .handler(preview::list::show),
+    )
+    .route(
+        get(
+            "list_ownership_preview_items",
+            "/v1/workspaces/{workspace_id}/ownership/previews/{preview_id}/items",
+        )
+        .summary("List all findings of a preview, in its order")
+        .description("`after_id` takes the snapshot's `next_cursor`: the items it does not show.")
+        .handler(preview::list::items),
+    )
+    .route(
+        post(
+            "apply_ownership_preview",
+            "/v1/workspaces/{workspace_id}/ownership/previews/{preview_id}/apply",
+        )
+        .summary("Assign the findings of a preview that are ready")
+        .description(preview::apply::DESCRIPTION)
+        .problems(&["preview_applied", "findings_changed"])
+        .deadline_ms(10_000)
+        .handler(preview::apply::apply),
+    )
+    .route(
+        get("list_ownership_sources", "/v1/workspaces/{workspace_id}/ownership/sources")
+            .summary("List what audits brought of ownership rules, newest first")
+            .description(source::DESCRIPTION)
+            .handler(source::list),
+    )
+}
+
+area_sdk::export!(area);
+
+#[cfg(test)]
+mod tests;

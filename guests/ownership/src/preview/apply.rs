@@ -1,0 +1,122 @@
+//! Applying a preview: what was ready is assigned, once, if nothing has changed
+//! since somebody saw it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use area_sdk::DocumentError;
+use area_sdk::prelude::*;
+
+use super::{Item, OwnershipPreview, PreviewItem, PreviewResult, StoredPreview};
+use crate::findings::Finding;
+
+/// The rules, for the operation's documentation.
+pub(crate) const DESCRIPTION: &str = "\
+Once; a second time is a 409 `preview_applied`. Where a finding has changed its state or its \
+assignee since the preview was made, or an assignee has left the workspace, nothing is assigned: \
+409 `findings_changed`. The findings have their new assignee a moment later.";
+
+/// How many documents a question asks for.
+const STEP: u32 = 500;
+
+/// How many changed findings a refusal names.
+const NAMED: usize = 3;
+
+/// Who is to be assigned to what.
+#[derive(Serialize, JsonSchema)]
+struct Assignment {
+    finding_id: Uuid,
+    assignee_id: Uuid,
+}
+
+/// Told when a preview is applied; the control room assigns.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct OwnershipApplied {
+    preview_id: Uuid,
+    repository_id: Uuid,
+    applied_by: Uuid,
+    assignments: Vec<Assignment>,
+}
+
+impl Event for OwnershipApplied {
+    const NAME: &'static str = "ownership.applied";
+}
+
+pub(crate) fn apply(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<OwnershipPreview>> {
+    let mut preview = ctx.documents::<StoredPreview>().get(id)?;
+    ctx.check_if_match(preview.version)?;
+    if preview.result.is_some() {
+        return Err(Problem::conflict("preview_applied", "This preview was applied already.")
+            .hint("Make a new preview of what is there now."));
+    }
+    let ready = ready(ctx, id)?;
+    refuse_changes(&changed(ctx, &ready)?)?;
+    let assign = |item: &Item| {
+        item.assignee_id.map(|assignee_id| Assignment { finding_id: item.finding_id, assignee_id })
+    };
+    let assignments: Vec<Assignment> = ready.iter().filter_map(assign).collect();
+    preview.result = Some(PreviewResult {
+        applied: assignments.len(),
+        applied_at: ctx.now(),
+        needs_review: preview.needs_review,
+        unchanged: preview.unchanged,
+    });
+    preview.applied_by = Some(ctx.user());
+    ctx.documents().replace(&mut preview)?;
+    let (repository_id, applied_by) = (preview.repository_id, ctx.user());
+    ctx.publish(OwnershipApplied { preview_id: id, repository_id, applied_by, assignments });
+    let version = preview.version;
+    Ok(Versioned(preview.into(), version))
+}
+
+/// The items that are to be applied.
+fn ready(ctx: &Ctx, preview_id: Uuid) -> Result<Vec<Item>, DocumentError> {
+    let (mut ready, mut cursor) = (Vec::new(), None);
+    loop {
+        let items = ctx.documents::<PreviewItem>().query().equals("preview_id", preview_id);
+        let items = items.equals("status", "ready");
+        let page = items.cursor(cursor).limit(STEP).page()?;
+        ready.extend(page.items.into_iter().map(|stored| stored.value.item));
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            return Ok(ready);
+        }
+    }
+}
+
+/// The findings that are not as they were previewed, or whose assignee left.
+fn changed(ctx: &Ctx, ready: &[Item]) -> Result<Vec<Uuid>, DocumentError> {
+    let members: BTreeSet<String> = ctx.members().into_iter().map(|person| person.user).collect();
+    let mut changed = Vec::new();
+    for items in ready.chunks(STEP as usize) {
+        let ids = items.iter().map(|item| item.finding_id);
+        let found = ctx.documents::<Finding>().get_many(ids)?.into_iter();
+        let found: BTreeMap<Uuid, Finding> =
+            found.map(|finding| (finding.uuid(), finding.value)).collect();
+        let stale = items.iter().filter(|item| {
+            let there = item.assignee_id.is_some_and(|id| members.contains(&id.to_string()));
+            !there || !found.get(&item.finding_id).is_some_and(|finding| is_as_seen(item, finding))
+        });
+        changed.extend(stale.map(|item| item.finding_id));
+    }
+    Ok(changed)
+}
+
+fn is_as_seen(item: &Item, finding: &Finding) -> bool {
+    finding.open
+        && finding.version == item.collaboration_version
+        && finding.owner_id == item.current_assignee_id
+}
+
+fn refuse_changes(changed: &[Uuid]) -> Result<()> {
+    if changed.is_empty() {
+        return Ok(());
+    }
+    let named: Vec<String> = changed.iter().take(NAMED).map(ToString::to_string).collect();
+    let detail = format!(
+        "{} findings, or their assignees, have changed since the preview was made: {}{}",
+        changed.len(),
+        named.join(", "),
+        if changed.len() > NAMED { " and more." } else { "." }
+    );
+    Err(Problem::conflict("findings_changed", detail).hint("Make a new preview and apply that."))
+}

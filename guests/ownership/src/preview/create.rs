@@ -1,0 +1,146 @@
+//! Making a preview.
+
+use area_sdk::prelude::*;
+
+use super::judge::judge;
+use super::{
+    Item, ItemStatus, NewPreview, OwnershipPreview, POLICY_VERSION, PreviewItem, SHOWN, Snapshot,
+    StoredPreview,
+};
+use crate::catalog::Repository;
+use crate::directory::Directory;
+use crate::findings;
+use crate::source::{Source, SourceState, SourceStatus};
+
+/// The rules, for the operation's documentation.
+pub(crate) const DESCRIPTION: &str = "\
+The rules are those that the audit imported: the newest one's, or those of `audit_id`. The owners \
+of a finding are those of its paths. An owner's name stands for the one group that has it among \
+its `identities`, and then for the owner of the group's service that is built from the repository, \
+else for the group's first member; without such a group an e-mail address stands for its member, \
+and `@name` for the one member whose address begins so. Case is ignored.\n\n\
+An item is `ready` where the first owner that stands for somebody is to be assigned; `unchanged` \
+where one of the owners is assigned already, or somebody is assigned to what has no owners; \
+`needs_review` in all other cases, with the `reason`. Nothing is assigned before the preview is \
+applied.\n\n\
+A preview has at most 2,000 open findings: those nobody is assigned to first, the riskiest first \
+among them. A warning tells how many more there are.";
+
+/// How many findings a preview looks at.
+const MOST_ITEMS: usize = 2_000;
+
+pub(crate) fn create(
+    ctx: &Ctx,
+    Body(new): Body<NewPreview>,
+) -> Result<Created<Versioned<OwnershipPreview>>> {
+    if ctx.documents::<Repository>().find(new.repository_id)?.is_none() {
+        let message = "The workspace has no such repository.";
+        return Err(Problem::validation("/repository_id", message)
+            .hint("Register the repository, or name one that is listed."));
+    }
+    let source = source(ctx, &new)?;
+    let items = items(ctx, &new, source.as_ref())?;
+    let id = ctx.new_id();
+    let preview = preview(ctx, &new, source, items.0, items.1);
+    keep(ctx, id, preview)
+}
+
+/// What the rules come from.
+fn source(ctx: &Ctx, new: &NewPreview) -> Result<Option<Stored<Source>>> {
+    let Some(audit_id) = new.audit_id else {
+        let sources = ctx.documents::<Source>().query().equals("repository_id", new.repository_id);
+        return Ok(sources.equals("state", SourceState::Imported.as_str()).first()?);
+    };
+    let source = ctx.documents::<Source>().find(audit_id)?;
+    let fits = |source: &Stored<Source>| {
+        source.repository_id == new.repository_id && source.state == SourceState::Imported
+    };
+    match source.filter(fits) {
+        Some(source) => Ok(Some(source)),
+        None => Err(Problem::validation(
+            "/audit_id",
+            "No such audit has imported the repository's ownership.",
+        )
+        .hint("Name a completed audit of the repository, or none for the newest.")),
+    }
+}
+
+/// The items, and how many findings there are in all.
+fn items(ctx: &Ctx, new: &NewPreview, source: Option<&Stored<Source>>) -> Result<(Vec<Item>, u64)> {
+    let rules = source.map(|source| source.rules(ctx)).transpose();
+    let file = rules.map_err(|_| Problem::unavailable("The rules cannot be read now."))?.flatten();
+    let directory = Directory::load(ctx, new.repository_id)?;
+    let (findings, total) = findings::open(ctx, new.repository_id, MOST_ITEMS)?;
+    let findings = findings.into_iter();
+    Ok((findings.map(|finding| judge(finding, file.as_ref(), &directory)).collect(), total))
+}
+
+/// A preview, with all its items in the snapshot.
+fn preview(
+    ctx: &Ctx,
+    new: &NewPreview,
+    source: Option<Stored<Source>>,
+    items: Vec<Item>,
+    total: u64,
+) -> StoredPreview {
+    let count = |status| items.iter().filter(|item| item.status == status).count();
+    let (needs_review, unchanged) = (count(ItemStatus::NeedsReview), count(ItemStatus::Unchanged));
+    let audit_id = source.as_ref().map(Stored::uuid);
+    let source = source.as_ref();
+    let mut warnings = source.map(|source| source.warnings.clone()).unwrap_or_default();
+    let beyond = total.saturating_sub(items.len() as u64);
+    if beyond > 0 {
+        warnings.push(format!("{beyond} more open findings are not in this preview."));
+    }
+    let snapshot = Snapshot {
+        audit_id,
+        branch_ref: source.and_then(|source| source.branch_ref.clone()),
+        commit_sha: source.and_then(|source| source.commit_sha.clone()),
+        items,
+        next_cursor: None,
+        policy_version: POLICY_VERSION,
+        repository_id: new.repository_id,
+        source_path: source.and_then(|source| source.path().map(ToOwned::to_owned)),
+        source_sha256: source.and_then(|source| source.sha256().map(ToOwned::to_owned)),
+        source_status: source.map_or(SourceStatus::Missing, |source| source.source_status),
+        warnings,
+    };
+    StoredPreview {
+        repository_id: new.repository_id,
+        audit_id,
+        created_by: ctx.user(),
+        preview_sha256: digest(ctx, &snapshot),
+        snapshot,
+        needs_review,
+        unchanged,
+        applied_by: None,
+        result: None,
+    }
+}
+
+fn digest(ctx: &Ctx, snapshot: &Snapshot) -> String {
+    let canonical = serde_json_canonicalizer::to_vec(snapshot).expect("a snapshot is plain data");
+    ctx.sha256_hex(&canonical)
+}
+
+/// Keeps a preview: its items each, and itself with the first of them.
+fn keep(
+    ctx: &Ctx,
+    id: Uuid,
+    mut preview: StoredPreview,
+) -> Result<Created<Versioned<OwnershipPreview>>> {
+    let items = std::mem::take(&mut preview.snapshot.items).into_iter().enumerate();
+    let items: Vec<(Uuid, PreviewItem)> = items
+        .map(|(position, item)| (ctx.new_id(), PreviewItem { preview_id: id, position, item }))
+        .collect();
+    ctx.documents().create_all(items.iter().map(|(id, item)| (id, item)))?;
+    if items.len() > SHOWN {
+        preview.snapshot.next_cursor = items.get(SHOWN - 1).map(|(id, _)| *id);
+    }
+    let shown = items.into_iter().take(SHOWN).map(|(_, item)| item.item);
+    preview.snapshot.items = shown.collect();
+    ctx.documents().create(id, &preview)?;
+    let (id, now) = (id.to_string(), ctx.now());
+    let stored = Stored { id, version: 1, created_at: now, updated_at: now, value: preview };
+    Ok(Created(Versioned(stored.into(), 1)))
+}

@@ -1,0 +1,125 @@
+//! What is to happen to a finding.
+
+use area_sdk::prelude::*;
+
+use super::{Item, ItemStatus};
+use crate::codeowners::{Codeowners, from_root};
+use crate::directory::Directory;
+use crate::findings::Finding;
+
+/// How many paths of a finding are looked at and shown.
+const MOST_PATHS: usize = 100;
+
+/// How many names a reason tells of.
+const MOST_REASONS: usize = 3;
+
+/// What a file says of all paths of a finding.
+#[derive(Default)]
+struct Claims {
+    identities: Vec<String>,
+    rule_lines: Vec<u32>,
+}
+
+impl Claims {
+    fn of(file: &Codeowners, paths: &[String]) -> Self {
+        let mut claims = Self::default();
+        for path in paths.iter().filter_map(|path| from_root(path)) {
+            let owned = file.owned(path);
+            claims.rule_lines.extend(owned.lines);
+            for owner in owned.owners {
+                if !claims.identities.iter().any(|known| known == owner) {
+                    claims.identities.push(owner.to_owned());
+                }
+            }
+        }
+        claims.rule_lines.sort_unstable();
+        claims.rule_lines.dedup();
+        claims
+    }
+}
+
+/// What is decided.
+type Verdict = (ItemStatus, Option<Uuid>, Option<String>);
+
+/// Decides over a finding.
+pub(super) fn judge(
+    finding: Stored<Finding>,
+    file: Option<&Codeowners>,
+    directory: &Directory,
+) -> Item {
+    let finding_id = finding.uuid();
+    let mut finding = finding.value;
+    finding.paths.truncate(MOST_PATHS);
+    let claims = file.map(|file| Claims::of(file, &finding.paths)).unwrap_or_default();
+    let (status, assignee_id, reason) = match unclaimed(&finding, file, &claims) {
+        Some(reason) => without_owners(&finding, reason),
+        None => among(&claims.identities, finding.owner_id, directory),
+    };
+    Item {
+        assignee_id,
+        collaboration_version: finding.version,
+        current_assignee_id: finding.owner_id,
+        due_at: finding.sla_due_at,
+        finding_id,
+        identities: claims.identities,
+        paths: finding.paths,
+        reason,
+        rule_lines: claims.rule_lines,
+        service_ids: directory.service_ids.clone(),
+        severity: finding.risk_severity,
+        status,
+        title: finding.title,
+    }
+}
+
+/// Why a finding has no owners.
+fn unclaimed(
+    finding: &Finding,
+    file: Option<&Codeowners>,
+    claims: &Claims,
+) -> Option<&'static str> {
+    if !claims.identities.is_empty() {
+        None
+    } else if file.is_none() {
+        Some("there are no ownership rules")
+    } else if finding.paths.is_empty() {
+        Some("the finding names no path")
+    } else if claims.rule_lines.is_empty() {
+        Some("no rule matches")
+    } else {
+        Some("the rule names no owners")
+    }
+}
+
+/// Whoever is assigned to what has no owners stays.
+fn without_owners(finding: &Finding, reason: &str) -> Verdict {
+    let status = match finding.owner_id {
+        Some(_) => ItemStatus::Unchanged,
+        None => ItemStatus::NeedsReview,
+    };
+    (status, finding.owner_id, Some(reason.to_owned()))
+}
+
+/// The first owner who stands for somebody is assigned, unless one of the
+/// owners is already.
+fn among(identities: &[String], current: Option<Uuid>, directory: &Directory) -> Verdict {
+    let (mut assignee, mut reasons) = (None, Vec::new());
+    for identity in identities {
+        match directory.people(identity) {
+            Ok(people) if current.is_some_and(|current| people.all.contains(&current)) => {
+                return (ItemStatus::Unchanged, current, None);
+            }
+            Ok(people) => assignee = assignee.or(Some(people.assignee)),
+            Err(reason) => reasons.push(reason),
+        }
+    }
+    if assignee.is_some() {
+        return (ItemStatus::Ready, assignee, None);
+    }
+    let beyond = reasons.len().saturating_sub(MOST_REASONS);
+    reasons.truncate(MOST_REASONS);
+    if beyond > 0 {
+        reasons.push(format!("and {beyond} more"));
+    }
+    (ItemStatus::NeedsReview, None, Some(reasons.join("; ")))
+}

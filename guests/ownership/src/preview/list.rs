@@ -1,0 +1,88 @@
+//! Reading previews and their items.
+
+use area_sdk::DocumentError;
+use area_sdk::prelude::*;
+
+use super::{Item, OwnershipPreview, PreviewItem, StoredPreview};
+
+/// The rules, for the operation's documentation.
+pub(crate) const DESCRIPTION: &str = "\
+`before_id` takes the last preview of the page before: strictly older ones follow. A snapshot \
+shows its first 100 items; where there are more, its `next_cursor` is for `after_id` of the \
+operation that lists a preview's items.";
+
+/// Which previews.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ListParams {
+    /// By the rules of this audit.
+    audit_id: Option<Uuid>,
+    /// Older than this preview.
+    before_id: Option<Uuid>,
+    /// How many at most.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 50))]
+    limit: u32,
+}
+
+fn default_limit() -> u32 {
+    20
+}
+
+pub(crate) fn list(ctx: &Ctx, Params(params): Params<ListParams>) -> Result<Vec<OwnershipPreview>> {
+    let previews = ctx.documents::<StoredPreview>();
+    if let Some(id) = params.before_id
+        && previews.find(id)?.is_none()
+    {
+        return Err(Problem::validation("before_id", "There is no such preview.")
+            .hint("Begin without before_id, or give the id of a preview that was listed."));
+    }
+    let wanted = previews.query().equals_if("audit_id", params.audit_id);
+    let found = wanted.after(params.before_id).limit(params.limit).list()?;
+    Ok(found.into_iter().map(OwnershipPreview::from).collect())
+}
+
+pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<OwnershipPreview>> {
+    let preview = ctx.documents::<StoredPreview>().get(id)?;
+    let version = preview.version;
+    Ok(Versioned(preview.into(), version))
+}
+
+/// Which items.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ItemParams {
+    preview_id: Uuid,
+    /// After this item: a snapshot's `next_cursor`.
+    after_id: Option<Uuid>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+    /// How many a page has at most.
+    #[serde(default = "default_items")]
+    #[schemars(range(min = 1, max = 200))]
+    limit: u32,
+}
+
+fn default_items() -> u32 {
+    100
+}
+
+pub(crate) fn items(ctx: &Ctx, Params(params): Params<ItemParams>) -> Result<Page<Item>> {
+    let preview = ctx.documents::<StoredPreview>().get(params.preview_id)?;
+    let applied = preview.result.is_some();
+    let items = ctx.documents::<PreviewItem>().query().equals("preview_id", params.preview_id);
+    let items = items.ascending("position").limit(params.limit);
+    // A page's own cursor says more than where the first one began.
+    let items = match params.cursor {
+        Some(cursor) => items.cursor(Some(cursor)),
+        None => items.after(params.after_id),
+    };
+    let page = items.page().map_err(|error| match error {
+        DocumentError::NotFound => Problem::validation("after_id", "There is no such item.")
+            .hint("Give the snapshot's next_cursor."),
+        error => error.into(),
+    })?;
+    Ok(page.map(|stored| {
+        let mut item = stored.value.item;
+        item.show(applied);
+        item
+    }))
+}

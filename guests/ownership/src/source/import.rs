@@ -1,0 +1,231 @@
+//! The import: reads the file, holds its rules against paths some at a time,
+//! and tells what came of it.
+
+use std::collections::BTreeMap;
+
+use area_sdk::prelude::*;
+use area_sdk::{BlobError, JobError};
+
+use super::{ImportError, Source, SourceState, SourceStatus};
+use crate::codeowners::{
+    Codeowners, Dialect, MOST_BYTES, ParseError, Tally, Warning, from_root, hidden_for_sure,
+    is_kubernetes_owners, parse,
+};
+use crate::findings;
+
+/// How much of a path list a step reads, with few rules and with many.
+const STEP_BYTES: u32 = 512 * 1024;
+const SMALL_STEP_BYTES: u32 = 64 * 1024;
+const MANY_RULES: usize = 2_000;
+
+/// How many warnings are kept and told.
+const MOST_WARNINGS: usize = 200;
+
+/// Imports what an audit brought.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct ImportOwnership {
+    audit_id: Uuid,
+    /// Where the next step reads on in the path list.
+    offset: u64,
+    tally: Tally,
+}
+
+impl Job for ImportOwnership {
+    const KIND: &'static str = "import_ownership";
+}
+
+impl ImportOwnership {
+    pub(super) fn of(audit_id: Uuid) -> Self {
+        Self { audit_id, offset: 0, tally: Tally::default() }
+    }
+}
+
+/// Told when an audit's ownership rules are imported, also when there are none.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct OwnershipImported {
+    audit_id: Uuid,
+    status: ImportStatus,
+    counts: BTreeMap<&'static str, u64>,
+    facts: Facts,
+    warnings: Vec<String>,
+    errors: Vec<ImportError>,
+}
+
+impl Event for OwnershipImported {
+    const NAME: &'static str = "audit.ownership_imported";
+}
+
+#[derive(Clone, Copy, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum ImportStatus {
+    Succeeded,
+    /// There is a file, and it cannot be read.
+    Failed,
+}
+
+#[derive(Clone, Copy, Serialize, JsonSchema)]
+struct Facts {
+    rules: u64,
+    paths: u64,
+    unowned: u64,
+}
+
+pub(crate) fn run(ctx: &JobCtx, mut job: ImportOwnership) -> JobResult<ImportOwnership> {
+    let Some(mut source) = ctx.documents::<Source>().find(job.audit_id)? else {
+        return Ok(Outcome::Done);
+    };
+    if source.state == SourceState::Imported {
+        return Ok(Outcome::Done);
+    }
+    let opened = open(ctx, &source)?;
+    let Some(list) = &source.path_list else {
+        let paths = findings::paths(ctx, source.repository_id)?;
+        job.tally.count(&opened.file, paths.iter().filter_map(|path| from_root(path)));
+        return finish(ctx, &mut source, opened, &job.tally);
+    };
+    let many = opened.file.rule_count() > MANY_RULES;
+    let length = if many { SMALL_STEP_BYTES } else { STEP_BYTES };
+    let piece = ctx.shared_blobs("uploads").read(&list.blob, job.offset, length).map_err(away)?;
+    let (lines, read) = whole_lines(&piece, length);
+    job.tally.count(&opened.file, lines.lines().filter_map(from_root));
+    if read == 0 {
+        return finish(ctx, &mut source, opened, &job.tally);
+    }
+    job.offset += read;
+    Ok(Outcome::Continue(job))
+}
+
+/// The whole lines at the beginning of what was read, and their bytes. What is
+/// shorter than asked for is the end; a line that fills it all is no path.
+fn whole_lines(piece: &[u8], asked: u32) -> (String, u64) {
+    let at_end = piece.len() < asked as usize;
+    let end = match piece.iter().rposition(|byte| *byte == b'\n') {
+        _ if at_end => piece.len(),
+        Some(newline) => newline + 1,
+        None => return (String::new(), piece.len() as u64),
+    };
+    (String::from_utf8_lossy(&piece[..end]).into_owned(), end as u64)
+}
+
+fn away(error: BlobError) -> JobError {
+    JobError::Retry(format!("uploads: {error:?}"))
+}
+
+/// A file that was looked into.
+struct Opened {
+    status: SourceStatus,
+    /// Without rules where there is nothing to read.
+    file: Codeowners,
+    error: Option<(&'static str, &'static str)>,
+}
+
+impl Opened {
+    fn without_rules(status: SourceStatus, error: Option<(&'static str, &'static str)>) -> Self {
+        let file =
+            Codeowners { dialect: Dialect::Github, sections: Vec::new(), warnings: Vec::new() };
+        Self { status, file, error }
+    }
+}
+
+/// Looks into the file, and keeps a copy of one that is read: previews need it
+/// when the upload may be gone.
+fn open(ctx: &JobCtx, source: &Source) -> Result<Opened, JobError> {
+    let Some(input) = &source.code_owners else {
+        return Ok(Opened::without_rules(SourceStatus::Missing, None));
+    };
+    let invalid = |error| Ok(Opened::without_rules(SourceStatus::Invalid, Some(error)));
+    let content = match ctx.shared_blobs("uploads").read_all(&input.blob, MOST_BYTES) {
+        Ok(content) => content,
+        Err(BlobError::NotFound) => {
+            return invalid(("content_missing", "The file's content is gone; upload it again."));
+        }
+        Err(BlobError::LimitExceeded) => {
+            return invalid((
+                "too_large",
+                "The file is larger than 3 MiB; GitHub reads none such.",
+            ));
+        }
+        Err(error) => return Err(away(error)),
+    };
+    if is_kubernetes_owners(&input.filename, &content) {
+        return Ok(Opened::without_rules(SourceStatus::Unsupported, None));
+    }
+    match parse(&content, source.dialect) {
+        Ok(file) => {
+            ctx.blobs().write(&input.copy(), &content).map_err(away)?;
+            Ok(Opened { status: SourceStatus::Available, file, error: None })
+        }
+        Err(error) => invalid(ParseError::told(error)),
+    }
+}
+
+/// Writes down what came of it, and tells.
+fn finish(
+    ctx: &JobCtx,
+    source: &mut Stored<Source>,
+    opened: Opened,
+    tally: &Tally,
+) -> JobResult<ImportOwnership> {
+    let warnings = warnings(source, &opened, tally);
+    source.state = SourceState::Imported;
+    source.source_status = opened.status;
+    source.dialect = (opened.status == SourceStatus::Available).then_some(opened.file.dialect);
+    source.rules = opened.file.rule_count() as u64;
+    source.paths = tally.paths;
+    source.unowned = tally.unowned;
+    source.warnings = warnings;
+    source.imported_at = Some(ctx.now());
+    if let (Some((code, detail)), Some(input)) = (opened.error, &source.code_owners) {
+        let (code, detail) = (code.to_owned(), detail.to_owned());
+        source.errors = vec![ImportError { upload_id: input.upload_id, code, detail }];
+    }
+    ctx.documents().replace(source)?;
+    ctx.publish(told(source));
+    Ok(Outcome::Done)
+}
+
+fn told(source: &Stored<Source>) -> OwnershipImported {
+    let (rules, paths, unowned) = (source.rules, source.paths, source.unowned);
+    OwnershipImported {
+        audit_id: source.uuid(),
+        status: match source.source_status {
+            SourceStatus::Invalid => ImportStatus::Failed,
+            _ => ImportStatus::Succeeded,
+        },
+        counts: BTreeMap::from([("rules", rules), ("paths", paths), ("unowned", unowned)]),
+        facts: Facts { rules, paths, unowned },
+        warnings: source.warnings.clone(),
+        errors: source.errors.clone(),
+    }
+}
+
+/// What is odd: about the choice of the file, its lines, and rules that do
+/// nothing.
+fn warnings(source: &Source, opened: &Opened, tally: &Tally) -> Vec<String> {
+    let mut warnings = source.warnings.clone();
+    match opened.status {
+        SourceStatus::Missing => warnings.push("The audit has no CODEOWNERS file.".to_owned()),
+        SourceStatus::Unsupported => warnings
+            .push("OWNERS files of Kubernetes are not read; upload a CODEOWNERS file.".to_owned()),
+        SourceStatus::Invalid => {}
+        SourceStatus::Available => {
+            let file = &opened.file;
+            let idle = if source.path_list.is_some() {
+                tally.warnings(file)
+            } else {
+                let unknown = "The audit has no path list: rules that match nothing are not told.";
+                warnings.push(unknown.to_owned());
+                hidden_for_sure(file)
+            };
+            let mut lines: Vec<&Warning> = file.warnings.iter().chain(&idle).collect();
+            lines.sort_by_key(|warning| warning.line);
+            warnings.extend(lines.into_iter().map(ToString::to_string));
+        }
+    }
+    let beyond = warnings.len().saturating_sub(MOST_WARNINGS);
+    if beyond > 0 {
+        warnings.truncate(MOST_WARNINGS);
+        warnings.push(format!("{beyond} more warnings are not kept."));
+    }
+    warnings
+}

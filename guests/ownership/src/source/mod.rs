@@ -1,0 +1,193 @@
+//! What an audit brought of ownership rules: `intake` hears of audits, `choice`
+//! picks the file, `import` reads it.
+
+mod choice;
+pub(crate) mod import;
+pub(crate) mod intake;
+
+use area_sdk::prelude::*;
+use area_sdk::{BlobError, Scope};
+
+use crate::codeowners::{Codeowners, Dialect, MOST_BYTES, parse};
+
+/// The rules, for the operation's documentation.
+pub(crate) const DESCRIPTION: &str = "\
+An audit takes the newest CODEOWNERS file of each place among its uploads, and of these the one \
+its host reads: GitHub looks at `.github/`, the root and `docs/`, GitLab at the root, `docs/` and \
+`.gitlab/`. The dialect follows from the place, else from the repository's `provider`, else from \
+the content: a file with sections, exclusions or roles is GitLab's.\n\n\
+GitHub's dialect: the last rule that matches a path decides. GitLab's: in each section the last \
+one, `!` excludes for good within its section, and owners of optional sections come last. In both \
+a rule without owners leaves what it matches unowned. What a dialect does not have is skipped with \
+a warning.\n\n\
+`source_status` is `available`, `missing` (the audit had no such file), `unsupported` (an OWNERS \
+file of Kubernetes) or `invalid` (see `errors`). `paths` and `unowned` count the newest path list, \
+one path a line; without one, the paths of the repository's findings, and then rules that match \
+nothing cannot be told.";
+
+/// A file that came with an audit.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Input {
+    pub(crate) upload_id: Uuid,
+    /// The name of the content among the uploads' blobs.
+    pub(crate) blob: String,
+    pub(crate) filename: String,
+    pub(crate) content_sha256: String,
+}
+
+impl Input {
+    /// The name of this area's own copy of the content.
+    fn copy(&self) -> String {
+        format!("codeowners/{}", self.content_sha256)
+    }
+}
+
+/// How far the import is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum SourceState {
+    /// Waits for paths, or is being read.
+    Importing,
+    /// Is read.
+    Imported,
+}
+
+impl SourceState {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Importing => "importing",
+            Self::Imported => "imported",
+        }
+    }
+}
+
+/// What there is to read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum SourceStatus {
+    /// Rules.
+    Available,
+    /// No file.
+    Missing,
+    /// A file of another kind.
+    Unsupported,
+    /// A file that cannot be read.
+    Invalid,
+}
+
+/// Why a file was not read.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct ImportError {
+    upload_id: Uuid,
+    code: String,
+    /// What to mend.
+    detail: String,
+}
+
+/// What an audit brought; the document's id is the audit's.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Source {
+    pub(crate) repository_id: Uuid,
+    pub(crate) branch_ref: Option<String>,
+    pub(crate) commit_sha: Option<String>,
+    pub(crate) state: SourceState,
+    code_owners: Option<Input>,
+    path_list: Option<Input>,
+    /// The dialect that place or provider tell; once imported, the file's.
+    dialect: Option<Dialect>,
+    pub(crate) source_status: SourceStatus,
+    rules: u64,
+    paths: u64,
+    unowned: u64,
+    pub(crate) warnings: Vec<String>,
+    errors: Vec<ImportError>,
+    imported_at: Option<Timestamp>,
+}
+
+impl Document for Source {
+    const COLLECTION: &'static str = "sources";
+}
+
+impl Source {
+    /// Where the file lies, as its uploader named it.
+    pub(crate) fn path(&self) -> Option<&str> {
+        self.code_owners.as_ref().map(|input| input.filename.as_str())
+    }
+
+    pub(crate) fn sha256(&self) -> Option<&str> {
+        self.code_owners.as_ref().map(|input| input.content_sha256.as_str())
+    }
+
+    /// The rules of an imported source; none where there is nothing to read.
+    pub(crate) fn rules(&self, scope: &Scope) -> Result<Option<Codeowners>, BlobError> {
+        let readable = self.source_status == SourceStatus::Available;
+        let Some(input) = self.code_owners.as_ref().filter(|_| readable) else { return Ok(None) };
+        let content = scope.blobs().read_all(&input.copy(), MOST_BYTES)?;
+        Ok(parse(&content, self.dialect).ok())
+    }
+}
+
+/// A source as clients see it.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct SourceView {
+    audit_id: Uuid,
+    repository_id: Uuid,
+    branch_ref: Option<String>,
+    commit_sha: Option<String>,
+    state: SourceState,
+    source_status: SourceStatus,
+    source_path: Option<String>,
+    source_sha256: Option<String>,
+    dialect: Option<Dialect>,
+    rules: u64,
+    paths: u64,
+    unowned: u64,
+    warnings: Vec<String>,
+    errors: Vec<ImportError>,
+    imported_at: Option<Timestamp>,
+}
+
+impl From<Stored<Source>> for SourceView {
+    fn from(stored: Stored<Source>) -> Self {
+        let audit_id = stored.uuid();
+        let source = stored.value;
+        Self {
+            audit_id,
+            repository_id: source.repository_id,
+            state: source.state,
+            source_status: source.source_status,
+            source_path: source.path().map(ToOwned::to_owned),
+            source_sha256: source.sha256().map(ToOwned::to_owned),
+            branch_ref: source.branch_ref,
+            commit_sha: source.commit_sha,
+            dialect: source.dialect,
+            rules: source.rules,
+            paths: source.paths,
+            unowned: source.unowned,
+            warnings: source.warnings,
+            errors: source.errors,
+            imported_at: source.imported_at,
+        }
+    }
+}
+
+/// Which sources.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ListParams {
+    repository_id: Option<Uuid>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+    /// How many a page has at most.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 100))]
+    limit: u32,
+}
+
+fn default_limit() -> u32 {
+    50
+}
+
+pub(crate) fn list(ctx: &Ctx, Params(params): Params<ListParams>) -> Result<Page<SourceView>> {
+    let all = ctx.documents::<Source>().query().equals_if("repository_id", params.repository_id);
+    Ok(all.cursor(params.cursor).limit(params.limit).page()?.map(SourceView::from))
+}

@@ -1,0 +1,167 @@
+//! What audits bring.
+
+use area_sdk::Uuid;
+use area_sdk::testing::{FakeHost, Request};
+use area_sdk::wit::Outcome;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn told(host: &FakeHost) -> Value {
+    let events = host.events();
+    let event = events.last().expect("an event");
+    assert_eq!(event.name, "audit.ownership_imported");
+    assert_eq!(event.data["audit_id"], json!(AUDIT));
+    event.data.clone()
+}
+
+fn source(host: &FakeHost) -> Value {
+    let page = host.call(Request::to("list_ownership_sources")).expect("a page").body;
+    page["items"][0].clone()
+}
+
+#[test]
+fn rules_are_held_against_the_path_list() {
+    let host = host();
+    let file = "* @all\n/gone/ @x\n/free/\nbad owner\n";
+    let paths = "./src/a.rs\r\n\n/free/b\nREADME\n";
+    let inputs = [
+        input(&host, "code_owners", ".github/CODEOWNERS", file),
+        input(&host, "path_list", "p", paths),
+    ];
+    start_audit(&host, &inputs);
+    run_jobs(&host);
+    let told = told(&host);
+    assert_eq!(told["status"], "succeeded");
+    assert_eq!(told["facts"], json!({ "rules": 3, "paths": 3, "unowned": 1 }));
+    assert_eq!(told["counts"], told["facts"]);
+    assert_eq!(
+        told["warnings"],
+        json!(["Line 2: `/gone/` matches no path", "Line 4: skipped: `owner` is no owner"])
+    );
+    let source = source(&host);
+    assert_eq!(
+        (&source["source_status"], &source["dialect"]),
+        (&json!("available"), &json!("github"))
+    );
+    assert_eq!(source["source_path"], ".github/CODEOWNERS");
+    assert_eq!(source["imported_at"], json!(host.now()));
+    assert_eq!(host.blobs(), [format!("codeowners/{:064x}", file.len())]);
+}
+
+#[test]
+fn a_long_path_list_is_read_in_steps() {
+    let host = host();
+    let paths: String = (0..60_000).map(|n| format!("src/some/folder/file-{n}.rs\n")).collect();
+    let inputs = [
+        input(&host, "code_owners", "CODEOWNERS", "*.rs @a\n"),
+        input(&host, "path_list", "p", &paths),
+    ];
+    start_audit(&host, &inputs);
+    assert!(run_jobs(&host) > 3);
+    assert_eq!(told(&host)["facts"], json!({ "rules": 1, "paths": 60_000, "unowned": 0 }));
+}
+
+#[test]
+fn without_a_path_list_the_findings_paths_count() {
+    let host = host();
+    finding(&host, 1, &["src/a.rs", "docs/b"], None);
+    finding(&host, 2, &["src/a.rs"], None);
+    start_audit(&host, &[input(&host, "code_owners", "CODEOWNERS", "*.rs @a\n*.rs @b\n")]);
+    let late = host.take_jobs();
+    assert!(late[0].available_at > Some(host.now()), "it waits for the findings");
+    assert!(matches!(findings_imported(&host), Outcome::Done));
+    run_jobs(&host);
+    let first = told(&host);
+    assert_eq!(first["facts"], json!({ "rules": 2, "paths": 2, "unowned": 1 }));
+    let warnings = first["warnings"].as_array().expect("warnings");
+    assert_eq!(warnings[1], "Line 1: `*.rs` is hidden by line 2");
+    // What waited finds the work done.
+    assert!(matches!(host.run(&late[0].kind, late[0].payload.clone(), 1), Ok(Outcome::Done)));
+    assert_eq!(host.events().len(), 1);
+}
+
+#[test]
+fn findings_that_come_before_their_audit_wait_for_it() {
+    let host = host();
+    assert!(matches!(findings_imported(&host), Outcome::Retry(_)));
+    start_audit(&host, &[]);
+    start_audit(&host, &[]);
+    let _ = host.take_jobs();
+    findings_imported(&host);
+    run_jobs(&host);
+    assert_eq!(host.events().len(), 1);
+    let told = told(&host);
+    assert_eq!(told["warnings"], json!(["The audit has no CODEOWNERS file."]));
+    assert_eq!(source(&host)["source_status"], "missing");
+    assert!(matches!(findings_imported(&host), Outcome::Done));
+    assert!(host.jobs().is_empty());
+}
+
+#[test]
+fn the_host_s_place_comes_first_and_the_newest_of_it() {
+    let host = host();
+    let gitlab = "[S]\n* @gitlab\n";
+    let inputs = [
+        input(&host, "sarif", "a.sarif", "{}"),
+        input(&host, "code_owners", "CODEOWNERS", "* @root\n"),
+        input(&host, "code_owners", ".gitlab/CODEOWNERS", gitlab),
+        input(&host, "code_owners", ".github/CODEOWNERS", "* @newest\n"),
+        input(&host, "code_owners", ".github/CODEOWNERS", "* @superseded\n"),
+        input(&host, "path_list", "p", "a\n"),
+    ];
+    start_audit(&host, &inputs);
+    run_jobs(&host);
+    assert_eq!(source(&host)["source_sha256"], inputs[3]["content_sha256"]);
+    assert_eq!(
+        told(&host)["warnings"],
+        json!([
+            "CODEOWNERS is not read: .github/CODEOWNERS comes first.",
+            ".gitlab/CODEOWNERS is not read: .github/CODEOWNERS comes first.",
+        ])
+    );
+
+    let repository = json!({ "name": "acme/web", "provider": "gitlab" });
+    host.put_document("catalog.repositories", &REPOSITORY.to_string(), repository);
+    start_audit_as(&host, Uuid::from_u128(0x21), &inputs);
+    run_jobs(&host);
+    assert_eq!(source(&host)["source_path"], "CODEOWNERS");
+    assert_eq!(source(&host)["dialect"], "gitlab");
+}
+
+#[test]
+fn files_that_cannot_be_read_are_told() {
+    for (name, content, status, code) in [
+        ("OWNERS", "approvers:\n  - a\n", "unsupported", None),
+        ("CODEOWNERS", "reviewers:\n  - a\n", "unsupported", None),
+        ("CODEOWNERS", &*"a\n".repeat(20_001), "invalid", Some("too_many_rules")),
+        ("CODEOWNERS", &*"#".repeat(3 * 1024 * 1024 + 1), "invalid", Some("too_large")),
+    ] {
+        let host = host();
+        let list = input(&host, "path_list", "p", "a\nb\n");
+        start_audit(&host, &[input(&host, "code_owners", name, content), list]);
+        run_jobs(&host);
+        let told = told(&host);
+        assert_eq!(source(&host)["source_status"], status);
+        assert_eq!(told["facts"], json!({ "rules": 0, "paths": 2, "unowned": 2 }));
+        assert_eq!(told["errors"].get(0).and_then(|error| error["code"].as_str()), code);
+        assert_eq!(told["status"], if code.is_some() { "failed" } else { "succeeded" });
+    }
+}
+
+#[test]
+fn a_file_that_is_gone_or_no_text_is_invalid() {
+    let host = host();
+    let mut gone = input(&host, "code_owners", "CODEOWNERS", "* @a\n");
+    gone["blob"] = json!("elsewhere");
+    start_audit(&host, &[gone, input(&host, "path_list", "p", "a\n")]);
+    run_jobs(&host);
+    assert_eq!(told(&host)["errors"][0]["code"], "content_missing");
+
+    let host = super::host();
+    let broken = input(&host, "code_owners", "CODEOWNERS", "x");
+    host.put_shared_blob("uploads", "code_owners-CODEOWNERS", b"* @a\xff\n");
+    start_audit(&host, &[broken, input(&host, "path_list", "p", "a\n")]);
+    run_jobs(&host);
+    assert_eq!(told(&host)["errors"][0]["code"], "not_utf8");
+}
