@@ -101,10 +101,11 @@ fn collections(area: Area) -> Area {
             .text("created_at")
             .boolean("decision")
             .boolean("by_person")
+            .integer("elapsed_hours")
             .integer("elapsed_seconds")
             .unique(&["finding_id", "version"])
-            .index(&["to_state", "created_at", "elapsed_seconds"])
-            .index(&["decision", "created_at", "elapsed_seconds"])
+            .index(&["to_state", "created_at", "elapsed_hours", "elapsed_seconds"])
+            .index(&["decision", "created_at", "elapsed_hours", "elapsed_seconds"])
             .readable_by(&["*"]),
     )
     .collection(
@@ -169,6 +170,7 @@ fn finding_operations(area: Area) -> Area {
         get("list_findings", "/v1/workspaces/{workspace_id}/findings")
             .summary("List findings, newest first")
             .rate(RateClass::Standard)
+            .deadline_ms(10_000)
             .handler(findings::list),
     )
     .route(

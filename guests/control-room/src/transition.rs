@@ -36,7 +36,10 @@ pub(crate) struct TransitionRecord {
 pub(crate) struct StoredTransition {
     #[serde(flatten)]
     pub(crate) record: TransitionRecord,
-    /// Since the lifecycle began.
+    /// Since the lifecycle began: whole hours, and the seconds beyond them.
+    /// Apart, because the database counts how often a value occurs, and there
+    /// are few of each.
+    pub(crate) elapsed_hours: i64,
     pub(crate) elapsed_seconds: i64,
     /// Did a person take it, and was it the first look?
     pub(crate) decision: bool,
@@ -84,7 +87,7 @@ pub(crate) fn pass(
 ) -> StoredTransition {
     let (id, now) = (scope.new_id(), scope.now());
     let from = (finding.lifecycle_version > 0).then_some(finding.state);
-    let elapsed_seconds = now.seconds_since(finding.lifecycle_started_at).max(0);
+    let elapsed = now.seconds_since(finding.lifecycle_started_at).max(0);
     let by_person = change.actor_id.is_some();
     let decision = by_person && from.is_some_and(State::awaits_decision);
     let superseded = finding.last_transition_id;
@@ -107,7 +110,8 @@ pub(crate) fn pass(
             verification_audit_id: change.audit_id,
             version: finding.lifecycle_version,
         },
-        elapsed_seconds,
+        elapsed_hours: elapsed / 3600,
+        elapsed_seconds: elapsed % 3600,
         decision,
         by_person,
     }

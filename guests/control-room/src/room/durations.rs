@@ -1,49 +1,54 @@
-//! Mean durations of transitions, without reading them: the database groups
-//! them by their length in seconds.
+//! Mean durations of transitions, without reading them: the database counts how
+//! often each length occurs.
 
 use area_sdk::{DocumentError, Query, Scope, Value};
 
 use crate::decimal::hours;
 use crate::transition::StoredTransition;
 
-/// Transitions that are read where they have more lengths than a call may
-/// count: the newest.
-const SAMPLE: u32 = 1000;
-
 /// Some durations, added up.
-#[derive(Clone, Copy, Default, Debug)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(super) struct Durations {
     pub(super) count: i64,
     seconds: i64,
 }
 
 impl Durations {
-    /// Of the transitions that `narrow` leaves.
+    /// Of the transitions that `narrow` leaves. Hours and the seconds beyond
+    /// them are counted apart: there are a few thousand of each at most, where
+    /// there may be as many lengths as transitions.
     pub(super) fn of<'a>(
         scope: &'a Scope,
         narrow: impl Fn(Query<'a, StoredTransition>) -> Query<'a, StoredTransition>,
     ) -> Result<Self, DocumentError> {
         let query = || narrow(scope.documents::<StoredTransition>().query());
-        match query().count_by(&["elapsed_seconds"]) {
-            Ok(groups) => Ok(Self::sum(groups)),
-            Err(DocumentError::LimitExceeded) => {
-                let newest = query().descending("created_at").limit(SAMPLE).list()?;
-                let each = newest.iter().map(|transition| transition.elapsed_seconds);
-                Ok(Self { count: i64::from(SAMPLE), seconds: each.sum() })
-            }
-            Err(error) => Err(error),
+        let whole = query().count_by(&["elapsed_hours"])?;
+        if whole.is_empty() {
+            return Ok(Self::default());
         }
+        let beyond = Self::sum(query().count_by(&["elapsed_seconds"])?);
+        let hours = Self::sum(whole);
+        Ok(Self {
+            count: hours.count,
+            seconds: hours.seconds.saturating_mul(3600).saturating_add(beyond.seconds),
+        })
     }
 
+    /// Each value as often as it occurs.
     fn sum(groups: Vec<(Vec<Value>, u64)>) -> Self {
         groups.iter().fold(Self::default(), |sum, (values, count)| {
             let Some(Value::Integer(length)) = values.first() else { return sum };
             let count = i64::try_from(*count).unwrap_or(i64::MAX);
-            Self {
-                count: sum.count.saturating_add(count),
-                seconds: sum.seconds.saturating_add(length.saturating_mul(count)),
-            }
+            sum.and(Self { count, seconds: length.saturating_mul(count) })
         })
+    }
+
+    /// These and others.
+    pub(super) fn and(self, others: Self) -> Self {
+        Self {
+            count: self.count.saturating_add(others.count),
+            seconds: self.seconds.saturating_add(others.seconds),
+        }
     }
 
     /// Their mean; nothing where there are none.

@@ -4,6 +4,7 @@
 //! The database counts; no finding is read but those that are shown, so that a
 //! hundred thousand take no more memory than ten.
 
+mod activity;
 mod durations;
 mod outcomes;
 mod snapshots;
@@ -105,14 +106,15 @@ pub(crate) fn show(ctx: &Ctx) -> Result<ControlRoom> {
 }
 
 fn compute(scope: &Scope) -> Result<ControlRoom, DocumentError> {
+    let activities @ [.., month] = snapshots::activities(scope)?;
     Ok(ControlRoom {
         calculation_version: CALCULATION.to_owned(),
         generated_at: scope.now(),
         match_suggestions: suggestions(scope)?,
-        outcomes: outcomes::compute(scope)?,
+        outcomes: outcomes::compute(scope, month)?,
         recent_transitions: transitions(scope)?,
         recurring_findings: recurring(scope)?,
-        snapshots: snapshots::compute(scope)?,
+        snapshots: snapshots::compute(scope, activities)?,
     })
 }
 

@@ -1,9 +1,9 @@
 //! Outcomes: what the last 30 days came to, held against the 30 days before.
 
 use area_sdk::prelude::*;
-use area_sdk::{DocumentError, Query, Scope};
+use area_sdk::{DocumentError, Scope};
 
-use super::durations::Durations;
+use super::activity::{self, Activity, Span};
 use crate::state::State;
 use crate::transition::StoredTransition;
 
@@ -37,54 +37,30 @@ pub(super) struct Outcomes {
     window: String,
 }
 
-/// Transitions of a window that begins and ends so many seconds ago.
-pub(super) fn within<'a>(
-    query: Query<'a, StoredTransition>,
-    now: Timestamp,
-    (from, to): (i64, i64),
-) -> Query<'a, StoredTransition> {
-    let below = (to > 0).then(|| now.plus_seconds(-to).into());
-    query.range("created_at", Some(now.plus_seconds(-from).into()), below)
-}
-
-pub(super) fn compute(scope: &Scope) -> Result<Outcomes, DocumentError> {
-    let now = scope.now();
-    let current = (WINDOW_SECONDS, 0);
-    let decided =
-        |window| Durations::of(scope, |query| within(query.equals("decision", true), now, window));
-    let (now_decided, before_decided) =
-        (decided(current)?, decided((2 * WINDOW_SECONDS, WINDOW_SECONDS))?);
+/// Outcomes, given what the window brought.
+pub(super) fn compute(scope: &Scope, current: Activity) -> Result<Outcomes, DocumentError> {
+    let earlier = Span { from: 2 * WINDOW_SECONDS, until: WINDOW_SECONDS };
+    let (now, before) = (current.decided, activity::decided(scope, earlier)?);
     let by_people = |state: State| {
         let all = scope.documents::<StoredTransition>().query();
         let some = all.equals("to_state", state.as_str()).equals("by_person", true);
-        within(some, now, current).count()
+        Span { from: WINDOW_SECONDS, until: 0 }.narrow(some, scope.now()).count()
     };
-    let verified = verified(scope, current)?;
-    let measured = now_decided.count >= LEAST_DECISIONS && before_decided.count >= LEAST_DECISIONS;
+    let measured = now.count >= LEAST_DECISIONS && before.count >= LEAST_DECISIONS;
     Ok(Outcomes {
-        baseline_review_time_hours: before_decided.mean_hours(),
-        current_review_time_hours: now_decided.mean_hours(),
-        decision_sample_size: now_decided.count,
+        baseline_review_time_hours: before.mean_hours(),
+        current_review_time_hours: now.mean_hours(),
+        decision_sample_size: now.count,
         duplicates_collapsed: by_people(State::Duplicate)?,
         false_positives_removed: by_people(State::FalsePositive)?,
-        measurement_status: match measured {
-            true => MeasurementStatus::Measured,
-            false => MeasurementStatus::Measuring,
-        },
-        remediation_speed_hours: verified.mean_hours(),
-        review_time_saved_hours: if measured {
-            now_decided.saved_since(before_decided)
+        measurement_status: if measured {
+            MeasurementStatus::Measured
         } else {
-            None
+            MeasurementStatus::Measuring
         },
-        verified_remediations: verified.count,
+        remediation_speed_hours: current.verified.mean_hours(),
+        review_time_saved_hours: measured.then(|| now.saved_since(before)).flatten(),
+        verified_remediations: current.verified.count,
         window: "30d".to_owned(),
     })
-}
-
-/// Verifications of a window.
-pub(super) fn verified(scope: &Scope, window: (i64, i64)) -> Result<Durations, DocumentError> {
-    let verified = State::Verified.as_str();
-    let now = scope.now();
-    Durations::of(scope, |query| within(query.equals("to_state", verified), now, window))
 }

@@ -6,8 +6,7 @@ use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope, Value};
 
 use super::CALCULATION;
-use super::durations::Durations;
-use super::outcomes::{verified, within};
+use super::activity::{Activity, Span};
 use crate::decimal::{fixed, quotient};
 use crate::finding::Finding;
 use crate::severity::Severity;
@@ -100,16 +99,31 @@ impl Snapshot {
     }
 }
 
-/// One snapshot for each window.
-pub(super) fn compute(scope: &Scope) -> Result<Vec<Snapshot>, DocumentError> {
+/// What each window brought, the shortest first.
+pub(super) fn activities(scope: &Scope) -> Result<[Activity; 3], DocumentError> {
+    let mut activities = [Activity::default(); 3];
+    let (mut so_far, mut until) = (Activity::default(), 0);
+    for (window, activity) in Window::ALL.iter().zip(&mut activities) {
+        let span = Span { from: window.seconds(), until };
+        so_far = so_far.and(Activity::of(scope, span)?);
+        (*activity, until) = (so_far, span.from);
+    }
+    Ok(activities)
+}
+
+/// One snapshot for each window, given what each brought.
+pub(super) fn compute(
+    scope: &Scope,
+    activities: [Activity; 3],
+) -> Result<Vec<Snapshot>, DocumentError> {
     let standing = Standing::of(scope)?;
-    let snapshot = |window: Window| {
+    let snapshot = |(window, activity): (Window, Activity)| {
         let kept = scope.documents::<StoredSnapshot>().query();
         let kept = kept.equals("window", window.as_str()).first()?;
         let kept = kept.map(|kept| kept.value.snapshot);
-        Ok(standing.snapshot(scope, window)?.unless_kept(kept))
+        Ok(standing.snapshot(scope, window, activity)?.unless_kept(kept))
     };
-    Window::ALL.into_iter().map(snapshot).collect()
+    Window::ALL.into_iter().zip(activities).map(snapshot).collect()
 }
 
 /// How the findings stand, whatever the window.
@@ -164,47 +178,42 @@ impl Standing {
         }
     }
 
-    fn snapshot(&self, scope: &Scope, window: Window) -> Result<Snapshot, DocumentError> {
-        let (now, span) = (scope.now(), (window.seconds(), 0));
-        let since = now.plus_seconds(-window.seconds());
+    fn snapshot(
+        &self,
+        scope: &Scope,
+        window: Window,
+        activity: Activity,
+    ) -> Result<Snapshot, DocumentError> {
+        let since = scope.now().plus_seconds(-window.seconds());
         let open = scope.documents::<Finding>().query().equals("open", true);
         let fresh = open.range("last_seen_at", Some(since.into()), None).count()?;
-        let decided =
-            Durations::of(scope, |query| within(query.equals("decision", true), now, span))?;
         Ok(Snapshot {
             architecture_impact_counts: self.open_by_impact.clone(),
-            as_of: now,
+            as_of: scope.now(),
             calculation_version: CALCULATION.to_owned(),
-            counts: self.counts_within(scope, span, decided)?,
+            counts: self.counts_with(activity),
             freshness_percent: quotient(signed(fresh) * 100, signed(self.open), 2),
             id: scope.new_id(),
-            mttr_hours: verified(scope, span)?.mean_hours(),
+            mttr_hours: activity.verified.mean_hours(),
             recurring_count: self.recurring,
             score: self.score(),
             severity_counts: self.open_by_severity.clone(),
             source_transition_version: self.transitions,
-            time_to_decision_hours: decided.mean_hours(),
+            time_to_decision_hours: activity.decided.mean_hours(),
             window,
         })
     }
 
     /// The counts, with what the window brought.
-    fn counts_within(
-        &self,
-        scope: &Scope,
-        span: (i64, i64),
-        decided: Durations,
-    ) -> Result<Counts, DocumentError> {
+    fn counts_with(&self, activity: Activity) -> Counts {
         let mut counts = self.counts.clone();
-        for (name, state) in
-            [("created", State::New), ("verified", State::Verified), ("reopened", State::Reopened)]
-        {
-            let entered = scope.documents::<StoredTransition>().query();
-            let entered = entered.equals("to_state", state.as_str());
-            counts.insert(format!("window_{name}"), within(entered, scope.now(), span).count()?);
-        }
-        counts.insert("window_decided".to_owned(), decided.count.unsigned_abs());
-        Ok(counts)
+        counts.extend([
+            ("window_created".to_owned(), activity.created),
+            ("window_decided".to_owned(), activity.decided.count.unsigned_abs()),
+            ("window_reopened".to_owned(), activity.reopened),
+            ("window_verified".to_owned(), activity.verified.count.unsigned_abs()),
+        ]);
+        counts
     }
 
     /// 100 / (1 + w / 100), where w weighs the open findings.

@@ -1,0 +1,71 @@
+//! What happened to findings in spans of time. The spans do not overlap and are
+//! added up to windows, so that each transition is counted once.
+
+use area_sdk::prelude::*;
+use area_sdk::{DocumentError, Query, Scope};
+
+use super::durations::Durations;
+use crate::state::State;
+use crate::transition::StoredTransition;
+
+/// From so many seconds ago until so many seconds ago; 0 is now.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Span {
+    pub(super) from: i64,
+    pub(super) until: i64,
+}
+
+impl Span {
+    /// Transitions of this span.
+    pub(super) fn narrow<'a>(
+        self,
+        query: Query<'a, StoredTransition>,
+        now: Timestamp,
+    ) -> Query<'a, StoredTransition> {
+        let below = (self.until > 0).then(|| now.plus_seconds(-self.until).into());
+        query.range("created_at", Some(now.plus_seconds(-self.from).into()), below)
+    }
+}
+
+/// What happened in a span.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Activity {
+    /// People's first looks.
+    pub(super) decided: Durations,
+    pub(super) verified: Durations,
+    pub(super) created: u64,
+    pub(super) reopened: u64,
+}
+
+impl Activity {
+    pub(super) fn of(scope: &Scope, span: Span) -> Result<Self, DocumentError> {
+        let entered = |state: State| {
+            let all = scope.documents::<StoredTransition>().query();
+            span.narrow(all.equals("to_state", state.as_str()), scope.now()).count()
+        };
+        let verified = State::Verified.as_str();
+        Ok(Self {
+            decided: decided(scope, span)?,
+            verified: Durations::of(scope, |query| {
+                span.narrow(query.equals("to_state", verified), scope.now())
+            })?,
+            created: entered(State::New)?,
+            reopened: entered(State::Reopened)?,
+        })
+    }
+
+    /// This and another.
+    pub(super) fn and(self, other: Self) -> Self {
+        Self {
+            decided: self.decided.and(other.decided),
+            verified: self.verified.and(other.verified),
+            created: self.created + other.created,
+            reopened: self.reopened + other.reopened,
+        }
+    }
+}
+
+/// People's first looks of a span, and how long they took.
+pub(super) fn decided(scope: &Scope, span: Span) -> Result<Durations, DocumentError> {
+    Durations::of(scope, |query| span.narrow(query.equals("decision", true), scope.now()))
+}
