@@ -19,7 +19,7 @@ const TYPES: [&str; 10] =
     ["bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type", "type"];
 
 /// The functions of the standard that facts can be given to.
-const FUNCTIONS: [&str; 14] = [
+pub(super) const FUNCTIONS: [&str; 12] = [
     "size",
     "contains",
     "startsWith",
@@ -32,8 +32,6 @@ const FUNCTIONS: [&str; 14] = [
     "bool",
     "type",
     "dyn",
-    "min",
-    "max",
 ];
 
 /// Does the expression name only what there is?

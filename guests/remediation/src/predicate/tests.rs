@@ -44,6 +44,30 @@ fn predicates_hold_or_not() {
 }
 
 #[test]
+fn every_function_that_is_offered_works() {
+    let calls = [
+        "size('é') == 1",
+        "'abc'.contains('b')",
+        "'abc'.startsWith('a')",
+        "'abc'.endsWith('c')",
+        "int('1') == 1",
+        "uint(1) == 1u",
+        "double(1) == 1.0",
+        "string(1) == '1'",
+        "bytes('a') == b'a'",
+        "bool('true')",
+        "type(1) == int",
+        "dyn(1) == 1",
+    ];
+    for source in calls {
+        assert_eq!(check(source), Ok(()), "{source}");
+        assert_eq!(evaluate(source, &facts()), Verdict::Holds, "{source}");
+    }
+    let offered = |name: &&str| calls.iter().any(|call| call.contains(&format!("{name}(")));
+    assert!(names::FUNCTIONS.iter().all(|name| offered(&name)));
+}
+
+#[test]
 fn what_the_facts_do_not_say_is_an_error_of_the_evaluation_only() {
     for source in ["findings.by_rule['js/sql'] == 0", "1 / findings.reopened > 0"] {
         assert_eq!(check(source), Ok(()), "{source}");
