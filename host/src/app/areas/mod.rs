@@ -37,6 +37,10 @@ use crate::store;
 /// It is not one this host can run.
 pub async fn load(app: &App, component: Arc<[u8]>) -> Result<Loaded, LoadError> {
     let loaded = app.runtime.load(component, |area| app.config.areas.granted(area)).await?;
+    if let Some(took) = loaded.compiled_in {
+        let (name, took_ms) = (&loaded.manifest.name, took.as_millis());
+        tracing::info!(area.name = name, took_ms, "area compiled, and kept for the next start");
+    }
     Ok((app.code_of)(loaded))
 }
 
