@@ -72,7 +72,10 @@ impl Default for Areas {
                 ("webhooks".into(), more(&[C::Secrets, C::Egress])),
                 ("*".into(), harmless),
             ]),
-            limits: BTreeMap::from([("control_room".into(), AreaLimits::for_all_findings())]),
+            limits: BTreeMap::from([
+                ("control_room".into(), AreaLimits::for_all_findings()),
+                ("uploads".into(), AreaLimits::for_unpacking()),
+            ]),
             settings: BTreeMap::new(),
         }
     }
@@ -109,6 +112,11 @@ impl AreaLimits {
             max_document_bytes: Some(512 << 20),
             max_host_calls: None,
         }
+    }
+
+    /// The largest upload is in memory twice, packed and not.
+    fn for_unpacking() -> Self {
+        Self { max_memory_bytes: Some(128 << 20), ..Self::default() }
     }
 }
 

@@ -1,0 +1,81 @@
+//! The repository-host application (operation 14): an admin is sent to the
+//! host to install it, and comes back with an installation that is then the
+//! workspace's.
+
+mod install;
+mod installations;
+
+use area_sdk::LinkHolder;
+use area_sdk::prelude::*;
+
+use install::{ForgetState, PendingInstall};
+use installations::{Installation, Installed, Removed};
+
+/// The area.
+pub fn area() -> Area {
+    let area = Area::new("repohost", env!("CARGO_PKG_VERSION"))
+        .summary("Installations of the repository-host application")
+        .uses(&[Capability::Links, Capability::Settings])
+        .collection(
+            Collection::of::<PendingInstall>().summary("Admins on their way to the host and back"),
+        )
+        .collection(
+            Collection::of::<Installation>()
+                .summary("Installations of the application that are the workspace's")
+                .text("external_id")
+                .unique(&["external_id"])
+                .readable_by(&["*"]),
+        )
+        .event::<Installed>("The repository-host application was installed for the workspace")
+        .event::<Removed>("An installation was taken out of the workspace")
+        .job::<ForgetState>(Lane::Maintenance, 10, 5_000, install::forget);
+    routes(area)
+}
+
+const INSTALLATIONS: &str = "/v1/workspaces/{workspace_id}/repohost/installations";
+const INSTALLATION: &str = "/v1/workspaces/{workspace_id}/repohost/installations/{installation_id}";
+
+fn routes(area: Area) -> Area {
+    area.route(
+        post("start_repohost_install", "/v1/repohost/app/install")
+            .summary("Start to install the repository-host application")
+            .description(install::DESCRIPTION)
+            .in_contract()
+            .workspace_in_body("workspace_id")
+            .role(Role::Admin)
+            .problems(&["unavailable"])
+            .handler(install::start),
+    )
+    .route(
+        get(install::COME_BACK, "/v1/repohost/app/callback")
+            .summary("Come back from installing the application")
+            .description(install::CALLBACK)
+            .signed_link("state", LinkHolder::SameSession)
+            .writes()
+            .role(Role::Admin)
+            .problems(&["state_used", "installation_requested"])
+            .handler(install::come_back),
+    )
+    .route(
+        get("list_repohost_installations", INSTALLATIONS)
+            .summary("List the application's installations, newest first")
+            .handler(installations::list),
+    )
+    .route(
+        get("get_repohost_installation", INSTALLATION)
+            .summary("Read an installation")
+            .handler(installations::show),
+    )
+    .route(
+        delete("delete_repohost_installation", INSTALLATION)
+            .summary("Take an installation out of the workspace")
+            .description("At the repository host it stays installed until it is removed there.")
+            .role(Role::Admin)
+            .handler(installations::remove),
+    )
+}
+
+area_sdk::export!(area);
+
+#[cfg(test)]
+mod tests;

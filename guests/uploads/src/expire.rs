@@ -1,0 +1,60 @@
+//! What ends by itself: uploads that nobody completed, and ones whose job died.
+
+use area_sdk::prelude::*;
+
+use crate::upload::{Refusal, Stage, Upload, UploadRejected};
+
+/// How long the job may take before its upload is given up, in seconds.
+const PATIENCE_SECONDS: i64 = 3_600;
+
+/// Looks at an upload once it can no longer be sent.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Expire {
+    pub(crate) upload_id: Uuid,
+}
+
+impl Job for Expire {
+    const KIND: &'static str = "expire";
+}
+
+pub(crate) fn run(ctx: &JobCtx, job: Expire) -> JobResult<Expire> {
+    let Some(mut upload) = ctx.documents::<Upload>().find(job.upload_id)? else {
+        return Ok(Outcome::Done);
+    };
+    if upload.is_under_way() {
+        let until = upload.updated_at.plus_seconds(PATIENCE_SECONDS);
+        if ctx.now() < until {
+            return Ok(Outcome::Retry(until, "its content is still being looked at".to_owned()));
+        }
+        let refusal = given_up();
+        ctx.publish(UploadRejected::of(&upload, &refusal));
+        upload.reject(ctx, refusal);
+    } else if matches!(upload.validation_stage, Stage::AwaitingUpload | Stage::Uploaded) {
+        upload.discard(ctx);
+        upload.validation_stage = Stage::Expired;
+        upload.refusal = Some(expired(&upload));
+    } else {
+        return Ok(Outcome::Done);
+    }
+    ctx.documents().replace(&mut upload)?;
+    Ok(Outcome::Done)
+}
+
+fn given_up() -> Refusal {
+    Refusal {
+        code: "processing_failed".to_owned(),
+        detail: "The content could not be looked at. Upload it again; if that happens again, \
+                 open a support case with this upload's id."
+            .to_owned(),
+    }
+}
+
+fn expired(upload: &Upload) -> Refusal {
+    Refusal {
+        code: "upload_expired".to_owned(),
+        detail: format!(
+            "The upload was not sent and completed before {}. Announce a new one.",
+            upload.expires_at
+        ),
+    }
+}

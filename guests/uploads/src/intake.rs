@@ -1,0 +1,180 @@
+//! How content comes in: announced, sent to a signed URL, completed.
+
+use area_sdk::prelude::*;
+use area_sdk::{Blob, Later, Link};
+
+use crate::MAX_BYTES;
+use crate::expire::Expire;
+use crate::process::Process;
+use crate::upload::{MalwareStatus, Stage, Upload, UploadView};
+
+/// The operation whose signed links upload URLs are.
+pub(crate) const PUT_CONTENT: &str = "put_upload_content";
+
+/// How long an upload can be sent and completed, in seconds.
+const OPEN_SECONDS: i64 = 3_600;
+
+/// What the announcement says beside its schema.
+pub(crate) const DESCRIPTION: &str = "\
+Answers with `upload_url` and `upload_headers`: PUT the content there, with no session, within an \
+hour, then complete the upload. At most 26,214,400 bytes, and no more once unpacked. Content with \
+the purpose `audit` must be SARIF 2.1.0, CycloneDX, SPDX or OSV as JSON, a CODEOWNERS file, or a \
+list of paths, one a line; other purposes take anything.";
+
+/// A repository, as far as uploads care.
+#[derive(Serialize, Deserialize)]
+struct Repository {}
+
+impl Document for Repository {
+    const COLLECTION: &'static str = "catalog.repositories";
+}
+
+/// An upload to be announced.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct NewUpload {
+    /// As the file is called; a path is fine, and tells where a CODEOWNERS
+    /// file lies.
+    #[schemars(length(min = 1, max = 255))]
+    filename: String,
+    /// The media type of what is sent.
+    #[schemars(
+        length(max = 127),
+        regex(pattern = r"^[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]*/[A-Za-z0-9!#$&^_.+-]+( *; *[!-~]+)*$")
+    )]
+    content_type: String,
+    /// How many bytes are sent.
+    #[schemars(range(min = 1, max = 26_214_400_u64))]
+    compressed_bytes: u64,
+    /// SHA-256 of the bytes that are sent, in lower-case hex, to have it
+    /// checked.
+    #[schemars(regex(pattern = "^[0-9a-f]{64}$"))]
+    content_sha256: Option<String>,
+    /// Which repository it is about.
+    repository_id: Option<Uuid>,
+    /// Which branch of it; without, it counts for all.
+    #[schemars(length(min = 1, max = 255))]
+    branch_ref: Option<String>,
+    /// Which commit of it, in full.
+    #[schemars(regex(pattern = "^([0-9a-f]{40}|[0-9a-f]{64})$"))]
+    commit_sha: Option<String>,
+    /// What it is for: `audit`, `evidence`, or another lower-case word.
+    #[schemars(length(max = 40), regex(pattern = "^[a-z][a-z0-9_]*$"))]
+    purpose: String,
+}
+
+/// What an upload URL says.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Claims {
+    upload_id: Uuid,
+}
+
+/// Where an upload's content is sent.
+pub(crate) fn url(ctx: &Ctx, id: Uuid, expires_at: Timestamp) -> String {
+    let signature = ctx.sign_link(PUT_CONTENT, &Claims { upload_id: id }, expires_at);
+    format!("{}/v1/uploads/{id}/content?signature={signature}", ctx.base_url())
+}
+
+pub(crate) fn create(ctx: &Ctx, Body(new): Body<NewUpload>) -> Result<Created<UploadView>> {
+    check(ctx, &new)?;
+    let id = ctx.new_id();
+    let upload = Upload {
+        filename: new.filename,
+        content_type: new.content_type,
+        purpose: new.purpose,
+        repository_id: new.repository_id,
+        branch_ref: new.branch_ref,
+        commit_sha: new.commit_sha,
+        compressed_bytes: new.compressed_bytes,
+        sent_sha256: new.content_sha256,
+        content_sha256: None,
+        content_bytes: None,
+        received: None,
+        blob: None,
+        format: None,
+        validation_stage: Stage::AwaitingUpload,
+        malware_status: MalwareStatus::Pending,
+        refusal: None,
+        uploaded_by: ctx.user(),
+        expires_at: ctx.now().plus_seconds(OPEN_SECONDS),
+        completed_at: None,
+        ready_at: None,
+    };
+    ctx.documents().create(id, &upload)?;
+    let later = Later { at: Some(upload.expires_at), resource: Some(id), ..Later::default() };
+    ctx.enqueue_with(&Expire { upload_id: id }, later);
+    Ok(Created(UploadView::new(ctx, id, upload)))
+}
+
+fn check(ctx: &Ctx, new: &NewUpload) -> Result<()> {
+    if new.filename.chars().any(char::is_control) {
+        return Err(Problem::validation("/filename", "must not have control characters"));
+    }
+    let Some(repository) = new.repository_id else { return Ok(()) };
+    match ctx.documents::<Repository>().find(repository)? {
+        Some(_) => Ok(()),
+        None => Err(Problem::validation("/repository_id", "is no repository of this workspace")
+            .hint("GET /v1/workspaces/{workspace_id}/repositories lists them.")),
+    }
+}
+
+pub(crate) fn put_content(
+    ctx: &Ctx,
+    Link(claims): Link<Claims>,
+    Path(id): Path<Uuid>,
+    Blob(received): Blob,
+) -> Result<UploadView> {
+    if claims.upload_id != id {
+        return Err(Problem::permission_denied("The link is not this upload's."));
+    }
+    let mut upload = ctx.documents::<Upload>().get(id)?;
+    if !upload.is_open(ctx.now()) {
+        return Err(closed(&upload));
+    }
+    if received.size != upload.compressed_bytes {
+        let detail = format!(
+            "{} bytes were announced as `compressed_bytes`, and {} came.",
+            upload.compressed_bytes, received.size
+        );
+        return Err(Problem::unprocessable("length_mismatch", detail).hint(SEND_AGAIN));
+    }
+    if upload.sent_sha256.as_ref().is_some_and(|announced| *announced != received.sha256) {
+        let detail =
+            format!("`content_sha256` was announced otherwise: what came has {}.", received.sha256);
+        return Err(Problem::unprocessable("digest_mismatch", detail).hint(SEND_AGAIN));
+    }
+    upload.discard(ctx);
+    upload.received = Some(received.name);
+    upload.validation_stage = Stage::Uploaded;
+    ctx.documents().replace(&mut upload)?;
+    Ok(UploadView::of(ctx, upload))
+}
+
+const SEND_AGAIN: &str =
+    "Send the whole content again, or announce a new upload with its true length and digest.";
+
+pub(crate) fn complete(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<UploadView> {
+    let mut upload = ctx.documents::<Upload>().get(id)?;
+    if upload.completed_at.is_some() {
+        return Ok(UploadView::of(ctx, upload));
+    }
+    if !upload.is_open(ctx.now()) {
+        return Err(closed(&upload));
+    }
+    if upload.received.is_none() {
+        return Err(Problem::conflict("content_missing", "The content has not been sent yet.")
+            .hint("PUT it to `upload_url` first."));
+    }
+    upload.completed_at = Some(ctx.now());
+    ctx.documents().replace(&mut upload)?;
+    let later = Later { resource: Some(id), ..Later::default() };
+    ctx.enqueue_with(&Process::of(id), later);
+    Ok(UploadView::of(ctx, upload))
+}
+
+fn closed(upload: &Upload) -> Problem {
+    let why = if upload.completed_at.is_some() { "is completed" } else { "has expired" };
+    Problem::conflict("upload_closed", format!("The upload {why} and takes no content."))
+        .hint("Announce a new upload.")
+}
+
+const _: () = assert!(MAX_BYTES == 26_214_400, "the schema and the description say so");

@@ -1,0 +1,166 @@
+//! The job that looks at what was sent, a step at a time, so that the stages
+//! can be seen: for malware, then unpacked, then for what it is.
+
+use area_sdk::prelude::*;
+use area_sdk::{BlobError, JobError, ScanError, Verdict};
+
+use crate::upload::{Format, MalwareStatus, Refusal, Stage, Upload, UploadReady, UploadRejected};
+use crate::{MAX_BYTES, PROCESS_ATTEMPTS, format, unpack};
+
+/// Looks at a completed upload.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Process {
+    upload_id: Uuid,
+    step: Step,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Step {
+    Begin,
+    Scan,
+    Validate,
+}
+
+impl Job for Process {
+    const KIND: &'static str = "process";
+}
+
+impl Process {
+    /// The job of an upload, from the beginning.
+    pub(crate) fn of(upload_id: Uuid) -> Self {
+        Self { upload_id, step: Step::Begin }
+    }
+}
+
+pub(crate) fn run(ctx: &JobCtx, job: Process) -> JobResult<Process> {
+    let Some(mut upload) = ctx.documents::<Upload>().find(job.upload_id)? else {
+        return Ok(Outcome::Done);
+    };
+    let Some(received) = upload.received.clone().filter(|_| upload.is_under_way()) else {
+        return Ok(Outcome::Done);
+    };
+    let next = match job.step {
+        Step::Begin => Ok(Step::Scan),
+        Step::Scan => scan(ctx, &mut upload, &received)?,
+        Step::Validate => return validate(ctx, upload, &received),
+    };
+    match next {
+        Ok(step) => {
+            upload.validation_stage = match step {
+                Step::Begin | Step::Scan => Stage::Scanning,
+                Step::Validate => Stage::Validating,
+            };
+            ctx.documents().replace(&mut upload)?;
+            Ok(Outcome::Continue(Process { step, ..job }))
+        }
+        Err(refusal) => reject(ctx, upload, refusal),
+    }
+}
+
+/// A scanner that is away is waited for, and in the end the content refused:
+/// unscanned it is not let through.
+fn scan(
+    ctx: &JobCtx,
+    upload: &mut Upload,
+    received: &str,
+) -> Result<Result<Step, Refusal>, JobError> {
+    let why = match ctx.scan(received) {
+        Ok(Verdict::Clean) => {
+            upload.malware_status = MalwareStatus::Clean;
+            return Ok(Ok(Step::Validate));
+        }
+        Ok(Verdict::Skipped) => {
+            upload.malware_status = MalwareStatus::Skipped;
+            return Ok(Ok(Step::Validate));
+        }
+        Ok(Verdict::Infected(signature)) => {
+            upload.malware_status = MalwareStatus::Infected;
+            let detail = format!("The scanner found {signature:?}. The content was deleted.");
+            return Ok(Err(Refusal { code: "malware_found".to_owned(), detail }));
+        }
+        Err(ScanError::TooLarge) => "It is larger than the scanner takes.".to_owned(),
+        Err(error) if ctx.attempt() < PROCESS_ATTEMPTS => {
+            return Err(JobError::Retry(format!("no scan: {error:?}")));
+        }
+        Err(error) => {
+            area_sdk::warn!(ctx, "upload refused without a scan: {error:?}");
+            "The scanner was away. Upload it again later.".to_owned()
+        }
+    };
+    let detail = format!("The content could not be scanned for malware. {why}");
+    Ok(Err(Refusal { code: "malware_scan_failed".to_owned(), detail }))
+}
+
+fn validate(ctx: &JobCtx, mut upload: Stored<Upload>, received: &str) -> JobResult<Process> {
+    match content(ctx, &upload, received) {
+        Ok(content) => {
+            if content.blob != received {
+                upload.discard(ctx);
+            }
+            upload.received = None;
+            upload.blob = Some(content.blob);
+            upload.content_sha256 = Some(content.sha256);
+            upload.content_bytes = Some(content.bytes);
+            upload.format = Some(content.format);
+            upload.validation_stage = Stage::Ready;
+            upload.ready_at = Some(ctx.now());
+            ctx.publish(UploadReady::of(&upload));
+            ctx.documents().replace(&mut upload)?;
+            Ok(Outcome::Done)
+        }
+        Err(Unfit::Refused(refusal)) => reject(ctx, upload, refusal),
+        Err(Unfit::Blobs(error)) => Err(JobError::Retry(format!("blobs: {error:?}"))),
+    }
+}
+
+/// Why there is no content.
+enum Unfit {
+    /// It is not as it must be.
+    Refused(Refusal),
+    /// The blob store is away.
+    Blobs(BlobError),
+}
+
+impl From<BlobError> for Unfit {
+    fn from(error: BlobError) -> Self {
+        Self::Blobs(error)
+    }
+}
+
+impl From<Refusal> for Unfit {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+/// What was sent, unpacked and recognised.
+struct Content {
+    blob: String,
+    sha256: String,
+    bytes: u64,
+    format: Format,
+}
+
+fn content(ctx: &JobCtx, upload: &Stored<Upload>, received: &str) -> Result<Content, Unfit> {
+    let sent = ctx.blobs().read_all(received, MAX_BYTES)?;
+    let unpacked = unpack::unpack(sent)?;
+    let filename = unpacked.filename.as_deref().unwrap_or(&upload.filename);
+    let format = format::recognise(filename, &unpacked.content, upload.purpose == "audit")?;
+    let (blob, info) = if unpacked.was_packed {
+        let name = format!("content/{}", upload.id);
+        let info = ctx.blobs().write(&name, &unpacked.content)?;
+        (name, info)
+    } else {
+        let info = ctx.blobs().stat(received)?.ok_or(BlobError::NotFound)?;
+        (received.to_owned(), info)
+    };
+    Ok(Content { blob, sha256: info.sha256, bytes: info.size, format })
+}
+
+fn reject(ctx: &JobCtx, mut upload: Stored<Upload>, refusal: Refusal) -> JobResult<Process> {
+    ctx.publish(UploadRejected::of(&upload, &refusal));
+    upload.reject(ctx, refusal);
+    ctx.documents().replace(&mut upload)?;
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,68 @@
+//! Real files, where they are there.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::*;
+
+fn corpus() -> Option<PathBuf> {
+    let named = std::env::var_os("ASSURANCE_CORPUS").map(PathBuf::from);
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
+    let found = named.into_iter().chain([beside]).find(|folder| folder.is_dir());
+    if found.is_none() {
+        eprintln!("skipped: there is no folder of real files (ASSURANCE_CORPUS)");
+    }
+    found
+}
+
+fn files(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() { files(&path, found) } else { found.push(path) }
+    }
+}
+
+/// What becomes of the files of a folder, and of how many.
+fn fates(folder: &Path) -> BTreeMap<String, Vec<String>> {
+    let mut paths = Vec::new();
+    files(folder, &mut paths);
+    let mut fates = BTreeMap::<String, Vec<String>>::new();
+    for path in paths.iter().filter(|path| !path.to_string_lossy().contains("schema")) {
+        let content = std::fs::read(path).expect("a file");
+        let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+        fates.entry(fate(&name, &content)).or_default().push(name);
+    }
+    fates
+}
+
+#[test]
+fn real_files_are_taken_for_what_they_are() {
+    let Some(corpus) = corpus() else { return };
+    for (folder, format, others) in [
+        ("sarif", "sarif", 0),
+        ("cyclonedx", "cyclonedx", 2),
+        ("spdx", "spdx", 1),
+        ("osv", "osv", 0),
+        ("codeowners", "code_owners", 3),
+    ] {
+        let fates = fates(&corpus.join(folder));
+        println!("{folder}: {fates:#?}");
+        let taken = fates.get(format).map_or(0, Vec::len);
+        let all: usize = fates.values().map(Vec::len).sum();
+        assert!(taken > 0 && all - taken <= others, "{folder}: {fates:#?}");
+    }
+}
+
+#[test]
+fn broken_json_never_gets_through_as_a_format() {
+    let Some(corpus) = corpus() else { return };
+    let mut paths = Vec::new();
+    files(&corpus.join("jsontestsuite"), &mut paths);
+    for path in paths {
+        let content = std::fs::read(&path).expect("a file");
+        let fate = fate("file.json", &content);
+        let is_invalid = path.file_name().is_some_and(|n| n.to_string_lossy().starts_with("n_"));
+        let known = ["sarif", "cyclonedx", "spdx", "osv"].contains(&fate.as_str());
+        assert!(!(is_invalid && known), "{}: {fate}", path.display());
+    }
+}

@@ -1,0 +1,60 @@
+//! What content is taken for.
+
+use super::*;
+
+#[test]
+fn formats_are_told_by_what_is_in_them() {
+    let known = [
+        (r#"{"version":"2.1.0","runs":[]}"#, "sarif"),
+        (r#"{"$schema":"https://json.schemastore.org/sarif-2.1.0.json"}"#, "sarif"),
+        ("\u{feff} {\"bomFormat\":\"CycloneDX\",\"specVersion\":\"1.6\"}", "cyclonedx"),
+        (r#"{"spdxVersion":"SPDX-2.3"}"#, "spdx"),
+        (r#"{"id":"GHSA-1","modified":"2026-01-01T00:00:00Z"}"#, "osv"),
+        (r#"[{"id":"A","affected":[]},{"id":"B","schema_version":"1.6.0"}]"#, "osv"),
+        ("src/main.rs\nsrc/a b/lib.rs\nMakefile\n", "path_list"),
+        ("# who\n*.rs @org/rust\n/docs/ docs@example.org\n", "code_owners"),
+        ("[Section][2] @org/team\n*.go\n", "code_owners"),
+    ];
+    for (content, format) in known {
+        assert_eq!(fate("file.txt", content.as_bytes()), format, "{content}");
+    }
+    assert_eq!(fate(".github/CODEOWNERS", b"*.rs\n"), "code_owners");
+}
+
+#[test]
+fn what_an_audit_cannot_read_is_refused_with_what_to_send_instead() {
+    let refused: [(&[u8], &str); 12] = [
+        (b"{\"bomFormat\":\"Other\"}", "unsupported_format"),
+        (b"[{\"id\":\"A\",\"affected\":[]},7]", "unsupported_format"),
+        (b"[]", "unsupported_format"),
+        (b"[\"a\",\"b\"]", "unsupported_format"),
+        (b"{\"id\":{\"id\":1},\"modified\":2}", "unsupported_format"),
+        (b"<bom xmlns='http://cyclonedx.org/schema/bom/1.6'/>", "unsupported_format"),
+        (b"SPDXVersion: SPDX-2.3\nDataLicense: CC0-1.0\n", "unsupported_format"),
+        (b"{\"version\":\"2.1.0\",\"runs\":[}", "malformed_json"),
+        (b"{} {}", "malformed_json"),
+        (b" \n\t", "content_empty"),
+        (b"{\"name\":\"\xff\"}", "not_utf8"),
+        (b"\xff\xfe{\0}\0", "not_utf8"),
+    ];
+    for (content, code) in refused {
+        assert_eq!(fate("file.json", content), code, "{}", String::from_utf8_lossy(content));
+    }
+    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    assert_eq!(fate("deep.json", deep.as_bytes()), "malformed_json");
+    let prose = b"This is a sentence.\nAnd another one.\n";
+    assert_eq!(fate("notes.txt", prose), "unsupported_format");
+    assert_eq!(fate("README.md", b"README\n"), "unsupported_format");
+}
+
+#[test]
+fn evidence_may_be_anything() {
+    for content in [&b"\x89PNG\r\n"[..], b"{broken", b"a sentence, no more"] {
+        let host = host();
+        let mut wish = announcement("proof", content);
+        wish["purpose"] = json!("evidence");
+        let upload = upload_as(&host, wish, content);
+        assert_eq!(upload["validation_stage"], "ready");
+        assert_eq!(stored(&host)["format"], "unknown");
+    }
+}

@@ -1,0 +1,88 @@
+//! Uploads through a fake host.
+
+mod corpus;
+mod formats;
+mod packing;
+mod stages;
+
+use area_sdk::testing::{FakeHost, Request};
+use area_sdk::wit::Outcome;
+use serde_json::{Value, json};
+
+const SARIF: &[u8] = br#"{"version": "2.1.0", "runs": []}"#;
+
+fn host() -> FakeHost {
+    FakeHost::new(crate::area())
+}
+
+/// An announcement of content for an audit.
+fn announcement(filename: &str, content: &[u8]) -> Value {
+    json!({
+        "filename": filename,
+        "content_type": "application/json",
+        "compressed_bytes": content.len(),
+        "purpose": "audit",
+    })
+}
+
+fn announce(host: &FakeHost, announcement: Value) -> Value {
+    host.call(Request::to("create_upload").json(announcement)).expect("an upload").body
+}
+
+/// A request that sends content to an upload, by its own link.
+fn sending(host: &FakeHost, upload: &Value, content: &[u8]) -> Request {
+    let name = format!("received/{}", host.blobs().len());
+    Request::to("put_upload_content")
+        .link(json!({ "upload_id": upload["id"] }))
+        .with("upload_id", upload["id"].clone())
+        .blob(host.put_blob(&name, content))
+}
+
+fn to(operation: &str, upload: &Value) -> Request {
+    Request::to(operation).with("upload_id", upload["id"].clone())
+}
+
+fn read(host: &FakeHost, upload: &Value) -> Value {
+    host.call(to("get_upload", upload)).expect("the upload").body
+}
+
+/// Runs the upload's job to its end.
+fn process(host: &FakeHost) {
+    let jobs = host.take_jobs();
+    let job = jobs.into_iter().find(|job| job.kind == "process").expect("a job");
+    let mut payload = job.payload;
+    while let Outcome::Continue(next) = host.run("process", payload, 1).expect("a step") {
+        payload = serde_json::from_str(&next).expect("JSON");
+    }
+}
+
+/// Announces, sends, completes and looks at content: the upload afterwards.
+fn upload(host: &FakeHost, filename: &str, content: &[u8]) -> Value {
+    upload_as(host, announcement(filename, content), content)
+}
+
+fn upload_as(host: &FakeHost, announcement: Value, content: &[u8]) -> Value {
+    let made = announce(host, announcement);
+    host.call(sending(host, &made, content)).expect("the content is taken");
+    host.call(to("complete_upload", &made)).expect("completed");
+    process(host);
+    read(host, &made)
+}
+
+/// The stored upload.
+fn stored(host: &FakeHost) -> Value {
+    host.documents("uploads").pop().expect("a document")
+}
+
+/// What became of content: its format, or the code it was refused with.
+fn fate(filename: &str, content: &[u8]) -> String {
+    let host = host();
+    let upload = upload(&host, filename, content);
+    let word = match upload["validation_error_code"].as_str() {
+        Some(code) => code.to_owned(),
+        None => stored(&host)["format"].as_str().expect("a format").to_owned(),
+    };
+    let stays = host.blobs().len();
+    assert_eq!(stays, usize::from(upload["validation_stage"] == "ready"), "{word}: {stays} blobs");
+    word
+}
