@@ -11,6 +11,7 @@ pub mod client;
 pub mod contract;
 pub mod envelope;
 pub mod host;
+pub mod model_server;
 pub mod operators;
 pub mod place;
 pub mod python;

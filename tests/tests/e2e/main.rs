@@ -1,6 +1,7 @@
 //! End-to-end tests, a module a subject. One program, so that it is linked
 //! once and its tests run side by side.
 
+mod assistant;
 mod catalog;
 mod contract;
 mod deploy;
