@@ -228,6 +228,47 @@ impl<'a, T: Document> Documents<'a, T> {
         Ok(())
     }
 
+    /// Keeps what was changed in many documents since they were read.
+    ///
+    /// # Errors
+    /// As for [`replace`](Self::replace); then none of them is kept.
+    pub fn replace_all<'v>(
+        &self,
+        documents: impl IntoIterator<Item = &'v Stored<T>>,
+    ) -> Result<(), DocumentError>
+    where
+        T: 'v,
+    {
+        let writes: Vec<_> = documents
+            .into_iter()
+            .map(|document| {
+                let version = Some(document.version);
+                wit::Write::Replace((document.id.clone(), version, body(&document.value)))
+            })
+            .collect();
+        self.scope.host.write(T::COLLECTION, &writes)?;
+        Ok(())
+    }
+
+    /// Removes many documents as they were read.
+    ///
+    /// # Errors
+    /// As for [`delete`](Self::delete); then none of them is removed.
+    pub fn delete_all<'v>(
+        &self,
+        documents: impl IntoIterator<Item = &'v Stored<T>>,
+    ) -> Result<(), DocumentError>
+    where
+        T: 'v,
+    {
+        let writes: Vec<_> = documents
+            .into_iter()
+            .map(|document| wit::Write::Delete((document.id.clone(), Some(document.version))))
+            .collect();
+        self.scope.host.write(T::COLLECTION, &writes)?;
+        Ok(())
+    }
+
     /// Removes a document as it was read.
     ///
     /// # Errors

@@ -17,7 +17,11 @@ pub(super) struct Documents(BTreeMap<(String, String), Document>);
 /// The body's member as a value of a field.
 fn value(document: &Document, field: &str) -> Value {
     let body: Json = serde_json::from_str(&document.body).unwrap_or_default();
-    match &body[field] {
+    member(&body[field])
+}
+
+fn member(member: &Json) -> Value {
+    match member {
         Json::String(text) => Value::Text(text.clone()),
         Json::Bool(truth) => Value::Boolean(*truth),
         Json::Number(number) => number.as_i64().map_or(Value::Null, Value::Integer),
@@ -59,18 +63,50 @@ fn matches(document: &Document, conditions: &[Condition]) -> bool {
     })
 }
 
-fn ordering(a: &Document, b: &Document, order: &[Order]) -> Ordering {
-    let directed = |ordering: Ordering, descending: bool| {
-        if descending { ordering.reverse() } else { ordering }
-    };
-    let by_fields = order.iter().fold(Ordering::Equal, |ordering, step| {
-        ordering.then_with(|| {
-            let (a, b) = (value(a, &step.field), value(b, &step.field));
-            directed(compare(&a, &b), step.descending)
-        })
-    });
-    let descending = order.last().is_none_or(|step| step.descending);
-    by_fields.then_with(|| directed(a.id.cmp(&b.id), descending))
+/// Where a document stands in an order: the values of the order's fields, then
+/// its id.
+#[derive(Clone)]
+struct Position {
+    values: Vec<Value>,
+    id: String,
+}
+
+impl Position {
+    fn of(document: &Document, order: &[Order]) -> Self {
+        let body: Json = serde_json::from_str(&document.body).unwrap_or_default();
+        let values = order.iter().map(|step| member(&body[&step.field])).collect();
+        Self { values, id: document.id.clone() }
+    }
+
+    /// A cursor: that of a document that has gone still has its place.
+    fn encode(&self) -> String {
+        let json = |value: &Value| match value {
+            Value::Text(text) => Json::from(text.as_str()),
+            Value::Integer(number) => Json::from(*number),
+            Value::Boolean(truth) => Json::from(*truth),
+            Value::Null => Json::Null,
+        };
+        let values: Vec<Json> = self.values.iter().map(json).collect();
+        serde_json::json!([self.id, values]).to_string()
+    }
+
+    fn decode(cursor: &str, order: &[Order]) -> Option<Self> {
+        let (id, values): (String, Vec<Json>) = serde_json::from_str(cursor).ok()?;
+        let values: Vec<Value> = values.iter().map(member).collect();
+        (values.len() == order.len()).then_some(Self { values, id })
+    }
+
+    fn cmp(&self, other: &Self, order: &[Order]) -> Ordering {
+        let directed = |ordering: Ordering, descending: bool| {
+            if descending { ordering.reverse() } else { ordering }
+        };
+        let pairs = self.values.iter().zip(&other.values).zip(order);
+        let by_fields = pairs.fold(Ordering::Equal, |ordering, ((a, b), step)| {
+            ordering.then_with(|| directed(compare(a, b), step.descending))
+        });
+        let descending = order.last().is_none_or(|step| step.descending);
+        by_fields.then_with(|| directed(self.id.cmp(&other.id), descending))
+    }
 }
 
 impl Documents {
@@ -124,25 +160,32 @@ impl Documents {
         groups
     }
 
-    /// The page, and the cursor of the next one: the last document's id.
+    /// The page, and the cursor of the next one.
     pub(super) fn query(&self, query: &Query) -> Result<(Vec<Document>, Option<String>), Error> {
-        let mut found = self.matching(&query.collection, &query.conditions);
-        found.sort_by(|a, b| ordering(a, b, &query.order));
-        let from = match &query.start {
-            Start::First => 0,
-            Start::Cursor(id) => self.place(&found, id).ok_or(Error::InvalidCursor)?,
-            Start::After(id) => self.place(&found, id).ok_or(Error::NotFound)?,
+        let order = &query.order;
+        let found = self.matching(&query.collection, &query.conditions).into_iter();
+        let mut found: Vec<(Position, &Document)> =
+            found.map(|document| (Position::of(document, order), document)).collect();
+        found.sort_by(|(a, _), (b, _)| a.cmp(b, order));
+        let after = match &query.start {
+            Start::First => None,
+            Start::Cursor(cursor) => {
+                Some(Position::decode(cursor, order).ok_or(Error::InvalidCursor)?)
+            }
+            Start::After(id) => {
+                let document = self.get(&query.collection, id).ok_or(Error::NotFound)?;
+                Some(Position::of(&document, order))
+            }
         };
+        let beyond = |position: &Position| {
+            after.as_ref().is_none_or(|after| position.cmp(after, order).is_gt())
+        };
+        found.retain(|(position, _)| beyond(position));
         let limit = usize::try_from(query.limit).unwrap_or(usize::MAX);
-        let page: Vec<Document> =
-            found.iter().skip(from).take(limit).map(|&document| document.clone()).collect();
-        let more = found.len() > from + page.len();
-        let next = page.last().filter(|_| more).map(|document| document.id.clone());
-        Ok((page, next))
-    }
-
-    fn place(&self, found: &[&Document], id: &str) -> Option<usize> {
-        found.iter().position(|document| document.id == id).map(|place| place + 1)
+        let more = found.len() > limit;
+        found.truncate(limit);
+        let next = found.last().filter(|_| more).map(|(position, _)| position.encode());
+        Ok((found.into_iter().map(|(_, document)| document.clone()).collect(), next))
     }
 
     pub(super) fn write(

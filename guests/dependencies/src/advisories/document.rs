@@ -1,0 +1,147 @@
+//! Advisories as they are kept: the advisory, the packages it affects, and
+//! the names it has. The packages are documents of their own, found by the
+//! package; the names by the name.
+
+use area_sdk::prelude::*;
+
+use crate::ecosystem::{self, Package};
+use crate::osv::{Affected, Osv, Rating, Reference, Severity};
+use crate::purl::Purl;
+use crate::text::{advisory_key, bounded};
+
+/// Bytes of the texts that are kept.
+const MAX_DETAILS: usize = 65_536;
+
+/// An advisory.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct StoredAdvisory {
+    pub(crate) advisory_id: String,
+    pub(crate) schema_version: Option<String>,
+    pub(crate) modified: Timestamp,
+    pub(crate) published: Option<Timestamp>,
+    pub(crate) withdrawn: Option<Timestamp>,
+    pub(crate) aliases: Vec<String>,
+    pub(crate) related: Vec<String>,
+    pub(crate) upstream: Vec<String>,
+    pub(crate) summary: String,
+    pub(crate) details: String,
+    /// By CVSS, else by the database's word.
+    pub(crate) severity: Option<Rating>,
+    pub(crate) cvss_score: Option<String>,
+    pub(crate) severities: Vec<Severity>,
+    pub(crate) affected: Vec<Affected>,
+    pub(crate) references: Vec<Reference>,
+    /// SHA-256 of the advisory's text as it came.
+    pub(crate) artifact_sha256: String,
+}
+
+impl Document for StoredAdvisory {
+    const COLLECTION: &'static str = "advisories";
+}
+
+/// A package that an advisory affects.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct AffectedPackage {
+    pub(crate) package_key: String,
+    pub(crate) advisory_id: String,
+    pub(crate) aliases: Vec<String>,
+    pub(crate) withdrawn: bool,
+    pub(crate) severity: Option<Rating>,
+    pub(crate) artifact_sha256: String,
+    pub(crate) affected: Affected,
+}
+
+impl Document for AffectedPackage {
+    const COLLECTION: &'static str = "affected_packages";
+}
+
+/// An id or alias in upper case, which is the document's id, and the
+/// advisories that have it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct AdvisoryName {
+    pub(crate) advisories: Vec<NamedAdvisory>,
+}
+
+/// An advisory, as far as its names go.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct NamedAdvisory {
+    pub(crate) advisory_id: String,
+    pub(crate) aliases: Vec<String>,
+    pub(crate) withdrawn: bool,
+}
+
+impl Document for AdvisoryName {
+    const COLLECTION: &'static str = "advisory_names";
+}
+
+/// What brings an entry of an advisory and components together.
+fn package_key(affected: &Affected) -> Option<String> {
+    let named = affected.package.as_ref()?;
+    let package = Package::of_osv(&named.ecosystem, &named.name);
+    let purl = named.purl.as_deref().and_then(|purl| Purl::parse(purl).ok());
+    match purl {
+        // Of an ecosystem that purls know by another name.
+        Some(purl) if ecosystem::scheme(&package.ecosystem).is_none() => {
+            Some(Package::of_purl(&purl).key())
+        }
+        _ => Some(package.key()),
+    }
+}
+
+impl StoredAdvisory {
+    pub(crate) fn new(osv: Osv, artifact_sha256: String) -> Self {
+        Self {
+            severity: osv.rating(),
+            cvss_score: osv.cvss_score(),
+            advisory_id: osv.id,
+            schema_version: osv.schema_version,
+            modified: osv.modified,
+            published: osv.published,
+            withdrawn: osv.withdrawn,
+            aliases: osv.aliases,
+            related: osv.related,
+            upstream: osv.upstream,
+            summary: bounded(&osv.summary, MAX_DETAILS),
+            details: bounded(&osv.details, MAX_DETAILS),
+            severities: osv.severity,
+            affected: osv.affected,
+            references: osv.references,
+            artifact_sha256,
+        }
+    }
+
+    /// The keys of its names, each once.
+    pub(crate) fn name_keys(&self) -> Vec<String> {
+        let names = std::iter::once(&self.advisory_id).chain(&self.aliases);
+        let mut keys: Vec<String> = names.map(|name| advisory_key(name)).collect();
+        keys.sort();
+        keys.dedup();
+        keys
+    }
+
+    pub(crate) fn named(&self) -> NamedAdvisory {
+        NamedAdvisory {
+            advisory_id: self.advisory_id.clone(),
+            aliases: self.aliases.clone(),
+            withdrawn: self.withdrawn.is_some(),
+        }
+    }
+
+    /// Its packages, by document id.
+    pub(crate) fn packages(&self) -> Vec<(String, AffectedPackage)> {
+        let entries = self.affected.iter().enumerate();
+        let package = |(at, affected): (usize, &Affected)| {
+            let package = AffectedPackage {
+                package_key: package_key(affected)?,
+                advisory_id: self.advisory_id.clone(),
+                aliases: self.aliases.clone(),
+                withdrawn: self.withdrawn.is_some(),
+                severity: self.severity,
+                artifact_sha256: self.artifact_sha256.clone(),
+                affected: affected.clone(),
+            };
+            Some((format!("{}/{at}", self.advisory_id), package))
+        };
+        entries.filter_map(package).collect()
+    }
+}

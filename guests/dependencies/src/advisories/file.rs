@@ -1,0 +1,89 @@
+//! Files of advisories: one record, an array of them, or what the OSV API
+//! answers, `{"vulns": […]}`. A record that is wrong does not stop the others.
+
+use std::collections::BTreeSet;
+
+use area_sdk::prelude::*;
+use area_sdk::{JobError, Scope};
+use serde_json::value::RawValue;
+
+use super::import::{self, Changed};
+use crate::artifacts::{self, Artifact, ArtifactError};
+use crate::osv::Osv;
+use crate::reading::{self, Mistake};
+
+/// Largest file that is read.
+const MAX_BYTES: usize = 26_214_400;
+/// How many records a step takes in.
+const STEP: usize = 100;
+/// How many mistakes of a file are told.
+const MOST_ERRORS: usize = 20;
+
+/// The records of a file, each as it is written.
+pub(crate) fn records(bytes: &[u8]) -> Result<Vec<&RawValue>, Mistake> {
+    #[derive(Deserialize)]
+    struct Answer<'a> {
+        #[serde(borrow)]
+        vulns: Option<Vec<&'a RawValue>>,
+    }
+    let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace() && byte.is_ascii());
+    if first == Some(&b'[') {
+        return reading::json(bytes);
+    }
+    let whole: &RawValue = reading::json(bytes)?;
+    let answer: Answer<'_> = reading::json(whole.get().as_bytes())?;
+    Ok(answer.vulns.unwrap_or_else(|| vec![whole]))
+}
+
+/// Takes in the advisories of an upload, some a step. Goes on where it
+/// answers an offset.
+pub(crate) fn import_some(
+    scope: &Scope,
+    blob: &str,
+    sha256: &str,
+    offset: usize,
+    artifact: &mut Artifact,
+) -> Result<Option<usize>, JobError> {
+    let content = match artifacts::content(scope, blob, MAX_BYTES)? {
+        Ok(content) => content,
+        Err(error) => {
+            artifact.errors.push(error);
+            return Ok(None);
+        }
+    };
+    let found = match records(&content) {
+        Ok(found) => found,
+        Err(mistake) => {
+            artifact.errors.push(ArtifactError::new("invalid_osv", mistake.to_string()));
+            return Ok(None);
+        }
+    };
+    let mut changed = Changed::default();
+    let mut seen = BTreeSet::new();
+    let step = found.iter().enumerate().skip(offset).take(STEP);
+    for (at, record) in step {
+        match Osv::read(record.get()) {
+            // Of two with one id in a step, the host would see only one.
+            Ok(osv) if !seen.insert(osv.id.clone()) => {}
+            Ok(osv) => {
+                let digest =
+                    if found.len() == 1 { sha256.to_owned() } else { digest(scope, record) };
+                import::keep(scope, osv, &digest, &mut changed)?;
+                artifact.advisories += 1;
+            }
+            Err(mistake) if artifact.errors.len() < MOST_ERRORS => {
+                let mistake =
+                    if found.len() == 1 { mistake } else { mistake.within(&format!("/{at}")) };
+                artifact.errors.push(ArtifactError::new("invalid_osv", mistake.to_string()));
+            }
+            Err(_) => {}
+        }
+    }
+    changed.settle(scope);
+    Ok((offset + STEP < found.len()).then_some(offset + STEP))
+}
+
+/// The digest of a record as it is written.
+pub(crate) fn digest(scope: &Scope, record: &RawValue) -> String {
+    scope.sha256_hex(record.get().as_bytes())
+}

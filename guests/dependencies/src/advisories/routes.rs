@@ -1,0 +1,219 @@
+//! Importing advisories by request, and showing them.
+
+use area_sdk::prelude::*;
+use schemars::{Schema, SchemaGenerator, json_schema};
+use serde_json::value::RawValue;
+
+use super::document::{AdvisoryName, StoredAdvisory};
+use super::file;
+use super::import::{self, Change, Changed};
+use crate::osv::{Affected, Osv, Rating, Reference, Severity};
+use crate::text::advisory_key;
+
+/// How many advisories a request may bring.
+const MOST: usize = 200;
+
+/// The rules, for the operation's documentation.
+pub(crate) const DESCRIPTION: &str = "\
+The body is a record of the OSV format (schema 1.0 to 1.7), or an array of at most 200 of them; \
+all are taken in, or none. A record that is known is replaced by one with a later `modified`. \
+The latest components of the affected packages are looked at again, so that an advisory that is \
+imported today finds what was imported yesterday. Larger collections are uploaded: an upload of \
+format `osv` is taken in as soon as it is ready.\n\n\
+Evaluation is OSV's own: explicit `versions` first, then ranges by their events in order \
+(`introduced`, `fixed`, `last_affected`, `limit`), versions compared by the rules of their \
+ecosystem. Of ecosystems whose order is not known only explicit versions match. Ranges of \
+commits are not evaluated, which a component says in its `limitations`. Aliases are one \
+vulnerability; withdrawn advisories match nothing.";
+
+/// One OSV record or an array of them, with whatever members a database adds.
+#[derive(Deserialize)]
+#[serde(transparent)]
+pub(crate) struct OsvBody(Box<RawValue>);
+
+impl JsonSchema for OsvBody {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "OsvBody".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let record = serde_json::json!({
+            "type": "object",
+            "description": "A record of the OSV format.",
+            "required": ["id", "modified"],
+            "properties": {
+                "id": { "type": "string", "minLength": 1, "maxLength": 128 },
+                "modified": { "type": "string", "format": "date-time" },
+            },
+            "additionalProperties": true,
+        });
+        json_schema!({
+            "oneOf": [record, { "type": "array", "minItems": 1, "maxItems": MOST, "items": record }],
+        })
+    }
+}
+
+/// What became of the advisories of a request.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Imported {
+    created: usize,
+    updated: usize,
+    unchanged: usize,
+    items: Vec<ImportedAdvisory>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct ImportedAdvisory {
+    id: String,
+    change: Change,
+}
+
+pub(crate) fn import(ctx: &Ctx, Body(body): Body<OsvBody>) -> Result<Created<Imported>> {
+    let refuse = |mistake: crate::reading::Mistake| {
+        Problem::validation(mistake.pointer.clone(), mistake.message)
+            .hint("See the OSV schema, https://ossf.github.io/osv-schema/.")
+    };
+    let text = body.0.get();
+    let records = file::records(text.as_bytes()).map_err(refuse)?;
+    let alone = !text.trim_start().starts_with('[');
+    let (mut changed, mut items) = (Changed::default(), Vec::<ImportedAdvisory>::new());
+    for (at, record) in records.iter().enumerate() {
+        let pointer = if alone { String::new() } else { format!("/{at}") };
+        let osv = Osv::read(record.get()).map_err(|m| refuse(m.within(&pointer)))?;
+        if items.iter().any(|other| other.id == osv.id) {
+            let message = "Another record of this request has this id.";
+            return Err(Problem::validation(format!("{pointer}/id"), message));
+        }
+        let id = osv.id.clone();
+        let change = import::keep(ctx, osv, &file::digest(ctx, record), &mut changed)?;
+        items.push(ImportedAdvisory { id, change });
+    }
+    changed.settle(ctx);
+    let count = |change| items.iter().filter(|item| item.change == change).count();
+    Ok(Created(Imported {
+        created: count(Change::Created),
+        updated: count(Change::Updated),
+        unchanged: count(Change::Unchanged),
+        items,
+    }))
+}
+
+/// An advisory, in a list.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct AdvisorySummary {
+    id: String,
+    aliases: Vec<String>,
+    summary: String,
+    severity: Option<Rating>,
+    cvss_score: Option<String>,
+    modified: Timestamp,
+    published: Option<Timestamp>,
+    withdrawn: Option<Timestamp>,
+    /// Ecosystems and names, each once, at most 100.
+    packages: Vec<AdvisoryPackage>,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+}
+
+#[derive(PartialEq, Serialize, JsonSchema)]
+struct AdvisoryPackage {
+    ecosystem: String,
+    name: String,
+}
+
+impl From<Stored<StoredAdvisory>> for AdvisorySummary {
+    fn from(stored: Stored<StoredAdvisory>) -> Self {
+        let mut packages: Vec<AdvisoryPackage> = Vec::new();
+        for named in stored.affected.iter().filter_map(|affected| affected.package.as_ref()) {
+            let package =
+                AdvisoryPackage { ecosystem: named.ecosystem.clone(), name: named.name.clone() };
+            if packages.len() < 100 && !packages.contains(&package) {
+                packages.push(package);
+            }
+        }
+        let value = stored.value;
+        Self {
+            id: value.advisory_id,
+            aliases: value.aliases,
+            summary: value.summary,
+            severity: value.severity,
+            cvss_score: value.cvss_score,
+            modified: value.modified,
+            published: value.published,
+            withdrawn: value.withdrawn,
+            packages,
+            created_at: stored.created_at,
+            updated_at: stored.updated_at,
+        }
+    }
+}
+
+/// An advisory, whole.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Advisory {
+    #[serde(flatten)]
+    summary: AdvisorySummary,
+    schema_version: Option<String>,
+    related: Vec<String>,
+    upstream: Vec<String>,
+    details: String,
+    severities: Vec<Severity>,
+    affected: Vec<Affected>,
+    references: Vec<Reference>,
+    /// SHA-256 of the record as it came.
+    artifact_sha256: String,
+}
+
+impl From<Stored<StoredAdvisory>> for Advisory {
+    fn from(stored: Stored<StoredAdvisory>) -> Self {
+        let value = stored.value.clone();
+        Self {
+            schema_version: value.schema_version,
+            related: value.related,
+            upstream: value.upstream,
+            details: value.details,
+            severities: value.severities,
+            affected: value.affected,
+            references: value.references,
+            artifact_sha256: value.artifact_sha256,
+            summary: stored.into(),
+        }
+    }
+}
+
+/// Which advisories.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ListParams {
+    /// Only those of this severity.
+    severity: Option<Rating>,
+    /// `next_cursor` of the page before.
+    #[schemars(length(max = 4000))]
+    cursor: Option<String>,
+    /// How many a page has at most.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 100))]
+    limit: u32,
+}
+
+fn default_limit() -> u32 {
+    50
+}
+
+pub(crate) fn list(ctx: &Ctx, Params(params): Params<ListParams>) -> Result<Page<AdvisorySummary>> {
+    let all = ctx.documents::<StoredAdvisory>().query().descending("modified");
+    let some = all.equals_if("severity", params.severity.map(Rating::as_str));
+    Ok(some.cursor(params.cursor).limit(params.limit).page()?.map(AdvisorySummary::from))
+}
+
+pub(crate) fn show(ctx: &Ctx, Path(id): Path<String>) -> Result<Advisory> {
+    if let Some(found) = ctx.documents::<StoredAdvisory>().find(&id)? {
+        return Ok(found.into());
+    }
+    let name = ctx.documents::<AdvisoryName>().get(advisory_key(&id))?;
+    let first = name.advisories.first().ok_or_else(Problem::not_found)?;
+    Ok(ctx.documents::<StoredAdvisory>().get(&first.advisory_id)?.into())
+}

@@ -1,0 +1,37 @@
+//! Real files that other projects published, where this machine has them.
+
+use std::path::{Path, PathBuf};
+
+/// A folder of the corpus; nothing, and a word about it, where there is none.
+pub(crate) fn corpus(folder: &str) -> Option<PathBuf> {
+    let root = std::env::var_os("ASSURANCE_CORPUS").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
+        PathBuf::from,
+    );
+    let path = root.join(folder);
+    if !path.is_dir() {
+        eprintln!("skipped: {} is not there", path.display());
+        return None;
+    }
+    Some(path)
+}
+
+/// The files below a folder whose names end so, in order.
+pub(crate) fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            found.extend(files(&path, extension));
+        } else if path.extension().is_some_and(|end| end == extension) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+/// A file's text.
+pub(crate) fn text(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}

@@ -1,0 +1,154 @@
+//! Where the components of a page are deployed: read for the page together.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use area_sdk::prelude::*;
+use area_sdk::{DocumentError, Scope};
+
+use super::document::{Deployment, StoredDeployment, commit_key};
+use super::places::Service;
+use super::said::Reachability;
+use crate::inventory::component::StoredComponent;
+use crate::sbom;
+
+/// How many deployments a page shows at most.
+const MOST: u32 = 200;
+
+/// How sure it is that the deployment has the package in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum PackageRelationship {
+    /// The bill is of the deployed image, or of the deployed commit, and the
+    /// package is needed at run time.
+    Evidenced,
+    /// The bill is of the deployed commit; whether the package is in it at run
+    /// time is open.
+    Possible,
+}
+
+/// A deployment of a component.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct DeploymentEntry {
+    deployment: Deployment,
+    /// The service's owner.
+    owner_id: Option<Uuid>,
+    package_relationship: PackageRelationship,
+    runtime_reachability: Reachability,
+    service_id: Option<Uuid>,
+    service_name: Option<String>,
+}
+
+/// The deployments of a page's components, and their services.
+#[derive(Default)]
+pub(crate) struct Join {
+    deployments: Vec<Stored<StoredDeployment>>,
+    services: BTreeMap<Uuid, Service>,
+    /// There are more than are shown.
+    more: bool,
+}
+
+impl Join {
+    /// Reads what a page needs.
+    pub(crate) fn load(
+        scope: &Scope,
+        components: &[Stored<StoredComponent>],
+    ) -> Result<Self, DocumentError> {
+        let commits: BTreeSet<String> =
+            components.iter().filter_map(|component| component.commit_key()).collect();
+        let digests: BTreeSet<&String> =
+            components.iter().filter_map(|component| component.subject_digest.as_ref()).collect();
+        let by_commit = current(scope, "commit_key", commits)?;
+        let by_digest = current(scope, "image_digest", digests)?;
+        let more = by_commit.next_cursor.is_some() || by_digest.next_cursor.is_some();
+        let mut deployments = by_commit.items;
+        for found in by_digest.items {
+            if !deployments.iter().any(|known| known.id == found.id) {
+                deployments.push(found);
+            }
+        }
+        deployments.sort_by(|a, b| (b.observed_at, &b.id).cmp(&(a.observed_at, &a.id)));
+        let ids: BTreeSet<Uuid> = deployments.iter().filter_map(|found| found.service_id).collect();
+        let services = scope.documents::<Service>().get_many(ids)?.into_iter();
+        let services = services.map(|service| (service.uuid(), service.value)).collect();
+        Ok(Self { deployments, services, more })
+    }
+
+    /// What this page leaves open.
+    pub(crate) fn limitations(&self) -> BTreeSet<String> {
+        let text = format!("There are more deployments than the newest {MOST}, which are shown.");
+        self.more.then_some(text).into_iter().collect()
+    }
+
+    /// The deployments of a component, newest first, and what they leave open.
+    pub(crate) fn of(
+        &self,
+        component: &StoredComponent,
+        now: Timestamp,
+    ) -> (Vec<DeploymentEntry>, Vec<String>) {
+        let commit = component.commit_key();
+        let mut limitations = Vec::new();
+        if commit.is_none() && component.subject_digest.is_none() {
+            let text = "Neither a commit nor an image is known, so deployments are not joined.";
+            limitations.push(text.to_owned());
+        }
+        let of_image = |found: &StoredDeployment| {
+            found.image_digest.is_some() && found.image_digest == component.subject_digest
+        };
+        let of_commit = |found: &StoredDeployment| commit.is_some() && found.commit_key == commit;
+        let found = self.deployments.iter().filter(|found| of_image(found) || of_commit(found));
+        let entries = found.map(|found| {
+            let relationship = relationship(component, of_image(found));
+            self.entry(component, found, relationship, now)
+        });
+        (entries.collect(), limitations)
+    }
+
+    fn entry(
+        &self,
+        component: &StoredComponent,
+        found: &Stored<StoredDeployment>,
+        package_relationship: PackageRelationship,
+        now: Timestamp,
+    ) -> DeploymentEntry {
+        let service = found.service_id.and_then(|id| self.services.get(&id));
+        let reached =
+            found.packages.iter().find(|package| Some(&package.purl) == component.purl.as_ref());
+        DeploymentEntry {
+            deployment: Deployment::new(found, Some(component.audit_id), now),
+            owner_id: service.and_then(|service| service.owner_id),
+            package_relationship,
+            runtime_reachability: reached.map(|package| package.reachability).unwrap_or_default(),
+            service_id: found.service_id,
+            service_name: service
+                .map_or_else(|| found.service_name.clone(), |s| Some(s.name.clone())),
+        }
+    }
+}
+
+fn relationship(component: &StoredComponent, of_image: bool) -> PackageRelationship {
+    let left_out = matches!(component.scope, Some(sbom::Scope::Optional | sbom::Scope::Excluded));
+    if left_out && !of_image {
+        PackageRelationship::Possible
+    } else {
+        PackageRelationship::Evidenced
+    }
+}
+
+impl StoredComponent {
+    fn commit_key(&self) -> Option<String> {
+        self.commit_sha.as_deref().map(|sha| commit_key(self.repository_id, sha))
+    }
+}
+
+/// Current deployments with one of these values, newest first.
+fn current(
+    scope: &Scope,
+    field: &str,
+    values: BTreeSet<impl Into<area_sdk::Value>>,
+) -> Result<Page<Stored<StoredDeployment>>, DocumentError> {
+    if values.is_empty() {
+        return Ok(Page { items: Vec::new(), next_cursor: None });
+    }
+    let current = scope.documents::<StoredDeployment>().query().equals("current", true);
+    current.one_of(field, values).descending("observed_at").limit(MOST).page()
+}

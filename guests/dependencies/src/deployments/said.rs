@@ -1,0 +1,162 @@
+//! What evidence says of a deployment.
+
+use area_sdk::prelude::*;
+
+use crate::purl::Purl;
+use crate::reading;
+use crate::text::{bounded, is_commit};
+
+/// The shape, for the operation's documentation.
+pub(crate) const DESCRIPTION: &str = "\
+Deployments come as evidence: a record of kind `deployment`. What it says is a JSON object, the \
+content of the upload whose SHA-256 is the record's `content_sha256`, else the record's \
+`summary`:\n\n\
+- `service`: id or name; without it the service whose only repository this is\n\
+- `environment`: `production`, …\n\
+- `repository`: id or name; without it what `subject_key` names (a leading `repository:` is \
+dropped)\n\
+- `commit_sha`, `branch_ref`; without a commit the envelope's revision, where it is one\n\
+- `image_digest`: `sha256:…`; without it one that `subject_key` or `source_ref` ends in\n\
+- `configuration_sha256`\n\
+- `resource_keys`: up to 100 names of what it runs on\n\
+- `event_id`: the deployment's own id; without it the envelope's external id\n\
+- `packages`: up to 1000 of `{purl, reachability}`, `reachability` being `reachable`, \
+`unreachable` or `unknown`\n\n\
+All members may be absent; others are passed over. Content that is uploaded after the record is \
+taken in when it is ready. Evidence that the same commit, image and configuration still run for \
+the same service, environment and resources renews the deployment; other evidence takes its \
+place. `stale` says that the latest evidence is more than 7 days old. `confidence_basis` is \
+`content`, `summary` or `record`, by where it was told.";
+
+/// How many resource keys and packages are kept.
+const MOST_KEYS: usize = 100;
+const MOST_PACKAGES: usize = 1_000;
+/// Bytes of a word, which indexes hold.
+const MAX_WORD: usize = 300;
+
+/// Whether a package's code is reached at run time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Reachability {
+    Reachable,
+    Unreachable,
+    /// Nobody has shown either.
+    #[default]
+    Unknown,
+}
+
+/// What a JSON object says.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Said {
+    #[serde(alias = "service_id", alias = "service_name")]
+    pub(crate) service: Option<String>,
+    pub(crate) environment: Option<String>,
+    #[serde(alias = "repository_id")]
+    pub(crate) repository: Option<String>,
+    #[serde(alias = "commit", alias = "revision")]
+    pub(crate) commit_sha: Option<String>,
+    #[serde(alias = "branch")]
+    pub(crate) branch_ref: Option<String>,
+    pub(crate) image_digest: Option<String>,
+    pub(crate) configuration_sha256: Option<String>,
+    #[serde(deserialize_with = "reading::nullable")]
+    pub(crate) resource_keys: Vec<String>,
+    pub(crate) event_id: Option<String>,
+    #[serde(deserialize_with = "reading::nullable")]
+    pub(crate) packages: Vec<SaidPackage>,
+}
+
+/// What is said of a package's code.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct SaidPackage {
+    pub(crate) purl: String,
+    #[serde(default)]
+    pub(crate) reachability: Reachability,
+}
+
+impl Said {
+    /// Reads a JSON object; nothing where it is none of this shape.
+    pub(crate) fn read(text: &str) -> Option<Self> {
+        let object = text.trim_start().starts_with('{').then_some(text)?;
+        let said: Self = reading::perhaps(object)?;
+        Some(said.tidied())
+    }
+
+    /// Words bounded, digests and commits only where they are some.
+    fn tidied(mut self) -> Self {
+        for word in [&mut self.service, &mut self.environment, &mut self.repository] {
+            *word = tidy(word.as_deref());
+        }
+        self.branch_ref = tidy(self.branch_ref.as_deref());
+        self.event_id = tidy(self.event_id.as_deref());
+        self.commit_sha =
+            self.commit_sha.filter(|sha| is_commit(sha)).map(|sha| sha.to_lowercase());
+        self.image_digest = self.image_digest.as_deref().and_then(image_digest);
+        self.configuration_sha256 = self.configuration_sha256.as_deref().and_then(sha256);
+        self.resource_keys = self.resource_keys.iter().filter_map(|key| tidy(Some(key))).collect();
+        self.resource_keys.sort();
+        self.resource_keys.dedup();
+        self.resource_keys.truncate(MOST_KEYS);
+        self.packages.truncate(MOST_PACKAGES);
+        self.packages.retain_mut(|package| match Purl::parse(&package.purl) {
+            Ok(purl) => {
+                package.purl = purl.to_string();
+                true
+            }
+            Err(_) => false,
+        });
+        self
+    }
+}
+
+fn tidy(word: Option<&str>) -> Option<String> {
+    let word = bounded(word?.trim(), MAX_WORD);
+    (!word.is_empty()).then_some(word)
+}
+
+/// 64 hexadecimal digits, in lower case.
+fn sha256(text: &str) -> Option<String> {
+    let text = text.strip_prefix("sha256:").unwrap_or(text);
+    let good = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    good.then(|| text.to_lowercase())
+}
+
+/// `sha256:…`, of a text that is it, or ends in `@` and it.
+pub(crate) fn image_digest(text: &str) -> Option<String> {
+    let digest = text.rsplit_once('@').map_or(text, |(_, digest)| digest);
+    sha256(digest).filter(|_| digest.starts_with("sha256:")).map(|hex| format!("sha256:{hex}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_digest_or_commit_is_not_taken_for_one() {
+        let said = Said::read(
+            r#"{"commit": "main", "image_digest": "latest", "configuration_sha256": "1",
+                "environment": " production ", "resource_keys": ["b", "a", "", "b"], "x": 1,
+                "packages": [{"purl": "pkg:PYPI/A_b@1"}, {"purl": "what"}], "service": ""}"#,
+        );
+        let said = said.expect("an object");
+        assert_eq!(
+            (said.commit_sha, said.image_digest, said.configuration_sha256),
+            (None, None, None)
+        );
+        assert_eq!((said.environment.as_deref(), said.service), (Some("production"), None));
+        assert_eq!(said.resource_keys, ["a", "b"]);
+        assert_eq!(said.packages.len(), 1);
+        assert_eq!(said.packages[0].purl, "pkg:pypi/a-b@1");
+        assert!(Said::read("deployed by hand").is_none() && Said::read("[]").is_none());
+    }
+
+    #[test]
+    fn digests_are_found_at_the_end_of_image_names() {
+        let hex = "Ab".repeat(32);
+        let digest = Some(format!("sha256:{}", hex.to_lowercase()));
+        assert_eq!(image_digest(&format!("sha256:{hex}")), digest);
+        assert_eq!(image_digest(&format!("registry/shop@sha256:{hex}")), digest);
+        assert_eq!(image_digest(&hex), None);
+    }
+}

@@ -1,0 +1,188 @@
+//! Taking deployments in: a piece of evidence becomes a deployment, or renews
+//! one.
+
+use area_sdk::prelude::*;
+use area_sdk::{DocumentError, JobError, Scope};
+
+use super::document::{
+    ConfidenceBasis, DeploymentEvidence, DeploymentRecorded, EvidenceSnapshot, MOST_EVIDENCE,
+    StoredDeployment, commit_key,
+};
+use super::places;
+use super::said::{Said, image_digest};
+use crate::evidence::Record;
+use crate::text::{bounded, is_commit};
+
+/// Takes a piece of evidence in, with its content where that is there.
+pub(crate) fn take(ctx: &JobCtx, record: &Record, content: Option<&[u8]>) -> Result<(), JobError> {
+    let (said, basis) = told(record, content);
+    let links = ctx.documents::<DeploymentEvidence>();
+    match links.find(record.evidence_id)? {
+        // Only content that was not there before says more.
+        Some(link) if basis == ConfidenceBasis::Content && link.confidence_basis != basis => {
+            forget(ctx, &link, record.evidence_id)?;
+            links.delete(&link)?;
+        }
+        Some(_) => return Ok(()),
+        None => {}
+    }
+    let new = deployment(ctx, record, said, basis)?;
+    let deployment_id = keep(ctx, new)?;
+    let link = DeploymentEvidence { deployment_id, confidence_basis: basis };
+    Ok(links.create(record.evidence_id, &link)?)
+}
+
+/// What is said, and where.
+fn told(record: &Record, content: Option<&[u8]>) -> (Said, ConfidenceBasis) {
+    let content = content.and_then(|bytes| std::str::from_utf8(bytes).ok());
+    if let Some(said) = content.and_then(Said::read) {
+        return (said, ConfidenceBasis::Content);
+    }
+    match Said::read(&record.summary) {
+        Some(said) => (said, ConfidenceBasis::Summary),
+        None => (Said::default(), ConfidenceBasis::Record),
+    }
+}
+
+/// Takes evidence out of the deployment that it was part of.
+fn forget(
+    ctx: &JobCtx,
+    link: &Stored<DeploymentEvidence>,
+    evidence_id: Uuid,
+) -> Result<(), DocumentError> {
+    let documents = ctx.documents::<StoredDeployment>();
+    let Some(mut old) = documents.find(link.deployment_id)? else { return Ok(()) };
+    old.evidence.retain(|evidence| evidence.evidence_id != evidence_id);
+    if old.evidence.is_empty() { documents.delete(&old) } else { documents.replace(&mut old) }
+}
+
+/// The deployment that the evidence shows.
+fn deployment(
+    scope: &Scope,
+    record: &Record,
+    said: Said,
+    basis: ConfidenceBasis,
+) -> Result<StoredDeployment, DocumentError> {
+    let subject = record.subject_key.as_str();
+    let subject = subject.strip_prefix("repository:").unwrap_or(subject);
+    let repository_id = match said.repository.as_deref() {
+        Some(named) => places::repository(scope, named)?,
+        None => places::repository(scope, subject)?,
+    };
+    let service = match (said.service.as_deref(), repository_id) {
+        (Some(named), _) => places::service(scope, named)?,
+        (None, Some(repository_id)) => places::service_of(scope, repository_id)?,
+        (None, None) => places::service(scope, subject)?,
+    };
+    let service_name = service.as_ref().map(|service| service.name.clone()).or(said.service);
+    let revision = Some(&record.source_revision).filter(|revision| is_commit(revision));
+    let commit_sha = said.commit_sha.or_else(|| revision.map(|sha| sha.to_lowercase()));
+    let digests = [subject, record.source_ref.as_str()].into_iter().find_map(image_digest);
+    let external_id = Some(&record.source_external_id).filter(|id| !id.is_empty());
+    let service_id = service.map(|service| service.uuid());
+    let place = service_id.map(|id| id.to_string()).or_else(|| service_name.clone());
+    let place = place.or(repository_id.map(|id| id.to_string()));
+    let slot = [
+        &place.unwrap_or_else(|| subject.to_owned()),
+        said.environment.as_deref().unwrap_or_default(),
+        &said.resource_keys.join("\n"),
+    ];
+    Ok(StoredDeployment {
+        current: true,
+        slot: scope.sha256_hex(slot.join("\n\n").as_bytes()),
+        commit_key: repository_id.zip(commit_sha.as_ref()).map(|(id, sha)| commit_key(id, sha)),
+        repository_id,
+        service_id,
+        service_name,
+        environment: said.environment,
+        branch_ref: said.branch_ref,
+        commit_sha,
+        image_digest: said.image_digest.or(digests),
+        configuration_sha256: said.configuration_sha256,
+        resource_keys: said.resource_keys,
+        packages: said.packages,
+        content_sha256: record.content_sha256.clone(),
+        confidence_basis: basis,
+        observed_at: record.observed_at,
+        received_at: scope.now(),
+        source_event_id: said.event_id.or_else(|| external_id.map(|id| bounded(id, 500))),
+        source_kind: record.source_kind.clone(),
+        source_ref: record.source_ref.clone(),
+        evidence: vec![snapshot(record)],
+    })
+}
+
+fn snapshot(record: &Record) -> EvidenceSnapshot {
+    EvidenceSnapshot {
+        evidence_id: record.evidence_id,
+        kind: record.kind.clone(),
+        provider: record.provider.clone(),
+        subject_key: record.subject_key.clone(),
+        source_ref: record.source_ref.clone(),
+        content_sha256: record.content_sha256.clone(),
+        confidence: record.confidence,
+        observed_at: record.observed_at,
+        producer_id: record.producer_id,
+    }
+}
+
+impl StoredDeployment {
+    /// Whether the same runs.
+    fn is_same_as(&self, other: &Self) -> bool {
+        let what = |of: &Self| {
+            let who = (of.repository_id, of.commit_sha.clone());
+            (who, of.image_digest.clone(), of.configuration_sha256.clone())
+        };
+        what(self) == what(other)
+    }
+
+    /// Takes in newer evidence of the same.
+    fn renew(&mut self, newer: Self) {
+        let mut evidence = newer.evidence.clone();
+        evidence.append(&mut self.evidence);
+        evidence.truncate(MOST_EVIDENCE);
+        let received_at = self.received_at;
+        *self = Self { evidence, received_at, ..newer };
+    }
+}
+
+/// Keeps a deployment in its slot, or renews what is there; its id.
+fn keep(ctx: &JobCtx, mut new: StoredDeployment) -> Result<Uuid, DocumentError> {
+    let documents = ctx.documents::<StoredDeployment>();
+    let there = documents.query().equals("slot", &new.slot).equals("current", true);
+    if let Some(mut there) = there.ascending("slot").first()? {
+        let newer = there.observed_at <= new.observed_at;
+        if there.is_same_as(&new) {
+            if newer {
+                there.renew(new);
+            } else {
+                there.evidence.append(&mut new.evidence);
+                there.evidence.truncate(MOST_EVIDENCE);
+            }
+            let id = there.uuid();
+            return documents.replace(&mut there).map(|()| id);
+        }
+        new.current = newer;
+        if newer {
+            there.current = false;
+            documents.replace(&mut there)?;
+        }
+    }
+    let id = ctx.new_id();
+    documents.create(id, &new)?;
+    tell(ctx, id, &new);
+    Ok(id)
+}
+
+fn tell(ctx: &JobCtx, deployment_id: Uuid, new: &StoredDeployment) {
+    ctx.publish(DeploymentRecorded {
+        deployment_id,
+        repository_id: new.repository_id,
+        service_id: new.service_id,
+        service_name: new.service_name.clone(),
+        environment: new.environment.clone(),
+        commit_sha: new.commit_sha.clone(),
+        image_digest: new.image_digest.clone(),
+        observed_at: new.observed_at,
+    });
+}

@@ -1,0 +1,256 @@
+//! Components of a bill of materials, some a step, with their advisories.
+
+use std::collections::BTreeMap;
+
+use area_sdk::prelude::*;
+use area_sdk::{JobError, Scope};
+
+use super::{Audit, Input, Retiring, Stage, Tally};
+use crate::artifacts;
+use crate::inventory::component::{Run, SourceScope, StoredComponent};
+use crate::inventory::matches::{self, Alerts};
+use crate::matching::{Assessment, Known};
+use crate::sbom::{Component, Graph, Sbom, identify};
+
+/// Components that are assessed and written together.
+const BATCH: usize = 500;
+/// Components of a step.
+const STEP: usize = 4_000;
+/// Matches of a step, after which it ends early: a call has 10,000 documents.
+const MOST_MATCHES: usize = 2_000;
+
+/// Writes some components of the first of these inputs.
+pub(super) fn some(
+    ctx: &JobCtx,
+    audit: &Audit,
+    tally: &mut Tally,
+    mut inputs: Vec<usize>,
+    offset: usize,
+) -> Result<Stage, JobError> {
+    let Some(input) = inputs.first().and_then(|at| audit.inputs.get(*at)) else {
+        return Ok(Stage::Retire(Retiring::default()));
+    };
+    let sbom = match artifacts::sbom(ctx, &input.blob)? {
+        Ok(sbom) => sbom,
+        Err(error) => {
+            tally.fail(input, error);
+            inputs.remove(0);
+            return Ok(Stage::Write { inputs, offset: 0 });
+        }
+    };
+    if offset == 0 {
+        begin(ctx, audit, tally, input, &sbom)?;
+    }
+    let run = run(ctx, audit, input, &sbom)?;
+    if let Some(commit_sha) = run.commit_sha.as_deref().filter(|_| offset == 0) {
+        audit.note_commit(ctx, commit_sha)?;
+    }
+    let rest = sbom.components.get(offset..).unwrap_or_default();
+    let end = offset + write(ctx, audit, &run, tally, rest)?;
+    if end < sbom.components.len() {
+        return Ok(Stage::Write { inputs, offset: end });
+    }
+    inputs.remove(0);
+    Ok(Stage::Write { inputs, offset: 0 })
+}
+
+/// What happens once for each bill.
+fn begin(
+    ctx: &JobCtx,
+    audit: &Audit,
+    tally: &mut Tally,
+    input: &Input,
+    sbom: &Sbom,
+) -> Result<(), JobError> {
+    audit.claim(ctx)?;
+    tally.sboms += 1;
+    for warning in sbom.warnings.iter().chain(graph_limitation(sbom.graph).as_ref()) {
+        tally.warn(format!("{}: {warning}", input.filename));
+    }
+    Ok(())
+}
+
+/// What a bill without a whole graph leaves open.
+fn graph_limitation(graph: Graph) -> Option<String> {
+    match graph {
+        Graph::Rooted => None,
+        Graph::Absent => Some(
+            "The SBOM has no dependency graph, so it is not known whether this is a direct \
+             dependency.",
+        ),
+        Graph::Rootless => Some(
+            "The SBOM's dependency graph does not say what its subject itself depends on, so it \
+             is not known whether this is a direct dependency.",
+        ),
+    }
+    .map(ToOwned::to_owned)
+}
+
+fn run(ctx: &JobCtx, audit: &Audit, input: &Input, sbom: &Sbom) -> Result<Run, JobError> {
+    let subject = sbom.subject.as_ref();
+    Ok(Run {
+        latest: audit.is_head(ctx)?,
+        repository_id: audit.repository_id,
+        branch_ref: audit.branch_ref.clone(),
+        commit_sha: audit.commit_sha.clone().or_else(|| input.commit_sha.clone()),
+        audit_id: audit.audit_id,
+        scanner_run_id: audit.derived_id(ctx, &format!("run\n{}", input.content_sha256)),
+        artifact_sha256: input.content_sha256.clone(),
+        subject_digest: subject.and_then(|subject| subject.digest.clone()),
+        observed_at: sbom.created_at.filter(|at| *at <= input.ready_at).unwrap_or(input.ready_at),
+        source_scope: SourceScope {
+            format: sbom.format,
+            spec_version: sbom.spec_version.clone(),
+            subject: subject.map(|subject| subject.key.clone()),
+            tool: sbom.tool.clone(),
+            filename: input.filename.clone(),
+            upload_id: input.upload_id,
+        },
+        limitations: graph_limitation(sbom.graph).into_iter().collect(),
+    })
+}
+
+impl Audit {
+    /// An id that a second run of the same import makes again: UUIDv7 of the
+    /// audit's moment, and of what it is for.
+    fn derived_id(&self, scope: &Scope, what: &str) -> Uuid {
+        let digest = scope.sha256(format!("{}\n{what}", self.audit_id).as_bytes());
+        let ms = u64::try_from(self.started_at.0 / 1000).unwrap_or_default();
+        let mut bytes = [0; 16];
+        bytes[..6].copy_from_slice(&ms.to_be_bytes()[2..]);
+        for (byte, from) in bytes[6..].iter_mut().zip(digest) {
+            *byte = from;
+        }
+        bytes[6] = 0x70 | (bytes[6] & 0x0f);
+        bytes[8] = 0x80 | (bytes[8] & 0x3f);
+        Uuid::from_bytes(bytes)
+    }
+}
+
+/// Writes components until the step is full; how many.
+fn write(
+    ctx: &JobCtx,
+    audit: &Audit,
+    run: &Run,
+    tally: &mut Tally,
+    components: &[Component],
+) -> Result<usize, JobError> {
+    let (mut done, mut matched) = (0, 0);
+    let mut alerts = Alerts::default();
+    for batch in components.chunks(BATCH) {
+        if done >= STEP || matched >= MOST_MATCHES {
+            break;
+        }
+        let mut new: BTreeMap<String, StoredComponent> =
+            batch.iter().map(|component| named(ctx, audit, run, component)).collect();
+        // Only another bill of this audit can have brought some of them.
+        if tally.sboms > 1 {
+            merge_into_known(ctx, tally, &mut new)?;
+        }
+        matched += create(ctx, tally, &mut new, &mut alerts)?;
+        done += batch.len();
+    }
+    alerts.publish(ctx);
+    Ok(done)
+}
+
+/// A component as it will be kept, and its id.
+fn named(
+    ctx: &JobCtx,
+    audit: &Audit,
+    run: &Run,
+    component: &Component,
+) -> (String, StoredComponent) {
+    let who = identify(component.purl.as_ref(), &component.name, component.version.as_deref());
+    let branch = run.branch_ref.as_deref().unwrap_or_default();
+    let identity = ctx.sha256_hex(format!("{}\n{branch}\n{who}", run.repository_id).as_bytes());
+    let id = audit.derived_id(ctx, &identity).to_string();
+    (id, StoredComponent::new(run, component.clone(), identity))
+}
+
+/// Assesses and keeps new components; how many matches that made.
+fn create(
+    ctx: &JobCtx,
+    tally: &mut Tally,
+    new: &mut BTreeMap<String, StoredComponent>,
+    alerts: &mut Alerts,
+) -> Result<usize, JobError> {
+    let known = Known::load(ctx, new.values())?;
+    let mut found = BTreeMap::new();
+    for (id, component) in new.iter_mut() {
+        let assessment = known.assess(component);
+        matches::apply(component, &assessment);
+        tally.add(component);
+        if !assessment.vulnerabilities.is_empty() && component.latest {
+            found.insert(id.clone(), assessment);
+        }
+    }
+    alert(ctx, new, &found, alerts)?;
+    ctx.documents().create_all(new.iter())?;
+    Ok(matches::create(ctx, new.iter().map(|(id, component)| (id.as_str(), component)))?)
+}
+
+/// Notes the vulnerabilities that the branch did not have before.
+fn alert(
+    ctx: &JobCtx,
+    components: &BTreeMap<String, StoredComponent>,
+    found: &BTreeMap<String, Assessment>,
+    alerts: &mut Alerts,
+) -> Result<(), JobError> {
+    let affected = found.keys().filter_map(|id| components.get(id));
+    let identities: Vec<&str> = affected.map(|component| component.identity.as_str()).collect();
+    let before = matches::known(ctx, &identities)?;
+    for (id, assessment) in found {
+        let Some(component) = components.get(id) else { continue };
+        for vulnerability in &assessment.vulnerabilities {
+            let mut pairs =
+                vulnerability.names.iter().map(|name| (component.identity.clone(), name.clone()));
+            if !pairs.any(|pair| before.contains(&pair)) {
+                alerts.add(id, component, vulnerability);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Takes what another bill of this audit brought already out of `new`, and
+/// adds to it what this one says.
+fn merge_into_known(
+    ctx: &JobCtx,
+    tally: &mut Tally,
+    new: &mut BTreeMap<String, StoredComponent>,
+) -> Result<(), JobError> {
+    let mut again = ctx.documents::<StoredComponent>().get_many(new.keys())?;
+    for stored in &mut again {
+        if let Some(other) = new.remove(&stored.id) {
+            tally.remove(stored);
+            stored.value.merge(other);
+        }
+    }
+    let known = Known::load(ctx, again.iter().map(|stored| &stored.value))?;
+    for stored in &mut again {
+        let before = stored.advisory_keys.clone();
+        let assessment = known.assess(stored);
+        matches::apply(stored, &assessment);
+        matches::renew(ctx, stored, &before)?;
+        tally.add(stored);
+    }
+    Ok(ctx.documents().replace_all(&again)?)
+}
+
+impl Tally {
+    fn add(&mut self, component: &StoredComponent) {
+        self.total += 1;
+        self.direct += usize::from(component.direct);
+        self.vulnerable += usize::from(!component.advisories.is_empty());
+        let ids = component.advisories.iter().map(|found| found.advisory_id.clone());
+        self.advisories.extend(ids);
+    }
+
+    /// Takes a component out, to be added again.
+    fn remove(&mut self, component: &StoredComponent) {
+        self.total -= 1;
+        self.direct -= usize::from(component.direct);
+        self.vulnerable -= usize::from(!component.advisories.is_empty());
+    }
+}

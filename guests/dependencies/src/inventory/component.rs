@@ -1,0 +1,183 @@
+//! Components as they are kept: one document for each package of a
+//! repository's branch in each audit. `latest` marks those of the latest audit
+//! that had an SBOM; what lists filter and order by stands in members of its
+//! own, so that an index answers every list.
+
+use area_sdk::prelude::*;
+
+use crate::ecosystem::Package;
+use crate::matching::AdvisoryMatch;
+use crate::purl::Purl;
+use crate::sbom::{Component, Format, Scope};
+use crate::text::bounded;
+
+/// A component.
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct StoredComponent {
+    pub(crate) latest: bool,
+    pub(crate) repository_id: Uuid,
+    pub(crate) branch_ref: Option<String>,
+    pub(crate) audit_id: Uuid,
+    pub(crate) name: String,
+    pub(crate) ecosystem: Option<String>,
+    pub(crate) version: Option<String>,
+    /// Name and purl, for `q`.
+    pub(crate) search_text: String,
+    /// What brings advisories and components together; null without a purl.
+    pub(crate) package_key: Option<String>,
+    /// The same for the same package in the repository's branch, whatever the
+    /// audit.
+    pub(crate) identity: String,
+    pub(crate) purl: Option<String>,
+    pub(crate) commit_sha: Option<String>,
+    pub(crate) component_ref: Option<String>,
+    pub(crate) dependencies: Vec<String>,
+    pub(crate) direct: bool,
+    pub(crate) scope: Option<Scope>,
+    pub(crate) source_scope: SourceScope,
+    /// SHA-256 of the SBOM.
+    pub(crate) artifact_sha256: String,
+    /// `sha256:…` of the image or file that the SBOM is the bill of.
+    pub(crate) subject_digest: Option<String>,
+    pub(crate) scanner_run_id: Uuid,
+    pub(crate) observed_at: Timestamp,
+    pub(crate) reported: Vec<ReportedAdvisory>,
+    /// What the SBOM leaves open.
+    pub(crate) limitations: Vec<String>,
+    /// What advisories leave open.
+    pub(crate) open_questions: Vec<String>,
+    pub(crate) advisories: Vec<AdvisoryMatch>,
+    /// Every name of those, under which lists find it.
+    pub(crate) advisory_keys: Vec<String>,
+}
+
+impl Document for StoredComponent {
+    const COLLECTION: &'static str = "components";
+}
+
+/// Which bill of materials a component comes from.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct SourceScope {
+    pub(crate) format: Format,
+    pub(crate) spec_version: String,
+    /// What the SBOM is the bill of.
+    pub(crate) subject: Option<String>,
+    pub(crate) tool: Option<String>,
+    pub(crate) filename: String,
+    pub(crate) upload_id: Uuid,
+}
+
+/// A vulnerability that a scanner reported for a component.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct ReportedAdvisory {
+    pub(crate) advisory_id: String,
+    pub(crate) aliases: Vec<String>,
+    pub(crate) source_tool: String,
+    /// SHA-256 of what reports it.
+    pub(crate) artifact_sha256: String,
+    /// Why the component is not affected all the same.
+    pub(crate) dismissed: Option<String>,
+}
+
+/// The import of one bill of materials.
+#[derive(Clone, Debug)]
+pub(crate) struct Run {
+    pub(crate) latest: bool,
+    pub(crate) repository_id: Uuid,
+    pub(crate) branch_ref: Option<String>,
+    pub(crate) commit_sha: Option<String>,
+    pub(crate) audit_id: Uuid,
+    pub(crate) scanner_run_id: Uuid,
+    pub(crate) artifact_sha256: String,
+    pub(crate) subject_digest: Option<String>,
+    pub(crate) observed_at: Timestamp,
+    pub(crate) source_scope: SourceScope,
+    /// What the bill leaves open for all its components.
+    pub(crate) limitations: Vec<String>,
+}
+
+impl StoredComponent {
+    /// A component of a run, its advisories not looked up yet.
+    pub(crate) fn new(run: &Run, component: Component, identity: String) -> Self {
+        let package = component.purl.as_ref().map(Package::of_purl);
+        let purl = component.purl.as_ref().map(ToString::to_string);
+        let reported = component.reported.into_iter().map(|reported| ReportedAdvisory {
+            advisory_id: reported.id,
+            aliases: reported.aliases,
+            source_tool: reported.tool.unwrap_or_else(|| "sbom".to_owned()),
+            artifact_sha256: run.artifact_sha256.clone(),
+            dismissed: reported.dismissed,
+        });
+        Self {
+            latest: run.latest,
+            repository_id: run.repository_id,
+            branch_ref: run.branch_ref.clone(),
+            audit_id: run.audit_id,
+            search_text: search_text(&component.name, purl.as_deref()),
+            name: component.name,
+            ecosystem: package.as_ref().map(|package| package.ecosystem.clone().into_owned()),
+            version: component.version,
+            package_key: package.as_ref().map(Package::key),
+            identity,
+            purl,
+            commit_sha: run.commit_sha.clone(),
+            component_ref: component.reference,
+            dependencies: component.dependencies,
+            direct: component.direct,
+            scope: component.scope,
+            source_scope: run.source_scope.clone(),
+            artifact_sha256: run.artifact_sha256.clone(),
+            subject_digest: run.subject_digest.clone(),
+            scanner_run_id: run.scanner_run_id,
+            observed_at: run.observed_at,
+            reported: reported.collect(),
+            limitations: run.limitations.iter().cloned().chain(component.limitations).collect(),
+            open_questions: Vec::new(),
+            advisories: Vec::new(),
+            advisory_keys: Vec::new(),
+        }
+    }
+
+    /// Adds what another bill of the same audit says of the same package.
+    pub(crate) fn merge(&mut self, other: Self) {
+        self.direct |= other.direct;
+        self.scope = match (self.scope, other.scope) {
+            (Some(ours), Some(theirs)) => Some(ours.min(theirs)),
+            (ours, theirs) => ours.or(theirs),
+        };
+        add_new(&mut self.dependencies, other.dependencies);
+        self.dependencies.sort();
+        add_new(&mut self.reported, other.reported);
+        add_new(&mut self.limitations, other.limitations);
+    }
+
+    /// The package, as advisories know it.
+    pub(crate) fn package(&self) -> Option<Package> {
+        let purl = Purl::parse(self.purl.as_deref()?).ok()?;
+        let mut package = Package::of_purl(&purl);
+        // A purl without a version beside a version.
+        package.version = package.version.or_else(|| self.version.clone());
+        Some(package)
+    }
+
+    /// All that is left open.
+    pub(crate) fn all_limitations(&self) -> Vec<String> {
+        self.limitations.iter().chain(&self.open_questions).cloned().collect()
+    }
+}
+
+/// Adds what is not there.
+fn add_new<T: PartialEq>(to: &mut Vec<T>, from: Vec<T>) {
+    for item in from {
+        if !to.contains(&item) {
+            to.push(item);
+        }
+    }
+}
+
+/// Bytes of name and purl that `q` looks into.
+const MAX_SEARCH_TEXT: usize = 4_600;
+
+fn search_text(name: &str, purl: Option<&str>) -> String {
+    bounded(&format!("{name}\n{}", purl.unwrap_or_default()), MAX_SEARCH_TEXT)
+}

@@ -1,0 +1,199 @@
+//! Operation 16: the dependencies of the workspace's repositories, each with
+//! its advisories and where it is deployed.
+
+use std::collections::BTreeSet;
+
+use area_sdk::DocumentError;
+use area_sdk::prelude::*;
+
+use super::component::{SourceScope, StoredComponent};
+use super::matches::StoredMatch;
+use crate::deployments::join::{DeploymentEntry, Join};
+use crate::matching::AdvisoryMatch;
+use crate::sbom::Scope;
+use crate::text::advisory_key;
+
+/// The rules, for the operation's documentation.
+pub(crate) const DESCRIPTION: &str = "\
+Ordered by name, ecosystem, version, id. A dependency is a package, by its canonical purl, of a \
+repository's branch; several mentions of it are one. By default those of the latest audit of each \
+repository and branch that had a bill of materials (CycloneDX 1.2 to 1.7 or SPDX 2.2 and 2.3, \
+JSON); `history=true` lists those of all audits, and finds an older audit's by `audit_id`.\n\n\
+`q` is looked for in name and purl, without regard to case; `advisory` is an id or an alias. \
+`direct` comes from the bill's graph; without one it is false, and `limitations` say so. \
+`advisories[].match_basis` is `purl_exact` where the advisory lists the version, `version_range` \
+where it lies in a range, `scanner_reported` where a scanner said so.\n\n\
+`deployments` are the current ones of the commit the bill describes, or of the image it \
+describes. `package_relationship` is `evidenced` where the bill is of the deployed image, or of \
+the deployed commit and the package is needed at run time; else `possible`. \
+`runtime_reachability` is `unknown` unless a deployment's evidence tells.";
+
+/// Which dependencies.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Filters {
+    /// Part of a name or purl, without regard to case.
+    #[schemars(length(max = 200))]
+    q: Option<String>,
+    /// Only those affected by this advisory: an id or an alias.
+    #[schemars(length(max = 200))]
+    advisory: Option<String>,
+    /// Only this repository's.
+    repository_id: Option<Uuid>,
+    /// Only this audit's.
+    audit_id: Option<Uuid>,
+    /// Only this branch's.
+    #[schemars(length(max = 500))]
+    branch_ref: Option<String>,
+    /// Those of earlier audits too.
+    #[serde(default)]
+    history: bool,
+    /// `next_cursor` of the page before, with the same filters.
+    #[schemars(length(max = 8000))]
+    cursor: Option<String>,
+    /// How many a page has at most.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 100))]
+    limit: u32,
+}
+
+fn default_limit() -> u32 {
+    50
+}
+
+/// A page of dependencies.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Inventory {
+    has_more: bool,
+    /// Whether earlier audits' were asked for too.
+    historical: bool,
+    items: Vec<Dependency>,
+    /// What is left open for any of the items.
+    limitations: BTreeSet<String>,
+    next_cursor: Option<String>,
+}
+
+/// A package that a repository depends on.
+#[derive(Serialize, JsonSchema)]
+struct Dependency {
+    advisories: Vec<AdvisoryMatch>,
+    /// SHA-256 of the SBOM.
+    artifact_sha256: String,
+    audit_id: Uuid,
+    branch_ref: Option<String>,
+    commit_sha: Option<String>,
+    /// How the SBOM refers to it.
+    component_ref: Option<String>,
+    /// Purls of what it depends on itself, or the SBOM's references.
+    dependencies: Vec<String>,
+    deployments: Vec<DeploymentEntry>,
+    direct: bool,
+    /// OSV's name of it, else the purl's type; null without a purl.
+    ecosystem: Option<String>,
+    id: Uuid,
+    limitations: Vec<String>,
+    /// As its ecosystem names it: `group:artifact`, `@scope/name`.
+    name: String,
+    observed_at: Timestamp,
+    purl: Option<String>,
+    repository_id: Uuid,
+    /// The import of the SBOM.
+    scanner_run_id: Uuid,
+    /// `required`, `optional`, `excluded`; null where the SBOM does not say.
+    scope: Option<Scope>,
+    source_scope: SourceScope,
+    version: Option<String>,
+}
+
+pub(crate) fn list(ctx: &Ctx, Params(filters): Params<Filters>) -> Result<Inventory> {
+    let historical = filters.history;
+    let page = match &filters.advisory {
+        Some(advisory) => affected(ctx, &advisory_key(advisory), &filters),
+        None => all(ctx, &filters),
+    };
+    let page = page.map_err(|error| match error {
+        DocumentError::InvalidCursor => Problem::from(error).hint(
+            "A cursor goes with the filters of the page that gave it; only `limit` may change.",
+        ),
+        other => other.into(),
+    })?;
+    let join = Join::load(ctx, &page.items)?;
+    let mut limitations = join.limitations();
+    let items: Vec<Dependency> =
+        page.items.into_iter().map(|component| dependency(component, &join, ctx.now())).collect();
+    limitations.extend(items.iter().flat_map(|item| &item.limitations).cloned());
+    Ok(Inventory {
+        has_more: page.next_cursor.is_some(),
+        historical,
+        items,
+        limitations,
+        next_cursor: page.next_cursor,
+    })
+}
+
+/// A page of components.
+fn all(ctx: &Ctx, filters: &Filters) -> Result<Page<Stored<StoredComponent>>, DocumentError> {
+    filters.apply(ctx.documents::<StoredComponent>().query()).page()
+}
+
+/// A page of the components that an advisory affects.
+fn affected(
+    ctx: &Ctx,
+    advisory_key: &str,
+    filters: &Filters,
+) -> Result<Page<Stored<StoredComponent>>, DocumentError> {
+    let matches = ctx.documents::<StoredMatch>().query().equals("advisory_key", advisory_key);
+    let page = filters.apply(matches).page()?;
+    let ids = page.items.iter().map(|found| &found.component_id);
+    let items = ctx.documents::<StoredComponent>().get_many(ids)?;
+    Ok(Page { items, next_cursor: page.next_cursor })
+}
+
+impl Filters {
+    /// What components and matches are both filtered and ordered by.
+    fn apply<'a, T: Document>(&self, query: area_sdk::Query<'a, T>) -> area_sdk::Query<'a, T> {
+        let query = query
+            .equals_if("latest", (!self.history).then_some(true))
+            .equals_if("repository_id", self.repository_id)
+            .equals_if("audit_id", self.audit_id)
+            .equals_if("branch_ref", self.branch_ref.as_deref());
+        let query = match &self.q {
+            Some(part) => query.contains(&["search_text"], part),
+            None => query,
+        };
+        query
+            .ascending("name")
+            .ascending("ecosystem")
+            .ascending("version")
+            .cursor(self.cursor.clone())
+            .limit(self.limit)
+    }
+}
+
+fn dependency(component: Stored<StoredComponent>, join: &Join, now: Timestamp) -> Dependency {
+    let (deployments, mut limitations) = join.of(&component, now);
+    limitations.splice(0..0, component.all_limitations());
+    let id = component.uuid();
+    let value = component.value;
+    Dependency {
+        advisories: value.advisories,
+        artifact_sha256: value.artifact_sha256,
+        audit_id: value.audit_id,
+        branch_ref: value.branch_ref,
+        commit_sha: value.commit_sha,
+        component_ref: value.component_ref,
+        dependencies: value.dependencies,
+        deployments,
+        direct: value.direct,
+        ecosystem: value.ecosystem,
+        id,
+        limitations,
+        name: value.name,
+        observed_at: value.observed_at,
+        purl: value.purl,
+        repository_id: value.repository_id,
+        scanner_run_id: value.scanner_run_id,
+        scope: value.scope,
+        source_scope: value.source_scope,
+        version: value.version,
+    }
+}

@@ -1,0 +1,6 @@
+//! The inventory: what repositories depend on, and the list of it
+//! (operation 16).
+
+pub(crate) mod component;
+pub(crate) mod list;
+pub(crate) mod matches;

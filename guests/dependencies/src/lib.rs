@@ -1,0 +1,209 @@
+//! The dependency inventory (operation 16): what repositories are made of,
+//! which advisories affect it, and where it is deployed.
+//!
+//! Bills of materials come with audits (`ingest`), advisories by request, from
+//! uploads and from evidence (`advisories`), deployments as evidence
+//! (`deployments`). `matching` brings components and advisories together, when
+//! components come and when advisories do (`reevaluate`).
+
+mod advisories;
+mod artifacts;
+mod deployments;
+mod ecosystem;
+mod evidence;
+mod ingest;
+mod inventory;
+mod matching;
+mod osv;
+mod purl;
+mod reading;
+mod reevaluate;
+mod sbom;
+mod text;
+mod versions;
+
+use area_sdk::RateClass;
+use area_sdk::prelude::*;
+
+use advisories::document::{AdvisoryName, AffectedPackage, StoredAdvisory};
+use advisories::import::AdvisoryImported;
+use artifacts::Artifact;
+use deployments::document::{
+    AuditedCommit, DeploymentEvidence, DeploymentRecorded, StoredDeployment,
+};
+use evidence::{ImportAdvisories, ImportEvidence};
+use ingest::{DependenciesImported, Head, ImportDependencies};
+use inventory::component::StoredComponent;
+use inventory::matches::{DependencyVulnerable, StoredMatch};
+use reevaluate::Reevaluate;
+
+/// The area.
+pub fn area() -> Area {
+    let area = Area::new("dependencies", env!("CARGO_PKG_VERSION"))
+        .summary("Dependencies, advisories and deployments")
+        .uses(&[Capability::Crypto, Capability::Blobs]);
+    routes(work(advisory_collections(deployment_collections(component_collections(area)))))
+}
+
+fn component_collections(area: Area) -> Area {
+    area.collection(
+        Collection::of::<StoredComponent>()
+            .summary("Packages of repositories' branches, audit by audit")
+            .boolean("latest")
+            .text("repository_id")
+            .text("branch_ref")
+            .text("audit_id")
+            .text("name")
+            .text("ecosystem")
+            .text("version")
+            .text("search_text")
+            .text("package_key")
+            // One for each way to filter, with and without earlier audits; all
+            // end in the order of the list.
+            .index(&["latest", "name", "ecosystem", "version"])
+            .index(&["latest", "repository_id", "name", "ecosystem", "version"])
+            .index(&["latest", "repository_id", "branch_ref", "name", "ecosystem", "version"])
+            .index(&["latest", "branch_ref", "name", "ecosystem", "version"])
+            .index(&["name", "ecosystem", "version"])
+            .index(&["repository_id", "name", "ecosystem", "version"])
+            .index(&["repository_id", "branch_ref", "name", "ecosystem", "version"])
+            .index(&["branch_ref", "name", "ecosystem", "version"])
+            .index(&["audit_id", "name", "ecosystem", "version"])
+            .index(&["latest", "package_key"])
+            .readable_by(&["*"]),
+    )
+    .collection(
+        Collection::of::<StoredMatch>()
+            .summary("Components under each name of each of their advisories")
+            .text("advisory_key")
+            .text("identity")
+            .boolean("latest")
+            .text("repository_id")
+            .text("branch_ref")
+            .text("audit_id")
+            .text("name")
+            .text("ecosystem")
+            .text("version")
+            .text("search_text")
+            .index(&["advisory_key", "latest", "name", "ecosystem", "version"])
+            .index(&["advisory_key", "latest", "repository_id", "name", "ecosystem", "version"])
+            .index(&["advisory_key", "name", "ecosystem", "version"])
+            .index(&["advisory_key", "repository_id", "name", "ecosystem", "version"])
+            .index(&["audit_id", "name"])
+            .index(&["latest", "identity"])
+            .readable_by(&["*"]),
+    )
+    .collection(Collection::of::<Head>().summary("The latest audit of each branch"))
+    .collection(
+        Collection::of::<Artifact>().summary("What was found out about files, by their SHA-256"),
+    )
+}
+
+fn advisory_collections(area: Area) -> Area {
+    area.collection(
+        Collection::of::<StoredAdvisory>()
+            .summary("Advisories; the id is the advisory's")
+            .text("modified")
+            .text("severity")
+            .index(&["modified"])
+            .index(&["severity", "modified"])
+            .readable_by(&["*"]),
+    )
+    .collection(
+        Collection::of::<AffectedPackage>()
+            .summary("Packages that advisories affect")
+            .text("package_key")
+            .index(&["package_key"]),
+    )
+    .collection(
+        Collection::of::<AdvisoryName>().summary("Ids and aliases, and the advisories they name"),
+    )
+}
+
+fn deployment_collections(area: Area) -> Area {
+    area.collection(
+        Collection::of::<StoredDeployment>()
+            .summary("What runs where")
+            .boolean("current")
+            .text("slot")
+            .text("repository_id")
+            .text("service_id")
+            .text("environment")
+            .text("commit_key")
+            .text("image_digest")
+            .text("observed_at")
+            .index(&["current", "slot"])
+            .index(&["current", "commit_key", "observed_at"])
+            .index(&["current", "image_digest", "observed_at"])
+            .index(&["current", "observed_at"])
+            .index(&["observed_at"])
+            .index(&["repository_id", "observed_at"])
+            .index(&["service_id", "observed_at"])
+            .readable_by(&["*"]),
+    )
+    .collection(
+        Collection::of::<DeploymentEvidence>()
+            .summary("Which deployment each piece of evidence is part of"),
+    )
+    .collection(
+        Collection::of::<AuditedCommit>().summary("The latest audit of each deployed commit"),
+    )
+}
+
+fn work(area: Area) -> Area {
+    area.event::<AdvisoryImported>("An advisory was imported, or a newer version of it")
+        .event::<DependencyVulnerable>("Packages are newly found to be affected by an advisory")
+        .event::<DeploymentRecorded>("Evidence shows a deployment that was not known")
+        .event::<DependenciesImported>("The dependencies of an audit are imported")
+        .on("audit.started", ingest::take)
+        .on("evidence_envelope.accepted", evidence::accepted)
+        .on("upload.ready", evidence::ready)
+        .job::<ImportDependencies>(Lane::Ingest, 10, 30_000, ingest::run)
+        .job::<ImportAdvisories>(Lane::Ingest, 10, 30_000, evidence::import_advisories)
+        .job::<ImportEvidence>(Lane::Ingest, 10, 15_000, evidence::import)
+        .job::<Reevaluate>(Lane::Ingest, 10, 15_000, reevaluate::run)
+}
+
+const ADVISORIES: &str = "/v1/workspaces/{workspace_id}/advisories";
+
+fn routes(area: Area) -> Area {
+    area.route(
+        get("list_dependencies", "/v1/workspaces/{workspace_id}/dependencies")
+            .summary("List the dependencies of the workspace's repositories")
+            .description(inventory::list::DESCRIPTION)
+            .in_contract()
+            .handler(inventory::list::list),
+    )
+    .route(
+        post("import_advisories", ADVISORIES)
+            .summary("Import advisories in the OSV format")
+            .description(advisories::routes::DESCRIPTION)
+            .max_body_bytes(8 << 20)
+            .rate(RateClass::Heavy)
+            .deadline_ms(10_000)
+            .handler(advisories::routes::import),
+    )
+    .route(
+        get("list_advisories", ADVISORIES)
+            .summary("List advisories, latest modified first")
+            .handler(advisories::routes::list),
+    )
+    .route(
+        get("get_advisory", "/v1/workspaces/{workspace_id}/advisories/{advisory_id}")
+            .summary("Read an advisory, by its id or an alias")
+            .handler(advisories::routes::show),
+    )
+    .route(
+        get("list_deployments", "/v1/workspaces/{workspace_id}/deployments")
+            .summary("List deployments, latest evidence first")
+            .description(deployments::said::DESCRIPTION)
+            .handler(deployments::list::list),
+    )
+}
+
+area_sdk::export!(area);
+
+#[cfg(test)]
+mod corpus;
+#[cfg(test)]
+mod tests;

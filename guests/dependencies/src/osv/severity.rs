@@ -1,0 +1,89 @@
+//! How bad an advisory is: by its CVSS vectors, else by its database's word.
+
+use area_sdk::prelude::*;
+use cvss::Cvss;
+
+use super::Osv;
+
+/// A severity as OSV writes it.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Severity {
+    /// `CVSS_V2`, `CVSS_V3`, `CVSS_V4`, `Ubuntu`, …
+    #[serde(default)]
+    pub(crate) r#type: String,
+    /// A CVSS vector, or a word.
+    #[serde(default)]
+    pub(crate) score: String,
+}
+
+/// The bands of CVSS.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Rating {
+    None,
+    Low,
+    Medium,
+    High,
+    Critical,
+}
+
+impl Rating {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+            Self::Critical => "critical",
+        }
+    }
+}
+
+impl From<cvss::Severity> for Rating {
+    fn from(severity: cvss::Severity) -> Self {
+        match severity {
+            cvss::Severity::None => Self::None,
+            cvss::Severity::Low => Self::Low,
+            cvss::Severity::Medium => Self::Medium,
+            cvss::Severity::High => Self::High,
+            cvss::Severity::Critical => Self::Critical,
+        }
+    }
+}
+
+impl Osv {
+    /// The vector of the newest CVSS among the severities, where one is right.
+    fn vector(&self) -> Option<Cvss> {
+        let read = |severity: &Severity| severity.score.parse::<Cvss>().ok();
+        let vectors = self.severity.iter().filter_map(read);
+        vectors.max_by_key(|vector| match vector {
+            Cvss::CvssV40(_) => 4,
+            Cvss::CvssV31(_) => 3,
+            Cvss::CvssV30(_) => 2,
+            _ => 1,
+        })
+    }
+
+    /// The base score, with one decimal.
+    pub(crate) fn cvss_score(&self) -> Option<String> {
+        self.vector().map(|vector| format!("{:.1}", vector.score()))
+    }
+
+    /// The band.
+    pub(crate) fn rating(&self) -> Option<Rating> {
+        let word = self.database_specific.severity.as_str().unwrap_or_default();
+        self.vector().map(|vector| vector.severity().into()).or_else(|| rating_of(word))
+    }
+}
+
+fn rating_of(word: &str) -> Option<Rating> {
+    Some(match word.to_ascii_lowercase().as_str() {
+        "critical" => Rating::Critical,
+        "high" => Rating::High,
+        "moderate" | "medium" => Rating::Medium,
+        "low" => Rating::Low,
+        _ => return None,
+    })
+}

@@ -1,0 +1,224 @@
+//! OSV's evaluation rules by cases, and the real advisories.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::evaluate::{Ground, evaluate};
+use super::*;
+use crate::corpus::{self, corpus};
+use crate::ecosystem::Package;
+use crate::purl::Purl;
+
+fn affected(ecosystem: &str, ranges: &Value, versions: &Value) -> Affected {
+    let entry = json!({
+        "package": { "ecosystem": ecosystem, "name": "a" }, "ranges": ranges, "versions": versions,
+    });
+    serde_json::from_value(entry).expect("an affected package")
+}
+
+fn events(kind: &str, events: &Value) -> Value {
+    json!([{ "type": kind, "events": events }])
+}
+
+fn package(ecosystem: &str, version: &str) -> Package {
+    Package::of_osv(ecosystem, "a").at(version)
+}
+
+fn ground(affected: &Affected, ecosystem: &str, version: &str) -> Option<Ground> {
+    evaluate(affected, &package(ecosystem, version)).ground
+}
+
+#[track_caller]
+fn check(entry: &Affected, ecosystem: &str, inside: &[&str], outside: &[&str]) {
+    for version in inside {
+        assert!(ground(entry, ecosystem, version).is_some(), "{version} is affected");
+    }
+    for version in outside {
+        assert_eq!(ground(entry, ecosystem, version), None, "{version} is not affected");
+    }
+}
+
+#[test]
+fn a_range_goes_from_introduced_to_fixed() {
+    let ranges = events("SEMVER", &json!([{ "introduced": "1.0.0" }, { "fixed": "1.2.0" }]));
+    let entry = affected("npm", &ranges, &json!([]));
+    check(&entry, "npm", &["1.0.0", "1.1.9", "1.2.0-rc.1"], &["0.9.9", "1.2.0", "2.0.0"]);
+}
+
+#[test]
+fn zero_is_before_every_version_and_events_need_no_order() {
+    let unordered = json!([
+        { "fixed": "3.2.22" }, { "introduced": "4.2.0" }, { "fixed": "4.2.2" },
+        { "introduced": "0" }, { "introduced": "4.0.0" }, { "fixed": "4.1.11" },
+    ]);
+    let entry = affected("RubyGems", &events("ECOSYSTEM", &unordered), &json!([]));
+    check(
+        &entry,
+        "RubyGems",
+        &["0.0.1.a", "3.2.21", "4.0.0", "4.1.10", "4.2.0", "4.2.1"],
+        &["3.2.22", "3.9", "4.1.11", "4.2.2", "5"],
+    );
+}
+
+#[test]
+fn the_last_affected_version_is_affected() {
+    let ranges = json!([{ "introduced": "0" }, { "last_affected": "2.0" }]);
+    let entry = affected("PyPI", &events("ECOSYSTEM", &ranges), &json!(null));
+    check(&entry, "PyPI", &["1.0", "2.0", "2.0.0"], &["2.0.post1", "2.1"]);
+}
+
+#[test]
+fn a_limit_ends_what_is_said() {
+    let limited = json!([{ "introduced": "1.0.0" }, { "limit": "1.5.0" }, { "limit": "1.7.0" }]);
+    let entry = affected("npm", &events("SEMVER", &limited), &json!([]));
+    check(&entry, "npm", &["1.0.0", "1.6.0"], &["1.7.0", "2.0.0"]);
+    let unlimited = json!([{ "introduced": "1.0.0" }, { "limit": "*" }]);
+    let entry = affected("npm", &events("SEMVER", &unlimited), &json!([]));
+    check(&entry, "npm", &["1.0.0", "99.0.0"], &["0.1.0"]);
+}
+
+#[test]
+fn listed_versions_count_before_ranges() {
+    let ranges = events("ECOSYSTEM", &json!([{ "introduced": "5" }]));
+    let entry = affected("Maven", &ranges, &json!(["1.0", "6"]));
+    assert_eq!(ground(&entry, "Maven", "1.0"), Some(Ground::Listed));
+    assert_eq!(ground(&entry, "Maven", "1.0.0"), Some(Ground::Listed));
+    assert_eq!(ground(&entry, "Maven", "6"), Some(Ground::Listed));
+    assert_eq!(ground(&entry, "Maven", "7"), Some(Ground::Range));
+    assert_eq!(ground(&entry, "Maven", "2"), None);
+}
+
+#[test]
+fn unknown_ecosystems_match_exactly_or_not_at_all() {
+    let ranges = events("ECOSYSTEM", &json!([{ "introduced": "0" }]));
+    let entry = affected("Nobody", &ranges, &json!(["release-1"]));
+    assert_eq!(ground(&entry, "Nobody", "release-1"), Some(Ground::Listed));
+    let verdict = evaluate(&entry, &package("Nobody", "release-2"));
+    assert_eq!((verdict.ground, verdict.unevaluated), (None, true));
+    // A semantic range has its order in every ecosystem.
+    let entry = affected("Nobody", &events("SEMVER", &json!([{ "introduced": "0" }])), &json!([]));
+    assert_eq!(ground(&entry, "Nobody", "1.0.0"), Some(Ground::Range));
+}
+
+#[test]
+fn commits_are_not_evaluated() {
+    let ranges = events("GIT", &json!([{ "introduced": "0" }]));
+    let verdict = evaluate(&affected("npm", &ranges, &json!([])), &package("npm", "1.0.0"));
+    assert_eq!((verdict.ground, verdict.unevaluated), (None, true));
+}
+
+#[test]
+fn an_odd_version_is_affected_only_where_it_is_listed() {
+    let ranges = events("SEMVER", &json!([{ "introduced": "0" }]));
+    let entry = affected("npm", &ranges, &json!(["latest"]));
+    assert_eq!(ground(&entry, "npm", "latest"), Some(Ground::Listed));
+    let verdict = evaluate(&entry, &package("npm", "next"));
+    assert_eq!((verdict.ground, verdict.unevaluated), (None, true));
+}
+
+fn read(folder: &str, name: &str) -> Option<Osv> {
+    let path = corpus(folder)?.join(name);
+    Some(Osv::read(&corpus::text(&path)).expect("an advisory"))
+}
+
+/// Whether any entry of the advisory affects the purl.
+fn affects(osv: &Osv, purl: &str) -> bool {
+    let package = Package::of_purl(&Purl::parse(purl).expect("a purl"));
+    osv.affected.iter().any(|entry| {
+        let named = entry.package.as_ref().expect("a package");
+        Package::of_osv(&named.ecosystem, &named.name).key() == package.key()
+            && evaluate(entry, &package).ground.is_some()
+    })
+}
+
+#[test]
+fn log4shell_affects_what_it_says() {
+    let Some(osv) = read("osv/github-advisory", "GHSA-jfh8-c2jp-5v3q.json") else { return };
+    let core =
+        |version| format!("pkg:maven/org.apache.logging.log4j/log4j-core@{version}?type=jar");
+    for version in ["2.13.2", "2.13.0", "2.14.1", "2.4", "2.12.1", "2.0-beta9", "2.3"] {
+        assert!(affects(&osv, &core(version)), "{version}");
+    }
+    for version in ["2.15.0", "2.12.2", "2.3.1", "2.12.9"] {
+        assert!(!affects(&osv, &core(version)), "{version}");
+    }
+    assert_eq!(osv.rating(), Some(Rating::Critical));
+    assert_eq!(osv.cvss_score().as_deref(), Some("10.0"));
+}
+
+#[test]
+fn real_ranges_are_evaluated() {
+    let Some(osv) = read("osv/rustsec", "RUSTSEC-2020-0071.json") else { return };
+    assert!(affects(&osv, "pkg:cargo/time@0.1.43"));
+    assert!(!affects(&osv, "pkg:cargo/time@0.2.23"));
+    assert!(!affects(&osv, "pkg:cargo/time@0.3.0"));
+    let osv = read("osv/go", "GO-2021-0113.json").expect("an advisory");
+    assert!(affects(&osv, "pkg:golang/golang.org/x/text@v0.3.6"));
+    assert!(!affects(&osv, "pkg:golang/golang.org/x/text@v0.3.7"));
+    let osv = read("osv/osv-schema", "maven_greater_than.osv.json").expect("an advisory");
+    assert!(affects(&osv, "pkg:maven/org.xwiki.commons/xwiki-commons-core@12.10.1"));
+    assert!(!affects(&osv, "pkg:maven/org.xwiki.commons/xwiki-commons-core@12.10.2"));
+    assert!(!affects(&osv, "pkg:maven/org.xwiki.commons/xwiki-commons-core@11.5"));
+    let osv = read("osv/dependency-track", "osv-DSA-5474-1.json").expect("an advisory");
+    assert!(affects(&osv, "pkg:deb/debian/intel-microcode@3.20230512.1?distro=debian-12"));
+    assert!(!affects(&osv, "pkg:deb/debian/intel-microcode@3.20230808.1"));
+}
+
+#[test]
+fn all_real_advisories_are_read() {
+    let Some(folder) = corpus("osv") else { return };
+    let schema = folder.join("schema");
+    let files = corpus::files(&folder, "json").into_iter().filter(|f| !f.starts_with(&schema));
+    let (mut read, mut refused) = (0, Vec::new());
+    for file in files {
+        match Osv::read(&corpus::text(&file)) {
+            Ok(_) => read += 1,
+            Err(mistake) => refused.push((file, mistake.to_string())),
+        }
+    }
+    assert_eq!((read, refused.len()), (27, 1), "{refused:?}");
+    let (file, why) = &refused[0];
+    assert!(file.ends_with("osv-vulnerability-invalid-cvss.json"), "{}", file.display());
+    assert!(why.starts_with("missing field `modified`"), "{why}");
+}
+
+#[test]
+fn what_is_wrong_is_told_by_pointer() {
+    let good = json!({ "id": "A-1", "modified": "2024-01-01T00:00:00Z", "affected": null });
+    assert!(Osv::read(&good.to_string()).is_ok());
+    let range = |events: Value| json!([{ "ranges": [{ "type": "SEMVER", "events": events }] }]);
+    for (member, value, pointer) in [
+        ("id", json!("a b"), "/id"),
+        ("id", json!(""), "/id"),
+        ("id", json!(7), "/id"),
+        ("modified", json!("yesterday"), "/modified"),
+        ("aliases", json!(["A-1", ""]), "/aliases/1"),
+        ("affected", range(json!([{ "fixed": "1" }])), "/affected/0/ranges/0/events"),
+        ("affected", range(json!([{ "begun": "1" }])), "/affected/0/ranges/0/events/0"),
+        ("affected", json!([{ "package": { "ecosystem": "npm" } }]), "/affected/0/package"),
+    ] {
+        let mut wrong = good.clone();
+        wrong[member] = value;
+        let mistake = Osv::read(&wrong.to_string()).expect_err("a mistake");
+        assert_eq!(mistake.pointer, pointer, "{mistake}");
+    }
+    assert_eq!(Osv::read("{").expect_err("a mistake").pointer, "");
+    assert!(Osv::read("[]").is_err());
+}
+
+proptest! {
+    #[test]
+    fn nothing_before_the_introduced_version_is_affected(
+        from in 0..50_u32, to in 0..50_u32, at in 0..50_u32,
+    ) {
+        let range = json!([{ "introduced": format!("{from}.0.0") }, { "fixed": format!("{to}.0.0") }]);
+        let entry = affected("npm", &events("SEMVER", &range), &json!([]));
+        let expected = if from < to { (from..to).contains(&at) } else { from > to && at >= from };
+        prop_assert_eq!(ground(&entry, "npm", &format!("{at}.0.0")).is_some(), expected);
+    }
+
+    #[test]
+    fn any_json_is_read_or_refused(text in "\\{\"id\":\\PC{0,60}") {
+        let _ = Osv::read(&text);
+    }
+}

@@ -1,0 +1,211 @@
+//! Package URLs (ECMA-427): parsing, and the canonical form, which is what
+//! makes two mentions of a package one component.
+//!
+//! A purl here is always canonical: its parts are decoded, its type's rules
+//! were applied, and `Display` writes the one text it has.
+
+mod types;
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Write as _};
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+
+/// Every character but those that stand for themselves.
+const ENCODED: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'.').remove(b'-').remove(b'_').remove(b'~').remove(b':');
+
+/// Longer ones are no names of packages.
+const MAX_CHARACTERS: usize = 4_000;
+
+/// A package, perhaps of one version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Purl {
+    /// `maven`, `npm`, …
+    pub(crate) kind: String,
+    /// Segments joined by `/`.
+    pub(crate) namespace: Option<String>,
+    pub(crate) name: String,
+    pub(crate) version: Option<String>,
+    pub(crate) qualifiers: BTreeMap<String, String>,
+    pub(crate) subpath: Option<String>,
+}
+
+/// Why a text is no purl, for a person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NotAPurl(pub(crate) &'static str);
+
+type Parsed<T> = Result<T, NotAPurl>;
+
+/// What a purl is made of, before its type's rules.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Parts<'a> {
+    pub(crate) kind: &'a str,
+    pub(crate) namespace: Option<String>,
+    pub(crate) name: String,
+    pub(crate) version: Option<String>,
+    pub(crate) qualifiers: BTreeMap<String, String>,
+    pub(crate) subpath: Option<String>,
+}
+
+impl Purl {
+    /// Reads a purl, canonical or not.
+    pub(crate) fn parse(text: &str) -> Parsed<Self> {
+        if text.len() > MAX_CHARACTERS {
+            return Err(NotAPurl("a purl has at most 4000 characters"));
+        }
+        let Some(("pkg", rest)) = text.split_once(':') else {
+            return Err(NotAPurl("a purl begins with `pkg:`"));
+        };
+        let (rest, subpath) = cut_last(rest, '#');
+        let (rest, qualifiers) = cut_last(rest, '?');
+        let Some((kind, path)) = rest.trim_start_matches('/').split_once('/') else {
+            return Err(NotAPurl("a purl names a type and a package"));
+        };
+        let (path, version) = match path.rsplit_once('@') {
+            // An `@` before a `/` belongs to an npm scope.
+            Some((path, version)) if !version.contains('/') => (path, Some(version)),
+            _ => (path, None),
+        };
+        let (namespace, name) = path.rsplit_once('/').unwrap_or(("", path));
+        Self::build(Parts {
+            kind,
+            namespace: Some(segments(namespace, |_| true)?),
+            name: decoded(name)?,
+            version: version.map(decoded).transpose()?,
+            qualifiers: qualifiers.map(read_qualifiers).transpose()?.unwrap_or_default(),
+            subpath: subpath.map(|path| segments(path, |s| s != "." && s != "..")).transpose()?,
+        })
+    }
+
+    /// Makes a purl of its parts.
+    pub(crate) fn build(parts: Parts<'_>) -> Parsed<Self> {
+        let given = |text: Option<String>| text.filter(|text| !text.is_empty());
+        let mut purl = Self {
+            kind: kind(parts.kind)?,
+            namespace: given(parts.namespace),
+            name: parts.name,
+            version: given(parts.version),
+            qualifiers: canonical_qualifiers(parts.qualifiers)?,
+            subpath: given(parts.subpath),
+        };
+        if purl.name.is_empty() {
+            return Err(NotAPurl("a purl names a package"));
+        }
+        types::apply(&mut purl)?;
+        Ok(purl)
+    }
+
+    /// The text of a qualifier.
+    pub(crate) fn qualifier(&self, key: &str) -> Option<&str> {
+        self.qualifiers.get(key).map(String::as_str)
+    }
+
+    /// The same package without version, qualifiers and subpath.
+    pub(crate) fn package(&self) -> Self {
+        let version = None;
+        let (qualifiers, subpath) = (BTreeMap::new(), None);
+        Self { version, qualifiers, subpath, ..self.clone() }
+    }
+}
+
+impl fmt::Display for Purl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "pkg:{}/", self.kind)?;
+        for segment in self.namespace.iter().flat_map(|namespace| namespace.split('/')) {
+            write!(f, "{}/", encoded(segment))?;
+        }
+        write_path(f, &self.name, types::name_is_a_path(&self.kind))?;
+        if let Some(version) = &self.version {
+            write!(f, "@{}", encoded(version))?;
+        }
+        for (at, (key, value)) in self.qualifiers.iter().enumerate() {
+            let mark = if at == 0 { '?' } else { '&' };
+            write!(f, "{mark}{key}={}", encoded(value))?;
+        }
+        if let Some(subpath) = &self.subpath {
+            f.write_char('#')?;
+            write_path(f, subpath, true)?;
+        }
+        Ok(())
+    }
+}
+
+fn encoded(text: &str) -> impl fmt::Display {
+    utf8_percent_encode(text, ENCODED)
+}
+
+fn write_path(f: &mut fmt::Formatter<'_>, path: &str, keep_slashes: bool) -> fmt::Result {
+    if !keep_slashes {
+        return write!(f, "{}", encoded(path));
+    }
+    for (at, segment) in path.split('/').enumerate() {
+        let slash = if at == 0 { "" } else { "/" };
+        write!(f, "{slash}{}", encoded(segment))?;
+    }
+    Ok(())
+}
+
+fn cut_last(text: &str, mark: char) -> (&str, Option<&str>) {
+    text.rsplit_once(mark).map_or((text, None), |(before, after)| (before, Some(after)))
+}
+
+fn decoded(text: &str) -> Parsed<String> {
+    let decoded = percent_decode_str(text).decode_utf8();
+    let decoded = decoded.map_err(|_| NotAPurl("what is percent-encoded must be UTF-8"))?;
+    if decoded.contains('\0') {
+        return Err(NotAPurl("a purl has no U+0000"));
+    }
+    Ok(decoded.into_owned())
+}
+
+/// The segments of a path, decoded; empty ones do not count.
+fn segments(path: &str, keep: impl Fn(&str) -> bool) -> Parsed<String> {
+    let mut joined = String::with_capacity(path.len());
+    for segment in path.split('/').filter(|segment| !segment.is_empty() && keep(segment)) {
+        let segment = decoded(segment)?;
+        if segment.contains('/') {
+            return Err(NotAPurl("a segment contains no encoded `/`"));
+        }
+        if !joined.is_empty() {
+            joined.push('/');
+        }
+        joined.push_str(&segment);
+    }
+    Ok(joined)
+}
+
+fn kind(text: &str) -> Parsed<String> {
+    let letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+');
+    let good = text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.chars().all(letter);
+    good.then(|| text.to_ascii_lowercase())
+        .ok_or(NotAPurl("a type is ASCII letters, digits, `.`, `-` and `+`, a letter first"))
+}
+
+fn read_qualifiers(text: &str) -> Parsed<BTreeMap<String, String>> {
+    let pairs = text.split('&').filter(|pair| !pair.is_empty());
+    let pair = |pair: &str| {
+        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+        Ok((key.to_owned(), decoded(value)?))
+    };
+    pairs.map(pair).collect()
+}
+
+fn canonical_qualifiers(given: BTreeMap<String, String>) -> Parsed<BTreeMap<String, String>> {
+    let letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+    let mut qualifiers = BTreeMap::new();
+    for (key, value) in given {
+        if !key.starts_with(|c: char| c.is_ascii_alphabetic()) || !key.chars().all(letter) {
+            return Err(NotAPurl(
+                "a qualifier's key is ASCII letters, digits, `.`, `-` and `_`, a letter first",
+            ));
+        }
+        if !value.is_empty() {
+            qualifiers.insert(key.to_ascii_lowercase(), value);
+        }
+    }
+    Ok(qualifiers)
+}
+
+#[cfg(test)]
+mod tests;

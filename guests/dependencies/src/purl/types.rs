@@ -1,0 +1,183 @@
+//! What the types of purls demand and how they canonicalise, from the type
+//! definitions of the purl specification.
+
+use super::{NotAPurl, Parsed, Purl};
+
+/// Whether a purl of the type has a namespace.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Namespace {
+    Optional,
+    Required,
+    Prohibited,
+}
+
+struct Rules {
+    kind: &'static str,
+    namespace: Namespace,
+    lower_namespace: bool,
+    lower_name: bool,
+    lower_version: bool,
+    qualifier: Option<&'static str>,
+}
+
+const fn rules(kind: &'static str) -> Rules {
+    Rules {
+        kind,
+        namespace: Namespace::Optional,
+        lower_namespace: false,
+        lower_name: false,
+        lower_version: false,
+        qualifier: None,
+    }
+}
+
+impl Rules {
+    const fn required(mut self) -> Self {
+        self.namespace = Namespace::Required;
+        self
+    }
+
+    const fn prohibited(mut self) -> Self {
+        self.namespace = Namespace::Prohibited;
+        self
+    }
+
+    const fn lower_namespace(mut self) -> Self {
+        self.lower_namespace = true;
+        self
+    }
+
+    const fn lower_name(mut self) -> Self {
+        self.lower_name = true;
+        self
+    }
+
+    const fn lower_version(mut self) -> Self {
+        self.lower_version = true;
+        self
+    }
+
+    const fn qualifier(mut self, key: &'static str) -> Self {
+        self.qualifier = Some(key);
+        self
+    }
+}
+
+/// Types that ask for more than the general rules.
+static RULES: &[Rules] = &[
+    rules("alpm").lower_namespace().lower_name(),
+    rules("apk").lower_namespace().lower_name(),
+    rules("bazel").prohibited(),
+    rules("bitbucket").lower_namespace().lower_name(),
+    rules("bitnami").prohibited().lower_name(),
+    rules("brew").lower_namespace().lower_name(),
+    rules("cargo").prohibited(),
+    rules("chrome-extension").prohibited(),
+    rules("cocoapods").prohibited(),
+    rules("composer").required().lower_namespace().lower_name(),
+    rules("conda").prohibited(),
+    rules("cran").prohibited(),
+    rules("deb").lower_namespace().lower_name(),
+    rules("gem").prohibited(),
+    rules("github").lower_namespace().lower_name(),
+    rules("golang").lower_namespace().lower_name(),
+    rules("hackage").prohibited(),
+    rules("hex").lower_namespace().lower_name(),
+    rules("huggingface").lower_version(),
+    rules("julia").prohibited().qualifier("uuid"),
+    rules("luarocks").lower_namespace().lower_name(),
+    rules("mlflow").prohibited(),
+    rules("npm").lower_namespace().lower_name(),
+    rules("nuget").prohibited(),
+    rules("oci").prohibited().lower_name(),
+    rules("opam").prohibited(),
+    rules("otp").prohibited().lower_name(),
+    rules("pub").prohibited().lower_name(),
+    rules("pypi").prohibited().lower_name(),
+    rules("qpkg").lower_namespace(),
+    rules("rpm").lower_namespace(),
+    rules("swift").required(),
+    rules("vcpkg").prohibited().lower_name(),
+    rules("vscode-extension").required().lower_namespace().lower_name(),
+];
+
+/// A `git` purl's namespace is the host alone; the rest of the path is its name.
+pub(super) fn name_is_a_path(kind: &str) -> bool {
+    kind == "git"
+}
+
+/// Applies the type's rules.
+pub(super) fn apply(purl: &mut Purl) -> Parsed<()> {
+    if let Some(rules) = RULES.iter().find(|rules| rules.kind == purl.kind) {
+        match (rules.namespace, &purl.namespace) {
+            (Namespace::Required, None) => return Err(NotAPurl("this type needs a namespace")),
+            (Namespace::Prohibited, Some(_)) => {
+                return Err(NotAPurl("this type has no namespace"));
+            }
+            _ => {}
+        }
+        if rules.qualifier.is_some_and(|key| !purl.qualifiers.contains_key(key)) {
+            return Err(NotAPurl("this type needs a qualifier that is missing"));
+        }
+        lower(rules.lower_name, &mut purl.name);
+        for (wanted, part) in
+            [(rules.lower_namespace, &mut purl.namespace), (rules.lower_version, &mut purl.version)]
+        {
+            if let Some(part) = part {
+                lower(wanted, part);
+            }
+        }
+    }
+    apply_special(purl)
+}
+
+fn lower(wanted: bool, text: &mut String) {
+    if wanted && text.chars().any(char::is_uppercase) {
+        *text = text.to_lowercase();
+    }
+}
+
+/// Rules that only one type has.
+fn apply_special(purl: &mut Purl) -> Parsed<()> {
+    match purl.kind.as_str() {
+        "pypi" => purl.name = purl.name.replace('_', "-"),
+        "mlflow" => {
+            let databricks =
+                purl.qualifier("repository_url").is_some_and(|url| url.contains("databricks"));
+            lower(databricks, &mut purl.name);
+        }
+        "cpan" if purl.name.contains("::") => {
+            return Err(NotAPurl("a cpan purl names a distribution, not a module"));
+        }
+        "git" => split_host(purl),
+        "chrome-extension" => return check_chrome_extension(purl),
+        _ => {}
+    }
+    Ok(())
+}
+
+fn split_host(purl: &mut Purl) {
+    let Some(namespace) = &purl.namespace else { return };
+    if let Some((host, path)) = namespace.split_once('/') {
+        purl.name = format!("{path}/{}", purl.name);
+        purl.namespace = Some(host.to_owned());
+    }
+    let folds = |host: &str| host.starts_with("github") || host.starts_with("bitbucket");
+    let wanted = purl.namespace.as_deref().is_some_and(folds);
+    lower(wanted, &mut purl.name);
+}
+
+fn check_chrome_extension(purl: &Purl) -> Parsed<()> {
+    let good_name =
+        purl.name.len() == 32 && purl.name.bytes().all(|byte| (b'a'..=b'p').contains(&byte));
+    let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let good_version = purl
+        .version
+        .as_ref()
+        .is_none_or(|version| version.split('.').count() <= 4 && version.split('.').all(number));
+    match (good_name, good_version) {
+        (false, _) => Err(NotAPurl("a Chrome extension's name is 32 letters from a to p")),
+        (_, false) => Err(NotAPurl("a Chrome extension's version is 1 to 4 numbers")),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,430 @@
+//! The members of a CycloneDX document that are looked at, with the rules its
+//! schema has for them.
+
+use std::borrow::Cow;
+
+use area_sdk::prelude::*;
+use serde::de::Error as _;
+
+use super::super::Scope;
+use super::licenses::{self, LicenseItem};
+use crate::reading::{Mistake, nullable};
+
+/// A document.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Bom<'a> {
+    #[serde(rename = "bomFormat")]
+    _bom_format: BomFormat,
+    pub(super) spec_version: SpecVersion,
+    #[serde(rename = "serialNumber", default)]
+    _serial_number: Option<SerialNumber>,
+    #[serde(borrow, default, deserialize_with = "nullable")]
+    pub(super) metadata: Metadata<'a>,
+    #[serde(borrow, default, deserialize_with = "nullable")]
+    pub(super) components: Vec<ComponentItem<'a>>,
+    #[serde(borrow, default, deserialize_with = "nullable")]
+    services: Vec<ServiceItem<'a>>,
+    #[serde(borrow, default, deserialize_with = "nullable")]
+    pub(super) dependencies: Vec<DependencyItem<'a>>,
+    #[serde(borrow, default, deserialize_with = "nullable")]
+    pub(super) vulnerabilities: Vec<VulnerabilityItem<'a>>,
+}
+
+#[derive(Deserialize)]
+enum BomFormat {
+    #[serde(rename = "CycloneDX")]
+    CycloneDx,
+}
+
+/// The versions that have a JSON format.
+#[derive(Clone, Copy, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum SpecVersion {
+    #[serde(rename = "1.2")]
+    V1_2,
+    #[serde(rename = "1.3")]
+    V1_3,
+    #[serde(rename = "1.4")]
+    V1_4,
+    #[serde(rename = "1.5")]
+    V1_5,
+    #[serde(rename = "1.6")]
+    V1_6,
+    #[serde(rename = "1.7")]
+    V1_7,
+}
+
+impl SpecVersion {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::V1_2 => "1.2",
+            Self::V1_3 => "1.3",
+            Self::V1_4 => "1.4",
+            Self::V1_5 => "1.5",
+            Self::V1_6 => "1.6",
+            Self::V1_7 => "1.7",
+        }
+    }
+}
+
+/// `urn:uuid:` and a UUID.
+struct SerialNumber;
+
+impl<'de> Deserialize<'de> for SerialNumber {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Cow::<'de, str>::deserialize(deserializer)?;
+        let uuid = text.strip_prefix("urn:uuid:").and_then(|uuid| uuid.parse::<Uuid>().ok());
+        uuid.map(|_| Self)
+            .ok_or_else(|| D::Error::custom("a serial number is `urn:uuid:` and a UUID"))
+    }
+}
+
+/// A text that is not empty.
+#[derive(Clone)]
+pub(super) struct Reference<'a>(Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Reference<'a> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Cow::<'a, str>::deserialize(deserializer)?;
+        if text.is_empty() {
+            return Err(D::Error::custom("a reference is not empty"));
+        }
+        Ok(Self(text))
+    }
+}
+
+impl std::ops::Deref for Reference<'_> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl AsRef<str> for Reference<'_> {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+#[derive(Default, Deserialize)]
+pub(super) struct Metadata<'a> {
+    #[serde(default)]
+    pub(super) timestamp: Option<Timestamp>,
+    #[serde(borrow, default)]
+    pub(super) component: Option<Box<ComponentItem<'a>>>,
+    #[serde(borrow, default, deserialize_with = "nullable")]
+    pub(super) tools: Tools<'a>,
+    #[serde(borrow, default, deserialize_with = "nullable")]
+    licenses: Vec<LicenseItem<'a>>,
+    #[serde(borrow, default, deserialize_with = "nullable")]
+    properties: Vec<Property<'a>>,
+}
+
+/// What made the document: a list, since 1.5 also components and services.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub(super) enum Tools<'a> {
+    Listed(#[serde(borrow)] Vec<Tool<'a>>),
+    Grouped {
+        #[serde(borrow, default)]
+        components: Vec<Tool<'a>>,
+        #[serde(borrow, default)]
+        services: Vec<Tool<'a>>,
+    },
+}
+
+impl Default for Tools<'_> {
+    fn default() -> Self {
+        Self::Listed(Vec::new())
+    }
+}
+
+#[derive(Deserialize)]
+pub(super) struct Tool<'a> {
+    #[serde(borrow, default)]
+    pub(super) name: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    pub(super) version: Option<Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct ComponentItem<'a> {
+    #[serde(rename = "type")]
+    _type: ComponentType,
+    #[serde(borrow)]
+    pub(super) name: Cow<'a, str>,
+    #[serde(borrow, default)]
+    pub(super) group: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    pub(super) version: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    pub(super) purl: Option<Cow<'a, str>>,
+    #[serde(borrow, rename = "bom-ref", default)]
+    pub(super) bom_ref: Option<Reference<'a>>,
+    #[serde(default)]
+    pub(super) scope: Option<Scope>,
+    #[serde(borrow, default, deserialize_with = "nullable")]
+    hashes: Vec<Hash<'a>>,
+    #[serde(borrow, default, deserialize_with = "nullable")]
+    licenses: Vec<LicenseItem<'a>>,
+    #[serde(borrow, default, deserialize_with = "nullable")]
+    properties: Vec<Property<'a>>,
+    #[serde(rename = "pedigree", default)]
+    _pedigree: Option<Box<Pedigree>>,
+    #[serde(rename = "swid", default)]
+    _swid: Option<Box<Swid>>,
+    #[serde(borrow, default, deserialize_with = "nullable")]
+    pub(super) components: Vec<ComponentItem<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum ComponentType {
+    Application,
+    Container,
+    CryptographicAsset,
+    Data,
+    Device,
+    DeviceDriver,
+    File,
+    Firmware,
+    Framework,
+    Library,
+    MachineLearningModel,
+    OperatingSystem,
+    Platform,
+}
+
+#[derive(Deserialize)]
+struct Hash<'a> {
+    alg: HashAlgorithm,
+    #[serde(borrow)]
+    content: HexDigest<'a>,
+}
+
+#[derive(Deserialize, PartialEq, Eq)]
+enum HashAlgorithm {
+    #[serde(rename = "MD5")]
+    Md5,
+    #[serde(rename = "SHA-1")]
+    Sha1,
+    #[serde(rename = "SHA-256")]
+    Sha256,
+    #[serde(
+        rename = "SHA-384",
+        alias = "SHA-512",
+        alias = "SHA3-256",
+        alias = "SHA3-384",
+        alias = "SHA3-512",
+        alias = "BLAKE2b-256",
+        alias = "BLAKE2b-384",
+        alias = "BLAKE2b-512",
+        alias = "BLAKE3",
+        alias = "Streebog-256",
+        alias = "Streebog-512"
+    )]
+    Other,
+}
+
+struct HexDigest<'a>(Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for HexDigest<'a> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Cow::<'a, str>::deserialize(deserializer)?;
+        let good = matches!(text.len(), 32 | 40 | 64 | 96 | 128)
+            && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        good.then_some(Self(text))
+            .ok_or_else(|| D::Error::custom("a digest is 32, 40, 64, 96 or 128 hexadecimal digits"))
+    }
+}
+
+#[derive(Deserialize)]
+pub(super) struct Property<'a> {
+    #[serde(borrow, default)]
+    name: Option<Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+struct Pedigree {
+    #[serde(rename = "patches", default, deserialize_with = "nullable")]
+    _patches: Vec<Patch>,
+}
+
+#[derive(Deserialize)]
+struct Patch {
+    #[serde(rename = "type")]
+    _type: PatchType,
+    #[serde(rename = "resolves", default, deserialize_with = "nullable")]
+    _resolves: Vec<Issue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum PatchType {
+    Unofficial,
+    Monkey,
+    Backport,
+    CherryPick,
+}
+
+#[derive(Deserialize)]
+struct Issue {
+    #[serde(rename = "type")]
+    _type: IssueType,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum IssueType {
+    Defect,
+    Enhancement,
+    Security,
+}
+
+#[derive(Deserialize)]
+struct Swid {
+    #[serde(rename = "tagId")]
+    _tag_id: String,
+    #[serde(rename = "name")]
+    _name: String,
+}
+
+#[derive(Deserialize)]
+struct ServiceItem<'a> {
+    #[serde(rename = "data", default, deserialize_with = "nullable")]
+    _data: Vec<ServiceData>,
+    #[serde(borrow, default, deserialize_with = "nullable")]
+    properties: Vec<Property<'a>>,
+    #[serde(borrow, default, deserialize_with = "nullable")]
+    services: Vec<ServiceItem<'a>>,
+}
+
+#[derive(Deserialize)]
+struct ServiceData {
+    #[serde(rename = "flow")]
+    _flow: Flow,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Flow {
+    Inbound,
+    Outbound,
+    BiDirectional,
+    Unknown,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct DependencyItem<'a> {
+    #[serde(borrow, rename = "ref")]
+    pub(super) reference: Reference<'a>,
+    #[serde(borrow, default, deserialize_with = "nullable")]
+    pub(super) depends_on: Vec<Reference<'a>>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct VulnerabilityItem<'a> {
+    #[serde(borrow, default)]
+    pub(super) id: Option<Cow<'a, str>>,
+    #[serde(borrow, default, deserialize_with = "nullable")]
+    pub(super) references: Vec<VulnerabilityReference<'a>>,
+    #[serde(default, deserialize_with = "nullable")]
+    pub(super) analysis: Analysis,
+    #[serde(borrow, default, deserialize_with = "nullable")]
+    pub(super) affects: Vec<Affects<'a>>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct VulnerabilityReference<'a> {
+    #[serde(borrow, default)]
+    pub(super) id: Option<Cow<'a, str>>,
+}
+
+#[derive(Default, Deserialize)]
+pub(super) struct Analysis {
+    #[serde(default)]
+    pub(super) state: Option<AnalysisState>,
+    #[serde(default)]
+    pub(super) justification: Option<String>,
+}
+
+#[derive(Clone, Copy, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum AnalysisState {
+    Exploitable,
+    FalsePositive,
+    InTriage,
+    NotAffected,
+    Resolved,
+    ResolvedWithPedigree,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Affects<'a> {
+    #[serde(borrow, rename = "ref")]
+    pub(super) reference: Reference<'a>,
+}
+
+impl ComponentItem<'_> {
+    /// `sha256:…`, where the document has it.
+    pub(super) fn sha256(&self) -> Option<String> {
+        let hash = self.hashes.iter().find(|hash| hash.alg == HashAlgorithm::Sha256)?;
+        Some(format!("sha256:{}", hash.content.0.to_lowercase()))
+    }
+
+    fn check(&self, version: SpecVersion) -> Result<(), Mistake> {
+        check_properties(&self.properties, version)?;
+        licenses::check(&self.licenses, version)?;
+        each("/components", &self.components, |inner| inner.check(version))
+    }
+}
+
+impl ServiceItem<'_> {
+    fn check(&self, version: SpecVersion) -> Result<(), Mistake> {
+        check_properties(&self.properties, version)?;
+        each("/services", &self.services, |inner| inner.check(version))
+    }
+}
+
+impl Bom<'_> {
+    /// The rules that the types do not hold.
+    pub(super) fn check(&self) -> Result<(), Mistake> {
+        let version = self.spec_version;
+        let metadata = &self.metadata;
+        let within = |mistake: Mistake| mistake.within("/metadata");
+        licenses::check(&metadata.licenses, version).map_err(within)?;
+        check_properties(&metadata.properties, version).map_err(within)?;
+        if let Some(root) = &metadata.component {
+            root.check(version).map_err(|mistake| mistake.within("/metadata/component"))?;
+        }
+        each("/components", &self.components, |component| component.check(version))?;
+        each("/services", &self.services, |service| service.check(version))
+    }
+}
+
+/// Checks every item of a list.
+pub(super) fn each<T>(
+    list: &str,
+    items: &[T],
+    mut check: impl FnMut(&T) -> Result<(), Mistake>,
+) -> Result<(), Mistake> {
+    items
+        .iter()
+        .enumerate()
+        .try_for_each(|(at, item)| check(item).map_err(|m| m.within(&format!("{list}/{at}"))))
+}
+
+pub(super) fn check_properties(
+    properties: &[Property<'_>],
+    version: SpecVersion,
+) -> Result<(), Mistake> {
+    if version < SpecVersion::V1_6 {
+        return Ok(());
+    }
+    each("/properties", properties, |property| match property.name {
+        Some(_) => Ok(()),
+        None => Err(Mistake::at("", "A property has a `name`.")),
+    })
+}

@@ -1,0 +1,75 @@
+//! Who a component is: its canonical purl, or its name and version where it
+//! has none.
+
+use super::Component;
+use crate::ecosystem;
+use crate::purl::Purl;
+use crate::text;
+
+/// A component as a file names it.
+pub(super) struct Named<'a> {
+    pub(super) group: Option<&'a str>,
+    pub(super) name: &'a str,
+    pub(super) version: Option<&'a str>,
+    pub(super) purl: Option<&'a str>,
+}
+
+/// What makes two components one, within a repository and branch.
+pub(super) fn of(component: &Component) -> String {
+    identify(component.purl.as_ref(), &component.name, component.version.as_deref())
+}
+
+/// What makes two components one, within a repository and branch.
+pub(crate) fn identify(purl: Option<&Purl>, name: &str, version: Option<&str>) -> String {
+    match purl {
+        Some(purl) => purl.to_string(),
+        None => format!("{name}@{}", version.unwrap_or_default()),
+    }
+}
+
+impl Named<'_> {
+    /// The component, with nothing but its identity.
+    pub(super) fn component(&self) -> Component {
+        let mut limitations = Vec::new();
+        let purl = self.purl.filter(|purl| !purl.trim().is_empty());
+        let purl = purl.map(|text| Purl::parse(text.trim()));
+        if let Some(Err(why)) = &purl {
+            limitations.push(format!("The purl in the SBOM is not used: {}.", why.0));
+        }
+        let purl = purl.and_then(Result::ok);
+        if purl.is_none() {
+            let limitation = "Without a purl, no advisories are matched by version.";
+            limitations.push(limitation.to_owned());
+        }
+        let given = |text: Option<&str>| text.filter(|text| !text.is_empty()).map(bounded);
+        Component {
+            reference: None,
+            name: bounded(&purl.as_ref().map_or_else(|| self.full_name(), ecosystem::name_of)),
+            version: purl
+                .as_ref()
+                .and_then(|purl| given(purl.version.as_deref()))
+                .or(given(self.version)),
+            purl,
+            scope: None,
+            direct: false,
+            dependencies: Vec::new(),
+            reported: Vec::new(),
+            limitations,
+        }
+    }
+
+    fn full_name(&self) -> String {
+        match self.group.filter(|group| !group.is_empty()) {
+            Some(group) => format!("{group}/{}", self.name),
+            None => self.name.to_owned(),
+        }
+    }
+}
+
+/// Bytes of a name or version, which indexes hold.
+const MAX_BYTES: usize = 500;
+
+/// No longer than an index takes.
+pub(super) fn bounded(text: &str) -> String {
+    text::bounded(text, MAX_BYTES)
+}

@@ -1,0 +1,258 @@
+//! SPDX 2.2 and 2.3, JSON.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use area_sdk::prelude::*;
+
+use super::identity::{Named, bounded};
+use super::{Component, Edges, Entry, Format, Graph, Sbom, Scope, Subject, collapse};
+use crate::purl::Purl;
+use crate::reading::{self, Mistake, nullable};
+
+/// The document's own id.
+const DOCUMENT: &str = "SPDXRef-DOCUMENT";
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Document<'a> {
+    spdx_version: SpdxVersion,
+    #[serde(borrow, rename = "SPDXID")]
+    id: Cow<'a, str>,
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(borrow)]
+    creation_info: CreationInfo<'a>,
+    #[serde(borrow, default, deserialize_with = "nullable")]
+    packages: Vec<Package<'a>>,
+    #[serde(borrow, default, deserialize_with = "nullable")]
+    relationships: Vec<Relationship<'a>>,
+    #[serde(borrow, default, deserialize_with = "nullable")]
+    document_describes: Vec<Cow<'a, str>>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+enum SpdxVersion {
+    #[serde(rename = "SPDX-2.2")]
+    V2_2,
+    #[serde(rename = "SPDX-2.3")]
+    V2_3,
+}
+
+#[derive(Deserialize)]
+struct CreationInfo<'a> {
+    created: Timestamp,
+    #[serde(borrow)]
+    creators: Vec<Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Package<'a> {
+    #[serde(borrow, rename = "SPDXID")]
+    id: Cow<'a, str>,
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(borrow, default)]
+    version_info: Option<Cow<'a, str>>,
+    #[serde(borrow, default, deserialize_with = "nullable")]
+    external_refs: Vec<ExternalRef<'a>>,
+    #[serde(borrow, default, deserialize_with = "nullable")]
+    checksums: Vec<Checksum<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ExternalRef<'a> {
+    #[serde(borrow)]
+    reference_type: Cow<'a, str>,
+    #[serde(borrow)]
+    reference_locator: Cow<'a, str>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Checksum<'a> {
+    #[serde(borrow)]
+    algorithm: Cow<'a, str>,
+    #[serde(borrow)]
+    checksum_value: Cow<'a, str>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Relationship<'a> {
+    #[serde(borrow)]
+    spdx_element_id: Cow<'a, str>,
+    #[serde(borrow)]
+    relationship_type: Cow<'a, str>,
+    #[serde(borrow)]
+    related_spdx_element: Cow<'a, str>,
+}
+
+pub(super) fn read(bytes: &[u8]) -> Result<Sbom, Mistake> {
+    let document: Document<'_> = reading::json(bytes)?;
+    document.check()?;
+    let subjects = document.subjects();
+    let links = Links::of(&document);
+    let direct: BTreeSet<&str> =
+        subjects.iter().filter_map(|id| links.edges.get(id)).flatten().copied().collect();
+    let graph = match (links.edges.is_empty(), direct.is_empty()) {
+        (true, _) => Graph::Absent,
+        (false, true) => Graph::Rootless,
+        (false, false) => Graph::Rooted,
+    };
+    let others = document.packages.iter().filter(|package| !subjects.contains(package.id.as_ref()));
+    let entries = others.map(|package| entry(package, &links)).collect();
+    Ok(Sbom {
+        format: Format::Spdx,
+        spec_version: document.spdx_version.as_str().to_owned(),
+        subject: document.subject(&subjects),
+        tool: document.tool(),
+        created_at: Some(document.creation_info.created),
+        graph,
+        components: collapse(entries, &links.edges, &direct),
+        warnings: Vec::new(),
+    })
+}
+
+impl SpdxVersion {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::V2_2 => "2.2",
+            Self::V2_3 => "2.3",
+        }
+    }
+}
+
+impl<'a> Document<'a> {
+    fn check(&self) -> Result<(), Mistake> {
+        check_id("/SPDXID", &self.id)?;
+        for (at, package) in self.packages.iter().enumerate() {
+            check_id(&format!("/packages/{at}/SPDXID"), &package.id)?;
+            if package.name.trim().is_empty() {
+                return Err(Mistake::at(format!("/packages/{at}/name"), "Is empty."));
+            }
+        }
+        Ok(())
+    }
+
+    /// The packages the document is about, as far as they are not all it has.
+    fn subjects(&self) -> BTreeSet<&str> {
+        let described = self.relationships.iter().filter_map(|relationship| {
+            let (from, to) = relationship.ends();
+            match relationship.relationship_type.as_ref() {
+                "DESCRIBES" if from == DOCUMENT => Some(to),
+                "DESCRIBED_BY" if to == DOCUMENT => Some(from),
+                _ => None,
+            }
+        });
+        let subjects: BTreeSet<&str> =
+            self.document_describes.iter().map(AsRef::as_ref).chain(described).collect();
+        let is_subject = |package: &Package<'_>| subjects.contains(package.id.as_ref());
+        if self.packages.iter().all(is_subject) { BTreeSet::new() } else { subjects }
+    }
+
+    fn subject(&self, subjects: &BTreeSet<&str>) -> Option<Subject> {
+        let mut described =
+            self.packages.iter().filter(|package| subjects.contains(package.id.as_ref()));
+        match (described.next(), described.next()) {
+            (Some(only), None) => Some(only.subject()),
+            _ if self.name.trim().is_empty() => None,
+            _ => Some(Subject { key: bounded(&self.name), digest: None }),
+        }
+    }
+
+    fn tool(&self) -> Option<String> {
+        let mut creators = self.creation_info.creators.iter();
+        creators.find_map(|creator| creator.strip_prefix("Tool:")).map(|tool| bounded(tool.trim()))
+    }
+}
+
+fn check_id(pointer: &str, id: &str) -> Result<(), Mistake> {
+    let letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '+');
+    match id.strip_prefix("SPDXRef-") {
+        Some(rest) if !rest.is_empty() && rest.chars().all(letter) => Ok(()),
+        _ => Err(Mistake::at(pointer, "An id is `SPDXRef-` and letters, digits, `.` and `-`.")),
+    }
+}
+
+impl Package<'_> {
+    fn purl(&self) -> Option<&str> {
+        let mut purls = self.external_refs.iter().filter(|r| r.reference_type == "purl");
+        purls.next().map(|reference| reference.reference_locator.as_ref())
+    }
+
+    fn subject(&self) -> Subject {
+        let purl = self.purl().and_then(|purl| Purl::parse(purl).ok());
+        let sha256 = self.checksums.iter().find(|checksum| checksum.algorithm == "SHA256");
+        let digest = sha256.map(|sum| format!("sha256:{}", sum.checksum_value.to_lowercase()));
+        let versions =
+            [purl.as_ref().and_then(|p| p.version.as_deref()), self.version_info.as_deref()];
+        let mut versions = versions.into_iter().flatten();
+        let version = versions.find(|version| version.starts_with("sha256:"));
+        Subject {
+            key: purl.as_ref().map_or_else(|| bounded(&self.name), |p| p.package().to_string()),
+            digest: version.map(str::to_lowercase).or(digest),
+        }
+    }
+}
+
+impl Relationship<'_> {
+    fn ends(&self) -> (&str, &str) {
+        (&self.spdx_element_id, &self.related_spdx_element)
+    }
+}
+
+/// What the relationships tell of packages.
+struct Links<'a> {
+    edges: Edges<'a>,
+    /// By how much each is needed.
+    scopes: BTreeMap<&'a str, Scope>,
+}
+
+impl<'a> Links<'a> {
+    fn of(document: &'a Document<'_>) -> Self {
+        let mut links = Self { edges: Edges::new(), scopes: BTreeMap::new() };
+        for relationship in &document.relationships {
+            let (from, to) = relationship.ends();
+            let Some((inverse, scope)) = dependency(&relationship.relationship_type) else {
+                continue;
+            };
+            let (from, to) = if inverse { (to, from) } else { (from, to) };
+            links.edges.entry(from).or_default().insert(to);
+            let known = links.scopes.entry(to).or_insert(scope);
+            *known = (*known).min(scope);
+        }
+        links
+    }
+}
+
+/// Whether a relationship is a dependency: which way round, how much needed.
+fn dependency(kind: &str) -> Option<(bool, Scope)> {
+    Some(match kind {
+        "DEPENDS_ON" => (false, Scope::Required),
+        "DEPENDENCY_OF" | "RUNTIME_DEPENDENCY_OF" => (true, Scope::Required),
+        "OPTIONAL_DEPENDENCY_OF" | "PROVIDED_DEPENDENCY_OF" => (true, Scope::Optional),
+        "BUILD_DEPENDENCY_OF" | "DEV_DEPENDENCY_OF" | "TEST_DEPENDENCY_OF" => {
+            (true, Scope::Excluded)
+        }
+        _ => return None,
+    })
+}
+
+fn entry<'b>(package: &'b Package<'_>, links: &Links<'_>) -> Entry<'b> {
+    let reference = package.id.as_ref();
+    let named = Named {
+        group: None,
+        name: &package.name,
+        version: package.version_info.as_deref(),
+        purl: package.purl(),
+    };
+    let component = Component {
+        reference: Some(bounded(reference)),
+        scope: links.scopes.get(reference).copied(),
+        ..named.component()
+    };
+    Entry { reference: Some(reference), component }
+}

@@ -1,0 +1,190 @@
+//! Real bills of materials, the conformance files, and what neither has.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::corpus::{self, corpus};
+
+fn read(value: &Value) -> Result<Sbom, Mistake> {
+    Sbom::read(value.to_string().as_bytes())
+}
+
+fn file(path: &str) -> Option<Sbom> {
+    let path = corpus("")?.join(path);
+    let read = Sbom::read(&std::fs::read(&path).expect("a file"));
+    Some(read.unwrap_or_else(|mistake| panic!("{}: {mistake}", path.display())))
+}
+
+/// Components, those with a purl, direct ones, edges, reported vulnerabilities.
+fn counts(sbom: &Sbom) -> [usize; 5] {
+    let count = |of: fn(&Component) -> usize| sbom.components.iter().map(of).sum();
+    [
+        sbom.components.len(),
+        count(|c| usize::from(c.purl.is_some())),
+        count(|c| usize::from(c.direct)),
+        count(|c| c.dependencies.len()),
+        count(|c| c.reported.len()),
+    ]
+}
+
+#[test]
+fn real_files_have_their_counts() {
+    for (path, graph, expected) in [
+        ("cyclonedx/cern-vdm-1.2.cdx.json", Graph::Absent, [43, 43, 0, 0, 0]),
+        ("cyclonedx/dropwizard-1.2.cdx.json", Graph::Rootless, [167, 167, 0, 170, 0]),
+        ("cyclonedx/laravel-1.4.cdx.json", Graph::Rooted, [62, 62, 1, 112, 0]),
+        ("cyclonedx/log4j-defectdojo.cdx.json", Graph::Absent, [1, 1, 0, 0, 8]),
+        ("cyclonedx/proton-bridge-go-1.2.cdx.json", Graph::Rooted, [201, 201, 56, 176, 0]),
+        ("cyclonedx/proton-bridge-go-1.6.3.cdx.json", Graph::Rooted, [201, 201, 56, 176, 0]),
+        ("cyclonedx/saasbom-services.cdx.json", Graph::Rooted, [0, 0, 0, 0, 0]),
+        ("cyclonedx/vex.cdx.json", Graph::Absent, [0, 0, 0, 0, 0]),
+        ("cyclonedx/dependency-track/bom-empty.json", Graph::Absent, [0, 0, 0, 0, 0]),
+        ("cyclonedx/dependency-track/bom-no-purl.json", Graph::Absent, [1, 0, 0, 0, 0]),
+        ("cyclonedx/dependency-track/bom-issue1905.json", Graph::Rooted, [2, 2, 1, 0, 0]),
+        ("cyclonedx/dependency-track/bom-issue3309.json", Graph::Absent, [0, 0, 0, 0, 0]),
+        ("cyclonedx/dependency-track/bom-issue4455.json", Graph::Rooted, [22, 21, 2, 49, 0]),
+        ("cyclonedx/dependency-track/bom-license-expression.json", Graph::Absent, [1, 0, 0, 0, 0]),
+        (
+            "cyclonedx/dependency-track/bom-invalid-license-expression.json",
+            Graph::Absent,
+            [1, 0, 0, 0, 0],
+        ),
+        (
+            "cyclonedx/dependency-track/bom-metadata-components.json",
+            Graph::Rooted,
+            [185, 185, 34, 680, 0],
+        ),
+        ("cyclonedx/dependency-track/valid-bom-1.6.json", Graph::Rootless, [2, 1, 0, 1, 0]),
+        ("cyclonedx/dependency-track/valid-bom-1.7.json", Graph::Rootless, [3, 3, 0, 1, 0]),
+        ("spdx/alpine-2.3.spdx.json", Graph::Absent, [14, 14, 0, 0, 0]),
+        ("spdx/curl.spdx.json", Graph::Absent, [13, 13, 0, 0, 0]),
+        ("spdx/trivy-mageia.spdx.json", Graph::Absent, [182, 181, 0, 0, 0]),
+    ] {
+        let Some(sbom) = file(path) else { return };
+        assert_eq!((sbom.graph, counts(&sbom)), (graph, expected), "{path}");
+    }
+}
+
+#[test]
+fn every_file_gets_the_verdict_its_name_promises() {
+    let Some(folder) = corpus("cyclonedx/spec-1.6") else { return };
+    let (mut good, mut bad) = (0, 0);
+    for path in corpus::files(&folder, "json") {
+        let name = path.file_name().and_then(|name| name.to_str()).expect("a name");
+        let read = Sbom::read(corpus::text(&path).as_bytes());
+        if name.starts_with("valid-") {
+            assert!(read.is_ok(), "{name}: {}", read.expect_err("a mistake"));
+            good += 1;
+        } else {
+            let mistake = read.err().unwrap_or_else(|| panic!("{name} was taken"));
+            assert!(!mistake.pointer.is_empty() && mistake.message.len() > 10, "{name}: {mistake}");
+            bad += 1;
+        }
+    }
+    assert_eq!((good, bad), (45, 25));
+}
+
+#[test]
+fn files_that_break_a_standard_are_refused_with_what_to_mend() {
+    let Some(folder) = corpus("") else { return };
+    for (path, pointer) in [
+        ("cyclonedx/dependency-track/bom-invalid.json", ""),
+        ("spdx/invalid.spdx.json", "/spdxVersion"),
+        ("spdx/invalid-identifier.spdx.json", "/creationInfo/creators/0"),
+    ] {
+        let read = Sbom::read(&std::fs::read(folder.join(path)).expect("a file"));
+        assert_eq!(read.expect_err("a mistake").pointer, pointer, "{path}");
+    }
+}
+
+#[test]
+fn spdx_dependencies_go_either_way() {
+    let package = |id: &str, purl: &str| {
+        json!({
+            "SPDXID": format!("SPDXRef-{id}"), "name": id,
+            "externalRefs": [{ "referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl",
+                "referenceLocator": purl }],
+        })
+    };
+    let relationship = |from: &str, kind: &str, to: &str| json!({ "spdxElementId": from, "relationshipType": kind, "relatedSpdxElement": to });
+    let sbom = read(&json!({
+        "spdxVersion": "SPDX-2.3", "SPDXID": "SPDXRef-DOCUMENT", "name": "shop",
+        "creationInfo": { "created": "2024-01-01T00:00:00Z", "creators": ["Tool: syft-1.0"] },
+        "packages": [
+            package("root", "pkg:generic/shop@1"), package("a", "pkg:npm/a@1"),
+            package("b", "pkg:npm/b@1"), package("c", "pkg:npm/c@1"),
+        ],
+        "relationships": [
+            relationship("SPDXRef-DOCUMENT", "DESCRIBES", "SPDXRef-root"),
+            relationship("SPDXRef-root", "DEPENDS_ON", "SPDXRef-a"),
+            relationship("SPDXRef-b", "DEV_DEPENDENCY_OF", "SPDXRef-root"),
+            relationship("SPDXRef-a", "DEPENDS_ON", "SPDXRef-c"),
+            relationship("SPDXRef-a", "CONTAINS", "SPDXRef-b"),
+        ],
+    }));
+    let sbom = sbom.expect("a bill");
+    assert_eq!(sbom.subject.expect("a subject").key, "pkg:generic/shop");
+    assert_eq!((sbom.graph, sbom.tool.as_deref()), (Graph::Rooted, Some("syft-1.0")));
+    let found: Vec<(&str, bool, Option<Scope>, usize)> = sbom
+        .components
+        .iter()
+        .map(|c| (c.name.as_str(), c.direct, c.scope, c.dependencies.len()))
+        .collect();
+    let expected = [
+        ("a", true, Some(Scope::Required), 1),
+        ("b", true, Some(Scope::Excluded), 0),
+        ("c", false, Some(Scope::Required), 0),
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn equal_purls_are_one_component() {
+    let component = |purl: &str, scope: &str| json!({ "type": "library", "name": "x", "purl": purl, "scope": scope, "bom-ref": scope });
+    let sbom = read(&json!({
+        "bomFormat": "CycloneDX", "specVersion": "1.6",
+        "components": [
+            component("pkg:PyPI/A_b@1", "excluded"), component("pkg:pypi/a-b@1", "required"),
+            { "type": "library", "name": "a", "version": "1", "purl": "no purl" },
+            { "type": "file", "name": "  " },
+        ],
+        "dependencies": [{ "ref": "excluded", "dependsOn": ["required", "gone"] }],
+    }));
+    let sbom = sbom.expect("a bill");
+    assert_eq!(sbom.components.len(), 2);
+    assert_eq!(sbom.components[0].scope, Some(Scope::Required));
+    assert_eq!(sbom.components[0].dependencies, ["gone", "pkg:pypi/a-b@1"]);
+    assert_eq!(sbom.components[1].limitations.len(), 2);
+    assert_eq!(sbom.warnings, ["1 components without a name were passed over."]);
+}
+
+#[test]
+fn what_is_too_deep_or_neither_standard_is_refused() {
+    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    assert!(Sbom::read(deep.as_bytes()).expect_err("a mistake").message.contains("deeper"));
+    assert!(Sbom::read(b"{}").is_err() && Sbom::read(b"").is_err() && Sbom::read(b"\xff").is_err());
+    assert!(
+        Sbom::read(b"\xef\xbb\xbf{\"bomFormat\":\"CycloneDX\",\"specVersion\":\"1.6\"}").is_ok()
+    );
+    let old = read(&json!({ "bomFormat": "CycloneDX", "specVersion": "1.1" }));
+    assert_eq!(old.expect_err("a mistake").pointer, "/specVersion");
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_read_or_refused(text in "\\{\"(bomFormat|spdxVersion)\":\\PC{0,80}") {
+        let _ = Sbom::read(text.as_bytes());
+    }
+
+    #[test]
+    fn a_bill_with_a_piece_missing_is_read_or_refused(cut in any::<prop::sample::Index>()) {
+        let whole = json!({
+            "bomFormat": "CycloneDX", "specVersion": "1.6",
+            "components": [{ "type": "library", "name": "é", "purl": "pkg:npm/%C3%A9@1" }],
+            "vulnerabilities": [{ "id": "CVE-1", "affects": [{ "ref": "pkg:npm/%C3%A9@1" }] }],
+        })
+        .to_string();
+        let _ = Sbom::read(&whole.as_bytes()[..cut.index(whole.len())]);
+    }
+}

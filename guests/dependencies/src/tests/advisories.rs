@@ -1,0 +1,229 @@
+//! Advisories, and the components they find.
+
+use super::*;
+use crate::corpus::{self, corpus};
+
+fn ids(item: &Value) -> Vec<String> {
+    let found = item["advisories"].as_array().expect("advisories").iter();
+    found.map(|found| found["advisory_id"].as_str().expect("an id").to_owned()).collect()
+}
+
+#[test]
+fn an_advisory_finds_what_is_imported_before_and_after_it() {
+    let world = World::new();
+    world.audit(Some("main"), &[sbom("a.json", &bom("shop", &[LEFT_PAD]))]);
+    let answer = world.import(&advisory("GHSA-1", &["CVE-2026-1"], "1.2.0")).expect("imported");
+    assert_eq!(answer.status, 201);
+    assert_eq!(
+        (&answer.body["created"], &answer.body["items"][0]["id"]),
+        (&json!(1), &json!("GHSA-1"))
+    );
+    world.work();
+    let item = world.list(&[])["items"][0].clone();
+    assert_eq!(ids(&item), ["GHSA-1"]);
+    let found = &item["advisories"][0];
+    assert_eq!(found.as_object().map(serde_json::Map::len), Some(5));
+    assert_eq!(
+        (&found["match_basis"], &found["source_tool"]),
+        (&json!("version_range"), &json!("osv"))
+    );
+    assert_eq!(found["scanner_run_id"], item["scanner_run_id"]);
+    let told = world.events("dependency.vulnerable");
+    assert_eq!(told.len(), 1);
+    assert_eq!(
+        (&told[0]["severity"], &told[0]["component_count"]),
+        (&json!("critical"), &json!(1))
+    );
+
+    world.audit(Some("main"), &[sbom("a.json", &bom("shop", &[LEFT_PAD]))]);
+    assert_eq!(world.told()["facts"]["advisories"], json!(["GHSA-1"]));
+    assert_eq!(world.events("dependency.vulnerable").len(), 1, "it is not new");
+    world.audit(Some("next"), &[sbom("a.json", &bom("shop", &[LEFT_PAD]))]);
+    assert_eq!(world.events("dependency.vulnerable").len(), 2, "it is new to this branch");
+    for name in ["GHSA-1", "ghsa-1", "CVE-2026-1", " cve-2026-1"] {
+        assert_eq!(names(&world.list(&[("advisory", json!(name))])).len(), 2, "{name}");
+        let history = [("advisory", json!(name)), ("history", json!(true))];
+        assert_eq!(names(&world.list(&history)).len(), 3, "{name}");
+    }
+    assert_eq!(names(&world.list(&[("advisory", json!("CVE-2026-2"))])), [""; 0]);
+}
+
+#[test]
+fn a_newer_record_takes_the_place_of_an_older_one() {
+    let world = World::new();
+    world.audit(None, &[sbom("a.json", &bom("shop", &[LEFT_PAD]))]);
+    let mut record = advisory("GHSA-1", &["CVE-2026-1"], "1.2.0");
+    world.import(&record).expect("imported");
+    world.work();
+    assert_eq!(world.import(&record).expect("imported").body["unchanged"], 1);
+
+    let mut older = record.clone();
+    older["modified"] = json!("2020-01-01T00:00:00Z");
+    assert_eq!(world.import(&older).expect("imported").body["unchanged"], 1);
+
+    record["modified"] = json!("2026-02-01T00:00:00Z");
+    record["aliases"] = json!([]);
+    assert_eq!(world.import(&record).expect("imported").body["updated"], 1);
+    world.work();
+    assert_eq!(names(&world.list(&[("advisory", json!("CVE-2026-1"))])), [""; 0]);
+    assert_eq!(names(&world.list(&[("advisory", json!("GHSA-1"))])), ["left-pad"]);
+
+    record["modified"] = json!("2026-03-01T00:00:00Z");
+    record["withdrawn"] = json!("2026-03-01T00:00:00Z");
+    world.import(&record).expect("imported");
+    world.work();
+    assert_eq!(ids(&world.list(&[])["items"][0]), [""; 0]);
+    assert_eq!(world.host.documents("matches").len(), 0);
+    assert_eq!(world.events("advisory.imported").len(), 3);
+}
+
+#[test]
+fn aliases_are_one_vulnerability() {
+    let world = World::new();
+    world.audit(None, &[sbom("a.json", &bom("shop", &[LEFT_PAD]))]);
+    let mut listed = advisory("OTHER-7", &["CVE-2026-1"], "0.1.0");
+    listed["affected"][0]["versions"] = json!(["1.0.0"]);
+    let all = json!([
+        advisory("GHSA-1", &["CVE-2026-1"], "2"),
+        listed,
+        advisory("CVE-2026-1", &[], "2"),
+        advisory("GHSA-2", &["CVE-2026-2"], "2"),
+    ]);
+    world.import(&all).expect("imported");
+    world.work();
+    let item = world.list(&[])["items"][0].clone();
+    assert_eq!(ids(&item), ["GHSA-2", "OTHER-7"]);
+    assert_eq!(item["advisories"][1]["match_basis"], "purl_exact");
+    for name in ["GHSA-1", "OTHER-7", "CVE-2026-1"] {
+        assert_eq!(names(&world.list(&[("advisory", json!(name))])), ["left-pad"], "{name}");
+    }
+}
+
+#[test]
+fn what_a_scanner_reports_counts_unless_it_is_dismissed_or_withdrawn() {
+    let world = World::new();
+    let mut bom = bom("shop", &[LEFT_PAD, "pkg:npm/b@1"]);
+    bom["vulnerabilities"] = json!([
+        { "id": "CVE-2026-5", "affects": [{ "ref": LEFT_PAD }], "references": [{ "id": "SNYK-5" }] },
+        { "id": "CVE-2026-6", "affects": [{ "ref": LEFT_PAD }],
+          "analysis": { "state": "not_affected", "justification": "code_not_reachable" } },
+        { "id": "CVE-2026-7", "affects": [{ "ref": "urn:cdx:f08a6ccd-4dce-4759-bd84-c626675d60a7/1#pkg%3Anpm%2Fb%401" }] },
+    ]);
+    world.audit(None, &[sbom("a.json", &bom)]);
+    let list = world.list(&[]);
+    assert_eq!(
+        (ids(&list["items"][0]), ids(&list["items"][1])),
+        (vec!["CVE-2026-7".into()], vec!["CVE-2026-5".to_owned()])
+    );
+    let found = &list["items"][1]["advisories"][0];
+    assert_eq!(found["match_basis"], "scanner_reported");
+    assert_eq!(found["source_tool"], "syft 1.0.0");
+    assert_eq!(found["artifact_sha256"], list["items"][1]["artifact_sha256"]);
+    assert_eq!(
+        list["items"][1]["limitations"][0],
+        "The SBOM says of CVE-2026-6: not_affected: code_not_reachable."
+    );
+    assert_eq!(names(&world.list(&[("advisory", json!("SNYK-5"))])), ["left-pad"]);
+
+    // An advisory that knows the name gives it its other names, and withdrawn
+    // takes it away.
+    let mut elsewhere = advisory("GHSA-7", &["CVE-2026-7"], "1");
+    world.import(&elsewhere).expect("imported");
+    world.work();
+    assert_eq!(names(&world.list(&[("advisory", json!("GHSA-7"))])), ["b"]);
+    elsewhere["modified"] = json!("2026-02-01T00:00:00Z");
+    elsewhere["withdrawn"] = json!("2026-02-01T00:00:00Z");
+    world.import(&elsewhere).expect("imported");
+    world.work();
+    assert_eq!(ids(&world.list(&[])["items"][0]), [""; 0]);
+}
+
+#[test]
+fn files_of_advisories_come_with_audits_and_uploads() {
+    let world = World::new();
+    let osv = json!([advisory("GHSA-1", &[], "2"), { "id": "x y", "modified": "never" }]);
+    let osv = Upload { filename: "osv.json", format: "osv", content: osv.to_string().into_bytes() };
+    world.audit(None, &[osv, sbom("a.json", &bom("shop", &[LEFT_PAD]))]);
+    let told = world.told();
+    assert_eq!(told["facts"]["vulnerable"], 1);
+    assert_eq!(told["counts"]["imported_advisories"], 1);
+    assert_eq!(told["errors"][0]["code"], "invalid_osv");
+    assert!(
+        told["errors"][0]["detail"].as_str().is_some_and(|text| text.starts_with("/1/modified: "))
+    );
+
+    let many: Vec<Value> = (0..250).map(|n| advisory(&format!("MANY-{n}"), &[], "2")).collect();
+    let content = json!({ "vulns": many }).to_string().into_bytes();
+    let sha256 = sha256(&content);
+    world.host.put_shared_blob("uploads", "blob", &content);
+    let upload = Uuid::from_u128(0xc000);
+    let body = json!({ "blob": "blob", "content_sha256": sha256, "validation_stage": "ready" });
+    world.host.put_document("uploads.uploads", &upload.to_string(), body);
+    let ready = json!({ "upload_id": upload, "format": "osv", "content_sha256": sha256 });
+    world.deliver("upload.ready", ready.clone());
+    world.deliver("upload.ready", ready);
+    assert_eq!(world.host.documents("advisories").len(), 251);
+    assert_eq!(ids(&world.list(&[])["items"][0]).len(), 251);
+}
+
+#[test]
+fn wrong_records_are_refused_whole_and_by_pointer() {
+    let world = World::new();
+    let pointer = |body: Value| {
+        let problem = world.import(&body).expect_err("a refusal");
+        problem.violations[0].pointer.clone()
+    };
+    let good = advisory("GHSA-1", &[], "2");
+    let mut wrong = advisory("GHSA-2", &[], "2");
+    wrong["affected"][0]["ranges"][0]["type"] = json!("NUMBERS");
+    assert_eq!(pointer(wrong.clone()), "/affected/0/ranges/0/type");
+    assert_eq!(pointer(json!([good.clone(), wrong])), "/1/affected/0/ranges/0/type");
+    assert_eq!(pointer(json!([good.clone(), good])), "/1/id");
+    assert_eq!(world.host.documents("advisories").len(), 0);
+}
+
+#[test]
+fn advisories_are_listed_and_shown_by_any_name() {
+    let world = World::new();
+    world.import(&advisory("GHSA-1", &["CVE-2026-1"], "2")).expect("imported");
+    let list =
+        world.host.call(Request::to("list_advisories").with("limit", 50)).expect("a list").body;
+    assert_eq!(list["items"][0]["id"], "GHSA-1");
+    assert_eq!(list["items"][0]["cvss_score"], "9.8");
+    assert_eq!(list["items"][0]["packages"], json!([{ "ecosystem": "npm", "name": "left-pad" }]));
+    for name in ["GHSA-1", "CVE-2026-1", "cve-2026-1"] {
+        let shown = world.host.call(Request::to("get_advisory").with("advisory_id", name));
+        let shown = shown.expect("an advisory").body;
+        assert_eq!((&shown["id"], &shown["severity"]), (&json!("GHSA-1"), &json!("critical")));
+        assert_eq!(shown["affected"][0]["ranges"][0]["events"][1], json!({ "fixed": "2" }));
+    }
+    let absent = world.host.call(Request::to("get_advisory").with("advisory_id", "CVE-1"));
+    assert!(absent.is_err());
+}
+
+#[test]
+fn log4shell_is_found_by_its_id_and_its_alias() {
+    let Some(folder) = corpus("") else { return };
+    let read = |path: &str| corpus::text(&folder.join(path)).into_bytes();
+    let world = World::new();
+    let bom = Upload {
+        filename: "log4j.cdx.json",
+        format: "cyclonedx",
+        content: read("cyclonedx/log4j-defectdojo.cdx.json"),
+    };
+    let osv = Upload {
+        filename: "GHSA-jfh8-c2jp-5v3q.json",
+        format: "osv",
+        content: read("osv/github-advisory/GHSA-jfh8-c2jp-5v3q.json"),
+    };
+    world.audit(Some("main"), &[bom, osv]);
+    for name in ["GHSA-jfh8-c2jp-5v3q", "CVE-2021-44228"] {
+        let list = world.list(&[("advisory", json!(name))]);
+        assert_eq!(names(&list), ["org.apache.logging.log4j:log4j-core"], "{name}");
+        let found = list["items"][0]["advisories"].as_array().expect("advisories").clone();
+        let log4shell = found.iter().find(|a| a["advisory_id"] == "GHSA-jfh8-c2jp-5v3q");
+        assert_eq!(log4shell.expect("Log4Shell")["match_basis"], "version_range");
+        assert!(!found.iter().any(|a| a["advisory_id"] == "CVE-2021-44228"), "it is the same");
+    }
+    assert_eq!(names(&world.list(&[("advisory", json!("CVE-2021-45046"))])).len(), 1);
+}

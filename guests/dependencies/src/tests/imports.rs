@@ -1,0 +1,127 @@
+//! Audits' bills of materials becoming the inventory.
+
+use super::*;
+
+#[test]
+fn an_audit_brings_its_components() {
+    let world = World::new();
+    let purls = ["pkg:npm/%40a/b@2.0.0", LEFT_PAD, "pkg:npm/zed@3"];
+    let audit = world.audit(Some("main"), &[sbom("bom.json", &bom("shop", &purls))]);
+    let told = world.told();
+    assert_eq!(told["status"], "succeeded");
+    assert_eq!(told["audit_id"], json!(audit));
+    assert_eq!(
+        told["facts"],
+        json!({ "total": 3, "direct": 2, "vulnerable": 0, "advisories": [] })
+    );
+
+    let list = world.list(&[]);
+    assert_eq!(names(&list), ["@a/b", "left-pad", "zed"]);
+    assert_eq!((&list["has_more"], &list["historical"]), (&json!(false), &json!(false)));
+    let first = &list["items"][0];
+    assert_eq!(first.as_object().map(serde_json::Map::len), Some(20));
+    assert_eq!(first["purl"], "pkg:npm/%40a/b@2.0.0");
+    assert_eq!((&first["ecosystem"], &first["version"]), (&json!("npm"), &json!("2.0.0")));
+    assert_eq!(first["direct"], true);
+    assert_eq!(first["dependencies"], json!([LEFT_PAD, "pkg:npm/zed@3"]));
+    assert_eq!((&first["commit_sha"], &first["branch_ref"]), (&json!(COMMIT), &json!("main")));
+    assert_eq!(first["source_scope"]["subject"], "shop");
+    assert_eq!(first["source_scope"]["tool"], "syft 1.0.0");
+    assert_eq!(first["scope"], "required");
+    assert_eq!(first["observed_at"], "2026-09-01T00:00:00.000000Z");
+    assert_eq!(first["component_ref"], "pkg:npm/%40a/b@2.0.0");
+    assert_eq!(first["limitations"], json!([]));
+    assert_eq!(list["items"][2]["direct"], false);
+}
+
+#[test]
+fn the_next_audit_takes_the_place_of_the_one_before() {
+    let world = World::new();
+    let first =
+        world.audit(Some("main"), &[sbom("a.json", &bom("shop", &[LEFT_PAD, "pkg:npm/a@1"]))]);
+    let second = world.audit(Some("main"), &[sbom("a.json", &bom("shop", &[LEFT_PAD]))]);
+    let list = world.list(&[]);
+    assert_eq!(names(&list), ["left-pad"]);
+    assert_eq!(list["items"][0]["audit_id"], json!(second));
+    assert_eq!(names(&world.list(&[("history", json!(true))])), ["a", "left-pad", "left-pad"]);
+    assert_eq!(names(&world.list(&[("audit_id", json!(first))])), [""; 0]);
+    let history = [("history", json!(true)), ("audit_id", json!(first))];
+    assert_eq!(names(&world.list(&history)), ["a", "left-pad"]);
+}
+
+#[test]
+fn branches_and_subjects_stand_beside_each_other() {
+    let world = World::new();
+    world.audit(Some("main"), &[sbom("a.json", &bom("shop", &[LEFT_PAD]))]);
+    world.audit(
+        Some("next"),
+        &[
+            sbom("b.json", &bom("shop", &["pkg:npm/new@2"])),
+            sbom("a.json", &bom("shop", &["pkg:npm/old@1"])),
+            sbom("c.json", &bom("admin", &["pkg:npm/new@2", "pkg:npm/admin@1"])),
+        ],
+    );
+    assert_eq!(world.told()["facts"]["total"], 2, "newest of each subject, each package once");
+    assert_eq!(names(&world.list(&[])), ["admin", "left-pad", "new"]);
+    assert_eq!(names(&world.list(&[("branch_ref", json!("next"))])), ["admin", "new"]);
+}
+
+#[test]
+fn an_earlier_audit_that_finishes_late_is_history() {
+    let world = World::new();
+    world.audit(Some("main"), &[sbom("a.json", &bom("shop", &[LEFT_PAD]))]);
+    world.host.advance(-3600);
+    world.audit(Some("main"), &[sbom("a.json", &bom("shop", &["pkg:npm/old@1"]))]);
+    assert_eq!(names(&world.list(&[])), ["left-pad"]);
+    assert_eq!(names(&world.list(&[("history", json!(true))])), ["left-pad", "old"]);
+}
+
+#[test]
+fn a_wrong_file_stops_neither_the_others_nor_the_audit() {
+    let world = World::new();
+    let mut wrong = bom("shop", &[LEFT_PAD]);
+    wrong["components"][0]["type"] = json!("thing");
+    world.audit(None, &[sbom("wrong.json", &wrong), sbom("a.json", &bom("admin", &[LEFT_PAD]))]);
+    let told = world.told();
+    assert_eq!((&told["status"], &told["facts"]["total"]), (&json!("succeeded"), &json!(1)));
+    assert_eq!(told["errors"][0]["code"], "invalid_sbom");
+    let detail = told["errors"][0]["detail"].as_str().expect("a text");
+    assert!(detail.starts_with("/components/0/type: unknown variant `thing`"), "{detail}");
+
+    world.audit(None, &[sbom("wrong.json", &wrong)]);
+    assert_eq!(world.told()["status"], "failed");
+    assert_eq!(names(&world.list(&[])), ["left-pad"], "what was known stays");
+    world.audit(None, &[]);
+    assert_eq!(world.told()["status"], "succeeded");
+    assert!(
+        world.told()["warnings"][0].as_str().is_some_and(|w| w.contains("no bill of materials"))
+    );
+}
+
+#[test]
+fn without_a_graph_nothing_is_said_to_be_direct() {
+    let world = World::new();
+    let mut bom = bom("shop", &[LEFT_PAD]);
+    bom["dependencies"] = json!([]);
+    world.audit(None, &[sbom("a.json", &bom)]);
+    let list = world.list(&[]);
+    assert_eq!(list["items"][0]["direct"], false);
+    assert!(
+        list["limitations"][0].as_str().is_some_and(|text| text.contains("no dependency graph"))
+    );
+    assert_eq!(list["limitations"], list["items"][0]["limitations"]);
+}
+
+#[test]
+fn large_bills_are_taken_in_steps() {
+    let world = World::new();
+    let purls: Vec<String> = (0..4600).map(|n| format!("pkg:npm/p{n}@1")).collect();
+    let purls: Vec<&str> = purls.iter().map(String::as_str).collect();
+    let content = bom("shop", &purls);
+    world.audit(None, &[sbom("a.json", &content)]);
+    world.audit(None, &[sbom("a.json", &content)]);
+    assert_eq!(world.told()["facts"]["total"], 4600);
+    let documents = world.host.documents("components");
+    assert_eq!(documents.len(), 9200);
+    assert_eq!(documents.iter().filter(|component| component["latest"] == true).count(), 4600);
+}

@@ -1,0 +1,171 @@
+//! The area as its host runs it: audits, advisories and evidence go in, the
+//! inventory comes out.
+
+mod advisories;
+mod deployments;
+mod imports;
+mod inventory;
+
+use area_sdk::prelude::*;
+use area_sdk::testing::{Answer, FakeHost, Request};
+use serde_json::{Value, json};
+
+const REPOSITORY: Uuid = Uuid::from_u128(0x77);
+const COMMIT: &str = "1111111111111111111111111111111111111111";
+
+/// A host with the area, and what the tests do with it.
+struct World {
+    host: FakeHost,
+    audits: std::cell::Cell<u128>,
+    deliveries: std::cell::Cell<u128>,
+}
+
+/// An upload, as audits tell of it.
+struct Upload<'a> {
+    filename: &'a str,
+    format: &'a str,
+    content: Vec<u8>,
+}
+
+impl World {
+    fn new() -> Self {
+        let host = FakeHost::new(crate::area());
+        let id = REPOSITORY.to_string();
+        host.put_document("catalog.repositories", &id, json!({ "name": "shop" }));
+        Self { host, audits: 0.into(), deliveries: 0.into() }
+    }
+
+    /// Delivers an event, and runs what comes of it to its end.
+    fn deliver(&self, name: &str, data: Value) {
+        self.deliveries.set(self.deliveries.get() + 1);
+        let id = Uuid::from_u128(0x9000 + self.deliveries.get());
+        self.host.deliver(id, name, data).expect("a delivery");
+        self.work();
+    }
+
+    /// Runs the jobs that wait, and those they make.
+    fn work(&self) {
+        loop {
+            let jobs = self.host.take_jobs();
+            if jobs.is_empty() {
+                break;
+            }
+            for job in jobs {
+                let mut payload = job.payload;
+                while let area_sdk::wit::Outcome::Continue(next) =
+                    self.host.run(&job.kind, payload, 1).expect("a step")
+                {
+                    payload = serde_json::from_str(&next).expect("a checkpoint");
+                }
+            }
+        }
+    }
+
+    /// Starts an audit with these inputs, newest first; its id.
+    fn audit(&self, branch: Option<&str>, uploads: &[Upload<'_>]) -> Uuid {
+        self.audits.set(self.audits.get() + 1);
+        let id = Uuid::from_u128(0xa000 + self.audits.get());
+        self.host.advance(60);
+        let inputs: Vec<Value> = uploads.iter().map(|upload| self.input(upload)).collect();
+        self.deliver(
+            "audit.started",
+            json!({
+                "audit_id": id, "repository_id": REPOSITORY, "branch_ref": branch,
+                "commit_sha": COMMIT, "started_at": self.host.now(), "inputs": inputs,
+                "records": [],
+            }),
+        );
+        id
+    }
+
+    /// Puts an upload's content where the uploads area keeps it.
+    fn input(&self, upload: &Upload<'_>) -> Value {
+        let sha256 = sha256(&upload.content);
+        self.host.put_shared_blob("uploads", &sha256, &upload.content);
+        json!({
+            "upload_id": Uuid::from_u128(0xb000), "blob": sha256, "format": upload.format,
+            "filename": upload.filename, "content_sha256": sha256,
+            "bytes": upload.content.len(), "ready_at": self.host.now(), "commit_sha": null,
+            "evidence_ids": [],
+        })
+    }
+
+    /// What the audit was told last.
+    fn told(&self) -> Value {
+        let events = self.host.events();
+        let last = events.iter().rev().find(|e| e.name == "audit.dependencies_imported");
+        last.expect("an answer to the audit").data.clone()
+    }
+
+    fn events(&self, name: &str) -> Vec<Value> {
+        self.host.events().into_iter().filter(|e| e.name == name).map(|e| e.data).collect()
+    }
+
+    fn list(&self, filters: &[(&str, Value)]) -> Value {
+        let request = filters
+            .iter()
+            .fold(Request::to("list_dependencies").with("limit", 100), |request, (name, value)| {
+                request.with(name, value.clone())
+            });
+        self.host.call(request).expect("a list").body
+    }
+
+    fn import(&self, body: &Value) -> Result<Answer> {
+        self.host.call(Request::to("import_advisories").json(body.clone()))
+    }
+}
+
+fn sha256(content: &[u8]) -> String {
+    use std::fmt::Write as _;
+    let host = FakeHost::new(crate::area());
+    let digest = area_sdk::Host::sha256(&host, content);
+    digest.iter().fold(String::new(), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}
+
+fn sbom(filename: &'static str, bom: &Value) -> Upload<'static> {
+    Upload { filename, format: "cyclonedx", content: bom.to_string().into_bytes() }
+}
+
+/// A bill of materials of these purls; the first two are direct.
+fn bom(subject: &str, purls: &[&str]) -> Value {
+    let components: Vec<Value> = purls
+        .iter()
+        .map(|purl| json!({ "type": "library", "name": "x", "purl": purl, "bom-ref": purl }))
+        .collect();
+    json!({
+        "bomFormat": "CycloneDX", "specVersion": "1.5", "version": 1,
+        "metadata": {
+            "timestamp": "2026-09-01T00:00:00Z",
+            "tools": [{ "name": "syft", "version": "1.0.0" }],
+            "component": { "type": "application", "name": subject, "bom-ref": "root" },
+        },
+        "components": components,
+        "dependencies": [
+            { "ref": "root", "dependsOn": purls.iter().take(2).collect::<Vec<_>>() },
+            { "ref": purls.first(), "dependsOn": purls.iter().skip(1).collect::<Vec<_>>() },
+        ],
+    })
+}
+
+/// An advisory about npm's `left-pad` before a version.
+fn advisory(id: &str, aliases: &[&str], fixed: &str) -> Value {
+    json!({
+        "id": id, "modified": "2026-01-01T00:00:00Z", "aliases": aliases,
+        "summary": "Pads the wrong side",
+        "severity": [{ "type": "CVSS_V3", "score": "CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:H/I:H/A:H" }],
+        "affected": [{
+            "package": { "ecosystem": "npm", "name": "left-pad" },
+            "ranges": [{ "type": "SEMVER", "events": [{ "introduced": "0" }, { "fixed": fixed }] }],
+        }],
+    })
+}
+
+fn names(list: &Value) -> Vec<String> {
+    let items = list["items"].as_array().expect("items").iter();
+    items.map(|item| item["name"].as_str().expect("a name").to_owned()).collect()
+}
+
+const LEFT_PAD: &str = "pkg:npm/left-pad@1.0.0";

@@ -1,0 +1,101 @@
+//! Composer's versions: PHP's `version_compare` over numbers and words, with
+//! a stability between numbers. Branches (`dev-main`) have no place in it.
+
+use std::cmp::Ordering;
+
+use super::Number;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Version(Vec<Part>);
+
+/// In PHP's order: any other word, dev, alpha, beta, RC, the end, a number,
+/// patch.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Part {
+    Word(String),
+    Dev,
+    Alpha,
+    Beta,
+    Candidate,
+    End,
+    Number(Number),
+    Patch,
+}
+
+pub(super) fn parse(text: &str) -> Option<Version> {
+    let text = text.strip_prefix(['v', 'V']).unwrap_or(text);
+    let text = text.split_once('+').map_or(text, |(version, _)| version);
+    if !text.starts_with(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    let mut parts = Vec::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let class = class(first);
+        let end = rest.find(|c: char| self::class(c) != class).unwrap_or(rest.len());
+        let (head, tail) = rest.split_at(end);
+        match class {
+            Class::Digit => parts.push(Part::Number(Number::new(head))),
+            Class::Letter => parts.push(word(&head.to_lowercase())),
+            Class::Between => {}
+        }
+        rest = tail;
+    }
+    Some(Version(filled(parts)))
+}
+
+#[derive(PartialEq, Eq)]
+enum Class {
+    Digit,
+    Letter,
+    Between,
+}
+
+fn class(c: char) -> Class {
+    match c {
+        _ if c.is_ascii_digit() => Class::Digit,
+        '.' | '-' | '_' => Class::Between,
+        _ => Class::Letter,
+    }
+}
+
+fn word(word: &str) -> Part {
+    match word {
+        "dev" => Part::Dev,
+        "alpha" | "a" => Part::Alpha,
+        "beta" | "b" => Part::Beta,
+        "rc" | "c" => Part::Candidate,
+        "stable" => Part::End,
+        "patch" | "pl" | "p" => Part::Patch,
+        other => Part::Word(other.to_owned()),
+    }
+}
+
+/// Fills the numbers before the end or a stability up to four, as Composer
+/// does; `stable` says nothing.
+fn filled(mut parts: Vec<Part>) -> Vec<Part> {
+    parts.retain(|part| *part != Part::End);
+    let number = |part: &Part| matches!(part, Part::Number(_));
+    let count = parts.iter().position(|part| !number(part)).unwrap_or(parts.len());
+    let zeros = std::iter::repeat_n(Part::Number(Number::new("0")), 4_usize.saturating_sub(count));
+    parts.splice(count..count, zeros);
+    parts
+}
+
+impl Ord for Version {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (0..self.0.len().max(other.0.len()))
+            .map(|at| {
+                let (a, b) = (self.0.get(at), other.0.get(at));
+                a.unwrap_or(&Part::End).cmp(b.unwrap_or(&Part::End))
+            })
+            .find(|order| order.is_ne())
+            .unwrap_or(Ordering::Equal)
+    }
+}
+
+impl PartialOrd for Version {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}

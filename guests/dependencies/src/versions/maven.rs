@@ -1,0 +1,201 @@
+//! Maven's `ComparableVersion`. A hyphen, or a change between digit and
+//! letter, begins a list inside the list; since nothing follows a list inside
+//! its own, a version is a chain of lists, and comparing needs no recursion.
+
+use std::cmp::Ordering;
+
+use super::Number;
+
+/// Each list is the last member of the one before it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Version(Vec<Vec<Item>>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Item {
+    Number(Number),
+    Word(Qualifier),
+}
+
+/// In Maven's order; the empty one is a release.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Qualifier {
+    Alpha,
+    Beta,
+    Milestone,
+    Candidate,
+    Snapshot,
+    Release,
+    ServicePack,
+    Other(String),
+}
+
+impl Qualifier {
+    fn new(word: &str, before_digit: bool) -> Self {
+        match word {
+            "alpha" => Self::Alpha,
+            "a" if before_digit => Self::Alpha,
+            "beta" => Self::Beta,
+            "b" if before_digit => Self::Beta,
+            "milestone" => Self::Milestone,
+            "m" if before_digit => Self::Milestone,
+            "rc" | "cr" => Self::Candidate,
+            "snapshot" => Self::Snapshot,
+            "" | "ga" | "final" | "release" => Self::Release,
+            "sp" => Self::ServicePack,
+            other => Self::Other(other.to_owned()),
+        }
+    }
+}
+
+impl Item {
+    /// How it stands to nothing at all.
+    fn beside_nothing(&self) -> Ordering {
+        match self {
+            Self::Number(number) if number.is_zero() => Ordering::Equal,
+            Self::Number(_) => Ordering::Greater,
+            Self::Word(word) => word.cmp(&Qualifier::Release),
+        }
+    }
+}
+
+/// Reads any text: to Maven, each is a version.
+pub(super) fn parse(text: &str) -> Version {
+    let mut chain = Chain { lists: vec![Vec::new()] };
+    let text = text.to_lowercase();
+    let (mut start, mut digits) = (0, false);
+    for (at, c) in text.char_indices() {
+        let token = &text[start..at];
+        if c == '.' || c == '-' {
+            chain.push(token, digits, false);
+            start = at + c.len_utf8();
+            if c == '-' {
+                chain.nest();
+            }
+        } else if c.is_ascii_digit() != digits {
+            if !token.is_empty() {
+                chain.nest_before_word(digits);
+                chain.push(token, digits, c.is_ascii_digit());
+                chain.nest();
+                start = at;
+            }
+            digits = c.is_ascii_digit();
+        }
+    }
+    if start < text.len() {
+        chain.nest_before_word(digits);
+        chain.push(&text[start..], digits, false);
+    }
+    chain.normalised()
+}
+
+struct Chain {
+    lists: Vec<Vec<Item>>,
+}
+
+impl Chain {
+    fn push(&mut self, token: &str, digits: bool, before_digit: bool) {
+        let item = match token {
+            "" => Item::Number(Number::new("0")),
+            token if digits => Item::Number(Number::new(token)),
+            word => Item::Word(Qualifier::new(word, before_digit)),
+        };
+        if let Some(list) = self.lists.last_mut() {
+            list.push(item);
+        }
+    }
+
+    fn nest(&mut self) {
+        self.lists.push(Vec::new());
+    }
+
+    /// `.x` is read like `-x`.
+    fn nest_before_word(&mut self, digits: bool) {
+        if !digits && self.lists.last().is_some_and(|list| !list.is_empty()) {
+            self.nest();
+        }
+    }
+
+    /// Drops what says nothing at the end of each list, and empty lists at the
+    /// end of the chain.
+    fn normalised(mut self) -> Version {
+        for list in &mut self.lists {
+            while list.last().is_some_and(|item| item.beside_nothing().is_eq()) {
+                list.pop();
+            }
+        }
+        while self.lists.last().is_some_and(Vec::is_empty) {
+            self.lists.pop();
+        }
+        Version(self.lists)
+    }
+}
+
+/// What a list has at a place.
+enum Slot<'a> {
+    Item(&'a Item),
+    /// The rest of the chain.
+    List(&'a [Vec<Item>]),
+    Nothing,
+}
+
+fn slot(lists: &[Vec<Item>], at: usize) -> Slot<'_> {
+    let Some((list, rest)) = lists.split_first() else { return Slot::Nothing };
+    match list.get(at) {
+        Some(item) => Slot::Item(item),
+        None if at == list.len() && !rest.is_empty() => Slot::List(rest),
+        None => Slot::Nothing,
+    }
+}
+
+fn list_beside_nothing(lists: &[Vec<Item>]) -> Ordering {
+    let mut orders = lists.iter().flatten().map(Item::beside_nothing);
+    orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+}
+
+fn compare_items(a: &Item, b: &Item) -> Ordering {
+    match (a, b) {
+        (Item::Number(a), Item::Number(b)) => a.cmp(b),
+        (Item::Word(a), Item::Word(b)) => a.cmp(b),
+        (Item::Number(_), Item::Word(_)) => Ordering::Greater,
+        (Item::Word(_), Item::Number(_)) => Ordering::Less,
+    }
+}
+
+fn compare(mut a: &[Vec<Item>], mut b: &[Vec<Item>]) -> Ordering {
+    let mut at = 0;
+    loop {
+        let order = match (slot(a, at), slot(b, at)) {
+            (Slot::Nothing, Slot::Nothing) => return Ordering::Equal,
+            (Slot::List(rest_a), Slot::List(rest_b)) => {
+                (a, b, at) = (rest_a, rest_b, 0);
+                continue;
+            }
+            (Slot::Item(a), Slot::Item(b)) => compare_items(a, b),
+            (Slot::Item(item), Slot::Nothing) => item.beside_nothing(),
+            (Slot::Nothing, Slot::Item(item)) => item.beside_nothing().reverse(),
+            (Slot::List(rest), Slot::Nothing) => list_beside_nothing(rest),
+            (Slot::Nothing, Slot::List(rest)) => list_beside_nothing(rest).reverse(),
+            // 1-1 is before 1.0.1, and after 1.x.
+            (Slot::List(_), Slot::Item(Item::Number(_)))
+            | (Slot::Item(Item::Word(_)), Slot::List(_)) => Ordering::Less,
+            (Slot::List(_), Slot::Item(Item::Word(_)))
+            | (Slot::Item(Item::Number(_)), Slot::List(_)) => Ordering::Greater,
+        };
+        if order.is_ne() {
+            return order;
+        }
+        at += 1;
+    }
+}
+
+impl Ord for Version {
+    fn cmp(&self, other: &Self) -> Ordering {
+        compare(&self.0, &other.0)
+    }
+}
+
+impl PartialOrd for Version {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}

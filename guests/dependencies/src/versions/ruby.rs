@@ -1,0 +1,83 @@
+//! `Gem::Version`: numbers and words between dots, each change between digit
+//! and letter a dot too, a hyphen before a pre-release, words before numbers,
+//! zeros before the end or a word not counting.
+
+use std::cmp::Ordering;
+
+use super::Number;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Version(Vec<Segment>);
+
+/// A word comes before any number.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Segment {
+    Word(String),
+    Number(Number),
+}
+
+impl Segment {
+    fn is_zero(&self) -> bool {
+        matches!(self, Self::Number(number) if number.is_zero())
+    }
+}
+
+pub(super) fn parse(text: &str) -> Option<Version> {
+    let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-');
+    if !text.starts_with(|c: char| c.is_ascii_digit()) || !text.chars().all(good) {
+        return None;
+    }
+    let text = text.replace('-', ".pre.");
+    Some(Version(canonical(split(&text))))
+}
+
+fn split(text: &str) -> Vec<Segment> {
+    let mut segments = Vec::new();
+    for part in text.split('.').filter(|part| !part.is_empty()) {
+        let mut rest = part;
+        while let Some(first) = rest.chars().next() {
+            let digits = first.is_ascii_digit();
+            let end = rest.find(|c: char| c.is_ascii_digit() != digits).unwrap_or(rest.len());
+            let (head, tail) = rest.split_at(end);
+            segments.push(if digits {
+                Segment::Number(Number::new(head))
+            } else {
+                Segment::Word(head.to_owned())
+            });
+            rest = tail;
+        }
+    }
+    segments
+}
+
+/// Drops the zeros before the first word, and those at the end.
+fn canonical(segments: Vec<Segment>) -> Vec<Segment> {
+    let word = segments.iter().position(|segment| matches!(segment, Segment::Word(_)));
+    let (numbers, rest) = segments.split_at(word.unwrap_or(segments.len()));
+    let trimmed = |part: &[Segment]| {
+        let end = part.iter().rposition(|segment| !segment.is_zero()).map_or(0, |last| last + 1);
+        part.iter().take(end).cloned().collect::<Vec<_>>()
+    };
+    let mut canonical = trimmed(numbers);
+    canonical.extend(trimmed(rest));
+    canonical
+}
+
+impl Ord for Version {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let zero = Segment::Number(Number::new("0"));
+        (0..self.0.len().max(other.0.len()))
+            .map(|at| {
+                let (a, b) = (self.0.get(at), other.0.get(at));
+                a.unwrap_or(&zero).cmp(b.unwrap_or(&zero))
+            })
+            .find(|order| order.is_ne())
+            .unwrap_or(Ordering::Equal)
+    }
+}
+
+impl PartialOrd for Version {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}

@@ -1,0 +1,63 @@
+//! Semantic Versioning 2.0.0, read as leniently as its ecosystems write it: a
+//! `v` before it, fewer or more than three numbers, zeros before numbers.
+//! Build metadata does not count.
+
+use std::cmp::Ordering;
+
+use super::{Number, compare_digits, is_number};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Version {
+    /// Without zeros at the end.
+    numbers: Vec<Number>,
+    /// Empty for a release.
+    pre: Vec<String>,
+}
+
+/// Reads a version; with `fold_case` as NuGet does.
+pub(super) fn parse(text: &str, fold_case: bool) -> Option<Version> {
+    let text = text.strip_prefix(['v', 'V', '=']).unwrap_or(text).trim_start();
+    let text = text.split_once('+').map_or(text, |(version, _)| version);
+    let (numbers, pre) = text.split_once('-').map_or((text, None), |(n, pre)| (n, Some(pre)));
+    let mut read = Vec::with_capacity(3);
+    for number in numbers.split('.') {
+        read.push(is_number(number).then(|| Number::new(number))?);
+    }
+    while read.last().is_some_and(Number::is_zero) {
+        read.pop();
+    }
+    let fold = |word: &str| if fold_case { word.to_lowercase() } else { word.to_owned() };
+    let pre = pre.into_iter().flat_map(|pre| pre.split('.')).map(fold).collect();
+    Some(Version { numbers: read, pre })
+}
+
+fn compare_identifiers(a: &str, b: &str) -> Ordering {
+    match (is_number(a), is_number(b)) {
+        (true, true) => compare_digits(a, b),
+        (true, false) => Ordering::Less,
+        (false, true) => Ordering::Greater,
+        (false, false) => a.cmp(b),
+    }
+}
+
+impl Ord for Version {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let by_numbers = self.numbers.cmp(&other.numbers);
+        by_numbers.then_with(|| match (self.pre.is_empty(), other.pre.is_empty()) {
+            (true, true) => Ordering::Equal,
+            (true, false) => Ordering::Greater,
+            (false, true) => Ordering::Less,
+            (false, false) => {
+                let pairs = self.pre.iter().zip(&other.pre);
+                let differs = pairs.map(|(a, b)| compare_identifiers(a, b)).find(|o| o.is_ne());
+                differs.unwrap_or_else(|| self.pre.len().cmp(&other.pre.len()))
+            }
+        })
+    }
+}
+
+impl PartialOrd for Version {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
