@@ -1,0 +1,141 @@
+//! The content of a snapshot, computed from what the areas keep. Nothing in it
+//! depends on the time: the same data makes the same content.
+
+use area_sdk::prelude::*;
+use area_sdk::{DocumentError, Scope};
+
+use crate::gaps::{self, CoverageGap};
+use crate::ingestions::{self, StoredIngestion};
+use crate::repositories::{self, Deployment, Landscape};
+
+/// What a snapshot is made by; a change of its rules is another.
+const SCHEMA_VERSION: &str = "workspace-context-v1";
+
+/// What is known, in the contract's fields.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Content {
+    coverage_gaps: Vec<CoverageGap>,
+    entity_count: u64,
+    evidence_count: u64,
+    finding_count: u64,
+    relationship_count: u64,
+    repository_count: u64,
+    schema_version: String,
+    source_count: u64,
+    sources: Vec<Source>,
+}
+
+/// Where knowledge comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum SourceKind {
+    /// A repository and its latest audit.
+    Repository,
+    /// Evidence collected by the Model Context Protocol.
+    Mcp,
+    /// Evidence collected otherwise.
+    Evidence,
+}
+
+/// How much a source says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum SourceStatus {
+    /// All that is asked of it.
+    Complete,
+    /// Some of it.
+    Partial,
+    /// Nothing.
+    Missing,
+}
+
+/// A source, in the contract's fields.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Source {
+    pub(crate) audit_id: Option<Uuid>,
+    pub(crate) commit_sha: Option<String>,
+    /// 0 to 1, in hundredths.
+    pub(crate) coverage: f64,
+    pub(crate) key: String,
+    pub(crate) kind: SourceKind,
+    pub(crate) mcp_ingestion_id: Option<Uuid>,
+    pub(crate) missing_signals: Vec<String>,
+    pub(crate) name: String,
+    pub(crate) observed_at: Option<Timestamp>,
+    pub(crate) repository_id: Option<Uuid>,
+    pub(crate) signals: Vec<String>,
+    pub(crate) status: SourceStatus,
+}
+
+/// `part` of `whole`, in hundredths, so that it is the same number everywhere.
+pub(crate) fn share(part: usize, whole: usize) -> f64 {
+    let hundredths = (part * 100).checked_div(whole).unwrap_or(0);
+    f64::from(u32::try_from(hundredths).unwrap_or(100)) / 100.0
+}
+
+/// Names a collection of another area of which documents are only counted.
+macro_rules! counted {
+    ($name:ident, $collection:literal) => {
+        #[derive(Serialize, Deserialize)]
+        struct $name {}
+
+        impl Document for $name {
+            const COLLECTION: &'static str = $collection;
+        }
+    };
+}
+
+counted!(Evidence, "evidence.records");
+counted!(Finding, "control_room.findings");
+counted!(Component, "dependencies.components");
+counted!(GroupDependency, "groups.dependencies");
+counted!(Group, "catalog.groups");
+
+/// Looks at everything.
+pub(crate) fn compute(scope: &Scope) -> Result<Content, DocumentError> {
+    let landscape = Landscape::load(scope)?;
+    let ingestions = ingestions::all(scope)?;
+    let mut sources = repositories::sources(scope, &landscape)?;
+    let coverage_gaps = gaps::sum_up(&sources, landscape.repository_count);
+    let others = ingestions.iter().map(|ingestion| ingestion.source(&landscape));
+    sources.extend(others.take(ingestions::LISTED));
+    Ok(Content {
+        coverage_gaps,
+        entity_count: landscape.repository_count
+            + landscape.service_count
+            + scope.documents::<Group>().query().count()?
+            + scope.documents::<Component>().query().equals("latest", true).count()?
+            + scope.documents::<Deployment>().query().equals("current", true).count()?,
+        evidence_count: scope.documents::<Evidence>().query().count()?,
+        finding_count: scope.documents::<Finding>().query().equals("open", true).count()?,
+        relationship_count: landscape.service_links
+            + scope.documents::<GroupDependency>().query().count()?,
+        repository_count: landscape.repository_count,
+        schema_version: SCHEMA_VERSION.to_owned(),
+        source_count: landscape.repository_count + ingestions.len() as u64,
+        sources,
+    })
+}
+
+impl StoredIngestion {
+    fn source(&self, landscape: &Landscape) -> Source {
+        Source {
+            audit_id: None,
+            commit_sha: self.commit_sha(),
+            coverage: share(self.accepted, self.accepted + self.rejected),
+            key: self.key.clone(),
+            kind: if self.mcp_ingestion_id.is_some() {
+                SourceKind::Mcp
+            } else {
+                SourceKind::Evidence
+            },
+            mcp_ingestion_id: self.mcp_ingestion_id,
+            missing_signals: Vec::new(),
+            name: self.name.clone(),
+            observed_at: Some(self.observed_at),
+            repository_id: landscape.repository_named(&self.external_id),
+            signals: self.signals.iter().cloned().collect(),
+            status: if self.rejected == 0 { SourceStatus::Complete } else { SourceStatus::Partial },
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! What is missing, summed up signal by signal.
+
+use area_sdk::prelude::*;
+
+use crate::content::Source;
+use crate::repositories::SIGNALS;
+
+/// How many repositories a gap names.
+const NAMED: usize = 20;
+
+/// A signal that some repositories do not give.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub(crate) struct CoverageGap {
+    /// `missing_` and the signal; `no_repositories`.
+    code: String,
+    signal: Option<String>,
+    repository_count: usize,
+    /// The newest 20 of them.
+    repository_ids: Vec<Uuid>,
+    /// What would close it.
+    detail: String,
+}
+
+/// The gaps of the listed repositories.
+pub(crate) fn sum_up(repositories: &[Source], repository_count: u64) -> Vec<CoverageGap> {
+    if repository_count == 0 {
+        return vec![CoverageGap {
+            code: "no_repositories".to_owned(),
+            signal: None,
+            repository_count: 0,
+            repository_ids: Vec::new(),
+            detail: "Register a repository.".to_owned(),
+        }];
+    }
+    SIGNALS.into_iter().filter_map(|signal| gap(repositories, signal)).collect()
+}
+
+fn gap(repositories: &[Source], signal: &str) -> Option<CoverageGap> {
+    let without = |source: &&Source| source.missing_signals.iter().any(|missing| missing == signal);
+    let ids: Vec<Uuid> =
+        repositories.iter().filter(without).filter_map(|source| source.repository_id).collect();
+    (!ids.is_empty()).then(|| CoverageGap {
+        code: format!("missing_{signal}"),
+        signal: Some(signal.to_owned()),
+        repository_count: ids.len(),
+        repository_ids: ids.into_iter().take(NAMED).collect(),
+        detail: remedy(signal).to_owned(),
+    })
+}
+
+fn remedy(signal: &str) -> &'static str {
+    match signal {
+        "dependencies" => "Upload a CycloneDX or SPDX document and start an audit.",
+        "deployments" => "Submit evidence records of kind `deployment`.",
+        "findings" => "Upload a SARIF file and start an audit.",
+        "ownership" => "Upload a CODEOWNERS file and start an audit.",
+        _ => "Register the services that are built from these repositories.",
+    }
+}

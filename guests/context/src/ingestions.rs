@@ -1,0 +1,137 @@
+//! Sources of evidence: each provider and what it calls its source, with the
+//! latest envelope that came from there.
+
+use std::collections::BTreeSet;
+
+use area_sdk::prelude::*;
+use area_sdk::{DocumentError, JobError, Scope};
+
+use crate::snapshots::id_of;
+
+/// How many are listed.
+pub(crate) const LISTED: usize = 200;
+
+/// How many earlier ingestions are looked at where this area came later.
+const CAUGHT_UP: u32 = 500;
+
+/// The latest ingestion from a source of evidence.
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct StoredIngestion {
+    pub(crate) key: String,
+    pub(crate) name: String,
+    pub(crate) external_id: String,
+    revision: String,
+    pub(crate) mcp_ingestion_id: Option<Uuid>,
+    pub(crate) observed_at: Timestamp,
+    pub(crate) accepted: usize,
+    pub(crate) rejected: usize,
+    /// Kinds of records that ever came from there.
+    pub(crate) signals: BTreeSet<String>,
+}
+
+impl Document for StoredIngestion {
+    const COLLECTION: &'static str = "ingestions";
+}
+
+impl StoredIngestion {
+    /// The revision, where it is a commit's.
+    pub(crate) fn commit_sha(&self) -> Option<String> {
+        let hex = self.revision.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let is_commit = hex && (7..=64).contains(&self.revision.len());
+        is_commit.then(|| self.revision.clone())
+    }
+}
+
+/// What is needed of an ingestion run.
+#[derive(Serialize, Deserialize)]
+struct Run {
+    envelope_id: Uuid,
+    mcp_ingestion_id: Option<Uuid>,
+    source_external_id: String,
+    source_provider: String,
+    source_revision: String,
+    observed_at: Timestamp,
+    accepted_count: usize,
+    rejected_count: usize,
+}
+
+impl Document for Run {
+    const COLLECTION: &'static str = "evidence.ingestion_runs";
+}
+
+/// What is needed of an evidence record.
+#[derive(Serialize, Deserialize)]
+struct Record {
+    kind: String,
+}
+
+impl Document for Record {
+    const COLLECTION: &'static str = "evidence.records";
+}
+
+/// Notes an ingestion run; the latest of its source counts.
+pub(crate) fn note(scope: &Scope, run_id: Uuid) -> Result<(), JobError> {
+    match scope.documents::<Run>().find(run_id)? {
+        Some(run) => Ok(take_in(scope, run.value)?),
+        None => Ok(()),
+    }
+}
+
+/// Notes earlier runs where nothing was noted yet.
+pub(crate) fn catch_up(scope: &Scope) -> Result<(), DocumentError> {
+    if scope.documents::<StoredIngestion>().query().first()?.is_some() {
+        return Ok(());
+    }
+    for run in scope.documents::<Run>().query().limit(CAUGHT_UP).list()? {
+        take_in(scope, run.value)?;
+    }
+    Ok(())
+}
+
+fn take_in(scope: &Scope, run: Run) -> Result<(), DocumentError> {
+    let mut new = StoredIngestion {
+        key: key(&run),
+        name: run.source_provider,
+        external_id: run.source_external_id,
+        revision: run.source_revision,
+        mcp_ingestion_id: run.mcp_ingestion_id,
+        observed_at: run.observed_at,
+        accepted: run.accepted_count,
+        rejected: run.rejected_count,
+        signals: kinds(scope, run.envelope_id)?,
+    };
+    let id = id_of(scope, &new.key);
+    let documents = scope.documents::<StoredIngestion>();
+    match documents.find(id)? {
+        Some(mut noted) => {
+            if noted.observed_at > new.observed_at {
+                noted.signals.append(&mut new.signals);
+            } else {
+                new.signals.append(&mut noted.signals);
+                noted.value = new;
+            }
+            documents.replace(&mut noted)
+        }
+        None => documents.create(id, &new),
+    }
+}
+
+fn key(run: &Run) -> String {
+    let kind = if run.mcp_ingestion_id.is_some() { "mcp" } else { "evidence" };
+    format!("{kind}:{}/{}", run.source_provider, run.source_external_id)
+}
+
+/// The kinds of an envelope's records.
+fn kinds(scope: &Scope, envelope_id: Uuid) -> Result<BTreeSet<String>, DocumentError> {
+    let records = scope.documents::<Record>().query().equals("envelope_id", envelope_id);
+    let records = records.limit(1000).list()?;
+    Ok(records.into_iter().map(|record| record.value.kind).collect())
+}
+
+/// All sources of evidence, by key.
+pub(crate) fn all(scope: &Scope) -> Result<Vec<StoredIngestion>, DocumentError> {
+    let noted = scope.documents::<StoredIngestion>().query().limit(1000).list()?;
+    let mut noted: Vec<StoredIngestion> = noted.into_iter().map(|noted| noted.value).collect();
+    noted.sort_by(|a, b| a.key.cmp(&b.key));
+    Ok(noted)
+}

@@ -1,0 +1,77 @@
+//! Workspace context (operation 19): what the service knows of a workspace, in
+//! one snapshot that people and the assistant look at.
+//!
+//! Every event asks for a renewal; a job computes the content and keeps a
+//! snapshot where it is another than before (`renew`). So reading costs one
+//! document, and writes nothing.
+
+mod content;
+mod gaps;
+mod ingestions;
+mod renew;
+mod repositories;
+mod snapshots;
+
+use area_sdk::prelude::*;
+
+use ingestions::StoredIngestion;
+use renew::Renew;
+use repositories::Audited;
+use snapshots::StoredSnapshot;
+
+/// The area.
+pub fn area() -> Area {
+    let area = Area::new("context", env!("CARGO_PKG_VERSION"))
+        .summary("What the service knows of a workspace")
+        .uses(&[Capability::Crypto])
+        .on("*", renew::heard)
+        .job::<Renew>(Lane::Maintenance, 10, 20_000, renew::run);
+    routes(collections(area))
+}
+
+fn collections(area: Area) -> Area {
+    area.collection(
+        Collection::of::<StoredSnapshot>()
+            .summary("What was known, moment by moment; the newest `generated_at` is now")
+            .text("generated_at")
+            .index(&["generated_at"])
+            .readable_by(&["*"]),
+    )
+    .collection(
+        Collection::of::<Audited>().summary("The latest audit of a repository; its id is the id"),
+    )
+    .collection(
+        Collection::of::<StoredIngestion>()
+            .summary("The latest ingestion from each source of evidence"),
+    )
+}
+
+fn routes(area: Area) -> Area {
+    area.route(
+        get("get_workspace_context", "/v1/workspaces/{workspace_id}/context")
+            .summary("Read what the service knows of the workspace")
+            .description(snapshots::DESCRIPTION)
+            .in_contract()
+            .deadline_ms(5_000)
+            .handler(snapshots::current),
+    )
+    .route(
+        get("list_context_snapshots", "/v1/workspaces/{workspace_id}/context/snapshots")
+            .summary("List what was known, newest first")
+            .description("The latest 200 snapshots are kept.")
+            .handler(snapshots::list),
+    )
+    .route(
+        get(
+            "get_context_snapshot",
+            "/v1/workspaces/{workspace_id}/context/snapshots/{snapshot_id}",
+        )
+        .summary("Read what was known once: a `context_snapshot_id` of a conversation")
+        .handler(snapshots::show),
+    )
+}
+
+area_sdk::export!(area);
+
+#[cfg(test)]
+mod tests;

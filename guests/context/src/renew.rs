@@ -1,0 +1,57 @@
+//! Renewal. Every event asks for one at the next full second; what asks for the
+//! same second is asked once. A renewal begins after its second has, so that it
+//! sees what every event that asked for it has changed.
+
+use area_sdk::prelude::*;
+use area_sdk::{EventDelivery, Later, Scope};
+
+use crate::{ingestions, repositories, snapshots};
+
+/// How many repositories a step catches up with.
+const STEP: usize = 100;
+
+/// Computes the content and keeps a snapshot where it has changed.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Renew {}
+
+impl Job for Renew {
+    const KIND: &'static str = "renew_context";
+}
+
+#[derive(Deserialize)]
+struct AuditCompleted {
+    audit_id: Uuid,
+}
+
+#[derive(Deserialize)]
+struct EnvelopeAccepted {
+    connector_run_id: Uuid,
+}
+
+pub(crate) fn heard(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
+    match event.name.as_str() {
+        "audit.completed" => repositories::note(ctx, event.data::<AuditCompleted>()?.audit_id)?,
+        "evidence_envelope.accepted" => {
+            ingestions::note(ctx, event.data::<EnvelopeAccepted>()?.connector_run_id)?;
+        }
+        _ => {}
+    }
+    ask(ctx);
+    Ok(Outcome::Done)
+}
+
+fn ask(scope: &Scope) {
+    let second = scope.now().unix_seconds() + 1;
+    let at = Timestamp(second.saturating_mul(1_000_000));
+    let later = Later { at: Some(at), resource: None, dedupe_key: Some(second.to_string()) };
+    scope.enqueue_with(&Renew {}, later);
+}
+
+pub(crate) fn run(ctx: &JobCtx, job: Renew) -> JobResult<Renew> {
+    ingestions::catch_up(ctx)?;
+    if !repositories::catch_up(ctx, STEP)? {
+        return Ok(Outcome::Continue(job));
+    }
+    snapshots::renew(ctx)?;
+    Ok(Outcome::Done)
+}

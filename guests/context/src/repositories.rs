@@ -1,0 +1,276 @@
+//! Repositories as sources: what their latest audit imported, where they are
+//! deployed, and what is built from them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use area_sdk::prelude::*;
+use area_sdk::{DocumentError, JobError, Scope, Value};
+
+use crate::content::{Source, SourceKind, SourceStatus, share};
+
+/// How many repositories are listed.
+const LISTED: u32 = 500;
+
+/// What is asked of every repository, in alphabetical order.
+pub(crate) const SIGNALS: [&str; 5] =
+    ["dependencies", "deployments", "findings", "ownership", "services"];
+
+/// The latest completed audit of a repository, if there was one.
+#[derive(Default, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Audited {
+    audit_id: Option<Uuid>,
+    commit_sha: Option<String>,
+    completed_at: Option<Timestamp>,
+    /// Of `SIGNALS`.
+    signals: BTreeSet<String>,
+}
+
+impl Document for Audited {
+    const COLLECTION: &'static str = "audited";
+}
+
+/// What is needed of an audit.
+#[derive(Serialize, Deserialize)]
+struct Audit {
+    repository_id: Uuid,
+    commit_sha: Option<String>,
+    completed_at: Option<Timestamp>,
+    inputs: Vec<Input>,
+    records: Vec<Uuid>,
+    parts: Parts,
+}
+
+impl Document for Audit {
+    const COLLECTION: &'static str = "schedules.audits";
+}
+
+#[derive(Serialize, Deserialize)]
+struct Input {
+    format: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Parts {
+    findings: Part,
+    dependencies: Part,
+    ownership: Part,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Part {
+    status: String,
+}
+
+impl Part {
+    fn succeeded(&self) -> bool {
+        self.status == "succeeded"
+    }
+}
+
+impl Audit {
+    /// What it imported.
+    fn signals(&self) -> BTreeSet<String> {
+        let has = |formats: &[&str]| {
+            self.inputs.iter().any(|input| formats.contains(&input.format.as_str()))
+        };
+        let findings = has(&["sarif"]) || !self.records.is_empty();
+        let there = [
+            ("dependencies", self.parts.dependencies.succeeded() && has(&["cyclonedx", "spdx"])),
+            ("findings", self.parts.findings.succeeded() && findings),
+            ("ownership", self.parts.ownership.succeeded() && has(&["code_owners"])),
+        ];
+        there.into_iter().filter(|(_, there)| *there).map(|(name, _)| name.to_owned()).collect()
+    }
+}
+
+impl Audited {
+    fn by(audit: &Stored<Audit>) -> Self {
+        Self {
+            audit_id: Some(audit.uuid()),
+            commit_sha: audit.commit_sha.clone(),
+            completed_at: audit.completed_at,
+            signals: audit.signals(),
+        }
+    }
+}
+
+/// Notes an audit that was completed, unless a later one was noted.
+pub(crate) fn note(scope: &Scope, audit_id: Uuid) -> Result<(), JobError> {
+    let Some(audit) = scope.documents::<Audit>().find(audit_id)? else { return Ok(()) };
+    let new = Audited::by(&audit);
+    let documents = scope.documents::<Audited>();
+    match documents.find(audit.repository_id)? {
+        Some(noted) if noted.completed_at >= new.completed_at => {}
+        Some(mut noted) => {
+            noted.value = new;
+            documents.replace(&mut noted)?;
+        }
+        None => documents.create(audit.repository_id, &new)?,
+    }
+    Ok(())
+}
+
+/// Looks up the audits of listed repositories of which nothing is noted: new
+/// ones, and all where this area came later. At most so many; false where there
+/// may be more.
+pub(crate) fn catch_up(scope: &Scope, most: usize) -> Result<bool, DocumentError> {
+    let repositories = Landscape::listed(scope)?;
+    let ids: Vec<Uuid> = repositories.iter().map(Stored::uuid).collect();
+    let noted = scope.documents::<Audited>().get_many(&ids)?;
+    let noted: BTreeSet<Uuid> = noted.iter().map(Stored::uuid).collect();
+    let unknown: Vec<Uuid> = ids.into_iter().filter(|id| !noted.contains(id)).collect();
+    for id in unknown.iter().take(most) {
+        let audits = scope.documents::<Audit>().query().equals("repository_id", *id);
+        let latest = audits.equals("state", "completed").first()?;
+        let audited = latest.as_ref().map(Audited::by).unwrap_or_default();
+        scope.documents().create(id, &audited)?;
+    }
+    Ok(unknown.len() <= most)
+}
+
+/// A repository of the catalog.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Repository {
+    name: String,
+}
+
+impl Document for Repository {
+    const COLLECTION: &'static str = "catalog.repositories";
+}
+
+/// A service of the catalog.
+#[derive(Serialize, Deserialize)]
+struct Service {
+    repository_ids: Vec<Uuid>,
+    group_id: Option<Uuid>,
+    owner_id: Option<Uuid>,
+}
+
+impl Document for Service {
+    const COLLECTION: &'static str = "catalog.services";
+}
+
+/// A deployment; they are only counted.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Deployment {}
+
+impl Document for Deployment {
+    const COLLECTION: &'static str = "dependencies.deployments";
+}
+
+/// Repositories and what leads to them.
+pub(crate) struct Landscape {
+    pub(crate) repository_count: u64,
+    pub(crate) service_count: u64,
+    /// Links of services to repositories, groups and owners.
+    pub(crate) service_links: u64,
+    /// Those that are listed, newest first.
+    repositories: Vec<Stored<Repository>>,
+    with_service: BTreeSet<Uuid>,
+    by_name: BTreeMap<String, Uuid>,
+}
+
+impl Landscape {
+    pub(crate) fn load(scope: &Scope) -> Result<Self, DocumentError> {
+        let live = scope.documents::<Repository>().query().equals("archived", false);
+        let repository_count = live.count()?;
+        let repositories = Self::listed(scope)?;
+        let by_name =
+            repositories.iter().map(|repository| (repository.name.clone(), repository.uuid()));
+        let mut landscape = Self {
+            repository_count,
+            service_count: 0,
+            service_links: 0,
+            by_name: by_name.collect(),
+            repositories,
+            with_service: BTreeSet::new(),
+        };
+        landscape.add_services(scope)?;
+        Ok(landscape)
+    }
+
+    fn listed(scope: &Scope) -> Result<Vec<Stored<Repository>>, DocumentError> {
+        let live = scope.documents::<Repository>().query().equals("archived", false);
+        live.limit(LISTED).list()
+    }
+
+    fn add_services(&mut self, scope: &Scope) -> Result<(), DocumentError> {
+        let mut cursor = None;
+        loop {
+            let services = scope.documents::<Service>().query().cursor(cursor).limit(1000);
+            let page = services.page()?;
+            for service in page.items {
+                let service = service.value;
+                let people = [service.group_id, service.owner_id].into_iter().flatten().count();
+                self.service_count += 1;
+                self.service_links += (service.repository_ids.len() + people) as u64;
+                self.with_service.extend(service.repository_ids);
+            }
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The listed repository that another system calls so.
+    pub(crate) fn repository_named(&self, name: &str) -> Option<Uuid> {
+        self.by_name.get(name).copied()
+    }
+}
+
+/// The listed repositories as sources.
+pub(crate) fn sources(scope: &Scope, landscape: &Landscape) -> Result<Vec<Source>, DocumentError> {
+    let ids = landscape.repositories.iter().map(Stored::uuid);
+    let audited = scope.documents::<Audited>().get_many(ids)?.into_iter();
+    let mut audited: BTreeMap<Uuid, Audited> =
+        audited.map(|audited| (audited.uuid(), audited.value)).collect();
+    let deployed = deployed(scope)?;
+    let sources = landscape.repositories.iter().map(|repository| {
+        let id = repository.uuid();
+        let mut audited = audited.remove(&id).unwrap_or_default();
+        if deployed.contains(&repository.id) {
+            audited.signals.insert("deployments".to_owned());
+        }
+        if landscape.with_service.contains(&id) {
+            audited.signals.insert("services".to_owned());
+        }
+        source(repository, audited)
+    });
+    Ok(sources.collect())
+}
+
+/// Repositories that are deployed now.
+fn deployed(scope: &Scope) -> Result<BTreeSet<String>, DocumentError> {
+    let now = scope.documents::<Deployment>().query().equals("current", true);
+    let counts = now.count_by(&["repository_id"])?;
+    let ids = counts.into_iter().filter_map(|(values, _)| match values.into_iter().next() {
+        Some(Value::Text(id)) => Some(id),
+        _ => None,
+    });
+    Ok(ids.collect())
+}
+
+fn source(repository: &Stored<Repository>, audited: Audited) -> Source {
+    let is_missing = |signal: &&str| !audited.signals.contains(*signal);
+    let missing: Vec<String> =
+        SIGNALS.into_iter().filter(is_missing).map(ToOwned::to_owned).collect();
+    Source {
+        audit_id: audited.audit_id,
+        commit_sha: audited.commit_sha,
+        coverage: share(SIGNALS.len() - missing.len(), SIGNALS.len()),
+        key: format!("repository:{}", repository.id),
+        kind: SourceKind::Repository,
+        mcp_ingestion_id: None,
+        name: repository.name.clone(),
+        observed_at: audited.completed_at,
+        repository_id: Some(repository.uuid()),
+        status: match missing.len() {
+            0 => SourceStatus::Complete,
+            all if all == SIGNALS.len() => SourceStatus::Missing,
+            _ => SourceStatus::Partial,
+        },
+        missing_signals: missing,
+        signals: audited.signals.into_iter().collect(),
+    }
+}

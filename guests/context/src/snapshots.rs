@@ -1,0 +1,159 @@
+//! Snapshots, and reading them.
+
+use area_sdk::prelude::*;
+use area_sdk::{DocumentError, Scope};
+
+use crate::content::{self, Content};
+
+/// The rules, for the operation's documentation.
+pub(crate) const DESCRIPTION: &str = "\
+A stored snapshot, renewed within seconds of any change. `content_hash` is the SHA-256 of the \
+canonical JSON (RFC 8785) of all but `id`, `generated_at` and itself; `id` follows from it, so that \
+the same content has the same hash and the same id. `generated_at` is when the content became \
+so.\n\n\
+`entity_count` counts repositories that are not archived, services, groups, components of the \
+latest audits, and what is deployed now; `relationship_count` dependencies between groups, and the \
+links of services to repositories, groups and owners; `finding_count` open findings; \
+`evidence_count` evidence records. `source_count` counts all sources, of which the newest 500 \
+repositories and 200 others are listed.\n\n\
+A source of kind `repository` has the signals `dependencies`, `findings` and `ownership` where its \
+latest completed audit imported such artifacts, `deployments` where it is deployed, `services` \
+where a service is built from it; `coverage` is their share of the five, and `status` `complete`, \
+`partial` or `missing`. Sources of kind `mcp` and `evidence` are those that sent evidence; their \
+signals are the kinds of records they sent, `coverage` the accepted share of the latest envelope. \
+`coverage_gaps` sums up which signals are missing where.";
+
+/// How many snapshots are kept.
+const KEPT: u64 = 200;
+
+/// How many old ones go at a time.
+const PRUNED: u32 = 20;
+
+/// A snapshot as it is kept.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub(crate) struct StoredSnapshot {
+    content_hash: String,
+    /// When the content became so.
+    generated_at: Timestamp,
+    #[serde(flatten)]
+    content: Content,
+}
+
+impl Document for StoredSnapshot {
+    const COLLECTION: &'static str = "snapshots";
+}
+
+/// A snapshot as the contract shows it.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct WorkspaceContext {
+    id: Uuid,
+    #[serde(flatten)]
+    snapshot: StoredSnapshot,
+}
+
+impl From<Stored<StoredSnapshot>> for WorkspaceContext {
+    fn from(stored: Stored<StoredSnapshot>) -> Self {
+        Self { id: stored.uuid(), snapshot: stored.value }
+    }
+}
+
+/// A UUIDv8 (RFC 9562) that follows from the workspace and the text.
+pub(crate) fn id_of(scope: &Scope, text: &str) -> Uuid {
+    let named = [scope.workspace_id().as_bytes(), text.as_bytes()].concat();
+    let digest = scope.sha256(&named);
+    let mut bytes: [u8; 16] = std::array::from_fn(|at| digest.get(at).copied().unwrap_or_default());
+    bytes[6] = bytes[6] & 0x0f | 0x80;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    Uuid::from_bytes(bytes)
+}
+
+/// The content as it is now, with its hash.
+fn compute(scope: &Scope) -> Result<StoredSnapshot, DocumentError> {
+    let content = content::compute(scope)?;
+    let canonical = serde_json_canonicalizer::to_vec(&content).expect("content is plain data");
+    let content_hash = scope.sha256_hex(&canonical);
+    Ok(StoredSnapshot { content_hash, generated_at: scope.now(), content })
+}
+
+fn newest(scope: &Scope) -> Result<Option<Stored<StoredSnapshot>>, DocumentError> {
+    scope.documents::<StoredSnapshot>().query().descending("generated_at").first()
+}
+
+/// Keeps a snapshot of the content as it is now, unless the newest has it.
+pub(crate) fn renew(scope: &Scope) -> Result<(), DocumentError> {
+    let snapshot = compute(scope)?;
+    let snapshots = scope.documents::<StoredSnapshot>();
+    if newest(scope)?.is_some_and(|newest| newest.content_hash == snapshot.content_hash) {
+        return Ok(());
+    }
+    let id = id_of(scope, &snapshot.content_hash);
+    match snapshots.find(id)? {
+        // What was so before is so again.
+        Some(mut before) => {
+            before.generated_at = snapshot.generated_at;
+            snapshots.replace(&mut before)?;
+        }
+        None => snapshots.create(id, &snapshot)?,
+    }
+    prune(scope)
+}
+
+/// Drops the oldest snapshots beyond those that are kept.
+fn prune(scope: &Scope) -> Result<(), DocumentError> {
+    let snapshots = scope.documents::<StoredSnapshot>();
+    let beyond = snapshots.query().count()?.saturating_sub(KEPT);
+    if beyond == 0 {
+        return Ok(());
+    }
+    let most = u32::try_from(beyond).unwrap_or(PRUNED).min(PRUNED);
+    for old in snapshots.query().ascending("generated_at").limit(most).list()? {
+        snapshots.delete(&old)?;
+    }
+    Ok(())
+}
+
+pub(crate) fn current(ctx: &Ctx) -> Result<WorkspaceContext> {
+    if let Some(newest) = newest(ctx)? {
+        return Ok(newest.into());
+    }
+    // Nothing has happened yet that would have made one.
+    let snapshot = compute(ctx)?;
+    Ok(WorkspaceContext { id: id_of(ctx, &snapshot.content_hash), snapshot })
+}
+
+/// A snapshot in a list.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct SnapshotSummary {
+    id: Uuid,
+    content_hash: String,
+    generated_at: Timestamp,
+}
+
+/// Which page.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ListParams {
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+    /// How many a page has at most.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 50))]
+    limit: u32,
+}
+
+fn default_limit() -> u32 {
+    20
+}
+
+pub(crate) fn list(ctx: &Ctx, Params(params): Params<ListParams>) -> Result<Page<SnapshotSummary>> {
+    let all = ctx.documents::<StoredSnapshot>().query().descending("generated_at");
+    let page = all.cursor(params.cursor).limit(params.limit).page()?;
+    Ok(page.map(|stored| SnapshotSummary {
+        id: stored.uuid(),
+        content_hash: stored.value.content_hash,
+        generated_at: stored.value.generated_at,
+    }))
+}
+
+pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<WorkspaceContext> {
+    Ok(ctx.documents::<StoredSnapshot>().get(id)?.into())
+}
