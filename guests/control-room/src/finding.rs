@@ -1,4 +1,7 @@
-//! A finding as it is kept, and what an observation makes of it.
+//! A finding as it is kept, and what an observation makes of it. Its document is
+//! kept small (PostgreSQL puts what is larger than 2 kB aside, and counting then
+//! takes three times as long): what is not known is left out, and the words that
+//! likeness is measured by are a document of their own.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +10,6 @@ use area_sdk::prelude::*;
 use crate::architecture::Surroundings;
 use crate::observation::{Observation, Place, SourceFamily, SourceTool};
 use crate::severity::{Rating, Severity};
-use crate::similarity::Sketch;
 use crate::state::State;
 
 /// A finding as it is kept.
@@ -34,15 +36,21 @@ pub(crate) struct Finding {
     pub(crate) source_tools: Vec<SourceTool>,
     pub(crate) locations: Vec<Place>,
     pub(crate) paths: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) purl: Option<String>,
     pub(crate) component_identity: String,
     pub(crate) architecture_impact: Severity,
     pub(crate) architecture_confidence_percent: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) owner_id: Option<Uuid>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) sla_due_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) accepted_until: Option<Timestamp>,
     /// The group of findings that somebody found to be the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) match_group_id: Option<Uuid>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) duplicate_of: Option<Uuid>,
     pub(crate) lifecycle_started_at: Timestamp,
     pub(crate) lifecycle_updated_at: Timestamp,
@@ -57,6 +65,7 @@ pub(crate) struct Finding {
     /// Did two or more?
     pub(crate) recurring: bool,
     pub(crate) branch_ref: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) evidence_revision: Option<String>,
     /// Is it there, as far as the latest runs say?
     pub(crate) present: bool,
@@ -64,10 +73,10 @@ pub(crate) struct Finding {
     pub(crate) analysis_id: String,
     pub(crate) analysis_run: i64,
     /// Other analyses that showed it, and their runs.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) also_seen: BTreeMap<String, i64>,
     pub(crate) rule_family: String,
     pub(crate) signature: String,
-    pub(crate) sketch: Sketch,
 }
 
 impl Document for Finding {
@@ -133,7 +142,6 @@ impl Finding {
             also_seen: BTreeMap::new(),
             rule_family: String::new(),
             signature: String::new(),
-            sketch: Sketch::default(),
         };
         finding.describe(observation, sighting);
         finding
@@ -183,7 +191,6 @@ impl Finding {
         self.rating = observation.rating;
         self.rule_family = observation.rule_family;
         self.signature = observation.sketch.signature();
-        self.sketch = observation.sketch;
         self.risk_rank = risk(&self.rating, surroundings.exposure_percent(), self.audit_count);
         self.name_tool(observation.source);
         self.set_due_date();

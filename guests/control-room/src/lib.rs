@@ -32,6 +32,7 @@ use import::{Analysis, Import, ImportFindings};
 use lifecycle::{ExpireAcceptance, FindingTransitioned};
 use owners::AssignOwners;
 use room::{ControlRoom, ControlRoomRebuilt, StoredSnapshot};
+use similarity::StoredSketch;
 use suggestions::{MatchSuggestion, SuggestionDecided};
 use transition::StoredTransition;
 
@@ -121,6 +122,10 @@ fn collections(area: Area) -> Area {
             .text("window")
             .index(&["window"])
             .readable_by(&["*"]),
+    )
+    .collection(
+        Collection::of::<StoredSketch>()
+            .summary("Words of findings, for their likeness; the id is the finding's"),
     )
     .collection(Collection::of::<ControlRoom>().summary("The control room, as rebuilt last"))
     .collection(

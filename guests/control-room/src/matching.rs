@@ -9,7 +9,7 @@ use area_sdk::{JobError, Scope};
 
 use crate::decimal::fixed;
 use crate::finding::Finding;
-use crate::similarity::Overlap;
+use crate::similarity::{Overlap, Sketch, StoredSketch};
 use crate::suggestions::{MatchSuggestion, SuggestionState};
 
 /// In ten-thousandths.
@@ -33,21 +33,29 @@ new finding is held against the newest 40 of its family and those whose words ha
 MinHash signature. At most three suggestions are made for a finding, 20 for a family and 500 in \
 one audit. Nothing is ever merged by itself.";
 
-/// A finding, as far as matching is concerned.
-struct Candidate<'a> {
-    id: Uuid,
-    finding: &'a Finding,
+/// A finding that was not known before.
+pub(crate) struct Newcomer {
+    pub(crate) id: Uuid,
+    pub(crate) finding: Finding,
+    pub(crate) sketch: StoredSketch,
 }
 
-/// Suggests matches of new findings, which are kept already.
+/// A finding that a newcomer is held against.
+struct Candidate {
+    id: Uuid,
+    finding: Finding,
+    sketch: Sketch,
+}
+
+/// Suggests matches of newcomers, which are kept already.
 pub(crate) fn suggest(
     scope: &Scope,
-    new: &[(Uuid, Finding)],
+    new: &[Newcomer],
     made: &mut BTreeMap<String, usize>,
 ) -> Result<(), JobError> {
-    let mut families: BTreeMap<&str, Vec<Candidate<'_>>> = BTreeMap::new();
-    for (id, finding) in new.iter().filter(|(_, finding)| finding.open) {
-        families.entry(&finding.rule_family).or_default().push(Candidate { id: *id, finding });
+    let mut families: BTreeMap<&str, Vec<&Newcomer>> = BTreeMap::new();
+    for newcomer in new.iter().filter(|newcomer| newcomer.finding.open) {
+        families.entry(&newcomer.finding.rule_family).or_default().push(newcomer);
     }
     families.retain(|family, _| room(made, family) > 0);
     if families.is_empty() {
@@ -56,7 +64,7 @@ pub(crate) fn suggest(
     let alike = with_signatures(scope, families.values().flatten())?;
     for (family, newcomers) in families {
         let others = candidates(scope, family, &alike)?;
-        for newcomer in &newcomers {
+        for newcomer in newcomers {
             let most = room(made, family).min(MOST_EACH);
             let suggestions = best(scope, newcomer, &others, most);
             *made.entry(family.to_owned()).or_default() += suggestions.len();
@@ -74,51 +82,58 @@ fn room(made: &BTreeMap<String, usize>, family: &str) -> usize {
     MOST_OF_A_FAMILY.saturating_sub(of_family).min(in_audit)
 }
 
-/// Open findings with the signature of one of these.
+/// Findings with the signature of one of these.
 fn with_signatures<'a>(
     scope: &Scope,
-    new: impl Iterator<Item = &'a Candidate<'a>>,
+    new: impl Iterator<Item = &'a &'a Newcomer>,
 ) -> Result<Vec<Stored<Finding>>, JobError> {
-    let signatures = new.map(|candidate| &candidate.finding.signature);
+    let signatures = new.map(|newcomer| &newcomer.finding.signature);
     let query = scope.documents::<Finding>().query().one_of("signature", signatures);
     Ok(query.limit(SIGNATURES).list()?)
 }
 
-/// What the new findings of a family are held against.
+/// What the newcomers of a family are held against.
 fn candidates(
     scope: &Scope,
     family: &str,
     alike: &[Stored<Finding>],
-) -> Result<Vec<Stored<Finding>>, JobError> {
+) -> Result<Vec<Candidate>, JobError> {
     let query = scope.documents::<Finding>().query().equals("rule_family", family);
     let mut found = query.limit(FAMILY).list()?;
-    let further = alike.iter().filter(|one| one.rule_family == family);
-    found.extend(further.cloned());
+    found.extend(alike.iter().filter(|one| one.rule_family == family).cloned());
     found.retain(|one| one.open);
     found.sort_by(|a, b| a.id.cmp(&b.id));
     found.dedup_by(|a, b| a.id == b.id);
-    Ok(found)
+    let ids: Vec<&String> = found.iter().map(|one| &one.id).collect();
+    let sketches = scope.documents::<StoredSketch>().get_many(ids)?.into_iter();
+    let mut sketches: BTreeMap<String, Sketch> =
+        sketches.map(|kept| (kept.id.clone(), kept.value.sketch)).collect();
+    let candidate = |one: Stored<Finding>| {
+        let sketch = sketches.remove(&one.id)?;
+        Some(Candidate { id: one.uuid(), finding: one.value, sketch })
+    };
+    Ok(found.into_iter().filter_map(candidate).collect())
 }
 
 /// The likest among older findings, the older of equals first.
 fn best(
     scope: &Scope,
-    newcomer: &Candidate<'_>,
-    others: &[Stored<Finding>],
+    newcomer: &Newcomer,
+    others: &[Candidate],
     most: usize,
 ) -> Vec<MatchSuggestion> {
-    let older = others.iter().filter(|other| other.uuid() < newcomer.id);
-    let elsewhere = older.filter(|other| is_elsewhere(other, newcomer.finding));
-    let mut alike: Vec<(Overlap, &Stored<Finding>)> = elsewhere
-        .map(|other| (other.sketch.overlap(&newcomer.finding.sketch), other))
+    let older = others.iter().filter(|other| other.id < newcomer.id);
+    let elsewhere = older.filter(|other| is_elsewhere(&other.finding, &newcomer.finding));
+    let mut alike: Vec<(Overlap, &Candidate)> = elsewhere
+        .map(|other| (other.sketch.overlap(&newcomer.sketch.sketch), other))
         .filter(|(overlap, _)| overlap.similarity() >= LEAST_SIMILARITY)
         .collect();
     alike.sort_by_key(|(overlap, _)| -overlap.similarity());
-    let suggestion = |(overlap, other): (Overlap, &Stored<Finding>)| MatchSuggestion {
-        left_finding_id: other.uuid(),
+    let suggestion = |(overlap, other): (Overlap, &Candidate)| MatchSuggestion {
+        left_finding_id: other.id,
         right_finding_id: newcomer.id,
         similarity: fixed(overlap.similarity(), 4),
-        rationale: rationale(other, newcomer.finding, overlap),
+        rationale: rationale(&other.finding, &newcomer.finding, overlap),
         state: SuggestionState::Pending,
         decided_at: None,
         decided_by: None,
@@ -132,9 +147,10 @@ fn is_elsewhere(one: &Finding, other: &Finding) -> bool {
 }
 
 fn rationale(one: &Finding, other: &Finding, overlap: Overlap) -> String {
-    let tools = match one.tool == other.tool {
-        true => "the same tool in another path".to_owned(),
-        false => format!("{} and {}", one.tool, other.tool),
+    let tools = if one.tool == other.tool {
+        "the same tool in another path".to_owned()
+    } else {
+        format!("{} and {}", one.tool, other.tool)
     };
     let Overlap { shared, either } = overlap;
     format!("Rule family {}, {tools}; {shared} of {either} words in common.", one.rule_family)

@@ -125,6 +125,7 @@ pub(crate) struct Rating {
     /// In the scanner's own words.
     pub(crate) scanner_severity: String,
     /// A CVSS score in tenths.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cvss_tenths: Option<i64>,
 }
 

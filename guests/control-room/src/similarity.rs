@@ -60,6 +60,16 @@ impl Sketch {
     }
 }
 
+/// The sketch of a finding as it is kept, under the finding's id.
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct StoredSketch {
+    pub(crate) sketch: Sketch,
+}
+
+impl Document for StoredSketch {
+    const COLLECTION: &'static str = "sketches";
+}
+
 /// How far two texts share their words.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Overlap {

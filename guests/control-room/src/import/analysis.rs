@@ -42,7 +42,9 @@ pub(super) fn begin(
     let branch_ref = job.surroundings()?.branch(job.audit.branch_ref.as_deref());
     let repository_id = job.audit.repository_id;
     let Subject { tool, category } = subject;
-    let analysis_id = named_by(&(repository_id, tool, category, &branch_ref));
+    let mut analysis_id = named_by(&(repository_id, tool, category, &branch_ref));
+    // Half of a digest is as good a name, and every finding has it.
+    analysis_id.truncate(32);
     let run = count_run(ctx, &analysis_id, || Analysis {
         repository_id,
         tool: tool.clone(),

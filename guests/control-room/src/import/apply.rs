@@ -10,8 +10,9 @@ use super::chunk::{self, CHUNK, Chunk};
 use super::events::{self, Told};
 use super::{ImportFindings, Step};
 use crate::finding::{Finding, Sighting};
-use crate::matching;
+use crate::matching::{self, Newcomer};
 use crate::observation::Observation;
+use crate::similarity::{Sketch, StoredSketch};
 use crate::state::{Mover, State};
 use crate::transition::{Change, StoredTransition, pass};
 
@@ -64,7 +65,7 @@ fn known(
 /// What a chunk came to.
 #[derive(Default)]
 struct Outcomes {
-    new: Vec<(Uuid, Finding)>,
+    new: Vec<Newcomer>,
     seen: i64,
     transitions: Vec<StoredTransition>,
     reopened: Vec<Told>,
@@ -72,15 +73,17 @@ struct Outcomes {
 
 impl Outcomes {
     fn keep(self, ctx: &JobCtx, job: &mut ImportFindings) -> Result<(), JobError> {
-        let findings = self.new.iter().map(|(id, finding)| (*id, finding));
+        let findings = self.new.iter().map(|one| (one.id, &one.finding));
         ctx.documents::<Finding>().create_all(findings)?;
+        let sketches = self.new.iter().map(|one| (one.id, &one.sketch));
+        ctx.documents::<StoredSketch>().create_all(sketches)?;
         let transitions = self.transitions.iter().map(|one| (one.record.id, one));
         ctx.documents::<StoredTransition>().create_all(transitions)?;
         job.tally.seen += self.seen;
         job.tally.new += i64::try_from(self.new.len()).unwrap_or_default();
         job.tally.reopened += i64::try_from(self.reopened.len()).unwrap_or_default();
         let (audit_id, repository_id) = (job.audit.audit_id, job.audit.repository_id);
-        let created = self.new.iter().map(|(id, finding)| Told::of(*id, finding)).collect();
+        let created = self.new.iter().map(|one| Told::of(one.id, &one.finding)).collect();
         events::created(ctx, audit_id, repository_id, created);
         events::reopened(ctx, audit_id, repository_id, self.reopened);
         matching::suggest(ctx, &self.new, &mut job.tally.suggestions)
@@ -102,6 +105,7 @@ fn first(
 ) {
     let id = ctx.new_id();
     let suppressed = observation.suppressed.clone();
+    let sketch = StoredSketch { sketch: observation.sketch.clone() };
     let mut finding = Finding::first_seen(observation, sighting);
     let change =
         |to, reason: &str| Change::by_audit(to, sighting.audit_id, reason, &chunk.evidence_ids);
@@ -110,7 +114,7 @@ fn first(
         outcome.add(ctx, id, &mut finding, change(State::FalsePositive, &reason));
     }
     outcome.seen += 1;
-    outcome.new.push((id, finding));
+    outcome.new.push(Newcomer { id, finding, sketch });
 }
 
 fn again(
@@ -125,7 +129,12 @@ fn again(
     // Another analysis of this audit may have shown it already.
     outcome.seen += i64::from(finding.audit_id != sighting.audit_id);
     let suppressed = observation.suppressed.clone();
+    let sketch = observation.sketch.clone();
+    let before = finding.signature.clone();
     finding.seen_again(observation, sighting);
+    if finding.signature != before {
+        keep_sketch(ctx, id, sketch)?;
+    }
     if let Some((to, reason)) = consequence(&finding, suppressed.as_deref(), chunk.ready_at) {
         let change = Change::by_audit(to, sighting.audit_id, reason, &chunk.evidence_ids);
         outcome.add(ctx, id, &mut finding, change);
@@ -134,6 +143,15 @@ fn again(
         }
     }
     ctx.documents().replace(&mut finding)?;
+    Ok(())
+}
+
+/// Its words have changed.
+fn keep_sketch(ctx: &JobCtx, id: Uuid, sketch: Sketch) -> Result<(), JobError> {
+    if let Some(mut kept) = ctx.documents::<StoredSketch>().find(id)? {
+        kept.sketch = sketch;
+        ctx.documents().replace(&mut kept)?;
+    }
     Ok(())
 }
 
