@@ -13,6 +13,6 @@ impl Document for Snapshot {
 
 /// The newest snapshot, where there is any.
 pub(crate) fn latest(scope: &Scope) -> Result<Option<Uuid>> {
-    let newest = scope.documents::<Snapshot>().query().first()?;
+    let newest = scope.documents::<Snapshot>().query().descending("generated_at").first()?;
     Ok(newest.map(|snapshot| snapshot.uuid()))
 }
