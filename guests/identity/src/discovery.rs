@@ -1,0 +1,172 @@
+//! The discovery of a provider: a job that reads its metadata and its keys. The
+//! requests are a step of their own, so that nothing is held while the provider
+//! takes its time.
+
+use area_sdk::prelude::*;
+use area_sdk::wit::assurance::area::egress::{Error as EgressError, Header, Outgoing};
+use area_sdk::{JobError, Later};
+use serde_json::{Map, Value};
+
+use crate::metadata;
+use crate::provider::{About, ProviderActivated, ProviderFailed, ProviderStatus, StoredProvider};
+
+/// How long the provider may take for each of two requests.
+const TIMEOUT_MS: u32 = 15_000;
+
+/// Both requests, and some.
+pub(crate) const JOB_TIMEOUT_MS: u32 = 45_000;
+
+/// Largest metadata and keys.
+const MOST_METADATA_BYTES: u32 = 64 * 1024;
+const MOST_KEYS_BYTES: u32 = 256 * 1024;
+
+/// How often a provider that may come back is asked.
+const MOST_ATTEMPTS: u32 = 3;
+
+/// Seconds before it is asked again, times the attempt.
+const RETRY_SECONDS: i64 = 10;
+
+/// Discovers a provider.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Discover {
+    provider_id: Uuid,
+    /// The provider's number of this discovery.
+    discovery: u32,
+    prepared: Option<Prepared>,
+}
+
+/// Whom to ask, for the attempt that looked it up.
+#[derive(Clone, Serialize, Deserialize)]
+struct Prepared {
+    attempt: u32,
+    issuer: String,
+}
+
+impl Job for Discover {
+    const KIND: &'static str = "discover_identity_provider";
+}
+
+/// What a provider says of itself.
+struct Discovered {
+    metadata: Map<String, Value>,
+    jwks_sha256: String,
+}
+
+/// Why it could not be discovered.
+struct Failure {
+    code: &'static str,
+    transient: bool,
+}
+
+impl From<&'static str> for Failure {
+    fn from(code: &'static str) -> Self {
+        Self { code, transient: false }
+    }
+}
+
+/// Has a provider discovered; a discovery before this one does not count any
+/// more. The provider is still to be kept.
+pub(crate) fn enqueue(ctx: &Ctx, provider_id: Uuid, provider: &mut StoredProvider) {
+    provider.discovery = provider.discovery.wrapping_add(1);
+    let job = Discover { provider_id, discovery: provider.discovery, prepared: None };
+    ctx.enqueue_with(&job, Later { resource: Some(provider_id), ..Later::default() });
+}
+
+pub(crate) fn run(ctx: &JobCtx, job: Discover) -> JobResult<Discover> {
+    match &job.prepared {
+        Some(prepared) if prepared.attempt == ctx.attempt() => {
+            let found = discover(ctx, &prepared.issuer);
+            note(ctx, &job, found)
+        }
+        _ => prepare(ctx, job),
+    }
+}
+
+/// The provider, unless it was deleted or is discovered anew.
+fn look_up(ctx: &JobCtx, job: &Discover) -> Result<Option<Stored<StoredProvider>>, JobError> {
+    let found = ctx.documents::<StoredProvider>().find(job.provider_id)?;
+    Ok(found.filter(|provider| provider.discovery == job.discovery))
+}
+
+fn prepare(ctx: &JobCtx, job: Discover) -> JobResult<Discover> {
+    let Some(provider) = look_up(ctx, &job)? else { return Ok(Outcome::Done) };
+    let prepared = Prepared { attempt: ctx.attempt(), issuer: provider.value.issuer };
+    Ok(Outcome::Continue(Discover { prepared: Some(prepared), ..job }))
+}
+
+fn discover(ctx: &JobCtx, issuer: &str) -> Result<Discovered, Failure> {
+    let body = fetch(ctx, metadata::url(issuer), MOST_METADATA_BYTES)?;
+    let metadata = metadata::read(issuer, &body, |url| ctx.check_url(url).is_ok())?;
+    let jwks_uri = metadata.get("jwks_uri").and_then(Value::as_str).unwrap_or_default();
+    let keys = fetch(ctx, jwks_uri.to_owned(), MOST_KEYS_BYTES)?;
+    let jwks_sha256 = ctx.sha256_hex(&metadata::canonical_keys(&keys)?);
+    Ok(Discovered { metadata, jwks_sha256 })
+}
+
+/// The body of a 200; redirects are not followed (they would lead elsewhere
+/// than where the issuer's name is proved).
+fn fetch(ctx: &JobCtx, url: String, max_response_bytes: u32) -> Result<Vec<u8>, Failure> {
+    let accept = Header { name: "accept".to_owned(), value: "application/json".to_owned() };
+    let request = Outgoing {
+        method: "GET".to_owned(),
+        url,
+        headers: vec![accept],
+        body: Vec::new(),
+        bearer: None,
+        timeout_ms: TIMEOUT_MS,
+        max_response_bytes,
+    };
+    let answer = ctx.send(&request).map_err(|error| failure(&error))?;
+    match answer.status {
+        200 => Ok(answer.body),
+        300..=399 => Err("redirected".into()),
+        404 | 410 => Err("not_found".into()),
+        408 | 429 | 500..=599 => Err(Failure { code: "provider_unavailable", transient: true }),
+        _ => Err("request_rejected".into()),
+    }
+}
+
+fn failure(error: &EgressError) -> Failure {
+    let passing = |code| Failure { code, transient: true };
+    match error {
+        EgressError::Refused(_) => "address_refused".into(),
+        EgressError::Unresolved => passing("unresolved"),
+        EgressError::Connection(_) => passing("unreachable"),
+        EgressError::Timeout => passing("timeout"),
+        EgressError::TooLarge => "answer_too_large".into(),
+        EgressError::NoSecret | EgressError::NotInAJob => panic!("egress misused: {error:?}"),
+    }
+}
+
+/// Writes down what was found. A provider that is switched off stays so.
+fn note(ctx: &JobCtx, job: &Discover, found: Result<Discovered, Failure>) -> JobResult<Discover> {
+    let Some(mut provider) = look_up(ctx, job)? else { return Ok(Outcome::Done) };
+    let disabled = provider.status == ProviderStatus::Disabled;
+    match found {
+        Ok(discovered) => {
+            provider.discovery_metadata = Some(discovered.metadata);
+            provider.jwks_sha256 = Some(discovered.jwks_sha256);
+            provider.last_discovered_at = Some(ctx.now());
+            provider.last_error_code = None;
+            if !disabled {
+                provider.status = ProviderStatus::Active;
+                ctx.publish(ProviderActivated(About::of(&provider)));
+            }
+        }
+        Err(failure) => {
+            provider.last_error_code = Some(failure.code.to_owned());
+            if failure.transient && ctx.attempt() < MOST_ATTEMPTS {
+                ctx.documents().replace(&mut provider)?;
+                let wait = RETRY_SECONDS * i64::from(ctx.attempt());
+                let at = ctx.now().plus_seconds(wait);
+                return Ok(Outcome::Retry(at, failure.code.to_owned()));
+            }
+            if !disabled {
+                provider.status = ProviderStatus::Error;
+            }
+            ctx.publish(ProviderFailed(About::of(&provider)));
+        }
+    }
+    ctx.documents().replace(&mut provider)?;
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,118 @@
+//! The e-mail domains whose people sign in with a provider. Each belongs to one
+//! provider of a workspace, which the documents' ids hold to.
+
+use area_sdk::prelude::*;
+use area_sdk::{DocumentError, Scope};
+
+/// Whose a domain is; the id is the domain.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub(crate) struct StoredDomain {
+    provider_id: Uuid,
+}
+
+impl Document for StoredDomain {
+    const COLLECTION: &'static str = "domains";
+}
+
+/// Domains in lower case, in order, each once.
+pub(crate) fn normalized(given: &[String]) -> Result<Vec<String>> {
+    let mut domains = Vec::with_capacity(given.len());
+    for (index, given) in given.iter().enumerate() {
+        let domain = given.trim().to_ascii_lowercase();
+        if !is_domain(&domain) {
+            return Err(Problem::validation(
+                format!("/domains/{index}"),
+                "is no domain name such as example.com",
+            )
+            .hint("Write names beyond ASCII the way DNS has them (xn--…)."));
+        }
+        domains.push(domain);
+    }
+    domains.sort_unstable();
+    domains.dedup();
+    Ok(domains)
+}
+
+/// Two labels or more, as host names have them (RFC 1123).
+fn is_domain(text: &str) -> bool {
+    let letters = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let label = |label: &str| {
+        (1..=63).contains(&label.len())
+            && label.bytes().all(letters)
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    let last_is_a_name = text
+        .rsplit('.')
+        .next()
+        .is_some_and(|last| last.starts_with(|first: char| first.is_ascii_lowercase()));
+    text.len() <= 253 && text.contains('.') && text.split('.').all(label) && last_is_a_name
+}
+
+/// Gives a provider these domains, in place of those it had.
+pub(crate) fn assign(
+    scope: &Scope,
+    provider_id: Uuid,
+    had: &[String],
+    domains: &[String],
+) -> Result<()> {
+    release(scope, had.iter().filter(|domain| !domains.contains(domain)))?;
+    for domain in domains.iter().filter(|domain| !had.contains(domain)) {
+        let taken = scope.documents::<StoredDomain>().find(domain)?;
+        let made = match taken {
+            Some(_) => Err(DocumentError::AlreadyExists),
+            None => scope.documents().create(domain, &StoredDomain { provider_id }),
+        };
+        made.map_err(|error| match error {
+            DocumentError::AlreadyExists => {
+                let detail = format!("Another identity provider has the domain {domain}.");
+                Problem::conflict("domain_taken", detail).hint("Take it from that provider first.")
+            }
+            other => other.into(),
+        })?;
+    }
+    Ok(())
+}
+
+/// Takes domains from their provider.
+pub(crate) fn release<'a>(
+    scope: &Scope,
+    domains: impl IntoIterator<Item = &'a String>,
+) -> Result<()> {
+    for domain in domains {
+        if let Some(stored) = scope.documents::<StoredDomain>().find(domain)? {
+            scope.documents().delete(&stored)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn domains_are_names_in_lower_case_each_once() {
+        let given = ["Example.COM", " b.example ", "example.com"].map(ToOwned::to_owned);
+        assert_eq!(normalized(&given), Ok(vec!["b.example".to_owned(), "example.com".to_owned()]));
+        for wrong in [
+            "localhost",
+            "",
+            ".",
+            "a..b",
+            "-a.example",
+            "a-.example",
+            "a_b.example",
+            "bücher.example",
+            "127.0.0.1",
+            "a@b.example",
+            "https://a.example",
+            "example.com.",
+            &"a".repeat(64),
+            &format!("{}.example", "a.".repeat(130)),
+        ] {
+            let refused = normalized(&[wrong.to_owned()]).expect_err(wrong);
+            assert_eq!(refused.violations[0].pointer, "/domains/0");
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! What a provider says of itself (OpenID Connect Discovery 1.0), and what of
+//! that has to hold before it is believed.
+
+use serde_json::{Map, Value};
+
+/// Members of the metadata that are kept.
+const KEPT: [&str; 17] = [
+    "authorization_endpoint",
+    "claims_supported",
+    "code_challenge_methods_supported",
+    "end_session_endpoint",
+    "grant_types_supported",
+    "id_token_signing_alg_values_supported",
+    "introspection_endpoint",
+    "issuer",
+    "jwks_uri",
+    "response_modes_supported",
+    "response_types_supported",
+    "revocation_endpoint",
+    "scopes_supported",
+    "subject_types_supported",
+    "token_endpoint",
+    "token_endpoint_auth_methods_supported",
+    "userinfo_endpoint",
+];
+
+/// Members that name addresses which have to be there.
+const REQUIRED_URLS: [&str; 3] = ["authorization_endpoint", "jwks_uri", "token_endpoint"];
+
+/// Members that name addresses which may be there.
+const OPTIONAL_URLS: [&str; 4] =
+    ["end_session_endpoint", "introspection_endpoint", "revocation_endpoint", "userinfo_endpoint"];
+
+/// What only private keys and secrets have (RFC 7518, sections 6.2.2, 6.3.2
+/// and 6.4.1).
+const PRIVATE_MEMBERS: [&str; 7] = ["d", "p", "q", "dp", "dq", "qi", "k"];
+
+/// Where the metadata of an issuer is.
+pub(crate) fn url(issuer: &str) -> String {
+    format!("{}/.well-known/openid-configuration", issuer.trim_end_matches('/'))
+}
+
+/// A JSON object without U+0000, which no document holds.
+fn object(body: &[u8]) -> Option<Map<String, Value>> {
+    let text = std::str::from_utf8(body).ok()?;
+    if text.contains("\\u0000") {
+        return None;
+    }
+    serde_json::from_str(text).ok()
+}
+
+/// Reads an issuer's metadata; an error is its code.
+pub(crate) fn read(
+    issuer: &str,
+    body: &[u8],
+    may_be_sent_to: impl Fn(&str) -> bool,
+) -> Result<Map<String, Value>, &'static str> {
+    let mut metadata = object(body).ok_or("discovery_invalid")?;
+    // Byte by byte, so that no provider can pass for another.
+    if metadata.get("issuer").and_then(Value::as_str) != Some(issuer) {
+        return Err("issuer_mismatch");
+    }
+    for name in REQUIRED_URLS {
+        let url = metadata.get(name).and_then(Value::as_str).ok_or("discovery_invalid")?;
+        if !may_be_sent_to(url) {
+            return Err("endpoint_refused");
+        }
+    }
+    for name in OPTIONAL_URLS {
+        let url = metadata.get(name).filter(|url| !url.is_null());
+        if url.is_some_and(|url| !url.as_str().is_some_and(&may_be_sent_to)) {
+            return Err("endpoint_refused");
+        }
+    }
+    if !lists(&metadata, "response_types_supported", |name| name == "code") {
+        return Err("code_flow_unsupported");
+    }
+    if !lists(&metadata, "id_token_signing_alg_values_supported", is_asymmetric) {
+        return Err("signing_unsupported");
+    }
+    metadata.retain(|name, _| KEPT.contains(&name.as_str()));
+    Ok(metadata)
+}
+
+fn lists(metadata: &Map<String, Value>, name: &str, wanted: impl Fn(&str) -> bool) -> bool {
+    let values = metadata.get(name).and_then(Value::as_array);
+    values.is_some_and(|values| values.iter().filter_map(Value::as_str).any(wanted))
+}
+
+/// An algorithm whose signatures the keys of the JWKS verify.
+fn is_asymmetric(algorithm: &str) -> bool {
+    ["RS", "PS", "ES", "Ed"].iter().any(|family| algorithm.starts_with(family))
+}
+
+/// The canonical form (RFC 8785) of a set of public keys (RFC 7517).
+pub(crate) fn canonical_keys(body: &[u8]) -> Result<Vec<u8>, &'static str> {
+    let set = object(body).ok_or("jwks_invalid")?;
+    let keys = set.get("keys").and_then(Value::as_array).ok_or("jwks_invalid")?;
+    if keys.is_empty() || !keys.iter().all(is_public_key) {
+        return Err("jwks_invalid");
+    }
+    serde_json_canonicalizer::to_vec(&Value::Object(set)).map_err(|_| "jwks_invalid")
+}
+
+fn is_public_key(key: &Value) -> bool {
+    let Some(key) = key.as_object() else { return false };
+    let kind = key.get("kty").and_then(Value::as_str);
+    let private = PRIVATE_MEMBERS.iter().any(|member| key.contains_key(*member));
+    kind.is_some_and(|kind| kind != "oct") && !private
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    const ISSUER: &str = "https://id.example/tenant/";
+
+    fn good() -> Value {
+        json!({
+            "issuer": ISSUER,
+            "authorization_endpoint": "https://id.example/authorize",
+            "token_endpoint": "https://id.example/token",
+            "jwks_uri": "https://id.example/keys",
+            "userinfo_endpoint": null,
+            "response_types_supported": ["code", "id_token"],
+            "id_token_signing_alg_values_supported": ["none", "RS256"],
+            "something_else": "x",
+        })
+    }
+
+    fn verdict(metadata: &Value) -> Result<Map<String, Value>, &'static str> {
+        let sent_to = |url: &str| url.starts_with("https://id.example/");
+        read(ISSUER, metadata.to_string().as_bytes(), sent_to)
+    }
+
+    #[test]
+    fn good_metadata_is_kept_as_far_as_it_is_known() {
+        let kept = verdict(&good()).expect("good");
+        assert_eq!(kept["jwks_uri"], "https://id.example/keys");
+        assert!(!kept.contains_key("something_else"));
+    }
+
+    #[test]
+    fn each_rule_has_its_code() {
+        for (member, value, code) in [
+            ("issuer", json!("https://id.example/tenant"), "issuer_mismatch"),
+            ("issuer", json!("https://ID.example/tenant/"), "issuer_mismatch"),
+            ("issuer", json!(null), "issuer_mismatch"),
+            ("token_endpoint", json!(null), "discovery_invalid"),
+            ("jwks_uri", json!("http://id.example/keys"), "endpoint_refused"),
+            ("userinfo_endpoint", json!("https://10.0.0.1/"), "endpoint_refused"),
+            ("userinfo_endpoint", json!(7), "endpoint_refused"),
+            ("response_types_supported", json!(["id_token"]), "code_flow_unsupported"),
+            (
+                "id_token_signing_alg_values_supported",
+                json!(["none", "HS256"]),
+                "signing_unsupported",
+            ),
+            ("scopes_supported", json!(["a\u{0}"]), "discovery_invalid"),
+        ] {
+            let mut metadata = good();
+            metadata[member] = value;
+            assert_eq!(verdict(&metadata), Err(code), "{member}");
+        }
+        for body in [&b"<html>"[..], b"[]", b"\xff", b""] {
+            assert_eq!(read(ISSUER, body, |_| true), Err("discovery_invalid"));
+        }
+    }
+
+    #[test]
+    fn the_metadata_is_beside_the_issuer() {
+        assert_eq!(url(ISSUER), "https://id.example/tenant/.well-known/openid-configuration");
+        assert_eq!(url("https://a.example"), "https://a.example/.well-known/openid-configuration");
+    }
+
+    #[test]
+    fn keys_are_public_and_made_canonical() {
+        let canonical = canonical_keys(br#"{"keys": [{"n": "x", "kty": "RSA", "e": "AQAB"}]}"#);
+        let expected = br#"{"keys":[{"e":"AQAB","kty":"RSA","n":"x"}]}"#.to_vec();
+        assert_eq!(canonical, Ok(expected));
+        for wrong in [
+            r#"{"keys":[]}"#,
+            r#"{"keys":[7]}"#,
+            r#"{"keys":[{"n":"x"}]}"#,
+            r#"{"keys":[{"kty":"oct","k":"c2VjcmV0"}]}"#,
+            r#"{"keys":[{"kty":"RSA","n":"x","e":"AQAB","d":"secret"}]}"#,
+            "{}",
+            "nonsense",
+        ] {
+            assert_eq!(canonical_keys(wrong.as_bytes()), Err("jwks_invalid"), "{wrong}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_digest_does_not_hang_on_spelling(n in "[A-Za-z0-9_-]{1,40}", e in "[A-Z]{1,4}") {
+            let one = format!(r#"{{"keys":[{{"kty":"RSA","n":"{n}","e":"{e}"}}]}}"#);
+            let other = format!("{{ \"keys\" : [ {{\"e\":\"{e}\",\n\"n\":\"{n}\",\"kty\":\"\\u0052SA\"}}]}}");
+            prop_assert_eq!(canonical_keys(one.as_bytes()), canonical_keys(other.as_bytes()));
+        }
+    }
+}

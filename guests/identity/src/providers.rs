@@ -1,0 +1,267 @@
+//! What admins do with providers.
+
+use area_sdk::DocumentError;
+use area_sdk::prelude::*;
+
+use crate::discovery;
+use crate::domains;
+use crate::provider::{
+    About, Attribute, ClaimsMapping, IdentityProvider, ProviderCreated, ProviderDeleted,
+    ProviderDetails, ProviderDisabled, ProviderRotated, ProviderStatus, RoleMapping,
+    StoredProvider, details, secret_name, view,
+};
+
+/// How many providers a workspace has at most: operation 6 lists them all.
+const MOST_PROVIDERS: u32 = 50;
+
+/// How many groups a role mapping names at most.
+const MOST_GROUPS: usize = 200;
+
+/// Most characters of a name, a claim and a group.
+const MOST_CHARACTERS: usize = 200;
+
+/// A provider to be set up.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct NewIdentityProvider {
+    #[schemars(length(min = 1, max = 200))]
+    name: String,
+    /// Exactly as the provider's metadata has it; https.
+    #[schemars(length(min = 1, max = 1000), extend("format" = "uri"))]
+    issuer: String,
+    #[schemars(length(min = 1, max = 500))]
+    client_id: String,
+    /// None for a public client.
+    #[schemars(length(min = 1, max = 1000), extend("writeOnly" = true))]
+    client_secret: Option<String>,
+    /// E-mail domains whose people sign in with it.
+    #[schemars(length(min = 1, max = 50))]
+    domains: Vec<String>,
+    /// Which claim tells what of a person; `subject`, `email` and `name` are
+    /// `sub`, `email` and `name` unless said.
+    #[serde(default)]
+    claims_mapping: ClaimsMapping,
+    /// Which of the groups in a token has which role.
+    #[serde(default)]
+    role_mapping: RoleMapping,
+}
+
+/// What is to be changed; what is absent stays.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct IdentityProviderChanges {
+    #[schemars(length(min = 1, max = 200))]
+    name: Option<String>,
+    #[schemars(length(min = 1, max = 500))]
+    client_id: Option<String>,
+    #[schemars(length(min = 1, max = 50))]
+    domains: Option<Vec<String>>,
+    claims_mapping: Option<ClaimsMapping>,
+    role_mapping: Option<RoleMapping>,
+}
+
+/// What is to be rotated.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Rotation {
+    /// In place of the present one, which stays where none is given.
+    #[schemars(length(min = 1, max = 1000), extend("writeOnly" = true))]
+    client_secret: Option<String>,
+}
+
+fn name(given: &str) -> Result<String> {
+    let name = given.trim();
+    if name.is_empty() {
+        return Err(Problem::validation("/name", "has no visible character"));
+    }
+    Ok(name.to_owned())
+}
+
+fn check_issuer(ctx: &Ctx, issuer: &str) -> Result<()> {
+    if issuer.contains(['?', '#']) {
+        let message = "has a query or a fragment, which an issuer has not";
+        return Err(Problem::validation("/issuer", message));
+    }
+    ctx.check_url(issuer).map_err(|rule| {
+        Problem::validation("/issuer", rule)
+            .hint("Copy the issuer from the provider's openid-configuration, to the character.")
+    })
+}
+
+/// Short enough to be a name of something.
+fn check_word(pointer: &str, word: &str) -> Result<()> {
+    if (1..=MOST_CHARACTERS).contains(&word.chars().count()) {
+        return Ok(());
+    }
+    Err(Problem::validation(pointer, "has names of 1 to 200 characters only"))
+}
+
+/// The mapping with what is not said filled in.
+fn claims(mut mapping: ClaimsMapping) -> Result<ClaimsMapping> {
+    for claim in mapping.values() {
+        check_word("/claims_mapping", claim)?;
+    }
+    let usual =
+        [(Attribute::Subject, "sub"), (Attribute::Email, "email"), (Attribute::Name, "name")];
+    for (attribute, claim) in usual {
+        mapping.entry(attribute).or_insert_with(|| claim.to_owned());
+    }
+    Ok(mapping)
+}
+
+/// The mapping, if a token can tell the groups that it names.
+fn roles(mapping: RoleMapping, claims: &ClaimsMapping) -> Result<RoleMapping> {
+    if mapping.len() > MOST_GROUPS {
+        return Err(Problem::validation("/role_mapping", "names more than 200 groups"));
+    }
+    for group in mapping.keys() {
+        check_word("/role_mapping", group)?;
+    }
+    if !mapping.is_empty() && !claims.contains_key(&Attribute::Groups) {
+        let message = "names groups, but claims_mapping does not say which claim tells them";
+        return Err(
+            Problem::validation("/role_mapping", message).hint("Add \"groups\" to claims_mapping.")
+        );
+    }
+    Ok(mapping)
+}
+
+fn name_taken(error: DocumentError) -> Problem {
+    match error {
+        DocumentError::UniqueConflict(_) => {
+            Problem::conflict("name_taken", "Another identity provider has this name.")
+        }
+        other => other.into(),
+    }
+}
+
+pub(crate) fn list(ctx: &Ctx) -> Result<Vec<IdentityProvider>> {
+    let all = ctx.documents::<StoredProvider>().query().ascending("name");
+    let all = all.limit(MOST_PROVIDERS).list()?;
+    Ok(all.into_iter().map(|stored| view(ctx, stored)).collect())
+}
+
+pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<ProviderDetails>> {
+    Ok(details(ctx, ctx.documents().get(id)?))
+}
+
+fn provider(ctx: &Ctx, new: NewIdentityProvider) -> Result<StoredProvider> {
+    let claims_mapping = claims(new.claims_mapping)?;
+    Ok(StoredProvider {
+        role_mapping: roles(new.role_mapping, &claims_mapping)?,
+        claims_mapping,
+        client_id: new.client_id,
+        discovery_metadata: None,
+        domains: domains::normalized(&new.domains)?,
+        has_client_secret: new.client_secret.is_some(),
+        issuer: new.issuer,
+        jwks_sha256: None,
+        last_discovered_at: None,
+        last_error_code: None,
+        last_rotated_at: None,
+        name: name(&new.name)?,
+        status: ProviderStatus::Draft,
+        discovery: 0,
+        created_by: ctx.user(),
+    })
+}
+
+pub(crate) fn create(
+    ctx: &Ctx,
+    Body(new): Body<NewIdentityProvider>,
+) -> Result<Created<Versioned<ProviderDetails>>> {
+    check_issuer(ctx, &new.issuer)?;
+    let secret = new.client_secret.clone();
+    let mut value = provider(ctx, new)?;
+    if ctx.documents::<StoredProvider>().query().count()? >= u64::from(MOST_PROVIDERS) {
+        let detail = "A workspace has at most 50 identity providers.";
+        return Err(Problem::conflict("too_many_identity_providers", detail).hint("Delete one."));
+    }
+    let (id, now) = (ctx.new_id(), ctx.now());
+    domains::assign(ctx, id, &[], &value.domains)?;
+    if let Some(secret) = secret {
+        ctx.secrets().put(&secret_name(id), secret.as_bytes());
+    }
+    discovery::enqueue(ctx, id, &mut value);
+    ctx.documents().create(id, &value).map_err(name_taken)?;
+    let (id, created_at) = (id.to_string(), now);
+    let stored = Stored { id, version: 1, created_at, updated_at: now, value };
+    ctx.publish(ProviderCreated(About::of(&stored)));
+    Ok(Created(details(ctx, stored)))
+}
+
+pub(crate) fn update(
+    ctx: &Ctx,
+    Path(id): Path<Uuid>,
+    Body(changes): Body<IdentityProviderChanges>,
+) -> Result<Versioned<ProviderDetails>> {
+    let mut provider = ctx.documents::<StoredProvider>().get(id)?;
+    ctx.check_if_match(provider.version)?;
+    if let Some(given) = changes.name {
+        provider.name = name(&given)?;
+    }
+    if let Some(client_id) = changes.client_id {
+        provider.client_id = client_id;
+    }
+    if let Some(given) = changes.domains {
+        let domains = domains::normalized(&given)?;
+        domains::assign(ctx, id, &provider.domains, &domains)?;
+        provider.domains = domains;
+    }
+    if let Some(mapping) = changes.claims_mapping {
+        provider.claims_mapping = claims(mapping)?;
+    }
+    let mapping = changes.role_mapping.unwrap_or_else(|| provider.role_mapping.clone());
+    provider.role_mapping = roles(mapping, &provider.claims_mapping)?;
+    ctx.documents().replace(&mut provider).map_err(name_taken)?;
+    Ok(details(ctx, provider))
+}
+
+pub(crate) fn rotate(
+    ctx: &Ctx,
+    Path(id): Path<Uuid>,
+    Body(rotation): Body<Rotation>,
+) -> Result<Versioned<ProviderDetails>> {
+    let mut provider = ctx.documents::<StoredProvider>().get(id)?;
+    ctx.check_if_match(provider.version)?;
+    if let Some(secret) = rotation.client_secret {
+        ctx.secrets().put(&secret_name(id), secret.as_bytes());
+        provider.has_client_secret = true;
+    }
+    provider.last_rotated_at = Some(ctx.now());
+    discovery::enqueue(ctx, id, &mut provider);
+    ctx.documents().replace(&mut provider)?;
+    ctx.publish(ProviderRotated(About::of(&provider)));
+    Ok(details(ctx, provider))
+}
+
+pub(crate) fn disable(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<ProviderDetails>> {
+    let mut provider = ctx.documents::<StoredProvider>().get(id)?;
+    ctx.check_if_match(provider.version)?;
+    if provider.status != ProviderStatus::Disabled {
+        provider.status = ProviderStatus::Disabled;
+        ctx.documents().replace(&mut provider)?;
+        ctx.publish(ProviderDisabled(About::of(&provider)));
+    }
+    Ok(details(ctx, provider))
+}
+
+/// A provider that was off, or could not be discovered, is discovered anew
+/// before people sign in with it.
+pub(crate) fn enable(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<ProviderDetails>> {
+    let mut provider = ctx.documents::<StoredProvider>().get(id)?;
+    ctx.check_if_match(provider.version)?;
+    if matches!(provider.status, ProviderStatus::Disabled | ProviderStatus::Error) {
+        provider.status = ProviderStatus::Draft;
+        discovery::enqueue(ctx, id, &mut provider);
+        ctx.documents().replace(&mut provider)?;
+    }
+    Ok(details(ctx, provider))
+}
+
+pub(crate) fn remove(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<NoContent> {
+    let provider = ctx.documents::<StoredProvider>().get(id)?;
+    ctx.check_if_match(provider.version)?;
+    domains::release(ctx, &provider.domains)?;
+    ctx.secrets().delete(&secret_name(id));
+    ctx.documents().delete(&provider)?;
+    ctx.publish(ProviderDeleted(About::of(&provider)));
+    Ok(NoContent)
+}
