@@ -6,6 +6,7 @@
 
 pub mod answer;
 pub mod backend;
+pub mod clamd;
 pub mod cli;
 pub mod client;
 pub mod contract;

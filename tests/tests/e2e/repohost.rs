@@ -1,0 +1,100 @@
+//! Installing the repository-host application (operation 14): the way there
+//! with a state that is good once, in one session, and the way back.
+
+use assurance_tests::client::send;
+use assurance_tests::contract::Contract;
+use assurance_tests::{Answer, Backend, Builder, Client, TestHost, both_backends};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+const INSTALL: &str = "/v1/repohost/app/install";
+const INSTALLATIONS: &str = "/v1/workspaces/{ws}/repohost/installations";
+const APP: &str = "https://repohost.example/apps/assurance/installations/new";
+
+async fn host(backend: Backend) -> (TestHost, Client) {
+    let builder = Builder::new(backend).areas(&["repohost"]);
+    builder.set("areas.settings.repohost.app_url", APP).start_with_owner().await
+}
+
+async fn start(client: &Client) -> Answer {
+    client.post(INSTALL, &json!({ "workspace_id": client.workspace })).await
+}
+
+/// Sets off; the state in the URL.
+async fn state(client: &Client) -> String {
+    let started = start(client).await.expect(200);
+    let url = started["installation_url"].as_str().expect("a URL");
+    url.strip_prefix(&format!("{APP}?state=")).expect("the application's URL").to_owned()
+}
+
+/// Comes back as a browser does: without a CSRF token, from another site.
+async fn back(client: &Client, state: &str, more: &str) -> Answer {
+    let path = format!("/v1/repohost/app/callback?state={state}{more}");
+    send(client.request(Method::GET, &path).header("sec-fetch-site", "cross-site")).await
+}
+
+both_backends! {
+    async fn an_admin_installs_the_application_for_the_workspace(backend) {
+        let (mut host, ada) = host(backend).await;
+        let started = start(&ada).await.expect(200);
+        Contract::read().check(14, &started);
+        let state = state(&ada).await;
+        host.keep_secret(&state);
+        let answer = back(&ada, &state, "&installation_id=4711&setup_action=install").await;
+        assert_eq!(answer.header("etag"), Some("\"1\""));
+        let bound = answer.expect(200);
+        assert_eq!((&bound["external_id"], &bound["workspace_id"]), (&json!("4711"), &json!(ada.workspace)));
+        back(&ada, &state, "&installation_id=4712").await.problem(409, "state_used");
+        let page = ada.get(INSTALLATIONS).await.expect(200);
+        assert_eq!(page["items"], json!([bound]));
+
+        let path = format!("{INSTALLATIONS}/{}", bound["id"].as_str().expect("an id"));
+        let viewer = host.member("vera", &ada.workspace, "viewer");
+        assert_eq!(viewer.get(&path).await.expect(200), bound);
+        viewer.delete(&path).await.problem(403, "permission_denied");
+        ada.delete(&path).await.expect(204);
+        ada.get(&path).await.problem(404, "not_found");
+    }
+
+    async fn the_state_is_the_session_s_and_the_workspace_s(backend) {
+        let (mut host, ada) = host(backend).await;
+        let admin = host.member("adam", &ada.workspace, "admin");
+        let state = state(&ada).await;
+        let installed = "&installation_id=4711";
+        back(&host.nobody(), &state, installed).await.problem(401, "unauthenticated");
+        back(&admin, &state, installed).await.problem(403, "permission_denied");
+        let again = host.cli(&["session", "create", "--user", "ada@example.org"]);
+        let again = Client { session: again["session"].as_str().map(str::to_owned), ..ada.clone() };
+        back(&again, &state, installed).await.problem(403, "permission_denied");
+        back(&ada, "", installed).await.problem(403, "permission_denied");
+        back(&ada, &format!("{state}x"), installed).await.problem(403, "permission_denied");
+        // A look ahead does not use it up.
+        let path = format!("/v1/repohost/app/callback?state={state}{installed}");
+        let ahead = send(ada.request(Method::HEAD, &path)).await;
+        assert_eq!((ahead.status, ahead.header("allow")), (405, Some("GET")));
+        back(&ada, &state, "&setup_action=request").await.problem(409, "installation_requested");
+        back(&ada, &state, "").await.problem(422, "validation_failed");
+        back(&ada, &state, installed).await.expect(200);
+    }
+
+    async fn only_admins_of_the_workspace_are_sent(backend) {
+        let (mut host, ada) = host(backend).await;
+        let member = host.member("mia", &ada.workspace, "member");
+        start(&member).await.problem(403, "permission_denied");
+        start(&host.nobody().in_workspace(&ada.workspace)).await.problem(401, "unauthenticated");
+        start(&Client { csrf: None, ..ada.clone() }).await.problem(403, "csrf_failed");
+        let bea = host.create_person("bea");
+        let elsewhere = host.create_workspace("second", &bea);
+        let bea = host.sign_in(&bea, &elsewhere);
+        start(&bea.in_workspace(&ada.workspace)).await.problem(404, "not_found");
+        ada.post(INSTALL, &json!({})).await.problem(422, "validation_failed");
+        ada.post(INSTALL, &json!({ "workspace_id": "x" })).await.problem(422, "validation_failed");
+    }
+
+    async fn without_an_application_it_is_unavailable(backend) {
+        let (_host, ada) = Builder::new(backend).areas(&["repohost"]).start_with_owner().await;
+        let problem = start(&ada).await.problem(503, "unavailable");
+        let hint: &Value = &problem["hint"];
+        assert!(hint.to_string().contains("areas.settings.repohost.app_url"), "{problem}");
+    }
+}
