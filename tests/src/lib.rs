@@ -13,6 +13,7 @@ pub mod contract;
 pub mod envelope;
 pub mod host;
 pub mod model_server;
+pub mod oidc;
 pub mod operators;
 pub mod place;
 pub mod python;

@@ -1,9 +1,9 @@
-//! Python packages that other people verify with: a virtual environment in the
-//! target folder, made once.
+//! Python packages that other people verify with, or serve with: virtual
+//! environments in the target folder, each made once.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::{Mutex, PoisonError};
 
 use crate::place;
 
@@ -13,12 +13,14 @@ use crate::place;
 /// Where the environment cannot be made, with what to install.
 #[must_use]
 pub fn with_packages(packages: &[&str]) -> PathBuf {
-    static MADE: OnceLock<PathBuf> = OnceLock::new();
-    MADE.get_or_init(|| make(packages)).clone()
+    // One at a time: tests side by side may want the same one.
+    static MAKING: Mutex<()> = Mutex::new(());
+    let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+    make(packages)
 }
 
 fn make(packages: &[&str]) -> PathBuf {
-    let folder = place::areas().with_file_name("test-python");
+    let folder = place::areas().with_file_name("test-python").join(packages.join("+"));
     let python = folder.join("bin/python");
     let done = folder.join("packages");
     let wanted = packages.join("\n");

@@ -9,6 +9,7 @@ mod durability;
 mod evidence;
 mod groups;
 mod hostile;
+mod identity;
 mod notes;
 mod openapi;
 mod order;
