@@ -139,7 +139,7 @@ struct Inner {
     /// Keys the hash under which tried e-mails are counted.
     attempts_key: [u8; 32],
     sessions: Cache<TokenHash, Principal>,
-    memberships: Cache<(UserId, WorkspaceId), Option<Membership>>,
+    memberships: Cache<(UserId, WorkspaceId), Membership>,
     last_sweep: AtomicI64,
 }
 
@@ -176,13 +176,17 @@ impl Identity {
         let key = (user, workspace);
         let now = inner.clock.now();
         if let Some(known) = inner.memberships.get(&key, now) {
-            return Ok(known);
+            return Ok(Some(known));
         }
         let ticket = inner.memberships.ticket();
         let mut reader = inner.store.reader().await?;
         let found = store::memberships::find(&mut reader, workspace, user).await?;
         reader.release();
-        inner.memberships.put(ticket, key, found.clone(), now);
+        // That somebody is no member is not kept: who has just become one, by
+        // whichever node, comes in with the next request.
+        if let Some(found) = &found {
+            inner.memberships.put(ticket, key, found.clone(), now);
+        }
         Ok(found)
     }
 }

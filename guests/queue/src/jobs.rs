@@ -1,0 +1,180 @@
+//! Jobs with their ids, one by one and in pages.
+
+use area_sdk::prelude::*;
+use area_sdk::queue;
+
+/// A job, with what is needed to do something about it.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct QueueJob {
+    id: Uuid,
+    /// The area whose work it is.
+    area: String,
+    kind: String,
+    lane: String,
+    status: JobStatus,
+    dispatch_status: DispatchStatus,
+    /// Runs so far.
+    attempts: u32,
+    /// Runs it may have before it is dead.
+    max_attempts: u32,
+    last_error: Option<String>,
+    /// Not before.
+    available_at: Timestamp,
+    /// The place among the workspace's queued jobs of the lane, from 1.
+    #[schemars(range(min = 1))]
+    position: Option<u64>,
+    resource_id: Option<Uuid>,
+    workspace_id: Uuid,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+}
+
+/// Where a job stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum JobStatus {
+    /// Waits for its first run, or for the rest of one that went well.
+    Queued,
+    /// A worker has it.
+    Running,
+    /// Waits for its next attempt.
+    Retrying,
+    /// Finished.
+    Succeeded,
+    /// Will not run again: its area said so, or somebody cancelled it.
+    Failed,
+    /// Out of attempts.
+    Dead,
+}
+
+/// How far a job is on its way to a worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum DispatchStatus {
+    /// Not due before `available_at`.
+    Scheduled,
+    /// Due, and waits for a place in its lane.
+    Waiting,
+    /// A worker has it.
+    Dispatched,
+    /// No worker will have it again.
+    Settled,
+}
+
+impl DispatchStatus {
+    pub(crate) fn of(job: &queue::Job, now: Timestamp) -> Self {
+        match job.status {
+            queue::Status::Queued | queue::Status::Retrying if job.available_at > now.0 => {
+                Self::Scheduled
+            }
+            queue::Status::Queued | queue::Status::Retrying => Self::Waiting,
+            queue::Status::Running => Self::Dispatched,
+            queue::Status::Succeeded | queue::Status::Failed | queue::Status::Dead => Self::Settled,
+        }
+    }
+}
+
+impl QueueJob {
+    pub(crate) fn new(scope: &Scope, job: queue::Job) -> Self {
+        Self {
+            dispatch_status: DispatchStatus::of(&job, scope.now()),
+            id: uuid(&job.id),
+            resource_id: optional_uuid(job.resource.as_deref()),
+            area: job.area,
+            kind: job.kind,
+            lane: job.lane,
+            status: job.status.into(),
+            attempts: job.attempts,
+            max_attempts: job.max_attempts,
+            last_error: job.last_error,
+            available_at: Timestamp(job.available_at),
+            position: job.position,
+            workspace_id: scope.workspace_id(),
+            created_at: Timestamp(job.created_at),
+            updated_at: Timestamp(job.updated_at),
+        }
+    }
+}
+
+/// Which jobs, and how many.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ListParams {
+    /// Only jobs of this lane.
+    lane: Option<String>,
+    /// Only jobs of this kind.
+    kind: Option<String>,
+    /// Only jobs that stand so.
+    status: Option<JobStatus>,
+    /// Only jobs about this.
+    resource_id: Option<Uuid>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+    /// How many a page has at most.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 100))]
+    limit: u32,
+}
+
+fn default_limit() -> u32 {
+    50
+}
+
+pub(crate) fn list(ctx: &Ctx, Params(params): Params<ListParams>) -> Result<Page<QueueJob>> {
+    let filter = queue::Filter {
+        lane: params.lane,
+        kind: params.kind,
+        status: params.status.map(Into::into),
+        resource: params.resource_id.map(|id| id.to_string()),
+    };
+    match ctx.queue().page(&filter, params.cursor.as_deref(), params.limit) {
+        Ok(page) => Ok(page.map(|job| QueueJob::new(ctx, job))),
+        Err(queue::Error::InvalidCursor) => Err(Problem::validation(
+            "cursor",
+            "This cursor was altered or belongs to another list; begin without one.",
+        )),
+        Err(error) => misused(&error),
+    }
+}
+
+pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<QueueJob> {
+    let job = ctx.queue().get(id).ok_or_else(Problem::not_found)?;
+    Ok(QueueJob::new(ctx, job))
+}
+
+pub(crate) fn misused(error: &queue::Error) -> ! {
+    panic!("queue misused: {error:?}")
+}
+
+pub(crate) fn uuid(text: &str) -> Uuid {
+    text.parse().unwrap_or_else(|_| panic!("the host gave {text:?} for a UUID"))
+}
+
+pub(crate) fn optional_uuid(text: Option<&str>) -> Option<Uuid> {
+    text.map(uuid)
+}
+
+impl From<queue::Status> for JobStatus {
+    fn from(status: queue::Status) -> Self {
+        match status {
+            queue::Status::Queued => Self::Queued,
+            queue::Status::Running => Self::Running,
+            queue::Status::Retrying => Self::Retrying,
+            queue::Status::Succeeded => Self::Succeeded,
+            queue::Status::Failed => Self::Failed,
+            queue::Status::Dead => Self::Dead,
+        }
+    }
+}
+
+impl From<JobStatus> for queue::Status {
+    fn from(status: JobStatus) -> Self {
+        match status {
+            JobStatus::Queued => Self::Queued,
+            JobStatus::Running => Self::Running,
+            JobStatus::Retrying => Self::Retrying,
+            JobStatus::Succeeded => Self::Succeeded,
+            JobStatus::Failed => Self::Failed,
+            JobStatus::Dead => Self::Dead,
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Operation 22: the queue at one moment, at a glance.
+
+use area_sdk::prelude::*;
+use area_sdk::queue;
+
+use crate::jobs::{DispatchStatus, JobStatus, misused, optional_uuid};
+
+/// Of each lane: queued, running, retrying and ended jobs, so many of each.
+const SHOWN: u32 = 100;
+
+pub(crate) const DESCRIPTION: &str = "\
+By lane and position. Of each lane the first 100 queued jobs, then up to 100 each of those that \
+run, wait for their next attempt (soonest first) and have ended (latest first); all of them are \
+paged through `/queue/jobs`. A succeeded job is shown for an hour unless the operator says \
+otherwise, a failed or dead one for 30 days, the successful delivery of an event (kind `event`) \
+not at all.\n\n\
+`capacity` is how many jobs of the lane run at a time in one process of the service; `active` and \
+`queued` count this workspace's jobs that are `running` and `queued`. `position` is a job's place \
+among the workspace's queued jobs of its lane, from 1, and null in any other status. \
+`dispatch_status` is `scheduled` before `available_at`, `waiting` for a place in the lane, \
+`dispatched` to a worker, or `settled`.";
+
+/// The queue, as the contract shows it.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct WorkspaceQueue {
+    jobs: Vec<Job>,
+    lanes: Vec<Lane>,
+    /// The moment at which the queue stood so.
+    updated_at: Timestamp,
+}
+
+/// A share of the service's workers.
+#[derive(Serialize, JsonSchema)]
+struct Lane {
+    active: u64,
+    capacity: u32,
+    name: String,
+    queued: u64,
+}
+
+/// A job, as the contract shows it.
+#[derive(Serialize, JsonSchema)]
+struct Job {
+    attempts: u32,
+    available_at: Timestamp,
+    created_at: Timestamp,
+    dispatch_status: DispatchStatus,
+    kind: String,
+    lane: String,
+    last_error: Option<String>,
+    #[schemars(range(min = 1))]
+    position: Option<u64>,
+    resource_id: Option<Uuid>,
+    status: JobStatus,
+    workspace_id: Uuid,
+}
+
+pub(crate) fn show(ctx: &Ctx) -> Result<WorkspaceQueue> {
+    let jobs = ctx.queue().overview(SHOWN).unwrap_or_else(|error| misused(&error));
+    Ok(WorkspaceQueue {
+        jobs: jobs.into_iter().map(|job| Job::new(ctx, job)).collect(),
+        lanes: ctx.queue().lanes().into_iter().map(Lane::from).collect(),
+        updated_at: ctx.now(),
+    })
+}
+
+impl Job {
+    fn new(ctx: &Ctx, job: queue::Job) -> Self {
+        Self {
+            attempts: job.attempts,
+            available_at: Timestamp(job.available_at),
+            created_at: Timestamp(job.created_at),
+            dispatch_status: DispatchStatus::of(&job, ctx.now()),
+            resource_id: optional_uuid(job.resource.as_deref()),
+            kind: job.kind,
+            lane: job.lane,
+            last_error: job.last_error,
+            position: job.position,
+            status: job.status.into(),
+            workspace_id: ctx.workspace_id(),
+        }
+    }
+}
+
+impl From<queue::Lane> for Lane {
+    fn from(lane: queue::Lane) -> Self {
+        let queue::Lane { name, capacity, active, queued } = lane;
+        Self { active, capacity, name, queued }
+    }
+}
