@@ -1,0 +1,47 @@
+//! The end of an invitation that nobody answers.
+
+use area_sdk::Later;
+use area_sdk::prelude::*;
+
+use crate::invitation::{InvitationExpired, Status, StoredInvitation};
+
+/// Notes that an invitation was not answered in time.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct ExpireInvitation {
+    invitation_id: Uuid,
+}
+
+impl Job for ExpireInvitation {
+    const KIND: &'static str = "expire_invitation";
+}
+
+/// Runs the job when the invitation's time is over.
+pub(crate) fn plan(scope: &Scope, id: Uuid, expires_at: Timestamp) {
+    let later = Later { at: Some(expires_at), resource: Some(id), dedupe_key: None };
+    scope.enqueue_with(&ExpireInvitation { invitation_id: id }, later);
+}
+
+pub(crate) fn run(ctx: &JobCtx, job: ExpireInvitation) -> JobResult<ExpireInvitation> {
+    let found = ctx.documents::<StoredInvitation>().find(job.invitation_id)?;
+    let Some(mut invitation) = found.filter(|found| found.status == Status::Pending) else {
+        return Ok(Outcome::Done);
+    };
+    if invitation.status_at(ctx.now()) == Status::Pending {
+        // It was sent again, and has more time.
+        plan(ctx, job.invitation_id, invitation.expires_at);
+    } else {
+        expire(ctx, &mut invitation)?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// Closes an invitation whose time is over, and tells so.
+pub(crate) fn expire(
+    scope: &Scope,
+    invitation: &mut Stored<StoredInvitation>,
+) -> Result<(), area_sdk::DocumentError> {
+    invitation.close(Status::Expired, None);
+    scope.documents().replace(invitation)?;
+    scope.publish(InvitationExpired::of(invitation));
+    Ok(())
+}

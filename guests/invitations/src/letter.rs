@@ -1,0 +1,154 @@
+//! The mail of an invitation. A first step gathers what it says; a second one
+//! signs its tokens and sends it, with no transaction open while the mail
+//! server takes its time.
+
+use area_sdk::prelude::*;
+use area_sdk::{JobError, Later, MailError, Message};
+
+use crate::invitation::{Status, StoredInvitation};
+use crate::respond::{ACCEPT, Claims, DECLINE};
+
+/// Sends an invitation's mail.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct SendInvitation {
+    invitation_id: Uuid,
+    /// Where the service answers for clients.
+    base_url: String,
+    /// What is said, once it is known.
+    letter: Option<Letter>,
+}
+
+/// What a mail says, but for its tokens.
+#[derive(Serialize, Deserialize)]
+struct Letter {
+    workspace: String,
+    /// Who invites, where that is known.
+    inviter: Option<String>,
+    has_account: bool,
+}
+
+/// What lets the reader of a mail do something.
+struct Tokens {
+    accept: String,
+    decline: String,
+    /// For who has no account.
+    register: Option<String>,
+}
+
+impl Job for SendInvitation {
+    const KIND: &'static str = "send_invitation";
+}
+
+/// Puts the mail on its way.
+pub(crate) fn post(ctx: &Ctx, id: Uuid) {
+    let base_url = ctx.base_url().to_owned();
+    let job = SendInvitation { invitation_id: id, base_url, letter: None };
+    ctx.enqueue_with(&job, Later { resource: Some(id), ..Later::default() });
+}
+
+pub(crate) fn send(ctx: &JobCtx, job: SendInvitation) -> JobResult<SendInvitation> {
+    let found = ctx.documents::<StoredInvitation>().find(job.invitation_id)?;
+    let Some(invitation) = found.filter(|found| found.status_at(ctx.now()) == Status::Pending)
+    else {
+        return Ok(Outcome::Done);
+    };
+    let Some(letter) = &job.letter else {
+        let letter = Some(Letter::about(ctx, &invitation));
+        return Ok(Outcome::Continue(SendInvitation { letter, ..job }));
+    };
+    let tokens = Tokens::sign(ctx, &invitation, letter);
+    let app_url = ctx.setting("app_url");
+    let message = Message {
+        to: invitation.email.clone(),
+        subject: format!("Invitation to {}", letter.workspace),
+        text: letter.text(&invitation, &tokens, app_url.as_deref(), &job.base_url),
+    };
+    match ctx.send_mail(&message) {
+        Ok(()) => Ok(Outcome::Done),
+        Err(MailError::Unavailable(why)) => Err(JobError::Retry(format!("mail: {why}"))),
+        Err(MailError::Refused(why) | MailError::Rejected(why)) => {
+            Err(JobError::Fail(format!("mail: {why}")))
+        }
+        Err(MailError::NotInAJob) => panic!("mail outside a job"),
+    }
+}
+
+impl Tokens {
+    fn sign(scope: &Scope, invitation: &Stored<StoredInvitation>, letter: &Letter) -> Self {
+        let until = invitation.expires_at;
+        let claims = Claims { invitation_id: invitation.uuid() };
+        let vouch = || scope.vouch(&invitation.email, until);
+        Self {
+            accept: scope.sign_link(ACCEPT, &claims, until),
+            decline: scope.sign_link(DECLINE, &claims, until),
+            register: (!letter.has_account).then(vouch),
+        }
+    }
+}
+
+impl Letter {
+    fn about(scope: &Scope, invitation: &StoredInvitation) -> Self {
+        let (workspace, _) = scope.workspace();
+        let inviter = scope.member(invitation.invited_by);
+        Self {
+            workspace,
+            inviter: inviter.map(|inviter| inviter.display_name),
+            has_account: scope.account(&invitation.email).is_some(),
+        }
+    }
+
+    fn text(
+        &self,
+        invitation: &StoredInvitation,
+        tokens: &Tokens,
+        app_url: Option<&str>,
+        base_url: &str,
+    ) -> String {
+        let inviter = self.inviter.as_deref().unwrap_or("An admin");
+        let role = invitation.role.as_str();
+        let until = invitation.expires_at;
+        let how = match app_url {
+            Some(app_url) => tokens.as_links(app_url),
+            None => tokens.as_requests(base_url),
+        };
+        format!(
+            "Hello,\n\n{inviter} invites you to the workspace \"{}\", in the role {role}.\n\n\
+             {how}\nThe invitation is for {} and good until {until}. If you did not expect it, \
+             there is nothing you have to do.\n",
+            self.workspace, invitation.email
+        )
+    }
+}
+
+impl Tokens {
+    /// For people with an application of the operator's. The tokens stand in
+    /// the fragment, which browsers keep to themselves.
+    fn as_links(&self, app_url: &str) -> String {
+        let register = match &self.register {
+            Some(token) => format!("&register={token}"),
+            None => String::new(),
+        };
+        let Self { accept, decline, .. } = self;
+        format!(
+            "To accept:  {app_url}#accept={accept}{register}\n\
+             To decline: {app_url}#decline={decline}{register}\n"
+        )
+    }
+
+    /// For who speaks to the service itself.
+    fn as_requests(&self, base_url: &str) -> String {
+        let account = match &self.register {
+            Some(token) => format!(
+                "You have no account yet. Make one first:\n\
+                 POST {base_url}/v1/auth/register\n\
+                 {{\"token\": \"{token}\", \"display_name\": \"...\", \"password\": \"...\"}}\n\n"
+            ),
+            None => format!("Sign in first: POST {base_url}/v1/auth/login\n\n"),
+        };
+        let Self { accept, decline, .. } = self;
+        format!(
+            "{account}To accept:\nPOST {base_url}/v1/invitations/accept?token={accept}\n\n\
+             To decline:\nPOST {base_url}/v1/invitations/decline?token={decline}\n"
+        )
+    }
+}
