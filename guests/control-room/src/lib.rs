@@ -77,6 +77,7 @@ fn findings(area: Area) -> Area {
             .text("signature")
             .unique(&["identity_fingerprint"])
             .index(&["repository_id", "open", "rule_id"])
+            .index(&["repository_id", "open", "risk_rank"])
             .index(&["state", "risk_severity", "architecture_impact", "recurring"])
             .index(&["recurring", "open", "risk_rank"])
             .index(&["open", "last_seen_at"])
@@ -86,8 +87,8 @@ fn findings(area: Area) -> Area {
             .index(&["match_group_id"])
             .index(&["owner_id"])
             .index(&["rule_id"])
-            .index(&["rule_family"])
-            .index(&["signature"])
+            .index(&["repository_id", "rule_family"])
+            .index(&["repository_id", "signature"])
             .readable_by(&["*"]),
     )
 }
@@ -217,10 +218,11 @@ fn suggestion_operations(area: Area) -> Area {
         )
         .summary("Decide whether two findings are one")
         .description(
-            "Accepted, the newer (right) finding becomes a duplicate of the older, both join one \
-             match group, and the older names the other's tools. A decision stands.",
+            "Accepted, both join one match group; where both are open, the newer (right) finding \
+             becomes a duplicate of the older, which then names the other's tools. A decision \
+             stands.",
         )
-        .problems(&["suggestion_decided", "transition_not_allowed"])
+        .problems(&["suggestion_decided"])
         .handler(suggestions::decide),
     )
 }

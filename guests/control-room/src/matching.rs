@@ -1,6 +1,6 @@
 //! Match suggestions: pairs of findings that may be one. Nobody compares all
-//! pairs: a new finding is held against open findings of its rule's family, the
-//! newest 40 of them and those with an equal signature.
+//! pairs: a new finding is held against open findings of its repository and
+//! rule family, the newest 40 of them and those with an equal signature.
 
 use std::collections::BTreeMap;
 
@@ -26,9 +26,9 @@ const MOST_OF_AN_AUDIT: usize = 500;
 
 /// The rules, for the operation's documentation.
 pub(crate) const DESCRIPTION: &str = "\
-A pair is suggested where both findings are open, of one rule family (the advisory, else the \
-weakness of MITRE's list, else the last segment of the rule's id), in another path or by another \
-tool, and share at least 0.80 of their words (Jaccard's coefficient over message and snippet). A \
+A pair is suggested where both findings are open, of one repository and one rule family (the \
+advisory, else the weakness of MITRE's list, else the last segment of the rule's id), in another \
+path or by another tool, and share at least 0.80 of their words (Jaccard's coefficient over message and snippet). A \
 new finding is held against the newest 40 of its family and those whose words have an equal \
 MinHash signature. At most three suggestions are made for a finding, 20 for a family and 500 in \
 one audit. Nothing is ever merged by itself.";
@@ -47,9 +47,10 @@ struct Candidate {
     sketch: Sketch,
 }
 
-/// Suggests matches of newcomers, which are kept already.
+/// Suggests matches of a repository's newcomers, which are kept already.
 pub(crate) fn suggest(
     scope: &Scope,
+    repository_id: Uuid,
     new: &[Newcomer],
     made: &mut BTreeMap<String, usize>,
 ) -> Result<(), JobError> {
@@ -61,9 +62,9 @@ pub(crate) fn suggest(
     if families.is_empty() {
         return Ok(());
     }
-    let alike = with_signatures(scope, families.values().flatten())?;
+    let alike = with_signatures(scope, repository_id, families.values().flatten())?;
     for (family, newcomers) in families {
-        let others = candidates(scope, family, &alike)?;
+        let others = candidates(scope, repository_id, family, &alike)?;
         for newcomer in newcomers {
             let most = room(made, family).min(MOST_EACH);
             let suggestions = best(scope, newcomer, &others, most);
@@ -85,20 +86,24 @@ fn room(made: &BTreeMap<String, usize>, family: &str) -> usize {
 /// Findings with the signature of one of these.
 fn with_signatures<'a>(
     scope: &Scope,
+    repository_id: Uuid,
     new: impl Iterator<Item = &'a &'a Newcomer>,
 ) -> Result<Vec<Stored<Finding>>, JobError> {
     let signatures = new.map(|newcomer| &newcomer.finding.signature);
-    let query = scope.documents::<Finding>().query().one_of("signature", signatures);
+    let query = scope.documents::<Finding>().query().equals("repository_id", repository_id);
+    let query = query.one_of("signature", signatures);
     Ok(query.limit(SIGNATURES).list()?)
 }
 
 /// What the newcomers of a family are held against.
 fn candidates(
     scope: &Scope,
+    repository_id: Uuid,
     family: &str,
     alike: &[Stored<Finding>],
 ) -> Result<Vec<Candidate>, JobError> {
-    let query = scope.documents::<Finding>().query().equals("rule_family", family);
+    let query = scope.documents::<Finding>().query().equals("repository_id", repository_id);
+    let query = query.equals("rule_family", family);
     let mut found = query.limit(FAMILY).list()?;
     found.extend(alike.iter().filter(|one| one.rule_family == family).cloned());
     found.retain(|one| one.open);

@@ -192,29 +192,18 @@ pub(crate) fn decide(
     Ok(versioned(suggestion))
 }
 
-/// Makes the newer finding the older one's duplicate, and both one group.
+/// Makes both findings one group, and the newer the older one's duplicate where
+/// both are open. Where one is settled, a duplicate would hide what is left.
 fn merge(ctx: &Ctx, id: Uuid, suggestion: &MatchSuggestion, reason: Option<String>) -> Result<()> {
     let mut left = ctx.documents::<Finding>().get(suggestion.left_finding_id)?;
     let mut right = ctx.documents::<Finding>().get(suggestion.right_finding_id)?;
-    if left.state == State::Duplicate
-        || !right.state.next(Mover::Person).contains(&State::Duplicate)
-    {
-        let (left, right) = (left.state.as_str(), right.state.as_str());
-        let detail = format!("The findings are {left} and {right}; they cannot be merged now.");
-        let hint = "Reopen them first, or reject the suggestion.";
-        return Err(Problem::conflict("transition_not_allowed", detail).hint(hint));
-    }
     let group = join_groups(ctx, &left, &right)?;
     (left.match_group_id, right.match_group_id) = (Some(group), Some(group));
-    let mut metadata = Map::new();
-    metadata.insert("match_suggestion_id".to_owned(), json!(id));
-    metadata.insert("duplicate_of".to_owned(), json!(left.id));
-    let (left_id, right_id) = (left.uuid(), right.uuid());
-    let transition = pass(
-        ctx,
-        right_id,
-        &mut right,
-        Change {
+    if left.open && right.state.next(Mover::Person).contains(&State::Duplicate) {
+        let mut metadata = Map::new();
+        metadata.insert("match_suggestion_id".to_owned(), json!(id));
+        metadata.insert("duplicate_of".to_owned(), json!(left.id));
+        let change = Change {
             to: State::Duplicate,
             actor_id: Some(ctx.user()),
             reason: reason.or_else(|| Some(suggestion.rationale.clone())),
@@ -222,14 +211,15 @@ fn merge(ctx: &Ctx, id: Uuid, suggestion: &MatchSuggestion, reason: Option<Strin
             expires_at: None,
             metadata,
             audit_id: None,
-        },
-    );
-    right.duplicate_of = Some(left_id);
-    add_tools(&mut left.source_tools, &right.source_tools);
-    ctx.documents().create(transition.record.id, &transition)?;
+        };
+        let transition = pass(ctx, suggestion.right_finding_id, &mut right, change);
+        right.duplicate_of = Some(suggestion.left_finding_id);
+        add_tools(&mut left.source_tools, &right.source_tools);
+        ctx.documents().create(transition.record.id, &transition)?;
+        ctx.publish(FindingTransitioned::of(&transition.record));
+    }
     ctx.documents().replace(&mut left)?;
     ctx.documents().replace(&mut right)?;
-    ctx.publish(FindingTransitioned::of(&transition.record));
     Ok(())
 }
 

@@ -86,7 +86,7 @@ impl Outcomes {
         let created = self.new.iter().map(|one| Told::of(one.id, &one.finding)).collect();
         events::created(ctx, audit_id, repository_id, created);
         events::reopened(ctx, audit_id, repository_id, self.reopened);
-        matching::suggest(ctx, &self.new, &mut job.tally.suggestions)
+        matching::suggest(ctx, repository_id, &self.new, &mut job.tally.suggestions)
     }
 
     fn add(&mut self, ctx: &JobCtx, id: Uuid, finding: &mut Finding, change: Change) {

@@ -83,13 +83,18 @@ fn an_accepted_suggestion_merges_and_a_decision_stands() {
     assert_eq!(room["outcomes"]["duplicates_collapsed"], 1);
     assert_eq!(room["match_suggestions"][0]["state"], "accepted");
 
-    // What is merged cannot be merged again.
+    // Only what is open is suggested; what is settled since only joins the group.
     workspace.scan(&sarif("Three", &[("y/sql-injection", "a.js", MESSAGE)]));
     let next = suggestions(&workspace).remove(0);
-    assert_eq!(next["left_finding_id"], left["id"], "only with what is open");
+    assert_eq!(next["left_finding_id"], left["id"]);
     workspace.scan(&sarif("Three", &[]));
-    let refused = workspace.host.call(decide(&next, json!({ "decision": "accepted" })));
-    assert_eq!(refused.expect_err("gone").code.as_deref(), Some("transition_not_allowed"));
+    workspace.host.call(decide(&next, json!({ "decision": "accepted" }))).expect("accepted");
+    let gone = workspace.finding("y/sql-injection");
+    assert_eq!(gone["state"], "verified");
+    assert_eq!(gone["match_group_id"], left["match_group_id"]);
+
+    workspace.scan(&sarif("Four", &[("z/sql-injection", "a.js", MESSAGE)]));
+    let next = suggestions(&workspace).remove(0);
     let rejected = workspace.host.call(decide(&next, json!({ "decision": "rejected" })));
     assert_eq!(rejected.expect("rejected").body["state"], "rejected");
 }
