@@ -160,14 +160,14 @@ pub(crate) fn complete(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<UploadView> {
     if !upload.is_open(ctx.now()) {
         return Err(closed(&upload));
     }
-    if upload.received.is_none() {
-        return Err(Problem::conflict("content_missing", "The content has not been sent yet.")
-            .hint("PUT it to `upload_url` first."));
-    }
+    let received = upload.received.clone().ok_or_else(|| {
+        Problem::conflict("content_missing", "The content has not been sent yet.")
+            .hint("PUT it to `upload_url` first.")
+    })?;
     upload.completed_at = Some(ctx.now());
     ctx.documents().replace(&mut upload)?;
     let later = Later { resource: Some(id), ..Later::default() };
-    ctx.enqueue_with(&Process::of(id), later);
+    ctx.enqueue_with(&Process::of(id, received), later);
     Ok(UploadView::of(ctx, upload))
 }
 

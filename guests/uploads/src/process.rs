@@ -11,10 +11,12 @@ use crate::{MAX_BYTES, PROCESS_ATTEMPTS, format, unpack};
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Process {
     upload_id: Uuid,
+    /// The blob of what was sent.
+    received: String,
     step: Step,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Step {
     Begin,
@@ -28,68 +30,72 @@ impl Job for Process {
 
 impl Process {
     /// The job of an upload, from the beginning.
-    pub(crate) fn of(upload_id: Uuid) -> Self {
-        Self { upload_id, step: Step::Begin }
+    pub(crate) fn of(upload_id: Uuid, received: String) -> Self {
+        Self { upload_id, received, step: Step::Begin }
     }
 }
 
 pub(crate) fn run(ctx: &JobCtx, job: Process) -> JobResult<Process> {
-    let Some(mut upload) = ctx.documents::<Upload>().find(job.upload_id)? else {
-        return Ok(Outcome::Done);
+    // The scanner is asked before anything is read, so that nothing is held
+    // while it takes its time.
+    let verdict = match job.step {
+        Step::Scan => Some(scan(ctx, &job.received)?),
+        Step::Begin | Step::Validate => None,
     };
-    let Some(received) = upload.received.clone().filter(|_| upload.is_under_way()) else {
-        return Ok(Outcome::Done);
+    let upload = ctx.documents::<Upload>().find(job.upload_id)?;
+    let same = |upload: &Stored<Upload>| {
+        upload.is_under_way() && upload.received.as_ref() == Some(&job.received)
     };
-    let next = match job.step {
-        Step::Begin => Ok(Step::Scan),
-        Step::Scan => scan(ctx, &mut upload, &received)?,
-        Step::Validate => return validate(ctx, upload, &received),
-    };
-    match next {
-        Ok(step) => {
-            upload.validation_stage = match step {
-                Step::Begin | Step::Scan => Stage::Scanning,
-                Step::Validate => Stage::Validating,
-            };
-            ctx.documents().replace(&mut upload)?;
-            Ok(Outcome::Continue(Process { step, ..job }))
+    let Some(mut upload) = upload.filter(same) else { return Ok(Outcome::Done) };
+    let step = match (job.step, verdict) {
+        (Step::Validate, _) => return validate(ctx, upload, &job.received),
+        (Step::Begin, _) | (Step::Scan, None) => Step::Scan,
+        (Step::Scan, Some(scanned)) => {
+            upload.malware_status = scanned.status;
+            if let Some(refusal) = scanned.refusal {
+                return reject(ctx, upload, refusal);
+            }
+            Step::Validate
         }
-        Err(refusal) => reject(ctx, upload, refusal),
-    }
+    };
+    upload.validation_stage = match step {
+        Step::Begin | Step::Scan => Stage::Scanning,
+        Step::Validate => Stage::Validating,
+    };
+    ctx.documents().replace(&mut upload)?;
+    Ok(Outcome::Continue(Process { step, ..job }))
+}
+
+/// What the scanner said, and what follows.
+struct Scanned {
+    status: MalwareStatus,
+    refusal: Option<Refusal>,
 }
 
 /// A scanner that is away is waited for, and in the end the content refused:
 /// unscanned it is not let through.
-fn scan(
-    ctx: &JobCtx,
-    upload: &mut Upload,
-    received: &str,
-) -> Result<Result<Step, Refusal>, JobError> {
+fn scan(ctx: &JobCtx, received: &str) -> Result<Scanned, JobError> {
+    let passed = |status| Ok(Scanned { status, refusal: None });
     let why = match ctx.scan(received) {
-        Ok(Verdict::Clean) => {
-            upload.malware_status = MalwareStatus::Clean;
-            return Ok(Ok(Step::Validate));
-        }
-        Ok(Verdict::Skipped) => {
-            upload.malware_status = MalwareStatus::Skipped;
-            return Ok(Ok(Step::Validate));
-        }
+        Ok(Verdict::Clean) => return passed(MalwareStatus::Clean),
+        Ok(Verdict::Skipped) => return passed(MalwareStatus::Skipped),
         Ok(Verdict::Infected(signature)) => {
-            upload.malware_status = MalwareStatus::Infected;
             let detail = format!("The scanner found {signature:?}. The content was deleted.");
-            return Ok(Err(Refusal { code: "malware_found".to_owned(), detail }));
+            let refusal = Some(Refusal { code: "malware_found".to_owned(), detail });
+            return Ok(Scanned { status: MalwareStatus::Infected, refusal });
         }
-        Err(ScanError::TooLarge) => "It is larger than the scanner takes.".to_owned(),
+        Err(ScanError::TooLarge) => "It is larger than the scanner takes.",
         Err(error) if ctx.attempt() < PROCESS_ATTEMPTS => {
             return Err(JobError::Retry(format!("no scan: {error:?}")));
         }
         Err(error) => {
             area_sdk::warn!(ctx, "upload refused without a scan: {error:?}");
-            "The scanner was away. Upload it again later.".to_owned()
+            "The scanner was away. Upload it again later."
         }
     };
     let detail = format!("The content could not be scanned for malware. {why}");
-    Ok(Err(Refusal { code: "malware_scan_failed".to_owned(), detail }))
+    let refusal = Some(Refusal { code: "malware_scan_failed".to_owned(), detail });
+    Ok(Scanned { status: MalwareStatus::Pending, refusal })
 }
 
 fn validate(ctx: &JobCtx, mut upload: Stored<Upload>, received: &str) -> JobResult<Process> {

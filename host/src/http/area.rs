@@ -63,10 +63,14 @@ pub(super) async fn answer(
 
 fn find<'s, 'p>(snapshot: &'s Snapshot, parts: &'p Parts) -> Result<Match<'s, 'p>, Refusal> {
     let path = parts.uri.path();
-    match snapshot.route(method(&parts.method), path) {
+    let found = match snapshot.route(method(&parts.method), path) {
+        // Who asks for a head only looks, and this GET would write.
         Found::Route(found) if parts.method == HttpMethod::HEAD && found.route.route.writes => {
-            Err(Refusal::method_not_allowed("GET"))
+            snapshot.route(None, path)
         }
+        found => found,
+    };
+    match found {
         Found::Route(found) => Ok(found),
         Found::MethodNotAllowed(allow) => Err(Refusal::method_not_allowed(allow)),
         Found::Nothing => Err(Refusal::new(Code::NotFound, "There is no such path.")

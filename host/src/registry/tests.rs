@@ -11,8 +11,8 @@ use super::*;
 use crate::domain::area::{JobRun, Problem, Reply, Request};
 use crate::domain::job::{Failure, Lane, Outcome};
 use crate::domain::manifest::{
-    BodyKind, Collection, Field, FieldKind, Index, JobSpec, Method, ParameterKind, ParameterPlace,
-    ParameterSpec, Route, WorkspaceSource,
+    BodyKind, Collection, Field, FieldKind, Index, JobSpec, Link, LinkHolder, Method,
+    ParameterKind, ParameterPlace, ParameterSpec, Route, WorkspaceSource,
 };
 use crate::work::{Ended, LimitsByArea, UnitOfWork};
 
@@ -230,6 +230,60 @@ fn an_area_reaches_its_own_collections_and_those_it_may_read() {
     let expected = ["items=memos.items true", "notes.items=notes.items false"];
     assert_eq!(reach("memos"), expected);
     assert_eq!(reach("notes"), ["items=notes.items true"]);
+}
+
+#[test]
+fn blobs_are_shared_with_whom_the_manifest_names() {
+    let registry = registry();
+    let sharing = Manifest { blob_readers: vec!["memos".into()], ..manifest("notes", vec![]) };
+    install(&registry, sharing).unwrap();
+    install(&registry, manifest("memos", vec![])).unwrap();
+    let snapshot = registry.snapshot();
+    let shared = |area: &str| snapshot.area(area).unwrap().scope.shared_blobs.clone();
+    assert_eq!(shared("memos"), ["notes".to_owned()].into());
+    assert_eq!(shared("notes"), [].into());
+    let live = &snapshot.area("notes").unwrap().scope.live;
+    assert_eq!(live.iter().map(String::as_str).collect::<Vec<_>>(), ["memos", "notes"]);
+}
+
+/// A GET by signed link.
+fn by_link(holder: LinkHolder, writes: bool) -> Route {
+    Route {
+        workspace: WorkspaceSource::SignedLink(Link { parameter: "state".into(), holder }),
+        path: "/v1/come-back".into(),
+        writes,
+        ..route("come_back", "")
+    }
+}
+
+#[test]
+fn only_a_link_of_the_same_session_lets_a_get_write() {
+    let refused = |route: Route| {
+        let refusal = install(&registry(), manifest("notes", vec![route]));
+        refusal.err().map(|refusal| refusal.to_string()).unwrap_or_default()
+    };
+    assert_eq!(refused(by_link(LinkHolder::SameSession, true)), "");
+    assert_eq!(refused(by_link(LinkHolder::Bearer, false)), "");
+    assert!(refused(by_link(LinkHolder::SignedIn, true)).contains("a GET must not write"));
+    assert!(refused(by_link(LinkHolder::Bearer, true)).contains("a GET must not write"));
+    let path = "/v1/workspaces/{workspace_id}/come-back".to_owned();
+    let both = refused(Route { path, ..by_link(LinkHolder::Bearer, false) });
+    assert!(both.contains("take {workspace_id} out"), "{both}");
+}
+
+#[test]
+fn a_get_that_writes_answers_to_no_head_and_the_document_tells_of_links() {
+    let registry = registry();
+    let routes = vec![by_link(LinkHolder::SameSession, true)];
+    install(&registry, manifest("notes", routes)).unwrap();
+    let snapshot = registry.snapshot();
+    assert!(matches!(snapshot.route(None, "/v1/come-back"), Found::MethodNotAllowed("GET")));
+    let links = &snapshot.area("notes").unwrap().scope.links;
+    assert_eq!(links["come_back"], LinkHolder::SameSession);
+    let document: Json = serde_json::from_slice(&snapshot.openapi("https://a.example")).unwrap();
+    let operation = &document["paths"]["/v1/come-back"]["get"];
+    assert_eq!(operation["security"], json!([{"session": []}]));
+    assert_eq!(operation["parameters"][0]["name"], "state");
 }
 
 #[test]

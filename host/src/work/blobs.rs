@@ -87,13 +87,26 @@ impl UnitOfWork {
         self.content(&blob.ok_or(Fault::Refused(BlobError::NotFound))?, offset, length).await
     }
 
-    /// Has a blob of this area scanned.
+    /// Has a blob of this area scanned. It is looked up by itself: with the
+    /// call's other reads it would begin a transaction, which would then be
+    /// open for as long as the scanner takes.
     pub async fn blob_scan(
-        &mut self,
+        &self,
         settings: &Malware,
         name: &str,
     ) -> Result<Result<Verdict, ScanError>, Fault<BlobError>> {
-        let blob = self.blob_stat(name).await?.ok_or(Fault::Refused(BlobError::NotFound))?;
+        check_name(name)?;
+        let blob = match self.blobs.get(name) {
+            Some(kept) => kept.now.clone(),
+            None => {
+                let (workspace, area) = (self.spec.call.workspace, &self.spec.area.area);
+                let mut connection = self.store.reader().await?;
+                let found = blobs::find(&mut connection, workspace, area, name).await?;
+                connection.release();
+                found
+            }
+        };
+        let blob = blob.ok_or(Fault::Refused(BlobError::NotFound))?;
         Ok(malware::scan(settings, self.store.blobs(), &blob).await)
     }
 

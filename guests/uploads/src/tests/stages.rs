@@ -196,7 +196,8 @@ fn a_scanner_that_is_away_is_waited_for_but_not_done_without() {
     host.call(sending(&host, &upload, SARIF)).expect("taken");
     host.call(to("complete_upload", &upload)).expect("completed");
     let scan = |attempt| {
-        host.run("process", json!({ "upload_id": upload["id"], "step": "scan" }), attempt)
+        let job = json!({ "upload_id": upload["id"], "received": "received/0", "step": "scan" });
+        host.run("process", job, attempt)
     };
     assert!(matches!(scan(1), Err(JobError::Retry(_))));
     assert!(matches!(scan(crate::PROCESS_ATTEMPTS), Ok(Outcome::Done)));
