@@ -64,7 +64,7 @@ fn every_function_that_is_offered_works() {
         assert_eq!(evaluate(source, &facts()), Verdict::Holds, "{source}");
     }
     let offered = |name: &&str| calls.iter().any(|call| call.contains(&format!("{name}(")));
-    assert!(names::FUNCTIONS.iter().all(|name| offered(name)));
+    assert!(names::FUNCTIONS.iter().all(offered));
 }
 
 #[test]
