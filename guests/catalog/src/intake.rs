@@ -1,11 +1,12 @@
 //! Services from evidence: a record of kind `service` registers or renews the
 //! service it is about. What a record refers to is looked up in `known`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use area_sdk::prelude::*;
 use area_sdk::{EventDelivery, JobError, Later, Scope};
 
+use crate::content::{self, UploadReady};
 use crate::known::Known;
 use crate::resource::assign;
 use crate::services::{Service, ServiceCreated, ServiceUpdated};
@@ -13,11 +14,13 @@ use crate::services::{Service, ServiceCreated, ServiceUpdated};
 /// The rules, for the operation's documentation.
 pub(crate) const DESCRIPTION: &str = "\
 Services also come from evidence. A record of kind `service` is about the service its \
-`subject_key` names (a leading `service:` is dropped). What it says is the JSON object in the \
-record's `summary`: `name`, `description`, `repositories` (ids or names), `group` (id or name), \
-`owner` (user id or e-mail), `environment`, `tier`. A `summary` that is no such object is the \
-description. What a record does not speak of stays, what the workspace does not know is passed \
-over, and a record older than the last one changes nothing.";
+`subject_key` names (a leading `service:` is dropped). What it says is a JSON object, the content \
+of the upload whose SHA-256 is the record's `content_sha256`, else the record's `summary`: `name`, \
+`description`, `repositories` (ids or names), `group` (id or name), `owner` (user id or e-mail), \
+`environment`, `tier`. A `summary` that is no such object is the description. What a record does \
+not speak of stays, what the workspace does not know is passed over, and a record older than the \
+last one changes nothing. Content that is uploaded after the record is taken in when it is \
+ready.";
 
 /// How many records a step takes in.
 const STEP: u32 = 100;
@@ -25,11 +28,20 @@ const STEP: u32 = 100;
 /// How many repositories a record may name; further ones are passed over.
 const MOST_REPOSITORIES: usize = 100;
 
-/// Takes in the services of an envelope, a page of records a step.
+/// Takes in the services of an envelope, or of a content that is there now; a
+/// page of records a step.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct ImportServices {
-    envelope_id: Uuid,
+    of: Records,
     cursor: Option<String>,
+}
+
+/// Which records.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Records {
+    Envelope(Uuid),
+    Content(String),
 }
 
 impl Job for ImportServices {
@@ -49,6 +61,7 @@ struct Record {
     evidence_id: Uuid,
     subject_key: String,
     summary: String,
+    content_sha256: String,
     observed_at: Timestamp,
 }
 
@@ -80,22 +93,38 @@ struct Statement {
     said: Said,
 }
 
-pub(crate) fn take(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
+pub(crate) fn accepted(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
     let accepted: Accepted = event.data()?;
     if accepted.kinds.contains("service") {
         let id = accepted.envelope_id;
         let later = Later { at: None, resource: Some(id), dedupe_key: Some(id.to_string()) };
-        ctx.enqueue_with(&ImportServices { envelope_id: id, cursor: None }, later);
+        ctx.enqueue_with(&ImportServices { of: Records::Envelope(id), cursor: None }, later);
+    }
+    Ok(Outcome::Done)
+}
+
+pub(crate) fn ready(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
+    let ready: UploadReady = event.data()?;
+    let Some(digest) = ready.content_sha256 else { return Ok(Outcome::Done) };
+    let records = ctx.documents::<Record>().query().equals("content_sha256", &digest);
+    if records.equals("kind", "service").first()?.is_some() {
+        let later = Later { dedupe_key: Some(digest.clone()), ..Later::default() };
+        ctx.enqueue_with(&ImportServices { of: Records::Content(digest), cursor: None }, later);
     }
     Ok(Outcome::Done)
 }
 
 pub(crate) fn run(ctx: &JobCtx, job: ImportServices) -> JobResult<ImportServices> {
-    let records = ctx.documents::<Record>().query().equals("envelope_id", job.envelope_id);
-    let records = records.equals("kind", "service").ascending("observed_at");
-    let page = records.cursor(job.cursor).limit(STEP).page()?;
+    let records = ctx.documents::<Record>().query().equals("kind", "service");
+    let records = match &job.of {
+        Records::Envelope(id) => records.equals("envelope_id", *id),
+        Records::Content(digest) => records.equals("content_sha256", digest),
+    };
+    let page = records.ascending("observed_at").cursor(job.cursor).limit(STEP).page()?;
+    let digests = page.items.iter().map(|record| record.content_sha256.as_str());
+    let contents = content::by_digest(ctx, digests)?;
     let statements: Vec<Statement> =
-        page.items.into_iter().filter_map(|record| read(ctx, record.value)).collect();
+        page.items.into_iter().filter_map(|record| read(ctx, record.value, &contents)).collect();
     let mut known = look_up(ctx, &statements)?;
     for statement in statements {
         keep(ctx, &mut known, statement)?;
@@ -107,12 +136,12 @@ pub(crate) fn run(ctx: &JobCtx, job: ImportServices) -> JobResult<ImportServices
 }
 
 /// What a record says; nothing where it does not say of what.
-fn read(scope: &Scope, record: Record) -> Option<Statement> {
-    let mut said: Said = serde_json::from_str(&record.summary).unwrap_or_default();
-    let is_text = !record.summary.trim_start().starts_with('{');
-    if is_text && !record.summary.is_empty() {
-        said.description = Some(record.summary);
-    }
+fn read(scope: &Scope, record: Record, contents: &BTreeMap<String, String>) -> Option<Statement> {
+    let content = contents.get(&record.content_sha256).and_then(|content| object(content));
+    let said = content.or_else(|| object(&record.summary)).unwrap_or_else(|| Said {
+        description: (!record.summary.trim_start().starts_with('{')).then_some(record.summary),
+        ..Said::default()
+    });
     let subject = record.subject_key.strip_prefix("service:").unwrap_or(&record.subject_key);
     let name = said.name.as_deref().unwrap_or(subject).trim();
     if !(1..=200).contains(&name.chars().count()) {
@@ -125,6 +154,11 @@ fn read(scope: &Scope, record: Record) -> Option<Statement> {
         name: name.to_owned(),
         said,
     })
+}
+
+/// What a JSON object says.
+fn object(text: &str) -> Option<Said> {
+    text.trim_start().starts_with('{').then(|| serde_json::from_str(text).ok()).flatten()
 }
 
 fn look_up(scope: &Scope, statements: &[Statement]) -> Result<Known, JobError> {
@@ -151,8 +185,11 @@ fn keep(scope: &Scope, known: &mut Known, statement: Statement) -> Result<(), Jo
         known.services.insert(stored.name.clone(), stored);
         return Ok(());
     };
-    if (service.observed_at, service.evidence_id) < latest {
+    let before = service.value.clone();
+    if (service.observed_at, service.evidence_id) <= latest {
         renew(&mut service, known, statement);
+    }
+    if service.value != before {
         scope.documents().replace(&mut service)?;
         scope.publish(ServiceUpdated { service_id: service.uuid(), name: service.name.clone() });
     }

@@ -2,6 +2,7 @@
 //! every other area refers to and reads. Nothing here is deleted, so that what
 //! refers to it keeps its meaning; a repository is archived.
 
+mod content;
 mod groups;
 mod intake;
 mod known;
@@ -20,14 +21,15 @@ use services::{Service, ServiceCreated, ServiceUpdated};
 pub fn area() -> Area {
     let area = Area::new("catalog", env!("CARGO_PKG_VERSION"))
         .summary("Repositories, services and groups of a workspace")
-        .uses(&[Capability::Directory])
+        .uses(&[Capability::Blobs, Capability::Directory])
         .event::<RepositoryCreated>("A repository was registered")
         .event::<RepositoryUpdated>("A repository was changed or archived")
         .event::<ServiceCreated>("A service was registered, by somebody or by evidence")
         .event::<ServiceUpdated>("A service was changed, by somebody or by evidence")
         .event::<GroupCreated>("A group was made")
         .event::<GroupUpdated>("A group was changed")
-        .on("evidence_envelope.accepted", intake::take)
+        .on("evidence_envelope.accepted", intake::accepted)
+        .on("upload.ready", intake::ready)
         .job::<ImportServices>(Lane::Ingest, 10, 10_000, intake::run);
     group_routes(service_routes(repository_routes(collections(area))))
 }

@@ -8,7 +8,7 @@ use crate::repositories::Repository;
 use crate::resource::{self, Resource, assign, default_limit, present, versioned};
 
 /// A service as it is kept.
-#[derive(Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Service {
     pub(crate) name: String,
     pub(crate) description: Option<String>,

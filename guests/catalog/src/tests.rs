@@ -140,6 +140,7 @@ fn evidence(host: &FakeHost, id: u128, subject: &str, summary: &str, seconds: i6
     let record = json!({
         "evidence_id": evidence_id, "kind": "service", "envelope_id": envelope_id,
         "subject_key": subject, "summary": summary, "observed_at": START.plus_seconds(seconds),
+        "content_sha256": format!("{id:064x}"),
     });
     host.put_document("evidence.records", &evidence_id.to_string(), record);
     let data = json!({ "envelope_id": envelope_id, "kinds": ["service"] });
@@ -176,6 +177,31 @@ fn evidence_registers_and_renews_services() {
         (&json!("1"), &json!("production"))
     );
     let names: Vec<String> = host.events().into_iter().skip(2).map(|event| event.name).collect();
+    assert_eq!(names, ["service.created", "service.updated"]);
+}
+
+#[test]
+fn the_content_of_an_upload_says_more_than_the_summary() {
+    let host = host();
+    evidence(&host, 1, "web", "Serves the pages.", 10);
+    host.put_shared_blob("uploads", "content-1", br#"{"tier": "1", "description": null}"#);
+    let upload = json!({
+        "validation_stage": "ready", "content_sha256": format!("{:064x}", 1), "blob": "content-1",
+    });
+    host.put_document("uploads.uploads", "1", upload);
+    for _ in 0..2 {
+        let data = json!({ "content_sha256": format!("{:064x}", 1) });
+        host.deliver(Uuid::from_u128(8), "upload.ready", data).expect("heard");
+        for job in host.take_jobs() {
+            host.run(&job.kind, job.payload, 1).expect("run");
+        }
+    }
+    let service = &host.documents("services")[0];
+    assert_eq!(
+        (&service["tier"], &service["description"]),
+        (&json!("1"), &json!("Serves the pages."))
+    );
+    let names: Vec<String> = host.events().into_iter().map(|event| event.name).collect();
     assert_eq!(names, ["service.created", "service.updated"]);
 }
 

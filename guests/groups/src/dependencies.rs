@@ -14,9 +14,10 @@ groups has each kind at most once. A dependency crosses a trust boundary where t
 public, internal, confidential, restricted. Both are computed anew when a group is changed.\n\n\
 `state` is `evidenced` where evidence records speak of the dependency, else `declared`. A record \
 of kind `relationship` is about the group its `subject_key` names, by id or name (a leading \
-`group:` is dropped); its `summary` is a JSON object with `target` (a group's id or name) and \
-`relationship_kind`. Such a record makes the dependency where there is none; records that came \
-before the groups were known count when it is declared. The newest 100 records are listed.";
+`group:` is dropped). What it says is a JSON object with `target` (a group's id or name) and \
+`relationship_kind`: the content of the upload whose SHA-256 is the record's `content_sha256`, else \
+its `summary`. Such a record makes the dependency where there is none; records that came before \
+the groups were known count when it is declared. The newest 100 records are listed.";
 
 /// How many evidence records a dependency lists.
 const MOST_EVIDENCE: usize = 100;

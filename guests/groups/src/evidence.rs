@@ -4,8 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use area_sdk::prelude::*;
-use area_sdk::{DocumentError, EventDelivery, JobError, Later};
+use area_sdk::{EventDelivery, JobError, Later, Scope};
 
+use crate::content::{self, UploadReady};
 use crate::dependencies::{self, Dependency};
 use crate::groups::{self, Group};
 
@@ -15,11 +16,20 @@ const STEP: u32 = 100;
 /// How many records are looked through for a declared dependency.
 const LOOKED_THROUGH: u32 = 200;
 
-/// Takes in the relationships of an envelope, a page of records a step.
+/// Takes in the relationships of an envelope, or of a content that is there
+/// now; a page of records a step.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct ImportRelationships {
-    envelope_id: Uuid,
+    of: Records,
     cursor: Option<String>,
+}
+
+/// Which records.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Records {
+    Envelope(Uuid),
+    Content(String),
 }
 
 impl Job for ImportRelationships {
@@ -38,13 +48,14 @@ struct Accepted {
 struct Record {
     subject_key: String,
     summary: String,
+    content_sha256: String,
 }
 
 impl Document for Record {
     const COLLECTION: &'static str = "evidence.records";
 }
 
-/// What a record's summary says.
+/// What is said of a relationship.
 #[derive(Deserialize)]
 struct Said {
     #[serde(alias = "target_group", alias = "target_group_id")]
@@ -64,9 +75,17 @@ fn without_prefix(reference: &str) -> &str {
     reference.strip_prefix("group:").unwrap_or(reference)
 }
 
-/// What a record says, if it says it in the form that is understood.
-fn read(record: &Stored<Record>) -> Option<Statement> {
-    let said: Said = serde_json::from_str(&record.summary).ok()?;
+/// What records say, those that say it in the form that is understood.
+fn read_all(scope: &Scope, records: &[Stored<Record>]) -> Result<Vec<Statement>, JobError> {
+    let digests = records.iter().map(|record| record.content_sha256.as_str());
+    let contents = content::by_digest(scope, digests)?;
+    let content = |record: &Record| contents.get(&record.content_sha256).map(String::as_str);
+    Ok(records.iter().filter_map(|record| read(record, content(record))).collect())
+}
+
+fn read(record: &Stored<Record>, content: Option<&str>) -> Option<Statement> {
+    let said = content.and_then(|content| serde_json::from_str(content).ok());
+    let said: Said = said.or_else(|| serde_json::from_str(&record.summary).ok())?;
     let letters = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     let is_word = (1..=100).contains(&said.relationship_kind.len())
         && said.relationship_kind.starts_with(|first: char| first.is_ascii_lowercase())
@@ -85,34 +104,51 @@ pub(crate) fn about(
     source: &Stored<Group>,
     target: &Stored<Group>,
     kind: &str,
-) -> Result<Vec<Uuid>, DocumentError> {
+) -> Result<Vec<Uuid>> {
     let (id, name) = (&source.id, &source.name);
     let keys = [id.clone(), name.clone(), format!("group:{id}"), format!("group:{name}")];
     let records = ctx.documents::<Record>().query().one_of("subject_key", keys);
     let records = records.equals("kind", "relationship").descending("observed_at");
-    let records = records.limit(LOOKED_THROUGH).list()?;
-    let statements = records.iter().filter_map(read);
-    let fits = |said: &Statement| {
+    let statements = read_all(ctx, &records.limit(LOOKED_THROUGH).list()?)
+        .map_err(|_| Problem::unavailable("The evidence cannot be read now."))?;
+    let fits = |said: &&Statement| {
         said.kind == kind && (said.target == target.id || said.target == target.name)
     };
-    Ok(statements.filter(fits).map(|said| said.evidence_id).collect())
+    Ok(statements.iter().filter(fits).map(|said| said.evidence_id).collect())
 }
 
-pub(crate) fn take(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
+pub(crate) fn accepted(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
     let accepted: Accepted = event.data()?;
     if accepted.kinds.contains("relationship") {
         let id = accepted.envelope_id;
         let later = Later { at: None, resource: Some(id), dedupe_key: Some(id.to_string()) };
-        ctx.enqueue_with(&ImportRelationships { envelope_id: id, cursor: None }, later);
+        ctx.enqueue_with(&ImportRelationships { of: Records::Envelope(id), cursor: None }, later);
+    }
+    Ok(Outcome::Done)
+}
+
+pub(crate) fn ready(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
+    let ready: UploadReady = event.data()?;
+    let Some(digest) = ready.content_sha256 else { return Ok(Outcome::Done) };
+    let records = ctx.documents::<Record>().query().equals("content_sha256", &digest);
+    if records.equals("kind", "relationship").first()?.is_some() {
+        let later = Later { dedupe_key: Some(digest.clone()), ..Later::default() };
+        ctx.enqueue_with(
+            &ImportRelationships { of: Records::Content(digest), cursor: None },
+            later,
+        );
     }
     Ok(Outcome::Done)
 }
 
 pub(crate) fn run(ctx: &JobCtx, job: ImportRelationships) -> JobResult<ImportRelationships> {
-    let records = ctx.documents::<Record>().query().equals("envelope_id", job.envelope_id);
-    let records = records.equals("kind", "relationship").ascending("observed_at");
-    let page = records.cursor(job.cursor).limit(STEP).page()?;
-    let statements: Vec<Statement> = page.items.iter().filter_map(read).collect();
+    let records = ctx.documents::<Record>().query().equals("kind", "relationship");
+    let records = match &job.of {
+        Records::Envelope(id) => records.equals("envelope_id", *id),
+        Records::Content(digest) => records.equals("content_sha256", digest),
+    };
+    let page = records.ascending("observed_at").cursor(job.cursor).limit(STEP).page()?;
+    let statements = read_all(ctx, &page.items)?;
     let named = statements.iter().flat_map(|said| [said.source.as_str(), said.target.as_str()]);
     let groups = groups::referred(ctx, &named.collect())?;
     for statement in statements {

@@ -2,6 +2,7 @@
 //! and what that means for trust and data. The groups themselves are the
 //! catalog's.
 
+mod content;
 mod dependencies;
 mod evidence;
 mod groups;
@@ -20,6 +21,7 @@ const DEPENDENCY: &str = "/v1/workspaces/{workspace_id}/group-dependencies/{depe
 pub fn area() -> Area {
     let area = Area::new("groups", env!("CARGO_PKG_VERSION"))
         .summary("Dependencies between groups")
+        .uses(&[Capability::Blobs])
         .collection(
             Collection::of::<Dependency>()
                 .summary("Which group relies on which, and how")
@@ -34,7 +36,8 @@ pub fn area() -> Area {
         )
         .event::<DependencyCreated>("A dependency between groups became known")
         .event::<DependencyDeleted>("A dependency between groups was deleted")
-        .on("evidence_envelope.accepted", evidence::take)
+        .on("evidence_envelope.accepted", evidence::accepted)
+        .on("upload.ready", evidence::ready)
         .on("group.updated", judgement::take)
         .job::<ImportRelationships>(Lane::Ingest, 10, 10_000, evidence::run)
         .job::<Rejudge>(Lane::Maintenance, 10, 10_000, judgement::run);

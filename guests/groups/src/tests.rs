@@ -30,11 +30,12 @@ fn declare(host: &FakeHost, source: Uuid, target: Uuid) -> Result<Answer, Proble
     host.call(Request::to("create_group_dependency").json(body))
 }
 
-fn record(host: &FakeHost, id: u128, subject: &str, target: &str) -> Uuid {
-    let id = Uuid::from_u128(id);
+fn record(host: &FakeHost, number: u128, subject: &str, target: &str) -> Uuid {
+    let id = Uuid::from_u128(number);
     let summary = json!({ "target": target, "relationship_kind": "depends_on" }).to_string();
     let body = json!({
         "kind": "relationship", "envelope_id": Uuid::from_u128(77), "subject_key": subject,
+        "content_sha256": format!("{number:064x}"),
         "summary": summary, "observed_at": START.plus_seconds(i64::try_from(id.as_u128()).unwrap_or(0)),
     });
     host.put_document("evidence.records", &id.to_string(), body);
@@ -135,6 +136,29 @@ fn evidence_from_before_the_groups_counts_when_they_are_joined() {
 }
 
 #[test]
+fn the_content_of_an_upload_goes_before_the_summary() {
+    let host = host();
+    let id = record(&host, 100, "Web", "Nobody");
+    accept(&host);
+    let said = json!({ "target": "Operations", "relationship_kind": "shares_data" }).to_string();
+    host.put_shared_blob("uploads", "content-100", said.as_bytes());
+    let digest = format!("{:064x}", 100);
+    let upload =
+        json!({ "validation_stage": "ready", "content_sha256": digest, "blob": "content-100" });
+    host.put_document("uploads.uploads", "1", upload);
+    let data = json!({ "content_sha256": digest });
+    host.deliver(Uuid::from_u128(9), "upload.ready", data).expect("heard");
+    run_all(&host);
+    let all = host.documents("dependencies");
+    assert_eq!(all.len(), 1);
+    assert_eq!(
+        (&all[0]["relationship_kind"], &all[0]["target_group_id"]),
+        (&json!("shares_data"), &json!(OPS))
+    );
+    assert_eq!(all[0]["evidence_ids"], json!([id]));
+}
+
+#[test]
 fn summaries_of_odd_form_are_passed_over() {
     let host = host();
     let ids: Vec<Uuid> = (0..4).map(|n| record(&host, 200 + n, "Web", "Payments")).collect();
@@ -146,6 +170,7 @@ fn summaries_of_odd_form_are_passed_over() {
     ]) {
         let body = json!({
             "kind": "relationship", "envelope_id": Uuid::from_u128(77), "subject_key": "Web",
+            "content_sha256": "",
             "summary": summary, "observed_at": START,
         });
         host.put_document("evidence.records", &id.to_string(), body);
