@@ -104,8 +104,11 @@ async fn assemble(
     let egress = Egress::new(egress::Settings::from(&config.egress))?;
     let mail = Mail::new(mail::Settings::from(&config))?;
     let runtime = Runtime::new((&config).into(), &keys, egress, mail)?;
-    let registry =
-        Arc::new(Registry::new(http::host_operations(), ceilings(&config), call_limits(&config)));
+    let registry = Arc::new(Registry::new(
+        http::host_operations(),
+        Ceilings::from(&config),
+        call_limits(&config),
+    ));
     let base_url = match &config.api.base_url {
         Some(_) => config.base_url(),
         None => format!("http://{}", listeners.api_address),
@@ -125,15 +128,6 @@ async fn assemble(
         installing: tokio::sync::Mutex::default(),
         config,
     }))
-}
-
-fn ceilings(config: &Config) -> Ceilings {
-    Ceilings {
-        deadline_ms: config.limits.deadline_ms,
-        max_deadline_ms: config.limits.max_deadline_ms,
-        body_bytes: config.limits.max_body_bytes,
-        max_body_bytes: config.limits.max_upload_bytes,
-    }
 }
 
 fn call_limits(config: &Config) -> LimitsByArea {

@@ -37,6 +37,13 @@ pub fn dsse_pae(payload_type: &str, body: &[u8]) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
+/// What a publisher signs to vouch for a version of an area, given the
+/// component's SHA-256 in lower-case hex.
+#[must_use]
+pub fn area_message(digest: &str) -> Vec<u8> {
+    format!("assurance area component v1:sha256:{digest}").into_bytes()
+}
+
 /// A file that holds no usable signing key.
 #[derive(Debug, thiserror::Error)]
 #[error("no Ed25519 private key (PKCS#8, PEM): {0}; make one with: assurance key generate")]

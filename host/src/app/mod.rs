@@ -5,6 +5,7 @@ pub mod call;
 pub mod folder;
 mod idempotency;
 mod limiter;
+pub mod operators;
 #[cfg(test)]
 mod tests;
 

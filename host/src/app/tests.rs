@@ -140,7 +140,7 @@ impl Scene {
     }
 }
 
-async fn app(config: Config) -> App {
+pub(super) async fn app(config: Config) -> App {
     let open::Opened { store, keys, identity, clock } = open::open(&config).await.unwrap();
     let egress = Egress::new(egress::Settings::from(&config.egress)).unwrap();
     let mail = Mail::new(mail::Settings::from(&config)).unwrap();

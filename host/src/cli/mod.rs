@@ -13,11 +13,13 @@ mod evidence_sign;
 mod input;
 mod key_generate;
 mod member_add;
+mod operators;
 mod output;
 mod serve;
 mod session;
 mod session_create;
 mod session_revoke;
+mod token;
 mod user;
 mod user_create;
 mod user_password;
@@ -99,6 +101,9 @@ enum Command {
     /// Components of API areas.
     #[command(subcommand)]
     Area(area::Command),
+    /// Operators' tokens.
+    #[command(subcommand)]
+    Token(token::Command),
     /// The configuration.
     #[command(subcommand)]
     Config(config::Command),
@@ -133,7 +138,8 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Session(command) => command.run(common).await,
         Command::Key(command) => command.run(common),
         Command::Evidence(command) => command.run(common),
-        Command::Area(command) => command.run(common).await,
+        Command::Area(command) => Box::pin(command.run(common)).await,
+        Command::Token(command) => command.run(common).await,
         Command::Config(command) => command.run(common),
     }
 }

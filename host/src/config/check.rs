@@ -2,6 +2,9 @@
 
 use std::net::IpAddr;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
 use super::{Config, ConfigError};
 
 impl Config {
@@ -12,6 +15,7 @@ impl Config {
         self.check_positive()?;
         self.check_passwords()?;
         self.check_times()?;
+        self.check_publishers()?;
         self.check_area_limits()?;
         self.check_mail()?;
         crate::telemetry::check_filter(&self.log.filter)
@@ -105,6 +109,19 @@ impl Config {
         }
         if !(8..=128).contains(&set.min_length) {
             return Err(wrong("passwords.min_length", "must be 8 to 128"));
+        }
+        Ok(())
+    }
+
+    fn check_publishers(&self) -> Result<(), ConfigError> {
+        for (name, publisher) in &self.areas.publishers {
+            let key = STANDARD.decode(&publisher.public_key);
+            if key.is_ok_and(|key| key.len() == 32) {
+                continue;
+            }
+            let problem = "must be the 32 bytes of an Ed25519 public key in base64, as `assurance \
+                           key generate` prints them";
+            return Err(wrong(&format!("areas.publishers.{name}.public_key"), problem));
         }
         Ok(())
     }

@@ -11,7 +11,8 @@ use super::Config;
 
 /// Variables with the prefix that are not configuration: what the developer's
 /// tasks and the command line tell themselves, beside `ASSURANCE_TEST_…`.
-const NOT_CONFIGURATION: [&str; 5] = ["areas", "bin", "config", "corpus", "fixtures"];
+const NOT_CONFIGURATION: [&str; 7] =
+    ["areas", "bin", "config", "corpus", "fixtures", "operators_token", "operators_url"];
 
 /// A configuration that cannot be used.
 #[derive(Debug, thiserror::Error)]

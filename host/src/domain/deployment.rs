@@ -61,6 +61,8 @@ macro_rules! words {
 words! {
     /// How far a version has come.
     Stage {
+        /// It asks for more than was granted; an operator must approve that.
+        AwaitingApproval = "awaiting_approval",
         /// It may answer when an operator says so.
         Staged = "staged",
         /// It answers.
@@ -79,10 +81,17 @@ words! {
     Step {
         /// Its bytes came.
         Received = "received",
+        /// Somebody who is trusted vouches for it.
+        Verified = "verified",
         /// It is machine code now.
         Compiled = "compiled",
-        /// It fits: the world, its grants, its manifest, its indexes.
+        /// It fits: the world, its grants, its manifest, its predecessor, its
+        /// indexes; and its first calls went well.
         Checked = "checked",
+        /// It is kept, and asks for more than was granted.
+        AwaitingApproval = "awaiting_approval",
+        /// It was granted what it asks for.
+        Approved = "approved",
         /// It is kept, ready to answer.
         Staged = "staged",
         /// It was refused, at one of the steps above.
@@ -93,6 +102,10 @@ words! {
         RolledBack = "rolled_back",
         /// Its area answers no more.
         Removed = "removed",
+        /// A token was made for an operator.
+        TokenCreated = "token_created",
+        /// A token opens nothing any more.
+        TokenRevoked = "token_revoked",
     }
 }
 

@@ -8,6 +8,7 @@ pub mod document;
 pub mod id;
 pub mod job;
 pub mod manifest;
+pub mod operator;
 pub mod people;
 pub mod queue;
 pub mod role;

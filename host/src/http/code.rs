@@ -16,8 +16,10 @@ pub(super) enum Code {
     MfaRequired,
     /// A write without the session's token, or from a foreign page.
     CsrfFailed,
-    /// Not with this role.
+    /// Not with this role, or this token.
     PermissionDenied,
+    /// Nobody who is trusted vouches for the component.
+    SignatureRefused,
     /// Not in this workspace, for now.
     FeatureDisabled,
     /// Not there, or not the caller's.
@@ -26,6 +28,10 @@ pub(super) enum Code {
     MethodNotAllowed,
     /// The state does not allow it.
     Conflict,
+    /// The version would break those who rely on the live one.
+    IncompatibleVersion,
+    /// The version asks for more than was granted.
+    ApprovalNeeded,
     /// `If-Match` names another version.
     VersionConflict,
     /// The first request with the key is not done.
@@ -54,17 +60,20 @@ pub(super) enum Code {
 
 impl Code {
     /// Every code, in the order of statuses.
-    pub(super) const ALL: [Self; 22] = [
+    pub(super) const ALL: [Self; 25] = [
         Self::MalformedRequest,
         Self::Unauthenticated,
         Self::InvalidCredentials,
         Self::MfaRequired,
         Self::CsrfFailed,
         Self::PermissionDenied,
+        Self::SignatureRefused,
         Self::FeatureDisabled,
         Self::NotFound,
         Self::MethodNotAllowed,
         Self::Conflict,
+        Self::IncompatibleVersion,
+        Self::ApprovalNeeded,
         Self::VersionConflict,
         Self::IdempotencyInProgress,
         Self::PayloadTooLarge,
@@ -88,6 +97,9 @@ impl Code {
             Self::MfaRequired => "mfa_required",
             Self::CsrfFailed => "csrf_failed",
             Self::PermissionDenied => "permission_denied",
+            Self::SignatureRefused => "signature_refused",
+            Self::IncompatibleVersion => "incompatible_version",
+            Self::ApprovalNeeded => "approval_needed",
             Self::FeatureDisabled => "feature_disabled",
             Self::NotFound => "not_found",
             Self::MethodNotAllowed => "method_not_allowed",
@@ -114,14 +126,17 @@ impl Code {
             Self::Unauthenticated | Self::InvalidCredentials | Self::MfaRequired => {
                 StatusCode::UNAUTHORIZED
             }
-            Self::CsrfFailed | Self::PermissionDenied | Self::FeatureDisabled => {
-                StatusCode::FORBIDDEN
-            }
+            Self::CsrfFailed
+            | Self::PermissionDenied
+            | Self::SignatureRefused
+            | Self::FeatureDisabled => StatusCode::FORBIDDEN,
             Self::NotFound => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-            Self::Conflict | Self::VersionConflict | Self::IdempotencyInProgress => {
-                StatusCode::CONFLICT
-            }
+            Self::Conflict
+            | Self::IncompatibleVersion
+            | Self::ApprovalNeeded
+            | Self::VersionConflict
+            | Self::IdempotencyInProgress => StatusCode::CONFLICT,
             Self::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::ValidationFailed | Self::IdempotencyKeyReused => StatusCode::UNPROCESSABLE_ENTITY,
@@ -153,6 +168,15 @@ impl Code {
             }
             Self::PermissionDenied => {
                 "You are a member of this workspace, but your role does not allow this operation. An owner or admin can change roles."
+            }
+            Self::SignatureRefused => {
+                "For operators: nobody who is trusted with this area vouches for the component. Sign it with `assurance area sign`, and name the publisher's key in the configuration."
+            }
+            Self::IncompatibleVersion => {
+                "For operators: the version would break those who rely on the live one; `detail` lists how. Mend it, or force it with a reason."
+            }
+            Self::ApprovalNeeded => {
+                "For operators: the version asks for more than the live one was granted. It is kept until an operator with the scope `approve` grants that."
             }
             Self::FeatureDisabled => "The workspace has this feature switched off.",
             Self::NotFound => {

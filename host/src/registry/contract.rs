@@ -9,6 +9,7 @@ use serde_json::Value as Json;
 
 use super::meter::Meter;
 use super::{checks, schema};
+use crate::config::Config;
 use crate::domain::manifest::{BodyKind, FormPart, Manifest, Route};
 use crate::work::Habit;
 
@@ -35,6 +36,17 @@ impl Default for Ceilings {
             max_deadline_ms: 30_000,
             body_bytes: 1 << 20,
             max_body_bytes: 100 << 20,
+        }
+    }
+}
+
+impl From<&Config> for Ceilings {
+    fn from(config: &Config) -> Self {
+        Self {
+            deadline_ms: config.limits.deadline_ms,
+            max_deadline_ms: config.limits.max_deadline_ms,
+            body_bytes: config.limits.max_body_bytes,
+            max_body_bytes: config.limits.max_upload_bytes,
         }
     }
 }

@@ -5,6 +5,7 @@
 //! it and swaps the pointer.
 
 mod checks;
+pub mod compatibility;
 mod contract;
 #[cfg(test)]
 pub(crate) mod fixtures;

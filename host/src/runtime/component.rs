@@ -83,6 +83,14 @@ impl Component {
 }
 
 impl AreaCode for Component {
+    fn describe(&self) -> BoxFuture<'_, Result<Option<Manifest>, CallError>> {
+        async move {
+            let described = Component::describe(self).await?;
+            described.map(Some).map_err(CallError::Contract)
+        }
+        .boxed()
+    }
+
     fn handle<'a>(
         &'a self,
         unit: UnitOfWork,

@@ -87,7 +87,7 @@ pub enum LoadError {
         capability: &'static str,
     },
     /// It could not say what it is.
-    #[error("`describe` failed: {0}")]
+    #[error("`describe` failed: {0}; it may do nothing but answer with the manifest, at once")]
     Describe(CallError),
     /// What it said it is does not hold together.
     #[error("the manifest is not valid: {0}")]

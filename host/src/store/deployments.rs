@@ -196,6 +196,27 @@ pub async fn point(
     tell(connection, now.area).await
 }
 
+/// Grants a version what it asks for. Answers whether it was waiting for that.
+pub async fn approve(
+    connection: &mut Connection,
+    area: &str,
+    digest: &str,
+    by: &str,
+    at: Timestamp,
+) -> Result<bool, Error> {
+    let approved = on!(connection, c => sqlx::query(
+        "UPDATE area_versions SET stage = 'staged', approved_at = $3, approved_by = $4 \
+         WHERE area = $1 AND digest = $2 AND stage = 'awaiting_approval'",
+    )
+    .bind(area)
+    .bind(digest)
+    .bind(at.0)
+    .bind(by)
+    .execute(&mut *c)
+    .await?.rows_affected());
+    Ok(approved > 0)
+}
+
 /// Where a pointer goes, when, and who moves it.
 #[derive(Clone, Copy, Debug)]
 pub struct Moved<'a> {
@@ -363,6 +384,18 @@ mod tests {
                 [("c", Stage::Withdrawn), ("b", Stage::Withdrawn), ("a", Stage::Retired)];
             assert_eq!(stages, expected);
             assert_eq!(history[1].live_at, Some(Timestamp(4)));
+        }
+
+        async fn an_approval_is_given_once_and_stays_with_the_version(store: &Store) {
+            let mut connection = store.writer().await.unwrap();
+            let waiting = Deployment { stage: Stage::AwaitingApproval, ..version("a") };
+            insert(&mut connection, &waiting, "{}").await.unwrap();
+            let at = Timestamp(9);
+            assert!(approve(&mut connection, "notes", "a", "bob", at).await.unwrap());
+            assert!(!approve(&mut connection, "notes", "a", "eve", at).await.unwrap());
+            insert(&mut connection, &waiting, "{}").await.unwrap();
+            let kept = find(&mut connection, "notes", "a").await.unwrap().unwrap();
+            assert_eq!((kept.stage, kept.approved_by.as_deref()), (Stage::Staged, Some("bob")));
         }
 
         async fn of_two_who_move_a_pointer_one_wins(store: &Store) {

@@ -16,6 +16,7 @@ pub mod jobs;
 pub mod memberships;
 pub mod mfa;
 pub mod nodes;
+pub mod operator_tokens;
 pub mod query;
 pub mod secrets;
 pub mod sessions;

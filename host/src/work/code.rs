@@ -8,9 +8,15 @@ use futures::future::BoxFuture;
 use super::UnitOfWork;
 use crate::domain::area::{JobRun, Problem, Reply, Request};
 use crate::domain::job::{Failure, Outcome};
+use crate::domain::manifest::Manifest;
 
 /// Runs one area's logic. Each call is isolated from every other.
 pub trait AreaCode: Send + Sync + 'static {
+    /// Asks once more what it is; nothing, of code that cannot be asked.
+    fn describe(&self) -> BoxFuture<'_, Result<Option<Manifest>, CallError>> {
+        Box::pin(async { Ok(None) })
+    }
+
     /// Answers one operation within the deadline.
     fn handle<'a>(
         &'a self,

@@ -3,8 +3,9 @@
 
 use std::time::{Duration, Instant};
 
+use assurance::signing::SigningKey;
 use assurance_tests::operators::{digest, items, stamped};
-use assurance_tests::{Backend, Builder, TestHost, both_backends, place};
+use assurance_tests::{Backend, Builder, Client, TestHost, both_backends, place};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -81,7 +82,7 @@ both_backends! {
         ada.get(CASES).await.problem(404, "not_found");
         assert_eq!(area(&host).await["live"]["digest"], Value::Null);
 
-        let brought = ["received", "compiled", "checked", "staged"];
+        let brought = ["received", "verified", "compiled", "checked", "staged"];
         let mut expected = [&brought[..], &["activated"], &brought, &["activated"]].concat();
         expected.extend(brought);
         expected.extend(["rolled_back", "refused", "activated", "removed"]);
@@ -106,6 +107,98 @@ both_backends! {
         let wish = json!({"digest": "none"});
         host.operate_with("/areas/support/activate", &wish).await.problem(404, "not_found");
     }
+}
+
+/// A version of the support area in which one operation has another name.
+fn without_an_operation() -> Vec<u8> {
+    let (old, new) = (b"page_support_cases", b"sage_support_cases");
+    let mut component = version(9);
+    let found: Vec<usize> = component
+        .windows(old.len())
+        .enumerate()
+        .filter(|(_, w)| w == old)
+        .map(|(at, _)| at)
+        .collect();
+    assert!(!found.is_empty(), "the operation's id is in the component");
+    for at in found {
+        component[at..at + new.len()].copy_from_slice(new);
+    }
+    component
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_breaking_version_is_refused_with_what_it_breaks_unless_it_is_forced() {
+    let host = Builder::new(Backend::Sqlite).start().await;
+    host.put_area("support", &version(1)).await.expect(200);
+    let breaking = without_an_operation();
+    let refused = host.put_area("support", &breaking).await.problem(409, "incompatible_version");
+    let detail = refused["detail"].as_str().expect("a text");
+    assert!(detail.contains("operation page_support_cases: is gone"), "{detail}");
+    assert_eq!(host.live_digest("support").await, Some(digest(&version(1))));
+
+    let forced = host.operator(Method::PUT, "/areas/support?force=nobody+pages").body(breaking);
+    let forced = assurance_tests::client::send(forced).await.expect(200);
+    assert_eq!((&forced["result"], &forced["verdict"]), (&json!("live"), &json!("breaking")));
+    let log = host.operate(Method::GET, "/audit-log?limit=1").await.expect(200);
+    assert_eq!(log["items"][0]["why"], "nobody pages");
+    host.operate_with("/areas/support/rollback", &json!({"reason": "x"})).await.expect(200);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn outside_development_only_what_a_trusted_publisher_signed_is_loaded() {
+    let key = SigningKey::generate();
+    let builder = Builder::new(Backend::Sqlite)
+        .areas(&["support", "evidence"])
+        .set("development", false)
+        .set("areas.publishers.team.public_key", key.public_key_base64())
+        .set("areas.publishers.team.areas", vec!["support"]);
+    let mut host = builder.start().await;
+    assert_eq!(host.live_digest("support").await, None, "an unsigned file is not loaded");
+    let unsigned = host.put_area("support", &version(1)).await.problem(403, "signature_refused");
+    assert!(unsigned["detail"].to_string().contains("assurance area sign"), "{unsigned}");
+
+    let key_file = host.folder().join("team.pem");
+    std::fs::write(&key_file, key.to_pem().expect("a key").as_bytes()).expect("written");
+    let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    std::fs::set_permissions(&key_file, private).expect("private");
+    let component = host.folder().join("support.wasm");
+    std::fs::write(&component, version(1)).expect("written");
+    let file = component.to_str().expect("a path");
+    let key_file = key_file.to_str().expect("a path");
+    host.cli(&["area", "sign", file, "--key", key_file, "--publisher", "team"]);
+    let deployed = host.cli(&["area", "deploy", file, "--activate"]);
+    assert_eq!(deployed["result"], "live");
+    assert!(deployed["took_ms"].is_u64() && deployed["on_every_node_ms"].is_u64(), "{deployed}");
+
+    // It is verified again when the host starts, and in the folder too.
+    host.terminate().await;
+    let evidence = host.areas().join("evidence.wasm");
+    let evidence = evidence.to_str().expect("a path");
+    host.cli(&["area", "sign", evidence, "--key", key_file, "--publisher", "team"]);
+    host.start().await;
+    assert_eq!(host.live_digest("support").await, Some(digest(&version(1))));
+    assert_eq!(host.live_digest("evidence").await, None, "the team is not trusted with it");
+    assert!(host.log().contains("is not trusted with area \\\"evidence\\\""), "{}", host.log());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_may_do_what_its_scopes_say_until_it_is_revoked() {
+    let mut host = Builder::new(Backend::Sqlite).start().await;
+    let made = host.cli(&["token", "create", "--name", "ci", "--scope", "read"]);
+    let token = made["token"].as_str().expect("a token").to_owned();
+    host.keep_secret(&token);
+    let client = Client::nobody(&host.operators);
+    let ask = |method: Method, path: &str| {
+        assurance_tests::client::send(client.request(method, path).bearer_auth(&token))
+    };
+    ask(Method::GET, "/areas").await.expect(200);
+    ask(Method::DELETE, "/areas/support").await.problem(403, "permission_denied");
+    ask(Method::POST, "/areas/support/approve").await.problem(403, "permission_denied");
+    host.cli(&["token", "revoke", "--name", "ci"]);
+    ask(Method::GET, "/areas").await.problem(401, "unauthenticated");
+    let log = host.operate(Method::GET, "/audit-log").await.expect(200);
+    let steps: Vec<&Value> = items(&log["items"]).iter().map(|line| &line["step"]).collect();
+    assert_eq!(steps, ["token_revoked", "token_created"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,6 +1,6 @@
-//! An operator brings a version: received, compiled, checked, kept, and put
-//! into service where that is wished. Nothing has changed where it fails; the
-//! audit log says so either way.
+//! An operator brings a version: received, verified, compiled, checked, kept,
+//! and put into service where that is wished. Nothing has changed where it
+//! fails; the audit log says so either way.
 
 use std::sync::Arc;
 
@@ -9,11 +9,17 @@ use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
 use super::super::App;
+use super::checks::{self, Checked};
+use super::rehearsal::rehearse;
+use super::switch::{self, Activation};
 use super::trail::Trail;
-use super::{InstallError, ensure_indexes, load, switch};
+use super::trust::{self, Signature};
+use super::{InstallError, ensure_indexes, load};
 use crate::domain::deployment::{Deployment, Stage, Step};
+use crate::registry::compatibility::Report;
 use crate::registry::{AreaVersion, Change};
-use crate::store::{self, Access};
+use crate::runtime::{LoadError, Loaded};
+use crate::store::{Access, deployments};
 
 /// What an operator brings.
 #[derive(Clone, Debug)]
@@ -22,14 +28,29 @@ pub struct Received {
     pub area: String,
     /// The component.
     pub component: Bytes,
+    /// Who vouches for it.
+    pub signature: Option<Signature>,
     /// Let it answer at once.
     pub activate: bool,
+    /// Why it is taken although it breaks clients.
+    pub force: Option<String>,
 }
 
 /// What became of it.
 #[derive(Clone, Debug)]
-pub enum Deployed {
-    /// It answers already.
+pub struct Deployed {
+    /// Names it from now on.
+    pub digest: String,
+    /// What is different from the live version.
+    pub report: Report,
+    /// Where it is.
+    pub came_to: CameTo,
+}
+
+/// Where a version that was taken in is.
+#[derive(Clone, Debug)]
+pub enum CameTo {
+    /// It answered already.
     Unchanged,
     /// It is kept, and waits to be activated.
     Staged,
@@ -46,71 +67,119 @@ pub async fn deploy(app: &App, who: &str, received: Received) -> Result<Deployed
     let mut trail = Trail::new(app, who, &received.area, Some(&digest));
     trail.note(Step::Received, None, Some(json!({"bytes": received.component.len()})));
     trail.keep().await?;
-    if let Err(error) = stage(app, who, &received, &digest, &mut trail).await {
-        return Err(trail.refuse(error).await);
-    }
-    if !received.activate {
-        return Ok(Deployed::Staged);
-    }
-    let change = switch::activate(app, who, &received.area, &digest, None).await?;
-    Ok(change.map_or(Deployed::Unchanged, Deployed::Live))
-}
-
-async fn stage(
-    app: &App,
-    who: &str,
-    received: &Received,
-    digest: &str,
-    trail: &mut Trail<'_>,
-) -> Result<(), InstallError> {
-    let loaded = load(app, Arc::from(&received.component[..])).await?;
-    if loaded.manifest.name != received.area {
-        let (expected, found) = (received.area.clone(), loaded.manifest.name);
-        return Err(InstallError::OtherArea { expected, found });
-    }
-    let took_ms = loaded.compiled_in.map(|took| took.as_millis());
-    trail.note(Step::Compiled, None, Some(json!({"took_ms": took_ms})));
-    let _one_at_a_time = app.installing.lock().await;
-    let plan = app.registry.plan(loaded)?;
-    ensure_indexes(app, plan.change()).await?;
-    trail.note(Step::Checked, None, None);
-    let Some(version) = &plan.change().now else { return Ok(()) };
-    keep(app, who, received, digest, version, trail).await?;
-    app.node.keep_warm(version);
-    Ok(())
-}
-
-/// The bytes first, so that a row never names what is not there.
-async fn keep(
-    app: &App,
-    who: &str,
-    received: &Received,
-    digest: &str,
-    version: &AreaVersion,
-    trail: &mut Trail<'_>,
-) -> Result<(), InstallError> {
-    let object = app.store.blobs().write_component(digest, received.component.clone()).await?;
-    let deployment = Deployment {
-        number: 0,
-        area: received.area.clone(),
-        digest: digest.to_owned(),
-        version: version.manifest.version.to_string(),
-        size: received.component.len() as u64,
-        object,
-        publisher: None,
-        signature: None,
-        stage: Stage::Staged,
-        received_at: app.clock.now(),
-        received_by: who.to_owned(),
-        approved_at: None,
-        approved_by: None,
-        live_at: None,
+    let staged = Staging { app, who, received: &received, digest: &digest }.run(&mut trail).await;
+    let report = match staged {
+        Ok(checked) => checked.report,
+        Err(error) => return Err(trail.refuse(error).await),
     };
-    let manifest = serde_json::to_string(&version.manifest)
-        .map_err(|error| crate::runtime::LoadError::Host(error.into()))?;
-    trail.note(Step::Staged, None, Some(json!({"version": deployment.version})));
-    let mut tx = app.store.begin(Access::WriteLocked).await?;
-    store::deployments::insert(&mut tx, &deployment, &manifest).await?;
-    trail.keep_with(&mut tx).await?;
-    Ok(tx.commit().await?)
+    let came_to = if received.activate {
+        let wish = Activation {
+            area: &received.area,
+            digest: &digest,
+            why: None,
+            force: received.force.as_deref(),
+        };
+        let change = switch::activate(app, who, wish).await?;
+        change.map_or(CameTo::Unchanged, CameTo::Live)
+    } else {
+        CameTo::Staged
+    };
+    Ok(Deployed { digest, report, came_to })
+}
+
+/// One version on its way to being kept.
+struct Staging<'a> {
+    app: &'a App,
+    who: &'a str,
+    received: &'a Received,
+    digest: &'a str,
+}
+
+impl Staging<'_> {
+    async fn run(&self, trail: &mut Trail<'_>) -> Result<Checked, InstallError> {
+        let loaded = self.load(trail).await?;
+        let _one_at_a_time = self.app.installing.lock().await;
+        let (area, force) = (&self.received.area, self.received.force.as_deref());
+        let at = switch::pointer(self.app, area).await?;
+        let checked = checks::check(self.app, at.as_ref(), &loaded.manifest, force).await?;
+        let plan = self.app.registry.plan(loaded)?;
+        ensure_indexes(self.app, plan.change()).await?;
+        let Some(version) = &plan.change().now else { return Ok(checked) };
+        rehearse(self.app, version).await?;
+        trail.note(Step::Checked, force, Some(json!(checked.report)));
+        self.keep(version, &checked, trail).await?;
+        self.app.node.keep_warm(version);
+        Ok(checked)
+    }
+
+    /// Nothing is compiled that nobody vouches for.
+    async fn load(&self, trail: &mut Trail<'_>) -> Result<Loaded, InstallError> {
+        let Received { area, component, signature, .. } = self.received;
+        let vouched = trust::who_vouches(&self.app.config, self.digest, signature.as_ref())?;
+        vouched.covers(area)?;
+        let publisher = signature.as_ref().map(|signature| &signature.publisher);
+        trail.note(Step::Verified, None, Some(json!({"publisher": publisher})));
+        let loaded = load(self.app, Arc::from(&component[..])).await?;
+        if loaded.manifest.name != *area {
+            let (expected, found) = (area.clone(), loaded.manifest.name);
+            return Err(InstallError::OtherArea { expected, found });
+        }
+        let took_ms = loaded.compiled_in.map(|took| took.as_millis());
+        trail.note(Step::Compiled, None, Some(json!({"took_ms": took_ms})));
+        Ok(loaded)
+    }
+
+    /// The bytes first, so that a row never names what is not there.
+    async fn keep(
+        &self,
+        version: &AreaVersion,
+        checked: &Checked,
+        trail: &mut Trail<'_>,
+    ) -> Result<(), InstallError> {
+        let blobs = self.app.store.blobs();
+        let object = blobs.write_component(self.digest, self.received.component.clone()).await?;
+        let deployment = self.deployment(version, checked, object)?;
+        let manifest = serde_json::to_string(&version.manifest)
+            .map_err(|error| LoadError::Host(error.into()))?;
+        let mut tx = self.app.store.begin(Access::WriteLocked).await?;
+        deployments::insert(&mut tx, &deployment, &manifest).await?;
+        let kept = deployments::find(&mut tx, &deployment.area, self.digest).await?;
+        let waits = kept.is_some_and(|kept| kept.stage == Stage::AwaitingApproval);
+        let step = if waits { Step::AwaitingApproval } else { Step::Staged };
+        let asks = &checked.asks;
+        trail.note(step, None, Some(json!({"version": deployment.version, "asks": asks})));
+        trail.keep_with(&mut tx).await?;
+        tx.commit().await?;
+        if waits {
+            Err(checks::needs_approval(&version.manifest, self.digest, checked))
+        } else {
+            Ok(())
+        }
+    }
+
+    fn deployment(
+        &self,
+        version: &AreaVersion,
+        checked: &Checked,
+        object: String,
+    ) -> Result<Deployment, InstallError> {
+        let signature = self.received.signature.as_ref();
+        let stage = if checked.asks.is_empty() { Stage::Staged } else { Stage::AwaitingApproval };
+        Ok(Deployment {
+            number: 0,
+            area: self.received.area.clone(),
+            digest: self.digest.to_owned(),
+            version: version.manifest.version.to_string(),
+            size: self.received.component.len() as u64,
+            object,
+            publisher: signature.map(|signature| signature.publisher.clone()),
+            signature: signature.map(Signature::bytes).transpose()?,
+            stage,
+            received_at: self.app.clock.now(),
+            received_by: self.who.to_owned(),
+            approved_at: None,
+            approved_by: None,
+            live_at: None,
+        })
+    }
 }

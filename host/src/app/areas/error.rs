@@ -1,5 +1,8 @@
 //! Why a version does not come to answer, in words for the operator.
 
+use super::checks::Incompatible;
+use super::trust::Distrust;
+use crate::domain::deployment::Stage;
 use crate::registry::Refusal;
 use crate::runtime::LoadError;
 use crate::store;
@@ -7,6 +10,9 @@ use crate::store;
 /// Why a version is not taken in, put in place of another, or taken out.
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
+    /// Nobody who is trusted vouches for it.
+    #[error(transparent)]
+    Distrusted(#[from] Distrust),
     /// The component is not one this host can run.
     #[error(transparent)]
     Load(#[from] LoadError),
@@ -20,6 +26,48 @@ pub enum InstallError {
         expected: String,
         /// As the component says.
         found: String,
+    },
+    /// Others would notice.
+    #[error("{0}")]
+    Incompatible(Incompatible),
+    /// It asks for more than the live version was granted.
+    #[error(
+        "version {version} of area {area:?} asks for {asks}, which the live version was not \
+         granted; it is kept, and waits for an operator with the scope `approve`: `assurance area \
+         approve {area} --digest {digest}`, and then `assurance area activate`"
+    )]
+    NeedsApproval {
+        /// Which area.
+        area: String,
+        /// Its version.
+        version: String,
+        /// Its digest.
+        digest: String,
+        /// What it asks for.
+        asks: String,
+    },
+    /// There is nothing to approve.
+    #[error("version {digest} of area {area:?} waits for no approval; it is {stage}")]
+    NotWaiting {
+        /// Which area.
+        area: String,
+        /// Its digest.
+        digest: String,
+        /// How far it has come.
+        stage: Stage,
+    },
+    /// One of its first calls failed.
+    #[error(
+        "area {area:?} failed at its first call of `{call}`, before anybody depended on it: \
+         {problem}; the log has where. Mend it and deploy it again"
+    )]
+    Rehearsal {
+        /// Which area.
+        area: String,
+        /// What was called.
+        call: String,
+        /// How it failed.
+        problem: String,
     },
     /// Its indexes could not be made.
     #[error("the indexes of area {area:?} could not be made: {source}")]

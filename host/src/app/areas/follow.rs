@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use futures::future::join_all;
 
 use super::super::App;
-use super::{InstallError, announce, ensure_indexes, load};
+use super::{InstallError, announce, ensure_indexes, load, trust};
 use crate::domain::deployment::{Deployment, NodeReport, Pointer};
+use crate::domain::manifest::Manifest;
 use crate::registry::{AreaVersion, Change};
 use crate::runtime::Loaded;
 use crate::store::{self, Notices, deployments};
@@ -25,6 +26,16 @@ pub(super) enum Candidate {
     Warm(Arc<AreaVersion>),
     /// It was read from the blob store and compiled.
     Fresh(Box<Loaded>),
+}
+
+impl Candidate {
+    /// What it says it is.
+    pub(super) fn manifest(&self) -> &Manifest {
+        match self {
+            Self::Warm(version) => &version.manifest,
+            Self::Fresh(loaded) => &loaded.manifest,
+        }
+    }
 }
 
 /// Follows the pointers for as long as it is polled.
@@ -107,8 +118,7 @@ async fn wanted(app: &App, pointer: &Pointer) -> Result<Option<Candidate>, Insta
     let mut connection = app.store.reader().await?;
     let found = deployments::find(&mut connection, &pointer.area, digest).await?;
     connection.release();
-    let unknown =
-        || InstallError::NotKnown { area: pointer.area.clone(), digest: digest.clone() };
+    let unknown = || InstallError::NotKnown { area: pointer.area.clone(), digest: digest.clone() };
     Ok(Some(candidate(app, found.ok_or_else(unknown)?).await?))
 }
 
@@ -117,6 +127,9 @@ pub(super) async fn candidate(app: &App, version: Deployment) -> Result<Candidat
     if let Some(warm) = app.node.warm(&version.area, &version.digest) {
         return Ok(Candidate::Warm(warm));
     }
+    let signature = trust::kept(version.publisher.as_deref(), version.signature.as_deref());
+    let vouched = trust::who_vouches(&app.config, &version.digest, signature.as_ref())?;
+    vouched.covers(&version.area)?;
     let component = match app.store.blobs().read_component(&version.object).await {
         Err(store::Error::NotFound) => {
             let (area, object) = (version.area, version.object);

@@ -3,20 +3,32 @@
 
 use std::sync::Arc;
 
+use sha2::{Digest as _, Sha256};
+
 use super::super::App;
 use super::super::folder::Host;
+use super::trust::{Signature, who_vouches};
 use super::{InstallError, announce, catch_up, ensure_indexes, load};
 use crate::domain::time::Timestamp;
-use crate::runtime::{LoadError, Loaded};
+use crate::runtime::Loaded;
 use crate::store::deployments;
 
 impl Host for App {
     type Loaded = Loaded;
-    type LoadError = LoadError;
+    type LoadError = InstallError;
     type InstallError = InstallError;
 
-    async fn load(&self, component: Arc<[u8]>) -> Result<Loaded, LoadError> {
-        load(self, component).await
+    async fn load(
+        &self,
+        component: Arc<[u8]>,
+        signature: Option<Vec<u8>>,
+    ) -> Result<Loaded, InstallError> {
+        let signature = signature.map(|text| Signature::read(&text)).transpose()?;
+        let digest = hex::encode(Sha256::digest(&component));
+        let vouched = who_vouches(&self.config, &digest, signature.as_ref())?;
+        let loaded = load(self, component).await?;
+        vouched.covers(&loaded.manifest.name)?;
+        Ok(loaded)
     }
 
     async fn install(&self, loaded: Loaded, written_at: Timestamp) -> Result<String, InstallError> {

@@ -8,30 +8,39 @@
 //! Invariant: the live areas of this process change only under
 //! `App::installing`.
 
+mod approve;
+mod checks;
 mod deploy;
 mod error;
 mod follow;
 mod from_folder;
 mod node;
 mod overview;
+mod rehearsal;
 mod switch;
+#[cfg(test)]
+mod tests;
 mod trail;
+mod trust;
 
 use std::sync::Arc;
 
-pub use deploy::{Deployed, Received, deploy};
+pub use approve::approve;
+pub use checks::Incompatible;
+pub use deploy::{CameTo, Deployed, Received, deploy};
 pub use error::InstallError;
 pub use follow::{catch_up, follow, sign_off};
 pub use node::Node;
 pub use overview::{Overview, audit_log, history, manifest, overview};
-pub use switch::{activate, remove, roll_back};
+pub use switch::{Activation, activate, remove, roll_back};
+pub use trust::{Distrust, Signature};
 
 use super::App;
 use crate::registry::{AreaVersion, Change};
 use crate::runtime::{LoadError, Loaded};
 use crate::store;
 
-/// Loads a component: compiled, its imports granted, its manifest read.
+/// Loads a component that somebody vouches for: compiled, its imports granted, its manifest read.
 ///
 /// # Errors
 /// It is not one this host can run.

@@ -93,11 +93,7 @@ pub async fn history(
 ///
 /// # Errors
 /// There is no such version, or the database is away.
-pub async fn manifest(
-    app: &App,
-    area: &str,
-    digest: Option<&str>,
-) -> Result<String, InstallError> {
+pub async fn manifest(app: &App, area: &str, digest: Option<&str>) -> Result<String, InstallError> {
     let live = app.registry.snapshot();
     let live = live.area(area).filter(|live| digest.is_none_or(|digest| live.digest == digest));
     if let Some(live) = live {

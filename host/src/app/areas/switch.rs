@@ -9,11 +9,25 @@ use serde_json::json;
 use super::super::App;
 use super::follow::{self, Candidate};
 use super::trail::Trail;
-use super::{InstallError, ensure_indexes};
+use super::{InstallError, checks, ensure_indexes};
 use crate::domain::deployment::{Pointer, Stage, Step};
+use crate::domain::manifest::Manifest;
 use crate::registry::{Change, Plan};
 use crate::store::deployments::{self, Moved};
 use crate::store::{self, Access};
+
+/// Which version is to answer, and why.
+#[derive(Clone, Copy, Debug)]
+pub struct Activation<'a> {
+    /// The area.
+    pub area: &'a str,
+    /// One of its versions.
+    pub digest: &'a str,
+    /// For the audit log.
+    pub why: Option<&'a str>,
+    /// Why it may break clients.
+    pub force: Option<&'a str>,
+}
 
 /// Lets a version answer that passed the checks; nothing, where it does
 /// already.
@@ -23,10 +37,9 @@ use crate::store::{self, Access};
 pub async fn activate(
     app: &App,
     who: &str,
-    area: &str,
-    digest: &str,
-    why: Option<&str>,
+    wish: Activation<'_>,
 ) -> Result<Option<Change>, InstallError> {
+    let Activation { area, digest, why, force } = wish;
     let trail = Trail::new(app, who, area, Some(digest));
     let _one_at_a_time = app.installing.lock().await;
     let at = pointer(app, area).await?;
@@ -34,7 +47,7 @@ pub async fn activate(
     if answers && at.as_ref().is_some_and(|at| at.digest.as_deref() == Some(digest)) {
         return Ok(None);
     }
-    let wish = Wish { area, digest: Some(digest), step: Step::Activated, why };
+    let wish = Wish { area, digest: Some(digest), step: Step::Activated, why, force };
     match move_to(app, who, at.as_ref(), wish, trail).await {
         Ok(change) => Ok(Some(change)),
         Err((trail, error)) => Err(trail.refuse(error).await),
@@ -59,8 +72,13 @@ pub async fn roll_back(
         let error = InstallError::NothingBefore { area: area.to_owned() };
         return Err(Trail::new(app, who, area, None).refuse(error).await);
     };
-    let wish =
-        Wish { area, digest: Some(&previous), step: Step::RolledBack, why: Some(reason) };
+    let wish = Wish {
+        area,
+        digest: Some(&previous),
+        step: Step::RolledBack,
+        why: Some(reason),
+        force: None,
+    };
     let trail = Trail::new(app, who, area, Some(&previous));
     match move_to(app, who, at.as_ref(), wish, trail).await {
         Ok(change) => Ok(change),
@@ -82,7 +100,7 @@ pub async fn remove(
     let _one_at_a_time = app.installing.lock().await;
     let at = pointer(app, area).await?;
     let trail = Trail::new(app, who, area, None);
-    let wish = Wish { area, digest: None, step: Step::Removed, why };
+    let wish = Wish { area, digest: None, step: Step::Removed, why, force: None };
     match move_to(app, who, at.as_ref(), wish, trail).await {
         Ok(change) => Ok(change),
         Err((trail, error)) => Err(trail.refuse(error).await),
@@ -96,6 +114,8 @@ struct Wish<'a> {
     digest: Option<&'a str>,
     step: Step,
     why: Option<&'a str>,
+    /// Why it may break clients.
+    force: Option<&'a str>,
 }
 
 /// The caller has `App::installing`. A refusal gives the trail back, so that
@@ -108,7 +128,8 @@ async fn move_to<'a>(
     mut trail: Trail<'a>,
 ) -> Result<Change, (Trail<'a>, InstallError)> {
     let before = at.and_then(|at| at.digest.clone());
-    trail.note(wish.step, wish.why, Some(json!({"live": wish.digest, "before": before})));
+    let why = wish.force.or(wish.why);
+    trail.note(wish.step, why, Some(json!({"live": wish.digest, "before": before})));
     let moved = async {
         let plan = plan(app, at, wish).await?;
         if let Some(plan) = &plan {
@@ -143,11 +164,33 @@ async fn plan(
     connection.release();
     let unknown =
         || InstallError::NotKnown { area: wish.area.to_owned(), digest: digest.to_owned() };
-    let candidate = follow::candidate(app, found.ok_or_else(unknown)?).await?;
+    let found = found.ok_or_else(unknown)?;
+    let stage = found.stage;
+    let candidate = follow::candidate(app, found).await?;
+    if wish.step == Step::Activated {
+        allow(app, at, wish, stage, candidate.manifest()).await?;
+    }
     Ok(Some(match candidate {
         Candidate::Warm(version) => app.registry.plan_again(&version)?,
         Candidate::Fresh(loaded) => app.registry.plan(*loaded)?,
     }))
+}
+
+/// Whether a version may go forward. What it is held against may have changed
+/// since it was staged. Going back is always allowed: it is how operators get
+/// out of trouble.
+async fn allow(
+    app: &App,
+    at: Option<&Pointer>,
+    wish: Wish<'_>,
+    stage: Stage,
+    manifest: &Manifest,
+) -> Result<(), InstallError> {
+    let checked = checks::check(app, at, manifest, wish.force).await?;
+    if stage != Stage::AwaitingApproval || checked.asks.is_empty() {
+        return Ok(());
+    }
+    Err(checks::needs_approval(manifest, wish.digest.unwrap_or_default(), &checked))
 }
 
 async fn move_pointer(
@@ -167,9 +210,7 @@ async fn move_pointer(
         tx.commit().await
     };
     match kept.await {
-        Err(store::Error::RunAgain) => {
-            Err(InstallError::Overtaken { area: wish.area.to_owned() })
-        }
+        Err(store::Error::RunAgain) => Err(InstallError::Overtaken { area: wish.area.to_owned() }),
         kept => Ok(kept?),
     }
 }
@@ -188,7 +229,7 @@ fn finish(app: &App, area: &str, plan: Option<Plan>) -> Result<Change, InstallEr
     Ok(change)
 }
 
-async fn pointer(app: &App, area: &str) -> Result<Option<Pointer>, store::Error> {
+pub(super) async fn pointer(app: &App, area: &str) -> Result<Option<Pointer>, store::Error> {
     let mut connection = app.store.reader().await?;
     let pointer = deployments::pointer_of(&mut connection, area).await?;
     connection.release();

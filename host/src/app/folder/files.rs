@@ -1,6 +1,7 @@
 //! The files of the folder: which there are, what is in them, and when to look.
 
 use std::collections::BTreeMap;
+use std::fs::Metadata;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -20,13 +21,19 @@ pub(super) struct Stamp {
     /// When content or name last changed, in nanoseconds since 1970: other
     /// than the time of modification, it is not copied along with a file.
     changed_ns: i128,
+    /// The same of the signature beside it.
+    signed_ns: Option<i128>,
 }
 
 impl Stamp {
     fn of(path: &Path) -> io::Result<Self> {
         let file = std::fs::metadata(path)?;
-        let changed_ns = i128::from(file.ctime()) * 1_000_000_000 + i128::from(file.ctime_nsec());
-        Ok(Self { inode: file.ino(), bytes: file.len(), changed_ns })
+        let changed_ns = |file: &Metadata| {
+            i128::from(file.ctime()) * 1_000_000_000 + i128::from(file.ctime_nsec())
+        };
+        let signed_ns = std::fs::metadata(signature_of(path)).ok().as_ref().map(changed_ns);
+        let (inode, bytes, changed_ns) = (file.ino(), file.len(), changed_ns(&file));
+        Ok(Self { inode, bytes, changed_ns, signed_ns })
     }
 
     /// When the file came to be as it is.
@@ -39,6 +46,8 @@ impl Stamp {
 pub(super) struct Read {
     pub(super) path: PathBuf,
     pub(super) component: Arc<[u8]>,
+    /// What stands beside it in a file of its own.
+    pub(super) signature: Option<Vec<u8>>,
     pub(super) stamp: Stamp,
     /// Nobody wrote to it meanwhile.
     pub(super) whole: bool,
@@ -47,8 +56,16 @@ pub(super) struct Read {
 /// Nothing, where it has gone since.
 pub(super) async fn read(path: PathBuf, before: Stamp) -> Option<Read> {
     let component = tokio::fs::read(&path).await.ok()?.into();
+    let signature = tokio::fs::read(signature_of(&path)).await.ok();
     let stamp = Stamp::of(&path).ok()?;
-    Some(Read { path, component, stamp, whole: stamp == before })
+    Some(Read { path, component, signature, stamp, whole: stamp == before })
+}
+
+/// `notes.wasm` is signed in `notes.wasm.sig`.
+pub(crate) fn signature_of(component: &Path) -> PathBuf {
+    let mut name = component.as_os_str().to_owned();
+    name.push(".sig");
+    name.into()
 }
 
 /// The component files, by name, as they are now.

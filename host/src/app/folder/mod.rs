@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 use futures::future::join_all;
 use tokio::sync::mpsc;
 
+pub(crate) use self::files::signature_of;
 use self::files::{Read, Stamp, components, read, watcher};
 use super::App;
 use crate::domain::time::Timestamp;
@@ -41,10 +42,12 @@ pub trait Host: Send + Sync {
     /// Why a change did not happen.
     type InstallError: Display + Send;
 
-    /// Compiles a component and checks what it is.
+    /// Compiles a component and checks what it is; outside development mode
+    /// only one that is signed.
     fn load(
         &self,
         component: Arc<[u8]>,
+        signature: Option<Vec<u8>>,
     ) -> impl Future<Output = Result<Self::Loaded, Self::LoadError>> + Send;
 
     /// Lets it answer, unless something newer than the file does; tells its
@@ -93,7 +96,9 @@ impl<H: Host> Folder<H> {
         let read = join_all(found.into_iter().map(|(path, stamp)| read(path, stamp))).await;
         let read: Vec<Read> = read.into_iter().flatten().collect();
         // Compiled side by side, installed in the order of their names.
-        let loading = read.iter().map(|file| folder.host.load(Arc::clone(&file.component)));
+        let loading = read
+            .iter()
+            .map(|file| folder.host.load(Arc::clone(&file.component), file.signature.clone()));
         let loaded = join_all(loading).await;
         for (file, loaded) in read.into_iter().zip(loaded) {
             folder.note(&file.path, file.stamp, file.whole);
@@ -151,7 +156,7 @@ impl<H: Host> Folder<H> {
         let Some(file) = read(path, stamp).await else { return true };
         self.note(&file.path, file.stamp, file.whole);
         if file.whole {
-            let loaded = self.host.load(file.component).await;
+            let loaded = self.host.load(file.component, file.signature).await;
             self.install(&file.path, file.stamp, loaded).await;
         }
         file.whole

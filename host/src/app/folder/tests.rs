@@ -34,8 +34,15 @@ impl Host for Log {
     type LoadError = &'static str;
     type InstallError = &'static str;
 
-    async fn load(&self, component: Arc<[u8]>) -> Result<String, &'static str> {
-        let text = String::from_utf8_lossy(&component).into_owned();
+    async fn load(
+        &self,
+        component: Arc<[u8]>,
+        signature: Option<Vec<u8>>,
+    ) -> Result<String, &'static str> {
+        let mut text = String::from_utf8_lossy(&component).into_owned();
+        if let Some(signature) = signature {
+            text += &String::from_utf8_lossy(&signature);
+        }
         self.0.lock().push(text.clone());
         if text.starts_with("bad") { Err("it is bad") } else { Ok(text) }
     }
@@ -91,6 +98,17 @@ async fn a_bad_file_is_refused_once_and_its_successor_taken_in() {
     write(&folder, "a.new", "notes 3");
     std::fs::rename(folder.path().join("a.new"), folder.path().join("a.wasm")).unwrap();
     log.becomes(&["bad", "notes 3"]).await;
+    watching.abort();
+}
+
+#[tokio::test]
+async fn a_signature_that_comes_later_is_a_reason_to_look_again() {
+    let (folder, log) = (tempfile::tempdir().unwrap(), Log::default());
+    write(&folder, "a.wasm", "bad, unsigned");
+    let watching = tokio::spawn(log.folder(folder.path()).await.watch());
+    log.becomes(&["bad, unsigned"]).await;
+    write(&folder, "a.wasm.sig", " and signed");
+    log.becomes(&["bad, unsigned", "bad, unsigned and signed"]).await;
     watching.abort();
 }
 

@@ -27,6 +27,9 @@ pub struct Areas {
     /// membership, mail. `*` is for areas not named.
     #[schemars(with = "BTreeMap<String, Vec<String>>")]
     pub grants: BTreeMap<String, BTreeSet<Capability>>,
+    /// Whose signature counts for which areas; outside development mode no
+    /// component is loaded without one.
+    pub publishers: BTreeMap<String, Publisher>,
     /// What one call of an area may use, where that is not what [limits] and
     /// [runtime] say.
     pub limits: BTreeMap<String, AreaLimits>,
@@ -62,6 +65,7 @@ impl Default for Areas {
             watch: false,
             poll_ms: 1_000,
             warm_versions: 4,
+            publishers: BTreeMap::new(),
             grants: BTreeMap::from([
                 // Secrets, the network, mail, people and other areas' jobs
                 // only where that is an area's work.
@@ -87,6 +91,16 @@ impl Areas {
     pub fn granted(&self, area: &str) -> BTreeSet<Capability> {
         self.grants.get(area).or_else(|| self.grants.get("*")).cloned().unwrap_or_default()
     }
+}
+
+/// Somebody who builds areas.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Publisher {
+    /// The Ed25519 public key in base64, as `assurance key generate` prints it.
+    pub public_key: String,
+    /// The areas they are trusted with; `*`: all.
+    pub areas: Vec<String>,
 }
 
 /// What one call of an area may use; not set: as of any area.

@@ -3,13 +3,14 @@
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, RawQuery, State};
+use axum::http::HeaderMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Operators;
 use super::parameters::{Parameters, body};
 use super::token::Operator;
-use crate::app::areas::{self, Deployed, InstallError, Overview, Received};
+use crate::app::areas::{self, CameTo, InstallError, Overview, Received, Signature};
 use crate::http::code::Code;
 use crate::http::problem::Refusal;
 use crate::registry::{self, AreaVersion, Change};
@@ -38,24 +39,44 @@ pub(super) async fn deploy(
     Path(name): Path<String>,
     operator: Operator,
     RawQuery(query): RawQuery,
+    headers: HeaderMap,
     component: Bytes,
 ) -> Result<Json<Value>, Refusal> {
-    let mut parameters = Parameters::of(query.as_deref(), &["activate"])?;
+    let mut parameters = Parameters::of(query.as_deref(), &["activate", "force"])?;
     let activate = parameters.boolean("activate", true)?;
+    let (signature, force) = (signature(&headers)?, parameters.text("force"));
     let app = operators.app;
-    let received = Received { area: name.clone(), component, activate };
+    let received = Received { area: name.clone(), component, signature, activate, force };
     let deployed = areas::deploy(&app, &operator.name, received).await.map_err(refused)?;
-    let (result, replaced) = match &deployed {
-        Deployed::Unchanged => ("unchanged", None),
-        Deployed::Staged => ("staged", None),
-        Deployed::Live(change) => ("live", change.before.as_deref()),
+    let (result, replaced) = match &deployed.came_to {
+        CameTo::Unchanged => ("unchanged", None),
+        CameTo::Staged => ("staged", None),
+        CameTo::Live(change) => ("live", change.before.as_deref()),
     };
     let snapshot = app.registry.snapshot();
     Ok(Json(json!({
         "result": result,
+        "digest": deployed.digest,
+        "verdict": deployed.report.verdict(),
+        "differences": deployed.report.differences,
         "area": snapshot.area(&name).map(|area| view(area)),
         "replaced": replaced.map(view),
     })))
+}
+
+/// Who vouches for the component, as two headers say.
+fn signature(headers: &HeaderMap) -> Result<Option<Signature>, Refusal> {
+    const NAMES: [&str; 2] = ["x-area-publisher", "x-area-signature"];
+    let [publisher, signature] =
+        NAMES.map(|name| headers.get(name).and_then(|value| value.to_str().ok()));
+    match (publisher, signature) {
+        (None, None) => Ok(None),
+        (Some(publisher), Some(signature)) => {
+            Ok(Some(Signature { publisher: publisher.to_owned(), signature: signature.to_owned() }))
+        }
+        (None, Some(_)) => Err(Refusal::invalid_one(NAMES[0], "goes with X-Area-Signature")),
+        (Some(_), None) => Err(Refusal::invalid_one(NAMES[1], "goes with X-Area-Publisher")),
+    }
 }
 
 /// Takes an area out; what it has stored stays.
@@ -78,6 +99,8 @@ pub(super) async fn remove(
 struct Activation {
     digest: String,
     reason: Option<String>,
+    /// Why it may break clients.
+    force: Option<String>,
 }
 
 /// Lets a version answer that is kept.
@@ -89,12 +112,39 @@ pub(super) async fn activate(
 ) -> Result<Json<Value>, Refusal> {
     let wish: Activation = body(&sent)?;
     let app = operators.app;
-    let reason = wish.reason.as_deref();
-    let activated = areas::activate(&app, &operator.name, &name, &wish.digest, reason).await;
+    let activation = areas::Activation {
+        area: &name,
+        digest: &wish.digest,
+        why: wish.reason.as_deref(),
+        force: wish.force.as_deref(),
+    };
+    let activated = areas::activate(&app, &operator.name, activation).await;
     match activated.map_err(refused)? {
         Some(change) => Ok(changed("live", &change)),
         None => Ok(Json(json!({"result": "unchanged"}))),
     }
+}
+
+/// Which version gets what it asks for.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Approval {
+    digest: String,
+    reason: Option<String>,
+}
+
+/// Grants a version what it asks for.
+pub(super) async fn approve(
+    State(operators): State<Operators>,
+    Path(name): Path<String>,
+    operator: Operator,
+    sent: Bytes,
+) -> Result<Json<Value>, Refusal> {
+    let wish: Approval = body(&sent)?;
+    let (app, reason) = (&operators.app, wish.reason.as_deref());
+    let approved = areas::approve(app, &operator.name, &name, &wish.digest, reason).await;
+    approved.map_err(refused)?;
+    Ok(Json(json!({"result": "approved"})))
 }
 
 /// Why the version before is to answer again.
@@ -147,8 +197,7 @@ pub(super) async fn audit_log(
     let mut parameters = Parameters::of(query.as_deref(), &["area", "limit", "cursor"])?;
     let area = parameters.text("area");
     let page = parameters.page()?;
-    let lines =
-        areas::audit_log(&operators.app, area.as_deref(), page.before, page.limit).await?;
+    let lines = areas::audit_log(&operators.app, area.as_deref(), page.before, page.limit).await?;
     let next = page.next(&lines, |line| line.id);
     Ok(Json(json!({"items": lines, "next_cursor": next})))
 }
@@ -198,11 +247,16 @@ fn refused(error: InstallError) -> Refusal {
     let code = match error {
         InstallError::Load(LoadError::Host(source)) => return Refusal::internal(source),
         InstallError::Store(source) => return source.into(),
-        InstallError::Damaged { .. } | InstallError::Missing { .. } => return Refusal::internal(error),
-        InstallError::Indexes {
-            source: crate::store::Error::UniqueConflict { .. }, ..
-        } => Code::Conflict,
+        InstallError::Damaged { .. } | InstallError::Missing { .. } => {
+            return Refusal::internal(error);
+        }
+        InstallError::Indexes { source: crate::store::Error::UniqueConflict { .. }, .. } => {
+            Code::Conflict
+        }
         InstallError::Indexes { .. } => return Refusal::internal(error),
+        InstallError::Distrusted(_) => Code::SignatureRefused,
+        InstallError::Incompatible(_) => Code::IncompatibleVersion,
+        InstallError::NeedsApproval { .. } => Code::ApprovalNeeded,
         InstallError::Refused(registry::Refusal::NotLive(_)) | InstallError::NotKnown { .. } => {
             Code::NotFound
         }
@@ -212,10 +266,12 @@ fn refused(error: InstallError) -> Refusal {
             | registry::Refusal::EventTaken { .. },
         )
         | InstallError::NothingBefore { .. }
+        | InstallError::NotWaiting { .. }
         | InstallError::Overtaken { .. } => Code::Conflict,
-        InstallError::Load(_) | InstallError::Refused(_) | InstallError::OtherArea { .. } => {
-            Code::ValidationFailed
-        }
+        InstallError::Load(_)
+        | InstallError::Refused(_)
+        | InstallError::Rehearsal { .. }
+        | InstallError::OtherArea { .. } => Code::ValidationFailed,
     };
     Refusal::new(code, error.to_string())
 }

@@ -10,7 +10,7 @@ mod token;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::middleware::from_fn_with_state;
-use axum::routing::{get, post};
+use axum::routing::{get, post, put};
 
 pub use health::Readiness;
 
@@ -18,6 +18,7 @@ use super::code::Code;
 use super::middleware;
 use super::problem::Refusal;
 use crate::app::App;
+use crate::domain::operator::Scope;
 use crate::telemetry::Metrics;
 
 /// What the operators' listener needs beside the app.
@@ -29,7 +30,7 @@ pub struct Operators {
     pub metrics: Metrics,
     /// Whether it takes requests.
     pub readiness: Readiness,
-    /// SHA-256 of the bearer token.
+    /// SHA-256 of the bearer token that may do everything.
     token_hash: [u8; 32],
 }
 
@@ -43,15 +44,25 @@ impl Operators {
 
 /// The listener for operators.
 pub fn operators(operators: &Operators) -> Router {
-    let guarded = Router::new()
+    let reads = Router::new()
         .route("/metrics", get(metrics))
         .route("/areas", get(areas::list))
-        .route("/areas/{name}", get(areas::one).put(areas::deploy).delete(areas::remove))
-        .route("/areas/{name}/activate", post(areas::activate))
-        .route("/areas/{name}/rollback", post(areas::roll_back))
+        .route("/areas/{name}", get(areas::one))
         .route("/areas/{name}/history", get(areas::history))
         .route("/areas/{name}/manifest", get(areas::manifest))
         .route("/audit-log", get(areas::audit_log))
+        .route_layer(from_fn_with_state(Scope::Read, token::allow));
+    let deploys = Router::new()
+        .route("/areas/{name}", put(areas::deploy).delete(areas::remove))
+        .route("/areas/{name}/activate", post(areas::activate))
+        .route("/areas/{name}/rollback", post(areas::roll_back))
+        .route_layer(from_fn_with_state(Scope::Deploy, token::allow));
+    let approves = Router::new()
+        .route("/areas/{name}/approve", post(areas::approve))
+        .route_layer(from_fn_with_state(Scope::Approve, token::allow));
+    let guarded = reads
+        .merge(deploys)
+        .merge(approves)
         .layer(DefaultBodyLimit::disable())
         .route_layer(from_fn_with_state(operators.clone(), token::require));
     let router = Router::new()

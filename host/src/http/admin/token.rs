@@ -1,14 +1,18 @@
-//! The operators' bearer token.
+//! Operators' bearer tokens: the one in the file, which may do everything, and
+//! those made by `assurance token create`, which may do what their scopes say.
+
+use std::collections::BTreeSet;
 
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::header;
 use axum::http::request::Parts;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use super::Operators;
+use crate::app::operators;
+use crate::domain::operator::Scope;
 use crate::http::code::Code;
 use crate::http::problem::Refusal;
 
@@ -19,6 +23,7 @@ const BOOTSTRAP: &str = "operators.token";
 #[derive(Clone, Debug)]
 pub(super) struct Operator {
     pub(super) name: String,
+    scopes: BTreeSet<Scope>,
 }
 
 impl<S: Sync> FromRequestParts<S> for Operator {
@@ -31,10 +36,10 @@ impl<S: Sync> FromRequestParts<S> for Operator {
 }
 
 pub(super) fn hash(token: &str) -> [u8; 32] {
-    Sha256::digest(token.as_bytes()).into()
+    operators::hash(token)
 }
 
-/// Lets through who has the token; hashes are compared, in constant time.
+/// Lets through who has a token.
 pub(super) async fn require(
     State(operators): State<Operators>,
     mut request: Request,
@@ -42,14 +47,56 @@ pub(super) async fn require(
 ) -> Response {
     let sent = request.headers().get(header::AUTHORIZATION);
     let token = sent.and_then(|value| value.to_str().ok()).and_then(bearer);
-    let known = token.is_some_and(|token| hash(token).ct_eq(&operators.token_hash).into());
-    if known {
-        request.extensions_mut().insert(Operator { name: BOOTSTRAP.to_owned() });
+    let operator = match token {
+        Some(token) => who(&operators, token).await,
+        None => Ok(None),
+    };
+    match operator {
+        Ok(Some(operator)) => {
+            request.extensions_mut().insert(operator);
+            next.run(request).await
+        }
+        Ok(None) => {
+            Refusal::new(Code::Unauthenticated, "Authorization: needs an operators' bearer token.")
+                .hint(
+                    "One is in the file that operators.token_file names; `assurance token create` \
+                     makes others.",
+                )
+                .challenge("Bearer")
+                .into_response()
+        }
+        Err(refusal) => refusal.into_response(),
+    }
+}
+
+/// Whose token it is; hashes are compared, in constant time.
+async fn who(operators: &Operators, token: &str) -> Result<Option<Operator>, Refusal> {
+    if hash(token).ct_eq(&operators.token_hash).into() {
+        let scopes = Scope::ALL.into_iter().collect();
+        return Ok(Some(Operator { name: BOOTSTRAP.to_owned(), scopes }));
+    }
+    let known = operators::find(&operators.app.store, token).await?;
+    Ok(known.map(|token| Operator { name: token.name, scopes: token.scopes }))
+}
+
+/// Lets through whose token has the scope.
+pub(super) async fn allow(
+    State(scope): State<Scope>,
+    operator: Operator,
+    request: Request,
+    next: Next,
+) -> Response {
+    if operator.scopes.contains(&scope) {
         return next.run(request).await;
     }
-    Refusal::new(Code::Unauthenticated, "Authorization: needs the operators' bearer token.")
-        .hint("It is in the file that operators.token_file names.")
-        .challenge("Bearer")
+    let has: Vec<&str> = operator.scopes.iter().map(|scope| scope.as_str()).collect();
+    let detail = format!(
+        "This needs a token with the scope {scope}; {:?} has {}.",
+        operator.name,
+        has.join(" and ")
+    );
+    Refusal::new(Code::PermissionDenied, detail)
+        .hint(format!("assurance token create --name NAME --scope {scope}"))
         .into_response()
 }
 

@@ -1,0 +1,95 @@
+//! A version's first calls, before anybody depends on their answers: it is
+//! asked once more what it is, and to do one of its reads, for a workspace
+//! that does not exist. Nothing of it is kept. What a version refuses is its
+//! own affair; one that fails is not put into service.
+
+use std::sync::Arc;
+
+use rand::RngExt as _;
+use uuid::Uuid;
+
+use super::super::App;
+use super::InstallError;
+use crate::domain::area::{Body, Call, Parameter, Request};
+use crate::domain::id::{UserId, WorkspaceId};
+use crate::domain::manifest::{BodyKind, Method, WorkspaceSource};
+use crate::registry::{AreaVersion, RouteContract};
+use crate::work::{CallError, UnitOfWork, UnitSpec};
+
+/// Runs it.
+pub(super) async fn rehearse(app: &App, version: &AreaVersion) -> Result<(), InstallError> {
+    let failed = |what: &str, error: &dyn std::fmt::Display| InstallError::Rehearsal {
+        area: version.manifest.name.clone(),
+        call: what.to_owned(),
+        problem: error.to_string(),
+    };
+    match version.code.describe().await {
+        Err(error) if is_its_fault(&error) => return Err(failed("describe", &error)),
+        Ok(Some(again)) if again != *version.manifest => {
+            return Err(failed("describe", &"it describes itself differently each time"));
+        }
+        _ => {}
+    }
+    let Some(route) = version.routes.iter().find(|route| can_be_rehearsed(route)) else {
+        return Ok(());
+    };
+    let request = request(app, route);
+    let unit = unit(app, version, &request);
+    match version.code.handle(unit, &request, route.deadline).await.result {
+        Err(error) if is_its_fault(&error) => Err(failed(&route.route.operation_id, &error)),
+        _ => Ok(()),
+    }
+}
+
+/// A read that needs to be told nothing.
+fn can_be_rehearsed(contract: &RouteContract) -> bool {
+    let route = &contract.route;
+    route.method == Method::Get
+        && route.workspace == WorkspaceSource::Path
+        && route.body == BodyKind::None
+        && route.parameters.iter().all(|parameter| !parameter.required)
+}
+
+/// Not the load's, the database's or the host's.
+fn is_its_fault(error: &CallError) -> bool {
+    !matches!(error, CallError::Overloaded | CallError::Store(_) | CallError::Host(_))
+}
+
+fn request(app: &App, contract: &RouteContract) -> Request {
+    let route = &contract.route;
+    let defaults = route.parameters.iter().filter_map(|parameter| {
+        let value = parameter.default.as_ref()?.to_string();
+        Some(Parameter { name: parameter.name.clone(), value })
+    });
+    Request {
+        call: Call {
+            workspace: WorkspaceId(Uuid::nil()),
+            now: app.clock.now(),
+            seed: rand::rng().random(),
+        },
+        user: UserId(Uuid::nil()),
+        role: route.least_role,
+        operation: route.operation_id.clone(),
+        parameters: defaults.collect(),
+        body: Body::None,
+        idempotency_key: None,
+        if_match: None,
+        link: None,
+        base_url: app.base_url.clone(),
+    }
+}
+
+fn unit(app: &App, version: &AreaVersion, request: &Request) -> UnitOfWork {
+    let spec = UnitSpec {
+        area: Arc::clone(&version.scope),
+        call: request.call.clone(),
+        actor: Some(request.user),
+        session: None,
+        writes: false,
+        in_job: false,
+        locked: false,
+        limits: version.scope.limits,
+        habit: None,
+    };
+    UnitOfWork::new(app.store.clone(), Arc::clone(&app.keys), spec)
+}

@@ -1,0 +1,205 @@
+//! Who vouches for a component.
+//!
+//! A publisher signs the digest; the operator says in the configuration whose
+//! keys count, and for which areas. Outside development mode no component
+//! reaches the loader without that, wherever it comes from. The stored
+//! signature is looked at again at every load, so that a publisher who is not
+//! trusted any more is not loaded again.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Serialize};
+
+use crate::config::{Areas, Config, Publisher};
+use crate::signing;
+
+/// What a publisher hands out beside a component, and `assurance area sign`
+/// writes into `FILE.sig`.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Signature {
+    /// The publisher's name in the operator's configuration.
+    pub publisher: String,
+    /// Ed25519 over [`signing::area_message`], in standard base64.
+    pub signature: String,
+}
+
+/// Why nobody who is trusted vouches for a component.
+#[derive(Debug, thiserror::Error)]
+pub enum Distrust {
+    /// Nobody does.
+    #[error(
+        "the component is not signed, and outside development mode only signed ones are taken; \
+         sign it with `assurance area sign FILE --key KEY --publisher NAME`, and name the \
+         publisher's public key in the configuration under areas.publishers"
+    )]
+    Unsigned,
+    /// Somebody whom the operator does not know.
+    #[error(
+        "the component is signed by {publisher:?}, whom this service does not know ({known}); let \
+         a known publisher sign it, or add areas.publishers.{publisher} to the configuration"
+    )]
+    Unknown {
+        /// As the signature says.
+        publisher: String,
+        /// Whom the operator knows.
+        known: String,
+    },
+    /// Somebody who is trusted with other areas.
+    #[error(
+        "publisher {publisher:?} is not trusted with area {area:?}, only with {areas}; let another \
+         publisher sign it, or add the area to areas.publishers.{publisher}.areas"
+    )]
+    OtherAreas {
+        /// As the signature says.
+        publisher: String,
+        /// Which area it is.
+        area: String,
+        /// What the operator trusts them with.
+        areas: String,
+    },
+    /// The key did not sign this.
+    #[error(
+        "the signature is not one of publisher {publisher:?} for the component with SHA-256 \
+         {digest}: it was signed with another key, or changed since; sign it again with `assurance \
+         area sign`"
+    )]
+    Wrong {
+        /// As the signature says.
+        publisher: String,
+        /// What was received.
+        digest: String,
+    },
+    /// It is no signature.
+    #[error("the signature cannot be read: {0}; `assurance area sign` writes one")]
+    Unreadable(String),
+}
+
+/// Whoever vouches for a component; nobody, in development mode.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Vouched<'c>(Option<(&'c str, &'c Publisher)>);
+
+impl Signature {
+    /// Reads what stands beside a component.
+    ///
+    /// # Errors
+    /// It is no signature.
+    pub fn read(text: &[u8]) -> Result<Self, Distrust> {
+        serde_json::from_slice(text).map_err(|error| Distrust::Unreadable(error.to_string()))
+    }
+
+    /// The 64 bytes.
+    ///
+    /// # Errors
+    /// They are no base64.
+    pub fn bytes(&self) -> Result<Vec<u8>, Distrust> {
+        STANDARD.decode(&self.signature).map_err(|error| Distrust::Unreadable(error.to_string()))
+    }
+}
+
+/// A signature as it is stored.
+pub(super) fn kept(publisher: Option<&str>, signature: Option<&[u8]>) -> Option<Signature> {
+    let (publisher, signature) = (publisher?.to_owned(), STANDARD.encode(signature?));
+    Some(Signature { publisher, signature })
+}
+
+/// Who vouches for a digest. Where there is a signature it must be good, in
+/// development mode too.
+pub(super) fn who_vouches<'c>(
+    config: &'c Config,
+    digest: &str,
+    signature: Option<&Signature>,
+) -> Result<Vouched<'c>, Distrust> {
+    let Some(signature) = signature else {
+        return if config.development { Ok(Vouched(None)) } else { Err(Distrust::Unsigned) };
+    };
+    let publisher = &signature.publisher;
+    let Some((name, trusted)) = config.areas.publishers.get_key_value(publisher) else {
+        let (publisher, known) = (publisher.clone(), known(&config.areas));
+        return Err(Distrust::Unknown { publisher, known });
+    };
+    let message = signing::area_message(digest);
+    let key = STANDARD.decode(&trusted.public_key).unwrap_or_default();
+    if !signing::verify_ed25519_strict(&key, &message, &signature.bytes()?) {
+        return Err(Distrust::Wrong { publisher: publisher.clone(), digest: digest.to_owned() });
+    }
+    Ok(Vouched(Some((name, trusted))))
+}
+
+impl Vouched<'_> {
+    /// Whether they may, for this area.
+    pub(super) fn covers(self, area: &str) -> Result<(), Distrust> {
+        let Some((name, publisher)) = self.0 else { return Ok(()) };
+        if publisher.areas.iter().any(|trusted| trusted == "*" || trusted == area) {
+            return Ok(());
+        }
+        let (publisher, areas) = (name.to_owned(), publisher.areas.join(", "));
+        Err(Distrust::OtherAreas { publisher, area: area.to_owned(), areas })
+    }
+}
+
+fn known(areas: &Areas) -> String {
+    if areas.publishers.is_empty() {
+        return "it knows none".to_owned();
+    }
+    let names: Vec<&str> = areas.publishers.keys().map(String::as_str).collect();
+    format!("it knows {}", names.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Source;
+    use crate::signing::SigningKey;
+
+    const DIGEST: &str = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
+
+    fn config(key: &SigningKey) -> Config {
+        let source = Source { without_environment: true, ..Source::default() };
+        let mut config = Config::load(&source).unwrap();
+        let publisher =
+            Publisher { public_key: key.public_key_base64(), areas: vec!["notes".into()] };
+        config.areas.publishers.insert("team".into(), publisher);
+        config
+    }
+
+    fn signed(key: &SigningKey, publisher: &str) -> Signature {
+        let signature = STANDARD.encode(key.sign(&signing::area_message(DIGEST)));
+        Signature { publisher: publisher.into(), signature }
+    }
+
+    fn refusal(config: &Config, signature: Option<&Signature>) -> String {
+        who_vouches(config, DIGEST, signature).expect_err("nobody vouches").to_string()
+    }
+
+    #[test]
+    fn a_trusted_key_vouches_for_its_areas() {
+        let key = SigningKey::generate();
+        let config = config(&key);
+        let vouched = who_vouches(&config, DIGEST, Some(&signed(&key, "team"))).unwrap();
+        assert!(vouched.covers("notes").is_ok());
+        insta::assert_snapshot!(vouched.covers("support").unwrap_err());
+    }
+
+    #[test]
+    fn only_development_mode_takes_what_nobody_signed() {
+        let mut config = config(&SigningKey::generate());
+        insta::assert_snapshot!(refusal(&config, None));
+        config.development = true;
+        assert!(who_vouches(&config, DIGEST, None).unwrap().covers("any").is_ok());
+    }
+
+    #[test]
+    fn a_wrong_signature_is_refused_even_in_development_mode() {
+        let key = SigningKey::generate();
+        let config = Config { development: true, ..config(&key) };
+        let other = signed(&SigningKey::generate(), "team");
+        insta::assert_snapshot!(refusal(&config, Some(&other)));
+        insta::assert_snapshot!(refusal(&config, Some(&signed(&key, "nobody"))));
+        let bad = Signature { signature: "?".into(), ..signed(&key, "team") };
+        insta::assert_snapshot!(refusal(&config, Some(&bad)));
+        assert!(
+            who_vouches(&config, &DIGEST.replace('9', "8"), Some(&signed(&key, "team"))).is_err()
+        );
+    }
+}

@@ -1,0 +1,105 @@
+//! `assurance area deploy`.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use clap::Args;
+use reqwest::Method;
+use serde_json::{Value as Json, json};
+
+use super::super::Common;
+use super::super::operators::{Operators, Target};
+use super::read_component;
+use crate::app::areas::Signature;
+use crate::app::folder::signature_of;
+
+/// How long every node of a fleet may take.
+const FLEET: Duration = Duration::from_secs(30);
+/// Between two looks at the fleet.
+const LOOK: Duration = Duration::from_millis(10);
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Deploy {
+    /// The component; FILE.sig is sent along where there is one.
+    file: PathBuf,
+    /// The area's name; default: the file's, `-` being `_`.
+    #[arg(long, value_name = "NAME")]
+    area: Option<String>,
+    /// Let it answer at once; else it waits for `assurance area activate`.
+    #[arg(long)]
+    activate: bool,
+    /// Take it although it breaks clients; the audit log keeps the reason.
+    #[arg(long, value_name = "REASON")]
+    force: Option<String>,
+    #[command(flatten)]
+    target: Target,
+}
+
+impl Deploy {
+    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+        let area = match self.area {
+            Some(area) => area,
+            None => area_of(&self.file)?,
+        };
+        let component = read_component(&self.file)?;
+        let operators = self.target.connect(common)?;
+        let mut query = vec![("activate", self.activate.to_string())];
+        query.extend(self.force.map(|reason| ("force", reason)));
+        let query: String =
+            url::form_urlencoded::Serializer::new(String::new()).extend_pairs(query).finish();
+        let mut request = operators.request(Method::PUT, &format!("/areas/{area}?{query}"));
+        if let Some(signature) = signature(&self.file)? {
+            request = request
+                .header("x-area-publisher", signature.publisher)
+                .header("x-area-signature", signature.signature);
+        }
+        let begun = Instant::now();
+        let answer = operators.send(request.body(component)).await?;
+        let took_ms = begun.elapsed().as_millis();
+        let result = answer["result"].clone();
+        let mut told = vec![("result", result.clone()), ("area", json!(area))];
+        told.push(("digest", answer["digest"].clone()));
+        told.push(("took_ms", json!(took_ms)));
+        if result == "live" {
+            let nodes = everywhere(&operators, &area, &answer["digest"]).await?;
+            told.push(("nodes", json!(nodes)));
+            told.push(("on_every_node_ms", json!(begun.elapsed().as_millis())));
+        }
+        common.output().values(&told);
+        Ok(())
+    }
+}
+
+fn area_of(file: &Path) -> anyhow::Result<String> {
+    let stem = file.file_stem().and_then(|stem| stem.to_str());
+    let stem = stem.context("the file has no name an area could have; give it with --area")?;
+    Ok(stem.replace('-', "_"))
+}
+
+fn signature(component: &Path) -> anyhow::Result<Option<Signature>> {
+    let file = signature_of(component);
+    match std::fs::read(&file) {
+        Ok(text) => Ok(Some(Signature::read(&text).with_context(|| file.display().to_string())?)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).with_context(|| file.display().to_string()),
+    }
+}
+
+/// Waits until every node of the fleet answers with this version; how many
+/// they are.
+async fn everywhere(operators: &Operators, area: &str, digest: &Json) -> anyhow::Result<usize> {
+    let begun = Instant::now();
+    loop {
+        let told = operators.get(&format!("/areas/{area}")).await?;
+        let nodes = told["nodes"].as_array().cloned().unwrap_or_default();
+        if !nodes.is_empty() && nodes.iter().all(|node| node["digest"] == *digest) {
+            return Ok(nodes.len());
+        }
+        if let Some(failed) = nodes.iter().find(|node| node["state"] == "failed") {
+            anyhow::bail!("node {} at {}: {}", failed["node"], failed["host"], failed["why"]);
+        }
+        anyhow::ensure!(begun.elapsed() < FLEET, "it answers, but not on every node: {nodes:?}");
+        tokio::time::sleep(LOOK).await;
+    }
+}

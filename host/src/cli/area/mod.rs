@@ -1,0 +1,81 @@
+//! `assurance area …`: an area's versions, from the first line of code to a
+//! rollback.
+
+mod check;
+mod decide;
+mod deploy;
+mod new;
+mod read;
+mod sign;
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use clap::{Args, Subcommand};
+
+use super::Common;
+use super::operators::Target;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Begin a new area: a crate that builds, with its test.
+    New(new::New),
+    /// Say whether a component can be deployed, without deploying it.
+    Check(check::Check),
+    /// Sign a component; writes FILE.sig.
+    Sign(sign::Sign),
+    /// Send a component to a running service, and let it answer.
+    Deploy(deploy::Deploy),
+    /// The areas of a running service.
+    List {
+        #[command(flatten)]
+        target: Target,
+    },
+    /// One area: what answers, on which nodes, what waits.
+    Status(read::One),
+    /// The versions an area had, newest first.
+    History(read::History),
+    /// What is different between two versions.
+    Diff(read::Diff),
+    /// Let a version answer that the service has.
+    Activate(decide::Activate),
+    /// Grant a version what it asks for.
+    Approve(decide::Approve),
+    /// Let the version answer that was live before.
+    Rollback(decide::Rollback),
+    /// Take an area out; what it has stored stays.
+    Remove(decide::Remove),
+}
+
+/// An area of a running service.
+#[derive(Debug, Args)]
+struct Named {
+    /// The area.
+    name: String,
+    #[command(flatten)]
+    target: Target,
+}
+
+impl Command {
+    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+        match self {
+            Self::New(command) => command.run(common),
+            Self::Check(command) => command.run(common).await,
+            Self::Sign(command) => command.run(common),
+            Self::Deploy(command) => command.run(common).await,
+            Self::List { target } => read::list(target, common).await,
+            Self::Status(command) => command.run(common).await,
+            Self::History(command) => command.run(common).await,
+            Self::Diff(command) => command.run(common).await,
+            Self::Activate(command) => command.run(common).await,
+            Self::Approve(command) => command.run(common).await,
+            Self::Rollback(command) => command.run(common).await,
+            Self::Remove(command) => command.run(common).await,
+        }
+    }
+}
+
+fn read_component(file: &Path) -> anyhow::Result<Vec<u8>> {
+    std::fs::read(file)
+        .with_context(|| format!("{} cannot be read; is the path right?", file.display()))
+}

@@ -1,0 +1,358 @@
+//! Whether one JSON Schema takes everything that another does.
+//!
+//! A schema is taken apart into alternatives of one type each. One schema fits
+//! into another where each of its alternatives fits into one of the other's.
+//! What cannot be compared (`not`, `if`, …) fits only where it is the same:
+//! a false alarm can be overruled, a missed break cannot.
+
+mod alternatives;
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value as Json};
+
+use alternatives::{Alternative, MAX_DEPTH, same_kind, strip, take_apart};
+
+/// Who relies on the live schema.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Side {
+    /// Those who write what it takes: nothing they write may be refused.
+    Writers,
+    /// Those who read what it gives: nothing they read may surprise them.
+    Readers,
+}
+
+/// A place where somebody is surprised.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Misfit {
+    pub(super) pointer: String,
+    pub(super) what: String,
+}
+
+const LOWER: [&str; 5] = ["minLength", "minItems", "minProperties", "minimum", "exclusiveMinimum"];
+const UPPER: [&str; 5] = ["maxLength", "maxItems", "maxProperties", "maximum", "exclusiveMaximum"];
+/// Keywords that fit only where they say the same.
+const EXACT: [&str; 4] = ["pattern", "format", "multipleOf", "uniqueItems"];
+
+/// Where the candidate surprises those who rely on the live schema.
+pub(super) fn misfits(side: Side, live: &Json, candidate: &Json) -> Vec<Misfit> {
+    let mut walk = Walk { side, live, candidate, under_way: BTreeSet::new(), depth: 0 };
+    // Writers: what was taken must still be. Readers: what is given now must
+    // have been possible before.
+    match side {
+        Side::Writers => walk.fit("", live, candidate),
+        Side::Readers => walk.fit("", candidate, live),
+    }
+}
+
+/// One comparison, from the roots that references begin at.
+struct Walk<'s> {
+    side: Side,
+    live: &'s Json,
+    candidate: &'s Json,
+    /// Pairs of references being compared, so that recursive types end.
+    under_way: BTreeSet<(String, String)>,
+    depth: usize,
+}
+
+impl<'s> Walk<'s> {
+    fn sub_root(&self) -> &'s Json {
+        if self.side == Side::Writers { self.live } else { self.candidate }
+    }
+
+    fn super_root(&self) -> &'s Json {
+        if self.side == Side::Writers { self.candidate } else { self.live }
+    }
+
+    /// Whether all that `sub` takes, `sup` takes.
+    fn fit(&mut self, at: &str, sub: &'s Json, sup: &'s Json) -> Vec<Misfit> {
+        if self.sub_root() == self.super_root() && sub == sup {
+            return Vec::new();
+        }
+        let pair = (reference(sub), reference(sup));
+        let recursive = !pair.0.is_empty() || !pair.1.is_empty();
+        if recursive && !self.under_way.insert(pair.clone()) {
+            return Vec::new();
+        }
+        if self.depth >= MAX_DEPTH {
+            return vec![misfit(at, "is nested too deep to be compared")];
+        }
+        self.depth += 1;
+        let found = self.fit_resolved(at, sub, sup);
+        self.depth -= 1;
+        if recursive {
+            self.under_way.remove(&pair);
+        }
+        found
+    }
+
+    fn fit_resolved(&mut self, at: &str, sub: &'s Json, sup: &'s Json) -> Vec<Misfit> {
+        let mut alternatives = Vec::new();
+        let mut possible = Vec::new();
+        let taken_apart = take_apart(self.sub_root(), sub, &mut alternatives, 0)
+            .and_then(|()| take_apart(self.super_root(), sup, &mut possible, 0));
+        if let Err(keyword) = taken_apart {
+            return if self.is_the_same(sub, sup) {
+                Vec::new()
+            } else {
+                vec![self.incomparable(at, &keyword)]
+            };
+        }
+        alternatives.iter().flat_map(|one| self.fit_into_one_of(at, one, &possible)).collect()
+    }
+
+    /// Whether the two are written alike, and what they refer to as well.
+    fn is_the_same(&self, sub: &Json, sup: &Json) -> bool {
+        let definitions = |root: &Json| strip(&root["$defs"]);
+        let alike = strip(sub) == strip(sup);
+        alike
+            && (!sub.to_string().contains("\"$ref\"")
+                || definitions(self.sub_root()) == definitions(self.super_root()))
+    }
+
+    /// The complaints of the alternative it nearly fits into.
+    fn fit_into_one_of(
+        &mut self,
+        at: &str,
+        sub: &Alternative<'s>,
+        possible: &[Alternative<'s>],
+    ) -> Vec<Misfit> {
+        let mut nearest: Option<Vec<Misfit>> = None;
+        for sup in possible.iter().filter(|sup| same_kind(sub.kind, sup.kind)) {
+            let found = self.fit_alternative(at, sub, sup);
+            if found.is_empty() {
+                return found;
+            }
+            if nearest.as_ref().is_none_or(|known| found.len() < known.len()) {
+                nearest = Some(found);
+            }
+        }
+        nearest.unwrap_or_else(|| vec![self.other_type(at, sub)])
+    }
+
+    fn fit_alternative(
+        &mut self,
+        at: &str,
+        sub: &Alternative<'s>,
+        sup: &Alternative<'s>,
+    ) -> Vec<Misfit> {
+        if let Some(found) = self.fit_values(at, sub, sup) {
+            return found;
+        }
+        let mut found = self.fit_bounds(at, sub.members, sup.members);
+        found.extend(self.fit_items(at, sub.members, sup.members));
+        if sup.kind == Some("object") {
+            found.extend(self.fit_members(at, sub.members, sup.members));
+        }
+        found
+    }
+
+    /// Where either is a list of values, the lists say it all.
+    fn fit_values(
+        &self,
+        at: &str,
+        sub: &Alternative<'_>,
+        sup: &Alternative<'_>,
+    ) -> Option<Vec<Misfit>> {
+        match (&sub.values, &sup.values) {
+            (None, None) => None,
+            (None, Some(_)) => Some(vec![misfit(
+                at,
+                self.say("takes only some values now", "may have other values now"),
+            )]),
+            // The bounds were checked when the schema's author listed them.
+            (Some(_), None) => Some(Vec::new()),
+            (Some(values), Some(known)) => {
+                let new = values.iter().filter(|value| !known.contains(value));
+                let said = new.map(|value| {
+                    misfit(
+                        at,
+                        &self.say(
+                            &format!("does not take {value} any more"),
+                            &format!("may be {value} now"),
+                        ),
+                    )
+                });
+                Some(said.collect())
+            }
+        }
+    }
+
+    fn fit_bounds(
+        &self,
+        at: &str,
+        sub: &Map<String, Json>,
+        sup: &Map<String, Json>,
+    ) -> Vec<Misfit> {
+        let number =
+            |schema: &Map<String, Json>, keyword| schema.get(keyword).and_then(Json::as_f64);
+        let mut found = Vec::new();
+        let mut tell = |keyword: &str| found.push(self.bound(at, keyword, sub, sup));
+        for keyword in LOWER {
+            let floor = if keyword.contains("imum") { f64::NEG_INFINITY } else { 0.0 };
+            if number(sub, keyword).unwrap_or(floor) < number(sup, keyword).unwrap_or(floor) {
+                tell(keyword);
+            }
+        }
+        for keyword in UPPER {
+            let top = f64::INFINITY;
+            if number(sub, keyword).unwrap_or(top) > number(sup, keyword).unwrap_or(top) {
+                tell(keyword);
+            }
+        }
+        for keyword in EXACT {
+            let demanded = sup.get(keyword).filter(|value| **value != Json::Bool(false));
+            if demanded.is_some() && demanded != sub.get(keyword) {
+                tell(keyword);
+            }
+        }
+        found
+    }
+
+    fn fit_items(
+        &mut self,
+        at: &str,
+        sub: &'s Map<String, Json>,
+        sup: &'s Map<String, Json>,
+    ) -> Vec<Misfit> {
+        const ANYTHING: &Json = &Json::Bool(true);
+        let mut found = Vec::new();
+        if let Some(items) = sup.get("items") {
+            let sub_items = sub.get("items").unwrap_or(ANYTHING);
+            found.extend(self.fit(&format!("{at}/*"), sub_items, items));
+        }
+        if sub.get("prefixItems").map(strip) != sup.get("prefixItems").map(strip) {
+            found.push(self.incomparable(at, "prefixItems"));
+        }
+        found
+    }
+
+    fn fit_members(
+        &mut self,
+        at: &str,
+        sub: &'s Map<String, Json>,
+        sup: &'s Map<String, Json>,
+    ) -> Vec<Misfit> {
+        let mut found = Vec::new();
+        for (name, schema) in properties(sup) {
+            match properties(sub).find(|(other, _)| *other == name) {
+                Some((_, own)) => found.extend(self.fit(&below(at, name), own, schema)),
+                None if self.side == Side::Readers => {
+                    found.push(misfit(&below(at, name), "is gone"));
+                }
+                None => {}
+            }
+        }
+        if self.side == Side::Writers && is_closed(sup) {
+            for (name, _) in properties(sub).filter(|(name, _)| !has_property(sup, name)) {
+                found.push(misfit(&below(at, name), "is not taken any more"));
+            }
+        }
+        let certain: Vec<&str> = required(sub).collect();
+        for name in required(sup).filter(|name| !certain.contains(name)) {
+            // That it is gone has been said.
+            if self.side == Side::Writers || has_property(sub, name) {
+                let what = self.say("is required now", "is not always there any more");
+                found.push(misfit(&below(at, name), what));
+            }
+        }
+        found.extend(self.fit_other_members(at, sub, sup));
+        found
+    }
+
+    /// Members that are not listed: maps.
+    fn fit_other_members(
+        &mut self,
+        at: &str,
+        sub: &'s Map<String, Json>,
+        sup: &'s Map<String, Json>,
+    ) -> Vec<Misfit> {
+        let at = format!("{at}/*");
+        match (others(sub), others(sup)) {
+            (Some(own), Some(schema)) => self.fit(&at, own, schema),
+            (Some(_), None) if self.side == Side::Writers && is_closed(sup) => {
+                vec![misfit(&at, "takes no members of any name any more")]
+            }
+            (None, Some(schema)) if self.side == Side::Readers && !is_closed(sub) => {
+                self.fit(&at, &Json::Bool(true), schema)
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn bound(
+        &self,
+        at: &str,
+        keyword: &str,
+        sub: &Map<String, Json>,
+        sup: &Map<String, Json>,
+    ) -> Misfit {
+        let said = |schema: &Map<String, Json>| {
+            schema.get(keyword).map_or_else(|| "none".to_owned(), ToString::to_string)
+        };
+        let (before, now) = match self.side {
+            Side::Writers => (said(sub), said(sup)),
+            Side::Readers => (said(sup), said(sub)),
+        };
+        misfit(at, format!("{keyword} is {now} now, and was {before}"))
+    }
+
+    fn other_type(&self, at: &str, sub: &Alternative<'_>) -> Misfit {
+        let kind = sub.kind.unwrap_or("value of any type");
+        misfit(
+            at,
+            self.say(&format!("does not take a {kind} any more"), &format!("may be a {kind} now")),
+        )
+    }
+
+    fn incomparable(&self, at: &str, keyword: &str) -> Misfit {
+        misfit(at, format!("`{keyword}` is not what it was, and cannot be compared"))
+    }
+
+    fn say(&self, to_writers: &str, to_readers: &str) -> String {
+        match self.side {
+            Side::Writers => to_writers.to_owned(),
+            Side::Readers => to_readers.to_owned(),
+        }
+    }
+}
+
+fn misfit(at: &str, what: impl Into<String>) -> Misfit {
+    Misfit { pointer: at.to_owned(), what: what.into() }
+}
+
+fn reference(schema: &Json) -> String {
+    schema["$ref"].as_str().unwrap_or_default().to_owned()
+}
+
+fn properties(schema: &Map<String, Json>) -> impl Iterator<Item = (&String, &Json)> {
+    schema.get("properties").and_then(Json::as_object).into_iter().flatten()
+}
+
+fn has_property(schema: &Map<String, Json>, name: &str) -> bool {
+    properties(schema).any(|(other, _)| other == name)
+}
+
+fn required(schema: &Map<String, Json>) -> impl Iterator<Item = &str> {
+    let names = schema.get("required").and_then(Json::as_array).into_iter().flatten();
+    names.filter_map(Json::as_str)
+}
+
+/// The schema of members that are not listed.
+fn others(schema: &Map<String, Json>) -> Option<&Json> {
+    schema.get("additionalProperties").filter(|others| **others != Json::Bool(false))
+}
+
+/// Whether members that are not listed are refused: said so, or closed by the
+/// host because some are listed.
+fn is_closed(schema: &Map<String, Json>) -> bool {
+    match schema.get("additionalProperties") {
+        Some(others) => *others == Json::Bool(false),
+        None => schema.contains_key("properties"),
+    }
+}
+
+/// A JSON Pointer one member further down (RFC 6901).
+fn below(at: &str, name: &str) -> String {
+    format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"))
+}
