@@ -1,0 +1,104 @@
+//! Audits: what they take in over HTTP, how they end, who may start them.
+
+use assurance_tests::artifacts::{id_of, sample};
+use assurance_tests::{Backend, Builder, Client, TestHost, both_backends, envelope};
+use serde_json::{Value, json};
+
+pub(crate) const AUDITS: &str = "/v1/workspaces/{ws}/audits";
+
+/// The areas that have a part in audits, and those that feed them.
+pub(crate) const AREAS: [&str; 7] =
+    ["catalog", "control-room", "dependencies", "evidence", "ownership", "schedules", "uploads"];
+
+/// A host that starts audits, and has nobody to complete them.
+async fn alone(backend: Backend) -> (TestHost, Client) {
+    Builder::new(backend).areas(&["catalog", "schedules"]).start_with_owner().await
+}
+
+fn digest_of(upload: &Value, audit: &Value) -> String {
+    let inputs = audit["inputs"].as_array().expect("inputs");
+    let input = inputs.iter().find(|input| input["upload_id"] == upload["id"]).expect("the upload");
+    input["content_sha256"].as_str().expect("a digest").to_owned()
+}
+
+both_backends! {
+    async fn an_audit_takes_in_artifacts_and_evidence_and_completes(backend) {
+        let (host, ada) = Builder::new(backend).areas(&AREAS).start_with_owner().await;
+        let repository = ada.repository("shop").await;
+        let scan = ada.upload(&repository, "shop.sarif", &sample("shop.sarif")).await;
+        let first = ada.audit(&repository).await;
+        assert_eq!(first["state"], "completed", "{first:#}");
+        let mut evidence = envelope::unsigned(&ada.workspace, "audit-evidence-1");
+        evidence["records"][0]["kind"] = json!("scan_report");
+        evidence["records"][0]["subject_key"] = json!("shop");
+        evidence["records"][0]["content_sha256"] = json!(digest_of(&scan, &first));
+        host.submit_evidence(&ada, &evidence).await.expect(201);
+
+        let audit = ada.audit(&repository).await;
+        assert_eq!((&audit["state"], &audit["trigger"]), (&json!("completed"), &json!("manual")));
+        assert_eq!((&audit["branch_ref"], &audit["input_count"]), (&json!("main"), &json!(1)));
+        let record = &evidence["records"][0]["evidence_id"];
+        assert_eq!(&audit["inputs"][0]["evidence_ids"][0], record);
+        for part in ["findings", "dependencies", "ownership"] {
+            assert_eq!(audit["parts"][part]["status"], "succeeded", "{audit:#}");
+            assert!(audit["facts"][part].is_object(), "{audit:#}");
+        }
+        let facts = &audit["facts"];
+        assert_eq!(facts["audit"]["id"], audit["id"]);
+        assert!(facts["findings"]["open"].as_u64().is_some_and(|open| open > 0), "{facts:#}");
+        assert_eq!(facts["findings"]["new"], 0, "the same file again");
+        assert_eq!(facts["findings"]["open"], first["facts"]["findings"]["open"]);
+    }
+
+    async fn an_audit_is_started_read_and_listed(backend) {
+        let (mut host, ada) = alone(backend).await;
+        let vera = host.member("vera", &ada.workspace, "viewer");
+        let mia = host.member("mia", &ada.workspace, "member");
+        let repository = ada.repository("shop").await;
+        let body = json!({ "repository_id": repository, "branch_ref": "next", "commit_sha": "0a1b2c3" });
+        vera.post(AUDITS, &body).await.problem(403, "permission_denied");
+        let started = mia.post(AUDITS, &body).await;
+        assert_eq!(started.header("etag"), Some("\"1\""));
+        let started = started.expect(201);
+        assert_eq!((&started["branch_ref"], &started["commit_sha"]), (&json!("next"), &json!("0a1b2c3")));
+        let path = format!("{AUDITS}/{}", id_of(&started));
+        let running = vera.settled(&path, "state", &["running"]).await;
+        assert!(running["started_at"].is_string());
+        let list = vera.get(&format!("{AUDITS}?repository_id={repository}&state=running")).await;
+        let list = list.expect(200);
+        assert_eq!(list["items"][0]["id"], started["id"]);
+        assert_eq!(list["items"][0].get("inputs"), None);
+        let none = vera.get(&format!("{AUDITS}?state=failed")).await.expect(200);
+        assert_eq!(none["items"], json!([]));
+    }
+
+    async fn what_cannot_be_audited_is_refused(backend) {
+        let (mut host, ada) = alone(backend).await;
+        let repository = ada.repository("shop").await;
+        let start = |body: Value| {
+            let ada = ada.clone();
+            async move { ada.post(AUDITS, &body).await }
+        };
+        start(json!({})).await.problem(422, "validation_failed");
+        let odd = json!({ "repository_id": repository, "commit_sha": "not hex" });
+        start(odd).await.problem(422, "validation_failed");
+        start(json!({ "repository_id": ada.workspace })).await.problem(404, "not_found");
+        crate::catalog::change(
+            &ada,
+            &format!("{}/{repository}", crate::catalog::REPOSITORIES),
+            1,
+            &json!({ "archived": true }),
+        )
+        .await
+        .expect(200);
+        start(json!({ "repository_id": repository })).await.problem(409, "repository_archived");
+        ada.get(&format!("{AUDITS}/{repository}")).await.problem(404, "not_found");
+        ada.get(&format!("{AUDITS}?cursor=altered")).await.problem(422, "validation_failed");
+
+        let eve = host.create_person("eve");
+        let own = host.create_workspace("eves-own", &eve);
+        let eve = host.sign_in(&eve, &own);
+        eve.post(AUDITS, &json!({ "repository_id": repository })).await.problem(404, "not_found");
+        eve.in_workspace(&ada.workspace).get(AUDITS).await.problem(404, "not_found");
+    }
+}

@@ -1,0 +1,185 @@
+//! Structural remediation programs (operation 7): from a finding to verified.
+
+use std::time::{Duration, Instant};
+
+use assurance_tests::artifacts::{id_of, sample};
+use assurance_tests::client::send;
+use assurance_tests::contract::Contract;
+use assurance_tests::{Answer, Client, TestHost, both_backends, envelope};
+use reqwest::Method;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::audits::AREAS;
+
+const PROGRAMS: &str = "/v1/workspaces/{ws}/structural/remediation-programs";
+const FINDINGS: &str = "/v1/workspaces/{ws}/findings";
+
+async fn host(backend: assurance_tests::Backend) -> (TestHost, Client) {
+    let areas: Vec<&str> = AREAS.into_iter().chain(["remediation"]).collect();
+    assurance_tests::Builder::new(backend).areas(&areas).start_with_owner().await
+}
+
+/// A repository with findings: its id, and that of the first finding of a rule.
+async fn with_finding(ada: &Client, rule: &str) -> (String, String) {
+    let repository = ada.repository("shop").await;
+    ada.upload(&repository, "shop.sarif", &sample("shop.sarif")).await;
+    let audit = ada.audit(&repository).await;
+    assert_eq!(audit["state"], "completed", "{audit:#}");
+    let findings = ada.get(&format!("{FINDINGS}?limit=100")).await.expect(200);
+    let findings = findings["items"].as_array().expect("items");
+    let finding = findings.iter().find(|finding| finding["rule_id"] == rule).expect("a finding");
+    (repository, id_of(finding))
+}
+
+/// Uploads a sample, and evidence that names it: the record's id.
+async fn upload_with_evidence(
+    host: &TestHost,
+    ada: &Client,
+    repository: &str,
+    name: &str,
+) -> Value {
+    ada.upload(repository, name, &sample(name)).await;
+    let mut evidence = envelope::unsigned(&ada.workspace, "remediation-evidence");
+    let record = &mut evidence["records"][0];
+    record["kind"] = json!("scan_report");
+    record["subject_key"] = json!(repository);
+    record["content_sha256"] = json!(hex::encode(Sha256::digest(sample(name))));
+    let id = record["evidence_id"].clone();
+    host.submit_evidence(ada, &evidence).await.expect(201);
+    id
+}
+
+fn step(predicate: &str) -> Value {
+    json!({
+        "invariant_id": "sql-is-parameterised", "invariant_version": "1",
+        "owner_scope": "shop/web", "repository_ids": [], "title": "Use bound parameters",
+        "verification_predicate": predicate,
+    })
+}
+
+fn program(finding: &str, predicates: &[&str]) -> Value {
+    let steps: Vec<Value> = predicates.iter().map(|predicate| step(predicate)).collect();
+    json!({
+        "finding_id": finding, "title": "No query is built from user input",
+        "rationale": "One injection is enough.", "steps": steps,
+    })
+}
+
+async fn transition(client: &Client, program: &str, seen: u64, to: &str) -> Answer {
+    let request = client.request(Method::POST, &format!("{PROGRAMS}/{program}/transitions"));
+    let body = json!({ "to_state": to, "notes": format!("Now {to}.") });
+    send(request.header("if-match", format!("\"{seen}\"")).json(&body)).await
+}
+
+/// Waits until a program's steps have been looked at by an audit.
+async fn evaluated(client: &Client, program: &str, audit: &Value) -> Value {
+    let path = format!("{PROGRAMS}/{program}/evaluations");
+    let begun = Instant::now();
+    loop {
+        let list = client.get(&path).await.expect(200);
+        let items = list["items"].as_array().expect("items");
+        if items.iter().any(|one| one["audit_id"] == audit["id"]) {
+            return client.get(&format!("{PROGRAMS}/{program}")).await.expect(200);
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "never evaluated: {list:#}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+both_backends! {
+    async fn a_program_is_reviewed_carried_out_and_verified_by_an_audit(backend) {
+        let (mut host, ada) = host(backend).await;
+        let contract = Contract::read();
+        let mia = host.member("mia", &ada.workspace, "member");
+        let (repository, finding) = with_finding(&ada, "js/sql-injection").await;
+        let body = program(
+            &finding,
+            &["findings.total > 0", "!('js/sql-injection' in findings.by_rule)"],
+        );
+        let made = ada.post(PROGRAMS, &body).await.expect(201);
+        contract.check(7, &made);
+        assert_eq!((&made["state"], &made["current_step"]), (&json!("draft"), &json!(1)));
+        assert!(made["target_state_ref"].as_str().is_some_and(|name| name.starts_with("sha256:")));
+        let id = id_of(&made);
+        ada.post(PROGRAMS, &body).await.problem(409, "program_open");
+
+        transition(&ada, &id, 1, "active").await.problem(409, "invalid_transition");
+        transition(&ada, &id, 1, "in_review").await.expect(200);
+        transition(&ada, &id, 2, "approved").await.problem(403, "reviewer_is_author");
+        let approved = transition(&mia, &id, 2, "approved").await.expect(200);
+        assert_eq!(approved["review_notes"], "Now approved.");
+        assert!(approved["reviewed_by"].is_string());
+        transition(&ada, &id, 2, "active").await.problem(409, "version_conflict");
+        let active = transition(&ada, &id, 3, "active").await.expect(200);
+        assert!(active["activated_at"].is_string());
+
+        let audit = ada.audit(&repository).await;
+        let begun = evaluated(&ada, &id, &audit).await;
+        assert_eq!(begun["current_step"], 2);
+        assert_eq!(begun["steps"][0]["state"], "verified");
+        assert_eq!(begun["steps"][1]["evaluation_status"], "unsatisfied");
+        let evidence = upload_with_evidence(&host, &ada, &repository, "shop-fixed.sarif").await;
+        let audit = ada.audit(&repository).await;
+        let done = evaluated(&ada, &id, &audit).await;
+        contract.check(7, &done);
+        assert_eq!(done["state"], "completed", "{done:#}");
+        assert!(done["completed_at"].is_string());
+        let last = &done["steps"][1];
+        assert_eq!((&last["state"], &last["verification_audit_id"]), (&json!("verified"), &audit["id"]));
+        assert!(last["verified_at"].is_string());
+        assert_eq!(last["evidence_ids"], json!([evidence]));
+        let list = mia.get(&format!("{PROGRAMS}?state=completed&finding_id={finding}")).await;
+        assert_eq!(list.expect(200)["items"], json!([done]));
+        transition(&ada, &id, done["version"].as_u64().expect("a version"), "cancelled")
+            .await
+            .problem(409, "invalid_transition");
+    }
+
+    async fn what_is_no_program_is_refused(backend) {
+        let (mut host, ada) = host(backend).await;
+        let vera = host.member("vera", &ada.workspace, "viewer");
+        let (_, finding) = with_finding(&ada, "js/sql-injection").await;
+        let good = program(&finding, &["findings.open == 0"]);
+        vera.post(PROGRAMS, &good).await.problem(403, "permission_denied");
+        Client { csrf: None, ..ada.clone() }.post(PROGRAMS, &good).await.problem(403, "csrf_failed");
+        host.nobody().in_workspace(&ada.workspace).post(PROGRAMS, &good).await.problem(401, "unauthenticated");
+        ada.post(PROGRAMS, &program(&ada.workspace, &["true"])).await.problem(404, "not_found");
+        let none = ada.post(PROGRAMS, &program(&finding, &[])).await;
+        none.problem(422, "validation_failed");
+        let many = ada.post(PROGRAMS, &program(&finding, &["true"; 21])).await;
+        many.problem(422, "validation_failed");
+        let wrong = program(&finding, &["true", "findings.opne == 0"]);
+        let problem = ada.post(PROGRAMS, &wrong).await.problem(422, "validation_failed");
+        let detail = problem["detail"].as_str().expect("a detail");
+        assert!(detail.contains("/steps/1/verification_predicate"), "{problem}");
+        assert!(detail.contains("There is no `findings.opne`"), "{problem}");
+        assert!(problem["hint"].as_str().is_some_and(|hint| hint.contains("CEL")), "{problem}");
+        // As deep as a predicate may be, and deeper: neither harms the area.
+        for depth in [15, 400] {
+            let deep = format!("{}1{} == [1]", "[".repeat(depth), "]".repeat(depth));
+            let answer = ada.post(PROGRAMS, &program(&finding, &[&deep])).await;
+            assert_eq!(answer.status, if depth == 15 { 201 } else { 422 }, "{}", answer.text());
+        }
+    }
+
+    async fn a_finding_has_one_open_program_however_many_ask_at_once(backend) {
+        let (_host, ada) = host(backend).await;
+        let (_, finding) = with_finding(&ada, "js/sql-injection").await;
+        let body = program(&finding, &["findings.open == 0"]);
+        let tasks: Vec<_> = (0..16)
+            .map(|_| {
+                let (ada, body) = (ada.clone(), body.clone());
+                tokio::spawn(async move { ada.post(PROGRAMS, &body).await.status })
+            })
+            .collect();
+        let mut made = 0;
+        for task in tasks {
+            match task.await.expect("no panic") {
+                201 => made += 1,
+                status => assert_eq!(status, 409),
+            }
+        }
+        assert_eq!(made, 1);
+    }
+}
