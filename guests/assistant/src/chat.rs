@@ -10,6 +10,9 @@ use crate::upstream::Failure;
 /// How many tokens an answer may have.
 const MOST_OUTPUT_TOKENS: u32 = 2_000;
 
+/// Most characters of what a server calls its model.
+const MOST_WORD_CHARACTERS: usize = 200;
+
 /// The name of the member that bounds an answer; newer models of OpenAI refuse
 /// the older name, which is the only one that others know.
 const BOUNDS: [&str; 2] = ["max_tokens", "max_completion_tokens"];
@@ -99,14 +102,14 @@ pub(crate) fn read(body: &[u8]) -> Result<Completion, Failure> {
         return Err(Failure::lasting("content_filtered"));
     }
     let content = choice.message.content.or(choice.message.refusal).unwrap_or_default();
-    let content = clean(&content);
+    let content = clean(&content, MOST_ANSWER_CHARACTERS);
     if content.is_empty() {
         return Err(Failure::lasting("empty_answer"));
     }
     Ok(Completion {
         content,
-        model: body.model,
-        finish_reason: choice.finish_reason,
+        model: body.model.map(|model| clean(&model, MOST_WORD_CHARACTERS)),
+        finish_reason: choice.finish_reason.map(|why| clean(&why, MOST_WORD_CHARACTERS)),
         tokens: body.usage.and_then(tokens),
     })
 }
@@ -122,11 +125,10 @@ fn tokens(usage: Value) -> Option<Tokens> {
     })
 }
 
-/// The text without what a document cannot hold, and no longer than a message
-/// may be.
-fn clean(text: &str) -> String {
+/// The text without what a document cannot hold, and no longer than it may be.
+fn clean(text: &str, most_characters: usize) -> String {
     let text = text.trim().replace('\0', "\u{fffd}");
-    match text.char_indices().nth(MOST_ANSWER_CHARACTERS) {
+    match text.char_indices().nth(most_characters) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,
     }

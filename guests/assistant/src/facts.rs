@@ -7,8 +7,8 @@ use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope, Value};
 
 use crate::records::{
-    Advisory, Audit, Component, Deployment, Evidence, Finding, Program, Question, Questionnaire,
-    Repository,
+    Advisory, Audit, Component, Deployment, Evidence, Finding, Match, Program, Question,
+    Questionnaire, Repository,
 };
 use crate::redact::redact;
 
@@ -17,6 +17,13 @@ const REPOSITORIES: u32 = 500;
 
 /// Findings shown.
 const FINDINGS: u32 = 8;
+
+/// Components shown, of those that a question names and of those that an
+/// advisory affects, each.
+const COMPONENTS: u32 = 8;
+
+/// Words of a question that are looked for among names.
+const WORDS: usize = 40;
 
 /// Questionnaires and audits shown, each.
 const LATEST: u32 = 3;
@@ -59,6 +66,7 @@ pub(crate) struct Facts {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SourceKind {
     Audit,
+    Component,
     Evidence,
     Finding,
     Questionnaire,
@@ -68,6 +76,7 @@ impl SourceKind {
     fn letter(self) -> char {
         match self {
             Self::Audit => 'A',
+            Self::Component => 'D',
             Self::Evidence => 'E',
             Self::Finding => 'F',
             Self::Questionnaire => 'Q',
@@ -133,6 +142,7 @@ pub(crate) fn collect(scope: &Scope, question: &str) -> Read<Known> {
         known.facts.named_repositories.insert(name, counts);
     }
     add_findings(scope, &mut known, question, &named, &names)?;
+    add_components(scope, &mut known, question, &names)?;
     add_audits(scope, &mut known, &named, &names)?;
     add_questionnaires(scope, &mut known)?;
     add_evidence(scope, &mut known)?;
@@ -141,6 +151,11 @@ pub(crate) fn collect(scope: &Scope, question: &str) -> Read<Known> {
 
 fn count<T: Document>(scope: &Scope) -> Read<u64> {
     scope.documents::<T>().query().count()
+}
+
+/// How many there are of which a member is true.
+fn count_where<T: Document>(scope: &Scope, member: &str) -> Read<u64> {
+    scope.documents::<T>().query().equals(member, true).count()
 }
 
 fn count_by<T: Document>(scope: &Scope, field: &str) -> Read<Counts> {
@@ -160,9 +175,9 @@ fn counts(scope: &Scope) -> Read<Facts> {
         repositories: count::<Repository>(scope)?,
         audits: count_by::<Audit>(scope, "state")?,
         open_findings: open_findings(scope, None)?,
-        components: count::<Component>(scope)?,
+        components: count_where::<Component>(scope, "latest")?,
         advisories: count::<Advisory>(scope)?,
-        deployments: count::<Deployment>(scope)?,
+        deployments: count_where::<Deployment>(scope, "current")?,
         questionnaires: count::<Questionnaire>(scope)?,
         questions: count_by::<Question>(scope, "status")?,
         evidence: count_by::<Evidence>(scope, "kind")?,
@@ -211,7 +226,8 @@ fn identifiers(question: &str) -> Vec<String> {
 
 /// Findings that the question names by their rule.
 fn findings_by_rule(scope: &Scope, question: &str) -> Read<Vec<Stored<Finding>>> {
-    let rules = identifiers(question);
+    let mut rules = identifiers(question);
+    rules.extend(identifiers(&question.to_uppercase()));
     if rules.is_empty() {
         return Ok(Vec::new());
     }
@@ -262,6 +278,48 @@ fn add_findings(
         known.add(SourceKind::Finding, finding.id.clone(), &finding.title, &detail);
     }
     Ok(())
+}
+
+/// Components that the question names, and those that an advisory affects which
+/// it names.
+fn add_components(scope: &Scope, known: &mut Known, question: &str, names: &Names) -> Read<()> {
+    let keys: Vec<String> = identifiers(question).iter().map(|id| id.to_uppercase()).collect();
+    if !keys.is_empty() {
+        let affected = scope.documents::<Match>().query().equals("latest", true);
+        for found in affected.one_of("advisory_key", keys).limit(COMPONENTS).list()? {
+            let place = place(names, found.ecosystem.as_deref(), found.repository_id);
+            let detail = format!("affected by {}, {place}", found.advisory_key);
+            let title = versioned(&found.name, found.value.version.as_deref());
+            known.add(SourceKind::Component, found.component_id.clone(), &title, &detail);
+        }
+    }
+    let words = words(question);
+    if !words.is_empty() {
+        let named = scope.documents::<Component>().query().equals("latest", true);
+        for found in named.one_of("name", words).limit(COMPONENTS).list()? {
+            let detail = place(names, found.ecosystem.as_deref(), found.repository_id);
+            let title = versioned(&found.name, found.value.version.as_deref());
+            known.add(SourceKind::Component, found.id.clone(), &title, &detail);
+        }
+    }
+    Ok(())
+}
+
+fn versioned(name: &str, version: Option<&str>) -> String {
+    version.map_or_else(|| name.to_owned(), |version| format!("{name} {version}"))
+}
+
+/// Where a component is.
+fn place(names: &Names, ecosystem: Option<&str>, repository: Option<Uuid>) -> String {
+    let repository = name_of(names, repository);
+    format!("{}, repository {repository}", ecosystem.unwrap_or("unknown ecosystem"))
+}
+
+/// Words of a question that can be names of packages.
+fn words(question: &str) -> Vec<String> {
+    let part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | '@' | ':');
+    let words = question.split(|c| !part(c)).map(|word| word.trim_end_matches(['.', ':']));
+    words.filter(|word| word.len() > 1).take(WORDS).map(ToOwned::to_owned).collect()
 }
 
 fn name_of(names: &Names, repository: Option<Uuid>) -> String {
@@ -321,6 +379,7 @@ mod tests {
             identifiers("Is CVE-2021-44228 (or GHSA-jfh8-c2jp-5v3q.) in java/sql-injection2?");
         assert_eq!(found, ["CVE-2021-44228", "GHSA-jfh8-c2jp-5v3q", "java/sql-injection2"]);
         assert!(identifiers("How well-known is it in 2026?").is_empty());
+        assert_eq!(words("Is a @acme/ui 2.0, or lodash. used?")[1..4], ["@acme/ui", "2.0", "or"]);
         let names = ["shop", "shop-api", "Acme/Web"].map(|name| (name.to_owned(), name.to_owned()));
         let names = BTreeMap::from(names);
         assert_eq!(named_in("What about Shop-API and acme/web.", &names), ["Acme/Web", "shop-api"]);

@@ -43,13 +43,34 @@ impl Document for Audit {
     const COLLECTION: &'static str = "schedules.audits";
 }
 
-/// A component of the dependency inventory; only counted.
+/// A component of the dependency inventory.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Component {}
+pub(crate) struct Component {
+    pub(crate) repository_id: Option<Uuid>,
+    pub(crate) name: String,
+    pub(crate) version: Option<String>,
+    pub(crate) ecosystem: Option<String>,
+}
 
 impl Document for Component {
     const COLLECTION: &'static str = "dependencies.components";
+}
+
+/// A component under one name of an advisory that affects it.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Match {
+    pub(crate) advisory_key: String,
+    pub(crate) component_id: String,
+    pub(crate) repository_id: Option<Uuid>,
+    pub(crate) name: String,
+    pub(crate) version: Option<String>,
+    pub(crate) ecosystem: Option<String>,
+}
+
+impl Document for Match {
+    const COLLECTION: &'static str = "dependencies.matches";
 }
 
 /// An advisory; only counted.

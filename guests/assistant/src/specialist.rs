@@ -2,7 +2,7 @@
 //! where there is no model to ask. It counts and lists; it claims nothing that
 //! a record does not say.
 
-use crate::facts::{Counts, Facts, Known, SEVERITIES, Source, SourceKind};
+use crate::facts::{Counts, Known, SEVERITIES, Source, SourceKind};
 
 /// What every such answer begins with.
 pub(crate) const NOTICE: &str = "No model endpoint is ready, so this answer comes from the \
@@ -77,13 +77,24 @@ fn topics(question: &str) -> Vec<Topic> {
     if asked.is_empty() { TOPICS.iter().map(|(topic, _)| *topic).collect() } else { asked }
 }
 
+/// What an answer tells of: what the question is about, and dependencies where
+/// it names one.
+fn about(question: &str, known: &Known) -> Vec<Topic> {
+    let mut topics = topics(question);
+    let named = known.of(SourceKind::Component).next().is_some();
+    if named && !topics.contains(&Topic::Dependencies) {
+        topics.push(Topic::Dependencies);
+    }
+    topics
+}
+
 /// An answer to a question.
 pub(crate) fn answer(question: &str, known: &Known) -> String {
     let mut parts = vec![NOTICE.to_owned()];
-    for topic in topics(question) {
+    for topic in about(question, known) {
         parts.push(match topic {
             Topic::Findings => findings(known),
-            Topic::Dependencies => dependencies(&known.facts),
+            Topic::Dependencies => dependencies(known),
             Topic::Questionnaires => questionnaires(known),
             Topic::Evidence => evidence(known),
             Topic::Audits => audits(known),
@@ -144,12 +155,14 @@ fn findings(known: &Known) -> String {
     text + &format!(" Against them: {programs}.") + &lines(known.of(SourceKind::Finding))
 }
 
-fn dependencies(facts: &Facts) -> String {
+fn dependencies(known: &Known) -> String {
+    let facts = &known.facts;
     format!(
-        "Dependencies: the inventory has {}, {} and {}.",
+        "Dependencies: the inventory has {}, {} and {}.{}",
         number(facts.components, "component", "components"),
         number(facts.advisories, "advisory", "advisories"),
-        number(facts.deployments, "deployment", "deployments")
+        number(facts.deployments, "deployment", "deployments"),
+        lines(known.of(SourceKind::Component))
     )
 }
 

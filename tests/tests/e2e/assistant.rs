@@ -137,6 +137,19 @@ both_backends! {
         assert_eq!((&cited["kind"], &cited["label"]), (&json!("evidence"), &json!("E1")));
     }
 
+    async fn a_conversation_is_held_in_the_workspace_s_context(backend) {
+        let builder = Builder::new(backend).areas(&["assistant", "catalog", "context", "evidence"]);
+        let (host, ada) = builder.start_with_owner().await;
+        let evidence = envelope::unsigned(&ada.workspace, "evidence-of-context");
+        host.submit_evidence(&ada, &evidence).await.expect(201);
+        let path = "/v1/workspaces/{ws}/context";
+        let context = eventually(&ada, path, |context| context["evidence_count"] == 1).await;
+        let made = ada.post(CONVERSATIONS, &json!({ "message": "Hello" })).await.expect(201);
+        assert_eq!(made["context_snapshot_id"], context["id"]);
+        assert_eq!(made["runs"][0]["context_snapshot_id"], context["id"]);
+        Contract::read().check(8, &answered(&ada, &made).await);
+    }
+
     async fn a_model_answers_from_the_records_and_what_it_took_is_counted(backend) {
         let (host, ada) = host(backend).await;
         let server = ModelServer::start(KEY, &["small", "large"]).await;

@@ -41,6 +41,13 @@ fn records(host: &FakeHost) {
         "rule_id": "CVE-2021-44228", "tool": "grype", "title": "Log4Shell\nAKIAABCDEFGHIJKLMNOP",
     });
     host.put_document("control_room.findings", &FINDING.to_string(), finding);
+    let component = json!({
+        "repository_id": REPOSITORY, "name": "log4j-core", "version": "2.14.1",
+        "ecosystem": "maven", "latest": true, "advisory_key": "CVE-2021-44228",
+        "component_id": "c1",
+    });
+    host.put_document("dependencies.components", "c1", component.clone());
+    host.put_document("dependencies.matches", "c1/cve-2021-44228", component);
     let audit = json!({
         "repository_id": REPOSITORY, "state": "completed", "started_at": host.now(),
         "completed_at": host.now(), "commit_sha": "abc",
@@ -124,6 +131,26 @@ fn without_an_endpoint_the_records_answer_and_say_so() {
     assert_eq!(said["structured"]["citations"][0]["id"], json!(FINDING));
     assert_eq!(said["structured"]["facts"]["open_findings"]["critical"], 1);
     assert_eq!((&said["role"], &said["author_id"]), (&json!("assistant"), &Value::Null));
+}
+
+#[test]
+fn what_a_question_names_is_looked_up() {
+    let host = host();
+    records(&host);
+    for (question, told) in [
+        ("What does CVE-2021-44228 affect?", "[D1] log4j-core 2.14.1: affected by CVE-2021-44228"),
+        ("Do we use log4j-core?", "[D1] log4j-core 2.14.1: maven, repository shop"),
+        ("Is the questionnaire of Acme done?", "[Q1] Acme: 1 of 2 answers approved"),
+        ("When was the last audit?", "[A1] Audit of shop: completed"),
+        ("Is there evidence?", "[E1] Disks are encrypted.: policy, about disks"),
+    ] {
+        let made = create(&host, json!({ "message": question }));
+        work(&host, 1);
+        let said = show(&host, &made)["messages"][1].clone();
+        let text = said["content"].as_str().expect("text");
+        assert!(text.contains(told), "{question} {text}");
+        assert!(!said["structured"]["citations"].as_array().expect("citations").is_empty());
+    }
 }
 
 #[test]
