@@ -91,7 +91,8 @@ fn with_signatures<'a>(
 ) -> Result<Vec<Stored<Finding>>, JobError> {
     let signatures = new.map(|newcomer| &newcomer.finding.signature);
     let query = scope.documents::<Finding>().query().equals("repository_id", repository_id);
-    let query = query.one_of("signature", signatures);
+    // In the index's order, or SQLite walks through all findings by their ids.
+    let query = query.one_of("signature", signatures).ascending("signature");
     Ok(query.limit(SIGNATURES).list()?)
 }
 

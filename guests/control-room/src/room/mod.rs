@@ -23,10 +23,11 @@ pub(crate) use snapshots::StoredSnapshot;
 /// How all this is calculated.
 const CALCULATION: &str = "control-room-v1";
 
-/// Entries of each list.
+/// Transitions and recurring findings that are shown.
 const MOST_ENTRIES: u32 = 100;
-/// Decided suggestions that are shown after the pending ones.
-const MOST_DECIDED: u32 = 20;
+/// Suggestions that are shown: pending ones, and after them decided ones.
+const MOST_PENDING: usize = 100;
+const MOST_DECIDED: usize = 20;
 
 /// The rules, for the operation's documentation.
 pub(crate) const DESCRIPTION: &str = "\
@@ -119,13 +120,15 @@ fn compute(scope: &Scope) -> Result<ControlRoom, DocumentError> {
 }
 
 fn suggestions(scope: &Scope) -> Result<Vec<MatchSuggestionDetails>, DocumentError> {
-    let newest = |states: &[SuggestionState], most| {
-        let states = states.iter().map(|state| state.as_str());
-        scope.documents::<MatchSuggestion>().query().one_of("state", states).limit(most).list()
+    let newest = |state: SuggestionState, most: usize| {
+        let some = scope.documents::<MatchSuggestion>().query().equals("state", state.as_str());
+        some.limit(u32::try_from(most).unwrap_or(u32::MAX)).list()
     };
-    let decided = [SuggestionState::Accepted, SuggestionState::Rejected];
-    let pending = newest(&[SuggestionState::Pending], MOST_ENTRIES)?;
-    let decided = newest(&decided, MOST_DECIDED)?;
+    let mut decided = newest(SuggestionState::Accepted, MOST_DECIDED)?;
+    decided.extend(newest(SuggestionState::Rejected, MOST_DECIDED)?);
+    decided.sort_by(|a, b| b.id.cmp(&a.id));
+    decided.truncate(MOST_DECIDED);
+    let pending = newest(SuggestionState::Pending, MOST_PENDING)?;
     Ok(pending.into_iter().chain(decided).map(Into::into).collect())
 }
 
