@@ -47,14 +47,14 @@ impl Artifact {
     }
 
     /// What a bill of materials is, without its components.
-    pub(crate) fn of_sbom(read: &Result<Sbom, ArtifactError>) -> Self {
+    pub(crate) fn of_sbom(read: Result<Sbom<'_>, ArtifactError>) -> Self {
         match read {
             Ok(sbom) => Self {
-                subject: sbom.subject.as_ref().map(|subject| subject.key.clone()),
-                components: sbom.components.len(),
+                components: sbom.len(),
+                subject: sbom.subject.map(|subject| subject.key),
                 ..Self::new(Vec::new())
             },
-            Err(error) => Self::new(vec![error.clone()]),
+            Err(error) => Self::new(vec![error]),
         }
     }
 
@@ -74,6 +74,14 @@ impl Artifact {
             None => Ok(scope.documents().create(sha256, self)?),
         }
     }
+}
+
+/// The content of a bill of materials.
+pub(crate) fn sbom_content(
+    scope: &Scope,
+    blob: &str,
+) -> Result<Result<Vec<u8>, ArtifactError>, JobError> {
+    content(scope, blob, sbom::MAX_BYTES)
 }
 
 /// The content of an upload; `Err` inside where it cannot be had for good.
@@ -96,12 +104,8 @@ pub(crate) fn content(
     }
 }
 
-/// Reads an upload as a bill of materials.
-pub(crate) fn sbom(scope: &Scope, blob: &str) -> Result<Result<Sbom, ArtifactError>, JobError> {
-    let content = content(scope, blob, sbom::MAX_BYTES)?;
-    let read = |bytes: Vec<u8>| {
-        Sbom::read(&bytes)
-            .map_err(|mistake| ArtifactError::new("invalid_sbom", mistake.to_string()))
-    };
-    Ok(content.and_then(read))
+/// Reads an upload's content as a bill of materials.
+pub(crate) fn sbom(content: &Result<Vec<u8>, ArtifactError>) -> Result<Sbom<'_>, ArtifactError> {
+    let bytes = content.as_ref().map_err(Clone::clone)?;
+    Sbom::read(bytes).map_err(|mistake| ArtifactError::new("invalid_sbom", mistake.to_string()))
 }

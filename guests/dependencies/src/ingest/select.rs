@@ -22,8 +22,9 @@ pub(super) fn look(
         match Artifact::known(ctx, &input.content_sha256)? {
             Some(artifact) => known.push((at, input, artifact)),
             None => {
-                let read = artifacts::sbom(ctx, &input.blob)?;
-                Artifact::of_sbom(&read).keep(ctx, &input.content_sha256)?;
+                let content = artifacts::sbom_content(ctx, &input.blob)?;
+                let artifact = Artifact::of_sbom(artifacts::sbom(&content));
+                artifact.keep(ctx, &input.content_sha256)?;
                 return Ok(None);
             }
         }

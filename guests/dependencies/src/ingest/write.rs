@@ -30,7 +30,8 @@ pub(super) fn some(
     let Some(input) = inputs.first().and_then(|at| audit.inputs.get(*at)) else {
         return Ok(Stage::Retire(Retiring::default()));
     };
-    let sbom = match artifacts::sbom(ctx, &input.blob)? {
+    let content = artifacts::sbom_content(ctx, &input.blob)?;
+    let sbom = match artifacts::sbom(&content) {
         Ok(sbom) => sbom,
         Err(error) => {
             tally.fail(input, error);
@@ -45,9 +46,8 @@ pub(super) fn some(
     if let Some(commit_sha) = run.commit_sha.as_deref().filter(|_| offset == 0) {
         audit.note_commit(ctx, commit_sha)?;
     }
-    let rest = sbom.components.get(offset..).unwrap_or_default();
-    let end = offset + write(ctx, audit, &run, tally, rest)?;
-    if end < sbom.components.len() {
+    let end = write(ctx, audit, &run, tally, (&sbom, offset))?;
+    if end < sbom.len() {
         return Ok(Stage::Write { inputs, offset: end });
     }
     inputs.remove(0);
@@ -60,7 +60,7 @@ fn begin(
     audit: &Audit,
     tally: &mut Tally,
     input: &Input,
-    sbom: &Sbom,
+    sbom: &Sbom<'_>,
 ) -> Result<(), JobError> {
     audit.claim(ctx)?;
     tally.sboms += 1;
@@ -86,7 +86,7 @@ fn graph_limitation(graph: Graph) -> Option<String> {
     .map(ToOwned::to_owned)
 }
 
-fn run(ctx: &JobCtx, audit: &Audit, input: &Input, sbom: &Sbom) -> Result<Run, JobError> {
+fn run(ctx: &JobCtx, audit: &Audit, input: &Input, sbom: &Sbom<'_>) -> Result<Run, JobError> {
     let subject = sbom.subject.as_ref();
     Ok(Run {
         latest: audit.is_head(ctx)?,
@@ -100,7 +100,7 @@ fn run(ctx: &JobCtx, audit: &Audit, input: &Input, sbom: &Sbom) -> Result<Run, J
         observed_at: sbom.created_at.filter(|at| *at <= input.ready_at).unwrap_or(input.ready_at),
         source_scope: SourceScope {
             format: sbom.format,
-            spec_version: sbom.spec_version.clone(),
+            spec_version: sbom.spec_version.to_owned(),
             subject: subject.map(|subject| subject.key.clone()),
             tool: sbom.tool.clone(),
             filename: input.filename.clone(),
@@ -127,31 +127,29 @@ impl Audit {
     }
 }
 
-/// Writes components until the step is full; how many.
+/// Writes components until the step is full; where the next begins.
 fn write(
     ctx: &JobCtx,
     audit: &Audit,
     run: &Run,
     tally: &mut Tally,
-    components: &[Component],
+    (sbom, offset): (&Sbom<'_>, usize),
 ) -> Result<usize, JobError> {
-    let (mut done, mut matched) = (0, 0);
+    let (mut at, mut matched) = (offset, 0);
     let mut alerts = Alerts::default();
-    for batch in components.chunks(BATCH) {
-        if done >= STEP || matched >= MOST_MATCHES {
-            break;
-        }
-        let mut new: BTreeMap<String, StoredComponent> =
-            batch.iter().map(|component| named(ctx, audit, run, component)).collect();
+    while at < sbom.len() && at < offset + STEP && matched < MOST_MATCHES {
+        let batch = sbom.components(at..at + BATCH);
+        let named = batch.into_iter().map(|component| named(ctx, audit, run, component));
+        let mut new: BTreeMap<String, StoredComponent> = named.collect();
         // Only another bill of this audit can have brought some of them.
         if tally.sboms > 1 {
             merge_into_known(ctx, tally, &mut new)?;
         }
         matched += create(ctx, tally, &mut new, &mut alerts)?;
-        done += batch.len();
+        at += BATCH;
     }
     alerts.publish(ctx);
-    Ok(done)
+    Ok(at.min(sbom.len()))
 }
 
 /// A component as it will be kept, and its id.
@@ -159,13 +157,13 @@ fn named(
     ctx: &JobCtx,
     audit: &Audit,
     run: &Run,
-    component: &Component,
+    component: Component,
 ) -> (String, StoredComponent) {
     let who = identify(component.purl.as_ref(), &component.name, component.version.as_deref());
     let branch = run.branch_ref.as_deref().unwrap_or_default();
     let identity = ctx.sha256_hex(format!("{}\n{branch}\n{who}", run.repository_id).as_bytes());
     let id = audit.derived_id(ctx, &identity).to_string();
-    (id, StoredComponent::new(run, component.clone(), identity))
+    (id, StoredComponent::new(run, component, identity))
 }
 
 /// Assesses and keeps new components; how many matches that made.

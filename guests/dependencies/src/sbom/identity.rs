@@ -15,11 +15,6 @@ pub(super) struct Named<'a> {
 }
 
 /// What makes two components one, within a repository and branch.
-pub(super) fn of(component: &Component) -> String {
-    identify(component.purl.as_ref(), &component.name, component.version.as_deref())
-}
-
-/// What makes two components one, within a repository and branch.
 pub(crate) fn identify(purl: Option<&Purl>, name: &str, version: Option<&str>) -> String {
     match purl {
         Some(purl) => purl.to_string(),
@@ -56,6 +51,12 @@ impl Named<'_> {
             reported: Vec::new(),
             limitations,
         }
+    }
+
+    /// What makes this one with other mentions.
+    pub(super) fn identity(&self) -> String {
+        let component = self.component();
+        identify(component.purl.as_ref(), &component.name, component.version.as_deref())
     }
 
     fn full_name(&self) -> String {

@@ -1,14 +1,18 @@
 //! Software bills of materials: what a file of CycloneDX or SPDX says of a
 //! repository's dependencies, in one shape.
+//!
+//! A file may be as large as an upload while the area's memory is not, so a
+//! [`Sbom`] borrows from the file's bytes, and makes its components when they
+//! are asked for.
 
+mod bill;
 mod cyclonedx;
 mod identity;
 mod spdx;
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use area_sdk::prelude::*;
 
+pub(crate) use bill::{Graph, Sbom};
 pub(crate) use identity::identify;
 
 use crate::purl::Purl;
@@ -18,8 +22,6 @@ use crate::reading::{self, Mistake};
 pub(crate) const MAX_BYTES: usize = 26_214_400;
 /// How deep its arrays and objects may nest.
 const MAX_DEPTH: usize = 40;
-/// How many dependencies of one component are kept.
-const MAX_DEPENDENCIES: usize = 1_000;
 
 /// The standard a file follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -27,43 +29,6 @@ const MAX_DEPENDENCIES: usize = 1_000;
 pub(crate) enum Format {
     CycloneDx,
     Spdx,
-}
-
-/// A bill of materials.
-#[derive(Clone, Debug)]
-pub(crate) struct Sbom {
-    pub(crate) format: Format,
-    pub(crate) spec_version: String,
-    /// What it is the bill of; nothing where the file does not say.
-    pub(crate) subject: Option<Subject>,
-    /// What made it: `syft 1.2.3`.
-    pub(crate) tool: Option<String>,
-    pub(crate) created_at: Option<Timestamp>,
-    pub(crate) graph: Graph,
-    /// Each package once.
-    pub(crate) components: Vec<Component>,
-    /// What was passed over.
-    pub(crate) warnings: Vec<String>,
-}
-
-/// What a bill of materials is the bill of.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Subject {
-    /// The same for every version of it.
-    pub(crate) key: String,
-    /// `sha256:…` of an image or file.
-    pub(crate) digest: Option<String>,
-}
-
-/// What a file tells of who depends on whom.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Graph {
-    /// Nothing.
-    Absent,
-    /// Something, but not what the subject itself depends on.
-    Rootless,
-    /// What the subject depends on, too.
-    Rooted,
 }
 
 /// A component is needed at run time, perhaps, or not at all.
@@ -107,9 +72,9 @@ pub(crate) struct Reported {
     pub(crate) dismissed: Option<String>,
 }
 
-impl Sbom {
+impl<'a> Sbom<'a> {
     /// Reads a file.
-    pub(crate) fn read(bytes: &[u8]) -> Result<Self, Mistake> {
+    pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, Mistake> {
         if bytes.len() > MAX_BYTES {
             let message = format!("{} bytes are too many; {MAX_BYTES} are taken.", bytes.len());
             return Err(Mistake::at("", message));
@@ -118,92 +83,15 @@ impl Sbom {
             let message = format!("Nests deeper than {MAX_DEPTH} levels.");
             return Err(Mistake::at("", message));
         }
-        let kind: Kind<'_> = reading::json(bytes)?;
-        match kind {
-            Kind { bom_format: Some(_), .. } => cyclonedx::read(bytes),
-            Kind { spdx_version: Some(_), .. } => spdx::read(bytes),
-            _ => Err(Mistake::at(
+        let text = std::str::from_utf8(bytes).map_err(|_| Mistake::at("", "Is not UTF-8."))?;
+        match (text.find("\"bomFormat\""), text.find("\"spdxVersion\"")) {
+            (None, None) => Err(Mistake::at(
                 "",
                 "Neither `bomFormat` (CycloneDX) nor `spdxVersion` (SPDX) is there.",
             )),
-        }
-    }
-}
-
-/// What tells one standard from the other.
-#[derive(Deserialize)]
-struct Kind<'a> {
-    #[serde(borrow, rename = "bomFormat", default)]
-    bom_format: Option<&'a serde_json::value::RawValue>,
-    #[serde(borrow, rename = "spdxVersion", default)]
-    spdx_version: Option<&'a serde_json::value::RawValue>,
-}
-
-/// A component as it stands in the file, before equal ones are brought together.
-struct Entry<'a> {
-    /// Nothing where the file has no reference.
-    reference: Option<&'a str>,
-    component: Component,
-}
-
-/// Who depends on whom, by reference.
-type Edges<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
-
-/// Brings together what is one package, and says who depends on whom.
-fn collapse(entries: Vec<Entry<'_>>, edges: &Edges<'_>, direct: &BTreeSet<&str>) -> Vec<Component> {
-    let names: BTreeMap<&str, String> = entries
-        .iter()
-        .filter_map(|entry| Some((entry.reference?, entry.component.purl.as_ref()?.to_string())))
-        .collect();
-    let mut places: BTreeMap<String, usize> = BTreeMap::new();
-    let mut components: Vec<Component> = Vec::with_capacity(entries.len());
-    for Entry { reference, mut component } in entries {
-        let depends_on = reference.and_then(|reference| edges.get(reference));
-        let dependencies = depends_on.into_iter().flatten();
-        let named = dependencies.map(|on| names.get(on).cloned().unwrap_or_else(|| (*on).into()));
-        component.dependencies = named.collect();
-        component.direct = reference.is_some_and(|reference| direct.contains(reference));
-        let place = places.entry(identity::of(&component)).or_insert(components.len());
-        match components.get_mut(*place) {
-            Some(first) => first.merge(component),
-            None => components.push(component),
-        }
-    }
-    components.iter_mut().for_each(Component::bound);
-    components
-}
-
-impl Component {
-    /// Takes in another mention of the same package.
-    pub(crate) fn merge(&mut self, other: Self) {
-        self.direct |= other.direct;
-        self.scope = match (self.scope, other.scope) {
-            (Some(ours), Some(theirs)) => Some(ours.min(theirs)),
-            (ours, theirs) => ours.or(theirs),
-        };
-        self.dependencies.extend(other.dependencies);
-        for reported in other.reported {
-            if !self.reported.contains(&reported) {
-                self.reported.push(reported);
-            }
-        }
-        for limitation in other.limitations {
-            if !self.limitations.contains(&limitation) {
-                self.limitations.push(limitation);
-            }
-        }
-    }
-
-    fn bound(&mut self) {
-        self.dependencies.sort();
-        self.dependencies.dedup();
-        if self.dependencies.len() > MAX_DEPENDENCIES {
-            let limitation = format!(
-                "Of {} dependencies the first {MAX_DEPENDENCIES} are listed.",
-                self.dependencies.len()
-            );
-            self.limitations.push(limitation);
-            self.dependencies.truncate(MAX_DEPENDENCIES);
+            (Some(cyclonedx), Some(spdx)) if spdx < cyclonedx => spdx::read(bytes),
+            (None, Some(_)) => spdx::read(bytes),
+            (Some(_), _) => cyclonedx::read(bytes),
         }
     }
 }

@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use area_sdk::prelude::*;
 
-use super::identity::{Named, bounded};
-use super::{Component, Edges, Entry, Format, Graph, Sbom, Scope, Subject, collapse};
+use super::bill::{Edges, Found, Mention, Sbom, Subject};
+use super::identity::bounded;
+use super::{Format, Scope};
 use crate::purl::Purl;
-use crate::reading::{self, Mistake, nullable};
+use crate::reading::list::List;
+use crate::reading::{self, Mistake};
 
 /// The document's own id.
 const DOCUMENT: &str = "SPDXRef-DOCUMENT";
@@ -23,12 +25,12 @@ struct Document<'a> {
     name: Cow<'a, str>,
     #[serde(borrow)]
     creation_info: CreationInfo<'a>,
-    #[serde(borrow, default, deserialize_with = "nullable")]
-    packages: Vec<Package<'a>>,
-    #[serde(borrow, default, deserialize_with = "nullable")]
-    relationships: Vec<Relationship<'a>>,
-    #[serde(borrow, default, deserialize_with = "nullable")]
-    document_describes: Vec<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    packages: List<Package<'a>>,
+    #[serde(borrow, default)]
+    relationships: List<Relationship<'a>>,
+    #[serde(borrow, default)]
+    document_describes: List<Cow<'a, str>>,
 }
 
 #[derive(Clone, Copy, Deserialize)]
@@ -55,10 +57,10 @@ struct Package<'a> {
     name: Cow<'a, str>,
     #[serde(borrow, default)]
     version_info: Option<Cow<'a, str>>,
-    #[serde(borrow, default, deserialize_with = "nullable")]
-    external_refs: Vec<ExternalRef<'a>>,
-    #[serde(borrow, default, deserialize_with = "nullable")]
-    checksums: Vec<Checksum<'a>>,
+    #[serde(borrow, default)]
+    external_refs: List<ExternalRef<'a>>,
+    #[serde(borrow, default)]
+    checksums: List<Checksum<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -90,30 +92,25 @@ struct Relationship<'a> {
     related_spdx_element: Cow<'a, str>,
 }
 
-pub(super) fn read(bytes: &[u8]) -> Result<Sbom, Mistake> {
+pub(super) fn read(bytes: &[u8]) -> Result<Sbom<'_>, Mistake> {
     let document: Document<'_> = reading::json(bytes)?;
     document.check()?;
-    let subjects = document.subjects();
-    let links = Links::of(&document);
-    let direct: BTreeSet<&str> =
-        subjects.iter().filter_map(|id| links.edges.get(id)).flatten().copied().collect();
-    let graph = match (links.edges.is_empty(), direct.is_empty()) {
-        (true, _) => Graph::Absent,
-        (false, true) => Graph::Rootless,
-        (false, false) => Graph::Rooted,
-    };
-    let others = document.packages.iter().filter(|package| !subjects.contains(package.id.as_ref()));
-    let entries = others.map(|package| entry(package, &links)).collect();
-    Ok(Sbom {
+    let subjects: BTreeSet<String> = document.subjects().into_iter().map(Into::into).collect();
+    let (subject, tool) = (document.subject(&subjects), document.tool());
+    let links = Links::of(document.relationships.0);
+    let mut packages = document.packages.0;
+    packages.retain(|package| !subjects.contains(package.id.as_ref()));
+    Ok(Sbom::new(Found {
         format: Format::Spdx,
-        spec_version: document.spdx_version.as_str().to_owned(),
-        subject: document.subject(&subjects),
-        tool: document.tool(),
+        spec_version: document.spdx_version.as_str(),
+        subject,
+        roots: subjects.into_iter().map(Cow::Owned).collect(),
+        tool,
         created_at: Some(document.creation_info.created),
-        graph,
-        components: collapse(entries, &links.edges, &direct),
+        mentions: packages.into_iter().map(|package| mention(package, &links)).collect(),
+        edges: links.edges,
         warnings: Vec::new(),
-    })
+    }))
 }
 
 impl SpdxVersion {
@@ -125,10 +122,10 @@ impl SpdxVersion {
     }
 }
 
-impl<'a> Document<'a> {
+impl Document<'_> {
     fn check(&self) -> Result<(), Mistake> {
         check_id("/SPDXID", &self.id)?;
-        for (at, package) in self.packages.iter().enumerate() {
+        for (at, package) in self.packages.0.iter().enumerate() {
             check_id(&format!("/packages/{at}/SPDXID"), &package.id)?;
             if package.name.trim().is_empty() {
                 return Err(Mistake::at(format!("/packages/{at}/name"), "Is empty."));
@@ -139,7 +136,7 @@ impl<'a> Document<'a> {
 
     /// The packages the document is about, as far as they are not all it has.
     fn subjects(&self) -> BTreeSet<&str> {
-        let described = self.relationships.iter().filter_map(|relationship| {
+        let described = self.relationships.0.iter().filter_map(|relationship| {
             let (from, to) = relationship.ends();
             match relationship.relationship_type.as_ref() {
                 "DESCRIBES" if from == DOCUMENT => Some(to),
@@ -148,14 +145,14 @@ impl<'a> Document<'a> {
             }
         });
         let subjects: BTreeSet<&str> =
-            self.document_describes.iter().map(AsRef::as_ref).chain(described).collect();
+            self.document_describes.0.iter().map(AsRef::as_ref).chain(described).collect();
         let is_subject = |package: &Package<'_>| subjects.contains(package.id.as_ref());
-        if self.packages.iter().all(is_subject) { BTreeSet::new() } else { subjects }
+        if self.packages.0.iter().all(is_subject) { BTreeSet::new() } else { subjects }
     }
 
-    fn subject(&self, subjects: &BTreeSet<&str>) -> Option<Subject> {
+    fn subject(&self, subjects: &BTreeSet<String>) -> Option<Subject> {
         let mut described =
-            self.packages.iter().filter(|package| subjects.contains(package.id.as_ref()));
+            self.packages.0.iter().filter(|package| subjects.contains(package.id.as_ref()));
         match (described.next(), described.next()) {
             (Some(only), None) => Some(only.subject()),
             _ if self.name.trim().is_empty() => None,
@@ -179,13 +176,13 @@ fn check_id(pointer: &str, id: &str) -> Result<(), Mistake> {
 
 impl Package<'_> {
     fn purl(&self) -> Option<&str> {
-        let mut purls = self.external_refs.iter().filter(|r| r.reference_type == "purl");
+        let mut purls = self.external_refs.0.iter().filter(|r| r.reference_type == "purl");
         purls.next().map(|reference| reference.reference_locator.as_ref())
     }
 
     fn subject(&self) -> Subject {
         let purl = self.purl().and_then(|purl| Purl::parse(purl).ok());
-        let sha256 = self.checksums.iter().find(|checksum| checksum.algorithm == "SHA256");
+        let sha256 = self.checksums.0.iter().find(|checksum| checksum.algorithm == "SHA256");
         let digest = sha256.map(|sum| format!("sha256:{}", sum.checksum_value.to_lowercase()));
         let versions =
             [purl.as_ref().and_then(|p| p.version.as_deref()), self.version_info.as_deref()];
@@ -205,24 +202,25 @@ impl Relationship<'_> {
 }
 
 /// What the relationships tell of packages.
+#[derive(Default)]
 struct Links<'a> {
     edges: Edges<'a>,
     /// By how much each is needed.
-    scopes: BTreeMap<&'a str, Scope>,
+    scopes: BTreeMap<Cow<'a, str>, Scope>,
 }
 
 impl<'a> Links<'a> {
-    fn of(document: &'a Document<'_>) -> Self {
-        let mut links = Self { edges: Edges::new(), scopes: BTreeMap::new() };
-        for relationship in &document.relationships {
-            let (from, to) = relationship.ends();
+    fn of(relationships: Vec<Relationship<'a>>) -> Self {
+        let mut links = Self::default();
+        for relationship in relationships {
             let Some((inverse, scope)) = dependency(&relationship.relationship_type) else {
                 continue;
             };
+            let (from, to) = (relationship.spdx_element_id, relationship.related_spdx_element);
             let (from, to) = if inverse { (to, from) } else { (from, to) };
-            links.edges.entry(from).or_default().insert(to);
-            let known = links.scopes.entry(to).or_insert(scope);
+            let known = links.scopes.entry(to.clone()).or_insert(scope);
             *known = (*known).min(scope);
+            links.edges.entry(from).or_default().push(to);
         }
         links
     }
@@ -241,18 +239,15 @@ fn dependency(kind: &str) -> Option<(bool, Scope)> {
     })
 }
 
-fn entry<'b>(package: &'b Package<'_>, links: &Links<'_>) -> Entry<'b> {
-    let reference = package.id.as_ref();
-    let named = Named {
+fn mention<'a>(package: Package<'a>, links: &Links<'_>) -> Mention<'a> {
+    let purls = package.external_refs.0.into_iter();
+    let mut purls = purls.filter(|reference| reference.reference_type == "purl");
+    Mention {
+        scope: links.scopes.get(package.id.as_ref()).copied(),
+        purl: purls.next().map(|reference| reference.reference_locator),
+        reference: Some(package.id),
         group: None,
-        name: &package.name,
-        version: package.version_info.as_deref(),
-        purl: package.purl(),
-    };
-    let component = Component {
-        reference: Some(bounded(reference)),
-        scope: links.scopes.get(reference).copied(),
-        ..named.component()
-    };
-    Entry { reference: Some(reference), component }
+        name: package.name,
+        version: package.version_info,
+    }
 }

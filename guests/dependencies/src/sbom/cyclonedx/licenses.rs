@@ -1,17 +1,28 @@
-//! The rules for licences, which change from version to version.
+//! The rules for licences, which change from version to version. Licences are
+//! judged while they are read; only what the version decides is kept.
 
 use std::borrow::Cow;
 
 use area_sdk::prelude::*;
 
-use super::model::{Property, SpecVersion, check_properties, each};
-use crate::reading::{Mistake, nullable};
+use super::model::{Properties, SpecVersion};
+use crate::reading::Mistake;
+use crate::reading::list;
+
+/// The licences of something.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Licenses {
+    count: usize,
+    expression: bool,
+    /// The first that has a property without a name.
+    nameless_property: Option<usize>,
+}
 
 /// A licence, or an expression of them.
 #[derive(Deserialize)]
-pub(super) struct LicenseItem<'a> {
+struct LicenseItem<'a> {
     #[serde(borrow, default)]
-    license: Option<Box<License<'a>>>,
+    license: Option<License<'a>>,
     #[serde(borrow, default)]
     expression: Option<Cow<'a, str>>,
 }
@@ -24,8 +35,8 @@ struct License<'a> {
     name: Option<Cow<'a, str>>,
     #[serde(rename = "text", default)]
     _text: Option<Attachment>,
-    #[serde(borrow, default, deserialize_with = "nullable")]
-    properties: Vec<Property<'a>>,
+    #[serde(default)]
+    properties: Properties,
 }
 
 #[derive(Deserialize)]
@@ -40,43 +51,66 @@ enum Encoding {
     Base64,
 }
 
-/// Whether these may stand together as the licences of something.
-pub(super) fn check(items: &[LicenseItem<'_>], version: SpecVersion) -> Result<(), Mistake> {
-    each("/licenses", items, |item| item.check(version))?;
-    let alone = matches!(version, SpecVersion::V1_5 | SpecVersion::V1_6);
-    if alone && items.len() > 1 && items.iter().any(|item| item.expression.is_some()) {
-        let message = "Up to version 1.6, an expression stands alone; since 1.7, it need not.";
-        return Err(Mistake::at("/licenses", message));
+impl<'de> Deserialize<'de> for Licenses {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        list::fold(deserializer, Self::default(), |licenses, at, item: Judged| {
+            if item.nameless_property {
+                licenses.nameless_property.get_or_insert(at);
+            }
+            licenses.expression |= item.expression;
+            licenses.count = at + 1;
+            Ok(())
+        })
     }
-    Ok(())
 }
 
-impl LicenseItem<'_> {
-    fn check(&self, version: SpecVersion) -> Result<(), Mistake> {
-        match (&self.license, &self.expression) {
+/// What is kept of one licence.
+struct Judged {
+    expression: bool,
+    nameless_property: bool,
+}
+
+impl<'de> Deserialize<'de> for Judged {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let item = LicenseItem::deserialize(deserializer)?;
+        match (&item.license, &item.expression) {
             (Some(license), None) => {
-                license.check(version).map_err(|mistake| mistake.within("/license"))
+                license.check().map_err(serde::de::Error::custom)?;
+                let nameless_property = license.properties.nameless().is_some();
+                Ok(Self { expression: false, nameless_property })
             }
-            (None, Some(_)) => Ok(()),
-            _ => Err(Mistake::at("", "Has either `license` or `expression`.")),
+            (None, Some(_)) => Ok(Self { expression: true, nameless_property: false }),
+            _ => Err(serde::de::Error::custom("has either `license` or `expression`")),
         }
     }
 }
 
 impl License<'_> {
-    fn check(&self, version: SpecVersion) -> Result<(), Mistake> {
-        check_properties(&self.properties, version)?;
+    fn check(&self) -> Result<(), String> {
         match (&self.id, &self.name) {
             (Some(id), None) if spdx::license_id(id).is_some() => Ok(()),
-            (Some(id), None) => {
-                let message = format!(
-                    "`{}` is no id of the SPDX licence list; other licences have a `name`.",
-                    id.chars().take(100).collect::<String>()
-                );
-                Err(Mistake::at("/id", message))
-            }
+            (Some(id), None) => Err(format!(
+                "`{}` is no id of the SPDX licence list; other licences have a `name`",
+                id.chars().take(100).collect::<String>()
+            )),
             (None, Some(_)) => Ok(()),
-            _ => Err(Mistake::at("", "A licence has either `id` or `name`.")),
+            _ => Err("a licence has either `id` or `name`".to_owned()),
         }
+    }
+}
+
+impl Licenses {
+    /// Whether these may stand together, in this version.
+    pub(super) fn check(self, version: SpecVersion) -> Result<(), Mistake> {
+        if let Some(at) = self.nameless_property.filter(|_| version >= SpecVersion::V1_6) {
+            let pointer = format!("/licenses/{at}/license/properties");
+            return Err(Mistake::at(pointer, "A property has a `name`."));
+        }
+        let alone = matches!(version, SpecVersion::V1_5 | SpecVersion::V1_6);
+        if alone && self.expression && self.count > 1 {
+            let message = "Up to version 1.6, an expression stands alone; since 1.7, it need not.";
+            return Err(Mistake::at("/licenses", message));
+        }
+        Ok(())
     }
 }

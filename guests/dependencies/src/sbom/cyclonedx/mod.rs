@@ -4,112 +4,97 @@ mod licenses;
 mod model;
 mod vulnerabilities;
 
-use std::collections::BTreeSet;
-
-use area_sdk::prelude::*;
+use std::borrow::Cow;
 
 use self::model::{Bom, ComponentItem, Tools};
-use super::identity::{Named, bounded};
-use super::{Component, Edges, Entry, Format, Graph, Sbom, Scope, Subject, collapse};
+use super::bill::{Edges, Found, Mention, Sbom, Subject};
+use super::identity::bounded;
+use super::{Format, Scope};
 use crate::purl::Purl;
 use crate::reading::{self, Mistake};
 
-pub(super) fn read(bytes: &[u8]) -> Result<Sbom, Mistake> {
-    let bom: Bom<'_> = reading::json(bytes)?;
+pub(super) fn read(bytes: &[u8]) -> Result<Sbom<'_>, Mistake> {
+    let mut bom: Bom<'_> = reading::json(bytes)?;
     bom.check()?;
-    let root = bom.metadata.component.as_deref();
-    let mut items = Vec::new();
+    let mut root = bom.metadata.component.take();
     // What a subject is assembled from is a component of it.
-    flatten(root.into_iter().flat_map(|root| &root.components), &mut items);
-    flatten(bom.components.iter(), &mut items);
+    let parts = root.as_mut().map(|root| std::mem::take(&mut root.components.0));
+    let mut mentions = Vec::new();
+    flatten(parts.unwrap_or_default(), &mut mentions);
+    flatten(std::mem::take(&mut bom.components.0), &mut mentions);
+    let all = mentions.len();
+    mentions.retain(|mention| !mention.name.trim().is_empty());
+    let unnamed = all - mentions.len();
+    let warning = format!("{unnamed} components without a name were passed over.");
 
-    let mut warnings = Vec::new();
-    let mut entries: Vec<Entry<'_>> = Vec::with_capacity(items.len());
-    let unnamed = items.iter().filter(|item| item.name.trim().is_empty()).count();
-    if unnamed > 0 {
-        warnings.push(format!("{unnamed} components without a name were passed over."));
-    }
-    entries
-        .extend(items.iter().filter(|item| !item.name.trim().is_empty()).map(|item| entry(item)));
-    vulnerabilities::report(&bom, &mut entries, &mut warnings);
-
-    let edges = edges(&bom);
-    let (graph, direct) = graph(root, &edges);
-    Ok(Sbom {
+    let tool = tool(&bom.metadata.tools);
+    let mut sbom = Sbom::new(Found {
         format: Format::CycloneDx,
-        spec_version: bom.spec_version.as_str().to_owned(),
-        subject: root.and_then(subject),
-        tool: tool(&bom.metadata.tools),
+        spec_version: bom.spec_version.as_str(),
+        subject: root.as_deref().and_then(subject),
+        roots: root.map(|root| roots(*root)).unwrap_or_default(),
+        tool: tool.clone(),
         created_at: bom.metadata.timestamp,
-        graph,
-        components: collapse(entries, &edges, &direct),
-        warnings,
-    })
+        mentions,
+        edges: edges(&mut bom),
+        warnings: (unnamed > 0).then_some(warning).into_iter().collect(),
+    });
+    vulnerabilities::report(&bom, tool.as_ref(), &mut sbom);
+    Ok(sbom)
 }
 
 /// Components and those inside them, in the file's order.
-fn flatten<'b, 'a: 'b>(
-    components: impl IntoIterator<Item = &'b ComponentItem<'a>>,
-    into: &mut Vec<&'b ComponentItem<'a>>,
-) {
-    let mut waiting: Vec<&ComponentItem<'_>> = components.into_iter().collect();
-    waiting.reverse();
-    while let Some(item) = waiting.pop() {
-        into.push(item);
-        waiting.extend(item.components.iter().rev());
-    }
-}
-
-fn entry<'b>(item: &'b ComponentItem<'_>) -> Entry<'b> {
-    let reference = item.bom_ref.as_deref().or(item.purl.as_deref());
-    let component = Component {
-        reference: reference.map(bounded),
-        // "If not specified, required should be assumed."
-        scope: Some(item.scope.unwrap_or(Scope::Required)),
-        ..item.named().component()
-    };
-    Entry { reference, component }
-}
-
-impl ComponentItem<'_> {
-    fn named(&self) -> Named<'_> {
-        Named {
-            group: self.group.as_deref(),
-            name: &self.name,
-            version: self.version.as_deref(),
-            purl: self.purl.as_deref(),
+fn flatten<'a>(components: Vec<ComponentItem<'a>>, into: &mut Vec<Mention<'a>>) {
+    let mut waiting = vec![components.into_iter()];
+    while let Some(list) = waiting.last_mut() {
+        match list.next() {
+            Some(mut item) => {
+                let inner = std::mem::take(&mut item.components.0);
+                into.push(mention(item));
+                waiting.push(inner.into_iter());
+            }
+            None => {
+                waiting.pop();
+            }
         }
     }
 }
 
-fn edges<'b>(bom: &'b Bom<'_>) -> Edges<'b> {
+fn mention(item: ComponentItem<'_>) -> Mention<'_> {
+    let reference = item.bom_ref.map(|reference| reference.0);
+    Mention {
+        reference: reference.or_else(|| item.purl.clone()),
+        group: item.group,
+        name: item.name,
+        version: item.version,
+        purl: item.purl,
+        // "If not specified, required should be assumed."
+        scope: Some(item.scope.unwrap_or(Scope::Required)),
+    }
+}
+
+fn edges<'a>(bom: &mut Bom<'a>) -> Edges<'a> {
     let mut edges = Edges::new();
-    for dependency in &bom.dependencies {
-        let on = dependency.depends_on.iter().map(AsRef::as_ref);
-        edges.entry(dependency.reference.as_ref()).or_default().extend(on);
+    for dependency in std::mem::take(&mut bom.dependencies.0) {
+        let on = dependency.depends_on.0.into_iter().map(|reference| reference.0);
+        edges.entry(dependency.reference.0).or_default().extend(on);
     }
     edges
 }
 
-/// What the subject itself depends on, where the file tells.
-fn graph<'b>(root: Option<&'b ComponentItem<'_>>, edges: &Edges<'b>) -> (Graph, BTreeSet<&'b str>) {
-    if edges.is_empty() {
-        return (Graph::Absent, BTreeSet::new());
-    }
-    let names = root.into_iter().flat_map(|root| [root.bom_ref.as_deref(), root.purl.as_deref()]);
-    match names.flatten().find_map(|name| edges.get(name)) {
-        Some(direct) => (Graph::Rooted, direct.clone()),
-        None => (Graph::Rootless, BTreeSet::new()),
-    }
+/// The references that the subject goes by: one that the graph knows counts.
+fn roots(root: ComponentItem<'_>) -> Vec<Cow<'_, str>> {
+    root.bom_ref.map(|reference| reference.0).into_iter().chain(root.purl).collect()
 }
 
 fn subject(root: &ComponentItem<'_>) -> Option<Subject> {
     let purl = root.purl.as_deref().and_then(|purl| Purl::parse(purl).ok());
-    let named = root.named().component();
-    if named.name.trim().is_empty() {
+    let name = [root.group.as_deref(), Some(&root.name)].into_iter().flatten();
+    let name = name.filter(|part| !part.trim().is_empty()).collect::<Vec<_>>().join("/");
+    let key = purl.as_ref().map_or(bounded(&name), |purl| purl.package().to_string());
+    if key.is_empty() {
         return None;
     }
-    let key = purl.as_ref().map_or(named.name, |purl| purl.package().to_string());
     let versions =
         [purl.as_ref().and_then(|purl| purl.version.as_deref()), root.version.as_deref()];
     let version = versions.into_iter().flatten().find(|version| version.starts_with("sha256:"));

@@ -7,7 +7,8 @@ use area_sdk::prelude::*;
 use serde::de::Error as _;
 
 use super::super::Scope;
-use super::licenses::{self, LicenseItem};
+use super::licenses::Licenses;
+use crate::reading::list::{self, List};
 use crate::reading::{Mistake, nullable};
 
 /// A document.
@@ -21,14 +22,14 @@ pub(super) struct Bom<'a> {
     _serial_number: Option<SerialNumber>,
     #[serde(borrow, default, deserialize_with = "nullable")]
     pub(super) metadata: Metadata<'a>,
-    #[serde(borrow, default, deserialize_with = "nullable")]
-    pub(super) components: Vec<ComponentItem<'a>>,
-    #[serde(borrow, default, deserialize_with = "nullable")]
-    services: Vec<ServiceItem<'a>>,
-    #[serde(borrow, default, deserialize_with = "nullable")]
-    pub(super) dependencies: Vec<DependencyItem<'a>>,
-    #[serde(borrow, default, deserialize_with = "nullable")]
-    pub(super) vulnerabilities: Vec<VulnerabilityItem<'a>>,
+    #[serde(borrow, default)]
+    pub(super) components: List<ComponentItem<'a>>,
+    #[serde(default)]
+    services: List<ServiceItem>,
+    #[serde(borrow, default)]
+    pub(super) dependencies: List<DependencyItem<'a>>,
+    #[serde(borrow, default)]
+    pub(super) vulnerabilities: List<VulnerabilityItem<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -81,7 +82,7 @@ impl<'de> Deserialize<'de> for SerialNumber {
 
 /// A text that is not empty.
 #[derive(Clone)]
-pub(super) struct Reference<'a>(Cow<'a, str>);
+pub(super) struct Reference<'a>(pub(super) Cow<'a, str>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Reference<'a> {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -101,12 +102,6 @@ impl std::ops::Deref for Reference<'_> {
     }
 }
 
-impl AsRef<str> for Reference<'_> {
-    fn as_ref(&self) -> &str {
-        &self.0
-    }
-}
-
 #[derive(Default, Deserialize)]
 pub(super) struct Metadata<'a> {
     #[serde(default)]
@@ -115,10 +110,10 @@ pub(super) struct Metadata<'a> {
     pub(super) component: Option<Box<ComponentItem<'a>>>,
     #[serde(borrow, default, deserialize_with = "nullable")]
     pub(super) tools: Tools<'a>,
-    #[serde(borrow, default, deserialize_with = "nullable")]
-    licenses: Vec<LicenseItem<'a>>,
-    #[serde(borrow, default, deserialize_with = "nullable")]
-    properties: Vec<Property<'a>>,
+    #[serde(default)]
+    licenses: Licenses,
+    #[serde(default)]
+    properties: Properties,
 }
 
 /// What made the document: a list, since 1.5 also components and services.
@@ -164,18 +159,18 @@ pub(super) struct ComponentItem<'a> {
     pub(super) bom_ref: Option<Reference<'a>>,
     #[serde(default)]
     pub(super) scope: Option<Scope>,
-    #[serde(borrow, default, deserialize_with = "nullable")]
-    hashes: Vec<Hash<'a>>,
-    #[serde(borrow, default, deserialize_with = "nullable")]
-    licenses: Vec<LicenseItem<'a>>,
-    #[serde(borrow, default, deserialize_with = "nullable")]
-    properties: Vec<Property<'a>>,
+    #[serde(default)]
+    hashes: Hashes,
+    #[serde(default)]
+    licenses: Licenses,
+    #[serde(default)]
+    properties: Properties,
     #[serde(rename = "pedigree", default)]
     _pedigree: Option<Box<Pedigree>>,
     #[serde(rename = "swid", default)]
     _swid: Option<Box<Swid>>,
-    #[serde(borrow, default, deserialize_with = "nullable")]
-    pub(super) components: Vec<ComponentItem<'a>>,
+    #[serde(borrow, default)]
+    pub(super) components: List<ComponentItem<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -194,6 +189,21 @@ enum ComponentType {
     MachineLearningModel,
     OperatingSystem,
     Platform,
+}
+
+/// Digests, of which only a SHA-256 is kept.
+#[derive(Default)]
+struct Hashes(Option<Box<str>>);
+
+impl<'de> Deserialize<'de> for Hashes {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        list::fold(deserializer, Self::default(), |hashes, _, hash: Hash<'de>| {
+            if hash.alg == HashAlgorithm::Sha256 {
+                hashes.0 = Some(hash.content.0.to_lowercase().into_boxed_str());
+            }
+            Ok(())
+        })
+    }
 }
 
 #[derive(Deserialize)]
@@ -239,24 +249,54 @@ impl<'de: 'a, 'a> Deserialize<'de> for HexDigest<'a> {
     }
 }
 
-#[derive(Deserialize)]
-pub(super) struct Property<'a> {
-    #[serde(borrow, default)]
-    name: Option<Cow<'a, str>>,
+/// Properties, of which only is kept which has no name.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Properties {
+    nameless: Option<usize>,
+}
+
+impl Properties {
+    /// The first that has no name.
+    pub(super) fn nameless(self) -> Option<usize> {
+        self.nameless
+    }
+
+    fn check(self, version: SpecVersion) -> Result<(), Mistake> {
+        match self.nameless.filter(|_| version >= SpecVersion::V1_6) {
+            Some(at) => Err(Mistake::at(format!("/properties/{at}"), "A property has a `name`.")),
+            None => Ok(()),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Properties {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Property<'a> {
+            #[serde(borrow, default)]
+            name: Option<Cow<'a, str>>,
+        }
+        list::fold(deserializer, Self::default(), |properties, at, property: Property<'de>| {
+            if property.name.is_none() {
+                properties.nameless.get_or_insert(at);
+            }
+            Ok(())
+        })
+    }
 }
 
 #[derive(Deserialize)]
 struct Pedigree {
-    #[serde(rename = "patches", default, deserialize_with = "nullable")]
-    _patches: Vec<Patch>,
+    #[serde(rename = "patches", default)]
+    _patches: List<Patch>,
 }
 
 #[derive(Deserialize)]
 struct Patch {
     #[serde(rename = "type")]
     _type: PatchType,
-    #[serde(rename = "resolves", default, deserialize_with = "nullable")]
-    _resolves: Vec<Issue>,
+    #[serde(rename = "resolves", default)]
+    _resolves: List<Issue>,
 }
 
 #[derive(Deserialize)]
@@ -291,13 +331,13 @@ struct Swid {
 }
 
 #[derive(Deserialize)]
-struct ServiceItem<'a> {
-    #[serde(rename = "data", default, deserialize_with = "nullable")]
-    _data: Vec<ServiceData>,
-    #[serde(borrow, default, deserialize_with = "nullable")]
-    properties: Vec<Property<'a>>,
-    #[serde(borrow, default, deserialize_with = "nullable")]
-    services: Vec<ServiceItem<'a>>,
+struct ServiceItem {
+    #[serde(rename = "data", default)]
+    _data: List<ServiceData>,
+    #[serde(default)]
+    properties: Properties,
+    #[serde(default)]
+    services: List<ServiceItem>,
 }
 
 #[derive(Deserialize)]
@@ -320,20 +360,20 @@ enum Flow {
 pub(super) struct DependencyItem<'a> {
     #[serde(borrow, rename = "ref")]
     pub(super) reference: Reference<'a>,
-    #[serde(borrow, default, deserialize_with = "nullable")]
-    pub(super) depends_on: Vec<Reference<'a>>,
+    #[serde(borrow, default)]
+    pub(super) depends_on: List<Reference<'a>>,
 }
 
 #[derive(Deserialize)]
 pub(super) struct VulnerabilityItem<'a> {
     #[serde(borrow, default)]
     pub(super) id: Option<Cow<'a, str>>,
-    #[serde(borrow, default, deserialize_with = "nullable")]
-    pub(super) references: Vec<VulnerabilityReference<'a>>,
+    #[serde(borrow, default)]
+    pub(super) references: List<VulnerabilityReference<'a>>,
     #[serde(default, deserialize_with = "nullable")]
     pub(super) analysis: Analysis,
-    #[serde(borrow, default, deserialize_with = "nullable")]
-    pub(super) affects: Vec<Affects<'a>>,
+    #[serde(borrow, default)]
+    pub(super) affects: List<Affects<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -370,21 +410,20 @@ pub(super) struct Affects<'a> {
 impl ComponentItem<'_> {
     /// `sha256:…`, where the document has it.
     pub(super) fn sha256(&self) -> Option<String> {
-        let hash = self.hashes.iter().find(|hash| hash.alg == HashAlgorithm::Sha256)?;
-        Some(format!("sha256:{}", hash.content.0.to_lowercase()))
+        self.hashes.0.as_ref().map(|hex| format!("sha256:{hex}"))
     }
 
     fn check(&self, version: SpecVersion) -> Result<(), Mistake> {
-        check_properties(&self.properties, version)?;
-        licenses::check(&self.licenses, version)?;
-        each("/components", &self.components, |inner| inner.check(version))
+        self.properties.check(version)?;
+        self.licenses.check(version)?;
+        each("/components", &self.components.0, |inner| inner.check(version))
     }
 }
 
-impl ServiceItem<'_> {
+impl ServiceItem {
     fn check(&self, version: SpecVersion) -> Result<(), Mistake> {
-        check_properties(&self.properties, version)?;
-        each("/services", &self.services, |inner| inner.check(version))
+        self.properties.check(version)?;
+        each("/services", &self.services.0, |inner| inner.check(version))
     }
 }
 
@@ -394,18 +433,18 @@ impl Bom<'_> {
         let version = self.spec_version;
         let metadata = &self.metadata;
         let within = |mistake: Mistake| mistake.within("/metadata");
-        licenses::check(&metadata.licenses, version).map_err(within)?;
-        check_properties(&metadata.properties, version).map_err(within)?;
+        metadata.licenses.check(version).map_err(within)?;
+        metadata.properties.check(version).map_err(within)?;
         if let Some(root) = &metadata.component {
             root.check(version).map_err(|mistake| mistake.within("/metadata/component"))?;
         }
-        each("/components", &self.components, |component| component.check(version))?;
-        each("/services", &self.services, |service| service.check(version))
+        each("/components", &self.components.0, |component| component.check(version))?;
+        each("/services", &self.services.0, |service| service.check(version))
     }
 }
 
 /// Checks every item of a list.
-pub(super) fn each<T>(
+fn each<T>(
     list: &str,
     items: &[T],
     mut check: impl FnMut(&T) -> Result<(), Mistake>,
@@ -414,17 +453,4 @@ pub(super) fn each<T>(
         .iter()
         .enumerate()
         .try_for_each(|(at, item)| check(item).map_err(|m| m.within(&format!("{list}/{at}"))))
-}
-
-pub(super) fn check_properties(
-    properties: &[Property<'_>],
-    version: SpecVersion,
-) -> Result<(), Mistake> {
-    if version < SpecVersion::V1_6 {
-        return Ok(());
-    }
-    each("/properties", properties, |property| match property.name {
-        Some(_) => Ok(()),
-        None => Err(Mistake::at("", "A property has a `name`.")),
-    })
 }

@@ -1,5 +1,7 @@
 //! Reading other people's JSON: what is wrong is told by JSON Pointer.
 
+pub(crate) mod list;
+
 use std::fmt;
 
 use serde::de::{Deserialize, DeserializeOwned, Deserializer};
@@ -38,10 +40,12 @@ impl fmt::Display for Mistake {
 /// Reads a document; only one that is wrong is read again, to tell where.
 pub(crate) fn json<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Mistake> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    list::begin();
     serde_json::from_slice(bytes).map_err(|_| explain::<T>(bytes))
 }
 
 fn explain<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Mistake {
+    list::begin();
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     match serde_path_to_error::deserialize::<_, T>(&mut deserializer) {
         Err(error) => {

@@ -1,0 +1,121 @@
+//! Lists: those that are kept are kept within a budget, since a file of short
+//! items would otherwise take many times its size. What runs out of the budget
+//! is refused, where it would else run out of memory.
+
+use std::cell::Cell;
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
+
+/// Bytes that the lists of one document may take.
+const BUDGET: usize = 12 << 20;
+
+thread_local! {
+    /// What is left of it. An area has one thread, and reads one document at a
+    /// time; so a counter needs not be handed through every type.
+    static LEFT: Cell<usize> = const { Cell::new(BUDGET) };
+}
+
+/// Gives the next document a whole budget.
+pub(super) fn begin() {
+    LEFT.with(|left| left.set(BUDGET));
+}
+
+/// A list; null is an empty one.
+#[derive(Debug)]
+pub(crate) struct List<T>(pub(crate) Vec<T>);
+
+impl<T> Default for List<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        fold(deserializer, Self::default(), |list, _, item| {
+            spend(size_of::<T>())?;
+            // In smaller steps than a vector grows by itself.
+            if list.0.len() == list.0.capacity() {
+                list.0.reserve_exact((list.0.len() / 4).max(8));
+            }
+            list.0.push(item);
+            Ok(())
+        })
+    }
+}
+
+fn spend(bytes: usize) -> Result<(), &'static str> {
+    let left = LEFT.with(Cell::get).checked_sub(bytes.max(1));
+    let left = left.ok_or("the document has more items than can be read at once; split it")?;
+    LEFT.with(|counter| counter.set(left));
+    Ok(())
+}
+
+/// Reads the items of a list one by one, with their places, and keeps of them
+/// what it likes. Null is an empty list.
+pub(crate) fn fold<'de, D, T, S>(
+    deserializer: D,
+    state: S,
+    step: impl FnMut(&mut S, usize, T) -> Result<(), &'static str>,
+) -> Result<S, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    deserializer.deserialize_any(Fold { state, step, item: PhantomData })
+}
+
+struct Fold<T, S, F> {
+    state: S,
+    step: F,
+    item: PhantomData<fn() -> T>,
+}
+
+impl<'de, T, S, F> Visitor<'de> for Fold<T, S, F>
+where
+    T: Deserialize<'de>,
+    F: FnMut(&mut S, usize, T) -> Result<(), &'static str>,
+{
+    type Value = S;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array")
+    }
+
+    fn visit_unit<X>(self) -> Result<S, X> {
+        Ok(self.state)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<S, A::Error> {
+        let mut at = 0;
+        while let Some(item) = items.next_element()? {
+            (self.step)(&mut self.state, at, item).map_err(A::Error::custom)?;
+            at += 1;
+        }
+        Ok(self.state)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_items_than_the_budget_has_room_for_are_refused() {
+        let room = BUDGET / size_of::<u64>();
+        let text = |count: usize| format!("[{}0]", "0,".repeat(count - 1));
+        let read = |count| {
+            begin();
+            serde_json::from_str::<List<u64>>(&text(count))
+        };
+        assert_eq!(read(room).map(|list| list.0.len()).ok(), Some(room));
+        assert!(read(room + 1).is_err());
+        assert!(read(2).is_ok(), "each document has its own budget");
+        assert_eq!(
+            serde_json::from_str::<List<u64>>("null").map(|list| list.0.len()).ok(),
+            Some(0)
+        );
+    }
+}

@@ -1,0 +1,249 @@
+//! A bill of materials as it was read: the mentions of packages, who depends
+//! on whom, and the components that this makes.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use area_sdk::prelude::*;
+
+use super::identity::{self, Named};
+use super::{Component, Format, Reported, Scope};
+use crate::purl::Purl;
+
+/// How many dependencies of one component are kept.
+const MAX_DEPENDENCIES: usize = 1_000;
+
+/// A bill of materials.
+#[derive(Debug)]
+pub(crate) struct Sbom<'a> {
+    pub(crate) format: Format,
+    pub(crate) spec_version: &'static str,
+    /// What it is the bill of; nothing where the file does not say.
+    pub(crate) subject: Option<Subject>,
+    /// What made it: `syft 1.2.3`.
+    pub(crate) tool: Option<String>,
+    pub(crate) created_at: Option<Timestamp>,
+    pub(crate) graph: Graph,
+    /// What was passed over.
+    pub(crate) warnings: Vec<String>,
+    mentions: Vec<Mention<'a>>,
+    /// The mention of each reference and purl.
+    references: BTreeMap<Cow<'a, str>, usize>,
+    edges: Edges<'a>,
+    /// What the subject itself depends on.
+    direct: BTreeSet<Cow<'a, str>>,
+    /// By mention.
+    reported: BTreeMap<usize, Vec<Reported>>,
+    /// The first mention of each component.
+    firsts: Vec<usize>,
+    /// Further mentions, by component.
+    others: BTreeMap<usize, Vec<usize>>,
+}
+
+/// What a bill of materials is the bill of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Subject {
+    /// The same for every version of it.
+    pub(crate) key: String,
+    /// `sha256:…` of an image or file.
+    pub(crate) digest: Option<String>,
+}
+
+/// What a file tells of who depends on whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Graph {
+    /// Nothing.
+    Absent,
+    /// Something, but not what the subject itself depends on.
+    Rootless,
+    /// What the subject depends on, too.
+    Rooted,
+}
+
+/// A package as the file mentions it.
+#[derive(Debug)]
+pub(super) struct Mention<'a> {
+    pub(super) reference: Option<Cow<'a, str>>,
+    pub(super) group: Option<Cow<'a, str>>,
+    pub(super) name: Cow<'a, str>,
+    pub(super) version: Option<Cow<'a, str>>,
+    pub(super) purl: Option<Cow<'a, str>>,
+    pub(super) scope: Option<Scope>,
+}
+
+/// Who depends on whom, by reference.
+pub(super) type Edges<'a> = BTreeMap<Cow<'a, str>, Vec<Cow<'a, str>>>;
+
+/// What a standard's reader finds.
+pub(super) struct Found<'a> {
+    pub(super) format: Format,
+    pub(super) spec_version: &'static str,
+    pub(super) subject: Option<Subject>,
+    /// The references that the subject goes by.
+    pub(super) roots: Vec<Cow<'a, str>>,
+    pub(super) tool: Option<String>,
+    pub(super) created_at: Option<Timestamp>,
+    pub(super) mentions: Vec<Mention<'a>>,
+    pub(super) edges: Edges<'a>,
+    pub(super) warnings: Vec<String>,
+}
+
+impl Mention<'_> {
+    pub(super) fn named(&self) -> Named<'_> {
+        Named {
+            group: self.group.as_deref(),
+            name: &self.name,
+            version: self.version.as_deref(),
+            purl: self.purl.as_deref(),
+        }
+    }
+
+    /// The canonical purl, where there is one.
+    fn canonical(&self) -> Option<String> {
+        let purl = Purl::parse(self.purl.as_deref()?.trim()).ok()?;
+        Some(purl.to_string())
+    }
+}
+
+impl<'a> Sbom<'a> {
+    pub(super) fn new(found: Found<'a>) -> Self {
+        let mut references = BTreeMap::new();
+        for (at, mention) in found.mentions.iter().enumerate() {
+            if let Some(reference) = &mention.reference {
+                references.entry(reference.clone()).or_insert(at);
+            }
+        }
+        // Some tools refer by purl where there is another reference.
+        for (at, mention) in found.mentions.iter().enumerate() {
+            if let Some(purl) = &mention.purl {
+                references.entry(purl.clone()).or_insert(at);
+            }
+        }
+        let (firsts, others) = grouped(&found.mentions);
+        let known: Vec<&Vec<Cow<'_, str>>> =
+            found.roots.iter().filter_map(|root| found.edges.get(root)).collect();
+        let graph = match (found.edges.is_empty(), known.is_empty()) {
+            (true, _) => Graph::Absent,
+            (false, true) => Graph::Rootless,
+            (false, false) => Graph::Rooted,
+        };
+        let direct = known.into_iter().flatten().cloned().collect();
+        Self {
+            format: found.format,
+            spec_version: found.spec_version,
+            subject: found.subject,
+            tool: found.tool,
+            created_at: found.created_at,
+            graph,
+            warnings: found.warnings,
+            mentions: found.mentions,
+            references,
+            edges: found.edges,
+            direct,
+            reported: BTreeMap::new(),
+            firsts,
+            others,
+        }
+    }
+
+    /// Notes what the file reports of the components of a reference or purl;
+    /// false where there is none.
+    pub(super) fn report(&mut self, reference: &str, reported: &Reported) -> bool {
+        let Some(place) = self.references.get(reference).copied() else { return false };
+        let list = self.reported.entry(place).or_default();
+        if !list.contains(reported) {
+            list.push(reported.clone());
+        }
+        true
+    }
+
+    /// How many components there are.
+    pub(crate) fn len(&self) -> usize {
+        self.firsts.len()
+    }
+
+    /// Components in the file's order, each package once.
+    pub(crate) fn components(&self, range: Range<usize>) -> Vec<Component> {
+        let range = range.start.min(self.len())..range.end.min(self.len());
+        range.map(|at| self.component(at)).collect()
+    }
+
+    fn component(&self, at: usize) -> Component {
+        let first = self.firsts.get(at).copied().unwrap_or_default();
+        let mut component = self.of_mention(first);
+        for other in self.others.get(&at).into_iter().flatten() {
+            component.merge(self.of_mention(*other));
+        }
+        component.bound();
+        component
+    }
+
+    fn of_mention(&self, at: usize) -> Component {
+        let mention = &self.mentions[at];
+        let reference = mention.reference.as_deref();
+        let on = reference.and_then(|reference| self.edges.get(reference)).into_iter().flatten();
+        Component {
+            reference: reference.map(identity::bounded),
+            scope: mention.scope,
+            direct: reference.is_some_and(|reference| self.direct.contains(reference)),
+            dependencies: on.map(|reference| self.name_of(reference)).collect(),
+            reported: self.reported.get(&at).cloned().unwrap_or_default(),
+            ..mention.named().component()
+        }
+    }
+
+    /// A purl where what is referred to has one.
+    fn name_of(&self, reference: &str) -> String {
+        let mention = self.references.get(reference).and_then(|at| self.mentions.get(*at));
+        mention.and_then(Mention::canonical).unwrap_or_else(|| identity::bounded(reference))
+    }
+}
+
+/// The first mention of each component, and the others by component.
+fn grouped(mentions: &[Mention<'_>]) -> (Vec<usize>, BTreeMap<usize, Vec<usize>>) {
+    let mut places: BTreeMap<String, usize> = BTreeMap::new();
+    let (mut firsts, mut others) = (Vec::new(), BTreeMap::<usize, Vec<usize>>::new());
+    for (at, mention) in mentions.iter().enumerate() {
+        let place = *places.entry(mention.named().identity()).or_insert(firsts.len());
+        if place == firsts.len() {
+            firsts.push(at);
+        } else {
+            others.entry(place).or_default().push(at);
+        }
+    }
+    (firsts, others)
+}
+
+impl Component {
+    /// Takes in another mention of the same package.
+    fn merge(&mut self, other: Self) {
+        self.direct |= other.direct;
+        self.scope = match (self.scope, other.scope) {
+            (Some(ours), Some(theirs)) => Some(ours.min(theirs)),
+            (ours, theirs) => ours.or(theirs),
+        };
+        self.dependencies.extend(other.dependencies);
+        for reported in other.reported {
+            if !self.reported.contains(&reported) {
+                self.reported.push(reported);
+            }
+        }
+        for limitation in other.limitations {
+            if !self.limitations.contains(&limitation) {
+                self.limitations.push(limitation);
+            }
+        }
+    }
+
+    fn bound(&mut self) {
+        self.dependencies.sort();
+        self.dependencies.dedup();
+        if self.dependencies.len() > MAX_DEPENDENCIES {
+            let count = self.dependencies.len();
+            self.limitations
+                .push(format!("Of {count} dependencies the first {MAX_DEPENDENCIES} are listed."));
+            self.dependencies.truncate(MAX_DEPENDENCIES);
+        }
+    }
+}
