@@ -78,8 +78,13 @@ pub(crate) fn read(
     if !lists(&metadata, "id_token_signing_alg_values_supported", is_asymmetric) {
         return Err("signing_unsupported");
     }
-    metadata.retain(|name, _| KEPT.contains(&name.as_str()));
+    metadata.retain(|name, value| KEPT.contains(&name.as_str()) && is_plain(value));
     Ok(metadata)
+}
+
+/// Text, or a list of texts: all that the kept members can be.
+fn is_plain(value: &Value) -> bool {
+    value.is_string() || value.as_array().is_some_and(|values| values.iter().all(Value::is_string))
 }
 
 fn lists(metadata: &Map<String, Value>, name: &str, wanted: impl Fn(&str) -> bool) -> bool {
@@ -128,6 +133,7 @@ mod tests {
             "response_types_supported": ["code", "id_token"],
             "id_token_signing_alg_values_supported": ["none", "RS256"],
             "something_else": "x",
+            "claims_supported": [["sub"]],
         })
     }
 
@@ -140,7 +146,9 @@ mod tests {
     fn good_metadata_is_kept_as_far_as_it_is_known() {
         let kept = verdict(&good()).expect("good");
         assert_eq!(kept["jwks_uri"], "https://id.example/keys");
-        assert!(!kept.contains_key("something_else"));
+        for left_out in ["something_else", "userinfo_endpoint", "claims_supported"] {
+            assert!(!kept.contains_key(left_out), "{left_out}");
+        }
     }
 
     #[test]
