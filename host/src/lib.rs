@@ -22,8 +22,8 @@ pub mod open;
 
 pub mod egress;
 pub mod identity;
-pub mod malware;
 pub mod mail;
+pub mod malware;
 
 pub mod store;
 

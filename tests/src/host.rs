@@ -89,13 +89,7 @@ impl Builder {
     /// Sets a dotted key of the configuration.
     #[must_use]
     pub fn set(mut self, key: &str, value: impl Into<Toml>) -> Self {
-        let mut table = &mut self.config;
-        let (path, last) = key.rsplit_once('.').unwrap_or(("", key));
-        for part in path.split('.').filter(|part| !part.is_empty()) {
-            let child = table.entry(part).or_insert_with(|| Table::new().into());
-            table = child.as_table_mut().expect("a section");
-        }
-        table.insert(last.to_owned(), value.into());
+        set_key(&mut self.config, key, value.into());
         self
     }
 
@@ -182,6 +176,17 @@ impl TestHost {
         };
         self.api = serving["api"].as_str().expect("an address").to_owned();
         self.operators = serving["operators"].as_str().expect("an address").to_owned();
+    }
+
+    /// Sets dotted keys of the configuration, for the next start.
+    pub fn configure(&self, keys: &[(&str, Toml)]) {
+        let file = self.folder.path().join("assurance.toml");
+        let text = fs::read_to_string(&file).expect("a configuration");
+        let mut config: Table = text.parse().expect("TOML");
+        for (key, value) in keys {
+            set_key(&mut config, key, value.clone());
+        }
+        fs::write(&file, config.to_string()).expect("a configuration file");
     }
 
     /// A command of the binary with this host's configuration and a clean
@@ -304,6 +309,17 @@ impl TestHost {
             eprintln!("{}", line.chars().take(LOG_COLUMNS_SHOWN).collect::<String>());
         }
     }
+}
+
+/// Sets a dotted key.
+fn set_key(config: &mut Table, key: &str, value: Toml) {
+    let mut table = config;
+    let (path, last) = key.rsplit_once('.').unwrap_or(("", key));
+    for part in path.split('.').filter(|part| !part.is_empty()) {
+        let child = table.entry(part).or_insert_with(|| Table::new().into());
+        table = child.as_table_mut().expect("a section");
+    }
+    table.insert(last.to_owned(), value);
 }
 
 impl Drop for TestHost {

@@ -5,6 +5,7 @@
 //! `cargo xtask test` tells these tests where things are (see `place`).
 
 pub mod answer;
+pub mod artifacts;
 pub mod backend;
 pub mod clamd;
 pub mod cli;

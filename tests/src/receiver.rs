@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
@@ -67,6 +68,21 @@ impl Receiver {
                 return received;
             }
             assert!(begun.elapsed() < limit, "{} of {count} came in {limit:?}", received.len());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Waits until an event of this type came.
+    pub async fn wait_for_event(&self, event: &str, limit: Duration) -> Value {
+        let begun = Instant::now();
+        loop {
+            let bodies = self.received().into_iter();
+            let mut events =
+                bodies.filter_map(|one| serde_json::from_slice::<Value>(&one.body).ok());
+            if let Some(found) = events.find(|body| body["type"] == event) {
+                return found;
+            }
+            assert!(begun.elapsed() < limit, "no {event} came in {limit:?}");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }

@@ -2,23 +2,35 @@
 //! once and its tests run side by side.
 
 mod assistant;
+mod audits;
 mod catalog;
+mod context;
 mod contract;
+mod control_room;
+mod dependencies;
 mod deploy;
 mod durability;
 mod evidence;
+mod fuzz;
 mod groups;
 mod hostile;
 mod identity;
 mod notes;
 mod openapi;
 mod order;
+mod ownership;
 mod protocol;
 mod questionnaires;
 mod rates;
+mod refusals;
+mod remediation;
 mod repohost;
+mod requests;
+mod schedules;
 mod sign_in;
+mod story;
 mod support;
 mod swap;
+mod tour;
 mod uploads;
 mod webhooks;

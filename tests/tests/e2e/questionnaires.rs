@@ -18,7 +18,7 @@ async fn host(backend: Backend) -> (TestHost, Client) {
 }
 
 /// A form with these parts; a file has a file name.
-fn form(parts: &[(&str, Option<&str>, &[u8])]) -> Vec<u8> {
+pub(crate) fn form(parts: &[(&str, Option<&str>, &[u8])]) -> Vec<u8> {
     let mut body = Vec::new();
     for (name, filename, content) in parts {
         let filename = filename.map(|name| format!("; filename=\"{name}\"")).unwrap_or_default();
@@ -36,7 +36,7 @@ async fn send_form(client: &Client, parts: &[(&str, Option<&str>, &[u8])]) -> An
     send(request.header("content-type", "multipart/form-data; boundary=boundary")).await
 }
 
-async fn import(client: &Client, title: &str, file: &[u8]) -> Answer {
+pub(crate) async fn import(client: &Client, title: &str, file: &[u8]) -> Answer {
     let parts = [("file", Some("questions.csv"), file), ("title", None, title.as_bytes())];
     send_form(client, &parts).await
 }

@@ -1,0 +1,102 @@
+//! What most tests of the assurance areas begin with: a repository, artifacts
+//! uploaded for it, and audits that take them in. All of it over HTTP.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::Client;
+use crate::client::send;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A file of `tests/samples`: what the README's tour works with.
+///
+/// # Panics
+/// Where there is none of that name.
+#[must_use]
+pub fn sample(name: &str) -> Vec<u8> {
+    let file = samples().join(name);
+    std::fs::read(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+}
+
+/// The folder of samples.
+#[must_use]
+pub fn samples() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("samples")
+}
+
+impl Client {
+    /// Registers a repository; its id.
+    pub async fn repository(&self, name: &str) -> String {
+        let body = json!({ "name": name, "provider": "github", "default_branch": "main" });
+        id_of(&self.post("/v1/workspaces/{ws}/repositories", &body).await.expect(201))
+    }
+
+    /// Uploads an artifact of a repository and waits until it is settled: the
+    /// upload as it then stands.
+    pub async fn upload(&self, repository: &str, filename: &str, content: &[u8]) -> Value {
+        let upload = self.begin_upload(repository, filename, content).await;
+        let put = self.http.put(upload["upload_url"].as_str().expect("a URL"));
+        let put =
+            headers_of(&upload).into_iter().fold(put, |put, (name, value)| put.header(name, value));
+        let stored = send(put.body(content.to_vec())).await;
+        assert!(stored.status < 300, "{}", stored.text());
+        let path = format!("/v1/workspaces/{{ws}}/uploads/{}", id_of(&upload));
+        send(self.request(Method::POST, &format!("{path}/complete"))).await.expect(200);
+        self.settled(&path, "validation_stage", &["ready", "rejected"]).await
+    }
+
+    /// Announces an artifact of a repository.
+    pub async fn begin_upload(&self, repository: &str, filename: &str, content: &[u8]) -> Value {
+        let body = json!({
+            "filename": filename, "content_type": "application/json",
+            "compressed_bytes": content.len(), "repository_id": repository, "purpose": "audit",
+        });
+        self.post("/v1/workspaces/{ws}/uploads", &body).await.expect(201)
+    }
+
+    /// Audits a repository and waits for the end of it: the audit.
+    pub async fn audit(&self, repository: &str) -> Value {
+        let body = json!({ "repository_id": repository });
+        let audit = self.post("/v1/workspaces/{ws}/audits", &body).await.expect(201);
+        let path = format!("/v1/workspaces/{{ws}}/audits/{}", id_of(&audit));
+        self.settled(&path, "state", &["completed", "failed"]).await
+    }
+
+    /// Reads a resource until a member of it has one of these values.
+    ///
+    /// # Panics
+    /// Where that takes a minute.
+    pub async fn settled(&self, path: &str, member: &str, values: &[&str]) -> Value {
+        let begun = Instant::now();
+        loop {
+            let resource = self.get(path).await.expect(200);
+            if resource[member].as_str().is_some_and(|value| values.contains(&value)) {
+                return resource;
+            }
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "{member} is never any of {values:?}: {resource:#}"
+            );
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+}
+
+/// The `id` of a resource.
+///
+/// # Panics
+/// Where it has none.
+#[must_use]
+pub fn id_of(resource: &Value) -> String {
+    resource["id"].as_str().unwrap_or_else(|| panic!("no id: {resource:#}")).to_owned()
+}
+
+fn headers_of(upload: &Value) -> Vec<(String, String)> {
+    let headers = upload["upload_headers"].as_object().expect("headers");
+    let text = |value: &Value| value.as_str().expect("a text header").to_owned();
+    headers.iter().map(|(name, value)| (name.clone(), text(value))).collect()
+}

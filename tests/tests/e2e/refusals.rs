@@ -1,0 +1,187 @@
+//! The seven refusals of the contract, provoked on each of its 22 operations.
+//! What cannot be provoked says why; a cell that is neither fails the test.
+
+use std::collections::BTreeMap;
+
+use assurance_tests::client::send;
+use assurance_tests::contract::Contract;
+use assurance_tests::{Answer, Backend, Builder, Client, TestHost, both_backends};
+use serde_json::Value;
+
+use crate::requests::{AREAS, Requests, Sent};
+
+const STATUSES: [u16; 7] = [400, 401, 403, 404, 409, 422, 429];
+
+/// What the two operations about the caller alone cannot be refused for.
+const ABOUT_THE_CALLER: &str = "it names nothing but the caller";
+const ONLY_READS: &str = "it changes nothing that could conflict";
+const EVERYBODY_MAY: &str = "every member may; a stranger is told 404";
+
+/// How one cell of the table was filled.
+#[derive(Debug)]
+enum Cell {
+    Provoked,
+    NotPossible(&'static str),
+}
+
+/// Who and what the refusals are provoked with.
+struct World {
+    host: TestHost,
+    ada: Client,
+    vera: Client,
+    stranger: Client,
+    requests: Requests,
+}
+
+impl World {
+    async fn new(backend: Backend) -> Self {
+        let builder = Builder::new(backend).areas(AREAS).set("egress.allow_loopback", true);
+        let (mut host, ada) = builder.start_with_owner().await;
+        let vera = host.member("vera", &ada.workspace, "viewer");
+        let eve = host.create_person("eve");
+        let own = host.create_workspace("eves-own", &eve);
+        let stranger = host.sign_in(&eve, &own).in_workspace(&ada.workspace);
+        let requests = Requests::prepare(&host, &ada).await;
+        Self { host, ada, vera, stranger, requests }
+    }
+}
+
+fn number(operation: &Value) -> u64 {
+    operation["n"].as_u64().expect("a number")
+}
+
+fn reads(operation: &Value) -> bool {
+    operation["method"] == "GET"
+}
+
+fn path(operation: &Value) -> String {
+    operation["path"].as_str().expect("a path").replace("{workspace_id}", "{ws}")
+}
+
+async fn sent(client: &Client, sent: &Sent, query: &str) -> Answer {
+    send(sent.request(client, query)).await
+}
+
+/// Provokes one status on one operation.
+async fn provoke(world: &World, operation: &Value, status: u16) -> Cell {
+    let (n, request) = (number(operation), world.requests.of(operation));
+    let about_the_caller = n <= 2;
+    let answer = match status {
+        400 => sent(&world.ada, &request, "?broken=%zz").await,
+        401 => sent(&Client { session: None, ..world.ada.clone() }, &request, "").await,
+        403 if n == 21 => sent(&world.vera, &request, "").await,
+        403 if reads(operation) => return Cell::NotPossible(EVERYBODY_MAY),
+        403 => sent(&Client { csrf: None, ..world.ada.clone() }, &request, "").await,
+        404 if about_the_caller => return Cell::NotPossible(ABOUT_THE_CALLER),
+        404 => sent(&world.stranger, &request, "").await,
+        409 if reads(operation) => return Cell::NotPossible(ONLY_READS),
+        409 => conflict(world, n, &request).await,
+        422 => sent(&world.ada, &request, "?unknown=1").await,
+        _ => return Cell::NotPossible("provoked on a host with tight rates"),
+    };
+    assert_eq!(answer.status, status, "operation {n}: {}", answer.text());
+    let code = answer.json()["code"].as_str().expect("a code").to_owned();
+    answer.problem(status, &code);
+    Cell::Provoked
+}
+
+/// What conflicts with having been done already; else many at once under one
+/// idempotency key, of which all but the first are in each other's way.
+async fn conflict(world: &World, n: u64, request: &Sent) -> Answer {
+    if let Some(again) = world.requests.conflicting(n, request) {
+        sent(&world.ada, request, "").await.expect(201);
+        return sent(&world.ada, &again, "").await;
+    }
+    for round in 0..100 {
+        let once = request.under_key(&format!("crowded-{n}-{round}"));
+        let tasks: Vec<_> = (0..8)
+            .map(|_| {
+                let (ada, once) = (world.ada.clone(), once.clone());
+                tokio::spawn(async move { sent(&ada, &once, "").await })
+            })
+            .collect();
+        for task in tasks {
+            let answer = task.await.expect("no panic");
+            if answer.status == 409 {
+                answer.problem(409, "idempotency_in_progress");
+                assert!(answer.header("retry-after").is_some());
+                return answer;
+            }
+        }
+    }
+    panic!("operation {n}: no two calls met under one key");
+}
+
+both_backends! {
+    async fn every_operation_refuses_in_seven_ways(backend) {
+        let world = World::new(backend).await;
+        let contract = Contract::read();
+        assert_eq!(contract.operations().len(), 22);
+        let mut table: BTreeMap<(u64, u16), Cell> = BTreeMap::new();
+        for operation in contract.operations() {
+            for status in STATUSES {
+                let cell = provoke(&world, operation, status).await;
+                table.insert((number(operation), status), cell);
+            }
+        }
+        for operation in contract.operations() {
+            for status in STATUSES {
+                match table.get(&(number(operation), status)) {
+                    Some(Cell::Provoked) => {}
+                    Some(Cell::NotPossible(why)) => assert!(!why.is_empty()),
+                    None => panic!("{} {status}: the cell is empty", path(operation)),
+                }
+            }
+        }
+        drop(world.host);
+    }
+}
+
+#[tokio::test]
+async fn every_operation_is_limited_in_its_rate() {
+    let world = World::new(Backend::Sqlite).await;
+    let World { mut host, ada, requests, .. } = world;
+    host.terminate().await;
+    host.configure(&[
+        ("rates.enabled", true.into()),
+        ("rates.session_burst", 40.into()),
+        ("rates.session_per_minute", 1.into()),
+    ]);
+    host.start().await;
+    for operation in Contract::read().operations() {
+        let request = requests.of(operation);
+        let client = host.member(&format!("mia{}", number(operation)), &ada.workspace, "admin");
+        let mut answer = sent(&client, &request, "").await;
+        for _ in 0..60 {
+            if answer.status == 429 {
+                break;
+            }
+            answer = sent(&client, &request, "").await;
+        }
+        answer.problem(429, "rate_limited");
+        assert!(answer.header("retry-after").is_some(), "{}", path(operation));
+    }
+}
+
+both_backends! {
+    async fn a_role_too_low_is_refused(backend) {
+        let mut world = World::new(backend).await;
+        let mia = world.host.member("mia", &world.ada.workspace, "member");
+        for operation in Contract::read().operations() {
+            let (n, request) = (number(operation), world.requests.of(operation));
+            let (viewer_may, member_may) = match n {
+                5 | 12 | 13 | 14 | 21 => (false, false),
+                3 | 7 | 8 | 9 | 15 | 18 => (false, true),
+                _ => (true, true),
+            };
+            for (client, may) in [(&world.vera, viewer_may), (&mia, member_may)] {
+                let answer = sent(client, &request, "").await;
+                if may {
+                    assert!(answer.status < 400 || answer.status == 409, "{}", answer.text());
+                } else {
+                    answer.problem(403, "permission_denied");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! One good request for each of the contract's operations, in a workspace that
+//! has what they speak of.
+
+use assurance_tests::artifacts::{id_of, sample};
+use assurance_tests::{Client, TestHost, envelope};
+use reqwest::{Method, RequestBuilder};
+use serde_json::{Value, json};
+
+use crate::questionnaires::form;
+
+/// Every area of the service.
+pub(crate) const AREAS: &[&str] = &[
+    "assistant",
+    "catalog",
+    "context",
+    "control-room",
+    "dependencies",
+    "evidence",
+    "groups",
+    "identity",
+    "invitations",
+    "ownership",
+    "questionnaires",
+    "queue",
+    "remediation",
+    "repohost",
+    "schedules",
+    "support",
+    "uploads",
+    "webhooks",
+];
+
+/// A request to be sent, more than once if need be.
+#[derive(Clone, Debug)]
+pub(crate) struct Sent {
+    method: Method,
+    path: String,
+    content: Content,
+    key: Option<String>,
+}
+
+#[derive(Clone, Debug)]
+enum Content {
+    None,
+    Json(Value),
+    Questionnaire,
+}
+
+impl Sent {
+    /// As a client sends it, with a query.
+    pub(crate) fn request(&self, client: &Client, query: &str) -> RequestBuilder {
+        let request = client.request(self.method.clone(), &format!("{}{query}", self.path));
+        let request = match &self.key {
+            Some(key) => request.header("idempotency-key", key),
+            None => request,
+        };
+        match &self.content {
+            Content::None => request,
+            Content::Json(body) => request.json(body),
+            Content::Questionnaire => {
+                let file = sample("questionnaire.csv");
+                let parts = [("title", None, &b"Suppliers"[..]), ("file", Some("a.csv"), &file)];
+                request
+                    .header("content-type", "multipart/form-data; boundary=boundary")
+                    .body(form(&parts))
+            }
+        }
+    }
+
+    /// The same under an idempotency key.
+    pub(crate) fn under_key(&self, key: &str) -> Self {
+        Self { key: Some(key.to_owned()), ..self.clone() }
+    }
+}
+
+/// What the operations are asked.
+#[derive(Debug)]
+pub(crate) struct Requests {
+    workspace: String,
+    repository: String,
+    finding: String,
+    upload: String,
+    groups: [String; 2],
+    envelope: Value,
+    /// The same envelope's id with other content, signed as well.
+    other_envelope: Value,
+}
+
+impl Requests {
+    /// Makes what the requests speak of.
+    pub(crate) async fn prepare(host: &TestHost, ada: &Client) -> Self {
+        let repository = ada.repository("shop").await;
+        let upload = ada.upload(&repository, "shop.sarif", &sample("shop.sarif")).await;
+        ada.audit(&repository).await;
+        let findings = ada.get("/v1/workspaces/{ws}/findings").await.expect(200);
+        let groups = [group(ada, "web").await, group(ada, "payments").await];
+        let (envelope, other_envelope) = envelopes(host, ada).await;
+        Self {
+            workspace: ada.workspace.clone(),
+            finding: id_of(&findings["items"][0]),
+            upload: id_of(&upload),
+            repository,
+            groups,
+            envelope,
+            other_envelope,
+        }
+    }
+
+    /// A good request for an operation of the contract.
+    pub(crate) fn of(&self, operation: &Value) -> Sent {
+        let n = operation["n"].as_u64().expect("a number");
+        let path = operation["path"].as_str().expect("a path");
+        let path = path.replace("{workspace_id}", "{ws}").replace("{upload_id}", &self.upload);
+        let method = operation["method"].as_str().expect("a method");
+        Sent {
+            method: method.parse().expect("a method"),
+            path,
+            content: self.content(n),
+            key: self.key(n, &self.envelope),
+        }
+    }
+
+    /// The request that an operation refuses once it has done the good one.
+    pub(crate) fn conflicting(&self, n: u64, good: &Sent) -> Option<Sent> {
+        match n {
+            3 => Some(Sent {
+                content: Content::Json(self.other_envelope.clone()),
+                key: self.key(n, &self.other_envelope),
+                ..good.clone()
+            }),
+            5 | 7 | 12 => Some(good.clone()),
+            _ => None,
+        }
+    }
+
+    fn key(&self, n: u64, envelope: &Value) -> Option<String> {
+        match n {
+            3 => envelope["idempotency_key"].as_str().map(str::to_owned),
+            10 => Some("requests-10".to_owned()),
+            _ => None,
+        }
+    }
+
+    fn content(&self, n: u64) -> Content {
+        let body = match n {
+            3 => self.envelope.clone(),
+            5 => json!({
+                "name": "Main", "base_url": "https://models.example.com/v1",
+                "api_key": "sk-0123456789", "model_ids": ["small-1"],
+            }),
+            7 => self.program(),
+            8 => json!({}),
+            9 => json!({
+                "name": "Nightly", "cadence": "daily", "local_hour": 3, "local_minute": 30,
+                "repository_id": self.repository, "timezone": "Europe/Berlin",
+            }),
+            10 => json!({ "subject": "Login fails", "description": "Since this morning." }),
+            12 => json!({
+                "relationship_kind": "depends_on",
+                "source_group_id": self.groups[0], "target_group_id": self.groups[1],
+            }),
+            13 => json!({ "events": ["audit.completed"], "url": "https://example.com/hook" }),
+            14 => json!({ "workspace_id": self.workspace }),
+            18 => return Content::Questionnaire,
+            _ => return Content::None,
+        };
+        Content::Json(body)
+    }
+
+    fn program(&self) -> Value {
+        json!({
+            "finding_id": self.finding,
+            "title": "No query is built from user input",
+            "rationale": "One injection is enough.",
+            "steps": [{
+                "invariant_id": "no-sql-injection", "invariant_version": "1",
+                "owner_scope": "shop/web", "repository_ids": [self.repository],
+                "title": "Use bound parameters",
+                "verification_predicate": "findings.open == 0",
+            }],
+        })
+    }
+}
+
+async fn group(ada: &Client, name: &str) -> String {
+    let body = json!({
+        "name": name, "trust_zone": name, "data_classification": "internal",
+        "member_ids": [], "identities": [],
+    });
+    id_of(&ada.post("/v1/workspaces/{ws}/groups", &body).await.expect(201))
+}
+
+/// Two envelopes of one id, both authentic, with other content and keys.
+async fn envelopes(host: &TestHost, ada: &Client) -> (Value, Value) {
+    const PRODUCERS: &str = "/v1/workspaces/{ws}/evidence-producers";
+    let key = host.generate_key("requests");
+    let producer = ada.post(PRODUCERS, &json!({ "name": "scanner" })).await.expect(201);
+    let keys = format!("{PRODUCERS}/{}/keys", id_of(&producer));
+    let body = json!({ "public_key": key.public_key, "key_id": "requests" });
+    ada.post(&keys, &body).await.expect(201);
+    let first = envelope::unsigned(&ada.workspace, "requests-envelope-1");
+    let mut second = envelope::unsigned(&ada.workspace, "requests-envelope-2");
+    second["envelope_id"] = first["envelope_id"].clone();
+    second["authority"] = json!("somebody else");
+    (host.sign(&key, "requests", &first), host.sign(&key, "requests", &second))
+}
