@@ -12,8 +12,8 @@ pub(crate) const DESCRIPTION: &str = "\
 `ready`, or ends in `rejected` or `expired`; then `validation_error_code` and \
 `validation_error_detail` say what to mend. `malware_status` is `pending`, `clean`, `infected`, \
 or `skipped` where the operator has no scanner. `upload_url` is there while content can be sent, \
-for members and above; send `upload_headers` with it. What is sent may be plain, gzip or a zip \
-with one file.";
+for members and above; send `upload_headers` with it. What is sent may be plain, a gzip file \
+(as the content itself, not as a Content-Encoding) or a zip with one file.";
 
 /// Where an upload stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
