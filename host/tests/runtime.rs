@@ -5,6 +5,7 @@ mod sandbox;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use assurance::config::AreaLimits;
 use assurance::domain::id::WorkspaceId;
 use assurance::domain::job::{Failure, Outcome};
 use assurance::domain::manifest::Capability;
@@ -166,6 +167,17 @@ async fn memory_is_capped_and_running_out_is_told_from_a_trap() {
     let polite = body(sandbox.answer(&hog, "politely").await);
     let mebibytes: u32 = polite.trim_matches(|c: char| !c.is_ascii_digit()).parse().unwrap();
     assert!((40..64).contains(&mebibytes), "{polite}");
+}
+
+#[tokio::test]
+async fn one_area_may_have_more_than_others() {
+    let more = AreaLimits { max_memory_bytes: Some(128 << 20), ..AreaLimits::default() };
+    let areas = [("memory_hog".to_owned(), more)].into();
+    let sandbox = Sandbox::new(Settings { areas, ..settings() }).await;
+    let hog = sandbox.load("memory-hog").await.unwrap();
+    let polite = body(sandbox.answer(&hog, "politely").await);
+    let mebibytes: u32 = polite.trim_matches(|c: char| !c.is_ascii_digit()).parse().unwrap();
+    assert!((100..128).contains(&mebibytes), "{polite}");
 }
 
 #[tokio::test]
