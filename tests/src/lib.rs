@@ -13,6 +13,7 @@ pub mod client;
 pub mod contract;
 pub mod envelope;
 pub mod host;
+pub mod mail_server;
 pub mod model_server;
 pub mod oidc;
 pub mod operators;

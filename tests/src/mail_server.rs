@@ -1,0 +1,121 @@
+//! A mail server on a loopback port: `aiosmtpd` of PyPI, other people's
+//! implementation of SMTP. It wants a user and a password, and keeps what came.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::python;
+
+/// Prints its port, and then each message as a line of JSON. Mail to
+/// `gone@…` is refused for good, the first mail to `later@…` for a while.
+const SERVE: &str = r#"
+import asyncio, email, email.policy, json
+from aiosmtpd.smtp import SMTP, AuthResult
+
+class Handler:
+    put_off = False
+
+    async def handle_RCPT(self, server, session, envelope, address, options):
+        if address.startswith("gone@"):
+            return "550 5.1.1 no such mailbox"
+        if address.startswith("later@") and not Handler.put_off:
+            Handler.put_off = True
+            return "451 4.3.0 try again later"
+        envelope.rcpt_tos.append(address)
+        return "250 OK"
+
+    async def handle_DATA(self, server, session, envelope):
+        message = email.message_from_bytes(envelope.content, policy=email.policy.default)
+        print(json.dumps({
+            "sender": envelope.mail_from,
+            "recipients": envelope.rcpt_tos,
+            "from": message["from"],
+            "to": message["to"],
+            "subject": message["subject"],
+            "message_id": message["message-id"],
+            "text": message.get_content(),
+        }), flush=True)
+        return "250 OK"
+
+def authenticate(server, session, envelope, mechanism, data):
+    return AuthResult(success=(data.login, data.password) == (b"assurance", b"p@ss/word"))
+
+def session():
+    return SMTP(Handler(), authenticator=authenticate, auth_required=True,
+                auth_require_tls=False, hostname="mail.test")
+
+async def serve():
+    server = await asyncio.get_running_loop().create_server(session, "127.0.0.1", 0)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+
+asyncio.run(serve())
+"#;
+
+/// A mail server that runs; it stops when dropped.
+#[derive(Debug)]
+pub struct MailServer {
+    /// For `mail.smtp_url`, with user and password.
+    pub url: String,
+    received: Arc<Mutex<Vec<Value>>>,
+    process: Child,
+}
+
+impl MailServer {
+    /// The password in `url`, as it is and as a URL spells it.
+    pub const PASSWORD: [&str; 2] = ["p@ss/word", "p%40ss%2Fword"];
+
+    /// Starts one on a free port.
+    #[must_use]
+    pub fn start() -> Self {
+        let python = python::with_packages(&["aiosmtpd"]);
+        let mut command = Command::new(python);
+        command.args(["-c", SERVE]).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut process = command.stderr(Stdio::null()).spawn().expect("python starts");
+        let mut output = BufReader::new(process.stdout.take().expect("a pipe"));
+        let mut port = String::new();
+        output.read_line(&mut port).expect("a line");
+        let port: u16 = port.trim().parse().expect("a port");
+        let received = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&received);
+        std::thread::spawn(move || {
+            for line in output.lines().map_while(Result::ok) {
+                let message = serde_json::from_str(&line).expect("a message in JSON");
+                kept.lock().expect("no panic while holding it").push(message);
+            }
+        });
+        let url = format!("smtp://assurance:{}@127.0.0.1:{port}", Self::PASSWORD[1]);
+        Self { url, received, process }
+    }
+
+    /// What came so far.
+    #[must_use]
+    pub fn received(&self) -> Vec<Value> {
+        self.received.lock().expect("no panic while holding it").clone()
+    }
+
+    /// Waits for mail to this address, and answers with the last that came.
+    pub async fn wait_for(&self, address: &str, limit: Duration) -> Value {
+        let begun = Instant::now();
+        loop {
+            let to = |message: &&Value| message["to"] == address;
+            if let Some(message) = self.received().iter().rev().find(to) {
+                return message.clone();
+            }
+            assert!(begun.elapsed() < limit, "no mail to {address} in {limit:?}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+}
+
+impl Drop for MailServer {
+    fn drop(&mut self) {
+        // Either fails only where the process has ended.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

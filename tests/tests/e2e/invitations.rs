@@ -1,0 +1,295 @@
+//! Invitations (operation 21), from the mail to the membership.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use assurance_tests::contract::Contract;
+use assurance_tests::mail_server::MailServer;
+use assurance_tests::{Answer, Backend, Builder, Client, TestHost, both_backends};
+use serde_json::{Value, json};
+
+const INVITATIONS: &str = "/v1/workspaces/{ws}/invitations";
+const REGISTER: &str = "/v1/auth/register";
+const PASSWORD: &str = "a password that nobody guesses";
+const SOON: Duration = Duration::from_secs(30);
+
+async fn host(backend: Backend) -> (TestHost, Client) {
+    Builder::new(backend).areas(&["invitations", "notes"]).start_with_owner().await
+}
+
+async fn invite(client: &Client, email: &str, role: &str) -> Answer {
+    client.post(INVITATIONS, &json!({ "email": email, "role": role })).await
+}
+
+fn path(invitation: &Value) -> String {
+    format!("{INVITATIONS}/{}", invitation["id"].as_str().expect("an id"))
+}
+
+fn action(invitation: &Value, action: &str) -> String {
+    format!("{}/{action}", path(invitation))
+}
+
+/// What the mail to somebody says, taken from the folder that stands for a
+/// mail server: lines joined as a mail program joins them.
+async fn mail_to(host: &TestHost, email: &str) -> String {
+    let folder = host.folder().join("data/mail");
+    let begun = Instant::now();
+    loop {
+        let text = files(&folder).into_iter().rev().find_map(|file| {
+            let text = std::fs::read_to_string(file).expect("a message");
+            text.contains(&format!("To: {email}\r\n")).then_some(text)
+        });
+        if let Some(text) = text {
+            return unfolded(&text);
+        }
+        assert!(begun.elapsed() < SOON, "no mail to {email}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// The messages in the folder, oldest first.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "eml"));
+    files.sort();
+    files
+}
+
+/// Quoted-printable (RFC 2045), where the message is written so.
+fn unfolded(text: &str) -> String {
+    if text.contains("Content-Transfer-Encoding: quoted-printable") {
+        text.replace("=\r\n", "").replace("=3D", "=")
+    } else {
+        text.to_owned()
+    }
+}
+
+/// The word after a mark in a mail.
+fn word_after<'t>(text: &'t str, mark: &str) -> &'t str {
+    let (_, rest) = text.split_once(mark).unwrap_or_else(|| panic!("no {mark} in {text}"));
+    rest.split(['\r', '\n', '"', '&']).next().expect("a word")
+}
+
+/// The token of an operation's link in a mail.
+fn token(text: &str, operation: &str) -> String {
+    word_after(text, &format!("/v1/invitations/{operation}?token=")).to_owned()
+}
+
+async fn answer(client: &Client, operation: &str, token: &str) -> Answer {
+    client.post(&format!("/v1/invitations/{operation}?token={token}"), &json!({})).await
+}
+
+async fn register(host: &TestHost, token: &str) -> Answer {
+    let body = json!({ "token": token, "display_name": "Eve", "password": PASSWORD });
+    host.nobody().post(REGISTER, &body).await
+}
+
+/// The client that an answer with a fresh cookie makes.
+fn signed_in(host: &TestHost, answer: &Answer, workspace: &str) -> Client {
+    let cookie = answer.header("set-cookie").expect("a cookie");
+    let (pair, _) = cookie.split_once(';').expect("attributes");
+    let session = pair.strip_prefix("service_session=").expect("the session's name");
+    let csrf = answer.json()["csrf_token"].as_str().expect("a token").to_owned();
+    let client = Client { session: Some(session.to_owned()), csrf: Some(csrf), ..host.nobody() };
+    client.in_workspace(workspace)
+}
+
+/// Operation 21, held against the contract.
+async fn list(client: &Client) -> Vec<Value> {
+    let list = client.get(INVITATIONS).await.expect(200);
+    Contract::read().check(21, &list);
+    list.as_array().expect("an array").clone()
+}
+
+both_backends! {
+    async fn a_person_without_an_account_comes_in_by_mail(backend) {
+        let (mut host, ada) = host(backend).await;
+        let made = invite(&ada, "Eve@Example.org", "member").await.expect(201);
+        assert_eq!((&made["email"], &made["status"]), (&json!("eve@example.org"), &json!("pending")));
+        assert_eq!((&made["existing_account"], &made["responded_at"]), (&json!(false), &Value::Null));
+        let mail = mail_to(&host, "eve@example.org").await;
+        let (voucher, accept) = (word_after(&mail, "\"token\": \"").to_owned(), token(&mail, "accept"));
+        for secret in [&voucher, &accept, &token(&mail, "decline")] {
+            host.keep_secret(secret);
+        }
+
+        let registered = register(&host, &voucher).await;
+        let session = registered.expect(201);
+        assert_eq!(session["user"]["email"], "eve@example.org");
+        assert_eq!(session["user"]["email_verified"], true);
+        let eve = signed_in(&host, &registered, &ada.workspace);
+        assert_eq!(list(&ada).await[0]["existing_account"], true);
+        let notes = "/v1/workspaces/{ws}/notes";
+        eve.get(notes).await.problem(404, "not_found");
+
+        let accepted = answer(&eve, "accept", &accept).await.expect(200);
+        assert_eq!((&accepted["status"], &accepted["id"]), (&json!("accepted"), &made["id"]));
+        eve.get(notes).await.expect(200);
+        let mine = eve.get("/v1/workspaces").await.expect(200);
+        assert_eq!(mine["items"][0]["role"], "member");
+        let shown = &list(&ada).await[0];
+        assert!(shown["responded_at"].is_string() && shown["last_sent_at"].is_string(), "{shown}");
+        assert_eq!((&shown["workspace_slug"], &shown["workspace_name"]), (&json!("first"), &json!("first")));
+
+        // Once is enough, for the link and for the account.
+        answer(&eve, "accept", &accept).await.problem(409, "invitation_not_pending");
+        register(&host, &voucher).await.problem(409, "conflict");
+        invite(&ada, "eve@example.org", "viewer").await.problem(409, "already_member");
+        let login = json!({ "email": "eve@example.org", "password": PASSWORD });
+        host.nobody().post("/v1/auth/login", &login).await.expect(200);
+    }
+
+    async fn a_person_with_an_account_signs_in_and_is_the_only_one_to_answer(backend) {
+        let (mut host, ada) = host(backend).await;
+        let (eve, mallory) = (host.create_person("eve"), host.create_person("mallory"));
+        let made = invite(&ada, &eve.email, "admin").await.expect(201);
+        assert_eq!(made["existing_account"], true);
+        let mail = mail_to(&host, &eve.email).await;
+        assert!(!mail.contains(REGISTER), "{mail}");
+        let (accept, decline) = (token(&mail, "accept"), token(&mail, "decline"));
+
+        answer(&host.nobody(), "accept", &accept).await.problem(401, "unauthenticated");
+        let mallory = host.sign_in(&mallory, &ada.workspace);
+        answer(&mallory, "accept", &accept).await.problem(403, "permission_denied");
+        let eve = host.sign_in(&eve, &ada.workspace);
+        let tokenless = Client { csrf: None, ..eve.clone() };
+        answer(&tokenless, "accept", &accept).await.problem(403, "csrf_failed");
+        // A link is for its own operation, and for nothing that was changed.
+        answer(&eve, "accept", &decline).await.problem(403, "permission_denied");
+        answer(&eve, "accept", &accept[..accept.len() - 4]).await.problem(403, "permission_denied");
+        assert_eq!(list(&ada).await[0]["status"], "pending");
+
+        let declined = answer(&eve, "decline", &decline).await.expect(200);
+        assert_eq!(declined["status"], "declined");
+        answer(&eve, "accept", &accept).await.problem(409, "invitation_not_pending");
+        eve.get(INVITATIONS).await.problem(404, "not_found");
+        let again = invite(&ada, "eve@example.org", "admin").await.expect(201);
+        let ids: Vec<Value> = list(&ada).await.iter().map(|one| one["id"].clone()).collect();
+        assert_eq!(ids, [again["id"].clone(), made["id"].clone()], "newest first");
+    }
+
+    async fn admins_invite_and_only_owners_invite_owners(backend) {
+        let (mut host, ada) = host(backend).await;
+        let elsewhere = host.elsewhere();
+        let admin = host.member("abe", &ada.workspace, "admin");
+        let member = host.member("mia", &ada.workspace, "member");
+        for path in [INVITATIONS, "/v1/workspaces/{ws}/invitation-history"] {
+            member.get(path).await.problem(403, "permission_denied");
+            admin.in_workspace(&elsewhere).get(path).await.problem(404, "not_found");
+            host.nobody().in_workspace(&ada.workspace).get(path).await.problem(401, "unauthenticated");
+        }
+        invite(&member, "eve@example.org", "viewer").await.problem(403, "permission_denied");
+        invite(&admin, "eve@example.org", "owner").await.problem(403, "permission_denied");
+        let owner = invite(&ada, "eve@example.org", "owner").await.expect(201);
+        assert_eq!((&owner["role"], &list(&admin).await[0]["role"]), (&json!("owner"), &json!("owner")));
+        let tokenless = Client { csrf: None, ..ada.clone() };
+        invite(&tokenless, "x@example.org", "viewer").await.problem(403, "csrf_failed");
+        for (email, role) in [("eve", "member"), ("e@x@example.org", "member"), ("z@example.org", "king")] {
+            invite(&ada, email, role).await.problem(422, "validation_failed");
+        }
+        invite(&ada, "mia@example.org", "admin").await.problem(409, "already_member");
+        invite(&ada, "EVE@example.org", "viewer").await.problem(409, "invitation_pending");
+    }
+
+    async fn a_revoked_invitation_is_worth_nothing_and_a_resent_one_comes_again(backend) {
+        let (mut host, ada) = host(backend).await;
+        let eve = host.create_person("eve");
+        let made = invite(&ada, &eve.email, "member").await.expect(201);
+        mail_to(&host, &eve.email).await;
+        let resent = ada.post(&action(&made, "resend"), &json!({})).await.expect(200);
+        assert!(resent["last_sent_at"].as_str() > made["last_sent_at"].as_str(), "{resent}");
+        assert!(resent["expires_at"].as_str() > made["expires_at"].as_str(), "{resent}");
+        let begun = Instant::now();
+        let folder = host.folder().join("data/mail");
+        while files(&folder).len() < 2 {
+            assert!(begun.elapsed() < SOON, "it is not sent again");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let mail = mail_to(&host, &eve.email).await;
+        let revoked = ada.post(&action(&made, "revoke"), &json!({})).await.expect(200);
+        assert_eq!(revoked["status"], "revoked");
+        ada.post(&action(&made, "revoke"), &json!({})).await.problem(409, "invitation_not_pending");
+        ada.post(&action(&made, "resend"), &json!({})).await.problem(409, "invitation_not_pending");
+        let eve = host.sign_in(&eve, &ada.workspace);
+        let late = answer(&eve, "accept", &token(&mail, "accept")).await;
+        late.problem(409, "invitation_not_pending");
+        let page = ada.get("/v1/workspaces/{ws}/invitation-history?limit=1").await.expect(200);
+        assert_eq!((&page["items"][0]["status"], &page["next_cursor"]), (&json!("revoked"), &Value::Null));
+        let shown = ada.get(&path(&made)).await;
+        assert_eq!(shown.header("etag"), Some("\"3\""));
+        assert_eq!(shown.expect(200)["status"], "revoked");
+    }
+
+    async fn mail_goes_through_the_operators_server(backend) {
+        let server = MailServer::start();
+        let builder = Builder::new(backend).areas(&["invitations", "queue"]);
+        let builder = builder.set("mail.smtp_url", server.url.clone());
+        let builder = builder.set("mail.from", "Assurance Ünit <assurance@example.com>");
+        let (mut host, ada) = builder.start_with_owner().await;
+        MailServer::PASSWORD.iter().for_each(|password| host.keep_secret(password));
+        for name in ["eve", "gone", "later"] {
+            invite(&ada, &format!("{name}@example.org"), "viewer").await.expect(201);
+        }
+        let mail = server.wait_for("eve@example.org", SOON).await;
+        assert_eq!(mail["sender"], "assurance@example.com");
+        assert_eq!(mail["from"], "Assurance Ünit <assurance@example.com>");
+        assert_eq!((&mail["recipients"], &mail["subject"]), (&json!(["eve@example.org"]), &json!("Invitation to first")));
+        let text = mail["text"].as_str().expect("a text");
+        let voucher = word_after(text, "\"token\": \"").to_owned();
+        let registered = register(&host, &voucher).await;
+        registered.expect(201);
+        let eve = signed_in(&host, &registered, &ada.workspace);
+        answer(&eve, "accept", &token(text, "accept")).await.expect(200);
+
+        // Put off once, it came; refused for good, it failed, and says why.
+        server.wait_for("later@example.org", SOON).await;
+        let begun = Instant::now();
+        let failed = loop {
+            let page = ada.get("/v1/workspaces/{ws}/queue/jobs?status=failed").await.expect(200);
+            if let Some(failed) = page["items"].as_array().and_then(|items| items.first()) {
+                break failed.clone();
+            }
+            assert!(begun.elapsed() < SOON, "nothing failed");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        };
+        let why = failed["last_error"].as_str().expect("a reason");
+        assert!(why.contains("no such mailbox"), "{why}");
+        let sent = |address: &str| server.received().iter().filter(|m| m["to"] == address).count();
+        assert_eq!((sent("eve@example.org"), sent("later@example.org")), (1, 1));
+        assert!(!host.folder().join("data/mail").exists(), "nothing goes into the folder");
+    }
+}
+
+#[tokio::test]
+async fn a_registration_says_what_is_wrong_with_it() {
+    let (host, ada) = host(Backend::Sqlite).await;
+    invite(&ada, "eve@example.org", "member").await.expect(201);
+    let mail = mail_to(&host, "eve@example.org").await;
+    let voucher = word_after(&mail, "\"token\": \"").to_owned();
+    let wrong = |body: Value| {
+        let nobody = host.nobody();
+        async move { nobody.post(REGISTER, &body).await.problem(422, "validation_failed") }
+    };
+    let told = |problem: &Value, text: &str| {
+        assert!(
+            problem["detail"].as_str().is_some_and(|detail| detail.contains(text)),
+            "{problem}"
+        );
+    };
+    let altered = format!("x{voucher}");
+    let problem =
+        wrong(json!({ "token": altered, "display_name": "Eve", "password": PASSWORD })).await;
+    told(&problem, "/token");
+    let problem =
+        wrong(json!({ "token": voucher, "display_name": "Eve", "password": "short" })).await;
+    told(&problem, "/password");
+    let problem =
+        wrong(json!({ "token": voucher, "display_name": "\n", "password": PASSWORD })).await;
+    told(&problem, "/display_name");
+    told(&wrong(json!({ "token": voucher, "password": PASSWORD })).await, "/display_name");
+    let foreign = host.nobody().request(reqwest::Method::POST, REGISTER);
+    let foreign = foreign.header("origin", "https://evil.example").json(&json!({}));
+    assurance_tests::client::send(foreign).await.problem(403, "csrf_failed");
+    register(&host, &voucher).await.expect(201);
+}
