@@ -13,6 +13,7 @@ use serde_json::Value as Json;
 
 use super::body::{Content, check_media_type};
 use super::json;
+use super::parameters::split_query;
 use super::problem::{MOST_VIOLATIONS, Refusal};
 use crate::app::App;
 use crate::registry;
@@ -86,8 +87,10 @@ impl FromRequestParts<App> for NoQuery {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Refusal> {
-        match parts.uri.query().and_then(|query| query.split(['=', '&']).find(|n| !n.is_empty())) {
-            Some(name) => Err(Refusal::invalid_one(name, "is not a parameter of this operation")),
+        match split_query(parts.uri.query().unwrap_or_default())?.first() {
+            Some((name, _)) => {
+                Err(Refusal::invalid_one(name, "is not a parameter of this operation"))
+            }
             None => Ok(Self),
         }
     }

@@ -2,11 +2,11 @@
 //! this list against the router.
 
 use schemars::JsonSchema;
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 
 use super::auth::{login, mfa, register, session};
-use super::workspaces;
-use crate::domain::manifest::Method;
+use super::{parameters, workspaces};
+use crate::domain::manifest::{Method, ParameterKind, ParameterPlace, ParameterSpec};
 use crate::registry::HostOperation;
 
 /// Everything the router answers that is part of the API.
@@ -57,9 +57,14 @@ fn signing_in() -> Vec<HostOperation> {
         HostOperation {
             description: "Works on every node from the next request.",
             success_status: 204,
-            parameters: vec![json!({"name": "session_id", "in": "path", "required": true,
-                "description": "As `sessions[].id` of the security status.",
-                "schema": {"type": "string", "format": "uuid"}})],
+            parameters: vec![ParameterSpec {
+                name: "session_id".to_owned(),
+                place: ParameterPlace::Path,
+                summary: "As `sessions[].id` of the security status.".to_owned(),
+                kind: ParameterKind::Uuid,
+                required: true,
+                default: None,
+            }],
             ..operation(
                 Method::Delete,
                 "/v1/auth/sessions/{session_id}",
@@ -118,18 +123,11 @@ fn second_factor() -> Vec<HostOperation> {
 }
 
 fn of_workspaces() -> Vec<HostOperation> {
-    let page = |name: &str, schema: Json| json!({"name": name, "in": "query", "required": false, "schema": schema});
     vec![
         HostOperation {
             tag: "workspaces",
             description: "By slug.",
-            parameters: vec![
-                page(
-                    "limit",
-                    json!({"type": "integer", "minimum": 1, "maximum": 100, "default": 50}),
-                ),
-                page("cursor", json!({"type": "string"})),
-            ],
+            parameters: parameters::page_parameters(),
             response: Some(schema::<workspaces::WorkspacePage>()),
             ..operation(Method::Get, "/v1/workspaces", "list_workspaces", "Your workspaces")
         },
@@ -172,6 +170,8 @@ fn schema<T: JsonSchema>() -> Json {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     /// What `router.rs` says it answers under `/v1`, method by method.

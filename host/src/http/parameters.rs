@@ -135,33 +135,63 @@ pub(super) struct Page {
     pub(super) cursor: Option<String>,
 }
 
+/// The items of a page, where the client does not say.
+const PAGE_ITEMS: u32 = 50;
+const MOST_ITEMS: i64 = 100;
+
+/// The characters of a cursor of the host's own.
+const MOST_CURSOR: u32 = 512;
+
+/// How `limit` and `cursor` of such a list are declared.
+pub(super) fn page_parameters() -> Vec<ParameterSpec> {
+    let spec = |name: &str, summary: &str, kind, default| ParameterSpec {
+        name: name.to_owned(),
+        place: ParameterPlace::Query,
+        summary: summary.to_owned(),
+        kind,
+        required: false,
+        default,
+    };
+    let limit = ParameterKind::Integer { minimum: 1, maximum: MOST_ITEMS };
+    let cursor = ParameterKind::Text { min_length: 1, max_length: MOST_CURSOR };
+    vec![
+        spec("limit", "How many at most.", limit, Some(PAGE_ITEMS.into())),
+        spec("cursor", "The `next_cursor` of the page before.", cursor, None),
+    ]
+}
+
 /// Reads `limit` and `cursor`.
 ///
 /// # Errors
-/// Names every parameter that is wrong or unknown.
-pub(super) fn page(query: &str, default: u32, most: u32) -> Result<Page, Refusal> {
-    let mut page = Page { limit: default, cursor: None };
+/// Names every parameter that is wrong, unknown or repeated.
+pub(super) fn page(query: &str) -> Result<Page, Refusal> {
+    let specs = page_parameters();
+    let mut page = Page { limit: PAGE_ITEMS, cursor: None };
     let mut wrong = Vec::new();
-    let mut refuse = |name: &str, message: String| {
-        wrong.push(Violation { pointer: name.to_owned(), message });
-    };
-    let range = ParameterKind::Integer { minimum: 1, maximum: i64::from(most) };
-    for (name, value) in split_query(query)? {
-        match name.as_ref() {
-            "limit" | "cursor" if value.is_empty() || value == "null" => {}
-            "limit" => match registry::decode(&range, &value) {
-                Ok(limit) => page.limit = limit.parse().unwrap_or(default),
-                Err(message) => refuse("limit", message),
-            },
-            "cursor" => page.cursor = Some(value.into_owned()),
-            other => refuse(other, "is not a parameter of this operation".into()),
+    let pairs = split_query(query)?;
+    for (at, (name, value)) in pairs.iter().enumerate() {
+        let read = match specs.iter().find(|spec| spec.name == *name) {
+            None => Err("is not a parameter of this operation".to_owned()),
+            Some(_) if pairs.iter().take(at).any(|(before, _)| before == name) => {
+                Err("is given more than once".to_owned())
+            }
+            Some(_) if value.is_empty() || value == "null" => continue,
+            Some(spec) => registry::decode(&spec.kind, value),
+        };
+        match read {
+            Err(message) => wrong.push(Violation { pointer: name.to_string(), message }),
+            Ok(limit) if name == "limit" => page.limit = limit.parse().unwrap_or(PAGE_ITEMS),
+            Ok(_) => page.cursor = Some(value.to_string()),
         }
     }
     if wrong.is_empty() { Ok(page) } else { Err(Refusal::invalid(&wrong, 0)) }
 }
 
 /// The pairs of an `application/x-www-form-urlencoded` query.
-fn split_query(query: &str) -> Result<Vec<Pair<'_>>, Refusal> {
+///
+/// # Errors
+/// Bad percent-encoding.
+pub(super) fn split_query(query: &str) -> Result<Vec<Pair<'_>>, Refusal> {
     query
         .split('&')
         .filter(|pair| !pair.is_empty())

@@ -71,7 +71,7 @@ pub(super) async fn list(
     SignedIn(principal): SignedIn,
     RawQuery(query): RawQuery,
 ) -> Result<Json<WorkspacePage>, Refusal> {
-    let page = parameters::page(query.as_deref().unwrap_or_default(), 50, 100)?;
+    let page = parameters::page(query.as_deref().unwrap_or_default())?;
     let user = principal.user.id;
     let after = page.cursor.as_deref();
     let mut found = app.identity.workspaces_of(user, after, page.limit + 1).await?;

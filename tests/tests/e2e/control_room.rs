@@ -225,8 +225,7 @@ both_backends! {
         let bea = host.sign_in(&bea, &elsewhere);
         post(&bea.in_workspace(&ada.workspace), REBUILD).await.problem(404, "not_found");
         let odd = post(&ada, "/v1/workspaces/nowhere/control-room/rebuild").await;
-        let odd = odd.problem(422, "validation_failed");
-        assert!(odd["hint"].is_string(), "{odd}");
+        odd.problem(422, "validation_failed");
         let missing = "01900000-0000-7000-8000-000000000000";
         ada.get(&format!("{FINDINGS}/{missing}")).await.problem(404, "not_found");
         ada.get(&format!("{FINDINGS}?state=odd")).await.problem(422, "validation_failed");

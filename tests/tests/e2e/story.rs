@@ -62,6 +62,18 @@ impl Story {
         }
     }
 
+    /// The groups that CODEOWNERS names, with Ada in both.
+    async fn brings_groups_in(&self) {
+        let session = self.ada.get("/v1/auth/session").await.expect(200);
+        for (name, identity) in [("web", "@shop/web"), ("login", "demo@example.com")] {
+            let body = json!({
+                "name": name, "identities": [identity], "member_ids": [session["user"]["id"]],
+                "trust_zone": name, "data_classification": "internal",
+            });
+            self.ada.post("/v1/workspaces/{ws}/groups", &body).await.expect(201);
+        }
+    }
+
     async fn audits(&self) -> Value {
         let audit = self.ada.audit(&self.repository).await;
         assert_eq!(audit["state"], "completed", "{audit:#}");
@@ -102,7 +114,7 @@ impl Story {
         assert_eq!(listed[0]["id"], preview["id"]);
         let apply = format!("{path}/{}/apply", id_of(&preview));
         let applied = send(self.ada.request(Method::POST, &apply)).await.expect(200);
-        assert_eq!(applied["result"]["applied"], 1, "{applied:#}");
+        assert_eq!(applied["result"]["applied"], 4, "{applied:#}");
         let path = format!("/v1/workspaces/{{ws}}/findings/{finding}");
         let session = self.ada.get("/v1/auth/session").await.expect(200);
         let owner = session["user"]["id"].as_str().expect("an id").to_owned();
@@ -197,6 +209,7 @@ both_backends! {
         let repository = ada.repository("shop").await;
         let story = Story { contract: Contract::read(), ada, grace, repository };
 
+        story.brings_groups_in().await;
         story.brings_artifacts_in().await;
         story.audits().await;
         let finding = story.sees_findings().await;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value as Json, json};
 
 use super::snapshot::AreaVersion;
-use crate::domain::manifest::Method;
+use crate::domain::manifest::{Method, ParameterSpec};
 use components::Components;
 
 /// An operation the host answers itself, as it is documented.
@@ -32,8 +32,8 @@ pub struct HostOperation {
     pub in_contract: bool,
     /// False: anyone may call it.
     pub signed_in: bool,
-    /// OpenAPI parameter objects beside those the host adds to every operation.
-    pub parameters: Vec<Json>,
+    /// In path and query.
+    pub parameters: Vec<ParameterSpec>,
     /// Schema of a JSON body.
     pub body: Option<Json>,
     /// Status of a success.

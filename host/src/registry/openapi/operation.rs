@@ -19,7 +19,7 @@ pub(super) fn of_host(described: &HostOperation, components: &mut Components) ->
         "description": described.description,
         "tags": [described.tag],
         "x-contract": described.in_contract,
-        "parameters": described.parameters,
+        "parameters": described.parameters.iter().map(parameter).collect::<Vec<_>>(),
         "security": security(described.signed_in, described.method),
     });
     if let Some(schema) = &described.body {
@@ -172,18 +172,35 @@ fn parameter(spec: &ParameterSpec) -> Json {
     if let Some(default) = &spec.default {
         schema["default"] = default.clone();
     }
+    let required = spec.required || spec.place == ParameterPlace::Path;
+    if !required {
+        or_null(&mut schema);
+    }
     let place = match spec.place {
         ParameterPlace::Path => "path",
         ParameterPlace::Query => "query",
         ParameterPlace::Header => "header",
     };
-    json!({
+    let mut parameter = json!({
         "name": spec.name,
         "in": place,
         "description": spec.summary,
-        "required": spec.required || spec.place == ParameterPlace::Path,
+        "required": required,
         "schema": schema,
-    })
+    });
+    if spec.place == ParameterPlace::Query && !required {
+        parameter["allowEmptyValue"] = true.into();
+    }
+    parameter
+}
+
+/// `null`, like nothing at all, is no filter.
+fn or_null(schema: &mut Json) {
+    let kind = schema["type"].take();
+    schema["type"] = json!([kind, "null"]);
+    if let Some(Json::Array(values)) = schema.get_mut("enum") {
+        values.push(Json::Null);
+    }
 }
 
 fn responses(status: u16, schema: Option<Json>, takes_body: bool) -> Json {
