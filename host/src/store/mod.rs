@@ -112,7 +112,7 @@ enum Databases {
         /// ` COLLATE "…"`.
         folding: &'static str,
         /// For the one connection that listens.
-        options: PgConnectOptions,
+        options: Box<PgConnectOptions>,
     },
 }
 

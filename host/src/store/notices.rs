@@ -23,7 +23,7 @@ impl Store {
             .max_lifetime(None)
             .idle_timeout(None)
             .acquire_timeout(self.0.timeout)
-            .connect_lazy_with(options.clone());
+            .connect_lazy_with((**options).clone());
         let mut listener = PgListener::connect_with(&pool).await?;
         listener.listen(CHANNEL).await?;
         Ok(Notices(Some(listener)))

@@ -120,7 +120,7 @@ async fn open_postgres(settings: &Settings, timeout: Duration) -> Result<Databas
         common: Pool::new(options.clone(), common, timeout),
         serializable: Pool::new(strict, serializable, timeout),
         folding,
-        options,
+        options: Box::new(options),
     })
 }
 

@@ -26,10 +26,8 @@ async fn service(client: &Client, name: &str, wanted: impl Fn(&Value) -> bool) -
     let begun = Instant::now();
     loop {
         let page = client.get(&format!("{SERVICES}?q={name}")).await.expect(200);
-        if let Some(found) = page["items"].as_array().and_then(|items| items.first()) {
-            if wanted(found) {
-                return found.clone();
-            }
+        if let Some(found) = page["items"].get(0).filter(|found| wanted(found)) {
+            return found.clone();
         }
         assert!(begun.elapsed() < Duration::from_secs(30), "no service {name} as wanted: {page}");
         tokio::time::sleep(Duration::from_millis(50)).await;

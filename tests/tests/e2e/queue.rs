@@ -61,10 +61,8 @@ async fn job(client: &Client, kind: &str, wanted: impl Fn(&Value) -> bool) -> Va
     let begun = Instant::now();
     loop {
         let page = client.get(&format!("{JOBS}?kind={kind}")).await.expect(200);
-        if let Some(found) = page["items"].as_array().and_then(|items| items.first()) {
-            if wanted(found) {
-                return found.clone();
-            }
+        if let Some(found) = page["items"].get(0).filter(|found| wanted(found)) {
+            return found.clone();
         }
         assert!(begun.elapsed() < SOON, "no {kind} as wanted: {page}");
         tokio::time::sleep(Duration::from_millis(50)).await;

@@ -70,7 +70,7 @@ async fn hear(ears: &mut Option<Notices>) {
         }
     }
     *ears = None;
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 /// Catches up, and reports what has changed, or at least that this process is

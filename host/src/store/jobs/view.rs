@@ -11,7 +11,7 @@ use super::super::error::Error;
 use super::{count, parsed};
 use crate::domain::document::{Condition, Test, Value};
 use crate::domain::id::{JobId, WorkspaceId};
-use crate::domain::job::Lane;
+use crate::domain::job::{Lane, Status};
 use crate::domain::queue::{JobFilter, LaneLoad, QueuedJob};
 use crate::domain::time::Timestamp;
 
@@ -187,7 +187,7 @@ async fn select(
             .bind(workspace.0)
             .bind(filter.lane.map(Lane::as_str))
             .bind(&filter.kind)
-            .bind(filter.status.map(|status| status.as_str()))
+            .bind(filter.status.map(Status::as_str))
             .bind(filter.resource)
             .bind(before)
             .bind(limit)

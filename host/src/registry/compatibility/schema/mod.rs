@@ -165,13 +165,8 @@ impl<'s> Walk<'s> {
             (Some(values), Some(known)) => {
                 let new = values.iter().filter(|value| !known.contains(value));
                 let said = new.map(|value| {
-                    misfit(
-                        at,
-                        &self.say(
-                            &format!("does not take {value} any more"),
-                            &format!("may be {value} now"),
-                        ),
-                    )
+                    let less = format!("does not take {value} any more");
+                    misfit(at, self.say(&less, &format!("may be {value} now")))
                 });
                 Some(said.collect())
             }
