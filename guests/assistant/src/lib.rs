@@ -4,7 +4,7 @@
 //!
 //! Both are one area because the key of an endpoint is sealed for the area
 //! that sends with it. A message makes a run, and a run a job: it collects
-//! [`facts`], puts them into a prompt, asks the model, and keeps the answer
+//! `facts`, puts them into a prompt, asks the model, and keeps the answer
 //! with the records it cites.
 
 mod answering;

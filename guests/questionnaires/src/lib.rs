@@ -1,7 +1,7 @@
 //! Questionnaires (operation 18): the questions customers send in CSV files,
 //! the answers to them, what these rest on, and who approved them.
 //!
-//! A file becomes questions in [`import`]: `text` (encoding), `rows` (RFC
+//! A file becomes questions in `import`: `text` (encoding), `rows` (RFC
 //! 4180), `header` (which column is which). An answer's sources are kept as
 //! citations of evidence and audits, and held against what is new.
 

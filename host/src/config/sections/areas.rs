@@ -30,8 +30,8 @@ pub struct Areas {
     /// Whose signature counts for which areas; outside development mode no
     /// component is loaded without one.
     pub publishers: BTreeMap<String, Publisher>,
-    /// What one call of an area may use, where that is not what [limits] and
-    /// [runtime] say.
+    /// What one call of an area may use, where that is not what `[limits]` and
+    /// `[runtime]` say.
     pub limits: BTreeMap<String, AreaLimits>,
     /// What an area is told when it asks (`settings`), by area and key. Not
     /// for secrets.
