@@ -124,7 +124,7 @@ async fn assemble(
         identity,
         limiter: Limiter::new(&config.rates),
         in_flight: InFlight::default(),
-        node: areas::Node::new(config.areas.warm_versions),
+        node: areas::Node::new(&config.areas),
         installing: tokio::sync::Mutex::default(),
         config,
     }))
@@ -183,13 +183,16 @@ async fn start_workers(app: &App) -> anyhow::Result<Option<Workers>> {
     if !app.config.jobs.enabled {
         return Ok(None);
     }
-    let (names, find) = (Arc::clone(&app.registry), Arc::clone(&app.registry));
+    let (names, find) = (app.clone(), app.clone());
     let areas = jobs::Areas {
         names: Arc::new(move || {
-            names.snapshot().areas().map(|area| area.manifest.name.clone()).collect()
+            let snapshot = names.registry.snapshot();
+            let running = snapshot.areas().map(|area| &area.manifest.name);
+            running.filter(|name| names.node.admit(name).is_ok()).cloned().collect()
         }),
         find: Arc::new(move |name| {
-            let snapshot = find.snapshot();
+            find.node.admit(name).ok()?;
+            let snapshot = find.registry.snapshot();
             let area = snapshot.area(name)?;
             Some(Runnable { code: Arc::clone(&area.code), scope: Arc::clone(&area.scope) })
         }),

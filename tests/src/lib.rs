@@ -7,6 +7,7 @@
 pub mod answer;
 pub mod artifacts;
 pub mod backend;
+pub mod balancer;
 pub mod clamd;
 pub mod cli;
 pub mod client;
@@ -18,6 +19,7 @@ pub mod model_server;
 pub mod oidc;
 pub mod operators;
 pub mod place;
+pub mod postgres;
 pub mod python;
 pub mod raw;
 pub mod receiver;
@@ -25,5 +27,6 @@ pub mod totp;
 
 pub use answer::Answer;
 pub use backend::Backend;
+pub use balancer::Balancer;
 pub use client::Client;
 pub use host::{Builder, TestHost};

@@ -156,7 +156,7 @@ pub(super) async fn app(config: Config) -> App {
         identity,
         limiter: Limiter::new(&config.rates),
         in_flight: InFlight::default(),
-        node: super::areas::Node::new(config.areas.warm_versions),
+        node: super::areas::Node::new(&config.areas),
         installing: tokio::sync::Mutex::default(),
         config,
     })

@@ -65,6 +65,7 @@ impl Config {
             ("api.max_connections", self.api.max_connections),
             ("database.max_connections", self.database.max_connections),
             ("areas.poll_ms", self.areas.poll_ms),
+            ("areas.max_stale_ms", self.areas.max_stale_ms),
             ("areas.warm_versions", self.areas.warm_versions),
             ("session.idle_minutes", self.session.idle_minutes),
             ("session.absolute_hours", self.session.absolute_hours),
@@ -141,6 +142,10 @@ impl Config {
         }
         if self.limits.max_deadline_ms < self.limits.deadline_ms {
             return Err(wrong("limits.max_deadline_ms", "is shorter than limits.deadline_ms"));
+        }
+        if self.areas.max_stale_ms < self.areas.poll_ms.saturating_mul(2) {
+            let problem = "must be at least twice areas.poll_ms, or healthy nodes answer 503";
+            return Err(wrong("areas.max_stale_ms", problem));
         }
         Ok(())
     }

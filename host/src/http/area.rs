@@ -35,6 +35,7 @@ pub(super) async fn answer(
     let snapshot = app.registry.snapshot();
     let found = find(&snapshot, &parts)?;
     context.counts_for(&found.route.meter);
+    app.node.admit(&found.area.manifest.name)?;
     let principal = caller::enter(&app, &found, &parts).await?;
     let given = Given::new(found.route, &found.path_values, parts.uri.query(), &parts.headers)?;
     let admitted = caller::admit(&app, &context, &found, principal.as_ref(), &given).await?;

@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use super::code::{self, Code};
 use crate::app::Spent;
+use crate::app::areas::Closed;
 use crate::app::call::Refused;
 use crate::domain::area::{Problem, ProblemKind, Violation};
 use crate::registry::RouteContract;
@@ -243,6 +244,21 @@ impl From<store::Error> for Refusal {
             .caused_by(error),
             other => Self::internal(other),
         }
+    }
+}
+
+impl From<Closed> for Refusal {
+    fn from(closed: Closed) -> Self {
+        let detail = match closed {
+            Closed::Unsure => {
+                "The service cannot learn for the moment which versions are live; nothing was done."
+            }
+            Closed::Withdrawn => {
+                "The part of the service that answers this operation was withdrawn here; nothing \
+                 was done."
+            }
+        };
+        Self::new(Code::Unavailable, detail).retry_after(1).caused_by(closed)
     }
 }
 

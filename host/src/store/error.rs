@@ -88,6 +88,8 @@ impl From<sqlx::Error> for Error {
             | sqlx::Error::PoolClosed
             | sqlx::Error::Io(_)
             | sqlx::Error::Tls(_)
+            // Who answers is no PostgreSQL, or ended in the middle of a word.
+            | sqlx::Error::Protocol(_)
             | sqlx::Error::WorkerCrashed => Self::Unavailable(error),
             sqlx::Error::Database(cause) => match cause.code().as_deref() {
                 Some(code) if lost_race(code) => Self::RunAgain,

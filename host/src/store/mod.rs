@@ -208,7 +208,7 @@ impl Store {
         };
         let gates = &self.0.gates;
         let gate = Arc::clone(&gates[workspace.0.as_u128() as usize % gates.len()]);
-        let turn = self.in_time(gate.acquire_owned()).await?;
+        let turn = self.wait(gate.acquire_owned()).await?;
         let turn = turn.map_err(|_| Error::Unavailable(sqlx::Error::PoolClosed))?;
         // Taken before the lock: those who wait for it hold one of these too.
         let connection = self.serializable().await?;
@@ -247,10 +247,19 @@ impl Store {
         let Databases::Sqlite { writer, .. } = &self.0.databases else {
             return Err(Error::Unavailable(sqlx::Error::PoolClosed));
         };
-        self.in_time(Arc::clone(writer).lock_owned()).await
+        self.wait(Arc::clone(writer).lock_owned()).await
     }
 
-    async fn in_time<T>(&self, wait: impl Future<Output = T>) -> Result<T, Error> {
+    /// Waits no longer than a call waits for a connection: a server that is
+    /// out of reach may never say so.
+    pub async fn in_time<T>(
+        &self,
+        work: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
+        self.wait(work).await?
+    }
+
+    async fn wait<T>(&self, wait: impl Future<Output = T>) -> Result<T, Error> {
         tokio::time::timeout(self.0.timeout, wait)
             .await
             .map_err(|_| Error::Unavailable(sqlx::Error::PoolTimedOut))

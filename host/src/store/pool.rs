@@ -16,6 +16,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Idle longer than this, a connection is tried before it is used.
 const TRUSTED_FOR: Duration = Duration::from_secs(20);
+/// How long a server may take to say that it is there.
+const PATIENCE: Duration = Duration::from_secs(1);
 /// Older than this, a connection is not kept, so that a server's memory for
 /// it does not grow for ever.
 const LIFETIME: Duration = Duration::from_secs(30 * 60);
@@ -101,9 +103,10 @@ impl<C: Connection + 'static> Inner<C> {
             let Some(mut idle) = self.idle.lock().pop() else {
                 return Ok((C::connect_with(&self.options).await?, Instant::now()));
             };
-            if idle.since.elapsed() < TRUSTED_FOR || idle.connection.ping().await.is_ok() {
+            if idle.since.elapsed() < TRUSTED_FOR || answers(&mut idle.connection).await {
                 return Ok((idle.connection, idle.made));
             }
+            self.idle.lock().clear();
         }
     }
 
@@ -112,6 +115,12 @@ impl<C: Connection + 'static> Inner<C> {
             self.idle.lock().push(Idle { connection, made, since: Instant::now() });
         }
     }
+}
+
+/// Whether the server is there. One out of reach may never answer at all.
+async fn answers<C: Connection>(connection: &mut C) -> bool {
+    let asked = tokio::time::timeout(PATIENCE, connection.ping());
+    asked.await.is_ok_and(|answered| answered.is_ok())
 }
 
 impl<C: Connection + 'static> Pooled<C> {
@@ -142,7 +151,7 @@ impl<C: Connection + 'static> Drop for Pooled<C> {
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
                 // Sends what is queued (a rollback) and waits for the answers.
-                if connection.ping().await.is_ok() {
+                if answers(&mut connection).await {
                     pool.put_back(connection, made);
                 } else {
                     // What broke this one broke the others: a restarted server.

@@ -11,6 +11,7 @@ mod dependencies;
 mod deploy;
 mod durability;
 mod evidence;
+mod fleet;
 mod fuzz;
 mod groups;
 mod hostile;

@@ -2,6 +2,7 @@
 //! one moves, and a node that hears nothing looks regularly. One that cannot
 //! bring a version to life keeps the old one, says so, and tries again.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,7 @@ use futures::future::join_all;
 
 use super::super::App;
 use super::{InstallError, announce, ensure_indexes, load, trust};
-use crate::domain::deployment::{Deployment, NodeReport, Pointer};
+use crate::domain::deployment::{Deployment, NodeReport, Pointer, Stage};
 use crate::domain::manifest::Manifest;
 use crate::registry::{AreaVersion, Change};
 use crate::runtime::Loaded;
@@ -90,13 +91,50 @@ async fn look(app: &App, reported: &mut Option<Instant>) -> Result<(), store::Er
 /// # Errors
 /// The database is away.
 pub async fn catch_up(app: &App) -> Result<bool, store::Error> {
-    let mut connection = app.store.reader().await?;
-    let pointers = deployments::pointers(&mut connection).await?;
-    connection.release();
+    let fence = &app.node.fence;
+    // Who was out of reach for too long answers again when it has caught up;
+    // who was not goes on answering while it does.
+    let was_sure = fence.is_sure();
+    let (asked_at, pointers) = ask(app).await?;
+    if was_sure {
+        fence.learned(asked_at);
+    }
     let live = app.registry.snapshot();
     let behind: Vec<Pointer> =
         pointers.into_iter().filter(|pointer| app.node.is_behind(&live, pointer)).collect();
-    // Compiled side by side, installed one by one.
+    tokio::select! {
+        () = Box::pin(obey_all(app, &behind)) => fence.learned(asked_at),
+        never = stay_sure(app), if was_sure => match never {},
+    }
+    Ok(!behind.is_empty())
+}
+
+/// What is live, and when that was asked.
+async fn ask(app: &App) -> Result<(Instant, Vec<Pointer>), store::Error> {
+    let asked_at = Instant::now();
+    let asked = app.store.in_time(async {
+        let mut connection = app.store.reader().await?;
+        let pointers = deployments::pointers(&mut connection).await?;
+        connection.release();
+        Ok(pointers)
+    });
+    Ok((asked_at, asked.await?))
+}
+
+/// Goes on asking while something else takes its time; what was learned is
+/// acted on afterwards.
+async fn stay_sure(app: &App) -> Infallible {
+    loop {
+        tokio::time::sleep(Duration::from_millis(u64::from(app.config.areas.poll_ms))).await;
+        match ask(app).await {
+            Ok((asked_at, _)) => app.node.fence.learned(asked_at),
+            Err(error) => tracing::debug!(%error, "deployments cannot be read"),
+        }
+    }
+}
+
+/// Compiled side by side, installed one by one.
+async fn obey_all(app: &App, behind: &[Pointer]) {
     let candidates = join_all(behind.iter().map(|pointer| wanted(app, pointer))).await;
     for (pointer, candidate) in behind.iter().zip(candidates) {
         let done = match candidate {
@@ -104,20 +142,45 @@ pub async fn catch_up(app: &App) -> Result<bool, store::Error> {
             Err(error) => Err(error),
         };
         if let Err(error) = done {
-            let digest = pointer.digest.as_deref().unwrap_or_default();
-            tracing::error!(area.name = pointer.area, area.digest = digest, %error, "not live here");
-            app.node.failed(&pointer.area, digest, error.to_string());
+            give_up(app, pointer, &error).await;
         }
     }
-    Ok(!behind.is_empty())
+}
+
+/// The version that runs stays, unless it was withdrawn: then its area has
+/// nothing to answer with.
+async fn give_up(app: &App, pointer: &Pointer, error: &InstallError) {
+    let digest = pointer.digest.as_deref().unwrap_or_default();
+    tracing::error!(area.name = pointer.area, area.digest = digest, %error, "not live here");
+    app.node.failed(&pointer.area, digest, error.to_string());
+    match is_withdrawn(app, &pointer.area).await {
+        Ok(withdrawn) => app.node.fence.set_withdrawn(&pointer.area, withdrawn),
+        Err(error) => tracing::warn!(%error, "whether what runs was withdrawn is not known"),
+    }
+}
+
+/// Whether the version that runs here was withdrawn.
+async fn is_withdrawn(app: &App, area: &str) -> Result<bool, store::Error> {
+    let live = app.registry.snapshot();
+    let Some(running) = live.area(area) else { return Ok(false) };
+    let found = version(app, area, &running.digest).await?;
+    Ok(found.is_some_and(|version| version.stage == Stage::Withdrawn))
+}
+
+async fn version(app: &App, area: &str, digest: &str) -> Result<Option<Deployment>, store::Error> {
+    let asked = app.store.in_time(async {
+        let mut connection = app.store.reader().await?;
+        let found = deployments::find(&mut connection, area, digest).await?;
+        connection.release();
+        Ok(found)
+    });
+    asked.await
 }
 
 /// The version a pointer names; nothing, where the area is taken out.
 async fn wanted(app: &App, pointer: &Pointer) -> Result<Option<Candidate>, InstallError> {
     let Some(digest) = &pointer.digest else { return Ok(None) };
-    let mut connection = app.store.reader().await?;
-    let found = deployments::find(&mut connection, &pointer.area, digest).await?;
-    connection.release();
+    let found = version(app, &pointer.area, digest).await?;
     let unknown = || InstallError::NotKnown { area: pointer.area.clone(), digest: digest.clone() };
     Ok(Some(candidate(app, found.ok_or_else(unknown)?).await?))
 }
@@ -179,10 +242,13 @@ pub(super) fn settle(app: &App, change: &Change) {
 
 /// Whether the pointer has moved since it was read; the next look sees it.
 async fn moved(app: &App, pointer: &Pointer) -> Result<bool, store::Error> {
-    let mut connection = app.store.reader().await?;
-    let now = deployments::pointer_of(&mut connection, &pointer.area).await?;
-    connection.release();
-    Ok(now.is_none_or(|now| now.revision != pointer.revision))
+    let asked = app.store.in_time(async {
+        let mut connection = app.store.reader().await?;
+        let now = deployments::pointer_of(&mut connection, &pointer.area).await?;
+        connection.release();
+        Ok(now.is_none_or(|now| now.revision != pointer.revision))
+    });
+    asked.await
 }
 
 /// Says what this process runs.
@@ -202,7 +268,10 @@ pub async fn sign_off(app: &App) -> Result<(), store::Error> {
 
 async fn say(app: &App, reports: &[NodeReport]) -> Result<(), store::Error> {
     let forget_before = app.clock.now().plus_ms(-FORGET_MS);
-    let mut tx = app.store.begin(store::Access::WriteLocked).await?;
-    store::nodes::report(&mut tx, app.node.id(), reports, forget_before).await?;
-    tx.commit().await
+    let said = app.store.in_time(async {
+        let mut tx = app.store.begin(store::Access::WriteLocked).await?;
+        store::nodes::report(&mut tx, app.node.id(), reports, forget_before).await?;
+        tx.commit().await
+    });
+    said.await
 }

@@ -11,6 +11,8 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
+use super::fence::{Closed, Fence};
+use crate::config;
 use crate::domain::deployment::{NodeReport, NodeState, Pointer};
 use crate::domain::time::Timestamp;
 use crate::registry::{AreaVersion, Snapshot};
@@ -23,6 +25,7 @@ pub struct Node {
     id: Uuid,
     host: String,
     warm_versions: usize,
+    pub(super) fence: Fence,
     known: Mutex<Known>,
     /// Rung when there is something to report.
     news: Notify,
@@ -44,13 +47,31 @@ struct Failure {
 }
 
 impl Node {
-    /// A process that keeps so many versions of each area ready.
+    /// A process that has just learned what is live.
     #[must_use]
-    pub fn new(warm_versions: u32) -> Self {
-        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        let warm_versions = warm_versions as usize;
-        let (known, news) = (Mutex::default(), Notify::new());
-        Self { id: Uuid::new_v4(), host, warm_versions, known, news }
+    pub fn new(areas: &config::Areas) -> Self {
+        Self {
+            id: Uuid::new_v4(),
+            host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+            warm_versions: areas.warm_versions as usize,
+            fence: Fence::new(Duration::from_millis(u64::from(areas.max_stale_ms))),
+            known: Mutex::default(),
+            news: Notify::new(),
+        }
+    }
+
+    /// Whether an area may answer here.
+    ///
+    /// # Errors
+    /// Not for the moment.
+    pub fn admit(&self, area: &str) -> Result<(), Closed> {
+        self.fence.admit(area)
+    }
+
+    /// Whether this process knows which versions are live.
+    #[must_use]
+    pub fn is_sure(&self) -> bool {
+        self.fence.is_sure()
     }
 
     /// Waits until this process runs something else than it last reported.
@@ -106,6 +127,7 @@ impl Node {
     /// The area does what it should.
     pub(super) fn recovered(&self, area: &str) {
         self.known.lock().failures.remove(area);
+        self.fence.set_withdrawn(area, false);
     }
 
     /// Keeps a version ready, and lets go of those that were not live for the

@@ -19,6 +19,10 @@ pub struct Areas {
     /// How often a node looks for deployments that it was not told of, in
     /// milliseconds.
     pub poll_ms: u32,
+    /// A node that could not learn for so long which versions are live
+    /// answers 503 rather than with one that may have been withdrawn, in
+    /// milliseconds.
+    pub max_stale_ms: u32,
     /// Versions of each area kept in memory, ready to answer without being
     /// compiled again: the live one, those before it, those that wait.
     pub warm_versions: u32,
@@ -64,6 +68,7 @@ impl Default for Areas {
             dir: None,
             watch: false,
             poll_ms: 1_000,
+            max_stale_ms: 10_000,
             warm_versions: 4,
             publishers: BTreeMap::new(),
             grants: BTreeMap::from([

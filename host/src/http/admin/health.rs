@@ -9,6 +9,7 @@ use axum::extract::State;
 use serde_json::{Value, json};
 
 use super::Operators;
+use crate::app::areas::Closed;
 use crate::http::code::Code;
 use crate::http::problem::Refusal;
 
@@ -39,6 +40,9 @@ pub(super) async fn live() -> Json<Value> {
 pub(super) async fn ready(State(operators): State<Operators>) -> Result<Json<Value>, Refusal> {
     if !operators.readiness.get() {
         return Err(unready("The service is starting or stopping."));
+    }
+    if !operators.app.node.is_sure() {
+        return Err(Closed::Unsure.into());
     }
     match tokio::time::timeout(PATIENCE, operators.app.store.ping()).await {
         Ok(Ok(())) => Ok(Json(json!({"status": "ready"}))),

@@ -1,0 +1,444 @@
+//! A fleet: three hosts on one PostgreSQL with shared blobs, behind a plain
+//! TCP balancer. What one decides all do; any may die; one that is cut off
+//! says so instead of serving what may have been withdrawn.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use assurance_tests::client::try_send;
+use assurance_tests::operators::{digest, items, stamped};
+use assurance_tests::postgres::Postgres;
+use assurance_tests::{Answer, Backend, Balancer, Builder, Client, TestHost, place};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use sqlx::{Connection as _, Executor as _, PgConnection};
+
+const CASES: &str = "/v1/workspaces/{ws}/support/cases";
+const HISTORY: &str = "/v1/workspaces/{ws}/support/case-history?limit=100";
+const PATIENCE: Duration = Duration::from_secs(60);
+/// What the tests set as `areas.max_stale_ms`.
+const BOUND: Duration = Duration::from_secs(3);
+/// On a busy machine, things that take no time take some.
+const MARGIN: Duration = Duration::from_secs(4);
+const NODES: usize = 3;
+const WRITERS: u64 = 4;
+
+/// Hosts, each with a line of its own to their database, behind a balancer.
+struct Fleet {
+    hosts: Vec<TestHost>,
+    lines: Vec<Balancer>,
+    balancer: Balancer,
+    database: String,
+}
+
+impl Fleet {
+    /// Three hosts that serve these areas from their folders, and the owner
+    /// of a workspace, who goes by the balancer.
+    async fn start(areas: &[&str]) -> (Self, Client) {
+        let database = Backend::Postgres.fresh_url().await.expect("a database");
+        Self::start_on(database, |_, builder| builder.areas(areas)).await
+    }
+
+    async fn start_on(
+        database: String,
+        shape: impl Fn(usize, Builder) -> Builder,
+    ) -> (Self, Client) {
+        let (server, name) = split(&database);
+        let (mut hosts, mut lines) = (Vec::<TestHost>::new(), Vec::new());
+        let mut ada = None;
+        for number in 0..NODES {
+            let line = Balancer::start(vec![server.clone()]).await;
+            let mut builder = Builder::new(Backend::Postgres);
+            if let Some(first) = hosts.first() {
+                builder = builder.beside(first);
+            }
+            let url = format!("postgres://postgres@{}/{name}", line.address());
+            let stale_ms = i64::try_from(BOUND.as_millis()).expect("a number");
+            builder = builder.set("database.url", url).set("areas.max_stale_ms", stale_ms);
+            builder = shape(number, builder);
+            if number == 0 {
+                let (host, owner) = builder.start_with_owner().await;
+                hosts.push(host);
+                ada = Some(owner);
+            } else {
+                hosts.push(builder.start().await);
+            }
+            lines.push(line);
+        }
+        let balancer = Balancer::start(addresses(&hosts)).await;
+        let base = format!("http://{}", balancer.address());
+        let ada = Client { base, ..ada.expect("an owner") };
+        (Self { hosts, lines, balancer, database }, ada)
+    }
+
+    /// The same person, who goes to one node.
+    fn at(&self, node: usize, client: &Client) -> Client {
+        Client { base: self.hosts[node].api.clone(), ..client.clone() }
+    }
+
+    /// Starts a node again that was killed.
+    async fn revive(&mut self, node: usize) {
+        self.hosts[node].start().await;
+        self.balancer.lead_to(addresses(&self.hosts));
+    }
+
+    /// Waits until every node runs this version, and tells how long it took.
+    async fn until_all_run(&self, version: &[u8]) -> Duration {
+        let begun = Instant::now();
+        for host in &self.hosts {
+            until_live(host, &digest(version)).await;
+        }
+        begun.elapsed()
+    }
+
+    /// A statement of an administrator of the database.
+    async fn administrate(&self, statement: &'static str) {
+        let mut connection = PgConnection::connect(&self.database).await.expect("a connection");
+        connection.execute(statement).await.expect("done");
+    }
+}
+
+fn addresses(hosts: &[TestHost]) -> Vec<String> {
+    hosts.iter().map(|host| host.api.trim_start_matches("http://").to_owned()).collect()
+}
+
+/// `HOST:PORT` and the database's name.
+fn split(url: &str) -> (String, String) {
+    let (server, name) = url.rsplit_once('/').expect("a URL with a database");
+    let (_, server) = server.rsplit_once('@').expect("a URL with a user");
+    (server.to_owned(), name.to_owned())
+}
+
+/// A version of the support area of its own.
+fn version(stamp: u8) -> Vec<u8> {
+    let file = place::areas().join("support.wasm");
+    stamped(&std::fs::read(file).expect("a built area"), stamp)
+}
+
+async fn until_live(host: &TestHost, expected: &str) {
+    let begun = Instant::now();
+    while host.live_digest("support").await.as_deref() != Some(expected) {
+        assert!(begun.elapsed() < PATIENCE, "{expected} is never live");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Asks until the answer has this status.
+async fn until_status(client: &Client, path: &str, status: u16) -> Answer {
+    let begun = Instant::now();
+    loop {
+        let answer = client.get(path).await;
+        if answer.status == status {
+            return answer;
+        }
+        assert!(begun.elapsed() < PATIENCE, "never {status}: {}", answer.text());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// A refusal that says when to come again.
+fn is_away(answer: &Answer) {
+    answer.problem(503, "unavailable");
+    assert!(answer.header("retry-after").is_some(), "{:?}", answer.headers);
+}
+
+/// Opens a case whose subject is its key, by asking until it is answered: the
+/// case's id.
+async fn open_by_retrying(client: &Client, key: &str) -> String {
+    let body = json!({ "subject": key, "description": "d" });
+    let begun = Instant::now();
+    loop {
+        let request = client.request(Method::POST, CASES).header("idempotency-key", key);
+        match try_send(request.json(&body)).await {
+            Ok(answer) if answer.status == StatusCode::CREATED => {
+                return answer.expect(201)["id"].as_str().expect("an id").to_owned();
+            }
+            Ok(answer) if answer.status == StatusCode::SERVICE_UNAVAILABLE => is_away(&answer),
+            Ok(answer) => drop(answer.problem(409, "idempotency_in_progress")),
+            // Nobody was there, or the connection ended half-way.
+            Err(_) => {}
+        }
+        assert!(begun.elapsed() < PATIENCE, "{key} is never answered");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Writes under keys of its own until told to stop: the id for each key.
+async fn write(client: Client, writer: u64, stop: Arc<AtomicBool>) -> BTreeMap<String, String> {
+    let mut ids = BTreeMap::new();
+    for count in 0_u64.. {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let key = format!("writer-{writer}-{count:06}");
+        let id = open_by_retrying(&client, &key).await;
+        ids.insert(key, id);
+    }
+    ids
+}
+
+/// Writers that go by the balancer, on connections of their own.
+struct Load {
+    stop: Arc<AtomicBool>,
+    writers: Vec<tokio::task::JoinHandle<BTreeMap<String, String>>>,
+}
+
+impl Load {
+    fn start(client: &Client) -> Self {
+        let stop = Arc::<AtomicBool>::default();
+        let writers = (0..WRITERS)
+            .map(|writer| {
+                let http = Client::nobody(&client.base).http;
+                let client = Client { http, ..client.clone() };
+                tokio::spawn(write(client, writer, Arc::clone(&stop)))
+            })
+            .collect();
+        Self { stop, writers }
+    }
+
+    /// Ends the load, and holds what was acknowledged against what is there.
+    async fn finish(self, client: &Client) {
+        self.stop.store(true, Ordering::Relaxed);
+        let mut acknowledged = BTreeMap::new();
+        for writer in self.writers {
+            acknowledged.extend(writer.await.expect("no panic"));
+        }
+        let cases = everything(client).await;
+        let text = |case: &Value, name: &str| case[name].as_str().expect("text").to_owned();
+        let found: BTreeMap<String, String> =
+            cases.iter().map(|case| (text(case, "subject"), text(case, "id"))).collect();
+        assert_eq!(found.len(), cases.len(), "a key had two effects");
+        assert!(acknowledged.len() > 20, "{} writes", acknowledged.len());
+        assert_eq!(found, acknowledged, "every key has one effect, and its answer tells it");
+    }
+}
+
+async fn everything(client: &Client) -> Vec<Value> {
+    let mut found = Vec::new();
+    let mut path = HISTORY.to_owned();
+    loop {
+        let page = until_status(client, &path, 200).await.expect(200);
+        found.extend(items(&page["items"]).iter().cloned());
+        match page["next_cursor"].as_str() {
+            Some(cursor) => path = format!("{HISTORY}&cursor={cursor}"),
+            None => return found,
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_deployed_at_one_node_answers_at_all_and_a_node_that_cannot_keeps_the_old() {
+    if !Backend::Postgres.is_there() {
+        return;
+    }
+    let database = Backend::Postgres.fresh_url().await.expect("a database");
+    let shape = |number, builder: Builder| match number {
+        2 => builder.areas(&["support"]).set("blobs.dir", "elsewhere"),
+        _ => builder.areas(&["support"]),
+    };
+    let (fleet, ada) = Fleet::start_on(database, shape).await;
+    let old = fleet.hosts[2].live_digest("support").await.expect("it is live");
+    let new = version(1);
+    fleet.hosts[0].put_area("support", &new).await.expect(200);
+    let begun = Instant::now();
+    for node in 0..2 {
+        until_live(&fleet.hosts[node], &digest(&new)).await;
+    }
+    assert!(begun.elapsed() < MARGIN, "two nodes took {:?}", begun.elapsed());
+
+    // The third cannot read the component: it answers with the old version,
+    // and whoever asks for the status is told why.
+    fleet.at(2, &ada).get(CASES).await.expect(200);
+    let begun = Instant::now();
+    let failed = loop {
+        let status = fleet.hosts[0].operate(Method::GET, "/areas/support").await.expect(200);
+        let nodes = items(&status["nodes"]).to_vec();
+        if let Some(node) = nodes.into_iter().find(|node| node["state"] == "failed") {
+            break node;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{status}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    };
+    assert_eq!(failed["digest"], old.as_str());
+    assert!(failed["why"].to_string().contains("blobs.dir"), "{failed}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_cannot_load_what_replaces_a_withdrawn_version_answers_with_neither() {
+    if !Backend::Postgres.is_there() {
+        return;
+    }
+    let database = Backend::Postgres.fresh_url().await.expect("a database");
+    // The third keeps no version ready but the one that answers.
+    let shape = |number, builder: Builder| match number {
+        2 => builder.set("areas.warm_versions", 1),
+        _ => builder,
+    };
+    let (fleet, ada) = Fleet::start_on(database, shape).await;
+    let (old, new) = (version(1), version(2));
+    for version in [&old, &new] {
+        fleet.hosts[0].put_area("support", version).await.expect(200);
+        fleet.until_all_run(version).await;
+    }
+    let name = format!("data/blobs/components/{}.wasm", digest(&old));
+    let component = fleet.hosts[0].folder().join(name);
+    let hidden = component.with_extension("hidden");
+    std::fs::rename(&component, &hidden).expect("a component");
+    let wish = json!({"reason": "it is wrong"});
+    fleet.hosts[0].operate_with("/areas/support/rollback", &wish).await.expect(200);
+    until_live(&fleet.hosts[1], &digest(&old)).await;
+
+    let third = fleet.at(2, &ada);
+    let refused = until_status(&third, CASES, 503).await;
+    is_away(&refused);
+    assert!(refused.text().contains("was withdrawn"), "{}", refused.text());
+    fleet.at(1, &ada).get(CASES).await.expect(200);
+    std::fs::rename(&hidden, &component).expect("put back");
+    until_status(&third, CASES, 200).await;
+    assert_eq!(fleet.hosts[2].live_digest("support").await, Some(digest(&old)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sessions_hold_at_every_node_and_so_do_their_ends() {
+    if !Backend::Postgres.is_there() {
+        return;
+    }
+    let (mut fleet, ada) = Fleet::start(&["support"]).await;
+    let workspace = ada.workspace.clone();
+    let bob = fleet.hosts[0].member("bob", &workspace, "member");
+    for node in 0..NODES {
+        fleet.at(node, &bob).get(CASES).await.expect(200);
+    }
+    // Whatever a node remembers of a session, it remembers for a second.
+    let out = fleet.at(1, &bob);
+    let request = out.request(Method::POST, "/v1/auth/logout");
+    let answer = try_send(request).await.expect("an answer");
+    assert!(answer.status < 300, "{}", answer.text());
+    let begun = Instant::now();
+    for node in 0..NODES {
+        until_status(&fleet.at(node, &bob), CASES, 401).await;
+    }
+    assert!(begun.elapsed() < MARGIN, "the session ended after {:?}", begun.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn any_node_may_die_under_load_and_every_retried_write_has_one_effect() {
+    if !Backend::Postgres.is_there() {
+        return;
+    }
+    let (mut fleet, ada) = Fleet::start(&["support"]).await;
+    let load = Load::start(&ada);
+    for round in 0..2 * NODES {
+        tokio::time::sleep(Duration::from_millis(700)).await;
+        fleet.hosts[round % NODES].kill9();
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        fleet.revive(round % NODES).await;
+    }
+    load.finish(&ada).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_whose_connections_are_ended_under_load_go_on_by_themselves() {
+    if !Backend::Postgres.is_there() {
+        return;
+    }
+    let (fleet, ada) = Fleet::start(&["support"]).await;
+    let load = Load::start(&ada);
+    for _ in 0..6 {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let all = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+                   WHERE application_name = 'assurance' AND datname = current_database()";
+        fleet.administrate(all).await;
+    }
+    load.finish(&ada).await;
+    // They hear from each other as before.
+    let new = version(1);
+    fleet.hosts[1].put_area("support", &new).await.expect(200);
+    let took = fleet.until_all_run(&new).await;
+    assert!(took < MARGIN, "the others took {took:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_cut_off_from_the_database_says_so_and_never_answers_with_a_withdrawn_version() {
+    if !Backend::Postgres.is_there() {
+        return;
+    }
+    let (fleet, ada) = Fleet::start(&["support"]).await;
+    let (old, new) = (version(1), version(2));
+    for version in [&old, &new] {
+        fleet.hosts[0].put_area("support", version).await.expect(200);
+        fleet.until_all_run(version).await;
+    }
+    let cut = fleet.at(2, &ada);
+    cut.get(CASES).await.expect(200);
+    fleet.lines[2].cut();
+    is_away(&until_status(&cut, CASES, 503).await);
+    let ready = fleet.hosts[2].operate(Method::GET, "/health/ready").await;
+    ready.problem(503, "unavailable");
+    // It is alive: nobody need restart it.
+    fleet.hosts[2].operate(Method::GET, "/health/live").await.expect(200);
+
+    let back = json!({"reason": "it is wrong"});
+    fleet.hosts[0].operate_with("/areas/support/rollback", &back).await.expect(200);
+    until_live(&fleet.hosts[1], &digest(&old)).await;
+    fleet.at(1, &ada).get(CASES).await.expect(200);
+    tokio::time::sleep(BOUND).await;
+    is_away(&cut.get(CASES).await);
+
+    fleet.lines[2].mend();
+    until_status(&cut, CASES, 200).await;
+    assert_eq!(fleet.hosts[2].live_digest("support").await, Some(digest(&old)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_cannot_learn_what_is_live_stops_answering_within_the_bound() {
+    if !Backend::Postgres.is_there() {
+        return;
+    }
+    let (fleet, ada) = Fleet::start(&["support"]).await;
+    let mut administrator = PgConnection::connect(&fleet.database).await.expect("a connection");
+    let mut lock = administrator.begin().await.expect("a transaction");
+    let statement = "LOCK TABLE live_areas IN ACCESS EXCLUSIVE MODE";
+    lock.execute(statement).await.expect("the lock");
+    let begun = Instant::now();
+    for node in 0..NODES {
+        let refused = until_status(&fleet.at(node, &ada), CASES, 503).await;
+        is_away(&refused);
+        assert!(refused.text().contains("which versions are live"), "{}", refused.text());
+    }
+    assert!(begun.elapsed() < BOUND + MARGIN, "it took {:?}", begun.elapsed());
+    lock.rollback().await.expect("the lock is given up");
+    for node in 0..NODES {
+        until_status(&fleet.at(node, &ada), CASES, 200).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_stops_and_starts_again_is_waited_for() {
+    let Some(mut postgres) = Postgres::start().await else { return };
+    let shape = |_, builder: Builder| builder.areas(&["support"]);
+    let (fleet, ada) = Fleet::start_on(postgres.url(), shape).await;
+    let load = Load::start(&ada);
+    for _ in 0..2 {
+        tokio::time::sleep(Duration::from_millis(700)).await;
+        postgres.stop();
+        for node in 0..NODES {
+            is_away(&until_status(&fleet.at(node, &ada), CASES, 503).await);
+        }
+        // Longer than the nodes answer by what they know.
+        tokio::time::sleep(BOUND + Duration::from_secs(1)).await;
+        for node in 0..NODES {
+            is_away(&fleet.at(node, &ada).get(CASES).await);
+        }
+        postgres.launch().await;
+        for node in 0..NODES {
+            until_status(&fleet.at(node, &ada), CASES, 200).await;
+        }
+    }
+    load.finish(&ada).await;
+    let new = version(1);
+    fleet.hosts[1].put_area("support", &new).await.expect(200);
+    fleet.until_all_run(&new).await;
+}
