@@ -15,9 +15,9 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use crate::app::areas;
 use crate::app::folder::Folder;
 use crate::app::{App, InFlight, Limiter, Parts};
+use crate::app::{answer, areas};
 use crate::config::{AreaLimits, Config};
 use crate::egress::{self, Egress};
 use crate::http::admin::{self, Operators, Readiness};
@@ -170,10 +170,13 @@ async fn load_areas(
     Ok(watching)
 }
 
-/// Does what operators decide at any node, until the service stops.
+/// Does what operators decide at any node, and judges canaries, until the
+/// service stops.
 async fn follow(app: App, stop: CancellationToken) {
-    let following = stop.run_until_cancelled(Box::pin(areas::follow(app.clone())));
-    following.await.unwrap_or_default();
+    let following = async {
+        tokio::join!(areas::follow(app.clone()), areas::judge(app.clone()));
+    };
+    stop.run_until_cancelled(Box::pin(following)).await.unwrap_or_default();
     if let Err(error) = areas::sign_off(&app).await {
         tracing::warn!(%error, "this node could not sign off");
     }
@@ -190,11 +193,14 @@ async fn start_workers(app: &App) -> anyhow::Result<Option<Workers>> {
             let running = snapshot.areas().map(|area| &area.manifest.name);
             running.filter(|name| names.node.admit(name).is_ok()).cloned().collect()
         }),
-        find: Arc::new(move |name| {
+        find: Arc::new(move |name, workspace| {
             find.node.admit(name).ok()?;
-            let snapshot = find.registry.snapshot();
-            let area = snapshot.area(name)?;
-            Some(Runnable { code: Arc::clone(&area.code), scope: Arc::clone(&area.scope) })
+            let (version, counted) = answer::runs_jobs(&find.registry.snapshot(), name, workspace)?;
+            Some(Runnable {
+                code: Arc::clone(&version.code),
+                scope: Arc::clone(&version.scope),
+                witness: counted.map(|counted| Arc::new(move |failed| counted.ran(failed)) as _),
+            })
         }),
     };
     let deps = jobs::Deps {

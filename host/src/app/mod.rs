@@ -1,5 +1,6 @@
 //! Use cases: what the service does, without saying how it is asked.
 
+pub mod answer;
 pub mod areas;
 pub mod call;
 pub mod folder;

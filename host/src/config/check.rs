@@ -17,6 +17,7 @@ impl Config {
         self.check_times()?;
         self.check_publishers()?;
         self.check_area_limits()?;
+        self.check_canary()?;
         self.check_mail()?;
         crate::telemetry::check_filter(&self.log.filter)
             .map_err(|problem| wrong("log.filter", problem))
@@ -67,6 +68,7 @@ impl Config {
             ("areas.poll_ms", self.areas.poll_ms),
             ("areas.max_stale_ms", self.areas.max_stale_ms),
             ("areas.warm_versions", self.areas.warm_versions),
+            ("areas.canary.min_calls", self.areas.canary.min_calls),
             ("session.idle_minutes", self.session.idle_minutes),
             ("session.absolute_hours", self.session.absolute_hours),
             ("session.max_per_user", self.session.max_per_user),
@@ -168,6 +170,18 @@ impl Config {
                     format!("is more than {most}, which is what all instances may have together");
                 return Err(wrong(&key("max_memory_bytes"), problem));
             }
+        }
+        Ok(())
+    }
+
+    fn check_canary(&self) -> Result<(), ConfigError> {
+        let canary = &self.areas.canary;
+        if !(0.0..=1.0).contains(&canary.max_fault_rate_difference) {
+            let problem = "must be a share from 0 to 1; 0.02 is two calls in a hundred";
+            return Err(wrong("areas.canary.max_fault_rate_difference", problem));
+        }
+        if canary.max_p99_factor.is_nan() || canary.max_p99_factor < 1.0 {
+            return Err(wrong("areas.canary.max_p99_factor", "must be at least 1"));
         }
         Ok(())
     }

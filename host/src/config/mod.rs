@@ -20,9 +20,9 @@ use serde::{Deserialize, Serialize};
 
 pub use load::{ConfigError, Flags, Source};
 pub use sections::{
-    Api, AreaLimits, Areas, Blobs, Database, Egress, Idempotency, Jobs, Keys, LaneShare, Lanes,
-    Limits, Log, LogFormat, Mail, Malware, Operators, Passwords, Publisher, Rates, Runtime, Secret,
-    Session, SignIn, Socket,
+    Api, AreaLimits, Areas, Blobs, Canary, Database, Egress, Idempotency, Jobs, Keys, LaneShare,
+    Lanes, Limits, Log, LogFormat, Mail, Malware, Operators, Passwords, Publisher, Rates, Runtime,
+    Secret, Session, SignIn, Socket,
 };
 
 /// Everything an operator can set.

@@ -61,6 +61,11 @@ fn a_wrong_key_is_named_with_the_way_out() {
         ("passwords.memory_kib = 1", "key passwords.memory_kib: "),
         ("areas.limits.x.max_documents = 0", "key areas.limits.x.max_documents: "),
         ("areas.limits.x.max_memory_bytes = 5000000000", "key areas.limits.x.max_memory_bytes: "),
+        (
+            "areas.canary.max_fault_rate_difference = 2",
+            "key areas.canary.max_fault_rate_difference: ",
+        ),
+        ("areas.canary.max_p99_factor = 0.5", "key areas.canary.max_p99_factor: "),
         ("malware.clamd = '/run/clamd.ctl'", "key malware.clamd: "),
         ("mail.smtp_url = 'mail.example.com'", "key mail.smtp_url: "),
         ("mail.smtp_url = 'smtp://u:p@mail.example.com'", "send its password in the clear"),

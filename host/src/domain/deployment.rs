@@ -1,62 +1,12 @@
 //! The life of an area's version: what operators keep of it, do with it and
 //! are told about it.
 
-use std::fmt;
-use std::str::FromStr;
-
 use serde::Serialize;
 use serde_json::Value as Json;
 use uuid::Uuid;
 
 use super::time::Timestamp;
-
-/// A type of few words, stored and sent as they are.
-macro_rules! words {
-    ($(#[$doc:meta])* $name:ident { $($(#[$item_doc:meta])* $item:ident = $word:literal,)+ }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-        pub enum $name {
-            $($(#[$item_doc])* $item,)+
-        }
-
-        impl $name {
-            /// All of them.
-            pub const ALL: &[Self] = &[$(Self::$item),+];
-
-            /// The word as stored and sent.
-            #[must_use]
-            pub fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$item => $word,)+
-                }
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(self.as_str())
-            }
-        }
-
-        impl FromStr for $name {
-            type Err = String;
-
-            fn from_str(text: &str) -> Result<Self, Self::Err> {
-                let known = Self::ALL.iter().copied();
-                known.clone().find(|word| word.as_str() == text).ok_or_else(|| {
-                    let known: Vec<_> = known.map(Self::as_str).collect();
-                    format!("{text:?} is none of {}", known.join(", "))
-                })
-            }
-        }
-
-        impl Serialize for $name {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.serialize_str(self.as_str())
-            }
-        }
-    };
-}
+use super::words::words;
 
 words! {
     /// How far a version has come.
@@ -65,6 +15,8 @@ words! {
         AwaitingApproval = "awaiting_approval",
         /// It may answer when an operator says so.
         Staged = "staged",
+        /// It answers for some workspaces.
+        Canary = "canary",
         /// It answers.
         Live = "live",
         /// It answered until another took its place; a rollback may bring it
@@ -102,6 +54,12 @@ words! {
         RolledBack = "rolled_back",
         /// Its area answers no more.
         Removed = "removed",
+        /// It answers for some workspaces.
+        CanaryBegun = "canary_begun",
+        /// An operator ended its trial.
+        TrialStopped = "trial_stopped",
+        /// A node ended its trial, since it was worse than the live version.
+        CanaryRolledBack = "canary_rolled_back",
         /// A token was made for an operator.
         TokenCreated = "token_created",
         /// A token opens nothing any more.
@@ -212,6 +170,8 @@ pub struct NodeReport {
     pub area: String,
     /// What answers there; none: nothing does.
     pub digest: Option<String>,
+    /// What is on trial there.
+    pub candidate: Option<String>,
     /// Whether that is what should.
     pub state: NodeState,
     /// Why it does not.

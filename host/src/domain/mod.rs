@@ -13,3 +13,5 @@ pub mod people;
 pub mod queue;
 pub mod role;
 pub mod time;
+pub mod trial;
+mod words;

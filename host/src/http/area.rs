@@ -17,8 +17,8 @@ use super::context::Context;
 use super::parameters::Given;
 use super::problem::{MOST_VIOLATIONS, Refusal};
 use super::{caller, forms, headers, json, session};
-use crate::app::App;
-use crate::app::call::{self, Answered, Incoming};
+use crate::app::call::{Answered, Incoming};
+use crate::app::{App, answer};
 use crate::domain::area::{Body, Parameter, ReceivedBlob, Violation};
 use crate::domain::id::WorkspaceId;
 use crate::domain::manifest::{BodyKind, Idempotency, Method, WorkspaceSource};
@@ -58,7 +58,7 @@ pub(super) async fn answer(
     };
     let mut incoming = receive(&app, &found, workspace, shaped, &parts).await?;
     incoming.link = claims;
-    let answered = call::handle(&app, found.area, found.route, caller, incoming).await;
+    let answered = answer::answer(&app, &snapshot, &found, caller, incoming).await;
     answered.map(respond).map_err(|refused| Refusal::of_call(found.route, refused))
 }
 

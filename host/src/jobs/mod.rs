@@ -27,6 +27,7 @@ use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 use crate::config;
+use crate::domain::id::WorkspaceId;
 use crate::domain::job::Lane;
 use crate::domain::time::Clock;
 use crate::secrets::Keys;
@@ -53,15 +54,18 @@ pub struct Deps {
 pub struct Areas {
     /// The names of all; jobs of others wait.
     pub names: Arc<Names>,
-    /// The version that runs a job beginning now.
+    /// The version that runs a workspace's job beginning now.
     pub find: Arc<Find>,
 }
 
 /// Tells the live areas' names.
 pub type Names = dyn Fn() -> Vec<String> + Send + Sync;
 
-/// Finds the live version of an area.
-pub type Find = dyn Fn(&str) -> Option<Runnable> + Send + Sync;
+/// Finds the version of an area that is for a workspace.
+pub type Find = dyn Fn(&str, WorkspaceId) -> Option<Runnable> + Send + Sync;
+
+/// Told how each run of a job ended: whether it failed by the area's fault.
+pub type Witness = dyn Fn(bool) + Send + Sync;
 
 impl fmt::Debug for Areas {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -76,6 +80,8 @@ pub struct Runnable {
     pub code: Arc<dyn AreaCode>,
     /// What they may reach.
     pub scope: Arc<AreaScope>,
+    /// Who wants to know how they end.
+    pub witness: Option<Arc<Witness>>,
 }
 
 impl fmt::Debug for Runnable {

@@ -88,7 +88,8 @@ impl Step<'_> {
     }
 
     async fn run(&self) -> Option<JobEndKind> {
-        let Some(area) = (self.shared.deps.areas.find)(&self.leased.job.area) else {
+        let job = &self.leased.job;
+        let Some(area) = (self.shared.deps.areas.find)(&job.area, job.workspace) else {
             return self.settle(self.not_now()).await;
         };
         // The same call at every go, so that a rerun makes the same ids.
@@ -109,6 +110,9 @@ impl Step<'_> {
         let timeout = Duration::from_millis(self.leased.job.timeout_ms.into());
         let unit = self.unit(area, run, locked).after(sent);
         let Ended { unit, result } = guarded(area.code.run(unit, run, timeout), timeout).await;
+        if let Some(witness) = &area.witness {
+            witness(matches!(&result, Err(error) if error.is_areas_fault()));
+        }
         let how = match (result, unit) {
             (Ok(Ok(outcome)), Some(unit)) => return self.keep(unit, outcome).await,
             (Ok(Ok(_)), None) => self.faulted(&CallError::Host(anyhow::anyhow!(

@@ -133,9 +133,9 @@ fn areas(live: &Live) -> Areas {
     let (names, find) = (Arc::clone(live), Arc::clone(live));
     Areas {
         names: Arc::new(move || names.lock().iter().map(|_| "notes".to_owned()).collect()),
-        find: Arc::new(move |name| {
+        find: Arc::new(move |name, _| {
             let code = find.lock().clone().filter(|_| name == "notes")?;
-            Some(Runnable { code, scope: Arc::clone(&scope) })
+            Some(Runnable { code, scope: Arc::clone(&scope), witness: None })
         }),
     }
 }

@@ -12,11 +12,13 @@ pub(crate) mod fixtures;
 mod meter;
 pub mod openapi;
 mod parameters;
+mod pieces;
 mod schema;
 mod scope;
 mod snapshot;
 #[cfg(test)]
 mod tests;
+mod trial;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,10 +33,13 @@ pub use parameters::{canonical_uuid, decode};
 pub use schema::{compile as compile_schema, violations};
 pub use scope::EVENT_JOB;
 pub use snapshot::{AreaVersion, Found, Match, Snapshot};
+pub use trial::{Figures, Latency, OnTrial, Side, Told};
 
+use self::pieces::{Piece, Pieces, TrialPiece};
 use crate::domain::manifest::Manifest;
+use crate::domain::trial::Trial;
 use crate::runtime::Loaded;
-use crate::work::{AreaCode, LimitsByArea};
+use crate::work::LimitsByArea;
 
 /// Why a version is not taken in.
 #[derive(Debug, thiserror::Error)]
@@ -102,6 +107,12 @@ impl Plan {
     pub fn change(&self) -> &Change {
         &self.change
     }
+
+    /// The area's version on trial, as it would be then.
+    #[must_use]
+    pub fn trial(&self) -> Option<&Arc<OnTrial>> {
+        self.next.trial(&self.change.area)
+    }
 }
 
 /// The live areas.
@@ -144,22 +155,55 @@ impl Registry {
     /// # Errors
     /// Every way in which the version cannot go live.
     pub fn plan_again(&self, version: &AreaVersion) -> Result<Plan, Refusal> {
-        let mut piece = Piece::from(version);
-        if contract::depends_on_events(&piece.manifest) {
-            // It was compiled when other events may have been live.
-            piece.routes = None;
-        }
-        self.plan_piece(version.manifest.name.clone(), piece)
+        self.plan_piece(version.manifest.name.clone(), known(version))
     }
 
     fn plan_piece(&self, name: String, piece: Piece) -> Result<Plan, Refusal> {
         let base = self.snapshot();
-        let before = base.area(&name).cloned();
-        let mut pieces = pieces_of(&base);
-        pieces.insert(name.clone(), piece);
+        let mut pieces = Pieces::from(base.as_ref());
+        // A trial is a comparison with what was live.
+        pieces.trials.remove(&name);
+        pieces.live.insert(name.clone(), piece);
         let next = self.assemble(pieces, Some(&name))?;
-        let now = next.area(&name).cloned();
-        Ok(Plan { base, next, change: Change { area: name, before, now } })
+        Ok(plan(base, next, name))
+    }
+
+    /// Checks a version that is to be tried beside the live one.
+    ///
+    /// # Errors
+    /// No such area is live, or the version's manifest cannot be used.
+    pub fn plan_trial(&self, trial: &Trial, loaded: Loaded) -> Result<Plan, Refusal> {
+        self.plan_trial_piece(trial, loaded.into())
+    }
+
+    /// The same of a version that was planned before.
+    ///
+    /// # Errors
+    /// No such area is live, or the version's manifest cannot be used.
+    pub fn plan_trial_again(&self, trial: &Trial, version: &AreaVersion) -> Result<Plan, Refusal> {
+        self.plan_trial_piece(trial, known(version))
+    }
+
+    fn plan_trial_piece(&self, trial: &Trial, piece: Piece) -> Result<Plan, Refusal> {
+        let base = self.snapshot();
+        let (name, trial) = (trial.area.clone(), trial.clone());
+        base.area(&name).ok_or_else(|| Refusal::NotLive(name.clone()))?;
+        let mut pieces = Pieces::from(base.as_ref());
+        pieces.trials.insert(name.clone(), TrialPiece { trial, piece, figures: Arc::default() });
+        let next = self.assemble(pieces, None)?;
+        Ok(plan(base, next, name))
+    }
+
+    /// Plans the end of a trial.
+    ///
+    /// # Errors
+    /// See [`Registry::plan`].
+    pub fn plan_trial_end(&self, name: &str) -> Result<Plan, Refusal> {
+        let base = self.snapshot();
+        let mut pieces = Pieces::from(base.as_ref());
+        pieces.trials.remove(name);
+        let next = self.assemble(pieces, None)?;
+        Ok(plan(base, next, name.to_owned()))
     }
 
     /// Checks a removal.
@@ -168,11 +212,11 @@ impl Registry {
     /// No such area is live.
     pub fn plan_removal(&self, name: &str) -> Result<Plan, Refusal> {
         let base = self.snapshot();
-        let mut pieces = pieces_of(&base);
-        pieces.remove(name).ok_or_else(|| Refusal::NotLive(name.to_owned()))?;
+        let mut pieces = Pieces::from(base.as_ref());
+        pieces.trials.remove(name);
+        pieces.live.remove(name).ok_or_else(|| Refusal::NotLive(name.to_owned()))?;
         let next = self.assemble(pieces, None)?;
-        let before = base.area(name).cloned();
-        Ok(Plan { base, next, change: Change { area: name.to_owned(), before, now: None } })
+        Ok(plan(base, next, name.to_owned()))
     }
 
     /// Makes a plan live; nothing, where another change came between and the
@@ -186,76 +230,70 @@ impl Registry {
         Some(plan.change)
     }
 
-    /// Contracts and scopes of all areas, given which are live.
-    fn assemble(
-        &self,
-        pieces: BTreeMap<String, Piece>,
-        newcomer: Option<&str>,
-    ) -> Result<Arc<Snapshot>, Refusal> {
+    /// Contracts and scopes of all versions, given which are live.
+    fn assemble(&self, pieces: Pieces, newcomer: Option<&str>) -> Result<Arc<Snapshot>, Refusal> {
         let manifests: Vec<Arc<Manifest>> =
-            pieces.values().map(|piece| Arc::clone(&piece.manifest)).collect();
+            pieces.live.values().map(|piece| Arc::clone(&piece.manifest)).collect();
         let live: Vec<&Manifest> = manifests.iter().map(Arc::as_ref).collect();
         let events = event_names(&live);
         let same_events = events == self.snapshot().events();
+        let among = Among { live: &live, events, same_events };
         let mut areas = BTreeMap::new();
-        for (name, piece) in pieces {
-            let stale = !same_events && contract::depends_on_events(&piece.manifest);
-            let routes = match piece.routes {
-                Some(routes) if !stale => routes,
-                _ => contract::compile(&piece.manifest, &events, &self.ceilings)?.into(),
-            };
-            let version = AreaVersion {
-                scope: Arc::new(scope::of(&piece.manifest, &live, self.limits.of(&name))),
-                manifest: piece.manifest,
-                digest: piece.digest,
-                imports: piece.imports,
-                code: piece.code,
-                routes,
-            };
-            areas.insert(name, Arc::new(version));
+        for (name, piece) in pieces.live {
+            areas.insert(name, Arc::new(self.version(piece, &among)?));
+        }
+        let mut trials = BTreeMap::new();
+        for (name, TrialPiece { trial, piece, figures }) in pieces.trials {
+            let version = Arc::new(self.version(piece, &among)?);
+            trials.insert(name, Arc::new(OnTrial { trial, version, figures }));
         }
         let host = Arc::clone(&self.host);
-        Ok(Arc::new(Snapshot::new(areas, host, newcomer)?))
+        Ok(Arc::new(Snapshot::new(areas, trials, host, newcomer)?))
+    }
+
+    /// One version among the live ones, itself in place of its area's.
+    fn version(&self, piece: Piece, among: &Among<'_>) -> Result<AreaVersion, Refusal> {
+        let stale = !among.same_events && contract::depends_on_events(&piece.manifest);
+        let routes = match piece.routes {
+            Some(routes) if !stale => routes,
+            _ => contract::compile(&piece.manifest, &among.events, &self.ceilings)?.into(),
+        };
+        let name = &piece.manifest.name;
+        let own = |live: &Manifest| live.name == *name;
+        let all = among.live.iter().map(|live| if own(live) { &piece.manifest } else { *live });
+        let live: Vec<&Manifest> = all.collect();
+        Ok(AreaVersion {
+            scope: Arc::new(scope::of(&piece.manifest, &live, self.limits.of(name))),
+            manifest: piece.manifest,
+            digest: piece.digest,
+            imports: piece.imports,
+            code: piece.code,
+            routes,
+        })
     }
 }
 
-/// A version before it is known what it can reach; its routes too, where they
-/// were compiled before.
-struct Piece {
-    manifest: Arc<Manifest>,
-    digest: String,
-    imports: Vec<String>,
-    code: Arc<dyn AreaCode>,
-    routes: Option<Arc<[RouteContract]>>,
+/// Among which areas a version is put.
+struct Among<'a> {
+    live: &'a [&'a Manifest],
+    events: Vec<String>,
+    /// The events are those of the current snapshot.
+    same_events: bool,
 }
 
-impl From<Loaded> for Piece {
-    fn from(loaded: Loaded) -> Self {
-        Self {
-            manifest: Arc::new(loaded.manifest),
-            digest: loaded.digest,
-            imports: loaded.imports,
-            code: loaded.code,
-            routes: None,
-        }
+/// A version that was planned before.
+fn known(version: &AreaVersion) -> Piece {
+    let mut piece = Piece::from(version);
+    if contract::depends_on_events(&piece.manifest) {
+        // It was compiled when other events may have been live.
+        piece.routes = None;
     }
+    piece
 }
 
-impl From<&AreaVersion> for Piece {
-    fn from(area: &AreaVersion) -> Self {
-        Self {
-            manifest: Arc::clone(&area.manifest),
-            digest: area.digest.clone(),
-            imports: area.imports.clone(),
-            code: Arc::clone(&area.code),
-            routes: Some(Arc::clone(&area.routes)),
-        }
-    }
-}
-
-fn pieces_of(snapshot: &Snapshot) -> BTreeMap<String, Piece> {
-    let pieces = snapshot.areas().map(|area| (area.manifest.name.clone(), area.as_ref().into()));
-    pieces.collect()
+fn plan(base: Arc<Snapshot>, next: Arc<Snapshot>, area: String) -> Plan {
+    let (before, now) = (base.area(&area).cloned(), next.area(&area).cloned());
+    Plan { base, next, change: Change { area, before, now } }
 }
 
 fn event_names(live: &[&Manifest]) -> Vec<String> {

@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 
 use super::contract::RouteContract;
+use super::trial::OnTrial;
 use super::{HostOperation, Refusal, checks, openapi};
 use crate::domain::manifest::{Manifest, Method};
 use crate::work::{AreaCode, AreaScope};
@@ -63,6 +64,7 @@ pub struct Match<'s, 'p> {
 /// The live areas, their paths and their documentation.
 pub struct Snapshot {
     areas: BTreeMap<String, Arc<AreaVersion>>,
+    trials: BTreeMap<String, Arc<OnTrial>>,
     paths: matchit::Router<usize>,
     tables: Vec<MethodTable>,
     host: Arc<[HostOperation]>,
@@ -94,6 +96,7 @@ impl Snapshot {
     pub(super) fn empty(host: Arc<[HostOperation]>) -> Self {
         Self {
             areas: BTreeMap::new(),
+            trials: BTreeMap::new(),
             paths: matchit::Router::new(),
             tables: Vec::new(),
             host,
@@ -101,10 +104,12 @@ impl Snapshot {
         }
     }
 
-    /// A snapshot of these areas, or why they cannot be live together; what
-    /// the newcomer shares with another is the newcomer's to mend.
+    /// A snapshot of these areas and the versions on trial beside them, or why
+    /// they cannot be live together; what the newcomer shares with another is
+    /// the newcomer's to mend.
     pub(super) fn new(
         areas: BTreeMap<String, Arc<AreaVersion>>,
+        trials: BTreeMap<String, Arc<OnTrial>>,
         host: Arc<[HostOperation]>,
         newcomer: Option<&str>,
     ) -> Result<Self, Refusal> {
@@ -117,7 +122,7 @@ impl Snapshot {
             builder.add(area)?;
         }
         let Builder { paths, tables, .. } = builder;
-        Ok(Self { areas, paths, tables, host, document: OnceLock::new() })
+        Ok(Self { areas, trials, paths, tables, host, document: OnceLock::new() })
     }
 
     /// Finds what answers at a path; `None` stands for a method no route can
@@ -144,6 +149,18 @@ impl Snapshot {
     /// Every live area, by name.
     pub fn areas(&self) -> impl Iterator<Item = &Arc<AreaVersion>> {
         self.areas.values()
+    }
+
+    /// The version of an area that is on trial. It has no paths of its own:
+    /// what clients may ask for, and how, is what the live version says.
+    #[must_use]
+    pub fn trial(&self, name: &str) -> Option<&Arc<OnTrial>> {
+        self.trials.get(name)
+    }
+
+    /// Every version on trial.
+    pub fn trials(&self) -> impl Iterator<Item = &Arc<OnTrial>> {
+        self.trials.values()
     }
 
     /// The OpenAPI document of this moment, made at the first question.

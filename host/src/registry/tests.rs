@@ -14,7 +14,7 @@ use crate::domain::manifest::{
     BodyKind, Collection, Field, FieldKind, Index, JobSpec, Link, LinkHolder, Method,
     ParameterKind, ParameterPlace, ParameterSpec, Route, WorkspaceSource,
 };
-use crate::work::{Ended, LimitsByArea, UnitOfWork};
+use crate::work::{AreaCode, Ended, LimitsByArea, UnitOfWork};
 
 const NOTES: &str = "/v1/workspaces/{workspace_id}/notes";
 const NOTE: &str = "/v1/workspaces/{workspace_id}/notes/{note_id}";

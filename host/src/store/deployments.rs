@@ -3,6 +3,7 @@
 use super::Backend;
 use super::connection::{Connection, on};
 use super::error::Error;
+use super::trials;
 use crate::domain::deployment::{Deployment, Pointer, Stage};
 use crate::domain::time::Timestamp;
 
@@ -158,7 +159,7 @@ pub async fn pointer_of(connection: &mut Connection, area: &str) -> Result<Optio
 
 /// Moves an area's pointer, to nothing where the area is taken out, and tells
 /// every node. What it pointed to gets the stage `left`, and a rollback goes
-/// to what was retired last. [`Error::RunAgain`] where the pointer is not at
+/// to what was retired last; a trial of the area ends. [`Error::RunAgain`] where the pointer is not at
 /// `revision` any more; 0 stands for an area that has none.
 pub async fn point(
     connection: &mut Connection,
@@ -166,6 +167,7 @@ pub async fn point(
     revision: i64,
     left: Stage,
 ) -> Result<(), Error> {
+    trials::overtake(connection, now.area, now.digest, now.at).await?;
     set_stage(connection, now.area, Stage::Live, left).await?;
     if let Some(digest) = now.digest {
         mark_live(connection, now.area, digest, now.at).await?;
@@ -275,7 +277,7 @@ async fn last_retired(connection: &mut Connection, area: &str) -> Result<Option<
 }
 
 /// Heard by the other nodes when the transaction commits.
-async fn tell(connection: &mut Connection, area: &str) -> Result<(), Error> {
+pub(super) async fn tell(connection: &mut Connection, area: &str) -> Result<(), Error> {
     if connection.backend() == Backend::Postgres {
         on!(connection, c => {
             sqlx::query("SELECT pg_notify($1, $2)").bind(CHANNEL).bind(area).execute(&mut *c)

@@ -21,6 +21,7 @@ pub mod query;
 pub mod secrets;
 pub mod sessions;
 pub mod sign_in_failures;
+pub mod trials;
 pub mod users;
 pub mod workspaces;
 

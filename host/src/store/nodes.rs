@@ -7,7 +7,7 @@ use super::error::Error;
 use crate::domain::deployment::NodeReport;
 use crate::domain::time::Timestamp;
 
-type Row = (Uuid, String, String, Option<String>, String, Option<String>, i64);
+type Row = (Uuid, String, String, Option<String>, Option<String>, String, Option<String>, i64);
 
 /// Replaces what a node says of itself, and forgets nodes that were last seen
 /// before a moment.
@@ -26,13 +26,14 @@ pub async fn report(
     });
     for report in reports {
         on!(connection, c => sqlx::query(
-            "INSERT INTO area_nodes (node, area, host, digest, state, why, seen_at) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7)",
+            "INSERT INTO area_nodes (node, area, host, digest, candidate, state, why, seen_at) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
         )
         .bind(report.node)
         .bind(&report.area)
         .bind(&report.host)
         .bind(&report.digest)
+        .bind(&report.candidate)
         .bind(report.state.as_str())
         .bind(&report.why)
         .bind(report.seen_at.0)
@@ -49,7 +50,7 @@ pub async fn list(
 ) -> Result<Vec<NodeReport>, Error> {
     let rows: Vec<Row> = on!(connection, c => {
         sqlx::query_as(
-            "SELECT node, area, host, digest, state, why, seen_at FROM area_nodes \
+            "SELECT node, area, host, digest, candidate, state, why, seen_at FROM area_nodes \
              WHERE seen_at >= $1 ORDER BY area, host, node",
         )
         .bind(seen_since.0)
@@ -59,11 +60,13 @@ pub async fn list(
     rows.into_iter().map(from_row).collect()
 }
 
-fn from_row((node, area, host, digest, state, why, seen_at): Row) -> Result<NodeReport, Error> {
+fn from_row(row: Row) -> Result<NodeReport, Error> {
+    let (node, area, host, digest, candidate, state, why, seen_at) = row;
     let state = state.parse().map_err(|problem: String| {
         Error::Database(sqlx::Error::Decode(format!("area_nodes.state: {problem}").into()))
     })?;
-    Ok(NodeReport { node, host, area, digest, state, why, seen_at: Timestamp(seen_at) })
+    let seen_at = Timestamp(seen_at);
+    Ok(NodeReport { node, host, area, digest, candidate, state, why, seen_at })
 }
 
 #[cfg(test)]
@@ -78,6 +81,7 @@ mod tests {
             host: "n1".into(),
             area: area.into(),
             digest: Some("d".into()),
+            candidate: Some("e".into()),
             state: NodeState::Failed,
             why: Some("it does not load".into()),
             seen_at: Timestamp(seen_at),

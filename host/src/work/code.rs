@@ -73,3 +73,12 @@ pub enum CallError {
     #[error("host fault: {0:#}")]
     Host(anyhow::Error),
 }
+
+impl CallError {
+    /// Whether the area's own code is to blame: not the load, the database or
+    /// the host.
+    #[must_use]
+    pub fn is_areas_fault(&self) -> bool {
+        !matches!(self, Self::Overloaded | Self::Store(_) | Self::Host(_))
+    }
+}

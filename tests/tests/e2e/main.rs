@@ -3,6 +3,7 @@
 
 mod assistant;
 mod audits;
+mod canary;
 mod catalog;
 mod context;
 mod contract;

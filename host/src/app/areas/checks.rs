@@ -51,6 +51,25 @@ pub(super) async fn check(
     Ok(Checked { report, asks })
 }
 
+/// Holds a candidate against the version it would answer beside. What clients
+/// are told while it does is what the live one says, so that nothing of it may
+/// be broken, whatever the reason.
+pub(super) async fn check_canary(
+    app: &App,
+    at: Option<&Pointer>,
+    candidate: &Manifest,
+    digest: &str,
+) -> Result<Checked, InstallError> {
+    match check(app, at, candidate, None).await {
+        Err(InstallError::Incompatible(Incompatible { area, candidate, report, .. })) => {
+            let broken: Vec<String> = report.broken().map(|broken| format!("- {broken}")).collect();
+            let (digest, broken) = (digest.to_owned(), broken.join("\n"));
+            Err(InstallError::NoCanary { area, version: candidate, digest, broken })
+        }
+        checked => checked,
+    }
+}
+
 /// What the live version of an area said it is: this node's, where the node
 /// does what the pointer says, else as it is stored.
 async fn live_manifest(

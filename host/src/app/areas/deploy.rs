@@ -2,6 +2,7 @@
 //! and put into service where that is wished. Nothing has changed where it
 //! fails; the audit log says so either way.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -13,9 +14,12 @@ use super::checks::{self, Checked};
 use super::rehearsal::rehearse;
 use super::switch::{self, Activation};
 use super::trail::Trail;
+use super::trials::{TrialWish, begin_trial};
 use super::trust::{self, Signature};
 use super::{InstallError, ensure_indexes, load};
 use crate::domain::deployment::{Deployment, Stage, Step};
+use crate::domain::id::WorkspaceId;
+use crate::domain::trial::{Mode, Share, Trial};
 use crate::registry::compatibility::Report;
 use crate::registry::{AreaVersion, Change};
 use crate::runtime::{LoadError, Loaded};
@@ -30,10 +34,21 @@ pub struct Received {
     pub component: Bytes,
     /// Who vouches for it.
     pub signature: Option<Signature>,
-    /// Let it answer at once.
-    pub activate: bool,
+    /// What is done with it once it is kept.
+    pub then: Then,
     /// Why it is taken although it breaks clients.
     pub force: Option<String>,
+}
+
+/// What is done with a version that passed the checks.
+#[derive(Clone, Debug)]
+pub enum Then {
+    /// It waits.
+    Wait,
+    /// It answers at once.
+    Activate,
+    /// It answers for these.
+    Canary(Share, BTreeSet<WorkspaceId>),
 }
 
 /// What became of it.
@@ -56,6 +71,8 @@ pub enum CameTo {
     Staged,
     /// It answers from now on.
     Live(Change),
+    /// It is tried beside the live one.
+    OnTrial(Trial),
 }
 
 /// Takes a version in, and lets it answer where that is wished.
@@ -72,19 +89,36 @@ pub async fn deploy(app: &App, who: &str, received: Received) -> Result<Deployed
         Ok(checked) => checked.report,
         Err(error) => return Err(trail.refuse(error).await),
     };
-    let came_to = if received.activate {
-        let wish = Activation {
-            area: &received.area,
-            digest: &digest,
-            why: None,
-            force: received.force.as_deref(),
-        };
-        let change = switch::activate(app, who, wish).await?;
-        change.map_or(CameTo::Unchanged, CameTo::Live)
-    } else {
-        CameTo::Staged
-    };
+    let came_to = go_on(app, who, &received, &digest).await?;
     Ok(Deployed { digest, report, came_to })
+}
+
+async fn go_on(
+    app: &App,
+    who: &str,
+    received: &Received,
+    digest: &str,
+) -> Result<CameTo, InstallError> {
+    let (area, force) = (received.area.as_str(), received.force.as_deref());
+    match &received.then {
+        Then::Wait => Ok(CameTo::Staged),
+        Then::Activate => {
+            let wish = Activation { area, digest: Some(digest), why: None, force };
+            let change = switch::activate(app, who, wish).await?;
+            Ok(change.map_or(CameTo::Unchanged, CameTo::Live))
+        }
+        Then::Canary(share, workspaces) => {
+            let wish = TrialWish {
+                area: area.to_owned(),
+                digest: digest.to_owned(),
+                mode: Mode::Canary,
+                share: *share,
+                workspaces: workspaces.clone(),
+                why: None,
+            };
+            Ok(CameTo::OnTrial(begin_trial(app, who, &wish).await?))
+        }
+    }
 }
 
 /// One version on its way to being kept.
@@ -103,8 +137,8 @@ impl Staging<'_> {
         let at = switch::pointer(self.app, area).await?;
         let checked = checks::check(self.app, at.as_ref(), &loaded.manifest, force).await?;
         let plan = self.app.registry.plan(loaded)?;
-        ensure_indexes(self.app, plan.change()).await?;
         let Some(version) = &plan.change().now else { return Ok(checked) };
+        ensure_indexes(self.app, version).await?;
         rehearse(self.app, version).await?;
         trail.note(Step::Checked, force, Some(json!(checked.report)));
         self.keep(version, &checked, trail).await?;

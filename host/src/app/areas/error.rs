@@ -46,6 +46,50 @@ pub enum InstallError {
         /// What it asks for.
         asks: String,
     },
+    /// Clients of a canary would notice.
+    #[error(
+        "version {version} of area {area:?} cannot be a canary: clients are told what the live \
+         version does, whoever answers them, and it breaks some of that:\n{broken}\nmend them, or \
+         let it answer alone: `assurance area activate {area} --digest {digest} --force REASON`"
+    )]
+    NoCanary {
+        /// Which area.
+        area: String,
+        /// Its version.
+        version: String,
+        /// Its digest.
+        digest: String,
+        /// What it breaks, a line each.
+        broken: String,
+    },
+    /// One version at a time is tried.
+    #[error(
+        "area {area:?} has version {digest} on trial; end that first: `assurance area stop {area} \
+         --reason REASON`, or let it answer: `assurance area activate {area}`"
+    )]
+    OtherTrial {
+        /// Which area.
+        area: String,
+        /// What is on trial.
+        digest: String,
+    },
+    /// What is live is not tried.
+    #[error("version {digest} of area {area:?} answers everybody already; there is nothing to try")]
+    AnswersAlready {
+        /// Which area.
+        area: String,
+        /// What is live.
+        digest: String,
+    },
+    /// Nothing is on trial.
+    #[error(
+        "area {area:?} has no version on trial; `assurance area status {area}` tells its versions, \
+         and `assurance area deploy FILE --canary 5` tries one"
+    )]
+    NoTrial {
+        /// Which area.
+        area: String,
+    },
     /// There is nothing to approve.
     #[error("version {digest} of area {area:?} waits for no approval; it is {stage}")]
     NotWaiting {

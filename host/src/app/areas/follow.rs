@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use futures::future::join_all;
 
 use super::super::App;
-use super::{InstallError, announce, ensure_indexes, load, trust};
+use super::{InstallError, announce, ensure_indexes, follow_trials, load, trust};
 use crate::domain::deployment::{Deployment, NodeReport, Pointer, Stage};
 use crate::domain::manifest::Manifest;
 use crate::registry::{AreaVersion, Change};
@@ -99,6 +99,7 @@ pub async fn catch_up(app: &App) -> Result<bool, store::Error> {
     if was_sure {
         fence.learned(asked_at);
     }
+    let (trials, ended) = follow_trials::end(app).await?;
     let live = app.registry.snapshot();
     let behind: Vec<Pointer> =
         pointers.into_iter().filter(|pointer| app.node.is_behind(&live, pointer)).collect();
@@ -106,7 +107,8 @@ pub async fn catch_up(app: &App) -> Result<bool, store::Error> {
         () = Box::pin(obey_all(app, &behind)) => fence.learned(asked_at),
         never = stay_sure(app), if was_sure => match never {},
     }
-    Ok(!behind.is_empty())
+    let begun = follow_trials::begin(app, trials).await;
+    Ok(ended || begun || !behind.is_empty())
 }
 
 /// What is live, and when that was asked.
@@ -167,7 +169,11 @@ async fn is_withdrawn(app: &App, area: &str) -> Result<bool, store::Error> {
     Ok(found.is_some_and(|version| version.stage == Stage::Withdrawn))
 }
 
-async fn version(app: &App, area: &str, digest: &str) -> Result<Option<Deployment>, store::Error> {
+pub(super) async fn version(
+    app: &App,
+    area: &str,
+    digest: &str,
+) -> Result<Option<Deployment>, store::Error> {
     let asked = app.store.in_time(async {
         let mut connection = app.store.reader().await?;
         let found = deployments::find(&mut connection, area, digest).await?;
@@ -223,7 +229,9 @@ async fn obey(
         Some(Candidate::Warm(version)) => app.registry.plan_again(&version)?,
         Some(Candidate::Fresh(loaded)) => app.registry.plan(*loaded)?,
     };
-    ensure_indexes(app, plan.change()).await?;
+    if let Some(now) = &plan.change().now {
+        ensure_indexes(app, now).await?;
+    }
     if let Some(change) = app.registry.activate(plan) {
         settle(app, &change);
     }

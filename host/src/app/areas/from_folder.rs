@@ -44,7 +44,9 @@ impl Host for App {
             return Ok(area);
         }
         let plan = self.registry.plan(loaded)?;
-        ensure_indexes(self, plan.change()).await?;
+        if let Some(now) = &plan.change().now {
+            ensure_indexes(self, now).await?;
+        }
         if let Some(change) = self.registry.activate(plan) {
             announce(self, &change);
         }

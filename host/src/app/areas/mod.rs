@@ -9,11 +9,13 @@
 //! `App::installing`.
 
 mod approve;
+mod canary;
 mod checks;
 mod deploy;
 mod error;
 mod fence;
 mod follow;
+mod follow_trials;
 mod from_folder;
 mod node;
 mod overview;
@@ -22,19 +24,23 @@ mod switch;
 #[cfg(test)]
 mod tests;
 mod trail;
+mod trials;
 mod trust;
+mod verdict;
 
 use std::sync::Arc;
 
 pub use approve::approve;
+pub use canary::judge;
 pub use checks::Incompatible;
-pub use deploy::{CameTo, Deployed, Received, deploy};
+pub use deploy::{CameTo, Deployed, Received, Then, deploy};
 pub use error::InstallError;
 pub use fence::Closed;
 pub use follow::{catch_up, follow, sign_off};
 pub use node::Node;
 pub use overview::{Overview, audit_log, history, manifest, overview};
-pub use switch::{Activation, activate, remove, roll_back};
+pub use switch::{Activation, RolledBack, activate, remove, roll_back};
+pub use trials::{TrialWish, begin_trial, stop_trial};
 pub use trust::{Distrust, Signature};
 
 use super::App;
@@ -56,11 +62,10 @@ pub async fn load(app: &App, component: Arc<[u8]>) -> Result<Loaded, LoadError> 
 }
 
 /// The indexes are there before the version that needs them.
-async fn ensure_indexes(app: &App, change: &Change) -> Result<(), InstallError> {
-    let Some(now) = &change.now else { return Ok(()) };
-    let own: Vec<_> = now.scope.collections.values().filter(|c| c.own).cloned().collect();
+async fn ensure_indexes(app: &App, version: &AreaVersion) -> Result<(), InstallError> {
+    let own: Vec<_> = version.scope.collections.values().filter(|c| c.own).cloned().collect();
     let made = store::indexes::ensure_indexes(&app.store, &own).await;
-    made.map_err(|source| InstallError::Indexes { area: change.area.clone(), source })
+    made.map_err(|source| InstallError::Indexes { area: version.manifest.name.clone(), source })
 }
 
 /// Tells the log, and the other nodes by this one's next report.

@@ -15,6 +15,7 @@ use super::fence::{Closed, Fence};
 use crate::config;
 use crate::domain::deployment::{NodeReport, NodeState, Pointer};
 use crate::domain::time::Timestamp;
+use crate::domain::trial::Trial;
 use crate::registry::{AreaVersion, Snapshot};
 
 /// Before a version that could not be brought to life is tried again.
@@ -36,6 +37,8 @@ struct Known {
     /// Areas that answer from the folder, and when the file was written.
     files: BTreeMap<String, Timestamp>,
     failures: BTreeMap<String, Failure>,
+    /// Of versions on trial.
+    trial_failures: BTreeMap<String, Failure>,
     /// By area, the one that was live last at the end.
     warm: BTreeMap<String, Vec<Arc<AreaVersion>>>,
 }
@@ -112,10 +115,31 @@ impl Node {
         }
         let known = self.known.lock();
         let newer_file = known.files.get(&pointer.area).is_some_and(|at| *at > pointer.changed_at);
-        let failed = known.failures.get(&pointer.area).is_some_and(|failure| {
-            Some(&failure.digest) == pointer.digest.as_ref() && failure.at.elapsed() < RETRY
-        });
+        let failure = known.failures.get(&pointer.area);
+        let failed = failure.is_some_and(|failure| failure.is_recent(pointer.digest.as_deref()));
         !newer_file && !failed
+    }
+
+    /// Whether this process has yet to try what the row says; not right after
+    /// that failed.
+    pub(super) fn is_behind_trial(&self, live: &Snapshot, trial: &Trial) -> bool {
+        if live.trial(&trial.area).is_some_and(|on_trial| on_trial.trial == *trial) {
+            return false;
+        }
+        let known = self.known.lock();
+        let failure = known.trial_failures.get(&trial.area);
+        !failure.is_some_and(|failure| failure.is_recent(Some(&trial.digest)))
+    }
+
+    /// A version should be tried here and cannot.
+    pub(super) fn trial_failed(&self, area: &str, digest: &str, why: String) {
+        let failure = Failure { digest: digest.to_owned(), why, at: Instant::now() };
+        self.known.lock().trial_failures.insert(area.to_owned(), failure);
+    }
+
+    /// The area's trial is here as it should be.
+    pub(super) fn trial_recovered(&self, area: &str) {
+        self.known.lock().trial_failures.remove(area);
     }
 
     /// A version should answer here and cannot.
@@ -150,27 +174,33 @@ impl Node {
     /// What this process runs, for the others to read.
     pub(super) fn report(&self, live: &Snapshot, now: Timestamp) -> Vec<NodeReport> {
         let known = self.known.lock();
-        let line = |area: &str, digest: Option<&String>, why: Option<String>| NodeReport {
-            node: self.id,
-            host: self.host.clone(),
-            area: area.to_owned(),
-            digest: digest.cloned(),
-            state: if why.is_none() { NodeState::Running } else { NodeState::Failed },
-            why,
-            seen_at: now,
+        let line = |area: &str, digest: Option<&String>| {
+            let failure = known.failures.get(area).or_else(|| known.trial_failures.get(area));
+            let why = failure.map(Failure::told);
+            NodeReport {
+                node: self.id,
+                host: self.host.clone(),
+                area: area.to_owned(),
+                digest: digest.cloned(),
+                candidate: live.trial(area).map(|on_trial| on_trial.version.digest.clone()),
+                state: if why.is_none() { NodeState::Running } else { NodeState::Failed },
+                why,
+                seen_at: now,
+            }
         };
-        let running = live.areas().map(|area| {
-            let name = &area.manifest.name;
-            line(name, Some(&area.digest), known.failures.get(name).map(Failure::told))
-        });
-        let missing = known.failures.iter().filter(|(area, _)| live.area(area).is_none());
-        running.chain(missing.map(|(area, f)| line(area, None, Some(f.told())))).collect()
+        let running = live.areas().map(|area| line(&area.manifest.name, Some(&area.digest)));
+        let missing = known.failures.keys().filter(|area| live.area(area).is_none());
+        running.chain(missing.map(|area| line(area, None))).collect()
     }
 }
 
 impl Failure {
     fn told(&self) -> String {
         format!("{} does not answer here: {}", self.digest, self.why)
+    }
+
+    fn is_recent(&self, digest: Option<&str>) -> bool {
+        Some(self.digest.as_str()) == digest && self.at.elapsed() < RETRY
     }
 }
 

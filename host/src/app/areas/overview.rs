@@ -7,8 +7,9 @@ use std::sync::Arc;
 use super::super::App;
 use super::InstallError;
 use crate::domain::deployment::{AuditLine, Deployment, NodeReport, Pointer, Stage};
-use crate::registry::AreaVersion;
-use crate::store::{self, audit, deployments, nodes};
+use crate::domain::trial::Trial;
+use crate::registry::{AreaVersion, OnTrial};
+use crate::store::{self, audit, deployments, nodes, trials};
 
 /// A node that was not seen for so long is not shown.
 const SHOWN_FOR_MS: i64 = 15_000;
@@ -24,6 +25,10 @@ pub struct Overview {
     pub pointer: Option<Pointer>,
     /// What a rollback brings.
     pub previous: Option<Deployment>,
+    /// What is on trial, or was last.
+    pub trial: Option<Trial>,
+    /// What is tried at this node.
+    pub on_trial: Option<Arc<OnTrial>>,
     /// What waits.
     pub staged: Vec<Deployment>,
     /// What each node says.
@@ -40,13 +45,19 @@ pub async fn overview(app: &App) -> Result<BTreeMap<String, Overview>, store::Er
     let versions = deployments::current(&mut connection).await?;
     let seen_since = app.clock.now().plus_ms(-SHOWN_FOR_MS);
     let reports = nodes::list(&mut connection, seen_since).await?;
+    let trials = trials::list(&mut connection).await?;
     connection.release();
     let mut areas: BTreeMap<String, Overview> = BTreeMap::new();
-    for area in app.registry.snapshot().areas() {
+    let snapshot = app.registry.snapshot();
+    for area in snapshot.areas() {
         let name = area.manifest.name.clone();
         let from_folder = app.node.is_from_file(&name);
-        let running = Some(Arc::clone(area));
-        areas.insert(name, Overview { running, from_folder, ..Overview::default() });
+        let (running, on_trial) = (Some(Arc::clone(area)), snapshot.trial(&name).cloned());
+        areas.insert(name, Overview { running, from_folder, on_trial, ..Overview::default() });
+    }
+    for trial in trials {
+        let area = areas.entry(trial.area.clone()).or_default();
+        area.trial = Some(trial);
     }
     for pointer in pointers {
         let area = areas.entry(pointer.area.clone()).or_default();

@@ -14,7 +14,7 @@ use crate::domain::area::{Body, Call, Parameter, Request};
 use crate::domain::id::{UserId, WorkspaceId};
 use crate::domain::manifest::{BodyKind, Method, WorkspaceSource};
 use crate::registry::{AreaVersion, RouteContract};
-use crate::work::{CallError, UnitOfWork, UnitSpec};
+use crate::work::{UnitOfWork, UnitSpec};
 
 /// Runs it.
 pub(super) async fn rehearse(app: &App, version: &AreaVersion) -> Result<(), InstallError> {
@@ -24,7 +24,7 @@ pub(super) async fn rehearse(app: &App, version: &AreaVersion) -> Result<(), Ins
         problem: error.to_string(),
     };
     match version.code.describe().await {
-        Err(error) if is_its_fault(&error) => return Err(failed("describe", &error)),
+        Err(error) if error.is_areas_fault() => return Err(failed("describe", &error)),
         Ok(Some(again)) if again != *version.manifest => {
             return Err(failed("describe", &"it describes itself differently each time"));
         }
@@ -36,7 +36,7 @@ pub(super) async fn rehearse(app: &App, version: &AreaVersion) -> Result<(), Ins
     let request = request(app, route);
     let unit = unit(app, version, &request);
     match version.code.handle(unit, &request, route.deadline).await.result {
-        Err(error) if is_its_fault(&error) => Err(failed(&route.route.operation_id, &error)),
+        Err(error) if error.is_areas_fault() => Err(failed(&route.route.operation_id, &error)),
         _ => Ok(()),
     }
 }
@@ -48,11 +48,6 @@ fn can_be_rehearsed(contract: &RouteContract) -> bool {
         && route.workspace == WorkspaceSource::Path
         && route.body == BodyKind::None
         && route.parameters.iter().all(|parameter| !parameter.required)
-}
-
-/// Not the load's, the database's or the host's.
-fn is_its_fault(error: &CallError) -> bool {
-    !matches!(error, CallError::Overloaded | CallError::Store(_) | CallError::Host(_))
 }
 
 fn request(app: &App, contract: &RouteContract) -> Request {

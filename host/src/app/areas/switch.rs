@@ -9,9 +9,11 @@ use serde_json::json;
 use super::super::App;
 use super::follow::{self, Candidate};
 use super::trail::Trail;
+use super::trials::{running, stop};
 use super::{InstallError, checks, ensure_indexes};
 use crate::domain::deployment::{Pointer, Stage, Step};
 use crate::domain::manifest::Manifest;
+use crate::domain::trial::Trial;
 use crate::registry::{Change, Plan};
 use crate::store::deployments::{self, Moved};
 use crate::store::{self, Access};
@@ -21,8 +23,8 @@ use crate::store::{self, Access};
 pub struct Activation<'a> {
     /// The area.
     pub area: &'a str,
-    /// One of its versions.
-    pub digest: &'a str,
+    /// One of its versions; none: the one on trial.
+    pub digest: Option<&'a str>,
     /// For the audit log.
     pub why: Option<&'a str>,
     /// Why it may break clients.
@@ -40,8 +42,13 @@ pub async fn activate(
     wish: Activation<'_>,
 ) -> Result<Option<Change>, InstallError> {
     let Activation { area, digest, why, force } = wish;
-    let trail = Trail::new(app, who, area, Some(digest));
     let _one_at_a_time = app.installing.lock().await;
+    let on_trial = running(app, area).await?.map(|trial| trial.digest);
+    let Some(digest) = digest.or(on_trial.as_deref()) else {
+        let error = InstallError::NoTrial { area: area.to_owned() };
+        return Err(Trail::new(app, who, area, None).refuse(error).await);
+    };
+    let trail = Trail::new(app, who, area, Some(digest));
     let at = pointer(app, area).await?;
     let answers = app.registry.snapshot().area(area).is_some_and(|live| live.digest == digest);
     if answers && at.as_ref().is_some_and(|at| at.digest.as_deref() == Some(digest)) {
@@ -54,8 +61,18 @@ pub async fn activate(
     }
 }
 
-/// Lets the version answer that was live before. The one that is rolled back
-/// only comes again where an operator names it.
+/// What was taken back.
+#[derive(Clone, Debug)]
+pub enum RolledBack {
+    /// The live version; the one before it answers.
+    Live(Change),
+    /// The trial that ran; the live version answers, as it did.
+    Trial(Trial),
+}
+
+/// Takes the last step back: ends the canary that runs, or else lets the
+/// version answer that was live before. What is rolled back only comes again
+/// where an operator names it.
 ///
 /// # Errors
 /// See [`InstallError`]; nothing has changed.
@@ -64,8 +81,11 @@ pub async fn roll_back(
     who: &str,
     area: &str,
     reason: &str,
-) -> Result<Change, InstallError> {
+) -> Result<RolledBack, InstallError> {
     let _one_at_a_time = app.installing.lock().await;
+    if running(app, area).await?.is_some() {
+        return Ok(RolledBack::Trial(stop(app, who, area, reason).await?));
+    }
     let at = pointer(app, area).await?;
     let previous = at.as_ref().and_then(|at| at.previous.clone());
     let Some(previous) = previous else {
@@ -81,7 +101,7 @@ pub async fn roll_back(
     };
     let trail = Trail::new(app, who, area, Some(&previous));
     match move_to(app, who, at.as_ref(), wish, trail).await {
-        Ok(change) => Ok(change),
+        Ok(change) => Ok(RolledBack::Live(change)),
         Err((trail, error)) => Err(trail.refuse(error).await),
     }
 }
@@ -132,8 +152,8 @@ async fn move_to<'a>(
     trail.note(wish.step, why, Some(json!({"live": wish.digest, "before": before})));
     let moved = async {
         let plan = plan(app, at, wish).await?;
-        if let Some(plan) = &plan {
-            ensure_indexes(app, plan.change()).await?;
+        if let Some(now) = plan.as_ref().and_then(|plan| plan.change().now.as_ref()) {
+            ensure_indexes(app, now).await?;
         }
         move_pointer(app, who, at, wish, &mut trail).await?;
         finish(app, wish.area, plan)

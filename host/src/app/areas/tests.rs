@@ -10,13 +10,17 @@ use super::super::App;
 use super::super::tests::app;
 use super::checks::{check, needs_approval};
 use super::rehearsal::rehearse;
-use super::{Activation, InstallError, activate, approve, roll_back};
+use super::{
+    Activation, InstallError, RolledBack, TrialWish, activate, approve, begin_trial, remove,
+    roll_back, stop_trial,
+};
 use crate::config::{Config, Source};
 use crate::domain::area::{JobRun, Problem, Reply, Request};
 use crate::domain::deployment::{Deployment, Stage};
 use crate::domain::job::{Failure, Outcome};
 use crate::domain::manifest::{Capability, Collection, Manifest};
 use crate::domain::time::Timestamp;
+use crate::domain::trial::{Mode, Share};
 use crate::registry::fixtures::{creating, manifest, route};
 use crate::runtime::{LoadError, Loaded};
 use crate::store::deployments;
@@ -165,7 +169,7 @@ async fn keep(app: &App, manifest: Manifest, stage: Stage) -> String {
 }
 
 fn wish(digest: &str) -> Activation<'_> {
-    Activation { area: "notes", digest, why: None, force: None }
+    Activation { area: "notes", digest: Some(digest), why: None, force: None }
 }
 
 #[tokio::test]
@@ -183,6 +187,7 @@ async fn a_version_that_waits_answers_only_when_it_is_approved() {
     activate(&app, "ada", wish(&digest)).await.unwrap().unwrap();
     assert_eq!(app.registry.snapshot().area("notes").unwrap().digest, digest);
     let back = roll_back(&app, "ada", "notes", "it sends too much").await.unwrap();
+    let RolledBack::Live(back) = back else { panic!("{back:?}") };
     assert_eq!(back.now.unwrap().digest, first);
     let nothing = roll_back(&app, "ada", "notes", "again").await;
     insta::assert_snapshot!(nothing.expect_err("nothing is before it"));
@@ -192,4 +197,51 @@ async fn a_version_that_waits_answers_only_when_it_is_approved() {
 fn a_manifest_survives_being_stored() {
     let text = serde_json::to_string(&notes()).unwrap();
     assert_eq!(serde_json::from_str::<Manifest>(&text).unwrap(), notes());
+}
+
+fn canary(digest: &str) -> TrialWish {
+    TrialWish {
+        area: "notes".into(),
+        digest: digest.into(),
+        mode: Mode::Canary,
+        share: Share::of_percent(5.0).unwrap(),
+        workspaces: [].into(),
+        why: None,
+    }
+}
+
+#[tokio::test]
+async fn a_version_that_cannot_be_tried_is_told_why() {
+    let (app, _folder) = scene().await;
+    let live = keep(&app, notes(), Stage::Staged).await;
+    activate(&app, "ada", wish(&live)).await.unwrap();
+    let again = begin_trial(&app, "ada", &canary(&live)).await;
+    insta::assert_snapshot!(again.expect_err("it is live"));
+
+    let mut breaking = Manifest { version: semver::Version::new(0, 3, 0), ..notes() };
+    breaking.routes.pop();
+    let breaking = keep(&app, breaking, Stage::Staged).await;
+    let refused = begin_trial(&app, "ada", &canary(&breaking)).await;
+    insta::assert_snapshot!(refused.expect_err("clients would notice"));
+
+    let none = stop_trial(&app, "ada", "notes", "x").await;
+    insta::assert_snapshot!(none.expect_err("nothing is tried"));
+    let good = keep(&app, next(), Stage::Staged).await;
+    begin_trial(&app, "ada", &canary(&good)).await.unwrap();
+    let other = begin_trial(&app, "ada", &canary(&breaking)).await;
+    insta::assert_snapshot!(other.expect_err("another is tried"));
+}
+
+#[tokio::test]
+async fn a_trial_ends_when_what_it_is_held_against_changes() {
+    let (app, _folder) = scene().await;
+    let live = keep(&app, notes(), Stage::Staged).await;
+    activate(&app, "ada", wish(&live)).await.unwrap();
+    let tried = keep(&app, next(), Stage::Staged).await;
+    begin_trial(&app, "ada", &canary(&tried)).await.unwrap();
+    assert_eq!(app.registry.snapshot().trial("notes").unwrap().version.digest, tried);
+    remove(&app, "ada", "notes", None).await.unwrap();
+    assert!(app.registry.snapshot().trial("notes").is_none());
+    let nothing = activate(&app, "ada", Activation { digest: None, ..wish("") }).await;
+    assert!(matches!(nothing, Err(InstallError::NoTrial { .. })), "{nothing:?}");
 }

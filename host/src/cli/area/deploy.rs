@@ -29,6 +29,12 @@ pub(in crate::cli) struct Deploy {
     /// Let it answer at once; else it waits for `assurance area activate`.
     #[arg(long)]
     activate: bool,
+    /// Let it answer for a share of the workspaces.
+    #[arg(long, value_name = "PERCENT", conflicts_with = "activate")]
+    canary: Option<f64>,
+    /// Let it answer for this workspace; may be given more than once.
+    #[arg(long = "canary-workspace", value_name = "ID", conflicts_with = "activate")]
+    workspaces: Vec<String>,
     /// Take it although it breaks clients; the audit log keeps the reason.
     #[arg(long, value_name = "REASON")]
     force: Option<String>,
@@ -45,6 +51,10 @@ impl Deploy {
         let component = read_component(&self.file)?;
         let operators = self.target.connect(common)?;
         let mut query = vec![("activate", self.activate.to_string())];
+        query.extend(self.canary.map(|share| ("canary", share.to_string())));
+        if !self.workspaces.is_empty() {
+            query.push(("workspaces", self.workspaces.join(",")));
+        }
         query.extend(self.force.map(|reason| ("force", reason)));
         let query: String =
             url::form_urlencoded::Serializer::new(String::new()).extend_pairs(query).finish();
@@ -61,8 +71,13 @@ impl Deploy {
         let mut told = vec![("result", result.clone()), ("area", json!(area))];
         told.push(("digest", answer["digest"].clone()));
         told.push(("took_ms", json!(took_ms)));
-        if result == "live" {
-            let nodes = everywhere(&operators, &area, &answer["digest"]).await?;
+        let on_nodes = match result.as_str() {
+            Some("live") => Some("digest"),
+            Some("canary") => Some("candidate"),
+            _ => None,
+        };
+        if let Some(member) = on_nodes {
+            let nodes = everywhere(&operators, &area, member, &answer["digest"]).await?;
             told.push(("nodes", json!(nodes)));
             told.push(("on_every_node_ms", json!(begun.elapsed().as_millis())));
         }
@@ -86,14 +101,19 @@ fn signature(component: &Path) -> anyhow::Result<Option<Signature>> {
     }
 }
 
-/// Waits until every node of the fleet answers with this version; how many
-/// they are.
-async fn everywhere(operators: &Operators, area: &str, digest: &Json) -> anyhow::Result<usize> {
+/// Waits until every node of the fleet has this version, as this member of its
+/// report says; how many they are.
+async fn everywhere(
+    operators: &Operators,
+    area: &str,
+    member: &str,
+    digest: &Json,
+) -> anyhow::Result<usize> {
     let begun = Instant::now();
     loop {
         let told = operators.get(&format!("/areas/{area}")).await?;
         let nodes = told["nodes"].as_array().cloned().unwrap_or_default();
-        if !nodes.is_empty() && nodes.iter().all(|node| node["digest"] == *digest) {
+        if !nodes.is_empty() && nodes.iter().all(|node| node[member] == *digest) {
             return Ok(nodes.len());
         }
         if let Some(failed) = nodes.iter().find(|node| node["state"] == "failed") {

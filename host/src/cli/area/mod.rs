@@ -39,9 +39,14 @@ pub(super) enum Command {
     Diff(read::Diff),
     /// Let a version answer that the service has.
     Activate(decide::Activate),
+    /// Let a version answer for some workspaces that the service has.
+    Canary(decide::Canary),
+    /// End a trial; the live version answers everybody.
+    Stop(decide::Stop),
     /// Grant a version what it asks for.
     Approve(decide::Approve),
-    /// Let the version answer that was live before.
+    /// End the canary that runs, or else let the version answer that was live
+    /// before.
     Rollback(decide::Rollback),
     /// Take an area out; what it has stored stays.
     Remove(decide::Remove),
@@ -68,6 +73,8 @@ impl Command {
             Self::History(command) => command.run(common).await,
             Self::Diff(command) => command.run(common).await,
             Self::Activate(command) => command.run(common).await,
+            Self::Canary(command) => command.run(common).await,
+            Self::Stop(command) => command.run(common).await,
             Self::Approve(command) => command.run(common).await,
             Self::Rollback(command) => command.run(common).await,
             Self::Remove(command) => command.run(common).await,

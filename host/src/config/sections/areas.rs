@@ -26,6 +26,8 @@ pub struct Areas {
     /// Versions of each area kept in memory, ready to answer without being
     /// compiled again: the live one, those before it, those that wait.
     pub warm_versions: u32,
+    /// When a version that is tried on some workspaces is withdrawn.
+    pub canary: Canary,
     /// What each area may import: documents, blobs, events, jobs, secrets,
     /// crypto, directory, calendar, egress, log, malware, links, settings, queue,
     /// membership, mail. `*` is for areas not named.
@@ -70,6 +72,7 @@ impl Default for Areas {
             poll_ms: 1_000,
             max_stale_ms: 10_000,
             warm_versions: 4,
+            canary: Canary::default(),
             publishers: BTreeMap::new(),
             grants: BTreeMap::from([
                 // Secrets, the network, mail, people and other areas' jobs
@@ -95,6 +98,35 @@ impl Areas {
     #[must_use]
     pub fn granted(&self, area: &str) -> BTreeSet<Capability> {
         self.grants.get(area).or_else(|| self.grants.get("*")).cloned().unwrap_or_default()
+    }
+}
+
+/// When a version that is tried on some workspaces is withdrawn by itself: each
+/// node compares its calls with those of the live version since the trial
+/// began, there.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Canary {
+    /// Calls before a share of faults counts as it is; of fewer, those that
+    /// are missing count as good. And the calls of one operation, of either
+    /// version, before its p99 counts.
+    pub min_calls: u32,
+    /// So much more of its calls may fail: 0.02 is two in a hundred more.
+    pub max_fault_rate_difference: f64,
+    /// The p99 of each of its operations may be so many times the live one's.
+    pub max_p99_factor: f64,
+    /// A p99 up to this is never too long, in milliseconds.
+    pub min_p99_ms: u32,
+}
+
+impl Default for Canary {
+    fn default() -> Self {
+        Self {
+            min_calls: 100,
+            max_fault_rate_difference: 0.02,
+            max_p99_factor: 2.0,
+            min_p99_ms: 50,
+        }
     }
 }
 

@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 use super::Operators;
 use super::parameters::{Parameters, body};
 use super::token::Operator;
-use crate::app::areas::{self, CameTo, InstallError, Overview, Received, Signature};
+use super::trials;
+use crate::app::areas::{self, CameTo, InstallError, Overview, Received, RolledBack, Signature};
 use crate::http::code::Code;
 use crate::http::problem::Refusal;
 use crate::registry::{self, AreaVersion, Change};
@@ -42,16 +43,18 @@ pub(super) async fn deploy(
     headers: HeaderMap,
     component: Bytes,
 ) -> Result<Json<Value>, Refusal> {
-    let mut parameters = Parameters::of(query.as_deref(), &["activate", "force"])?;
-    let activate = parameters.boolean("activate", true)?;
+    let known = ["activate", "force", "canary", "workspaces"];
+    let mut parameters = Parameters::of(query.as_deref(), &known)?;
+    let then = trials::then(&mut parameters)?;
     let (signature, force) = (signature(&headers)?, parameters.text("force"));
     let app = operators.app;
-    let received = Received { area: name.clone(), component, signature, activate, force };
+    let received = Received { area: name.clone(), component, signature, then, force };
     let deployed = areas::deploy(&app, &operator.name, received).await.map_err(refused)?;
-    let (result, replaced) = match &deployed.came_to {
-        CameTo::Unchanged => ("unchanged", None),
-        CameTo::Staged => ("staged", None),
-        CameTo::Live(change) => ("live", change.before.as_deref()),
+    let (result, replaced, trial) = match &deployed.came_to {
+        CameTo::Unchanged => ("unchanged", None, None),
+        CameTo::Staged => ("staged", None, None),
+        CameTo::Live(change) => ("live", change.before.as_deref(), None),
+        CameTo::OnTrial(trial) => (trial.mode.as_str(), None, Some(trial)),
     };
     let snapshot = app.registry.snapshot();
     Ok(Json(json!({
@@ -61,6 +64,7 @@ pub(super) async fn deploy(
         "differences": deployed.report.differences,
         "area": snapshot.area(&name).map(|area| view(area)),
         "replaced": replaced.map(view),
+        "trial": trial,
     })))
 }
 
@@ -97,7 +101,8 @@ pub(super) async fn remove(
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Activation {
-    digest: String,
+    /// The version on trial, where none is named.
+    digest: Option<String>,
     reason: Option<String>,
     /// Why it may break clients.
     force: Option<String>,
@@ -114,7 +119,7 @@ pub(super) async fn activate(
     let app = operators.app;
     let activation = areas::Activation {
         area: &name,
-        digest: &wish.digest,
+        digest: wish.digest.as_deref(),
         why: wish.reason.as_deref(),
         force: wish.force.as_deref(),
     };
@@ -147,23 +152,27 @@ pub(super) async fn approve(
     Ok(Json(json!({"result": "approved"})))
 }
 
-/// Why the version before is to answer again.
+/// Why something is taken back.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Rollback {
-    reason: String,
+pub(super) struct Because {
+    pub(super) reason: String,
 }
 
-/// Lets the version answer that was live before.
+/// Ends the canary that runs, or else lets the version answer that was live
+/// before.
 pub(super) async fn roll_back(
     State(operators): State<Operators>,
     Path(name): Path<String>,
     operator: Operator,
     sent: Bytes,
 ) -> Result<Json<Value>, Refusal> {
-    let wish: Rollback = body(&sent)?;
-    let change = areas::roll_back(&operators.app, &operator.name, &name, &wish.reason).await;
-    Ok(changed("rolled_back", &change.map_err(refused)?))
+    let wish: Because = body(&sent)?;
+    let back = areas::roll_back(&operators.app, &operator.name, &name, &wish.reason).await;
+    match back.map_err(refused)? {
+        RolledBack::Live(change) => Ok(changed("rolled_back", &change)),
+        RolledBack::Trial(trial) => Ok(trials::told("stopped", &trial)),
+    }
 }
 
 /// The versions an area had, newest first.
@@ -222,6 +231,7 @@ fn standing(name: &str, area: &Overview) -> Value {
     told["live"] = json!(area.pointer);
     told["previous"] = json!(area.previous);
     told["staged"] = json!(area.staged);
+    told["trial"] = area.trial.as_ref().map_or(Value::Null, |trial| trials::view(trial, area));
     told["nodes"] = json!(area.nodes);
     told
 }
@@ -243,7 +253,7 @@ fn view(area: &AreaVersion) -> Value {
 }
 
 /// The component's own faults are the sender's to mend; all else is ours.
-fn refused(error: InstallError) -> Refusal {
+pub(super) fn refused(error: InstallError) -> Refusal {
     let code = match error {
         InstallError::Load(LoadError::Host(source)) => return Refusal::internal(source),
         InstallError::Store(source) => return source.into(),
@@ -255,17 +265,19 @@ fn refused(error: InstallError) -> Refusal {
         }
         InstallError::Indexes { .. } => return Refusal::internal(error),
         InstallError::Distrusted(_) => Code::SignatureRefused,
-        InstallError::Incompatible(_) => Code::IncompatibleVersion,
+        InstallError::Incompatible(_) | InstallError::NoCanary { .. } => Code::IncompatibleVersion,
         InstallError::NeedsApproval { .. } => Code::ApprovalNeeded,
-        InstallError::Refused(registry::Refusal::NotLive(_)) | InstallError::NotKnown { .. } => {
-            Code::NotFound
-        }
+        InstallError::Refused(registry::Refusal::NotLive(_))
+        | InstallError::NotKnown { .. }
+        | InstallError::NoTrial { .. } => Code::NotFound,
         InstallError::Refused(
             registry::Refusal::RouteTaken { .. }
             | registry::Refusal::OperationTaken { .. }
             | registry::Refusal::EventTaken { .. },
         )
         | InstallError::NothingBefore { .. }
+        | InstallError::OtherTrial { .. }
+        | InstallError::AnswersAlready { .. }
         | InstallError::NotWaiting { .. }
         | InstallError::Overtaken { .. } => Code::Conflict,
         InstallError::Load(_)

@@ -6,6 +6,7 @@ mod areas;
 mod health;
 mod parameters;
 mod token;
+mod trials;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, State};
@@ -55,6 +56,8 @@ pub fn operators(operators: &Operators) -> Router {
     let deploys = Router::new()
         .route("/areas/{name}", put(areas::deploy).delete(areas::remove))
         .route("/areas/{name}/activate", post(areas::activate))
+        .route("/areas/{name}/canary", post(trials::canary))
+        .route("/areas/{name}/stop", post(trials::stop))
         .route("/areas/{name}/rollback", post(areas::roll_back))
         .route_layer(from_fn_with_state(Scope::Deploy, token::allow));
     let approves = Router::new()

@@ -1,0 +1,111 @@
+//! Trying a version beside the live one.
+
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+use super::Operators;
+use super::areas::{Because, refused};
+use super::parameters::{Parameters, body};
+use super::token::Operator;
+use crate::app::areas::{self, Overview, Then, TrialWish};
+use crate::domain::id::WorkspaceId;
+use crate::domain::trial::{Mode, Share, Trial};
+use crate::http::problem::Refusal;
+use crate::registry;
+
+/// Which version is to answer for some workspaces, and for which.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Canary {
+    digest: String,
+    /// Percent.
+    share: Option<f64>,
+    #[serde(default)]
+    workspaces: Vec<String>,
+    reason: Option<String>,
+}
+
+/// Lets a version answer for some workspaces that is kept.
+pub(super) async fn canary(
+    State(operators): State<Operators>,
+    Path(area): Path<String>,
+    operator: Operator,
+    sent: Bytes,
+) -> Result<Json<Value>, Refusal> {
+    let Canary { digest, share, workspaces, reason: why } = body(&sent)?;
+    let ids = workspaces.iter().map(|id| workspace("/workspaces", id));
+    let (share, workspaces) = some("/share", share, ids.collect::<Result<_, _>>()?)?;
+    let wish = TrialWish { area, digest, mode: Mode::Canary, share, workspaces, why };
+    let begun = areas::begin_trial(&operators.app, &operator.name, &wish).await;
+    Ok(told("canary", &begun.map_err(refused)?))
+}
+
+/// Ends a trial; the live version answers everybody.
+pub(super) async fn stop(
+    State(operators): State<Operators>,
+    Path(area): Path<String>,
+    operator: Operator,
+    sent: Bytes,
+) -> Result<Json<Value>, Refusal> {
+    let Because { reason } = body(&sent)?;
+    let stopped = areas::stop_trial(&operators.app, &operator.name, &area, &reason).await;
+    Ok(told("stopped", &stopped.map_err(refused)?))
+}
+
+/// What is done with a component that is sent: `activate`, or `canary` and
+/// `workspaces`.
+pub(super) fn then(parameters: &mut Parameters) -> Result<Then, Refusal> {
+    let share = parameters.text("canary").map(|text| text.parse());
+    let share = share.transpose().map_err(|_| out_of_bounds("canary"))?;
+    let listed = parameters.text("workspaces").unwrap_or_default();
+    let listed = listed.split(',').filter(|id| !id.is_empty());
+    let ids: BTreeSet<WorkspaceId> =
+        listed.map(|id| workspace("workspaces", id)).collect::<Result<_, _>>()?;
+    if share.is_some() || !ids.is_empty() {
+        let (share, workspaces) = some("canary", share, ids)?;
+        return Ok(Then::Canary(share, workspaces));
+    }
+    let activate = parameters.boolean("activate", true)?;
+    Ok(if activate { Then::Activate } else { Then::Wait })
+}
+
+/// A share, or workspaces, or both.
+fn some(
+    at: &str,
+    percent: Option<f64>,
+    workspaces: BTreeSet<WorkspaceId>,
+) -> Result<(Share, BTreeSet<WorkspaceId>), Refusal> {
+    if percent.is_none() && workspaces.is_empty() {
+        return Err(Refusal::invalid_one(at, "is needed, or a list of workspaces"));
+    }
+    let share = Share::of_percent(percent.unwrap_or_default()).ok_or_else(|| out_of_bounds(at))?;
+    Ok((share, workspaces))
+}
+
+fn out_of_bounds(at: &str) -> Refusal {
+    Refusal::invalid_one(at, "must be a percentage from 0 to 100 with two decimals at most")
+}
+
+fn workspace(at: &str, id: &str) -> Result<WorkspaceId, Refusal> {
+    let id = registry::canonical_uuid(id).map(WorkspaceId);
+    id.ok_or_else(|| Refusal::invalid_one(at, "must be ids of workspaces"))
+}
+
+pub(super) fn told(result: &str, trial: &Trial) -> Json<Value> {
+    Json(json!({"result": result, "trial": trial}))
+}
+
+/// A trial as operators decided it, and what it has shown at this node.
+pub(super) fn view(trial: &Trial, area: &Overview) -> Value {
+    let mut told = json!(trial);
+    if let Some(here) = area.on_trial.as_ref().filter(|here| here.trial == *trial) {
+        let figures = &here.figures;
+        told["figures"] =
+            json!({"candidate": figures.candidate.told(), "live": figures.live.told()});
+    }
+    told
+}
