@@ -8,10 +8,11 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::App;
 use super::call::{self, Answered, Caller, Incoming, Refused};
+use super::{App, shadow};
 use crate::domain::area::ProblemKind;
 use crate::domain::id::WorkspaceId;
+use crate::domain::trial::Mode;
 use crate::registry::{AreaVersion, Match, OnTrial, RouteContract, Side, Snapshot};
 
 /// Answers one operation by the version that is for the request's workspace.
@@ -24,11 +25,16 @@ pub async fn answer(
     found: &Match<'_, '_>,
     caller: Caller,
     incoming: Incoming,
+    request_id: &str,
 ) -> Result<Answered, Refused> {
     let (live, route) = (found.area, found.route);
     let Some(trial) = snapshot.trial(&live.manifest.name) else {
         return call::handle(app, live, route, caller, incoming).await;
     };
+    if trial.trial.mode == Mode::Shadow {
+        let asked = shadow::answer(app, trial, found, caller, incoming, request_id);
+        return Box::pin(asked).await;
+    }
     let candidate = candidate(trial, route, incoming.workspace);
     let side = if candidate.is_some() { &trial.figures.candidate } else { &trial.figures.live };
     let (version, contract) = candidate.unwrap_or((live, route));
@@ -74,6 +80,9 @@ pub fn runs_jobs(
 ) -> Option<(Arc<AreaVersion>, Option<Counted>)> {
     let live = snapshot.area(area)?;
     let Some(trial) = snapshot.trial(area) else { return Some((Arc::clone(live), None)) };
+    if trial.trial.mode == Mode::Shadow {
+        return Some((Arc::clone(live), None));
+    }
     let canary = trial.trial.covers(workspace);
     let version = if canary { &trial.version } else { live };
     Some((Arc::clone(version), Some(Counted { trial: Arc::clone(trial), canary })))

@@ -5,7 +5,7 @@
 //! Nothing is answered as done before it is committed, and a stored answer
 //! always wins over running the operation again.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use rand::RngExt;
@@ -20,7 +20,7 @@ use crate::domain::role::Role;
 use crate::domain::time::Timestamp;
 use crate::registry::{AreaVersion, RouteContract};
 use crate::store::{self, blobs::StoredBlob};
-use crate::work::{CallError, End, Ended, IdempotentReply, UnitOfWork, UnitSpec};
+use crate::work::{CallError, End, Ended, IdempotentReply, Tape, UnitOfWork, UnitSpec};
 
 /// Lost races after which a call takes the lock before it starts.
 const LOSSES_BEFORE_LOCK: u32 = 2;
@@ -117,12 +117,51 @@ pub async fn handle(
     caller: Caller,
     incoming: Incoming,
 ) -> Result<Answered, Refused> {
+    handle_watched(app, area, route, caller, incoming, None).await
+}
+
+/// A call that another version is to repeat.
+#[derive(Debug, Default)]
+pub(super) struct Watch {
+    /// What it read and left behind.
+    pub(super) tape: Arc<Tape>,
+    /// What it was asked; nothing, where it did not come to that.
+    pub(super) copy: OnceLock<Copy>,
+}
+
+/// What a call was asked.
+#[derive(Clone, Debug)]
+pub(super) struct Copy {
+    pub(super) request: Request,
+    pub(super) session: Option<SessionId>,
+    pub(super) stored: Option<StoredBlob>,
+}
+
+/// Answers one operation, and keeps what another version needs to repeat it.
+///
+/// # Errors
+/// See [`handle`].
+pub(super) async fn handle_watched(
+    app: &App,
+    area: &AreaVersion,
+    route: &RouteContract,
+    caller: Caller,
+    incoming: Incoming,
+    watch: Option<&Watch>,
+) -> Result<Answered, Refused> {
     let keyed = claim_key(app, route, caller, &incoming)?;
     let stored = incoming.stored.clone();
     let request = request(app, route, caller, incoming);
+    if let Some(watch) = watch {
+        let (request, session, stored) = (request.clone(), caller.session, stored.clone());
+        let _ = watch.copy.set(Copy { request, session, stored });
+    }
     for losses in 0..=app.config.limits.max_reruns {
         let locked = losses >= LOSSES_BEFORE_LOCK;
         let mut unit = unit(app, area, route, &request, caller.session, locked);
+        if let Some(watch) = watch {
+            unit = unit.recording(&watch.tape);
+        }
         attach(&mut unit, &request, stored.as_ref())?;
         match run_once(app, area, route, unit, &request, keyed.as_ref()).await {
             Ok(Run::Answered(answered)) => return Ok(answered),
@@ -291,7 +330,7 @@ fn check_reply(app: &App, route: &RouteContract, reply: &Reply) -> Result<(), St
     }
 }
 
-fn answered(route: &RouteContract, reply: Reply) -> Answered {
+pub(super) fn answered(route: &RouteContract, reply: Reply) -> Answered {
     Answered {
         status: route.route.success_status,
         body: reply.body,

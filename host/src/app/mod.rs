@@ -7,6 +7,7 @@ pub mod folder;
 mod idempotency;
 mod limiter;
 pub mod operators;
+mod shadow;
 #[cfg(test)]
 mod tests;
 

@@ -69,6 +69,7 @@ impl Config {
             ("areas.max_stale_ms", self.areas.max_stale_ms),
             ("areas.warm_versions", self.areas.warm_versions),
             ("areas.canary.min_calls", self.areas.canary.min_calls),
+            ("areas.shadow.max_concurrent", self.areas.shadow.max_concurrent),
             ("session.idle_minutes", self.session.idle_minutes),
             ("session.absolute_hours", self.session.absolute_hours),
             ("session.max_per_user", self.session.max_per_user),

@@ -22,7 +22,7 @@ pub use load::{ConfigError, Flags, Source};
 pub use sections::{
     Api, AreaLimits, Areas, Blobs, Canary, Database, Egress, Idempotency, Jobs, Keys, LaneShare,
     Lanes, Limits, Log, LogFormat, Mail, Malware, Operators, Passwords, Publisher, Rates, Runtime,
-    Secret, Session, SignIn, Socket,
+    Secret, Session, Shadow, SignIn, Socket,
 };
 
 /// Everything an operator can set.

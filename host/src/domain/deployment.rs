@@ -17,6 +17,8 @@ words! {
         Staged = "staged",
         /// It answers for some workspaces.
         Canary = "canary",
+        /// It answers copies of requests, and nobody hears it.
+        Shadow = "shadow",
         /// It answers.
         Live = "live",
         /// It answered until another took its place; a rollback may bring it
@@ -56,6 +58,8 @@ words! {
         Removed = "removed",
         /// It answers for some workspaces.
         CanaryBegun = "canary_begun",
+        /// It answers copies of requests.
+        ShadowBegun = "shadow_begun",
         /// An operator ended its trial.
         TrialStopped = "trial_stopped",
         /// A node ended its trial, since it was worse than the live version.

@@ -15,6 +15,8 @@ words! {
     Mode {
         /// It answers for some workspaces.
         Canary = "canary",
+        /// It answers copies of requests, and nobody hears it.
+        Shadow = "shadow",
     }
 }
 
@@ -98,7 +100,7 @@ pub struct Trial {
     pub digest: String,
     /// What it does.
     pub mode: Mode,
-    /// Of the workspaces, in percent.
+    /// Of the workspaces, or of a shadow's requests, in percent.
     pub share: Share,
     /// These are in whatever the share.
     pub workspaces: BTreeSet<WorkspaceId>,
@@ -120,7 +122,8 @@ impl Trial {
     /// Whether the version on trial answers for a workspace.
     #[must_use]
     pub fn covers(&self, workspace: WorkspaceId) -> bool {
-        self.workspaces.contains(&workspace) || self.share.has(&self.area, workspace)
+        self.mode == Mode::Canary
+            && (self.workspaces.contains(&workspace) || self.share.has(&self.area, workspace))
     }
 }
 

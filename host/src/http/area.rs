@@ -58,7 +58,8 @@ pub(super) async fn answer(
     };
     let mut incoming = receive(&app, &found, workspace, shaped, &parts).await?;
     incoming.link = claims;
-    let answered = answer::answer(&app, &snapshot, &found, caller, incoming).await;
+    let answered = answer::answer(&app, &snapshot, &found, caller, incoming, context.request_id());
+    let answered = answered.await;
     answered.map(respond).map_err(|refused| Refusal::of_call(found.route, refused))
 }
 

@@ -5,6 +5,7 @@
 //! it and swaps the pointer.
 
 mod checks;
+mod compared;
 pub mod compatibility;
 mod contract;
 #[cfg(test)]
@@ -26,6 +27,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
+pub use compared::{Asked, Compared, Copying, Counts, Difference, Example};
 pub use contract::{BadManifest, Ceilings, RouteContract};
 pub use meter::Meter;
 pub use openapi::HostOperation;

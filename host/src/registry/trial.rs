@@ -12,6 +12,7 @@ use sketches_ddsketch::DDSketch;
 use tokio::sync::Notify;
 
 use super::AreaVersion;
+use super::compared::Compared;
 use super::contract::RouteContract;
 use crate::domain::trial::Trial;
 
@@ -42,6 +43,8 @@ pub struct Figures {
     pub live: Side,
     /// Of the version on trial.
     pub candidate: Side,
+    /// How the answers of a shadow differ.
+    pub compared: Arc<Compared>,
     doubt: Notify,
 }
 

@@ -24,6 +24,7 @@ impl UnitOfWork {
             return self.end_reading(reading).await;
         }
         let mut effects = self.effects(!matches!(reading, Reading::In(_)));
+        self.note_effects(&effects);
         effects.reply.clone_from(&end.reply);
         let mut lanes: BTreeSet<Lane> = effects.jobs.iter().map(|job| job.lane).collect();
         lanes.extend(self.job_changes.iter().map(|change| change.lane));
@@ -93,12 +94,13 @@ impl UnitOfWork {
         let call = &self.spec.call;
         let mut effects = Effects::new(call.workspace, &self.spec.area.area, call.now);
         self.documents.take(&mut effects);
+        self.note_effects(&effects);
         self.flushed = true;
         Ok((tx, effects))
     }
 
     /// Everything to be written; `checked`, together with what was read.
-    fn effects(&mut self, checked: bool) -> Effects {
+    pub(super) fn effects(&mut self, checked: bool) -> Effects {
         let call = &self.spec.call;
         let mut effects = Effects::new(call.workspace, &self.spec.area.area, call.now);
         if checked {

@@ -7,20 +7,21 @@ use super::body::check_document;
 use super::overlay::Known;
 use super::reading::{Lease, What};
 use super::scope::AreaScope;
+use super::tape::Answer;
 use super::{DocumentError, Fault, UnitOfWork};
 use crate::domain::document::{Condition, Document, Group, Page, Query, Start, Write};
-use crate::store::documents::{self, Place};
+use crate::store::documents::{self, Head, Place};
 use crate::store::query::{self, Asked, QueryError};
 use crate::store::{CollectionScope, Error};
 
-type Answer<T> = Result<T, Fault<DocumentError>>;
+type Reply<T> = Result<T, Fault<DocumentError>>;
 
 /// Characters of a document's id.
 const MAX_ID: usize = 200;
 
 impl UnitOfWork {
     /// The document, or nothing.
-    pub async fn get(&mut self, collection: &str, id: &str) -> Answer<Option<Document>> {
+    pub async fn get(&mut self, collection: &str, id: &str) -> Reply<Option<Document>> {
         let area = Arc::clone(&self.spec.area);
         let Some(scope) = reach(&area, collection)? else { return Ok(None) };
         if !is_id(id) {
@@ -31,9 +32,10 @@ impl UnitOfWork {
             Known::Whole(document) => return Ok(Some(document.clone())),
             Known::Unread => {}
         }
-        let mut lease = self.lease(What::Documents, 1).await?;
-        let found = documents::get(lease.connection(), self.place(scope), id).await?;
-        self.done(lease);
+        let found = match self.recall_document(&scope.full_name, id) {
+            Some(found) => found,
+            None => self.read_one(scope, id).await?,
+        };
         self.charge(found.as_slice())?;
         if self.spec.writes {
             self.documents.read(&scope.full_name, id, found.as_ref());
@@ -42,7 +44,7 @@ impl UnitOfWork {
     }
 
     /// Those that exist, in the order of the ids.
-    pub async fn get_many(&mut self, collection: &str, ids: &[String]) -> Answer<Vec<Document>> {
+    pub async fn get_many(&mut self, collection: &str, ids: &[String]) -> Reply<Vec<Document>> {
         let area = Arc::clone(&self.spec.area);
         let Some(scope) = reach(&area, collection)? else { return Ok(Vec::new()) };
         let unread = |id: &&String| {
@@ -59,16 +61,15 @@ impl UnitOfWork {
     }
 
     /// One page of the documents that match.
-    pub async fn query(&mut self, query: &Query) -> Answer<Page> {
+    pub async fn query(&mut self, query: &Query) -> Reply<Page> {
         let area = Arc::clone(&self.spec.area);
         let Some(scope) = reach(&area, &query.collection)? else { return Ok(Page::default()) };
-        self.flush_before_query(scope).await?;
-        let statements = if matches!(query.start, Start::After(_)) { 2 } else { 1 };
-        let (cursor_key, budget) = (self.keys.derive("query cursor"), self.bytes_left());
-        let mut lease = self.lease(What::Other, statements).await?;
-        let asked = self.asked(scope);
-        let page = query::page(lease.connection(), asked, query, &cursor_key, budget).await;
-        let page = self.answered(lease, page)?;
+        let question = || format!("{query:?}");
+        let page = match self.recall(question) {
+            Some(Answer::Page(page)) => page,
+            _ => self.read_page(scope, query).await?,
+        };
+        self.note(question, || Answer::Page(page.clone()));
         self.charge(&page.documents)?;
         if self.spec.writes && scope.own {
             self.documents.passed(&scope.full_name, &page.documents);
@@ -76,14 +77,30 @@ impl UnitOfWork {
         Ok(page)
     }
 
+    async fn read_page(&mut self, scope: &CollectionScope, query: &Query) -> Reply<Page> {
+        self.flush_before_query(scope).await?;
+        let statements = if matches!(query.start, Start::After(_)) { 2 } else { 1 };
+        let (cursor_key, budget) = (self.keys.derive("query cursor"), self.bytes_left());
+        let mut lease = self.lease(What::Other, statements).await?;
+        let asked = self.asked(scope);
+        let page = query::page(lease.connection(), asked, query, &cursor_key, budget).await;
+        self.answered(lease, page)
+    }
+
     /// How many documents match.
-    pub async fn count(&mut self, collection: &str, conditions: &[Condition]) -> Answer<u64> {
+    pub async fn count(&mut self, collection: &str, conditions: &[Condition]) -> Reply<u64> {
         let area = Arc::clone(&self.spec.area);
         let Some(scope) = reach(&area, collection)? else { return Ok(0) };
+        let question = || format!("{collection} {conditions:?}");
+        if let Some(Answer::Count(count)) = self.recall(question) {
+            return Ok(count);
+        }
         self.flush_before_query(scope).await?;
         let mut lease = self.lease(What::Other, 1).await?;
         let count = query::count(lease.connection(), self.asked(scope), conditions).await;
-        self.answered(lease, count)
+        let count = self.answered(lease, count)?;
+        self.note(question, || Answer::Count(count));
+        Ok(count)
     }
 
     /// How many documents match, for each combination of the fields' values.
@@ -92,20 +109,26 @@ impl UnitOfWork {
         collection: &str,
         conditions: &[Condition],
         fields: &[String],
-    ) -> Answer<Vec<Group>> {
+    ) -> Reply<Vec<Group>> {
         let area = Arc::clone(&self.spec.area);
         let Some(scope) = reach(&area, collection)? else { return Ok(Vec::new()) };
+        let question = || format!("{collection} {conditions:?} by {fields:?}");
+        if let Some(Answer::Groups(groups)) = self.recall(question) {
+            return Ok(groups);
+        }
         self.flush_before_query(scope).await?;
         let limit = self.spec.limits.max_documents.saturating_sub(self.used.documents);
         let mut lease = self.lease(What::Other, 1).await?;
         let asked = self.asked(scope);
         let groups = query::count_by(lease.connection(), asked, conditions, fields, limit).await;
-        self.answered(lease, groups)
+        let groups = self.answered(lease, groups)?;
+        self.note(question, || Answer::Groups(groups.clone()));
+        Ok(groups)
     }
 
     /// Applies the writes in order, all or none of them; the new version of
     /// each, 0 for a deletion.
-    pub async fn write(&mut self, collection: &str, writes: Vec<Write>) -> Answer<Vec<u64>> {
+    pub async fn write(&mut self, collection: &str, writes: Vec<Write>) -> Reply<Vec<u64>> {
         let area = Arc::clone(&self.spec.area);
         let scope = scope(&area, collection)?;
         self.check_writes(scope, &writes)?;
@@ -113,9 +136,7 @@ impl UnitOfWork {
         let mut unseen = self.documents.unseen(name, &writes, self.spec.locked);
         unseen.retain(|id| is_id(id));
         if !unseen.is_empty() {
-            let mut lease = self.lease(What::Documents, unseen.len().div_ceil(1_000)).await?;
-            let heads = documents::heads(lease.connection(), self.place(scope), &unseen).await?;
-            self.done(lease);
+            let heads = self.heads(scope, &unseen).await?;
             if !self.documents.looked(name, &unseen, heads) {
                 return Err(Fault::Abort(Error::AlreadyExists));
             }
@@ -136,7 +157,27 @@ impl UnitOfWork {
         }
     }
 
-    fn check_writes(&mut self, scope: &CollectionScope, writes: &[Write]) -> Answer<()> {
+    async fn heads(&mut self, scope: &CollectionScope, ids: &[String]) -> Reply<Vec<Head>> {
+        let question = || format!("{} heads {ids:?}", scope.full_name);
+        if let Some(Answer::Heads(heads)) = self.recall(question) {
+            return Ok(heads);
+        }
+        let mut lease = self.lease(What::Documents, ids.len().div_ceil(1_000)).await?;
+        let heads = documents::heads(lease.connection(), self.place(scope), ids).await?;
+        self.done(lease);
+        self.note(question, || Answer::Heads(heads.clone()));
+        Ok(heads)
+    }
+
+    async fn read_one(&mut self, scope: &CollectionScope, id: &str) -> Reply<Option<Document>> {
+        let mut lease = self.lease(What::Documents, 1).await?;
+        let found = documents::get(lease.connection(), self.place(scope), id).await?;
+        self.done(lease);
+        self.note_document(&scope.full_name, id, found.as_ref());
+        Ok(found)
+    }
+
+    fn check_writes(&mut self, scope: &CollectionScope, writes: &[Write]) -> Reply<()> {
         if !self.spec.writes {
             return misuse("the route writes nothing");
         }
@@ -166,31 +207,47 @@ impl UnitOfWork {
         &mut self,
         scope: &CollectionScope,
         ids: Vec<String>,
-    ) -> Answer<BTreeMap<String, Document>> {
-        if ids.is_empty() {
-            return Ok(BTreeMap::new());
+    ) -> Reply<BTreeMap<String, Document>> {
+        let (mut found, mut unknown) = (Vec::new(), Vec::new());
+        for id in &ids {
+            match self.recall_document(&scope.full_name, id) {
+                Some(known) => found.extend(known),
+                None => unknown.push(id.clone()),
+            }
         }
-        let budget = self.bytes_left();
-        let mut lease = self.lease(What::Documents, ids.len().div_ceil(1_000)).await?;
-        let found = documents::get_many(lease.connection(), self.place(scope), &ids, budget).await;
-        let found = self.answered(lease, found.map_err(QueryError::Store))?;
+        if !unknown.is_empty() {
+            found.extend(self.read_unknown(scope, &unknown).await?);
+        }
         self.charge(&found)?;
         let found: BTreeMap<_, _> = found.into_iter().map(|d| (d.id.clone(), d)).collect();
-        if self.spec.writes {
-            for id in &ids {
+        for id in &ids {
+            self.note_document(&scope.full_name, id, found.get(id));
+            if self.spec.writes {
                 self.documents.read(&scope.full_name, id, found.get(id));
             }
         }
         Ok(found)
     }
 
+    async fn read_unknown(
+        &mut self,
+        scope: &CollectionScope,
+        ids: &[String],
+    ) -> Reply<Vec<Document>> {
+        let budget = self.bytes_left();
+        let mut lease = self.lease(What::Documents, ids.len().div_ceil(1_000)).await?;
+        let found = documents::get_many(lease.connection(), self.place(scope), ids, budget).await;
+        self.answered(lease, found.map_err(QueryError::Store))
+    }
+
     async fn flush_before_query(&mut self, scope: &CollectionScope) -> Result<(), Error> {
-        if self.documents.is_dirty(Some(&scope.full_name)) { self.flush().await } else { Ok(()) }
+        let dirty = self.documents.is_dirty(Some(&scope.full_name)) && !self.is_playing();
+        if dirty { self.flush().await } else { Ok(()) }
     }
 
     /// Takes the lease back unless the database failed, and sorts out whom a
     /// failure is told to.
-    fn answered<T>(&mut self, lease: Lease, answer: Result<T, QueryError>) -> Answer<T> {
+    fn answered<T>(&mut self, lease: Lease, answer: Result<T, QueryError>) -> Reply<T> {
         let refusal = match answer {
             Ok(answer) => {
                 self.done(lease);
@@ -218,12 +275,12 @@ impl UnitOfWork {
         self.spec.limits.max_bytes.saturating_sub(self.used.bytes)
     }
 
-    fn charge(&mut self, documents: &[Document]) -> Answer<()> {
+    fn charge(&mut self, documents: &[Document]) -> Reply<()> {
         let bytes = documents.iter().map(|document| document.body.len() as u64).sum();
         self.charge_for(documents.len(), bytes)
     }
 
-    fn charge_for(&mut self, documents: usize, bytes: u64) -> Answer<()> {
+    fn charge_for(&mut self, documents: usize, bytes: u64) -> Reply<()> {
         let documents = u32::try_from(documents).unwrap_or(u32::MAX);
         self.used.documents = self.used.documents.saturating_add(documents);
         self.used.bytes = self.used.bytes.saturating_add(bytes);
@@ -235,7 +292,7 @@ impl UnitOfWork {
     }
 }
 
-fn scope<'a>(area: &'a AreaScope, collection: &str) -> Answer<&'a CollectionScope> {
+fn scope<'a>(area: &'a AreaScope, collection: &str) -> Reply<&'a CollectionScope> {
     area.collections.get(collection).ok_or_else(|| {
         let what = format!("{} may not reach the collection {collection:?}", area.area);
         Fault::Refused(DocumentError::Misuse(what))
@@ -244,7 +301,7 @@ fn scope<'a>(area: &'a AreaScope, collection: &str) -> Answer<&'a CollectionScop
 
 /// The collection as it may be read; nothing where it is one of an area that
 /// is not live, and so holds nothing for others.
-fn reach<'a>(area: &'a AreaScope, collection: &str) -> Answer<Option<&'a CollectionScope>> {
+fn reach<'a>(area: &'a AreaScope, collection: &str) -> Reply<Option<&'a CollectionScope>> {
     match collection.split_once('.') {
         Some((owner, _)) if !area.live.contains(owner) => Ok(None),
         _ => scope(area, collection).map(Some),
@@ -255,6 +312,6 @@ fn is_id(id: &str) -> bool {
     !id.is_empty() && id.chars().count() <= MAX_ID && !id.contains('\0')
 }
 
-fn misuse<T>(what: &str) -> Answer<T> {
+fn misuse<T>(what: &str) -> Reply<T> {
     Err(Fault::Refused(DocumentError::Misuse(what.to_owned())))
 }

@@ -19,6 +19,7 @@ mod reading;
 mod scope;
 mod secrets;
 mod sent;
+mod tape;
 #[cfg(test)]
 mod tests;
 
@@ -32,6 +33,7 @@ use uuid::Uuid;
 
 use self::overlay::Overlay;
 use self::reading::Reading;
+use self::tape::{Left, Taped};
 use crate::domain::area::Call;
 use crate::domain::id::{SessionId, UserId};
 use crate::domain::job::{JobEnd, NewJob};
@@ -51,6 +53,7 @@ pub use fault::{
 pub use outgoing::Wish;
 pub use scope::{AreaScope, Habit, Habits, Limits, LimitsByArea, Subscriber};
 pub use sent::Sent;
+pub use tape::Tape;
 
 /// What a unit of work is for and may do.
 #[derive(Clone, Debug)]
@@ -109,6 +112,9 @@ pub struct UnitOfWork {
     /// What earlier goes sent to the network, and how often this one has.
     sent: Option<Arc<Sent>>,
     sends: usize,
+    taped: Taped,
+    /// What it told others, where it is held against another call.
+    told: Left,
 }
 
 /// What a call knows of a secret or a blob.
@@ -150,6 +156,8 @@ impl UnitOfWork {
             flushed: false,
             sent: None,
             sends: 0,
+            taped: Taped::default(),
+            told: Left::default(),
             spec,
         }
     }

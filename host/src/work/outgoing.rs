@@ -41,6 +41,7 @@ impl UnitOfWork {
             return Err(WorkError::LimitExceeded);
         }
         let event = EventId(self.fresh_id());
+        self.note_event(name, &data);
         let payload = self.event_payload(event, name, data)?;
         for to in subscribers {
             let job = NewJob {

@@ -51,7 +51,8 @@ impl Lease {
 impl UnitOfWork {
     /// A connection to read from with so many statements.
     pub(super) async fn lease(&mut self, what: What, statements: usize) -> Result<Lease, Error> {
-        let must_answer = self.spec.writes && what == What::Other;
+        // What is never committed needs no transaction to answer for it.
+        let must_answer = self.spec.writes && what == What::Other && !self.is_playing();
         match std::mem::replace(&mut self.reading, Reading::Broken) {
             Reading::In(tx) => Ok(Lease::In(tx)),
             Reading::Snapshot(tx) if !must_answer => Ok(Lease::Snapshot(tx)),
@@ -98,7 +99,7 @@ impl UnitOfWork {
     async fn first_lease(&self, what: What, statements: usize) -> Result<Lease, Error> {
         let habit = self.spec.habit.as_ref().filter(|_| !self.spec.locked);
         let light = match habit {
-            _ if !self.spec.writes => true,
+            _ if !self.spec.writes || self.is_playing() => true,
             Some(habit) => what == What::Documents && !habit.asks(),
             None => false,
         };

@@ -31,6 +31,7 @@ mod remediation;
 mod repohost;
 mod requests;
 mod schedules;
+mod shadow;
 mod sign_in;
 mod story;
 mod support;

@@ -13,7 +13,7 @@ use super::trail::Trail;
 use super::trials::end;
 use super::verdict::{Worse, verdict};
 use crate::domain::deployment::Step;
-use crate::domain::trial::TrialState;
+use crate::domain::trial::{Mode, TrialState};
 use crate::registry::OnTrial;
 
 /// Who ends a canary that is worse, in the audit log.
@@ -28,7 +28,7 @@ pub async fn judge(app: App) {
     loop {
         wait(&app).await;
         let snapshot = app.registry.snapshot();
-        for on_trial in snapshot.trials() {
+        for on_trial in snapshot.trials().filter(|one| one.trial.mode == Mode::Canary) {
             let Some(worse) = verdict(&app.config.areas.canary, &on_trial.figures) else {
                 continue;
             };

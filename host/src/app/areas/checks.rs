@@ -70,6 +70,18 @@ pub(super) async fn check_canary(
     }
 }
 
+/// What a candidate asks for that would answer nobody. It may break what it
+/// likes: that is what a shadow is to show.
+pub(super) async fn check_shadow(
+    app: &App,
+    at: Option<&Pointer>,
+    candidate: &Manifest,
+) -> Result<Checked, InstallError> {
+    let live = live_manifest(app, at, &candidate.name).await?;
+    let asks = live.map(|live| compatibility::asks_beyond(&live, candidate));
+    Ok(Checked { report: Report::default(), asks: asks.unwrap_or_default() })
+}
+
 /// What the live version of an area said it is: this node's, where the node
 /// does what the pointer says, else as it is stored.
 async fn live_manifest(

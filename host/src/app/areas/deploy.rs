@@ -47,8 +47,8 @@ pub enum Then {
     Wait,
     /// It answers at once.
     Activate,
-    /// It answers for these.
-    Canary(Share, BTreeSet<WorkspaceId>),
+    /// It is tried so: for a share, and these workspaces.
+    Try(Mode, Share, BTreeSet<WorkspaceId>),
 }
 
 /// What became of it.
@@ -107,11 +107,11 @@ async fn go_on(
             let change = switch::activate(app, who, wish).await?;
             Ok(change.map_or(CameTo::Unchanged, CameTo::Live))
         }
-        Then::Canary(share, workspaces) => {
+        Then::Try(mode, share, workspaces) => {
             let wish = TrialWish {
                 area: area.to_owned(),
                 digest: digest.to_owned(),
-                mode: Mode::Canary,
+                mode: *mode,
                 share: *share,
                 workspaces: workspaces.clone(),
                 why: None,

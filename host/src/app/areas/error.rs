@@ -84,7 +84,7 @@ pub enum InstallError {
     /// Nothing is on trial.
     #[error(
         "area {area:?} has no version on trial; `assurance area status {area}` tells its versions, \
-         and `assurance area deploy FILE --canary 5` tries one"
+         and `assurance area deploy FILE --canary 5` or `--shadow` tries one"
     )]
     NoTrial {
         /// Which area.

@@ -13,7 +13,7 @@ use super::trials::{running, stop};
 use super::{InstallError, checks, ensure_indexes};
 use crate::domain::deployment::{Pointer, Stage, Step};
 use crate::domain::manifest::Manifest;
-use crate::domain::trial::Trial;
+use crate::domain::trial::{Mode, Trial};
 use crate::registry::{Change, Plan};
 use crate::store::deployments::{self, Moved};
 use crate::store::{self, Access};
@@ -83,7 +83,8 @@ pub async fn roll_back(
     reason: &str,
 ) -> Result<RolledBack, InstallError> {
     let _one_at_a_time = app.installing.lock().await;
-    if running(app, area).await?.is_some() {
+    // A shadow has done nothing that could be taken back.
+    if running(app, area).await?.is_some_and(|trial| trial.mode == Mode::Canary) {
         return Ok(RolledBack::Trial(stop(app, who, area, reason).await?));
     }
     let at = pointer(app, area).await?;

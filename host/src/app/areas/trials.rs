@@ -28,7 +28,7 @@ pub struct TrialWish {
     pub digest: String,
     /// What it is to do.
     pub mode: Mode,
-    /// For which share of the workspaces.
+    /// For which share of the workspaces, or of a shadow's requests.
     pub share: Share,
     /// For these whatever the share.
     pub workspaces: BTreeSet<WorkspaceId>,
@@ -58,10 +58,14 @@ async fn begin(app: &App, who: &str, wish: &TrialWish) -> Result<Trial, InstallE
     let plan = plan(app, &trial, candidate).await?;
     let mut trail = Trail::new(app, who, &wish.area, Some(&wish.digest));
     let changed = json!({"share": trial.share, "workspaces": trial.workspaces});
-    trail.note(Step::CanaryBegun, wish.why.as_deref(), Some(changed));
+    let (step, stage) = match wish.mode {
+        Mode::Canary => (Step::CanaryBegun, Stage::Canary),
+        Mode::Shadow => (Step::ShadowBegun, Stage::Shadow),
+    };
+    trail.note(step, wish.why.as_deref(), Some(changed));
     let kept = async {
         let mut tx = app.store.begin(Access::WriteLocked).await?;
-        trials::begin(&mut tx, &trial, Stage::Canary).await?;
+        trials::begin(&mut tx, &trial, stage).await?;
         trail.keep_with(&mut tx).await?;
         tx.commit().await
     };
@@ -95,7 +99,11 @@ async fn allow(
     let stage = found.stage;
     let candidate = follow::candidate(app, found).await?;
     let at = switch::pointer(app, area).await?;
-    let checked = checks::check_canary(app, at.as_ref(), candidate.manifest(), digest).await?;
+    let (at, manifest) = (at.as_ref(), candidate.manifest());
+    let checked = match wish.mode {
+        Mode::Canary => checks::check_canary(app, at, manifest, digest).await?,
+        Mode::Shadow => checks::check_shadow(app, at, manifest).await?,
+    };
     if stage == Stage::AwaitingApproval && !checked.asks.is_empty() {
         return Err(checks::needs_approval(candidate.manifest(), digest, &checked));
     }
@@ -118,7 +126,8 @@ fn trial(app: &App, who: &str, wish: &TrialWish, last_revision: i64) -> Trial {
     }
 }
 
-/// Ends an area's trial; its version is withdrawn.
+/// Ends an area's trial. A canary is withdrawn; a shadow, which has answered
+/// nobody, waits.
 ///
 /// # Errors
 /// [`InstallError::NoTrial`], or another operator was faster.
@@ -151,8 +160,7 @@ pub(super) async fn stop(
     Ok(trial)
 }
 
-/// Ends a trial with its line in the audit log, and its version is withdrawn.
-/// Answers whether the trial still ran. The caller has `App::installing`.
+/// Ends a trial with its line in the audit log. Answers whether the trial still ran. The caller has `App::installing`.
 pub(super) async fn end(
     app: &App,
     trial: &Trial,
@@ -160,7 +168,11 @@ pub(super) async fn end(
     why: &str,
     mut trail: Trail<'_>,
 ) -> Result<bool, InstallError> {
-    let (why, at, stage) = (Some(why), app.clock.now(), Stage::Withdrawn);
+    let (why, at) = (Some(why), app.clock.now());
+    let stage = match trial.mode {
+        Mode::Canary => Stage::Withdrawn,
+        Mode::Shadow => Stage::Staged,
+    };
     let mut tx = app.store.begin(Access::WriteLocked).await?;
     let ended = trials::end(&mut tx, trial, &Ending { state, why, at, stage }).await?;
     if ended {

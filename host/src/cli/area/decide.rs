@@ -1,4 +1,4 @@
-//! `assurance area activate`, `canary`, `stop`, `approve`, `rollback` and
+//! `assurance area activate`, `canary`, `shadow`, `stop`, `approve`, `rollback` and
 //! `remove`.
 
 use clap::Args;
@@ -36,6 +36,21 @@ pub(in crate::cli) struct Canary {
     /// Workspaces it answers for whatever the share.
     #[arg(long = "workspace", value_name = "ID")]
     workspaces: Vec<String>,
+    /// Why; the audit log keeps it.
+    #[arg(long)]
+    reason: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Shadow {
+    #[command(flatten)]
+    area: Named,
+    /// Which of its versions.
+    #[arg(long, value_name = "DIGEST")]
+    digest: String,
+    /// The share of requests it answers a copy of, in percent.
+    #[arg(long, value_name = "PERCENT")]
+    share: Option<f64>,
     /// Why; the audit log keeps it.
     #[arg(long)]
     reason: Option<String>,
@@ -94,6 +109,13 @@ impl Canary {
             "digest": digest, "share": share, "workspaces": workspaces, "reason": reason,
         });
         decide(self.area, "canary", &body, common).await
+    }
+}
+
+impl Shadow {
+    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+        let body = json!({"digest": self.digest, "share": self.share, "reason": self.reason});
+        decide(self.area, "shadow", &body, common).await
     }
 }
 

@@ -32,6 +32,15 @@ pub(in crate::cli) struct Deploy {
     /// Let it answer for a share of the workspaces.
     #[arg(long, value_name = "PERCENT", conflicts_with = "activate")]
     canary: Option<f64>,
+    /// Let it answer copies of a share of the requests, which nobody hears.
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        num_args = 0..=1,
+        default_missing_value = "10",
+        conflicts_with_all = ["activate", "canary", "workspaces"]
+    )]
+    shadow: Option<f64>,
     /// Let it answer for this workspace; may be given more than once.
     #[arg(long = "canary-workspace", value_name = "ID", conflicts_with = "activate")]
     workspaces: Vec<String>,
@@ -52,6 +61,7 @@ impl Deploy {
         let operators = self.target.connect(common)?;
         let mut query = vec![("activate", self.activate.to_string())];
         query.extend(self.canary.map(|share| ("canary", share.to_string())));
+        query.extend(self.shadow.map(|share| ("shadow", share.to_string())));
         if !self.workspaces.is_empty() {
             query.push(("workspaces", self.workspaces.join(",")));
         }
@@ -73,7 +83,7 @@ impl Deploy {
         told.push(("took_ms", json!(took_ms)));
         let on_nodes = match result.as_str() {
             Some("live") => Some("digest"),
-            Some("canary") => Some("candidate"),
+            Some("canary" | "shadow") => Some("candidate"),
             _ => None,
         };
         if let Some(member) = on_nodes {

@@ -35,12 +35,15 @@ pub(super) enum Command {
     Status(read::One),
     /// The versions an area had, newest first.
     History(read::History),
-    /// What is different between two versions.
+    /// How the answers of the shadow differ; or, of a version that is named,
+    /// what it declares otherwise than another.
     Diff(read::Diff),
     /// Let a version answer that the service has.
     Activate(decide::Activate),
     /// Let a version answer for some workspaces that the service has.
     Canary(decide::Canary),
+    /// Let a version answer copies of requests that the service has.
+    Shadow(decide::Shadow),
     /// End a trial; the live version answers everybody.
     Stop(decide::Stop),
     /// Grant a version what it asks for.
@@ -74,6 +77,7 @@ impl Command {
             Self::Diff(command) => command.run(common).await,
             Self::Activate(command) => command.run(common).await,
             Self::Canary(command) => command.run(common).await,
+            Self::Shadow(command) => command.run(common).await,
             Self::Stop(command) => command.run(common).await,
             Self::Approve(command) => command.run(common).await,
             Self::Rollback(command) => command.run(common).await,

@@ -49,18 +49,22 @@ impl History {
 pub(in crate::cli) struct Diff {
     #[command(flatten)]
     area: Named,
-    /// The digest of a version the service has.
-    to: String,
+    /// The digest of a version the service has; default: how the answers of
+    /// the shadow differ from the live version's.
+    to: Option<String>,
     /// The digest of the version it is compared with; default: the live one.
-    #[arg(long, value_name = "DIGEST")]
+    #[arg(long, value_name = "DIGEST", requires = "to")]
     from: Option<String>,
 }
 
 impl Diff {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
         let operators = self.area.target.connect(common)?;
+        let Some(to) = &self.to else {
+            return print(&operators.get(&format!("/areas/{}/shadow", self.area.name)).await?);
+        };
         let before = manifest(&operators, &self.area.name, self.from.as_deref()).await?;
-        let now = manifest(&operators, &self.area.name, Some(&self.to)).await?;
+        let now = manifest(&operators, &self.area.name, Some(to)).await?;
         let report = compatibility::compare(&before, &now);
         common.output().values(&[
             ("from", json!(before.version)),

@@ -28,6 +28,8 @@ pub struct Areas {
     pub warm_versions: u32,
     /// When a version that is tried on some workspaces is withdrawn.
     pub canary: Canary,
+    /// How a version is tried that answers copies of requests.
+    pub shadow: Shadow,
     /// What each area may import: documents, blobs, events, jobs, secrets,
     /// crypto, directory, calendar, egress, log, malware, links, settings, queue,
     /// membership, mail. `*` is for areas not named.
@@ -73,6 +75,7 @@ impl Default for Areas {
             max_stale_ms: 10_000,
             warm_versions: 4,
             canary: Canary::default(),
+            shadow: Shadow::default(),
             publishers: BTreeMap::new(),
             grants: BTreeMap::from([
                 // Secrets, the network, mail, people and other areas' jobs
@@ -127,6 +130,24 @@ impl Default for Canary {
             max_p99_factor: 2.0,
             min_p99_ms: 50,
         }
+    }
+}
+
+/// How a version is tried that answers copies of requests.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Shadow {
+    /// Copies of one area's requests that are kept and run at a time in this
+    /// process; of more there are none.
+    pub max_concurrent: u32,
+    /// Show operators the values that differ, which are tenants' data; else
+    /// where they are, their type and a digest.
+    pub show_values: bool,
+}
+
+impl Default for Shadow {
+    fn default() -> Self {
+        Self { max_concurrent: 4, show_values: false }
     }
 }
 

@@ -9,7 +9,7 @@ mod people;
 mod service;
 mod work;
 
-pub use areas::{AreaLimits, Areas, Canary, Publisher};
+pub use areas::{AreaLimits, Areas, Canary, Publisher, Shadow};
 pub use limits::{Idempotency, Limits, Rates, Runtime};
 pub use malware::{Malware, Socket};
 pub use people::{Passwords, Session, SignIn};

@@ -43,7 +43,7 @@ pub(super) async fn deploy(
     headers: HeaderMap,
     component: Bytes,
 ) -> Result<Json<Value>, Refusal> {
-    let known = ["activate", "force", "canary", "workspaces"];
+    let known = ["activate", "force", "canary", "workspaces", "shadow"];
     let mut parameters = Parameters::of(query.as_deref(), &known)?;
     let then = trials::then(&mut parameters)?;
     let (signature, force) = (signature(&headers)?, parameters.text("force"));

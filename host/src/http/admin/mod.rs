@@ -51,12 +51,14 @@ pub fn operators(operators: &Operators) -> Router {
         .route("/areas/{name}", get(areas::one))
         .route("/areas/{name}/history", get(areas::history))
         .route("/areas/{name}/manifest", get(areas::manifest))
+        .route("/areas/{name}/shadow", get(trials::compared))
         .route("/audit-log", get(areas::audit_log))
         .route_layer(from_fn_with_state(Scope::Read, token::allow));
     let deploys = Router::new()
         .route("/areas/{name}", put(areas::deploy).delete(areas::remove))
         .route("/areas/{name}/activate", post(areas::activate))
         .route("/areas/{name}/canary", post(trials::canary))
+        .route("/areas/{name}/shadow", post(trials::shadow))
         .route("/areas/{name}/stop", post(trials::stop))
         .route("/areas/{name}/rollback", post(areas::roll_back))
         .route_layer(from_fn_with_state(Scope::Deploy, token::allow));

@@ -11,11 +11,14 @@ use super::Operators;
 use super::areas::{Because, refused};
 use super::parameters::{Parameters, body};
 use super::token::Operator;
-use crate::app::areas::{self, Overview, Then, TrialWish};
+use crate::app::areas::{self, InstallError, Overview, Then, TrialWish};
 use crate::domain::id::WorkspaceId;
 use crate::domain::trial::{Mode, Share, Trial};
 use crate::http::problem::Refusal;
 use crate::registry;
+
+/// The share of requests that a shadow answers, where nobody says, in percent.
+const SHADOWED: f64 = 10.0;
 
 /// Which version is to answer for some workspaces, and for which.
 #[derive(Deserialize)]
@@ -44,6 +47,50 @@ pub(super) async fn canary(
     Ok(told("canary", &begun.map_err(refused)?))
 }
 
+/// Which version is to answer copies of requests, and of which share.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Shadow {
+    digest: String,
+    /// Percent.
+    share: Option<f64>,
+    reason: Option<String>,
+}
+
+/// Lets a version answer copies of requests that is kept.
+pub(super) async fn shadow(
+    State(operators): State<Operators>,
+    Path(area): Path<String>,
+    operator: Operator,
+    sent: Bytes,
+) -> Result<Json<Value>, Refusal> {
+    let Shadow { digest, share, reason: why } = body(&sent)?;
+    let share = Share::of_percent(share.unwrap_or(SHADOWED));
+    let share = share.ok_or_else(|| out_of_bounds("/share"))?;
+    let workspaces = BTreeSet::new();
+    let wish = TrialWish { area, digest, mode: Mode::Shadow, share, workspaces, why };
+    let begun = areas::begin_trial(&operators.app, &operator.name, &wish).await;
+    Ok(told("shadow", &begun.map_err(refused)?))
+}
+
+/// How the answers of the area's shadow differ, as this node has seen.
+pub(super) async fn compared(
+    State(operators): State<Operators>,
+    Path(area): Path<String>,
+) -> Result<Json<Value>, Refusal> {
+    let snapshot = operators.app.registry.snapshot();
+    let here = snapshot.trial(&area).filter(|here| here.trial.mode == Mode::Shadow);
+    let here = here.ok_or_else(|| refused(InstallError::NoTrial { area }))?;
+    let (counts, differences) = here.figures.compared.told_all();
+    Ok(Json(json!({
+        "trial": here.trial,
+        "requests": counts,
+        "differences": differences,
+        "live": here.figures.live.told(),
+        "candidate": here.figures.candidate.told(),
+    })))
+}
+
 /// Ends a trial; the live version answers everybody.
 pub(super) async fn stop(
     State(operators): State<Operators>,
@@ -57,8 +104,13 @@ pub(super) async fn stop(
 }
 
 /// What is done with a component that is sent: `activate`, or `canary` and
-/// `workspaces`.
+/// `workspaces`, or `shadow`.
 pub(super) fn then(parameters: &mut Parameters) -> Result<Then, Refusal> {
+    if let Some(share) = parameters.text("shadow") {
+        let share = share.parse().ok().and_then(Share::of_percent);
+        let share = share.ok_or_else(|| out_of_bounds("shadow"))?;
+        return Ok(Then::Try(Mode::Shadow, share, BTreeSet::new()));
+    }
     let share = parameters.text("canary").map(|text| text.parse());
     let share = share.transpose().map_err(|_| out_of_bounds("canary"))?;
     let listed = parameters.text("workspaces").unwrap_or_default();
@@ -67,7 +119,7 @@ pub(super) fn then(parameters: &mut Parameters) -> Result<Then, Refusal> {
         listed.map(|id| workspace("workspaces", id)).collect::<Result<_, _>>()?;
     if share.is_some() || !ids.is_empty() {
         let (share, workspaces) = some("canary", share, ids)?;
-        return Ok(Then::Canary(share, workspaces));
+        return Ok(Then::Try(Mode::Canary, share, workspaces));
     }
     let activate = parameters.boolean("activate", true)?;
     Ok(if activate { Then::Activate } else { Then::Wait })

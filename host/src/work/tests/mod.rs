@@ -7,6 +7,7 @@ mod others;
 mod paging;
 mod planner;
 mod queue;
+mod tape;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
