@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use assurance_tests::contract::Contract;
-use assurance_tests::{Backend, Builder, TestHost, place};
+use assurance_tests::{Backend, Builder, Client, TestHost, place};
 use serde_json::Value;
 
 async fn document(host: &TestHost) -> Value {
@@ -94,5 +94,22 @@ fn gather(value: &Value, member: &str, found: &mut Vec<String>) {
         }
         Value::Array(items) => items.iter().for_each(|item| gather(item, member, found)),
         _ => {}
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_operators_api_has_a_document_of_its_own() {
+    let host = Builder::new(Backend::Sqlite).start().await;
+    let nobody = Client::nobody(&host.operators);
+    let document = nobody.get("/openapi.json").await.expect(200);
+    assert_eq!(document["openapi"], "3.1.0");
+    for (path, operations) in document["paths"].as_object().expect("paths") {
+        for (method, operation) in operations.as_object().expect("operations") {
+            let name = method.to_uppercase().parse().expect("a method");
+            let request = nobody.request(name, &path.replace("{name}", "support"));
+            let answer = assurance_tests::client::send(request).await;
+            let expected = if operation["security"].is_null() { 200 } else { 401 };
+            assert_eq!(answer.status, expected, "{method} {path}: {}", answer.text());
+        }
     }
 }

@@ -4,6 +4,7 @@
 
 mod areas;
 mod health;
+mod openapi;
 mod parameters;
 mod token;
 mod trials;
@@ -73,6 +74,7 @@ pub fn operators(operators: &Operators) -> Router {
     let router = Router::new()
         .route("/health/live", get(health::live))
         .route("/health/ready", get(health::ready))
+        .route("/openapi.json", get(openapi::openapi))
         .merge(guarded)
         .method_not_allowed_fallback(|| async {
             Refusal::new(Code::MethodNotAllowed, "See Allow.")
