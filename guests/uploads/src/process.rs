@@ -85,6 +85,8 @@ fn scan(ctx: &JobCtx, received: &str) -> Result<Scanned, JobError> {
             return Ok(Scanned { status: MalwareStatus::Infected, refusal });
         }
         Err(ScanError::TooLarge) => "It is larger than the scanner takes.",
+        // As after an upload was given up, which then stays as it is.
+        Err(ScanError::NotFound) => "It is not there any more. Upload it again.",
         Err(error) if ctx.attempt() < PROCESS_ATTEMPTS => {
             return Err(JobError::Retry(format!("no scan: {error:?}")));
         }

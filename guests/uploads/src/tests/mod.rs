@@ -2,8 +2,11 @@
 
 mod corpus;
 mod formats;
+mod machine;
 mod packing;
 mod stages;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use area_sdk::testing::{FakeHost, Request};
 use area_sdk::wit::Outcome;
@@ -31,7 +34,8 @@ fn announce(host: &FakeHost, announcement: Value) -> Value {
 
 /// A request that sends content to an upload, by its own link.
 fn sending(host: &FakeHost, upload: &Value, content: &[u8]) -> Request {
-    let name = format!("received/{}", host.blobs().len());
+    static SENT: AtomicUsize = AtomicUsize::new(0);
+    let name = format!("received/{}", SENT.fetch_add(1, Ordering::Relaxed));
     Request::to("put_upload_content")
         .link(json!({ "upload_id": upload["id"] }))
         .with("upload_id", upload["id"].clone())

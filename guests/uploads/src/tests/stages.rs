@@ -196,7 +196,7 @@ fn a_scanner_that_is_away_is_waited_for_but_not_done_without() {
     host.call(sending(&host, &upload, SARIF)).expect("taken");
     host.call(to("complete_upload", &upload)).expect("completed");
     let scan = |attempt| {
-        let job = json!({ "upload_id": upload["id"], "received": "received/0", "step": "scan" });
+        let job = json!({ "upload_id": upload["id"], "received": stored(&host)["received"], "step": "scan" });
         host.run("process", job, attempt)
     };
     assert!(matches!(scan(1), Err(JobError::Retry(_))));
