@@ -4,9 +4,11 @@
 //! the same logic behind the same middleware and store, in turn, so that a
 //! drift of the machine's speed meets both. Medians of several rounds.
 
+mod client;
 mod load;
 mod report;
 mod server;
+mod size;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -31,6 +33,16 @@ pub(crate) struct Options {
     /// Connections of the load
     #[arg(long, default_value_t = 32)]
     connections: u32,
+    /// Measure a large workspace instead: many findings, large bills of
+    /// materials, a long dependency list
+    #[arg(long)]
+    size: bool,
+    /// Findings of the control room at most, with --size
+    #[arg(long, default_value_t = 100_000)]
+    findings: usize,
+    /// Rows of the dependency list, with --size
+    #[arg(long, default_value_t = 1_000_000)]
+    rows: usize,
 }
 
 const CREATE: Operation = Operation {
@@ -75,6 +87,9 @@ struct Programs {
 
 /// Builds, measures, prints, keeps.
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<()> {
+    if options.size {
+        return size::run(workspace, &prepare(workspace)?, options);
+    }
     load::require_wrk()?;
     let programs = prepare(workspace)?;
     let postgres = Postgres::start()?;

@@ -116,6 +116,14 @@ impl Server {
         Ok(f64::from(ticks) * 10_000.0)
     }
 
+    /// The most memory the process has held so far (`VmHWM` of proc(5)).
+    pub(crate) fn peak_memory_bytes(&self) -> anyhow::Result<u64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kib = line.and_then(|line| line.trim().strip_suffix(" kB")).context("no VmHWM")?;
+        Ok(kib.trim().parse::<u64>()? * 1024)
+    }
+
     fn pid(&self) -> Option<Pid> {
         i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
     }

@@ -1,0 +1,67 @@
+//! The API as a script calls it: a request, its JSON, the time it took.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail, ensure};
+use minreq::{Method, Request};
+use serde_json::Value as Json;
+
+use super::server::Server;
+
+const ANSWER_LIMIT_S: u64 = 120;
+const SETTLE_LIMIT: Duration = Duration::from_secs(1_800);
+
+impl Server {
+    /// Reads below the workspace.
+    pub(crate) fn get(&self, path: &str) -> anyhow::Result<Json> {
+        self.call(minreq::get(self.url(path)))
+    }
+
+    /// Posts below the workspace; nothing but the headers where there is no body.
+    pub(crate) fn post(&self, path: &str, body: Option<&Json>) -> anyhow::Result<Json> {
+        let request = minreq::post(self.url(path));
+        self.call(match body {
+            Some(body) => {
+                request.with_header("Content-Type", "application/json").with_body(body.to_string())
+            }
+            None => request.with_header("Content-Length", "0"),
+        })
+    }
+
+    /// Stores the content of an upload, at the address and with the headers
+    /// that its creation answered.
+    pub(crate) fn store(&self, upload: &Json, content: &str) -> anyhow::Result<()> {
+        let url = upload["upload_url"].as_str().context("no upload_url")?;
+        let mut request = Request::new(Method::Put, url).with_body(content);
+        for (name, value) in upload["upload_headers"].as_object().into_iter().flatten() {
+            request = request.with_header(name, value.as_str().unwrap_or_default());
+        }
+        let answer = request.with_timeout(ANSWER_LIMIT_S).send()?;
+        ensure!(answer.status_code < 300, "the upload was refused: {}", answer.as_str()?);
+        Ok(())
+    }
+
+    /// Reads a resource until a member has one of these values.
+    pub(crate) fn settled(&self, path: &str, member: &str, ends: &[&str]) -> anyhow::Result<Json> {
+        let begun = Instant::now();
+        while begun.elapsed() < SETTLE_LIMIT {
+            let resource = self.get(path)?;
+            if resource[member].as_str().is_some_and(|value| ends.contains(&value)) {
+                return Ok(resource);
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        bail!("{path}: {member} never became any of {ends:?}")
+    }
+
+    fn call(&self, request: Request) -> anyhow::Result<Json> {
+        let request = request
+            .with_header("Cookie", self.cookie())
+            .with_header("X-CSRF-Token", self.csrf_token())
+            .with_timeout(ANSWER_LIMIT_S);
+        let answer = request.send()?;
+        let body = answer.as_str()?;
+        ensure!(answer.status_code < 300, "the server answered {}: {body}", answer.status_code);
+        Ok(serde_json::from_str(body)?)
+    }
+}

@@ -1,0 +1,92 @@
+//! Files of any size, the same each time: bills of materials that share their
+//! packages, as the repositories of one company do, and scans without repeats.
+
+use serde_json::{Value as Json, json};
+
+/// Packages that bills choose from, each in a few versions.
+const PACKAGES: usize = 40_000;
+/// Shares no divisor with the number of packages, so that a bill names each
+/// of its packages once.
+const STRIDE: usize = 7_919;
+const RULES: usize = 200;
+const WORDS: [&str; 20] = [
+    "core", "util", "http", "json", "react", "parser", "logger", "crypto", "async", "stream",
+    "cache", "client", "server", "schema", "router", "lint", "babel", "spring", "apache", "netty",
+];
+/// The one package that [`advisory`] is about, in every version.
+const AFFECTED: usize = 4 * STRIDE % PACKAGES;
+
+/// CycloneDX, of so many packages, with a graph.
+pub(super) fn sbom(repository: usize, components: usize) -> String {
+    let purls: Vec<(usize, String)> = (0..components).map(|at| package(repository, at)).collect();
+    let component = |(number, purl): &(usize, String)| {
+        let version = purl.rsplit('@').next();
+        json!({ "type": "library", "bom-ref": purl, "name": name(*number), "version": version, "purl": purl })
+    };
+    let needs = |at: usize| -> Vec<&String> {
+        [at / 2, at / 3].iter().filter(|&&of| of < at).map(|&of| &purls[of].1).collect()
+    };
+    let mut graph: Vec<Json> =
+        (0..components).map(|at| json!({ "ref": purls[at].1, "dependsOn": needs(at) })).collect();
+    let direct: Vec<&String> = purls.iter().rev().take(20).map(|(_, purl)| purl).collect();
+    graph.push(json!({ "ref": "root", "dependsOn": direct }));
+    json!({
+        "bomFormat": "CycloneDX", "specVersion": "1.6", "version": 1,
+        "metadata": { "component": { "type": "application", "bom-ref": "root", "name": "service" } },
+        "components": purls.iter().map(component).collect::<Vec<_>>(),
+        "dependencies": graph,
+    })
+    .to_string()
+}
+
+fn package(repository: usize, at: usize) -> (usize, String) {
+    let number = (repository * 401 + at) * STRIDE % PACKAGES;
+    let kind = ["npm", "pypi", "cargo", "gem"][number % 4];
+    let version = format!("{}.{}.{}", number % 5, number / 5 % 20, (number + repository) % 4);
+    (number, format!("pkg:{kind}/{}@{version}", name(number)))
+}
+
+fn name(number: usize) -> String {
+    format!("{}-{}-{number}", WORDS[number / 7 % 20], WORDS[number / 140 % 20])
+}
+
+/// OSV, about one package that about a quarter of the bills have.
+pub(super) fn advisory() -> Json {
+    let package = json!({ "ecosystem": "npm", "name": name(AFFECTED) });
+    let range = json!({ "type": "SEMVER", "events": [{ "introduced": "0" }] });
+    json!({
+        "id": "GHSA-size-size-size", "modified": "2026-01-01T00:00:00Z",
+        "affected": [{ "package": package, "ranges": [range] }],
+    })
+}
+
+/// SARIF, with the results from one number up to another.
+pub(super) fn sarif(from: usize, to: usize) -> String {
+    let rule = |number: usize| {
+        let severity = format!("{}.{}", number % 10, number / 10 % 10);
+        json!({ "id": format!("rule-{number}"), "properties": { "security-severity": severity } })
+    };
+    let tool = json!({
+        "name": format!("scan-{from}"), "rules": (0..RULES).map(rule).collect::<Vec<_>>(),
+    });
+    let results: Vec<Json> = (from..to).map(result).collect();
+    json!({ "version": "2.1.0", "runs": [{ "tool": { "driver": tool }, "results": results }] })
+        .to_string()
+}
+
+fn result(number: usize) -> Json {
+    let word = |salt: usize| format!("{:08x}", (number + 1) * salt % 0xffff_ffff);
+    let (from, to) = (word(2_654_435_761), word(40_503_000_017));
+    let location = json!({
+        "artifactLocation": { "uri": format!("src/{}/file{}.rs", number % 50, number % 5_000) },
+        "region": {
+            "startLine": number % 900 + 1,
+            "snippet": { "text": format!("let value = call_{from}(argument_{to});") },
+        },
+    });
+    json!({
+        "ruleId": format!("rule-{}", number % RULES), "ruleIndex": number % RULES,
+        "message": { "text": format!("{from} reaches {to} unchecked") },
+        "locations": [{ "physicalLocation": location }],
+    })
+}

@@ -1,0 +1,72 @@
+//! The dependency list (operation 16), by each filter, its first page beside
+//! its thousandth or the last there is.
+
+use anyhow::{Context as _, ensure};
+use serde::Serialize;
+use serde_json::Value as Json;
+
+use super::report::Times;
+use crate::bench::server::Server;
+
+/// How often each page is asked for.
+const SAMPLES: usize = 300;
+const FAR: usize = 1_000;
+
+/// One filter's times.
+#[derive(Serialize)]
+pub(super) struct List {
+    pub(super) filter: String,
+    pub(super) first: Times,
+    /// Which page `far` is.
+    pub(super) far_page: usize,
+    pub(super) far: Times,
+}
+
+/// Every filter alone, then some together.
+pub(super) fn measure(server: &Server) -> anyhow::Result<Vec<List>> {
+    let page = server.get("/dependencies?limit=1")?;
+    let item = |member: &str| -> anyhow::Result<&str> {
+        page["items"][0][member].as_str().with_context(|| format!("no {member} in {page:#}"))
+    };
+    let (repository, audit) = (item("repository_id")?, item("audit_id")?);
+    let filters = [
+        ("none", String::new()),
+        ("history", "history=true".to_owned()),
+        ("repository_id", format!("repository_id={repository}")),
+        ("audit_id", format!("audit_id={audit}")),
+        ("branch_ref", "branch_ref=main".to_owned()),
+        ("advisory", "advisory=GHSA-size-size-size".to_owned()),
+        ("repository_id, branch_ref", format!("repository_id={repository}&branch_ref=main")),
+        ("q, one package in a thousand", "q=react-util".to_owned()),
+        ("q, one in ten", "q=react".to_owned()),
+        ("q, a version", "q=%401.2.3".to_owned()),
+        ("q, none", "q=no-such-package".to_owned()),
+        ("q, repository_id", format!("q=react&repository_id={repository}")),
+    ];
+    filters.iter().map(|(name, query)| list(server, name, query)).collect()
+}
+
+fn list(server: &Server, filter: &str, query: &str) -> anyhow::Result<List> {
+    let first = format!("/dependencies?{query}");
+    let (far_page, far) = walk(server, &first)?;
+    eprintln!("{filter}: page 1, page {far_page}");
+    Ok(List {
+        filter: filter.to_owned(),
+        first: Times::of(SAMPLES, || server.get(&first).map(drop))?,
+        far_page,
+        far: Times::of(SAMPLES, || server.get(&far).map(drop))?,
+    })
+}
+
+/// The thousandth page, or the last, by the cursors of those before.
+fn walk(server: &Server, first: &str) -> anyhow::Result<(usize, String)> {
+    let (mut number, mut path) = (1, first.to_owned());
+    while number < FAR {
+        let page: Json = server.get(&path)?;
+        let Some(cursor) = page["next_cursor"].as_str() else { break };
+        ensure!(page["has_more"] == true, "a cursor where there is no more");
+        path = format!("{first}&cursor={cursor}");
+        number += 1;
+    }
+    Ok((number, path))
+}

@@ -1,0 +1,149 @@
+//! `cargo xtask bench --size`: what a large workspace costs.
+//!
+//! All data comes in as a client's would, by uploads and audits, so that what
+//! is measured is what the areas themselves keep.
+
+mod data;
+mod lists;
+mod report;
+
+use std::time::Instant;
+
+use anyhow::{Context as _, ensure};
+use serde_json::{Value as Json, json};
+
+use self::lists::List;
+use self::report::{Import, Rebuild, Report, Times};
+use super::server::Server;
+use super::{Options, Programs, machine, plan};
+use crate::postgres::Postgres;
+use crate::workspace::Workspace;
+
+/// Components of one bill of materials.
+const COMPONENTS: usize = 10_000;
+/// Findings of one file.
+const RESULTS: usize = 10_000;
+/// After which the control room is rebuilt.
+const FINDINGS: [usize; 3] = [1_000, 10_000, 100_000];
+
+/// Fills, measures, prints, keeps.
+pub(crate) fn run(
+    workspace: &Workspace,
+    programs: &Programs,
+    options: &Options,
+) -> anyhow::Result<()> {
+    let postgres = Postgres::start()?;
+    let mut report = Report::new(machine()?);
+    for backend in ["sqlite", "postgres"] {
+        let server = Server::start(&plan(programs, "size", backend, &postgres)?)?;
+        imports(&server, backend, &mut report)?;
+        rebuilds(&server, backend, options.findings, &mut report)?;
+        // The target is PostgreSQL's; the embedded database is for less.
+        if backend == "postgres" {
+            report.lists = dependencies(&server, options.rows)?;
+        }
+        report.host_memory_bytes.insert(backend, server.peak_memory_bytes()?);
+    }
+    report.print();
+    report.write(&workspace.target.join("bench-size.json"))
+}
+
+/// Imports of one bill each, from the start of the audit to its end.
+fn imports(server: &Server, backend: &'static str, report: &mut Report) -> anyhow::Result<()> {
+    let mut seconds = Vec::new();
+    for number in 0..3 {
+        let repository = repository(server, &format!("import-{number}"))?;
+        upload(server, &repository, "bom.cdx.json", &data::sbom(number, COMPONENTS))?;
+        let begun = Instant::now();
+        let audit = audit(server, &repository)?;
+        seconds.push(begun.elapsed().as_secs_f64());
+        let total = audit["facts"]["dependencies"]["total"].as_u64();
+        ensure!(total == Some(COMPONENTS as u64), "{total:?} components were imported");
+    }
+    report.imports.push(Import { backend, components: COMPONENTS, seconds });
+    Ok(())
+}
+
+/// The control room of ever more findings, each file's in a repository of its
+/// own.
+fn rebuilds(
+    server: &Server,
+    backend: &'static str,
+    most: usize,
+    report: &mut Report,
+) -> anyhow::Result<()> {
+    let mut there = 0;
+    for findings in FINDINGS.into_iter().filter(|findings| *findings <= most) {
+        while there < findings {
+            eprintln!("{backend}: {there} of {findings} findings");
+            let to = findings.min(there + RESULTS);
+            let repository = repository(server, &format!("scanned-{there}"))?;
+            upload(server, &repository, "scan.sarif", &data::sarif(there, to))?;
+            let audit = audit(server, &repository)?;
+            let new = audit["facts"]["findings"]["new"].as_u64();
+            ensure!(new == Some((to - there) as u64), "{new:?} findings were imported");
+            there = to;
+        }
+        let times = Times::of(20, || server.post("/control-room/rebuild", None).map(drop))?;
+        report.rebuilds.push(Rebuild { backend, findings, times });
+    }
+    Ok(())
+}
+
+/// The dependency list of so many rows.
+fn dependencies(server: &Server, rows: usize) -> anyhow::Result<Vec<List>> {
+    server.post("/advisories", Some(&data::advisory()))?;
+    let bills = rows.div_ceil(COMPONENTS);
+    let numbers = std::sync::atomic::AtomicUsize::new(0);
+    let fill = || -> anyhow::Result<()> {
+        loop {
+            let number = numbers.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            if number >= bills {
+                return Ok(());
+            }
+            eprintln!("bill {} of {bills}", number + 1);
+            let repository = repository(server, &format!("service-{number}"))?;
+            upload(server, &repository, "bom.cdx.json", &data::sbom(number, COMPONENTS))?;
+            audit(server, &repository)?;
+        }
+    };
+    std::thread::scope(|scope| -> anyhow::Result<()> {
+        let fillers = [scope.spawn(fill), scope.spawn(fill)];
+        for filler in fillers {
+            filler.join().map_err(|_| anyhow::anyhow!("a filler ended early"))??;
+        }
+        Ok(())
+    })?;
+    lists::measure(server)
+}
+
+fn repository(server: &Server, name: &str) -> anyhow::Result<String> {
+    let body = json!({ "name": name, "provider": "github", "default_branch": "main" });
+    id(&server.post("/repositories", Some(&body))?)
+}
+
+fn upload(server: &Server, repository: &str, filename: &str, content: &str) -> anyhow::Result<()> {
+    let body = json!({
+        "filename": filename, "content_type": "application/json", "purpose": "audit",
+        "compressed_bytes": content.len(), "repository_id": repository,
+    });
+    let upload = server.post("/uploads", Some(&body))?;
+    server.store(&upload, content)?;
+    let path = format!("/uploads/{}", id(&upload)?);
+    server.post(&format!("{path}/complete"), None)?;
+    let settled = server.settled(&path, "validation_stage", &["ready", "rejected"])?;
+    ensure!(settled["validation_stage"] == "ready", "{filename} was refused: {settled:#}");
+    Ok(())
+}
+
+fn audit(server: &Server, repository: &str) -> anyhow::Result<Json> {
+    let audit = server.post("/audits", Some(&json!({ "repository_id": repository })))?;
+    let path = format!("/audits/{}", id(&audit)?);
+    let audit = server.settled(&path, "state", &["completed", "failed"])?;
+    ensure!(audit["state"] == "completed", "an audit failed: {audit:#}");
+    Ok(audit)
+}
+
+fn id(resource: &Json) -> anyhow::Result<String> {
+    Ok(resource["id"].as_str().context("a resource without an id")?.to_owned())
+}

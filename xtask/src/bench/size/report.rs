@@ -1,0 +1,112 @@
+//! What `--size` prints and keeps.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use serde::Serialize;
+
+use super::lists::List;
+
+/// No figure is worth more than this.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Times of one request, asked again and again, one after the other.
+#[derive(Serialize)]
+pub(super) struct Times {
+    p50_ms: f64,
+    p99_ms: f64,
+    max_ms: f64,
+}
+
+impl Times {
+    /// So many times, or as often as a minute allows; the first does not count.
+    pub(super) fn of(
+        samples: usize,
+        mut request: impl FnMut() -> anyhow::Result<()>,
+    ) -> anyhow::Result<Self> {
+        request()?;
+        let (mut times, all) = (Vec::new(), Instant::now());
+        while times.len() < samples && (times.is_empty() || all.elapsed() < PATIENCE) {
+            let begun = Instant::now();
+            request()?;
+            times.push(begun.elapsed().as_secs_f64() * 1e3);
+        }
+        times.sort_by(f64::total_cmp);
+        let at = |share: usize| times[(times.len() * share / 100).min(times.len() - 1)];
+        Ok(Self { p50_ms: at(50), p99_ms: at(99), max_ms: at(100) })
+    }
+}
+
+/// Rebuilds of the control room.
+#[derive(Serialize)]
+pub(super) struct Rebuild {
+    pub(super) backend: &'static str,
+    pub(super) findings: usize,
+    pub(super) times: Times,
+}
+
+/// Imports of bills of materials, each of so many components.
+#[derive(Serialize)]
+pub(super) struct Import {
+    pub(super) backend: &'static str,
+    pub(super) components: usize,
+    pub(super) seconds: Vec<f64>,
+}
+
+/// Everything one run measured.
+#[derive(Serialize)]
+pub(super) struct Report {
+    machine: String,
+    pub(super) imports: Vec<Import>,
+    pub(super) rebuilds: Vec<Rebuild>,
+    pub(super) lists: Vec<List>,
+    /// The most that the host's process held, guests and all.
+    pub(super) host_memory_bytes: BTreeMap<&'static str, u64>,
+}
+
+impl Report {
+    pub(super) fn new(machine: String) -> Self {
+        Self {
+            machine,
+            imports: Vec::new(),
+            rebuilds: Vec::new(),
+            lists: Vec::new(),
+            host_memory_bytes: BTreeMap::new(),
+        }
+    }
+
+    /// The tables, for a terminal or the README.
+    pub(super) fn print(&self) {
+        println!("\nmachine: {}\n", self.machine);
+        println!("| what | database | p50 ms | p99 ms | max ms |\n|---|---|---|---|---|");
+        for Rebuild { backend, findings, times } in &self.rebuilds {
+            println!("| control room of {findings} findings | {backend} | {times} |");
+        }
+        for List { filter, first, far_page, far } in &self.lists {
+            println!("| dependencies, filter: {filter}, page 1 | postgres | {first} |");
+            println!("| the same, page {far_page} | postgres | {far} |");
+        }
+        for Import { backend, components, seconds } in &self.imports {
+            println!("\naudits of {components} components, {backend}: {seconds:.2?} s");
+        }
+        for (backend, bytes) in &self.host_memory_bytes {
+            println!("memory of the host at its most, {backend}: {} MiB", bytes >> 20);
+        }
+    }
+
+    /// The same as a file.
+    pub(super) fn write(&self, path: &Path) -> anyhow::Result<()> {
+        std::fs::write(path, serde_json::to_vec_pretty(self)?)
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        println!("\n{}", path.display());
+        Ok(())
+    }
+}
+
+impl std::fmt::Display for Times {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:.1} | {:.1} | {:.1}", self.p50_ms, self.p99_ms, self.max_ms)
+    }
+}
