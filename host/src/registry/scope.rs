@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::domain::job::Lane;
 use crate::domain::manifest::{Collection, JobSpec, LinkHolder, Manifest, Route, WorkspaceSource};
+use crate::store::Searched;
 use crate::work::{AreaScope, CollectionScope, Habits, Limits, Subscriber};
 
 /// The job kind that runs for each delivered event.
@@ -73,7 +74,20 @@ fn collection_scope(area: &str, collection: &Collection, own: bool) -> Collectio
         own,
         fields: collection.fields.iter().map(|field| (field.name.clone(), field.kind)).collect(),
         indexes: collection.indexes.clone(),
+        searched: searched(collection),
     }
+}
+
+/// Texts whose schema says that they are searched, by `x-searched`.
+fn searched(collection: &Collection) -> Vec<Searched> {
+    let members = collection.schema["properties"].as_object();
+    let searched = members.into_iter().flatten().filter_map(|(text, schema)| {
+        let by = schema["x-searched"]["by"].as_str()?.to_owned();
+        let unless = schema["x-searched"]["unless"].as_array().into_iter().flatten();
+        let unless = unless.filter_map(|name| Some(name.as_str()?.to_owned())).collect();
+        Some(Searched { text: text.clone(), by, unless })
+    });
+    searched.collect()
 }
 
 fn subscribers(event: &str, live: &[&Manifest]) -> Vec<Subscriber> {

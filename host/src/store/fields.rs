@@ -252,7 +252,7 @@ fn after_prefix(prefix: &str) -> Option<String> {
 }
 
 /// For `ILIKE`, whose wildcards are escaped with a backslash.
-fn like_pattern(text: &str) -> String {
+pub(super) fn like_pattern(text: &str) -> String {
     let mut pattern = String::from("%");
     for c in text.chars() {
         if matches!(c, '%' | '_' | '\\') {

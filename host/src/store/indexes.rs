@@ -13,9 +13,9 @@ use sqlx::{AssertSqlSafe, PgConnection};
 
 use super::connection::{Connection, Raw, on};
 use super::error::Error;
-use super::scope::CollectionScope;
-use super::{Backend, Store};
-use crate::domain::manifest::Index;
+use super::scope::{CollectionScope, Searched};
+use super::{Backend, Store, search};
+use crate::domain::manifest::{FieldKind, Index};
 
 /// The advisory lock under which PostgreSQL's indexes are made.
 const LOCK: i64 = 0x6173_7375_7265_6978;
@@ -43,6 +43,12 @@ pub fn check(scope: &CollectionScope) -> Result<(), String> {
     if let Some(name) = scope.fields.keys().find(|name| !member(name)) {
         return Err(format!("{}: {name:?} is no field's name", scope.full_name));
     }
+    let is_text = |name: &String| scope.fields.get(name) == Some(&FieldKind::Text);
+    for Searched { text, by, unless } in &scope.searched {
+        if let Some(name) = [text, by].into_iter().chain(unless).find(|name| !is_text(name)) {
+            return Err(format!("{}: search of {name:?}, no declared text", scope.full_name));
+        }
+    }
     for index in &scope.indexes {
         if index.fields.is_empty() || index.fields.len() > MAX_FIELDS {
             return Err(format!("{}: an index has 1 to {MAX_FIELDS} fields", scope.full_name));
@@ -67,7 +73,8 @@ pub async fn ensure_indexes(store: &Store, collections: &[CollectionScope]) -> R
     let mut connection = store.writer().await?;
     let ready = ready(&mut connection).await?;
     wanted.retain(|(_, _, name)| !ready.contains(name));
-    if wanted.is_empty() {
+    let searched = collections.iter().any(|scope| !scope.searched.is_empty());
+    if wanted.is_empty() && !searched {
         connection.release();
         return Ok(());
     }
@@ -78,6 +85,9 @@ pub async fn ensure_indexes(store: &Store, collections: &[CollectionScope]) -> R
         if result.is_err() {
             break;
         }
+    }
+    if let (Ok(()), Raw::Postgres(c)) = (&result, connection.raw()) {
+        result = search::ensure(c, store.folding(), collections).await;
     }
     unlock(&mut connection).await?;
     connection.release();
@@ -251,6 +261,7 @@ mod tests {
             own: true,
             fields: [("name".to_owned(), FieldKind::Text)].into(),
             indexes: vec![Index { fields: vec!["name".into()], unique }],
+            searched: vec![],
         }
     }
 

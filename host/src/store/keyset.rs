@@ -56,6 +56,35 @@ pub(super) fn page_sql(
     Ok(sql)
 }
 
+/// The statement of one page of documents that have one of these values in the
+/// first field of the order, which are in order themselves: what the first of
+/// them have is read first, and no more than the page takes.
+pub(super) fn page_of_keys_sql(
+    backend: Backend,
+    asked: Asked<'_>,
+    query: &Query,
+    keys: &[SortKey<'_>],
+    (after, values): (Option<&Position>, Vec<String>),
+) -> Result<Sql, QueryError> {
+    let page = PageSql { asked, query, keys };
+    let mut sql = Sql::new(backend, "SELECT d.* FROM unnest(");
+    sql.bind(Arg::Texts(values)).push("::text[]) WITH ORDINALITY AS t(value, place) ");
+    sql.push("CROSS JOIN LATERAL (");
+    page.push_select(&mut sql)?;
+    if let Some(first) = keys.first() {
+        sql.push(" AND ").push(&first.field.sql(backend)).push(" = t.value");
+    }
+    if let Some(after) = after {
+        push_any(&mut sql, &segments(keys, after))?;
+    }
+    page.push_end(&mut sql);
+    let names: Vec<String> = (0..keys.len()).map(|at| format!("d.k{at}")).collect();
+    sql.push(") AS d");
+    page.push_order(&mut sql, Some("t.place"), &names, "d.id");
+    page.push_limit(&mut sql);
+    Ok(sql)
+}
+
 #[derive(Clone, Copy, Debug)]
 struct PageSql<'a> {
     asked: Asked<'a>,
@@ -72,12 +101,7 @@ impl PageSql<'_> {
 
     fn push_filtered(self, sql: &mut Sql, segments: &[Segment<'_>]) -> Result<(), QueryError> {
         self.push_select(sql)?;
-        sql.push(" AND (");
-        for (at, segment) in segments.iter().enumerate() {
-            sql.push(if at == 0 { "" } else { " OR " });
-            segment.push(sql)?;
-        }
-        sql.push(")");
+        push_any(sql, segments)?;
         self.push_end(sql);
         Ok(())
     }
@@ -94,7 +118,7 @@ impl PageSql<'_> {
         // By the place of the columns, which is all a union knows of them.
         let place = |at: usize| (columns_before_keys() + at + 1).to_string();
         let names: Vec<String> = (0..self.keys.len()).map(place).collect();
-        self.push_order(sql, &names, "1");
+        self.push_order(sql, None, &names, "1");
         self.push_limit(sql);
         Ok(())
     }
@@ -112,13 +136,16 @@ impl PageSql<'_> {
 
     fn push_end(self, sql: &mut Sql) {
         let names: Vec<String> = self.keys.iter().map(|key| key.field.sql(sql.backend)).collect();
-        self.push_order(sql, &names, "id");
+        self.push_order(sql, None, &names, "id");
         self.push_limit(sql);
     }
 
     /// Nulls are the least value: SQLite's habit, and so PostgreSQL is told.
-    fn push_order(self, sql: &mut Sql, names: &[String], id: &str) {
+    fn push_order(self, sql: &mut Sql, before: Option<&str>, names: &[String], id: &str) {
         sql.push(" ORDER BY ");
+        if let Some(before) = before {
+            sql.push(before).push(", ");
+        }
         for (name, key) in names.iter().zip(self.keys) {
             let direction = match (sql.backend, key.descending) {
                 (Backend::Sqlite, false) => ", ",
@@ -206,6 +233,17 @@ impl Segment<'_> {
         sql.push(")");
         Ok(())
     }
+}
+
+/// Writes ` AND (…)`: in one of the segments.
+fn push_any(sql: &mut Sql, segments: &[Segment<'_>]) -> Result<(), QueryError> {
+    sql.push(" AND (");
+    for (at, segment) in segments.iter().enumerate() {
+        sql.push(if at == 0 { "" } else { " OR " });
+        segment.push(sql)?;
+    }
+    sql.push(")");
+    Ok(())
 }
 
 /// Whether an index begins with fields that the query fixes and goes on with

@@ -18,6 +18,7 @@ pub mod mfa;
 pub mod nodes;
 pub mod operator_tokens;
 pub mod query;
+pub mod search;
 pub mod secrets;
 pub mod sessions;
 pub mod sign_in_failures;
@@ -55,7 +56,7 @@ pub use connection::{Connection, Tx};
 pub use error::Error;
 pub use notices::Notices;
 pub use open::Settings;
-pub use scope::CollectionScope;
+pub use scope::{CollectionScope, Searched};
 pub use wake::Wake;
 
 /// The database and the blob store.

@@ -7,10 +7,11 @@ use super::cursor::{Binding, Position};
 use super::documents::{Place, document, push_place, spend};
 use super::error::Error;
 use super::fields::{Field, push_condition};
-use super::keyset::{SortKey, columns_before_keys, page_sql, sort_keys};
+use super::keyset::{SortKey, columns_before_keys, page_of_keys_sql, page_sql, sort_keys};
 use super::scope::CollectionScope;
+use super::search::{self, Search};
 use super::sql::{Arg, Row, Sql, each_row, one_row};
-use crate::domain::document::{Condition, Group, Page, Query, Start, Value};
+use crate::domain::document::{Condition, Document, Group, Page, Query, Start, Value};
 use crate::domain::id::WorkspaceId;
 use crate::domain::manifest::FieldKind;
 
@@ -39,6 +40,9 @@ pub struct Asked<'a> {
     pub scope: &'a CollectionScope,
     /// What `ILIKE` needs on this database; see `Store::folding`.
     pub folding: &'a str,
+    /// Whether kept pairs may answer a search (see `store::search`), which are
+    /// outside serializable transactions: not for who writes what it concludes.
+    pub by_pairs: bool,
 }
 
 /// One page. [`Error::TooLarge`] where its bodies are larger than the budget.
@@ -47,7 +51,7 @@ pub async fn page(
     asked: Asked<'_>,
     query: &Query,
     cursor_key: &[u8; 32],
-    mut budget: u64,
+    budget: u64,
 ) -> Result<Page, QueryError> {
     if !(1..=MAX_LIMIT).contains(&query.limit) {
         return Err(QueryError::Misuse(format!("a page has 1 to {MAX_LIMIT} documents")));
@@ -68,27 +72,78 @@ pub async fn page(
         }
         Start::After(id) => Some(position_of(connection, asked, &keys, id).await?),
     };
-    let sql = page_sql(connection.backend(), asked, query, &keys, after.as_ref())?;
-    let limit = query.limit as usize;
-    let (mut documents, mut last, mut more) = (Vec::new(), None, false);
-    each_row(connection, sql, |row| {
-        if documents.len() == limit {
-            more = true;
+    let mut taken = Taken::new(query.limit, &keys, budget);
+    match Search::of(connection.backend(), asked, query) {
+        Some(search) => {
+            searched_page(connection, asked, query, (search, after.as_ref()), &mut taken).await?;
+        }
+        None => {
+            let sql = page_sql(connection.backend(), asked, query, &keys, after.as_ref())?;
+            each_row(connection, sql, |row| taken.add(&row)).await?;
+        }
+    }
+    let next = taken.last.filter(|_| taken.more).map(|position| binding.encode(&position));
+    Ok(Page { documents: taken.documents, next })
+}
+
+/// Takes documents of the keys that a search finds, key by key, until the page
+/// is full.
+async fn searched_page(
+    connection: &mut Connection,
+    asked: Asked<'_>,
+    query: &Query,
+    (search, after): (Search<'_>, Option<&Position>),
+    taken: &mut Taken<'_>,
+) -> Result<(), QueryError> {
+    let mut from = Search::from(after.and_then(|position| position.values.first()));
+    let mut most = query.limit + 1;
+    loop {
+        let found = search.keys(connection, asked, &from, most).await?;
+        let Some(last) = found.last().cloned() else { return Ok(()) };
+        let all = found.len() < most as usize;
+        let sql = page_of_keys_sql(connection.backend(), asked, query, taken.keys, (after, found))?;
+        each_row(connection, sql, |row| taken.add(&row)).await?;
+        if all || taken.more {
             return Ok(());
         }
-        let document = document(&row)?;
-        spend(&mut budget, &document)?;
-        if documents.len() + 1 == limit {
-            let values =
-                values(&row, columns_before_keys(), keys.iter().map(|key| key.field.kind))?;
-            last = Some(Position { values, id: document.id.clone() });
+        from = search::Start::After(last);
+        most = search::more(most);
+    }
+}
+
+/// A page as its rows come.
+struct Taken<'a> {
+    keys: &'a [SortKey<'a>],
+    limit: usize,
+    budget: u64,
+    documents: Vec<Document>,
+    /// Behind the last document of a full page.
+    last: Option<Position>,
+    /// There was a row more.
+    more: bool,
+}
+
+impl<'a> Taken<'a> {
+    fn new(limit: u32, keys: &'a [SortKey<'a>], budget: u64) -> Self {
+        let limit = limit as usize;
+        Self { keys, limit, budget, documents: Vec::new(), last: None, more: false }
+    }
+
+    fn add(&mut self, row: &Row) -> Result<(), Error> {
+        if self.documents.len() == self.limit {
+            self.more = true;
+            return Ok(());
         }
-        documents.push(document);
+        let document = document(row)?;
+        spend(&mut self.budget, &document)?;
+        if self.documents.len() + 1 == self.limit {
+            let kinds = self.keys.iter().map(|key| key.field.kind);
+            let values = values(row, columns_before_keys(), kinds)?;
+            self.last = Some(Position { values, id: document.id.clone() });
+        }
+        self.documents.push(document);
         Ok(())
-    })
-    .await?;
-    let next = last.filter(|_| more).map(|position| binding.encode(&position));
-    Ok(Page { documents, next })
+    }
 }
 
 /// How many documents match.

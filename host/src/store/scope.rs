@@ -16,4 +16,19 @@ pub struct CollectionScope {
     pub fields: BTreeMap<String, FieldKind>,
     /// What is quick, and what is unique.
     pub indexes: Vec<Index>,
+    /// Where looking for a part of a text is quick.
+    pub searched: Vec<Searched>,
+}
+
+/// A text that is searched for a part of it, in pages ordered by another
+/// field (or by itself) first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Searched {
+    /// The declared field that is looked into.
+    pub text: String,
+    /// The declared field that orders; never null where the text is not.
+    pub by: String,
+    /// Fields that leave few documents each, where a query fixes one of them:
+    /// those are looked through sooner than the texts of all.
+    pub unless: Vec<String>,
 }

@@ -41,16 +41,24 @@ pub(super) struct Sql {
     pub(super) backend: Backend,
     pub(super) text: String,
     args: Vec<Arg>,
+    /// Whether the plan of an earlier run may serve again.
+    kept: bool,
 }
 
 impl Sql {
     pub(super) fn new(backend: Backend, text: &str) -> Self {
-        Self { backend, text: text.to_owned(), args: Vec::new() }
+        Self { backend, text: text.to_owned(), args: Vec::new(), kept: true }
     }
 
     /// Text that holds no value.
     pub(super) fn push(&mut self, text: &str) -> &mut Self {
         self.text.push_str(text);
+        self
+    }
+
+    /// PostgreSQL plans it for its values, each time, instead of once for any.
+    pub(super) fn plan_anew(&mut self) -> &mut Self {
+        self.kept = false;
         self
     }
 
@@ -109,7 +117,7 @@ impl Sql {
         for arg in self.args {
             add_postgres(&mut arguments, arg).map_err(encoding)?;
         }
-        Ok(sqlx::query_with(AssertSqlSafe(self.text), arguments))
+        Ok(sqlx::query_with(AssertSqlSafe(self.text), arguments).persistent(self.kept))
     }
 }
 

@@ -225,6 +225,7 @@ mod tests {
             ]
             .into(),
             indexes: vec![Index { fields: vec!["text".into()], unique: false }],
+            searched: vec![],
         }
     }
 

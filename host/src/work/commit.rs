@@ -7,7 +7,7 @@ use super::{End, UnitOfWork};
 use crate::domain::job::{JobEnd, Lane};
 use crate::store::apply::{Effects, apply};
 use crate::store::idempotency::{self, IdempotentReply};
-use crate::store::{Access, Backend, Error, Tx, indexes, jobs, memberships};
+use crate::store::{Access, Backend, Error, Tx, indexes, jobs, memberships, search};
 
 impl UnitOfWork {
     /// Keeps everything, or nothing. Opens no write transaction where there is
@@ -25,6 +25,7 @@ impl UnitOfWork {
         }
         let mut effects = self.effects(!matches!(reading, Reading::In(_)));
         self.note_effects(&effects);
+        self.keep_search(&effects).await?;
         effects.reply.clone_from(&end.reply);
         let mut lanes: BTreeSet<Lane> = effects.jobs.iter().map(|job| job.lane).collect();
         lanes.extend(self.job_changes.iter().map(|change| change.lane));
@@ -95,6 +96,7 @@ impl UnitOfWork {
         let mut effects = Effects::new(call.workspace, &self.spec.area.area, call.now);
         self.documents.take(&mut effects);
         self.note_effects(&effects);
+        self.keep_search(&effects).await?;
         self.flushed = true;
         Ok((tx, effects))
     }
@@ -152,6 +154,12 @@ impl UnitOfWork {
             jobs::end(&mut tx, end, self.spec.call.now).await?;
         }
         tx.commit().await
+    }
+
+    /// What searches need to find the documents that are about to be written.
+    async fn keep_search(&self, effects: &Effects) -> Result<(), Error> {
+        let own = self.spec.area.collections.values().filter(|scope| scope.own);
+        search::keep(&self.store, own, effects).await
     }
 
     /// What calls seldom leave behind, each by a statement of its own.

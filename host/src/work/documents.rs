@@ -268,7 +268,12 @@ impl UnitOfWork {
     }
 
     fn asked<'a>(&self, scope: &'a CollectionScope) -> Asked<'a> {
-        Asked { workspace: self.spec.call.workspace, scope, folding: self.store.folding() }
+        Asked {
+            workspace: self.spec.call.workspace,
+            scope,
+            folding: self.store.folding(),
+            by_pairs: !self.spec.writes,
+        }
     }
 
     fn bytes_left(&self) -> u64 {

@@ -172,6 +172,7 @@ fn scope(area: &str) -> Arc<AreaScope> {
         own: true,
         fields: BTreeMap::new(),
         indexes: Vec::new(),
+        searched: vec![],
     };
     Arc::new(AreaScope {
         area: area.to_owned(),

@@ -22,6 +22,7 @@ pub(crate) struct StoredComponent {
     pub(crate) ecosystem: Option<String>,
     pub(crate) version: Option<String>,
     /// Name and purl, for `q`.
+    #[schemars(extend("x-searched" = {"by": "name", "unless": ["repository_id", "audit_id"]}))]
     pub(crate) search_text: String,
     /// What brings advisories and components together; null without a purl.
     pub(crate) package_key: Option<String>,

@@ -24,7 +24,7 @@ use crate::domain::manifest::{FieldKind, Index, JobSpec};
 use crate::domain::time::Timestamp;
 use crate::secrets::Keys;
 use crate::store::indexes::ensure_indexes;
-use crate::store::{Error, Store};
+use crate::store::{Error, Searched, Store};
 
 /// The moment of the tests' calls.
 pub(super) const NOW: Timestamp = Timestamp(1_700_000_000_000_000);
@@ -155,6 +155,11 @@ pub(super) fn items() -> CollectionScope {
             index(&["done", "name"], false),
             index(&["email"], true),
         ],
+        searched: vec![Searched {
+            text: "name".into(),
+            by: "name".into(),
+            unless: vec!["email".into()],
+        }],
     }
 }
 

@@ -65,12 +65,6 @@ fn test_of(values: BoxedStrategy<Value>) -> impl Strategy<Value = Test> {
 
 fn condition() -> impl Strategy<Value = Condition> {
     let text_fields = prop::sample::select(vec![vec!["name"], vec!["name", "email"]]);
-    let needle = || {
-        with_nul(texts()).prop_map(|value| match value {
-            Value::Text(text) => text,
-            _ => String::new(),
-        })
-    };
     let text_test = prop_oneof![
         test_of(with_nul(texts()).boxed()),
         needle().prop_map(Test::Prefix),
@@ -163,14 +157,41 @@ async fn compare(
         groups.into_iter().map(|(values, count)| Group { values, count }).collect();
     let by = ["done".to_owned(), "name".to_owned()];
     assert_eq!(unit.count_by("items", &conditions, &by).await.unwrap(), groups);
+    let expected = sorted(expected, &query.order);
+    for writes in [true, false] {
+        query.start = Start::First;
+        let found = walk(area.with(|spec| spec.writes = writes), query.clone()).await;
+        assert_eq!(found, expected, "writes: {writes}");
+    }
+}
+
+/// The ids of all pages.
+async fn walk(mut unit: UnitOfWork, mut query: Query) -> Vec<String> {
     let mut found = Vec::new();
     loop {
         let page = unit.query(&query).await.unwrap();
         found.extend(page.documents.into_iter().map(|document| document.id));
-        let Some(next) = page.next else { break };
+        let Some(next) = page.next else { return found };
         query.start = Start::Cursor(next);
     }
-    assert_eq!(found, sorted(expected, &query.order));
+}
+
+fn needle() -> impl Strategy<Value = String> {
+    with_nul(texts()).prop_map(|value| match value {
+        Value::Text(text) => text,
+        _ => String::new(),
+    })
+}
+
+/// Those that kept pairs answer.
+fn search() -> impl Strategy<Value = (Vec<Condition>, Vec<&'static str>)> {
+    (needle(), prop::collection::vec(condition(), 0..2), order()).prop_map(
+        |(part, mut conditions, mut order)| {
+            conditions.push(is("name", Test::Contains(part)));
+            order.insert(0, "name");
+            (conditions, order)
+        },
+    )
 }
 
 on_both! {
@@ -179,6 +200,19 @@ on_both! {
         let strategy = (rows(), prop::collection::vec(condition(), 0..3), order(), 1..6_u32);
         let mut runner = TestRunner::new(Config { cases: 150, failure_persistence: None, ..Config::default() });
         runner.run(&strategy, |(rows, conditions, order, limit)| {
+            let area = area.elsewhere();
+            tokio::task::block_in_place(|| {
+                tokio::runtime::Handle::current().block_on(compare(&area, rows, conditions, &order, limit));
+            });
+            Ok(())
+        }).unwrap();
+    }
+
+    async fn so_are_those_of_a_search_in_the_order_of_its_key(store: &Store) {
+        let area = Area::installed(store).await;
+        let strategy = (rows(), search(), 1..4_u32);
+        let mut runner = TestRunner::new(Config { cases: 100, failure_persistence: None, ..Config::default() });
+        runner.run(&strategy, |(rows, (conditions, order), limit)| {
             let area = area.elsewhere();
             tokio::task::block_in_place(|| {
                 tokio::runtime::Handle::current().block_on(compare(&area, rows, conditions, &order, limit));
