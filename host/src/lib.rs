@@ -27,6 +27,8 @@ pub mod malware;
 
 pub mod store;
 
+pub mod budgets;
+
 pub mod config;
 pub mod domain;
 pub mod links;

@@ -46,7 +46,7 @@ struct Cli {
 }
 
 /// Options of every command.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 struct Common {
     /// Configuration file (TOML); default: assurance.toml where there is one.
     #[arg(long, global = true, env = "ASSURANCE_CONFIG", value_name = "FILE")]

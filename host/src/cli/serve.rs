@@ -52,15 +52,25 @@ impl Serve {
             .set("egress.allow_loopback", self.demo.then_some(true))
             .set("session.cookie_secure", self.demo.then_some(false))
             .set("log.format", self.log_format);
-        let mut config = common.load(flags)?;
-        if self.demo {
-            let set = config.areas.settings.entry("repohost".to_owned()).or_default();
-            set.entry("app_url".to_owned()).or_insert_with(|| DEMO_APP_URL.to_owned());
-        }
+        let load = {
+            let (common, demo) = (common.clone(), self.demo);
+            move || load(&common, flags.clone(), demo)
+        };
+        let config = load()?;
         telemetry::start_logging(&config.log)?;
-        let hooks = if self.demo { demonstrate(&config).await? } else { Hooks::default() };
+        let mut hooks = if self.demo { demonstrate(&config).await? } else { Hooks::default() };
+        hooks.reload = Some(Box::new(load));
         Box::pin(crate::serve::run(config, hooks)).await
     }
+}
+
+fn load(common: &Common, flags: Flags, demo: bool) -> anyhow::Result<Config> {
+    let mut config = common.load(flags)?;
+    if demo {
+        let set = config.areas.settings.entry("repohost".to_owned()).or_default();
+        set.entry("app_url".to_owned()).or_insert_with(|| DEMO_APP_URL.to_owned());
+    }
+    Ok(config)
 }
 
 async fn demonstrate(config: &Config) -> anyhow::Result<Hooks> {

@@ -18,6 +18,7 @@ impl Config {
         self.check_publishers()?;
         self.check_area_limits()?;
         self.check_canary()?;
+        self.check_budgets()?;
         self.check_mail()?;
         crate::telemetry::check_filter(&self.log.filter)
             .map_err(|problem| wrong("log.filter", problem))
@@ -161,6 +162,7 @@ impl Config {
                 ("max_documents", limits.max_documents.map(u64::from)),
                 ("max_document_bytes", limits.max_document_bytes),
                 ("max_host_calls", limits.max_host_calls.map(u64::from)),
+                ("max_cpu_ms", limits.max_cpu_ms.map(u64::from)),
             ];
             if let Some((name, _)) = numbers.into_iter().find(|(_, number)| *number == Some(0)) {
                 return Err(wrong(&key(name), "is 0, and must be at least 1"));
@@ -183,6 +185,32 @@ impl Config {
         }
         if canary.max_p99_factor.is_nan() || canary.max_p99_factor < 1.0 {
             return Err(wrong("areas.canary.max_p99_factor", "must be at least 1"));
+        }
+        Ok(())
+    }
+
+    fn check_budgets(&self) -> Result<(), ConfigError> {
+        let budgets = &self.budgets;
+        if !(1..=100).contains(&budgets.warn_percent) {
+            return Err(wrong("budgets.warn_percent", "must be from 1 to 100"));
+        }
+        let areas = budgets.areas.iter().map(|(name, budget)| (format!("areas.{name}"), budget));
+        let workspaces = budgets.workspaces.iter();
+        let workspaces = workspaces.map(|(id, budget)| (format!("workspaces.{id}"), budget));
+        let each = [("each_area", &budgets.each_area), ("each_workspace", &budgets.each_workspace)];
+        let each = each.into_iter().map(|(name, budget)| (name.to_owned(), budget));
+        for (name, budget) in each.chain(areas).chain(workspaces) {
+            let numbers = [
+                ("cpu_ms_per_minute", budget.cpu_ms_per_minute),
+                ("host_calls_per_minute", budget.host_calls_per_minute),
+                ("documents_per_minute", budget.documents_per_minute),
+                ("max_memory_bytes", budget.max_memory_bytes),
+                ("max_concurrent", budget.max_concurrent.map(u64::from)),
+            ];
+            if let Some((key, _)) = numbers.into_iter().find(|(_, number)| *number == Some(0)) {
+                let problem = "is 0, and must be at least 1; leave it out for no bound";
+                return Err(wrong(&format!("budgets.{name}.{key}"), problem));
+            }
         }
         Ok(())
     }

@@ -20,9 +20,9 @@ use serde::{Deserialize, Serialize};
 
 pub use load::{ConfigError, Flags, Source};
 pub use sections::{
-    Api, AreaLimits, Areas, Blobs, Canary, Database, Egress, Idempotency, Jobs, Keys, LaneShare,
-    Lanes, Limits, Log, LogFormat, Mail, Malware, Operators, Passwords, Publisher, Rates, Runtime,
-    Secret, Session, Shadow, SignIn, Socket,
+    Api, AreaLimits, Areas, Blobs, Budget, Budgets, Canary, Database, Egress, Idempotency, Jobs,
+    Keys, LaneShare, Lanes, Limits, Log, LogFormat, Mail, Malware, Operators, Passwords, Publisher,
+    Rates, Runtime, Secret, Session, Shadow, SignIn, Socket,
 };
 
 /// Everything an operator can set.
@@ -61,6 +61,9 @@ pub struct Config {
     pub idempotency: Idempotency,
     /// What one call of an area may use.
     pub runtime: Runtime,
+    /// What the calls of one area, and those of one workspace, may use
+    /// together on one node. Read again at SIGHUP, as areas.limits is.
+    pub budgets: Budgets,
     /// The durable queue and its workers.
     pub jobs: Jobs,
     /// The one way out to the network.
@@ -91,6 +94,7 @@ impl Default for Config {
             limits: Limits::default(),
             idempotency: Idempotency::default(),
             runtime: Runtime::default(),
+            budgets: Budgets::default(),
             jobs: Jobs::default(),
             egress: Egress::default(),
             malware: Malware::default(),

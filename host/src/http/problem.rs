@@ -17,6 +17,7 @@ use super::code::{self, Code};
 use crate::app::Spent;
 use crate::app::areas::Closed;
 use crate::app::call::Refused;
+use crate::budgets::{self, Whose};
 use crate::domain::area::{Problem, ProblemKind, Violation};
 use crate::registry::RouteContract;
 use crate::store;
@@ -275,7 +276,8 @@ impl From<CallError> for Refusal {
             )
             .retry_after(1)
             .caused_by(error),
-            CallError::Deadline(_) => Self::new(
+            CallError::OverBudget(refused) => refused.into(),
+            CallError::Deadline(_) | CallError::CpuTime(_) => Self::new(
                 Code::AreaTimeout,
                 "The part of the service that answers this operation took too long; nothing of \
                  the request was kept.",
@@ -286,6 +288,23 @@ impl From<CallError> for Refusal {
             | CallError::Limit(_)
             | CallError::Contract(_) => Self::new(Code::AreaFault, fault).caused_by(error),
         }
+    }
+}
+
+impl From<budgets::Refused> for Refusal {
+    fn from(refused: budgets::Refused) -> Self {
+        let (code, detail) = match refused.whose {
+            Whose::Workspace => {
+                let what = refused.resource;
+                (Code::RateLimited, format!("The workspace has used what it may: {what}."))
+            }
+            Whose::Area => {
+                let detail = "The part of the service that answers this operation is busy.";
+                (Code::AreaOverloaded, detail.to_owned())
+            }
+        };
+        let seconds = refused.retry_after_s;
+        Self::new(code, detail).retry_after(seconds).caused_by(refused)
     }
 }
 

@@ -36,6 +36,15 @@ enum Go {
     LostRace,
 }
 
+/// Whether nobody is to blame for the failure and the run is not an attempt.
+fn waits(error: &CallError) -> bool {
+    use store::Error::Unavailable;
+    matches!(
+        error,
+        CallError::Overloaded | CallError::OverBudget(_) | CallError::Store(Unavailable(_))
+    )
+}
+
 /// Runs a claimed job, step after step, until its lease ends.
 pub(super) async fn run(shared: &Shared, share: LaneShare, mut leased: LeasedJob) {
     let span = tracing::info_span!(
@@ -120,9 +129,7 @@ impl Step<'_> {
             ))),
             (Ok(Err(failure)), _) => self.dropped(failure),
             (Err(CallError::Store(error)), _) if error.lost_race() => return Go::LostRace,
-            (Err(CallError::Overloaded | CallError::Store(store::Error::Unavailable(_))), _) => {
-                self.not_now()
-            }
+            (Err(error), _) if waits(&error) => self.not_now(),
             (Err(error), _) => self.faulted(&error),
         };
         Go::Ended(self.settle(how).await)

@@ -54,11 +54,12 @@ fn again(job: &LeasedJob, at: Timestamp, error: String) -> JobEndKind {
 pub(super) fn public_text(error: &CallError) -> &'static str {
     match error {
         CallError::Trap(_) => "the area's code failed",
-        CallError::Deadline(_) => "the area's code ran out of time",
+        CallError::Deadline(_) | CallError::CpuTime(_) => "the area's code ran out of time",
         CallError::OutOfMemory(_) => "the area's code ran out of memory",
         CallError::Limit(_) => "the area's code exceeded a limit",
         CallError::Contract(_) => "the area's code broke its contract with the host",
         CallError::Overloaded => "the area is overloaded",
+        CallError::OverBudget(_) => "a budget is used up",
         CallError::Store(_) | CallError::Host(_) => "the host failed",
     }
 }

@@ -12,6 +12,7 @@ use super::bindings::AreaPre;
 use super::convert;
 use super::instance::{self, AreaName, CallState, Describe, Finished, Invocation};
 use super::overstay::Meter;
+use crate::budgets::{Entry, Refused, Usage};
 use crate::domain::area::{JobRun, Problem, Reply, Request};
 use crate::domain::job::{Failure, Outcome};
 use crate::domain::manifest::Manifest;
@@ -60,7 +61,11 @@ impl Component {
         let Ok(_place) = self.running.try_acquire() else {
             return Ended { unit, result: Err(CallError::Overloaded) };
         };
-        let finished = self.run(unit, invocation, deadline).await;
+        let entry = match self.enter(unit.as_ref()) {
+            Ok(entry) => entry,
+            Err(refused) => return Ended { unit, result: Err(refused.into()) },
+        };
+        let finished = self.run(unit, entry, invocation, deadline).await;
         let result = finished.result.map_err(|failure| {
             failure.report(&self.area, &finished.last_lines);
             failure.error
@@ -71,14 +76,40 @@ impl Component {
     async fn run<I: Invocation>(
         &self,
         unit: Option<UnitOfWork>,
+        entry: Option<Arc<Entry>>,
         invocation: I,
         deadline: Duration,
     ) -> Finished<I::Answer> {
-        let meter = Arc::new(Meter::new(&self.shared.settings, deadline));
-        let state = CallState::new(self.shared.clone(), self.area.clone(), unit);
+        let max_cpu = self.shared.limits_of(self.area.name()).cpu;
+        let meter = Arc::new(Meter::new(&self.shared.settings, deadline, max_cpu));
+        let state = CallState::new(self.shared.clone(), self.area.clone(), unit, entry.clone());
         let call = instance::run(self.pre.clone(), state, meter.clone(), invocation).boxed();
-        let ended = self.shared.overstayers.run(call, meter, &self.overstaying).await;
-        ended.unwrap_or_else(|lost| Finished::not_begun(None, lost.into_error(deadline)))
+        let ended = self.shared.overstayers.run(call, meter.clone(), &self.overstaying).await;
+        let finished =
+            ended.unwrap_or_else(|lost| Finished::not_begun(None, lost.into_error(deadline)));
+        if let Some(entry) = entry {
+            entry.charge(used(&meter, &finished));
+        }
+        finished
+    }
+
+    /// Into the accounts of its area and its workspace; `describe` is for
+    /// nobody.
+    fn enter(&self, unit: Option<&UnitOfWork>) -> Result<Option<Arc<Entry>>, Refused> {
+        let Some(unit) = unit else { return Ok(None) };
+        let workspace = unit.spec().call.workspace;
+        self.shared.budgets.enter(self.area.name(), workspace).map(|entry| Some(Arc::new(entry)))
+    }
+}
+
+/// What a call has used. Of one that was lost only its time is known.
+fn used<T>(meter: &Meter, finished: &Finished<T>) -> Usage {
+    let documents = finished.unit.as_ref().map_or(0, UnitOfWork::documents_used);
+    Usage {
+        calls: 1,
+        cpu_us: u64::try_from(meter.ran().as_micros()).unwrap_or(u64::MAX),
+        host_calls: finished.host_calls.into(),
+        documents: documents.into(),
     }
 }
 

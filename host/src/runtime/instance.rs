@@ -14,6 +14,7 @@ use super::log::GuestLog;
 use super::overstay::Meter;
 use super::trap::{Failure, Stop};
 use super::wasi::EmptyWorld;
+use crate::budgets::Entry;
 use crate::domain::manifest::Capability;
 use crate::work::{CallError, UnitOfWork};
 
@@ -60,13 +61,18 @@ pub(super) struct CallState {
 pub(super) type Host = HasSelf<CallState>;
 
 impl CallState {
-    pub(super) fn new(shared: Arc<Shared>, area: Arc<AreaName>, unit: Option<UnitOfWork>) -> Self {
-        let settings = &shared.settings;
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        area: Arc<AreaName>,
+        unit: Option<UnitOfWork>,
+        entry: Option<Arc<Entry>>,
+    ) -> Self {
+        let (settings, limits) = (&shared.settings, shared.limits_of(area.name()));
         Self {
             unit,
             host_calls: 0,
-            max_host_calls: settings.host_calls_of(area.name()),
-            memory: Memory::new(shared.memory.clone(), settings.memory_bytes_of(area.name())),
+            max_host_calls: limits.host_calls,
+            memory: Memory::new(shared.memory.clone(), limits.memory_bytes, entry),
             log: GuestLog::new(settings.max_log_lines, settings.max_log_line_bytes),
             world: None,
             area,
@@ -155,6 +161,8 @@ impl Invocation for Job {
 /// A call that has ended, one way or the other.
 pub(super) struct Finished<T> {
     pub(super) unit: Option<UnitOfWork>,
+    /// How often the host was called.
+    pub(super) host_calls: u32,
     pub(super) result: Result<T, Failure>,
     /// What the guest logged last.
     pub(super) last_lines: Vec<String>,
@@ -163,7 +171,7 @@ pub(super) struct Finished<T> {
 impl<T> Finished<T> {
     /// It did not come to a call.
     pub(super) fn not_begun(unit: Option<UnitOfWork>, error: CallError) -> Self {
-        Self { unit, result: Err(error.into()), last_lines: Vec::new() }
+        Self { unit, host_calls: 0, result: Err(error.into()), last_lines: Vec::new() }
     }
 }
 
@@ -188,7 +196,8 @@ pub(super) async fn run<I: Invocation>(
         Err(_) => Err(CallError::Deadline(meter.deadline()).into()),
     };
     let state = store.into_data();
-    Finished { unit: state.unit, result, last_lines: state.log.finish(&state.area) }
+    let (host_calls, last_lines) = (state.host_calls, state.log.finish(&state.area));
+    Finished { unit: state.unit, host_calls, result, last_lines }
 }
 
 /// Puts the call's limits on its store.

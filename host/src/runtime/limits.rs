@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use wasmtime::ResourceLimiter;
 
+use crate::budgets::Entry;
+
 /// Every instance has this much without it being counted for all: the pool
 /// keeps about as much of each warm anyway.
 const UNCOUNTED_BYTES: usize = 1 << 20;
@@ -36,7 +38,7 @@ impl SharedMemory {
 pub(super) enum Denied {
     /// The instance's own: the guest wants too much.
     Own,
-    /// That of all: the host is busy.
+    /// One shared with others: the host, or the area, is busy.
     Shared,
 }
 
@@ -45,6 +47,8 @@ pub(super) enum Denied {
 #[derive(Debug)]
 pub(super) struct Memory {
     shared: Arc<SharedMemory>,
+    /// Whose memory it is; nobody's in `describe`.
+    entry: Option<Arc<Entry>>,
     max: usize,
     total: usize,
     counted: usize,
@@ -52,8 +56,8 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    pub(super) fn new(shared: Arc<SharedMemory>, max: usize) -> Self {
-        Self { shared, max, total: 0, counted: 0, denied: None }
+    pub(super) fn new(shared: Arc<SharedMemory>, max: usize, entry: Option<Arc<Entry>>) -> Self {
+        Self { shared, entry, max, total: 0, counted: 0, denied: None }
     }
 
     pub(super) fn denied(&self) -> Option<Denied> {
@@ -66,18 +70,32 @@ impl Memory {
             return Err(Denied::Own);
         }
         let counted = total.saturating_sub(UNCOUNTED_BYTES);
-        if counted > self.counted && !self.shared.take(counted - self.counted) {
+        if counted > self.counted && !self.take(counted - self.counted) {
             return Err(Denied::Shared);
         }
         self.total = total;
         self.counted = counted;
         Ok(())
     }
+
+    fn take(&self, bytes: usize) -> bool {
+        if !self.shared.take(bytes) {
+            return false;
+        }
+        let taken = self.entry.as_ref().is_none_or(|entry| entry.take_memory(bytes));
+        if !taken {
+            self.shared.give_back(bytes);
+        }
+        taken
+    }
 }
 
 impl Drop for Memory {
     fn drop(&mut self) {
         self.shared.give_back(self.counted);
+        if let Some(entry) = &self.entry {
+            entry.give_memory_back(self.counted);
+        }
     }
 }
 
@@ -112,7 +130,7 @@ mod tests {
     #[test]
     fn an_instance_is_refused_beyond_its_own_cap() {
         let shared = Arc::new(SharedMemory::new(100 * MIB));
-        let mut memory = Memory::new(shared, 4 * MIB);
+        let mut memory = Memory::new(shared, 4 * MIB, None);
         assert!(memory.memory_growing(0, 3 * MIB, None).unwrap());
         assert!(!memory.memory_growing(3 * MIB, 5 * MIB, None).unwrap());
         assert_eq!(memory.denied(), Some(Denied::Own));
@@ -121,8 +139,8 @@ mod tests {
     #[test]
     fn what_all_share_is_given_back_with_the_instance() {
         let shared = Arc::new(SharedMemory::new(4 * MIB));
-        let mut first = Memory::new(shared.clone(), 10 * MIB);
-        let mut second = Memory::new(shared.clone(), 10 * MIB);
+        let mut first = Memory::new(shared.clone(), 10 * MIB, None);
+        let mut second = Memory::new(shared.clone(), 10 * MIB, None);
         assert!(first.memory_growing(0, 4 * MIB, None).unwrap());
         assert!(!second.memory_growing(0, 4 * MIB, None).unwrap());
         assert_eq!(second.denied(), Some(Denied::Shared));
@@ -135,7 +153,7 @@ mod tests {
     #[test]
     fn small_instances_are_not_counted() {
         let shared = Arc::new(SharedMemory::new(0));
-        let mut memory = Memory::new(shared, 10 * MIB);
+        let mut memory = Memory::new(shared, 10 * MIB, None);
         assert!(memory.memory_growing(0, MIB, None).unwrap());
         assert!(!memory.memory_growing(MIB, MIB + 65_536, None).unwrap());
     }

@@ -21,16 +21,20 @@ mod settings;
 mod trap;
 mod wasi;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use jiff::tz::TimeZoneDatabase;
 
 use self::cache::Cache;
 use self::limits::SharedMemory;
 use self::loader::Loader;
 use self::overstay::Overstayers;
+use self::settings::CallLimits;
+use crate::budgets::Budgets;
+use crate::config::AreaLimits;
 use crate::domain::manifest::{Capability, Manifest};
 use crate::egress::Egress;
 use crate::mail::Mail;
@@ -114,12 +118,26 @@ impl Runtime {
         let shared = Arc::new(Shared {
             overstayers: Overstayers::start(settings.overstay_niceness)?,
             memory: Arc::new(SharedMemory::new(settings.max_total_memory_bytes)),
+            budgets: Arc::new(Budgets::new(settings.budgets.clone())),
+            areas: ArcSwap::from_pointee(settings.areas.clone()),
             zones: TimeZoneDatabase::bundled(),
             egress,
             mail,
             settings,
         });
         Ok(Self { loader, shared })
+    }
+
+    /// What calls use together.
+    #[must_use]
+    pub fn budgets(&self) -> &Budgets {
+        &self.shared.budgets
+    }
+
+    /// Sets other limits of single calls, by area, for those that begin from
+    /// now on. An instance gets no more memory than any could at start.
+    pub fn set_limits(&self, areas: BTreeMap<String, AreaLimits>) {
+        self.shared.areas.store(Arc::new(areas));
     }
 
     /// Compiles a component, asks it what it is and checks that it imports
@@ -139,7 +157,16 @@ struct Shared {
     settings: Settings,
     overstayers: Overstayers,
     memory: Arc<SharedMemory>,
+    budgets: Arc<Budgets>,
+    /// What calls of these areas may use, as last set.
+    areas: ArcSwap<BTreeMap<String, AreaLimits>>,
     zones: TimeZoneDatabase,
     egress: Egress,
     mail: Mail,
+}
+
+impl Shared {
+    fn limits_of(&self, area: &str) -> CallLimits {
+        self.settings.call_limits(self.areas.load().get(area).copied().unwrap_or_default())
+    }
 }

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use futures::future::BoxFuture;
+use rustix::time::{ClockId, clock_gettime};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinHandle;
@@ -26,12 +27,13 @@ use super::settings::Settings;
 /// to notice it.
 const GRACE: Duration = Duration::from_millis(50);
 
-/// One call's clock. Time counts as running while the call's future is being
-/// polled, so waiting for the host costs the guest nothing but its deadline.
+/// One call's clock. Running is what the processor did for the call, so waiting
+/// for the host, or for the processor, costs the guest nothing but its deadline.
 #[derive(Debug)]
 pub(super) struct Meter {
     born: Instant,
     deadline: Duration,
+    max_cpu: Option<Duration>,
     slice: Duration,
     slice_ticks: u32,
     ticks: AtomicU32,
@@ -39,10 +41,11 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    pub(super) fn new(settings: &Settings, deadline: Duration) -> Self {
+    pub(super) fn new(settings: &Settings, deadline: Duration, max_cpu: Option<Duration>) -> Self {
         Self {
             born: Instant::now(),
             deadline,
+            max_cpu,
             slice: settings.first_slice(),
             slice_ticks: settings.first_slice_ms / settings.epoch_tick_ms.max(1),
             ticks: AtomicU32::new(0),
@@ -54,11 +57,21 @@ impl Meter {
         self.deadline
     }
 
-    /// At a tick: trap a guest that is past its deadline, let every other one
-    /// give way.
+    /// How long the call has run.
+    pub(super) fn ran(&self) -> Duration {
+        Duration::from_nanos(self.ran_ns.load(Ordering::Relaxed))
+    }
+
+    /// What it might have run, where it has run for longer.
+    pub(super) fn exceeded(&self) -> Option<Duration> {
+        self.max_cpu.filter(|max| self.ran() >= *max)
+    }
+
+    /// At a tick: trap a guest that is past its deadline or has run for too
+    /// long, let every other one give way.
     pub(super) fn tick(&self) -> UpdateDeadline {
         self.ticks.fetch_add(1, Ordering::Relaxed);
-        if self.born.elapsed() >= self.deadline {
+        if self.born.elapsed() >= self.deadline || self.exceeded().is_some() {
             return UpdateDeadline::Interrupt;
         }
         UpdateDeadline::YieldCustom(1, Box::pin(tokio::task::yield_now()))
@@ -67,8 +80,7 @@ impl Meter {
     /// Both must have passed: a thread that was not scheduled for a while sees
     /// much time but few ticks, a guest that waits for the host the opposite.
     fn overstays(&self) -> bool {
-        self.ticks.load(Ordering::Relaxed) >= self.slice_ticks
-            && Duration::from_nanos(self.ran_ns.load(Ordering::Relaxed)) >= self.slice
+        self.ticks.load(Ordering::Relaxed) >= self.slice_ticks && self.ran() >= self.slice
     }
 
     fn left(&self) -> Duration {
@@ -76,12 +88,18 @@ impl Meter {
     }
 
     fn poll<T>(&self, call: &mut BoxFuture<'static, T>, cx: &mut Context<'_>) -> Poll<T> {
-        let entered = Instant::now();
+        let entered_ns = processor_ns();
         let polled = call.as_mut().poll(cx);
-        let ran_ns = u64::try_from(entered.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let ran_ns = processor_ns().saturating_sub(entered_ns);
         self.ran_ns.fetch_add(ran_ns, Ordering::Relaxed);
         polled
     }
+}
+
+/// What the processor has done for this thread, in nanoseconds.
+fn processor_ns() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    u64::try_from(time.tv_sec * 1_000_000_000 + time.tv_nsec).unwrap_or_default()
 }
 
 /// Why a call's future has no end of its own.
@@ -217,7 +235,7 @@ mod tests {
 
     fn meter(first_slice_ms: u32, deadline_ms: u64) -> Arc<Meter> {
         let settings = Settings { first_slice_ms, ..Settings::default() };
-        Arc::new(Meter::new(&settings, Duration::from_millis(deadline_ms)))
+        Arc::new(Meter::new(&settings, Duration::from_millis(deadline_ms), None))
     }
 
     /// Computes for a millisecond at a time, and says on which thread it did

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::config::{AreaLimits, Config, Lanes, Malware};
+use crate::config::{AreaLimits, Budgets, Config, Lanes, Malware};
 
 /// What one call of an area may use, and how many run at a time.
 #[derive(Clone, Debug)]
@@ -45,12 +45,25 @@ pub struct Settings {
     pub lanes: Lanes,
     /// Where compiled components are kept; nothing: nowhere.
     pub cache_dir: Option<PathBuf>,
-    /// What these areas may use instead.
+    /// What calls may use together.
+    pub budgets: Budgets,
+    /// What these areas may use instead, to begin with.
     pub areas: BTreeMap<String, AreaLimits>,
     /// What the operator has set for areas, by area and key.
     pub values: BTreeMap<String, BTreeMap<String, String>>,
     /// The scanner.
     pub malware: Malware,
+}
+
+/// What one call may use.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CallLimits {
+    /// Linear memory, in bytes.
+    pub(super) memory_bytes: usize,
+    /// Host calls.
+    pub(super) host_calls: u32,
+    /// Processor time; nothing: until the deadline.
+    pub(super) cpu: Option<Duration>,
 }
 
 impl Default for Settings {
@@ -73,6 +86,7 @@ impl Default for Settings {
             describe_timeout_ms: 1000,
             lanes: Lanes::default(),
             cache_dir: None,
+            budgets: Budgets::default(),
             areas: BTreeMap::new(),
             values: BTreeMap::new(),
             malware: Malware::default(),
@@ -96,6 +110,7 @@ impl From<&Config> for Settings {
             max_log_lines: section.max_log_lines,
             lanes: config.jobs.lanes.clone(),
             cache_dir: Some(config.runtime_cache_dir()),
+            budgets: config.budgets.clone(),
             areas: config.areas.limits.clone(),
             values: config.areas.settings.clone(),
             malware: config.malware.clone(),
@@ -105,22 +120,21 @@ impl From<&Config> for Settings {
 }
 
 impl Settings {
-    /// Linear memory of one of this area's instances, in bytes.
-    pub(super) fn memory_bytes_of(&self, area: &str) -> usize {
-        let own = self.areas.get(area).and_then(|limits| limits.max_memory_bytes);
-        own.map_or(self.max_memory_bytes, bytes)
+    /// What one call may use, given what an operator has set for its area. The
+    /// pool has no more memory than it was made with.
+    pub(super) fn call_limits(&self, own: AreaLimits) -> CallLimits {
+        let memory_bytes = own.max_memory_bytes.map_or(self.max_memory_bytes, bytes);
+        CallLimits {
+            memory_bytes: memory_bytes.min(self.most_memory_bytes()),
+            host_calls: own.max_host_calls.unwrap_or(self.max_host_calls),
+            cpu: own.max_cpu_ms.map(|ms| Duration::from_millis(ms.into())),
+        }
     }
 
     /// The most that any area's instance may have.
     pub(super) fn most_memory_bytes(&self) -> usize {
-        let areas = self.areas.keys().map(|area| self.memory_bytes_of(area));
-        areas.max().unwrap_or_default().max(self.max_memory_bytes)
-    }
-
-    /// Host calls of one of this area's calls.
-    pub(super) fn host_calls_of(&self, area: &str) -> u32 {
-        let own = self.areas.get(area).and_then(|limits| limits.max_host_calls);
-        own.unwrap_or(self.max_host_calls)
+        let areas = self.areas.values().filter_map(|limits| limits.max_memory_bytes);
+        areas.max().map_or(self.max_memory_bytes, |most| bytes(most).max(self.max_memory_bytes))
     }
 
     pub(super) fn tick(&self) -> Duration {

@@ -88,7 +88,8 @@ fn blame(error: wasmtime::Error, state: &CallState, meter: &Meter) -> CallError 
     }
     let trap = error.downcast_ref::<Trap>().copied();
     if trap == Some(Trap::Interrupt) {
-        return CallError::Deadline(meter.deadline());
+        let cpu = meter.exceeded().map(CallError::CpuTime);
+        return cpu.unwrap_or(CallError::Deadline(meter.deadline()));
     }
     match (state.memory().denied(), trap) {
         (Some(Denied::Shared), _) => CallError::Overloaded,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 
 use super::UnitOfWork;
+use crate::budgets;
 use crate::domain::area::{JobRun, Problem, Reply, Request};
 use crate::domain::job::{Failure, Outcome};
 use crate::domain::manifest::Manifest;
@@ -54,6 +55,9 @@ pub enum CallError {
     /// The guest used up its time.
     #[error("the guest ran past its deadline of {0:?}")]
     Deadline(Duration),
+    /// The guest used up its processor time.
+    #[error("the guest computed for more than {0:?}")]
+    CpuTime(Duration),
     /// The guest asked for more memory than it may have.
     #[error("the guest ran out of memory: {0}")]
     OutOfMemory(String),
@@ -66,6 +70,9 @@ pub enum CallError {
     /// No instance was free; nobody's fault but the load's.
     #[error("all of the area's instances are busy")]
     Overloaded,
+    /// Its area or its workspace has used up what all calls together may.
+    #[error(transparent)]
+    OverBudget(#[from] budgets::Refused),
     /// The store ended the call: run it again, or it is away.
     #[error(transparent)]
     Store(#[from] crate::store::Error),
@@ -79,6 +86,6 @@ impl CallError {
     /// the host.
     #[must_use]
     pub fn is_areas_fault(&self) -> bool {
-        !matches!(self, Self::Overloaded | Self::Store(_) | Self::Host(_))
+        !matches!(self, Self::Overloaded | Self::OverBudget(_) | Self::Store(_) | Self::Host(_))
     }
 }

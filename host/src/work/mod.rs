@@ -175,6 +175,12 @@ impl UnitOfWork {
         &self.spec
     }
 
+    /// Documents it has read and written so far.
+    #[must_use]
+    pub fn documents_used(&self) -> u32 {
+        self.used.documents
+    }
+
     /// Whether there is anything to commit.
     #[must_use]
     pub fn wrote(&self) -> bool {

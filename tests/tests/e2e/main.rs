@@ -18,6 +18,7 @@ mod groups;
 mod hostile;
 mod identity;
 mod invitations;
+mod limits;
 mod notes;
 mod openapi;
 mod order;

@@ -4,7 +4,7 @@
 use crate::source::Source;
 
 /// Top to bottom.
-const LAYERS: [&[&str]; 11] = [
+const LAYERS: [&[&str]; 12] = [
     &["main", "cli"],
     &["serve"],
     &["http"],
@@ -15,6 +15,7 @@ const LAYERS: [&[&str]; 11] = [
     &["open"],
     &["identity", "egress", "mail", "malware"],
     &["store"],
+    &["budgets"],
     &["signing", "secrets", "links", "config", "telemetry", "domain"],
 ];
 

@@ -173,6 +173,9 @@ pub struct AreaLimits {
     pub max_document_bytes: Option<u64>,
     /// Host calls of one call.
     pub max_host_calls: Option<u32>,
+    /// Processor time of one call, in milliseconds; what it waits for the host
+    /// does not count. Not set: its deadline is the bound.
+    pub max_cpu_ms: Option<u32>,
 }
 
 impl AreaLimits {
@@ -182,7 +185,7 @@ impl AreaLimits {
             max_memory_bytes: Some(256 << 20),
             max_documents: Some(500_000),
             max_document_bytes: Some(512 << 20),
-            max_host_calls: None,
+            ..Self::default()
         }
     }
 

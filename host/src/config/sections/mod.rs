@@ -3,6 +3,7 @@
 //! `assurance config show` prints.
 
 mod areas;
+mod budgets;
 mod limits;
 mod malware;
 mod people;
@@ -10,6 +11,7 @@ mod service;
 mod work;
 
 pub use areas::{AreaLimits, Areas, Canary, Publisher, Shadow};
+pub use budgets::{Budget, Budgets};
 pub use limits::{Idempotency, Limits, Rates, Runtime};
 pub use malware::{Malware, Socket};
 pub use people::{Passwords, Session, SignIn};

@@ -8,6 +8,7 @@ mod openapi;
 mod parameters;
 mod token;
 mod trials;
+mod usage;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, State};
@@ -54,6 +55,7 @@ pub fn operators(operators: &Operators) -> Router {
         .route("/areas/{name}/manifest", get(areas::manifest))
         .route("/areas/{name}/shadow", get(trials::compared))
         .route("/audit-log", get(areas::audit_log))
+        .route("/usage", get(usage::usage))
         .route_layer(from_fn_with_state(Scope::Read, token::allow));
     let deploys = Router::new()
         .route("/areas/{name}", put(areas::deploy).delete(areas::remove))

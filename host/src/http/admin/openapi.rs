@@ -67,6 +67,13 @@ const OPERATIONS: &[Operation] = &[
         READ,
         &[("area", "Of this area only."), PAGE[0], PAGE[1]],
     ),
+    get(
+        "/usage",
+        "get_usage",
+        "What the areas and the busiest workspaces use on this node",
+        READ,
+        &[],
+    ),
     Operation {
         method: "put",
         path: "/areas/{name}",

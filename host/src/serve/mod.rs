@@ -3,6 +3,8 @@
 //! Everything is opened and checked before a listener is bound, and closed in
 //! the opposite order.
 
+mod reload;
+
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -33,10 +35,15 @@ use crate::work::{Limits, LimitsByArea};
 /// How often idle state is forgotten and samples are folded.
 const UPKEEP: Duration = Duration::from_secs(10);
 
+/// Reads the configuration again.
+pub type Reload = Box<dyn Fn() -> anyhow::Result<Config> + Send>;
+
 /// What a caller adds to serving.
 pub struct Hooks {
     /// See [`Parts::code_of`].
     pub code_of: fn(Loaded) -> Loaded,
+    /// Reads the configuration again, at SIGHUP.
+    pub reload: Option<Reload>,
     /// Told the address of the API once it is served.
     pub on_serving: Box<dyn FnOnce(String) + Send>,
 }
@@ -49,7 +56,7 @@ impl std::fmt::Debug for Hooks {
 
 impl Default for Hooks {
     fn default() -> Self {
-        Self { code_of: |loaded| loaded, on_serving: Box::new(|_| {}) }
+        Self { code_of: |loaded| loaded, reload: None, on_serving: Box::new(|_| {}) }
     }
 }
 
@@ -71,6 +78,7 @@ pub async fn run(config: Config, hooks: Hooks) -> anyhow::Result<()> {
     let operators = Operators::new(app.clone(), metrics.clone(), readiness.clone(), &token);
     let upkeep = tokio::spawn(keep_up(app.clone(), metrics, stop.clone()));
     let following = tokio::spawn(follow(app.clone(), stop.clone()));
+    let reloading = reload::start(&app, hooks.reload, &stop)?;
     let note = ServingNote::write(&app.config.data_dir, &listeners)?;
     let api_address = listeners.api_address;
     let serving = listeners.serve(&app, &operators, &stop);
@@ -87,7 +95,7 @@ pub async fn run(config: Config, hooks: Hooks) -> anyhow::Result<()> {
     if let Some(workers) = workers {
         workers.drain(drain_time(&app.config)).await;
     }
-    for task in watching.into_iter().chain([upkeep, following]) {
+    for task in watching.into_iter().chain(reloading).chain([upkeep, following]) {
         let _ = task.await;
     }
     app.store.close().await;
@@ -314,6 +322,7 @@ async fn keep_up(app: App, metrics: Metrics, stop: CancellationToken) {
         }
         metrics.upkeep();
         app.limiter.forget_idle();
+        app.runtime.budgets().forget_idle();
     }
 }
 
