@@ -14,7 +14,7 @@ const PASSWORD: &str = "a password that nobody guesses";
 const SOON: Duration = Duration::from_secs(30);
 
 async fn host(backend: Backend) -> (TestHost, Client) {
-    Builder::new(backend).areas(&["invitations", "notes"]).start_with_owner().await
+    Builder::new(backend).areas(&["invitations", "support"]).start_with_owner().await
 }
 
 async fn invite(client: &Client, email: &str, role: &str) -> Answer {
@@ -120,12 +120,12 @@ both_backends! {
         assert_eq!(session["user"]["email_verified"], true);
         let eve = signed_in(&host, &registered, &ada.workspace);
         assert_eq!(list(&ada).await[0]["existing_account"], true);
-        let notes = "/v1/workspaces/{ws}/notes";
-        eve.get(notes).await.problem(404, "not_found");
+        let cases = "/v1/workspaces/{ws}/support/cases";
+        eve.get(cases).await.problem(404, "not_found");
 
         let accepted = answer(&eve, "accept", &accept).await.expect(200);
         assert_eq!((&accepted["status"], &accepted["id"]), (&json!("accepted"), &made["id"]));
-        eve.get(notes).await.expect(200);
+        eve.get(cases).await.expect(200);
         let mine = eve.get("/v1/workspaces").await.expect(200);
         assert_eq!(mine["items"][0]["role"], "member");
         let shown = &list(&ada).await[0];
