@@ -29,8 +29,8 @@ pub(crate) const DESCRIPTION: &str = "\
 A pair is suggested where both findings are open, of one repository and one rule family (the \
 advisory, else the weakness of MITRE's list, else the last segment of the rule's id), in another \
 path or by another tool, and share at least 0.80 of their words (Jaccard's coefficient over message and snippet). A \
-new finding is held against the newest 40 of its family and those whose words have an equal \
-MinHash signature. At most three suggestions are made for a finding, 20 for a family and 500 in \
+new finding is held against the newest 40 older ones of its family and those whose words have an \
+equal MinHash signature. At most three suggestions are made for a finding, 20 for a family and 500 in \
 one audit. Nothing is ever merged by itself.";
 
 /// A finding that was not known before.
@@ -41,39 +41,42 @@ pub(crate) struct Newcomer {
 }
 
 /// A finding that a newcomer is held against.
-struct Candidate {
+struct Candidate<'a> {
     id: Uuid,
-    finding: Finding,
-    sketch: Sketch,
+    finding: &'a Finding,
+    sketch: &'a Sketch,
 }
 
-/// Suggests matches of a repository's newcomers, which are kept already.
-pub(crate) fn suggest(
+/// What there is to suggest for a repository's newcomers, which are not kept
+/// yet: a query after a write would hold the database for as long as the
+/// comparing takes.
+pub(crate) fn suggestions(
     scope: &Scope,
     repository_id: Uuid,
     new: &[Newcomer],
     made: &mut BTreeMap<String, usize>,
-) -> Result<(), JobError> {
+) -> Result<Vec<MatchSuggestion>, JobError> {
     let mut families: BTreeMap<&str, Vec<&Newcomer>> = BTreeMap::new();
     for newcomer in new.iter().filter(|newcomer| newcomer.finding.open) {
         families.entry(&newcomer.finding.rule_family).or_default().push(newcomer);
     }
     families.retain(|family, _| room(made, family) > 0);
+    let mut all = Vec::new();
     if families.is_empty() {
-        return Ok(());
+        return Ok(all);
     }
     let alike = with_signatures(scope, repository_id, families.values().flatten())?;
     for (family, newcomers) in families {
-        let others = candidates(scope, repository_id, family, &alike)?;
+        let kept = kept(scope, repository_id, family, &alike)?;
+        let others = in_order(&kept, &newcomers);
         for newcomer in newcomers {
             let most = room(made, family).min(MOST_EACH);
             let suggestions = best(scope, newcomer, &others, most);
             *made.entry(family.to_owned()).or_default() += suggestions.len();
-            let documents = suggestions.iter().map(|one| (scope.new_id(), one));
-            scope.documents().create_all(documents)?;
+            all.extend(suggestions);
         }
     }
-    Ok(())
+    Ok(all)
 }
 
 /// How many more suggestions a family may have in this audit.
@@ -96,13 +99,13 @@ fn with_signatures<'a>(
     Ok(query.limit(SIGNATURES).list()?)
 }
 
-/// What the newcomers of a family are held against.
-fn candidates(
+/// The kept findings that newcomers of a family are held against.
+fn kept(
     scope: &Scope,
     repository_id: Uuid,
     family: &str,
     alike: &[Stored<Finding>],
-) -> Result<Vec<Candidate>, JobError> {
+) -> Result<Vec<(Stored<Finding>, Sketch)>, JobError> {
     let query = scope.documents::<Finding>().query().equals("repository_id", repository_id);
     let query = query.equals("rule_family", family);
     let mut found = query.limit(FAMILY).list()?;
@@ -114,32 +117,49 @@ fn candidates(
     let sketches = scope.documents::<StoredSketch>().get_many(ids)?.into_iter();
     let mut sketches: BTreeMap<String, Sketch> =
         sketches.map(|kept| (kept.id.clone(), kept.value.sketch)).collect();
-    let candidate = |one: Stored<Finding>| {
-        let sketch = sketches.remove(&one.id)?;
-        Some(Candidate { id: one.uuid(), finding: one.value, sketch })
-    };
-    Ok(found.into_iter().filter_map(candidate).collect())
+    let with_sketch = |one: Stored<Finding>| sketches.remove(&one.id).map(|sketch| (one, sketch));
+    Ok(found.into_iter().filter_map(with_sketch).collect())
+}
+
+/// Those and the newcomers themselves, the oldest first.
+fn in_order<'a>(
+    kept: &'a [(Stored<Finding>, Sketch)],
+    newcomers: &[&'a Newcomer],
+) -> Vec<Candidate<'a>> {
+    let kept =
+        kept.iter().map(|(finding, sketch)| Candidate { id: finding.uuid(), finding, sketch });
+    let new = newcomers.iter().map(|new| Candidate {
+        id: new.id,
+        finding: &new.finding,
+        sketch: &new.sketch.sketch,
+    });
+    let mut all: Vec<Candidate<'a>> = kept.chain(new).collect();
+    all.sort_by_key(|candidate| candidate.id);
+    all
 }
 
 /// The likest among older findings, the older of equals first.
 fn best(
     scope: &Scope,
     newcomer: &Newcomer,
-    others: &[Candidate],
+    others: &[Candidate<'_>],
     most: usize,
 ) -> Vec<MatchSuggestion> {
-    let older = others.iter().filter(|other| other.id < newcomer.id);
-    let elsewhere = older.filter(|other| is_elsewhere(&other.finding, &newcomer.finding));
-    let mut alike: Vec<(Overlap, &Candidate)> = elsewhere
+    let older = &others[..others.partition_point(|other| other.id < newcomer.id)];
+    let (earlier, newest) = older.split_at(older.len().saturating_sub(FAMILY as usize));
+    let same_words = |other: &&Candidate<'_>| other.finding.signature == newcomer.finding.signature;
+    let held_against = earlier.iter().filter(same_words).chain(newest);
+    let elsewhere = held_against.filter(|other| is_elsewhere(other.finding, &newcomer.finding));
+    let mut alike: Vec<(Overlap, &Candidate<'_>)> = elsewhere
         .map(|other| (other.sketch.overlap(&newcomer.sketch.sketch), other))
         .filter(|(overlap, _)| overlap.similarity() >= LEAST_SIMILARITY)
         .collect();
     alike.sort_by_key(|(overlap, _)| -overlap.similarity());
-    let suggestion = |(overlap, other): (Overlap, &Candidate)| MatchSuggestion {
+    let suggestion = |(overlap, other): (Overlap, &Candidate<'_>)| MatchSuggestion {
         left_finding_id: other.id,
         right_finding_id: newcomer.id,
         similarity: fixed(overlap.similarity(), 4),
-        rationale: rationale(&other.finding, &newcomer.finding, overlap),
+        rationale: rationale(other.finding, &newcomer.finding, overlap),
         state: SuggestionState::Pending,
         decided_at: None,
         decided_by: None,

@@ -84,7 +84,7 @@ impl Component {
         let meter = Arc::new(Meter::new(&self.shared.settings, deadline, max_cpu));
         let state = CallState::new(self.shared.clone(), self.area.clone(), unit, entry.clone());
         let call = instance::run(self.pre.clone(), state, meter.clone(), invocation).boxed();
-        let ended = self.shared.overstayers.run(call, meter.clone(), &self.overstaying).await;
+        let ended = I::long(&self.shared).run(call, meter.clone(), &self.overstaying).await;
         let finished =
             ended.unwrap_or_else(|lost| Finished::not_begun(None, lost.into_error(deadline)));
         if let Some(entry) = entry {

@@ -11,7 +11,7 @@ use super::bindings::assurance::area::{manifest, types};
 use super::bindings::{Area, AreaPre, Job, JobError, Outcome};
 use super::limits::Memory;
 use super::log::GuestLog;
-use super::overstay::Meter;
+use super::overstay::{Meter, Overstayers};
 use super::trap::{Failure, Stop};
 use super::wasi::EmptyWorld;
 use crate::budgets::Entry;
@@ -111,6 +111,11 @@ pub(super) trait Invocation: Send + Sync + 'static {
     /// What the export gives back.
     type Answer: Send + 'static;
 
+    /// Where it goes on when it runs for long.
+    fn long(shared: &Shared) -> &Overstayers {
+        &shared.long_requests
+    }
+
     /// Calls the export.
     fn invoke<'a>(
         &'a self,
@@ -148,6 +153,10 @@ impl Invocation for types::Request {
 
 impl Invocation for Job {
     type Answer = Result<Outcome, JobError>;
+
+    fn long(shared: &Shared) -> &Overstayers {
+        &shared.long_jobs
+    }
 
     async fn invoke(
         &self,

@@ -116,7 +116,8 @@ impl Runtime {
         };
         let loader = Arc::new(Loader::new(engine, cache)?);
         let shared = Arc::new(Shared {
-            overstayers: Overstayers::start(settings.overstay_niceness)?,
+            long_requests: Overstayers::start("long-requests", settings.request_niceness)?,
+            long_jobs: Overstayers::start("long-jobs", settings.job_niceness)?,
             memory: Arc::new(SharedMemory::new(settings.max_total_memory_bytes)),
             budgets: Arc::new(Budgets::new(settings.budgets.clone())),
             areas: ArcSwap::from_pointee(settings.areas.clone()),
@@ -155,7 +156,8 @@ impl Runtime {
 /// What all calls share.
 struct Shared {
     settings: Settings,
-    overstayers: Overstayers,
+    long_requests: Overstayers,
+    long_jobs: Overstayers,
     memory: Arc<SharedMemory>,
     budgets: Arc<Budgets>,
     /// What calls of these areas may use, as last set.

@@ -2,8 +2,9 @@
 //! go that run for long.
 //!
 //! A running guest gives way at every tick. Having run for its first slice, it
-//! is moved, as it stands, to one thread of low priority that all such calls
-//! share; so quick calls never wait for long ones.
+//! is moved, as it stands, to a thread of lower priority that all such calls
+//! share, or all such jobs; so quick calls never wait for long ones, and jobs
+//! not for requests that compute.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -113,7 +114,7 @@ pub(super) enum Lost {
     Panicked(String),
 }
 
-/// The thread of low priority and its executor.
+/// A thread of lower priority and its executor.
 #[derive(Debug)]
 pub(super) struct Overstayers {
     executor: Handle,
@@ -122,14 +123,14 @@ pub(super) struct Overstayers {
 }
 
 impl Overstayers {
-    /// Starts the thread.
-    pub(super) fn start(niceness: i32) -> anyhow::Result<Self> {
+    /// Starts the thread, under this name.
+    pub(super) fn start(name: &str, niceness: i32) -> anyhow::Result<Self> {
         // Timers and other guests get their turn after every single poll.
         let runtime = Builder::new_current_thread().enable_all().event_interval(1).build()?;
         let executor = runtime.handle().clone();
         let (alive, ended) = oneshot::channel::<()>();
         std::thread::Builder::new()
-            .name("overstayers".to_owned())
+            .name(name.to_owned())
             .spawn(move || {
                 lower_priority(niceness);
                 let _ = runtime.block_on(ended);
@@ -176,7 +177,7 @@ impl Overstayers {
         self.aside(task, left).await
     }
 
-    /// Runs a future on the thread of low priority, until its deadline.
+    /// Runs a future on the thread of lower priority, until its deadline.
     async fn aside<T: Send + 'static>(
         &self,
         task: impl Future<Output = T> + Send + 'static,
@@ -251,7 +252,7 @@ mod tests {
     }
 
     async fn run(ticks: u32, meter: Arc<Meter>, places: usize) -> Result<String, Lost> {
-        let overstayers = Overstayers::start(19).unwrap();
+        let overstayers = Overstayers::start("overstayers", 19).unwrap();
         let call = compute(meter.clone(), ticks).boxed();
         overstayers.run(call, meter, &Arc::new(Semaphore::new(places))).await
     }
@@ -282,7 +283,7 @@ mod tests {
             }
             std::thread::current().name().unwrap_or_default().to_owned()
         };
-        let overstayers = Overstayers::start(19).unwrap();
+        let overstayers = Overstayers::start("overstayers", 19).unwrap();
         let places = Arc::new(Semaphore::new(1));
         assert_ne!(overstayers.run(waiting.boxed(), meter, &places).await.unwrap(), "overstayers");
     }
@@ -298,7 +299,7 @@ mod tests {
             tokio::task::yield_now().await;
             std::future::pending::<()>().await;
         };
-        let overstayers = Overstayers::start(19).unwrap();
+        let overstayers = Overstayers::start("overstayers", 19).unwrap();
         let places = Arc::new(Semaphore::new(1));
         let ended = overstayers.run(stubborn.boxed(), meter, &places).await;
         assert!(matches!(ended, Err(Lost::Deadline)));

@@ -22,10 +22,15 @@ pub struct Settings {
     pub max_overstaying_per_area: usize,
     /// How often a running guest gives way and is looked at, in milliseconds.
     pub epoch_tick_ms: u32,
-    /// A guest that runs for longer goes on at low priority, in milliseconds.
+    /// A guest that runs for longer goes on at lower priority, in milliseconds.
     pub first_slice_ms: u32,
-    /// Niceness of the thread that runs those.
-    pub overstay_niceness: i32,
+    /// Niceness of the thread that runs those requests: a tenth of the
+    /// processor where quick calls want all of it. Not less, since on SQLite
+    /// such a call may hold the turn to write.
+    pub request_niceness: i32,
+    /// Niceness of the thread that runs those jobs: nobody waits for them, but
+    /// they must come to their end on a machine that is never idle.
+    pub job_niceness: i32,
     /// Largest reply, problem or checkpoint of an area, in bytes.
     pub max_reply_bytes: usize,
     /// What a guest may hand to the host in one host call, in bytes: the
@@ -76,7 +81,8 @@ impl Default for Settings {
             max_overstaying_per_area: 4,
             epoch_tick_ms: 1,
             first_slice_ms: 5,
-            overstay_niceness: 19,
+            request_niceness: 10,
+            job_niceness: 5,
             max_reply_bytes: 16 << 20,
             max_host_call_bytes: 34 << 20,
             max_host_calls: 20_000,

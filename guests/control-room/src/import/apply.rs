@@ -63,10 +63,12 @@ fn known(
     Ok(found.map(|finding| (finding.identity_fingerprint.clone(), finding)).collect())
 }
 
-/// What a chunk came to.
+/// What a chunk came to. Written at the end of the step: a query after a write
+/// would have the database wait for the guest.
 #[derive(Default)]
 struct Outcomes {
     new: Vec<Newcomer>,
+    again: Vec<Stored<Finding>>,
     seen: i64,
     transitions: Vec<StoredTransition>,
     reopened: Vec<Told>,
@@ -74,6 +76,14 @@ struct Outcomes {
 
 impl Outcomes {
     fn keep(self, ctx: &JobCtx, job: &mut ImportFindings) -> Result<(), JobError> {
+        let (audit_id, repository_id) = (job.audit.audit_id, job.audit.repository_id);
+        let made = &mut job.tally.suggestions;
+        let suggestions = matching::suggestions(ctx, repository_id, &self.new, made)?;
+        let suggestions = suggestions.iter().map(|one| (ctx.new_id(), one));
+        ctx.documents().create_all(suggestions)?;
+        for mut finding in self.again {
+            ctx.documents().replace(&mut finding)?;
+        }
         let findings = self.new.iter().map(|one| (one.id, &one.finding));
         ctx.documents::<Finding>().create_all(findings)?;
         let sketches = self.new.iter().map(|one| (one.id, &one.sketch));
@@ -83,11 +93,10 @@ impl Outcomes {
         job.tally.seen += self.seen;
         job.tally.new += i64::try_from(self.new.len()).unwrap_or_default();
         job.tally.reopened += i64::try_from(self.reopened.len()).unwrap_or_default();
-        let (audit_id, repository_id) = (job.audit.audit_id, job.audit.repository_id);
         let created = self.new.iter().map(|one| Told::of(one.id, &one.finding)).collect();
         events::created(ctx, audit_id, repository_id, created);
         events::reopened(ctx, audit_id, repository_id, self.reopened);
-        matching::suggest(ctx, repository_id, &self.new, &mut job.tally.suggestions)
+        Ok(())
     }
 
     fn add(&mut self, ctx: &JobCtx, id: Uuid, finding: &mut Finding, change: Change) {
@@ -143,7 +152,7 @@ fn again(
             outcome.reopened.push(Told::of(id, &finding));
         }
     }
-    ctx.documents().replace(&mut finding)?;
+    outcome.again.push(finding);
     Ok(())
 }
 
