@@ -198,7 +198,12 @@ impl Host for Line {
         unmeasured("get-many")
     }
 
-    fn count(&self, _: &str, _: &[documents::Condition]) -> Result<u64, documents::Error> {
+    fn count(
+        &self,
+        _: &str,
+        _: &[documents::Condition],
+        _: Option<u32>,
+    ) -> Result<u64, documents::Error> {
         unmeasured("count")
     }
 

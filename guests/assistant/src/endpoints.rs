@@ -188,7 +188,8 @@ pub(crate) fn create(
 ) -> Result<Created<Versioned<ModelEndpoint>>> {
     check_url(ctx, &new.base_url)?;
     new.api_key.as_deref().map_or(Ok(()), check_key)?;
-    if ctx.documents::<StoredEndpoint>().query().count()? >= u64::from(MOST_ENDPOINTS) {
+    let kept = ctx.documents::<StoredEndpoint>().query().count_up_to(MOST_ENDPOINTS)?;
+    if kept >= u64::from(MOST_ENDPOINTS) {
         let detail = "A workspace has at most 50 model endpoints.";
         return Err(Problem::conflict("too_many_model_endpoints", detail).hint("Delete one."));
     }

@@ -403,7 +403,16 @@ impl<T: Document> Query<'_, T> {
     /// # Errors
     /// When the call's limits are used up.
     pub fn count(self) -> Result<u64, DocumentError> {
-        Ok(self.scope.host.count(T::COLLECTION, &self.query.conditions)?)
+        Ok(self.scope.host.count(T::COLLECTION, &self.query.conditions, None)?)
+    }
+
+    /// How many there are, or `most` where there are more: quick where the
+    /// whole number would take long, for limits and for "more than 1,000".
+    ///
+    /// # Errors
+    /// When the call's limits are used up.
+    pub fn count_up_to(self, most: u32) -> Result<u64, DocumentError> {
+        Ok(self.scope.host.count(T::COLLECTION, &self.query.conditions, Some(most))?)
     }
 
     /// How many there are for each combination of the fields' values.

@@ -33,7 +33,7 @@ impl Host for Imports {
     fn get(&self, collection: &str, id: &str) -> Result<Option<documents::Document>, documents::Error> { documents::get(collection, id) }
     fn get_many(&self, collection: &str, ids: &[String]) -> Result<Vec<documents::Document>, documents::Error> { documents::get_many(collection, ids) }
     fn query(&self, query: &documents::Query) -> Result<documents::Page, documents::Error> { documents::find(query) }
-    fn count(&self, collection: &str, conditions: &[documents::Condition]) -> Result<u64, documents::Error> { documents::count(collection, conditions) }
+    fn count(&self, collection: &str, conditions: &[documents::Condition], at_most: Option<u32>) -> Result<u64, documents::Error> { documents::count(collection, conditions, at_most) }
     fn count_by(&self, collection: &str, conditions: &[documents::Condition], fields: &[String]) -> Result<Vec<documents::Group>, documents::Error> { documents::count_by(collection, conditions, fields) }
     fn write(&self, collection: &str, writes: &[documents::Write]) -> Result<Vec<u64>, documents::Error> { documents::apply(collection, writes) }
     fn blob_stat(&self, name: &str) -> Result<Option<blobs::Info>, blobs::Error> { blobs::stat(name) }

@@ -31,6 +31,7 @@ pub trait Host {
         &self,
         collection: &str,
         conditions: &[documents::Condition],
+        at_most: Option<u32>,
     ) -> Result<u64, documents::Error>;
     fn count_by(
         &self,

@@ -111,6 +111,7 @@ impl Scene {
             digest: "d".into(),
             manifest: fixtures::manifest("notes", vec![route]),
             code: Arc::clone(&code) as Arc<dyn AreaCode>,
+            generation: "0.2.0",
             imports: vec![],
             compiled_in: None,
         });

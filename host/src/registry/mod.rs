@@ -268,6 +268,7 @@ impl Registry {
             scope: Arc::new(scope::of(&piece.manifest, &live, self.limits.of(name))),
             manifest: piece.manifest,
             digest: piece.digest,
+            generation: piece.generation,
             imports: piece.imports,
             code: piece.code,
             routes,

@@ -17,6 +17,7 @@ use crate::work::AreaCode;
 pub(super) struct Piece {
     pub(super) manifest: Arc<Manifest>,
     pub(super) digest: String,
+    pub(super) generation: &'static str,
     pub(super) imports: Vec<String>,
     pub(super) code: Arc<dyn AreaCode>,
     pub(super) routes: Option<Arc<[RouteContract]>>,
@@ -40,6 +41,7 @@ impl From<Loaded> for Piece {
         Self {
             manifest: Arc::new(loaded.manifest),
             digest: loaded.digest,
+            generation: loaded.generation,
             imports: loaded.imports,
             code: loaded.code,
             routes: None,
@@ -52,6 +54,7 @@ impl From<&AreaVersion> for Piece {
         Self {
             manifest: Arc::clone(&area.manifest),
             digest: area.digest.clone(),
+            generation: area.generation,
             imports: area.imports.clone(),
             code: Arc::clone(&area.code),
             routes: Some(Arc::clone(&area.routes)),

@@ -19,6 +19,8 @@ pub struct AreaVersion {
     pub manifest: Arc<Manifest>,
     /// SHA-256 of the component, lower-case hex.
     pub digest: String,
+    /// The generation of the contract that it speaks, for the operator.
+    pub generation: &'static str,
     /// What it imports, for the operator.
     pub imports: Vec<String>,
     /// Runs its logic.

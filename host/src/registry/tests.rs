@@ -47,6 +47,7 @@ fn loaded(manifest: Manifest) -> Loaded {
         digest: format!("digest of {} {}", manifest.name, manifest.version),
         manifest,
         code: Arc::new(Never),
+        generation: "0.2.0",
         imports: vec![],
         compiled_in: None,
     }

@@ -6,11 +6,8 @@ use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use super::LoadError;
+use super::generations::Generation;
 use crate::domain::manifest::{Capability, Manifest};
-
-/// The package the host implements, and its version.
-const PACKAGE: &str = "assurance:area/";
-const VERSION: &str = "@0.1.0";
 
 /// Interfaces of WASI 0.2 that an empty world stands for.
 const EMPTY_WORLD: [&str; 6] =
@@ -19,6 +16,8 @@ const EMPTY_WORLD: [&str; 6] =
 /// A component's imports.
 #[derive(Debug)]
 pub(super) struct Imports {
+    /// The generation of the contract that it was built for.
+    pub(super) generation: Generation,
     /// All of them, as the component names them.
     pub(super) names: Vec<String>,
     /// The capabilities among them.
@@ -31,16 +30,28 @@ impl Imports {
     /// Reads them; refuses a component that wants what no host has.
     pub(super) fn of(engine: &Engine, component: &Component) -> Result<Self, LoadError> {
         let ty = component.component_type();
-        let names = ty.imports(engine).map(|(name, _)| name.to_owned()).collect();
-        let mut imports = Self { names, capabilities: BTreeSet::new(), wasi: false };
-        for name in &imports.names {
-            match origin(name)? {
+        Self::read(ty.imports(engine).map(|(name, _)| name.to_owned()).collect())
+    }
+
+    fn read(names: Vec<String>) -> Result<Self, LoadError> {
+        let (mut capabilities, mut wasi, mut generation) = (BTreeSet::new(), false, None);
+        for name in &names {
+            let (origin, of) = origin(name)?;
+            match origin {
                 Origin::Types => {}
-                Origin::Capability(capability) => drop(imports.capabilities.insert(capability)),
-                Origin::Wasi => imports.wasi = true,
+                Origin::Capability(capability) => drop(capabilities.insert(capability)),
+                Origin::Wasi => wasi = true,
             }
+            if let (Some(one), Some(other)) = (generation, of)
+                && one != other
+            {
+                return Err(mixed(one, other));
+            }
+            generation = generation.or(of);
         }
-        Ok(imports)
+        // What imports nothing of the contract is the same in any.
+        let generation = generation.unwrap_or(Generation::CURRENT);
+        Ok(Self { generation, names, capabilities, wasi })
     }
 
     /// A component may import only what its manifest asks for *and* its
@@ -75,20 +86,27 @@ enum Origin {
     Wasi,
 }
 
-fn origin(import: &str) -> Result<Origin, LoadError> {
+/// What an import is for, and the generation of the contract that names it.
+fn origin(import: &str) -> Result<(Origin, Option<Generation>), LoadError> {
     if EMPTY_WORLD.iter().any(|package| import.starts_with(package)) {
-        return Ok(Origin::Wasi);
+        return Ok((Origin::Wasi, None));
     }
-    let ours = import.strip_prefix(PACKAGE).and_then(|rest| rest.strip_suffix(VERSION));
-    match ours {
-        Some("types" | "manifest") => Ok(Origin::Types),
-        Some(interface) => ALL
+    let (generation, interface) = Generation::of(import).ok_or_else(|| unknown(import))??;
+    let origin = match interface {
+        "types" | "manifest" => Origin::Types,
+        _ => ALL
             .into_iter()
             .find(|capability| name(*capability) == interface)
             .map(Origin::Capability)
-            .ok_or_else(|| unknown(import)),
-        None => Err(unknown(import)),
-    }
+            .ok_or_else(|| unknown(import))?,
+    };
+    Ok((origin, Some(generation)))
+}
+
+fn mixed(one: Generation, other: Generation) -> LoadError {
+    LoadError::WrongWorld(format!(
+        "it imports from the generations {one} and {other} of the contract; build all of it for one"
+    ))
 }
 
 fn unknown(import: &str) -> LoadError {
@@ -142,9 +160,12 @@ mod tests {
 
     fn check(import: &str, expected: &str) {
         let found = match origin(import) {
-            Ok(Origin::Types) => "types".to_owned(),
-            Ok(Origin::Wasi) => "wasi".to_owned(),
-            Ok(Origin::Capability(capability)) => name(capability).to_owned(),
+            Ok((Origin::Types, Some(generation))) => format!("types {generation}"),
+            Ok((Origin::Capability(capability), Some(generation))) => {
+                format!("{} {generation}", name(capability))
+            }
+            Ok((Origin::Wasi, None)) => "wasi".to_owned(),
+            Ok(_) => "a generation of something else".to_owned(),
             Err(error) => error.to_string(),
         };
         assert!(found.contains(expected), "{import}: {found}");
@@ -152,16 +173,31 @@ mod tests {
 
     #[test]
     fn an_import_is_told_by_its_name() {
-        check("assurance:area/types@0.1.0", "types");
-        check("assurance:area/documents@0.1.0", "documents");
+        check("assurance:area/types@0.1.0", "types 0.1.0");
+        check("assurance:area/documents@0.1.0", "documents 0.1.0");
+        check("assurance:area/documents@0.2.0", "documents 0.2.0");
         check("wasi:clocks/wall-clock@0.2.6", "wasi");
     }
 
     #[test]
     fn what_no_host_has_is_refused_by_name() {
         check("wasi:http/outgoing-handler@0.2.0", "wasi:http/outgoing-handler@0.2.0");
-        check("assurance:area/documents@0.2.0", "does not have");
         check("assurance:area/database@0.1.0", "does not have");
         check("greet", "does not have");
+    }
+
+    #[test]
+    fn a_component_is_of_one_generation() {
+        let read = |names: &[&str]| Imports::read(names.iter().map(|&name| name.into()).collect());
+        let old = ["wasi:io/poll@0.2.0", "assurance:area/types@0.1.0", "assurance:area/log@0.1.0"];
+        assert_eq!(read(&old).unwrap().generation, Generation::V0_1);
+        assert_eq!(read(&[]).unwrap().generation, Generation::CURRENT);
+        let both = ["assurance:area/types@0.1.0", "assurance:area/log@0.2.0"];
+        insta::assert_snapshot!(read(&both).unwrap_err());
+    }
+
+    #[test]
+    fn a_generation_that_is_not_spoken_is_refused_with_the_way_out() {
+        insta::assert_snapshot!(origin("assurance:area/log@0.3.0").err().unwrap());
     }
 }

@@ -13,6 +13,7 @@ use wasmtime::component::{Component as Compiled, Linker};
 use super::bindings::{Area, AreaPre};
 use super::cache::Cache;
 use super::component::Component;
+use super::generations;
 use super::imports::Imports;
 use super::instance::{CallState, Host};
 use super::{LoadError, Loaded, Shared};
@@ -31,6 +32,7 @@ impl Loader {
     pub(super) fn new(engine: Engine, cache: Option<Cache>) -> anyhow::Result<Self> {
         let mut linker = Linker::new(&engine);
         Area::add_to_linker::<_, Host>(&mut linker, |state| state)?;
+        generations::add_earlier_to_linker(&mut linker)?;
         let mut linker_with_wasi = linker.clone();
         wasmtime_wasi::p2::add_to_linker_async(&mut linker_with_wasi)?;
         Ok(Self { engine, cache, linker, linker_with_wasi })
@@ -61,6 +63,7 @@ impl Loader {
             digest: compiled.digest,
             manifest,
             code: Arc::new(code),
+            generation: imports.generation.version(),
             imports: imports.names,
             compiled_in: compiled.took,
         })
@@ -82,7 +85,7 @@ impl Loader {
         Ok(Machine { component, digest, took })
     }
 
-    fn link(
+    pub(super) fn link(
         &self,
         component: &Compiled,
         imports: &Imports,

@@ -11,6 +11,7 @@ mod capability;
 mod component;
 mod convert;
 mod engine;
+mod generations;
 mod imports;
 mod instance;
 mod limits;
@@ -59,6 +60,8 @@ pub struct Loaded {
     pub manifest: Manifest,
     /// Runs it.
     pub code: Arc<dyn AreaCode>,
+    /// The generation of the contract that it speaks, for the operator.
+    pub generation: &'static str,
     /// Everything it imports, as it names it.
     pub imports: Vec<String>,
     /// How long compiling took; nothing where the compiled form was cached.
@@ -82,6 +85,20 @@ pub enum LoadError {
     /// A component of another world.
     #[error("not a component of the world assurance:area/area: {0}")]
     WrongWorld(String),
+    /// A component for a generation of the contract that is not spoken here.
+    #[error(
+        "the component was built for generation {found} of the contract assurance:area; this \
+         service speaks {spoken}. Build it again with area-sdk {newest}, or deploy it to a version of \
+         the service that speaks {found}"
+    )]
+    UnknownGeneration {
+        /// What it was built for.
+        found: String,
+        /// What is spoken, as a list.
+        spoken: String,
+        /// The current one, which is the SDK's version too.
+        newest: &'static str,
+    },
     /// It imports what it was not granted.
     #[error("area {area:?} imports the capability `{capability}`, which it is not granted")]
     MissingGrant {

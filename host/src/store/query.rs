@@ -146,14 +146,27 @@ impl<'a> Taken<'a> {
     }
 }
 
-/// How many documents match.
+/// How many documents match; with a bound, no more than that are looked at.
 pub async fn count(
     connection: &mut Connection,
     asked: Asked<'_>,
     conditions: &[Condition],
+    at_most: Option<u32>,
 ) -> Result<u64, QueryError> {
-    let mut sql = Sql::new(connection.backend(), "SELECT count(*) FROM documents WHERE ");
-    push_where(&mut sql, asked, conditions)?;
+    let backend = connection.backend();
+    let sql = match at_most {
+        None => {
+            let mut sql = Sql::new(backend, "SELECT count(*) FROM documents WHERE ");
+            push_where(&mut sql, asked, conditions)?;
+            sql
+        }
+        Some(most) => {
+            let mut sql = Sql::new(backend, "SELECT count(*) FROM (SELECT 1 FROM documents WHERE ");
+            push_where(&mut sql, asked, conditions)?;
+            sql.push_limit(most).push(") AS matching");
+            sql
+        }
+    };
     let row = one_row(connection, sql).await?;
     Ok(row.map_or(Ok(0), |row| row.integer(0))?.cast_unsigned())
 }

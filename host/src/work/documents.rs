@@ -87,17 +87,22 @@ impl UnitOfWork {
         self.answered(lease, page)
     }
 
-    /// How many documents match.
-    pub async fn count(&mut self, collection: &str, conditions: &[Condition]) -> Reply<u64> {
+    /// How many documents match, or `at_most` where there are more.
+    pub async fn count(
+        &mut self,
+        collection: &str,
+        conditions: &[Condition],
+        at_most: Option<u32>,
+    ) -> Reply<u64> {
         let area = Arc::clone(&self.spec.area);
         let Some(scope) = reach(&area, collection)? else { return Ok(0) };
-        let question = || format!("{collection} {conditions:?}");
+        let question = || format!("{collection} {conditions:?} at most {at_most:?}");
         if let Some(Answer::Count(count)) = self.recall(question) {
             return Ok(count);
         }
         self.flush_before_query(scope).await?;
         let mut lease = self.lease(What::Other, 1).await?;
-        let count = query::count(lease.connection(), self.asked(scope), conditions).await;
+        let count = query::count(lease.connection(), self.asked(scope), conditions, at_most).await;
         let count = self.answered(lease, count)?;
         self.note(question, || Answer::Count(count));
         Ok(count)

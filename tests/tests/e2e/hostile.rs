@@ -22,13 +22,14 @@ const CALLED: [(&str, u16, &str); 7] = [
 
 /// Guests that are refused before they can answer anything, and what the
 /// operator's log names.
-const REFUSED: [(&str, &str); 6] = [
+const REFUSED: [(&str, &str); 7] = [
     ("asks-ungranted", "egress"),
     ("uses-unwished", "crypto"),
     ("capability-in-describe", "describe"),
     ("abort-in-describe", "describe"),
     ("loop-in-describe", "describe"),
     ("wrong-world", "world"),
+    ("speaks-0-3", "this service speaks 0.1.0 and 0.2.0"),
 ];
 
 async fn call(client: &Client, fixture: &str) -> Answer {

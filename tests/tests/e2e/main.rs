@@ -14,6 +14,7 @@ mod durability;
 mod evidence;
 mod fleet;
 mod fuzz;
+mod generations;
 mod groups;
 mod hostile;
 mod identity;

@@ -4,6 +4,7 @@
 //! Each check gathers everything that is wrong before it fails, so that one
 //! run tells the whole story.
 
+mod contract;
 mod layers;
 mod source;
 

@@ -101,9 +101,11 @@ impl Host for FakeHost {
         &self,
         collection: &str,
         conditions: &[documents::Condition],
+        at_most: Option<u32>,
     ) -> Result<u64, documents::Error> {
         self.asked(collection, conditions)?;
-        Ok(self.0.state.borrow().documents.matching(collection, conditions).len() as u64)
+        let count = self.0.state.borrow().documents.matching(collection, conditions).len() as u64;
+        Ok(at_most.map_or(count, |most| count.min(most.into())))
     }
 
     fn count_by(

@@ -58,7 +58,14 @@ fn notes() -> Manifest {
 
 fn loaded(manifest: Manifest) -> Loaded {
     let digest = format!("digest of {} {}", manifest.name, manifest.version);
-    Loaded { digest, manifest, code: Arc::new(Traps), imports: vec![], compiled_in: None }
+    Loaded {
+        digest,
+        manifest,
+        code: Arc::new(Traps),
+        generation: "0.2.0",
+        imports: vec![],
+        compiled_in: None,
+    }
 }
 
 /// A host on which notes 0.1.0 answers.

@@ -49,12 +49,14 @@ impl Check {
         }
         let manifest = loaded.manifest.clone();
         let (digest, imports) = (loaded.digest.clone(), loaded.imports.clone());
+        let generation = loaded.generation;
         Registry::new(http::host_operations(), Ceilings::from(&config), LimitsByArea::default())
             .plan(loaded)?;
         let mut told = vec![
             ("area", json!(manifest.name)),
             ("version", json!(manifest.version)),
             ("digest", json!(digest)),
+            ("generation", json!(generation)),
             ("imports", json!(imports)),
             ("capabilities", json!(manifest.capabilities)),
         ];

@@ -244,6 +244,7 @@ fn view(area: &AreaVersion) -> Value {
         "summary": manifest.summary,
         "digest": area.digest,
         "capabilities": manifest.capabilities,
+        "generation": area.generation,
         "imports": area.imports,
         "operations": manifest.routes.iter().map(|route| &route.operation_id).collect::<Vec<_>>(),
         "events": manifest.publishes.iter().map(|event| &event.name).collect::<Vec<_>>(),

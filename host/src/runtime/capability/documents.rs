@@ -33,9 +33,14 @@ impl Host for CallState {
         Ok(convert::page(page))
     }
 
-    async fn count(&mut self, collection: String, conditions: Vec<Condition>) -> Answer<u64> {
+    async fn count(
+        &mut self,
+        collection: String,
+        conditions: Vec<Condition>,
+        at_most: Option<u32>,
+    ) -> Answer<u64> {
         let conditions = convert::conditions(conditions);
-        Ok(self.documents()?.count(&collection, &conditions).await?)
+        Ok(self.documents()?.count(&collection, &conditions, at_most).await?)
     }
 
     async fn count_by(

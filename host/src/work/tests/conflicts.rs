@@ -25,8 +25,8 @@ on_both! {
         area.put(vec![create("a", r#"{"done":false}"#), create("b", r#"{"done":false}"#)]).await.unwrap();
         let on_call = [is("done", Test::Equals(Value::Boolean(false)))];
         let (mut one, mut two) = (area.unit(), area.unit());
-        assert_eq!(one.count("items", &on_call).await.unwrap(), 2);
-        assert_eq!(two.count("items", &on_call).await.unwrap(), 2);
+        assert_eq!(one.count("items", &on_call, None).await.unwrap(), 2);
+        assert_eq!(two.count("items", &on_call, None).await.unwrap(), 2);
         one.write("items", vec![replace("a", None, r#"{"done":true}"#)]).await.unwrap();
         two.write("items", vec![replace("b", None, r#"{"done":true}"#)]).await.unwrap();
         let ends = (one.commit(End::default()).await, two.commit(End::default()).await);
@@ -34,14 +34,14 @@ on_both! {
             matches!(ends, (Ok(()), Err(Error::RunAgain)) | (Err(Error::RunAgain), Ok(()))),
             "{ends:?}"
         );
-        assert_eq!(area.unit().count("items", &on_call).await.unwrap(), 1);
+        assert_eq!(area.unit().count("items", &on_call, None).await.unwrap(), 1);
     }
 
     async fn a_phantom_is_refused(store: &Store) {
         let area = Area::installed(store).await;
         let (mut one, mut two) = (area.unit(), area.unit());
-        assert_eq!(one.count("items", &[]).await.unwrap(), 0);
-        assert_eq!(two.count("items", &[]).await.unwrap(), 0);
+        assert_eq!(one.count("items", &[], None).await.unwrap(), 0);
+        assert_eq!(two.count("items", &[], None).await.unwrap(), 0);
         one.write("items", vec![create("a", "{}")]).await.unwrap();
         two.write("items", vec![create("b", "{}")]).await.unwrap();
         one.commit(End::default()).await.unwrap();
@@ -100,13 +100,13 @@ on_both! {
         let unit = || area.with(|spec| spec.habit.clone_from(&habit));
         let mut first = unit();
         first.get("items", "a").await.unwrap();
-        let ended = first.count("items", &[]).await;
+        let ended = first.count("items", &[], None).await;
         assert!(matches!(ended, Err(Fault::Abort(Error::RunAgain))), "{ended:?}");
         let mut second = unit();
         second.get("items", "a").await.unwrap();
-        assert_eq!(second.count("items", &[]).await.unwrap(), 0);
+        assert_eq!(second.count("items", &[], None).await.unwrap(), 0);
         second.write("items", vec![create("a", "{}")]).await.unwrap();
-        assert_eq!(second.count("items", &[]).await.unwrap(), 1);
+        assert_eq!(second.count("items", &[], None).await.unwrap(), 1);
         second.commit(End::default()).await.unwrap();
         assert!(area.get("a").await.is_some());
     }
@@ -165,7 +165,7 @@ on_both! {
         assert_eq!(unit.get("items", "c").await.unwrap(), None);
         assert_eq!(unit.get("items", "b").await.unwrap().unwrap().version, 1);
         unit.write("items", vec![delete("a"), create("c", r#"{"email":"x"}"#)]).await.unwrap();
-        assert_eq!(unit.count("items", &[]).await.unwrap(), 2);
+        assert_eq!(unit.count("items", &[], None).await.unwrap(), 2);
         unit.commit(End::default()).await.unwrap();
         assert_eq!(area.ids(vec![]).await, ["c", "b"]);
     }

@@ -44,7 +44,7 @@ on_both! {
         assert_eq!(page.documents.iter().map(|d| d.id.as_str()).collect::<Vec<_>>(), ["a", "b", "c"]);
         // What was flushed for the query can be changed again.
         assert_eq!(unit.write("items", vec![replace("a", Some(2), "{}"), delete("c")]).await.unwrap(), [3, 0]);
-        assert_eq!(unit.count("items", &[]).await.unwrap(), 2);
+        assert_eq!(unit.count("items", &[], None).await.unwrap(), 2);
         assert_eq!(area.get("c").await, None);
         assert_eq!(area.ids(vec![]).await, ["b", "a"], "nothing is seen before the commit");
         unit.commit(End::default()).await.unwrap();
@@ -83,7 +83,7 @@ on_both! {
         area.put(vec![create("a", "{}")]).await.unwrap();
         let elsewhere = area.elsewhere();
         assert_eq!(elsewhere.get("a").await, None);
-        assert_eq!(elsewhere.unit().count("items", &[]).await.unwrap(), 0);
+        assert_eq!(elsewhere.unit().count("items", &[], None).await.unwrap(), 0);
         let mut unit = area.unit();
         let misuse = |error| matches!(error, DocumentError::Misuse(_));
         assert!(misuse(refused(unit.get("items2", "a").await)));
@@ -94,7 +94,7 @@ on_both! {
         assert!(misuse(refused(reader.write("items", vec![delete("a")]).await)));
         assert!(misuse(refused(unit.query(&by(&["nothing"])).await)));
         let wrong = [is("rank", Test::Equals(text("1")))];
-        assert!(misuse(refused(unit.count("items", &wrong).await)));
+        assert!(misuse(refused(unit.count("items", &wrong, None).await)));
     }
 
     async fn limits_are_told_to_the_guest(store: &Store) {
@@ -116,15 +116,18 @@ on_both! {
         let id = |n: u32| format!("{n:04}");
         let all = |write: &dyn Fn(String) -> Write| (0..2_500).map(|n| write(id(n))).collect();
         area.put(all(&|id| create(&id, r#"{"rank":1}"#))).await.unwrap();
-        assert_eq!(area.unit().count("items", &[]).await.unwrap(), 2_500);
+        assert_eq!(area.unit().count("items", &[], None).await.unwrap(), 2_500);
+        for (most, found) in [(0, 0), (1_000, 1_000), (3_000, 2_500)] {
+            assert_eq!(area.unit().count("items", &[], Some(most)).await.unwrap(), found);
+        }
         let versions = area.put(all(&|id| replace(&id, None, r#"{"rank":2}"#))).await.unwrap();
         assert!(versions.iter().all(|version| *version == 2));
         let two = [is("rank", Test::Equals(Value::Integer(2)))];
-        assert_eq!(area.unit().count("items", &two).await.unwrap(), 2_500);
+        assert_eq!(area.unit().count("items", &two, None).await.unwrap(), 2_500);
         let ids: Vec<String> = (0..2_500).map(id).collect();
         assert_eq!(area.unit().get_many("items", &ids).await.unwrap().len(), 2_500);
         area.put(all(&|id| delete(&id))).await.unwrap();
-        assert_eq!(area.unit().count("items", &[]).await.unwrap(), 0);
+        assert_eq!(area.unit().count("items", &[], None).await.unwrap(), 0);
     }
 
     async fn odd_ids_find_nothing(store: &Store) {

@@ -17,7 +17,7 @@ on_both! {
         assert_eq!(unit.get_many(gone, &["a".to_owned()]).await.unwrap(), []);
         let query = Query { collection: gone.into(), ..by(&[]) };
         assert_eq!(unit.query(&query).await.unwrap(), crate::domain::document::Page::default());
-        assert_eq!(unit.count(gone, &[]).await.unwrap(), 0);
+        assert_eq!(unit.count(gone, &[], None).await.unwrap(), 0);
         assert_eq!(unit.count_by(gone, &[], &[]).await.unwrap(), []);
         assert_eq!(unit.shared_blob_stat("gone", "x").await.unwrap(), None);
         // One that is live and keeps it to itself is not asked.

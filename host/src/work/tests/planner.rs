@@ -148,7 +148,12 @@ async fn compare(
     let mut query = Query { conditions: conditions.clone(), limit, ..by(order) };
     let expected = matching(&rows, &conditions);
     let mut unit = area.unit();
-    assert_eq!(unit.count("items", &conditions).await.unwrap(), expected.len() as u64);
+    let count = expected.len() as u64;
+    assert_eq!(unit.count("items", &conditions, None).await.unwrap(), count);
+    assert_eq!(
+        unit.count("items", &conditions, Some(limit)).await.unwrap(),
+        count.min(limit.into())
+    );
     let mut groups: BTreeMap<Vec<Value>, u64> = BTreeMap::new();
     for row in &expected {
         *groups.entry(vec![row.1["done"].clone(), row.1["name"].clone()]).or_default() += 1;

@@ -13,7 +13,7 @@ async fn work(unit: &mut UnitOfWork) -> (serde_json::Value, bool, u64) {
     let there = unit.get("items", "b").await.unwrap().is_some();
     let writes = vec![replace("a", None, r#"{"rank":2}"#), create("b", r#"{"rank":3}"#)];
     unit.write("items", writes).await.unwrap();
-    let count = unit.count("items", &[]).await.unwrap();
+    let count = unit.count("items", &[], None).await.unwrap();
     unit.publish("item.made", r#"{"n":1}"#.into()).unwrap();
     (seen, there, count)
 }
