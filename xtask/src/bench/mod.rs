@@ -9,6 +9,7 @@ mod load;
 mod report;
 mod server;
 mod size;
+mod swaps;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -37,6 +38,13 @@ pub(crate) struct Options {
     /// materials, a long dependency list
     #[arg(long)]
     size: bool,
+    /// Measure swaps, rollbacks, trials and deployments under a steady load
+    /// instead
+    #[arg(long, conflicts_with = "size")]
+    swaps: bool,
+    /// Requests a second, with --swaps
+    #[arg(long, default_value_t = 2_000)]
+    rate: u32,
     /// Findings of the control room at most, with --size
     #[arg(long, default_value_t = 100_000)]
     findings: usize,
@@ -89,6 +97,9 @@ struct Programs {
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<()> {
     if options.size {
         return size::run(workspace, &prepare(workspace)?, options);
+    }
+    if options.swaps {
+        return swaps::run(workspace, &prepare(workspace)?, options);
     }
     load::require_wrk()?;
     let programs = prepare(workspace)?;

@@ -41,6 +41,7 @@ pub(crate) struct Server {
     cookie: String,
     csrf: String,
     loads: AtomicU32,
+    data: PathBuf,
     /// From the start of the process until it serves.
     pub(crate) start_ms: u64,
 }
@@ -61,6 +62,7 @@ impl Server {
             cookie: member(&session, "cookie")?,
             csrf: member(&session, "csrf_token")?,
             loads: AtomicU32::new(0),
+            data: plan.folder.join("data"),
             start_ms,
         })
     }
@@ -68,6 +70,16 @@ impl Server {
     /// An address below the workspace.
     pub(crate) fn url(&self, path: &str) -> String {
         format!("{}/v1/workspaces/{}{path}", self.api, self.workspace)
+    }
+
+    /// Host and port.
+    pub(crate) fn address(&self) -> &str {
+        self.api.trim_start_matches("http://")
+    }
+
+    /// The folder of its data.
+    pub(crate) fn data(&self) -> &Path {
+        &self.data
     }
 
     pub(crate) fn cookie(&self) -> &str {
@@ -80,7 +92,7 @@ impl Server {
 
     /// Posts the body so many times, each under a key of its own.
     pub(crate) fn create(&self, path: &str, body: &str, times: u32) -> anyhow::Result<()> {
-        let address = self.api.trim_start_matches("http://");
+        let address = self.address();
         let target = self.url(path).replace(&self.api, "");
         for _ in 0..times {
             let request = format!(
@@ -118,9 +130,19 @@ impl Server {
 
     /// The most memory the process has held so far (`VmHWM` of proc(5)).
     pub(crate) fn peak_memory_bytes(&self) -> anyhow::Result<u64> {
+        self.status_bytes("VmHWM")
+    }
+
+    /// The memory the process holds (`VmRSS` of proc(5)).
+    pub(crate) fn memory_bytes(&self) -> anyhow::Result<u64> {
+        self.status_bytes("VmRSS")
+    }
+
+    fn status_bytes(&self, name: &str) -> anyhow::Result<u64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let kib = line.and_then(|line| line.trim().strip_suffix(" kB")).context("no VmHWM")?;
+        let value = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        let kib = value.and_then(|value| value.trim().strip_suffix(" kB"));
+        let kib = kib.with_context(|| format!("no {name} in /proc/PID/status"))?;
         Ok(kib.trim().parse::<u64>()? * 1024)
     }
 

@@ -1,0 +1,184 @@
+//! `cargo xtask bench --swaps`: what a client notices while operators swap, roll
+//! back and try versions, and how long a deployment takes.
+//!
+//! Three areas are under one steady load: one that is swapped and rolled back,
+//! one whose answers a shadow repeats throughout, one on which faulty canaries
+//! are begun that the host has to end by itself.
+
+mod operators;
+mod report;
+mod steady;
+mod versions;
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail, ensure};
+use serde_json::{Value as Json, json};
+
+use self::operators::Operators;
+use self::report::{Deployments, Report, Times};
+use self::steady::{Figures, Steady};
+use self::versions::Versions;
+use super::server::{Plan, Server};
+use super::{CREATE, Options, Programs, machine};
+use crate::workspace::Workspace;
+
+/// Versions that take turns.
+const VERSIONS: usize = 10;
+const SWAPS: usize = 1_000;
+const ROLLBACKS: usize = 100;
+const CANARIES: usize = 20;
+/// Swaps after which the memory is looked at once more.
+const MORE_SWAPS: usize = 5_000;
+/// Deployments that are timed, of each kind.
+const DEPLOYMENTS: usize = 20;
+/// Between two swaps under load.
+const PACE: Duration = Duration::from_millis(50);
+const QUIET: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(30);
+
+const SWAPPED: &str = "/areas/hello";
+const TRIED: &str = "/areas/behaves_as_marked";
+
+/// Measures, prints, keeps.
+pub(crate) fn run(
+    workspace: &Workspace,
+    programs: &Programs,
+    options: &Options,
+) -> anyhow::Result<()> {
+    let areas = programs.folder.join("swapped-areas");
+    std::fs::create_dir_all(&areas)?;
+    std::fs::copy(programs.areas.join("support.wasm"), areas.join("support.wasm"))?;
+    let server = Server::start(&Plan {
+        program: &programs.host,
+        arguments: &["serve"],
+        host: &programs.host,
+        folder: programs.folder.join("swaps"),
+        areas: &areas,
+        database: None,
+    })?;
+    server.create(CREATE.path, CREATE.body.unwrap_or_default(), 10)?;
+    let stage = Stage::set(&server, programs)?;
+    let report = stage.measure(&server, options.rate)?;
+    report.print();
+    report.write(&workspace.target.join("bench-swaps.json"))
+}
+
+/// The operators' side of it.
+struct Stage {
+    operators: Operators,
+    versions: Versions,
+    /// Digests of the versions that take turns.
+    digests: Vec<String>,
+    faulty: String,
+}
+
+impl Stage {
+    /// Everything is deployed, the shadow has begun.
+    fn set(server: &Server, programs: &Programs) -> anyhow::Result<Self> {
+        let operators = Operators::of(server)?;
+        let versions = Versions::read(&programs.areas)?;
+        let digest = |answer: Json| -> anyhow::Result<String> {
+            Ok(answer["digest"].as_str().context("no digest")?.to_owned())
+        };
+        let deploy = |number| operators.put(SWAPPED, "activate=true", versions.hello(number));
+        let digests = (0..VERSIONS).map(|number| digest(deploy(number)?));
+        let digests = digests.collect::<anyhow::Result<_>>()?;
+        operators.put(TRIED, "activate=true", versions.marked("soundly.")?)?;
+        let faulty = versions.marked("trapping")?;
+        let faulty = digest(operators.put(TRIED, "activate=false", faulty)?)?;
+        operators.put("/areas/support", "shadow=10", versions.support())?;
+        Ok(Self { operators, versions, digests, faulty })
+    }
+
+    fn measure(&self, server: &Server, rate: u32) -> anyhow::Result<Report> {
+        let steady = Steady::new(server, rate);
+        let phase = |name: &str, work: &dyn Fn() -> anyhow::Result<()>| {
+            eprintln!("{rate} requests a second, {name}");
+            steady.during(work)
+        };
+        let quiet = phase("nothing else", &|| {
+            std::thread::sleep(QUIET);
+            Ok(())
+        })?;
+        let swapping = phase("swapping", &|| self.swap(SWAPS, PACE))?;
+        let rolling_back = phase("rolling back", &|| self.roll_back())?;
+        let trying = phase("faulty canaries", &|| self.try_out())?;
+        let before = server.memory_bytes()?;
+        let hurrying =
+            phase("swapping without a pause", &|| self.swap(MORE_SWAPS, Duration::ZERO))?;
+        let memory_bytes = [before, server.memory_bytes()?];
+        let phases: Vec<(&'static str, Figures)> = vec![
+            ("nothing else", quiet),
+            ("1,000 swaps of ten versions", swapping),
+            ("100 rollbacks", rolling_back),
+            ("20 faulty canaries", trying),
+            ("5,000 swaps without a pause", hurrying),
+        ];
+        Ok(Report {
+            machine: machine()?,
+            rate,
+            phases,
+            memory_bytes,
+            deployments: self.deployments(server)?,
+        })
+    }
+
+    fn swap(&self, times: usize, pace: Duration) -> anyhow::Result<()> {
+        for digest in self.digests.iter().cycle().take(times) {
+            self.operators.post(SWAPPED, "activate", &json!({ "digest": digest }))?;
+            std::thread::sleep(pace);
+        }
+        Ok(())
+    }
+
+    fn roll_back(&self) -> anyhow::Result<()> {
+        for digest in self.digests.iter().cycle().take(ROLLBACKS) {
+            self.operators.post(SWAPPED, "activate", &json!({ "digest": digest }))?;
+            std::thread::sleep(PACE);
+            self.operators.post(SWAPPED, "rollback", &json!({ "reason": "measured" }))?;
+            std::thread::sleep(PACE);
+        }
+        Ok(())
+    }
+
+    /// Each canary is for all workspaces, and answers until it is found out.
+    fn try_out(&self) -> anyhow::Result<()> {
+        for _ in 0..CANARIES {
+            let wish = json!({ "digest": self.faulty, "share": 100 });
+            self.operators.post(TRIED, "canary", &wish)?;
+            self.until_rolled_back()?;
+        }
+        Ok(())
+    }
+
+    fn until_rolled_back(&self) -> anyhow::Result<()> {
+        let begun = Instant::now();
+        while begun.elapsed() < PATIENCE {
+            let area = self.operators.get(TRIED)?;
+            if area["trial"]["state"] == "rolled_back" {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        bail!("a faulty canary was not rolled back within {PATIENCE:?}")
+    }
+
+    /// From the beginning of the request that deploys to the first answer of
+    /// the version.
+    fn deployments(&self, server: &Server) -> anyhow::Result<Deployments> {
+        let deploy = |number: usize| -> anyhow::Result<f64> {
+            let component = self.versions.hello(number);
+            let begun = Instant::now();
+            let told = self.operators.put(SWAPPED, "activate=true", component)?;
+            ensure!(told["result"] == "live", "the version is not live: {told}");
+            server.post(steady::HELLO_PATH, Some(&json!({ "name": "you" })))?;
+            Ok(begun.elapsed().as_secs_f64() * 1e3)
+        };
+        let fresh = (0..DEPLOYMENTS).map(|number| deploy(1_000 + number));
+        let fresh = Times::of(fresh.collect::<anyhow::Result<_>>()?);
+        let cached = (0..DEPLOYMENTS).map(|number| deploy(number % VERSIONS));
+        let cached = Times::of(cached.collect::<anyhow::Result<_>>()?);
+        Ok(Deployments { component_bytes: self.versions.hello(0).len(), fresh, cached })
+    }
+}

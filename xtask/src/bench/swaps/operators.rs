@@ -1,0 +1,50 @@
+//! The operators' API as a script calls it.
+
+use anyhow::{Context as _, ensure};
+use minreq::Request;
+use serde_json::Value as Json;
+
+use crate::bench::server::Server;
+
+/// Where operators are listened to, and what lets them in.
+pub(super) struct Operators {
+    url: String,
+    token: String,
+}
+
+impl Operators {
+    /// Those of a running server.
+    pub(super) fn of(server: &Server) -> anyhow::Result<Self> {
+        let data = server.data();
+        let serving = std::fs::read_to_string(data.join("serving.json"))?;
+        let serving: Json = serde_json::from_str(&serving)?;
+        let url = serving["operators"].as_str().context("serving.json names no operators' URL")?;
+        let token = std::fs::read_to_string(data.join("operators.token"))?;
+        Ok(Self { url: url.to_owned(), token: token.trim().to_owned() })
+    }
+
+    pub(super) fn get(&self, path: &str) -> anyhow::Result<Json> {
+        self.call(minreq::get(format!("{}{path}", self.url)))
+    }
+
+    /// Deploys a component.
+    pub(super) fn put(&self, area: &str, query: &str, component: Vec<u8>) -> anyhow::Result<Json> {
+        let request = minreq::put(format!("{}{area}?{query}", self.url));
+        self.call(request.with_header("Content-Type", "application/wasm").with_body(component))
+    }
+
+    /// Does something with an area.
+    pub(super) fn post(&self, area: &str, action: &str, body: &Json) -> anyhow::Result<Json> {
+        let request = minreq::post(format!("{}{area}/{action}", self.url));
+        let json = request.with_header("Content-Type", "application/json");
+        self.call(json.with_body(body.to_string()))
+    }
+
+    fn call(&self, request: Request) -> anyhow::Result<Json> {
+        let authorization = format!("Bearer {}", self.token);
+        let answer = request.with_header("Authorization", authorization).with_timeout(60).send()?;
+        let body = answer.as_str()?;
+        ensure!(answer.status_code < 300, "operators are told {}: {body}", answer.status_code);
+        Ok(serde_json::from_str(body)?)
+    }
+}

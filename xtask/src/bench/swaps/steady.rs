@@ -1,0 +1,189 @@
+//! A steady load: requests at fixed times, whether or not earlier ones are
+//! answered in time, so that a pause of the server is seen by all requests it
+//! delays.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use serde::Serialize;
+
+use crate::bench::server::Server;
+
+const CONNECTIONS: u32 = 16;
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Below the workspace: the area that is swapped.
+pub(super) const HELLO_PATH: &str = "/hello";
+
+/// What a client sees of one phase.
+#[derive(Debug, Serialize)]
+pub(super) struct Figures {
+    pub(super) requests: usize,
+    pub(super) requests_per_second: f64,
+    pub(super) p50_ms: f64,
+    pub(super) p99_ms: f64,
+    pub(super) max_ms: f64,
+    /// Requests of healthy areas that were not answered as they should be.
+    pub(super) wrong: usize,
+    /// Requests of the area on trial that its canary failed.
+    pub(super) failed_by_canaries: usize,
+}
+
+/// The load on one server.
+pub(super) struct Steady {
+    address: String,
+    requests: [Asked; 3],
+    rate: u32,
+}
+
+/// A request, and what belongs into its answer.
+struct Asked {
+    bytes: Vec<u8>,
+    status: &'static str,
+    part: &'static str,
+    /// Canaries may fail it.
+    on_trial: bool,
+}
+
+/// What one connection saw.
+#[derive(Default)]
+struct Seen {
+    latencies_ms: Vec<f64>,
+    wrong: usize,
+    failed_by_canaries: usize,
+}
+
+impl Steady {
+    pub(super) fn new(server: &Server, rate: u32) -> Self {
+        let tell = "/fixtures/behaves-as-marked";
+        let asked = |method, path, body, status, part, on_trial| Asked {
+            bytes: request(server, method, path, body),
+            status,
+            part,
+            on_trial,
+        };
+        let requests = [
+            asked("GET", "/support/cases", "", "200", "Login fails", false),
+            asked("POST", HELLO_PATH, r#"{"name":"you"}"#, "201", "Hello, you!", false),
+            asked("POST", tell, r#"{"do":"tell"}"#, "200", "soundly.", true),
+        ];
+        Self { address: server.address().to_owned(), requests, rate }
+    }
+
+    /// The load for as long as this work takes.
+    pub(super) fn during(
+        &self,
+        work: impl FnOnce() -> anyhow::Result<()>,
+    ) -> anyhow::Result<Figures> {
+        let (ended, begun) = (AtomicBool::new(false), Instant::now());
+        let seen = std::thread::scope(|scope| -> anyhow::Result<Vec<Seen>> {
+            let connect = |number| {
+                scope.spawn({
+                    let ended = &ended;
+                    move || self.send(number, begun, ended)
+                })
+            };
+            let connections: Vec<_> = (0..CONNECTIONS).map(connect).collect();
+            let worked = work();
+            ended.store(true, Ordering::Relaxed);
+            let join = |thread: std::thread::ScopedJoinHandle<'_, anyhow::Result<Seen>>| {
+                thread.join().map_err(|_| anyhow::anyhow!("a connection's thread ended early"))?
+            };
+            let seen = connections.into_iter().map(join).collect();
+            worked.and(seen)
+        })?;
+        Ok(figures(seen, begun.elapsed()))
+    }
+
+    /// One connection's requests, each at its time.
+    fn send(&self, number: u32, begun: Instant, ended: &AtomicBool) -> anyhow::Result<Seen> {
+        let every = Duration::from_secs(1) * CONNECTIONS / self.rate;
+        let mut due = begun + every * number / CONNECTIONS;
+        let mut connection = BufReader::new(connect(&self.address)?);
+        let mut seen = Seen::default();
+        for asked in self.requests.iter().cycle().skip(number as usize % 3) {
+            if ended.load(Ordering::Relaxed) {
+                break;
+            }
+            std::thread::sleep(due.saturating_duration_since(Instant::now()));
+            match exchange(&mut connection, asked) {
+                Ok(true) => {}
+                Ok(false) if asked.on_trial => seen.failed_by_canaries += 1,
+                Ok(false) => seen.wrong += 1,
+                Err(_) => {
+                    seen.wrong += 1;
+                    connection = BufReader::new(connect(&self.address)?);
+                }
+            }
+            seen.latencies_ms.push(due.elapsed().as_secs_f64() * 1e3);
+            due += every;
+        }
+        Ok(seen)
+    }
+}
+
+fn connect(address: &str) -> anyhow::Result<TcpStream> {
+    let stream = TcpStream::connect(address).context("the server takes no connection")?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    Ok(stream)
+}
+
+fn request(server: &Server, method: &str, path: &str, body: &str) -> Vec<u8> {
+    let url = server.url(path);
+    let target = url.split_once(server.address()).map_or("/", |(_, target)| target);
+    let text = format!(
+        "{method} {target} HTTP/1.1\r\nHost: {}\r\nCookie: {}\r\nX-CSRF-Token: {}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        server.address(),
+        server.cookie(),
+        server.csrf_token(),
+        body.len(),
+    );
+    text.into_bytes()
+}
+
+/// Whether the answer is as it should be; an error is one of the connection.
+fn exchange(connection: &mut BufReader<TcpStream>, asked: &Asked) -> anyhow::Result<bool> {
+    connection.get_mut().write_all(&asked.bytes)?;
+    let mut line = String::new();
+    connection.read_line(&mut line)?;
+    let as_expected = line.split(' ').nth(1) == Some(asked.status);
+    let mut length = None;
+    loop {
+        line.clear();
+        connection.read_line(&mut line)?;
+        let Some((name, value)) = line.split_once(':') else { break };
+        if name.eq_ignore_ascii_case("content-length") {
+            length = Some(value.trim().parse::<usize>()?);
+        }
+    }
+    let mut body = vec![0; length.context("an answer without a length")?];
+    connection.read_exact(&mut body)?;
+    Ok(as_expected && String::from_utf8_lossy(&body).contains(asked.part))
+}
+
+fn figures(seen: Vec<Seen>, took: Duration) -> Figures {
+    let wrong = seen.iter().map(|one| one.wrong).sum();
+    let failed_by_canaries = seen.iter().map(|one| one.failed_by_canaries).sum();
+    let mut latencies: Vec<f64> = seen.into_iter().flat_map(|one| one.latencies_ms).collect();
+    latencies.sort_by(f64::total_cmp);
+    let requests = latencies.len();
+    let at = |share: usize| {
+        latencies.get((requests * share / 100).min(requests.saturating_sub(1))).copied()
+    };
+    #[expect(clippy::cast_precision_loss, reason = "a count of requests in minutes")]
+    let requests_per_second = requests as f64 / took.as_secs_f64();
+    Figures {
+        requests,
+        requests_per_second,
+        p50_ms: at(50).unwrap_or_default(),
+        p99_ms: at(99).unwrap_or_default(),
+        max_ms: at(100).unwrap_or_default(),
+        wrong,
+        failed_by_canaries,
+    }
+}
