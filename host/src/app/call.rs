@@ -13,14 +13,14 @@ use serde_json::Value as Json;
 
 use super::App;
 use super::idempotency::{self, Scope};
+use super::keyed::Keyed;
 use crate::domain::area::{Body, Call, Parameter, Problem, Reply, Request};
 use crate::domain::id::{SessionId, UserId, WorkspaceId};
 use crate::domain::manifest::Idempotency;
 use crate::domain::role::Role;
-use crate::domain::time::Timestamp;
 use crate::registry::{AreaVersion, RouteContract};
 use crate::store::{self, blobs::StoredBlob};
-use crate::work::{CallError, End, Ended, IdempotentReply, Tape, UnitOfWork, UnitSpec};
+use crate::work::{CallError, End, Ended, Tape, UnitOfWork, UnitSpec};
 
 /// Lost races after which a call takes the lock before it starts.
 const LOSSES_BEFORE_LOCK: u32 = 2;
@@ -89,13 +89,6 @@ impl From<store::Error> for Refused {
     fn from(error: store::Error) -> Self {
         Self::Failed(CallError::Store(error))
     }
-}
-
-/// What the host keeps about an idempotent call.
-struct Keyed {
-    scope: Scope,
-    fingerprint: idempotency::Fingerprint,
-    _claim: idempotency::Claim,
 }
 
 /// What became of one run.
@@ -201,9 +194,7 @@ fn claim_key(
         operation: route.route.operation_id.clone(),
         key: key.clone(),
     };
-    let claim = app.in_flight.claim(&scope).ok_or(Refused::InProgress)?;
-    let fingerprint = fingerprint(incoming)?;
-    Ok(Some(Keyed { scope, fingerprint, _claim: claim }))
+    Keyed::claim(app, scope, fingerprint(incoming)?).map(Some)
 }
 
 /// What makes two requests with one key the same: their bodies, and what the
@@ -290,7 +281,7 @@ async fn run_once(
     };
     check_reply(app, route, &reply).map_err(|error| Refused::Failed(CallError::Contract(error)))?;
     let answered = answered(route, reply);
-    let record = keyed.map(|keyed| record(app, keyed, &answered, request.call.now));
+    let record = keyed.map(|keyed| keyed.record(app, &answered, request.call.now));
     match unit.commit(End { reply: record, job: None }).await {
         Ok(()) => Ok(Run::Answered(answered)),
         Err(store::Error::KeyTaken) => Ok(Run::Stored),
@@ -339,52 +330,14 @@ pub(super) fn answered(route: &RouteContract, reply: Reply) -> Answered {
     }
 }
 
-fn record(app: &App, keyed: &Keyed, answered: &Answered, now: Timestamp) -> IdempotentReply {
-    IdempotentReply {
-        workspace: keyed.scope.workspace,
-        user: keyed.scope.user,
-        operation: keyed.scope.operation.clone(),
-        key: keyed.scope.key.clone(),
-        fingerprint: keyed.fingerprint,
-        status: answered.status,
-        body: answered.body.as_ref().map(|body| keyed.scope.seal(&app.keys, body)),
-        version: answered.version,
-        expires_at: now.plus_ms(i64::from(app.config.idempotency.keep_hours) * 3_600_000),
-    }
-}
-
-/// The first answer to the key, where there is one: the same again, or a
-/// refusal where the body is another.
 async fn stored_answer(
     app: &App,
     keyed: Option<&Keyed>,
 ) -> Result<Option<Result<Answered, Refused>>, Refused> {
-    let Some(Keyed { scope, fingerprint, .. }) = keyed else { return Ok(None) };
-    let found = store::idempotency::find(
-        &app.store,
-        scope.workspace,
-        scope.user,
-        &scope.operation,
-        &scope.key,
-        app.clock.now(),
-    )
-    .await?;
-    let Some(mut first) = found else { return Ok(None) };
-    if let Some(sealed) = first.body.take() {
-        let body = scope.open(&app.keys, &sealed);
-        first.body = Some(body.map_err(|error| Refused::Failed(CallError::Host(error.into())))?);
+    match keyed {
+        Some(keyed) => keyed.stored(app).await,
+        None => Ok(None),
     }
-    Ok(Some(replay(first, fingerprint)))
-}
-
-fn replay(
-    first: IdempotentReply,
-    fingerprint: &idempotency::Fingerprint,
-) -> Result<Answered, Refused> {
-    if first.fingerprint != *fingerprint {
-        return Err(Refused::KeyReused);
-    }
-    Ok(Answered { status: first.status, body: first.body, version: first.version, replayed: true })
 }
 
 /// A few milliseconds, more after each loss, and never the same for two
@@ -397,32 +350,6 @@ fn backoff(losses: u32) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn first() -> IdempotentReply {
-        IdempotentReply {
-            workspace: WorkspaceId::new(),
-            user: UserId::new(),
-            operation: "create_note".into(),
-            key: "k-12345678".into(),
-            fingerprint: [7; 32],
-            status: 201,
-            body: Some("{}".into()),
-            version: Some(1),
-            expires_at: Timestamp(0),
-        }
-    }
-
-    #[test]
-    fn the_same_body_gets_the_first_answer_again() {
-        let answered = replay(first(), &[7; 32]).unwrap();
-        assert!(answered.replayed);
-        assert_eq!((answered.status, answered.body.as_deref()), (201, Some("{}")));
-    }
-
-    #[test]
-    fn another_body_under_the_key_is_refused() {
-        assert!(matches!(replay(first(), &[8; 32]), Err(Refused::KeyReused)));
-    }
 
     #[test]
     fn only_what_another_transaction_can_cause_is_run_again() {

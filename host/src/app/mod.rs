@@ -5,11 +5,13 @@ pub mod areas;
 pub mod call;
 pub mod folder;
 mod idempotency;
+mod keyed;
 mod limiter;
 pub mod operators;
 mod shadow;
 #[cfg(test)]
 mod tests;
+pub mod workspaces;
 
 use std::fmt;
 use std::ops::Deref;

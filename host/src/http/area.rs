@@ -270,7 +270,8 @@ async fn stream(
     }
 }
 
-fn respond(answered: Answered) -> Response {
+/// A success as HTTP says it.
+pub(super) fn respond(answered: Answered) -> Response {
     let status = StatusCode::from_u16(answered.status).unwrap_or(StatusCode::OK);
     let mut response = match answered.body {
         Some(body) => {

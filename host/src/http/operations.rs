@@ -134,6 +134,7 @@ fn of_workspaces() -> Vec<HostOperation> {
         HostOperation {
             tag: "workspaces",
             description: "The caller becomes its owner.",
+            idempotent: true,
             success_status: 201,
             body: Some(schema::<workspaces::NewWorkspace>()),
             response: Some(schema::<workspaces::WorkspaceView>()),
@@ -158,6 +159,7 @@ fn operation(
         in_contract: false,
         signed_in: true,
         parameters: Vec::new(),
+        idempotent: false,
         body: None,
         success_status: 200,
         response: None,

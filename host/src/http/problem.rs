@@ -141,6 +141,14 @@ impl Refusal {
     pub(super) fn of_call(route: &RouteContract, refused: Refused) -> Self {
         match refused {
             Refused::Problem(problem) => Self::of_area(route, problem),
+            refused => Self::of_host_call(refused),
+        }
+    }
+
+    /// The same, for what no area has a say in.
+    pub(super) fn of_host_call(refused: Refused) -> Self {
+        match refused {
+            Refused::Problem(problem) => Self::internal(anyhow::anyhow!("{problem:?}")),
             Refused::KeyReused => Self::new(
                 Code::IdempotencyKeyReused,
                 "Idempotency-Key: was already used for this operation with another body.",

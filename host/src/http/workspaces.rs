@@ -2,17 +2,20 @@
 
 use axum::Json;
 use axum::extract::{RawQuery, State};
-use axum::http::StatusCode;
+use axum::http::HeaderMap;
+use axum::response::Response;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use uuid::Uuid;
 
 use super::code::Code;
 use super::extract::{NoQuery, Strict, host_body};
-use super::parameters;
 use super::problem::Refusal;
 use super::session::SignedIn;
+use super::{area, headers, parameters};
 use crate::app::App;
+use crate::app::workspaces::{self, NotMade};
 use crate::domain::people::Workspace;
 use crate::domain::role::Role;
 use crate::identity::PeopleError;
@@ -87,13 +90,27 @@ pub(super) async fn list(
 pub(super) async fn create(
     State(app): State<App>,
     SignedIn(principal): SignedIn,
+    headers: HeaderMap,
     _: NoQuery,
     Strict(wish): Strict<NewWorkspace>,
-) -> Result<(StatusCode, Json<WorkspaceView>), Refusal> {
-    let owner = Some(principal.user.id);
-    let made = app.identity.create_workspace(owner, &wish.name, wish.slug.as_deref()).await;
-    let workspace = made.map_err(refused)?;
-    Ok((StatusCode::CREATED, Json(WorkspaceView::new(workspace, Role::Owner))))
+) -> Result<Response, Refusal> {
+    let key = headers::idempotency_key(&headers, false);
+    let new = workspaces::NewWorkspace {
+        owner: principal.user.id,
+        name: &wish.name,
+        slug: wish.slug.as_deref(),
+        idempotency_key: key.map_err(|(name, what)| Refusal::invalid_one(name, what))?,
+    };
+    let render = |workspace| json!(WorkspaceView::new(workspace, Role::Owner)).to_string();
+    let made = workspaces::create(&app, new, render).await;
+    Ok(area::respond(made.map_err(not_made)?))
+}
+
+fn not_made(error: NotMade) -> Refusal {
+    match error {
+        NotMade::People(error) => refused(error),
+        NotMade::Refused(error) => Refusal::of_host_call(error),
+    }
 }
 
 fn refused(error: PeopleError) -> Refusal {

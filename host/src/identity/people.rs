@@ -9,6 +9,7 @@ use crate::domain::id::{UserId, WorkspaceId};
 use crate::domain::people::{User, Workspace};
 use crate::domain::role::Role;
 use crate::domain::time::Timestamp;
+use crate::store::idempotency::{self, IdempotentReply};
 use crate::store::{self, Access, Connection, memberships, users, workspaces};
 
 const MAX_EMAIL_BYTES: usize = 254;
@@ -194,6 +195,20 @@ impl Identity {
         name: &str,
         slug: Option<&str>,
     ) -> Result<Workspace, PeopleError> {
+        self.create_workspace_once(owner, name, slug, |_| None).await
+    }
+
+    /// The same, and keeps an answer with it.
+    ///
+    /// # Errors
+    /// As [`Identity::create_workspace`]; or where the answer's key has one.
+    pub async fn create_workspace_once(
+        &self,
+        owner: Option<UserId>,
+        name: &str,
+        slug: Option<&str>,
+        kept: impl FnOnce(&Workspace) -> Option<IdempotentReply>,
+    ) -> Result<Workspace, PeopleError> {
         let name = checked_name(name)?;
         let slug = slug.map_or_else(|| slug_of(&name), str::to_owned);
         if !is_slug(&slug) {
@@ -208,6 +223,9 @@ impl Identity {
         }
         if let Some(owner) = owner {
             memberships::put(&mut tx, workspace.id, owner, Role::Owner, now).await?;
+        }
+        if let Some(reply) = kept(&workspace) {
+            idempotency::keep(&mut tx, reply, now).await?;
         }
         tx.commit().await?;
         Ok(workspace)

@@ -64,6 +64,7 @@ fn host() -> Vec<HostOperation> {
         in_contract: true,
         signed_in: true,
         parameters: vec![],
+        idempotent: false,
         body: None,
         success_status: 200,
         response: Some(json!({"type": "object"})),

@@ -1,6 +1,8 @@
 //! The answers that a retried request gets again.
 
 use super::Store;
+use super::apply::{Effects, apply};
+use super::connection::Tx;
 use super::connection::{Connection, on};
 use super::error::Error;
 use crate::domain::id::{UserId, WorkspaceId};
@@ -68,6 +70,14 @@ pub async fn find(
         version: version.map(i64::cast_unsigned),
         expires_at: Timestamp(expires_at),
     }))
+}
+
+/// Keeps an answer beside what a transaction of the host's own writes;
+/// [`Error::KeyTaken`] where its key has one already.
+pub async fn keep(tx: &mut Tx, reply: IdempotentReply, now: Timestamp) -> Result<(), Error> {
+    let nothing_else = Effects::new(reply.workspace, "", now);
+    // There is nobody to wait for: no call of an area has this scope.
+    apply(tx, Effects { reply: Some(reply), ..nothing_else }, true).await
 }
 
 /// Deletes at most `limit` answers that nobody gets any more; how many.

@@ -41,3 +41,4 @@ mod swap;
 mod tour;
 mod uploads;
 mod webhooks;
+mod workspaces;

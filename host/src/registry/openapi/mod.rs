@@ -34,6 +34,8 @@ pub struct HostOperation {
     pub signed_in: bool,
     /// In path and query.
     pub parameters: Vec<ParameterSpec>,
+    /// Takes an `Idempotency-Key`.
+    pub idempotent: bool,
     /// Schema of a JSON body.
     pub body: Option<Json>,
     /// Status of a success.

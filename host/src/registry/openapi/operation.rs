@@ -22,6 +22,11 @@ pub(super) fn of_host(described: &HostOperation, components: &mut Components) ->
         "parameters": described.parameters.iter().map(parameter).collect::<Vec<_>>(),
         "security": security(described.signed_in, described.method),
     });
+    if described.idempotent
+        && let Some(parameters) = operation["parameters"].as_array_mut()
+    {
+        parameters.push(idempotency_key());
+    }
     if let Some(schema) = &described.body {
         let schema = components.hoist("host", described.operation_id, schema);
         operation["requestBody"] = json_body(&schema);
@@ -154,9 +159,7 @@ fn parameters_of(contract: &RouteContract) -> Vec<Json> {
     found.extend(route.parameters.iter().map(parameter));
     match route.idempotency {
         Idempotency::None => {}
-        Idempotency::Optional => {
-            found.push(json!({"$ref": "#/components/parameters/IdempotencyKey"}));
-        }
+        Idempotency::Optional => found.push(idempotency_key()),
         Idempotency::Required | Idempotency::KeptByArea => {
             found.push(json!({"$ref": "#/components/parameters/RequiredIdempotencyKey"}));
         }
@@ -165,6 +168,10 @@ fn parameters_of(contract: &RouteContract) -> Vec<Json> {
         found.push(json!({"$ref": "#/components/parameters/IfMatch"}));
     }
     found
+}
+
+fn idempotency_key() -> Json {
+    json!({"$ref": "#/components/parameters/IdempotencyKey"})
 }
 
 fn parameter(spec: &ParameterSpec) -> Json {
