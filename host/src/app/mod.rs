@@ -18,7 +18,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 pub use idempotency::{Fingerprint, InFlight};
-pub use limiter::{Limiter, Policy, Spent, Standing};
+pub use limiter::{Limiter, Policy, Spent, Standing, share_rates};
 
 use crate::config::Config;
 use crate::domain::time::Clock;

@@ -155,7 +155,7 @@ pub(super) async fn app(config: Config) -> App {
         code_of: |loaded| loaded,
         registry: Arc::new(Registry::new(vec![], Ceilings::default(), LimitsByArea::default())),
         identity,
-        limiter: Limiter::new(&config.rates),
+        limiter: Limiter::new(&config.rates, false),
         in_flight: InFlight::default(),
         node: super::areas::Node::new(&config.areas),
         installing: tokio::sync::Mutex::default(),

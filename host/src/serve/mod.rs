@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::folder::Folder;
 use crate::app::{App, InFlight, Limiter, Parts};
-use crate::app::{answer, areas};
+use crate::app::{answer, areas, share_rates};
 use crate::config::{AreaLimits, Config};
 use crate::egress::{self, Egress};
 use crate::http::admin::{self, Operators, Readiness};
@@ -29,6 +29,7 @@ use crate::mail::{self, Mail};
 use crate::open;
 use crate::registry::{Ceilings, Registry};
 use crate::runtime::{Loaded, Runtime};
+use crate::store::Backend;
 use crate::telemetry::Metrics;
 use crate::work::{Limits, LimitsByArea};
 
@@ -121,6 +122,7 @@ async fn assemble(
         Some(_) => config.base_url(),
         None => format!("http://{}", listeners.api_address),
     };
+    let shared = store.backend() == Backend::Postgres;
     Ok(App::new(Parts {
         base_url,
         clock,
@@ -130,7 +132,7 @@ async fn assemble(
         code_of,
         registry,
         identity,
-        limiter: Limiter::new(&config.rates),
+        limiter: Limiter::new(&config.rates, shared),
         in_flight: InFlight::default(),
         node: areas::Node::new(&config.areas),
         installing: tokio::sync::Mutex::default(),
@@ -178,11 +180,15 @@ async fn load_areas(
     Ok(watching)
 }
 
-/// Does what operators decide at any node, and judges canaries, until the
-/// service stops.
+/// Does what operators decide at any node, judges canaries and shares rates,
+/// until the service stops.
 async fn follow(app: App, stop: CancellationToken) {
     let following = async {
-        tokio::join!(areas::follow(app.clone()), areas::judge(app.clone()));
+        tokio::join!(
+            areas::follow(app.clone()),
+            areas::judge(app.clone()),
+            share_rates(app.clone())
+        );
     };
     stop.run_until_cancelled(Box::pin(following)).await.unwrap_or_default();
     if let Err(error) = areas::sign_off(&app).await {

@@ -18,6 +18,7 @@ pub mod mfa;
 pub mod nodes;
 pub mod operator_tokens;
 pub mod query;
+pub mod rate_uses;
 pub mod search;
 pub mod secrets;
 pub mod sessions;

@@ -87,7 +87,7 @@ impl Node {
         self.news.notify_one();
     }
 
-    pub(super) fn id(&self) -> Uuid {
+    pub(in crate::app) fn id(&self) -> Uuid {
         self.id
     }
 

@@ -28,6 +28,13 @@ pub struct Rates {
     pub standard_units: u32,
     /// Units of an import or a rebuild.
     pub heavy_units: u32,
+    /// How often the nodes of a fleet (on one PostgreSQL) tell each other what
+    /// they let through, in milliseconds. A client that spreads its requests
+    /// over them gets through beyond its limit at most what it sends in two
+    /// of these times, and no more than its burst at each other node; it owes
+    /// that, so in the long run it gets what the limit says. A node that
+    /// cannot reach the database limits by itself.
+    pub share_ms: u32,
 }
 
 impl Default for Rates {
@@ -42,6 +49,7 @@ impl Default for Rates {
             light_units: 1,
             standard_units: 2,
             heavy_units: 20,
+            share_ms: 500,
         }
     }
 }

@@ -1,16 +1,16 @@
-//! How often somebody may ask: the generic cell rate algorithm, per session,
-//! per workspace and, for sign-in, per address. State is sharded by key;
-//! nothing here is a lock that all requests share.
+//! How often somebody may ask: per session, per workspace and, for sign-in,
+//! per address; in a fleet, of all nodes together.
+
+mod fleet;
+mod gate;
 
 use std::hash::Hash;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
-use std::time::Duration;
+use std::str::FromStr;
 
-use governor::clock::{Clock as _, DefaultClock};
-use governor::middleware::StateInformationMiddleware;
-use governor::state::keyed::DashMapStateStore;
-use governor::{Quota, RateLimiter};
+pub use fleet::share_rates;
+use gate::Gate;
 
 use crate::config::Rates;
 use crate::domain::id::{SessionId, WorkspaceId};
@@ -51,6 +51,7 @@ pub struct Spent {
 #[derive(Debug)]
 pub struct Limiter {
     gates: Option<Gates>,
+    shared: bool,
     light: NonZeroU32,
     standard: NonZeroU32,
     heavy: NonZeroU32,
@@ -63,29 +64,25 @@ struct Gates {
     sign_in: Gate<IpAddr>,
 }
 
-type Cells<K> = RateLimiter<K, DashMapStateStore<K>, DefaultClock, StateInformationMiddleware>;
-
-#[derive(Debug)]
-struct Gate<K: Hash + Eq + Clone> {
-    cells: Cells<K>,
-    policy: Policy,
+impl Gates {
+    fn new(rates: &Rates, shared: bool) -> Self {
+        let (session, workspace) = (rates.session_per_minute, rates.workspace_per_minute);
+        let sign_in = rates.sign_in_per_minute;
+        Self {
+            session: Gate::new("session", rates.session_burst, session, shared),
+            workspace: Gate::new("workspace", rates.workspace_burst, workspace, shared),
+            sign_in: Gate::new("sign-in", sign_in, sign_in, shared),
+        }
+    }
 }
 
 impl Limiter {
-    /// Limits as configured.
+    /// Limits as configured; `shared` with other nodes, or this one's alone.
     #[must_use]
-    pub fn new(rates: &Rates) -> Self {
-        let per_minute = rates.sign_in_per_minute;
+    pub fn new(rates: &Rates, shared: bool) -> Self {
         Self {
-            gates: rates.enabled.then(|| Gates {
-                session: Gate::new("session", rates.session_burst, rates.session_per_minute),
-                workspace: Gate::new(
-                    "workspace",
-                    rates.workspace_burst,
-                    rates.workspace_per_minute,
-                ),
-                sign_in: Gate::new("sign-in", per_minute, per_minute),
-            }),
+            gates: rates.enabled.then(|| Gates::new(rates, shared)),
+            shared: shared && rates.enabled,
             light: at_least_one(rates.light_units),
             standard: at_least_one(rates.standard_units),
             heavy: at_least_one(rates.heavy_units),
@@ -122,9 +119,37 @@ impl Limiter {
     /// Forgets whoever has regained everything.
     pub fn forget_idle(&self) {
         if let Some(gates) = &self.gates {
-            gates.session.cells.retain_recent();
-            gates.workspace.cells.retain_recent();
-            gates.sign_in.cells.retain_recent();
+            gates.session.forget_idle();
+            gates.workspace.forget_idle();
+            gates.sign_in.forget_idle();
+        }
+    }
+
+    /// Whether other nodes are told, and tell, what was let through.
+    fn is_shared(&self) -> bool {
+        self.shared
+    }
+
+    /// Units let through since this was last asked, by whom they were for.
+    fn untold(&self) -> Vec<(String, i64)> {
+        let Some(gates) = &self.gates else { return Vec::new() };
+        let sessions = gates.session.untold().into_iter();
+        let workspaces = gates.workspace.untold().into_iter();
+        let addresses = gates.sign_in.untold().into_iter();
+        let mut told: Vec<_> = sessions.map(|(id, n)| (format!("session {id}"), n)).collect();
+        told.extend(workspaces.map(|(id, n)| (format!("workspace {id}"), n)));
+        told.extend(addresses.map(|(address, n)| (format!("address {address}"), n)));
+        told
+    }
+
+    /// Other nodes let so many units through for somebody.
+    fn used_elsewhere(&self, key: &str, units: u64) {
+        let (Some(gates), Some((kind, who))) = (&self.gates, key.split_once(' ')) else { return };
+        match kind {
+            "session" => owe(&gates.session, who, units),
+            "workspace" => owe(&gates.workspace, who, units),
+            "address" => owe(&gates.sign_in, who, units),
+            _ => {}
         }
     }
 
@@ -137,45 +162,10 @@ impl Limiter {
     }
 }
 
-impl<K: Hash + Eq + Clone> Gate<K> {
-    fn new(name: &'static str, burst: u32, per_minute: u32) -> Self {
-        let (burst, per_minute) = (at_least_one(burst), at_least_one(per_minute));
-        let one_per = Duration::from_secs(60) / per_minute.get();
-        let quota = Quota::with_period(one_per)
-            .unwrap_or_else(|| Quota::per_minute(per_minute))
-            .allow_burst(burst);
-        let window = u64::from(burst.get()) * 60;
-        let policy = Policy {
-            name,
-            quota: burst.get(),
-            window_s: window.div_ceil(u64::from(per_minute.get())),
-        };
-        let cells = RateLimiter::dashmap(quota).with_middleware();
-        Self { cells, policy }
-    }
-
-    /// A request that weighs more than everything takes everything.
-    fn take(&self, key: &K, units: NonZeroU32) -> Result<Standing, Spent> {
-        let units = units.min(at_least_one(self.policy.quota));
-        match self.cells.check_key_n(key, units) {
-            Ok(Ok(state)) => Ok(self.standing(state.remaining_burst_capacity())),
-            Ok(Err(not_until)) => {
-                let wait = not_until.wait_time_from(self.cells.clock().now());
-                Err(self.spent(wait))
-            }
-            Err(_too_heavy) => Err(self.spent(Duration::from_secs(self.policy.window_s))),
-        }
-    }
-
-    fn standing(&self, remaining: u32) -> Standing {
-        let used = u64::from(self.policy.quota.saturating_sub(remaining));
-        let reset_s = (used * self.policy.window_s).div_ceil(u64::from(self.policy.quota).max(1));
-        Standing { policy: self.policy, remaining, reset_s }
-    }
-
-    fn spent(&self, wait: Duration) -> Spent {
-        let retry_after_s = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
-        Spent { standing: self.standing(0), retry_after_s: retry_after_s.max(1) }
+/// A key of another version of the service is nobody here.
+fn owe<K: FromStr + Hash + Eq + Clone>(gate: &Gate<K>, who: &str, units: u64) {
+    if let Ok(key) = who.parse() {
+        gate.owe(&key, units);
     }
 }
 
@@ -196,11 +186,9 @@ mod tests {
     use super::*;
 
     fn limiter(burst: u32, per_minute: u32) -> Limiter {
-        Limiter::new(&Rates {
-            session_burst: burst,
-            session_per_minute: per_minute,
-            ..Rates::default()
-        })
+        let rates = Rates::default();
+        let rates = Rates { session_burst: burst, session_per_minute: per_minute, ..rates };
+        Limiter::new(&rates, true)
     }
 
     #[test]
@@ -223,8 +211,30 @@ mod tests {
 
     #[test]
     fn switched_off_there_is_nothing_to_tell() {
-        let limiter = Limiter::new(&Rates { enabled: false, ..Rates::default() });
+        let limiter = Limiter::new(&Rates { enabled: false, ..Rates::default() }, true);
         assert_eq!(limiter.session(SessionId::new(), RateClass::Heavy), Ok(None));
+    }
+
+    #[test]
+    fn what_one_node_tells_another_owes() {
+        let (here, there) = (limiter(20, 60), limiter(20, 60));
+        let (session, workspace) = (SessionId::new(), WorkspaceId::new());
+        let address = IpAddr::from([192, 0, 2, 1]);
+        for _ in 0..5 {
+            here.session(session, RateClass::Standard).unwrap();
+            here.workspace(workspace, RateClass::Standard).unwrap();
+            here.sign_in(address).unwrap();
+        }
+        for (key, units) in here.untold() {
+            there.used_elsewhere(&key, units.unsigned_abs());
+        }
+        there.used_elsewhere("planet earth", 1);
+        let session = there.session(session, RateClass::Standard).unwrap().unwrap();
+        assert_eq!(session.remaining, 8);
+        let workspace = there.workspace(workspace, RateClass::Standard).unwrap().unwrap();
+        assert_eq!(workspace.remaining, workspace.policy.quota - 12);
+        let address = there.sign_in(address).unwrap().unwrap();
+        assert_eq!(address.remaining, address.policy.quota - 6);
     }
 
     #[test]
