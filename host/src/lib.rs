@@ -20,6 +20,8 @@ pub mod work;
 
 pub mod open;
 
+pub mod oci;
+
 pub mod egress;
 pub mod identity;
 pub mod mail;

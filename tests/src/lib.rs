@@ -23,6 +23,7 @@ pub mod postgres;
 pub mod python;
 pub mod raw;
 pub mod receiver;
+pub mod registry;
 pub mod totp;
 
 pub use answer::Answer;

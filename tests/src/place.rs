@@ -33,6 +33,12 @@ pub fn postgres() -> Option<String> {
     std::env::var("ASSURANCE_TEST_POSTGRES").ok().filter(|url| !url.is_empty())
 }
 
+/// The program `docker-registry`.
+#[must_use]
+pub fn registry() -> PathBuf {
+    named("ASSURANCE_TEST_REGISTRY").unwrap_or_else(|| "docker-registry".into())
+}
+
 /// A folder that survives from run to run.
 #[must_use]
 pub fn cache() -> PathBuf {

@@ -24,6 +24,33 @@ pub(crate) fn install(packages: &[&str], why: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Puts a package's files below a folder, installing nothing; where that is
+/// not possible, fails with what a person should do.
+pub(crate) fn unpack(package: &str, folder: &Path, why: &str) -> anyhow::Result<()> {
+    if !Path::new("/etc/debian_version").exists() {
+        bail!("{why}: install {package}, or put it to {}", folder.display());
+    }
+    eprintln!("{why}: unpacking Debian's {package}");
+    std::fs::create_dir_all(folder)?;
+    let mut download = apt();
+    download.current_dir(folder).args(["download", package]);
+    if process::run_quietly(&mut download).is_err() {
+        if !rustix::process::geteuid().is_root() {
+            bail!("{why}; run `apt-get update` as root, then try again");
+        }
+        process::run_quietly(apt().arg("update"))?;
+        process::run_quietly(&mut download)?;
+    }
+    for file in std::fs::read_dir(folder)? {
+        let file = file?.path();
+        if file.extension().is_some_and(|extension| extension == "deb") {
+            process::run_quietly(Command::new("dpkg").arg("-x").arg(&file).arg(folder))?;
+            std::fs::remove_file(file)?;
+        }
+    }
+    Ok(())
+}
+
 fn apt() -> Command {
     let mut command = Command::new("apt-get");
     command.arg("-qq").env("DEBIAN_FRONTEND", "noninteractive");

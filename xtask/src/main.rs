@@ -8,6 +8,7 @@ mod guests;
 mod host;
 mod postgres;
 mod process;
+mod registry;
 mod serve;
 mod test;
 mod wasm;

@@ -12,7 +12,7 @@ use clap::Args;
 
 use crate::postgres::Postgres;
 use crate::workspace::{GuestKind, Workspace, cargo};
-use crate::{guests, process};
+use crate::{guests, process, registry};
 
 #[derive(Args)]
 pub(crate) struct Options {
@@ -40,12 +40,14 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<()
     // unite other features and compile every dependency twice.
     process::run(cargo_test(workspace).arg("--no-run"))?;
     let binary = workspace.target.join("debug/assurance");
+    let registry = registry::program(workspace)?;
     let postgres = Postgres::start()?;
     let mut command = cargo_test(workspace);
     command
         .args(["--no-fail-fast", "--"])
         .args(&options.filter)
         .env("ASSURANCE_TEST_POSTGRES", postgres.url())
+        .env("ASSURANCE_TEST_REGISTRY", registry)
         .env("ASSURANCE_BIN", binary)
         .env("ASSURANCE_AREAS", workspace.components(GuestKind::Area))
         .env("ASSURANCE_FIXTURES", workspace.components(GuestKind::Fixture));

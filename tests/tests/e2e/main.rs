@@ -21,6 +21,7 @@ mod identity;
 mod invitations;
 mod limits;
 mod notes;
+mod oci;
 mod openapi;
 mod order;
 mod ownership;

@@ -4,7 +4,7 @@
 use crate::source::Source;
 
 /// Top to bottom.
-const LAYERS: [&[&str]; 12] = [
+const LAYERS: [&[&str]; 13] = [
     &["main", "cli"],
     &["serve"],
     &["http"],
@@ -13,6 +13,7 @@ const LAYERS: [&[&str]; 12] = [
     &["runtime"],
     &["work"],
     &["open"],
+    &["oci"],
     &["identity", "egress", "mail", "malware"],
     &["store"],
     &["budgets"],

@@ -1,6 +1,6 @@
 //! `assurance area check`: what the service would say, without a service.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::super::Common;
 use super::super::operators::Target;
-use super::read_component;
+use super::source::Source;
 use crate::config::{Config, Flags};
 use crate::domain::manifest::Manifest;
 use crate::egress::{self, Egress};
@@ -23,8 +23,8 @@ use crate::work::LimitsByArea;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Check {
-    /// The component.
-    file: PathBuf,
+    #[command(flatten)]
+    source: Source,
     /// Compare with the version that answers at a running service.
     #[arg(long)]
     live: bool,
@@ -42,7 +42,7 @@ pub(in crate::cli) struct Check {
 impl Check {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
         let config = common.load(Flags::default())?;
-        let loaded = load(&config, &self.file).await?;
+        let loaded = load(&config, &self.source).await?;
         if self.manifest {
             println!("{}", serde_json::to_string_pretty(&loaded.manifest)?);
             return Ok(());
@@ -77,12 +77,13 @@ impl Check {
 }
 
 /// As the service loads it, keeping nothing.
-async fn load(config: &Config, file: &Path) -> anyhow::Result<Loaded> {
+async fn load(config: &Config, source: &Source) -> anyhow::Result<Loaded> {
     let settings = Settings { cache_dir: None, ..Settings::from(config) };
     let egress = Egress::new(egress::Settings::from(&config.egress))?;
     let mail = Mail::new(mail::Settings::from(config))?;
     let runtime = Runtime::new(settings, &Keys::new(rand::random()), egress, mail)?;
-    let component = Arc::from(read_component(file)?);
+    let fetched = source.fetch(config.limits.max_component_bytes).await?;
+    let component = Arc::from(&*fetched.component);
     Ok(runtime.load(component, |area| config.areas.granted(area)).await?)
 }
 

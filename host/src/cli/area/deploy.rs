@@ -1,18 +1,15 @@
 //! `assurance area deploy`.
 
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::Context as _;
 use clap::Args;
 use reqwest::Method;
 use serde_json::{Value as Json, json};
 
 use super::super::Common;
 use super::super::operators::{Operators, Target};
-use super::read_component;
-use crate::app::areas::Signature;
-use crate::app::folder::signature_of;
+use super::source::Source;
+use crate::config::Flags;
 
 /// How long every node of a fleet may take.
 const FLEET: Duration = Duration::from_secs(30);
@@ -21,9 +18,9 @@ const LOOK: Duration = Duration::from_millis(10);
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Deploy {
-    /// The component; FILE.sig is sent along where there is one.
-    file: PathBuf,
-    /// The area's name; default: the file's, `-` being `_`.
+    #[command(flatten)]
+    source: Source,
+    /// The area's name; default: the file's or the repository's, `-` being `_`.
     #[arg(long, value_name = "NAME")]
     area: Option<String>,
     /// Let it answer at once; else it waits for `assurance area activate`.
@@ -55,9 +52,10 @@ impl Deploy {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
         let area = match self.area {
             Some(area) => area,
-            None => area_of(&self.file)?,
+            None => self.source.area()?,
         };
-        let component = read_component(&self.file)?;
+        let limits = common.load(Flags::default())?.limits;
+        let fetched = self.source.fetch(limits.max_component_bytes).await?;
         let operators = self.target.connect(common)?;
         let mut query = vec![("activate", self.activate.to_string())];
         query.extend(self.canary.map(|share| ("canary", share.to_string())));
@@ -69,17 +67,20 @@ impl Deploy {
         let query: String =
             url::form_urlencoded::Serializer::new(String::new()).extend_pairs(query).finish();
         let mut request = operators.request(Method::PUT, &format!("/areas/{area}?{query}"));
-        if let Some(signature) = signature(&self.file)? {
+        if let Some(signature) = fetched.signature {
             request = request
                 .header("x-area-publisher", signature.publisher)
                 .header("x-area-signature", signature.signature);
         }
         let begun = Instant::now();
-        let answer = operators.send(request.body(component)).await?;
+        let answer = operators.send(request.body(fetched.component)).await?;
         let took_ms = begun.elapsed().as_millis();
         let result = answer["result"].clone();
         let mut told = vec![("result", result.clone()), ("area", json!(area))];
         told.push(("digest", answer["digest"].clone()));
+        if let Some(artifact) = fetched.artifact {
+            told.push(("artifact", json!(artifact.to_string())));
+        }
         told.push(("took_ms", json!(took_ms)));
         let on_nodes = match result.as_str() {
             Some("live") => Some("digest"),
@@ -93,21 +94,6 @@ impl Deploy {
         }
         common.output().values(&told);
         Ok(())
-    }
-}
-
-fn area_of(file: &Path) -> anyhow::Result<String> {
-    let stem = file.file_stem().and_then(|stem| stem.to_str());
-    let stem = stem.context("the file has no name an area could have; give it with --area")?;
-    Ok(stem.replace('-', "_"))
-}
-
-fn signature(component: &Path) -> anyhow::Result<Option<Signature>> {
-    let file = signature_of(component);
-    match std::fs::read(&file) {
-        Ok(text) => Ok(Some(Signature::read(&text).with_context(|| file.display().to_string())?)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error).with_context(|| file.display().to_string()),
     }
 }
 

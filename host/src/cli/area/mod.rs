@@ -5,8 +5,10 @@ mod check;
 mod decide;
 mod deploy;
 mod new;
+mod push;
 mod read;
 mod sign;
+mod source;
 
 use std::path::Path;
 
@@ -24,6 +26,8 @@ pub(super) enum Command {
     Check(check::Check),
     /// Sign a component; writes FILE.sig.
     Sign(sign::Sign),
+    /// Put a component into an OCI registry, with its signature.
+    Push(push::Push),
     /// Send a component to a running service, and let it answer.
     Deploy(deploy::Deploy),
     /// The areas of a running service.
@@ -70,6 +74,7 @@ impl Command {
             Self::New(command) => command.run(common),
             Self::Check(command) => command.run(common).await,
             Self::Sign(command) => command.run(common),
+            Self::Push(command) => command.run(common).await,
             Self::Deploy(command) => command.run(common).await,
             Self::List { target } => read::list(target, common).await,
             Self::Status(command) => command.run(common).await,

@@ -63,6 +63,8 @@ pub struct Limits {
     pub max_body_bytes: u64,
     /// Largest streamed upload, in bytes.
     pub max_upload_bytes: u64,
+    /// Largest component that operators may bring, in bytes.
+    pub max_component_bytes: u64,
     /// Largest request header section, in bytes.
     pub max_header_bytes: u32,
     /// How long a client may take to send its header, in milliseconds.
@@ -93,6 +95,7 @@ impl Default for Limits {
         Self {
             max_body_bytes: 1_048_576,
             max_upload_bytes: 104_857_600,
+            max_component_bytes: 67_108_864,
             max_header_bytes: 32_768,
             header_timeout_ms: 10_000,
             body_timeout_ms: 30_000,

@@ -2,8 +2,9 @@
 
 use axum::Json;
 use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
 use axum::extract::{Path, RawQuery, State};
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -41,13 +42,14 @@ pub(super) async fn deploy(
     operator: Operator,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
-    component: Bytes,
+    component: Result<Bytes, BytesRejection>,
 ) -> Result<Json<Value>, Refusal> {
     let known = ["activate", "force", "canary", "workspaces", "shadow"];
     let mut parameters = Parameters::of(query.as_deref(), &known)?;
     let then = trials::then(&mut parameters)?;
     let (signature, force) = (signature(&headers)?, parameters.text("force"));
     let app = operators.app;
+    let component = whole(component, app.config.limits.max_component_bytes)?;
     let received = Received { area: name.clone(), component, signature, then, force };
     let deployed = areas::deploy(&app, &operator.name, received).await.map_err(refused)?;
     let (result, replaced, trial) = match &deployed.came_to {
@@ -66,6 +68,16 @@ pub(super) async fn deploy(
         "replaced": replaced.map(view),
         "trial": trial,
     })))
+}
+
+fn whole(component: Result<Bytes, BytesRejection>, most: u64) -> Result<Bytes, Refusal> {
+    component.map_err(|rejected| match rejected.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => Refusal::new(
+            Code::PayloadTooLarge,
+            format!("A component may have {most} bytes (limits.max_component_bytes)."),
+        ),
+        _ => Refusal::new(Code::MalformedRequest, "The component did not arrive whole."),
+    })
 }
 
 /// Who vouches for the component, as two headers say.

@@ -68,10 +68,12 @@ pub fn operators(operators: &Operators) -> Router {
     let approves = Router::new()
         .route("/areas/{name}/approve", post(areas::approve))
         .route_layer(from_fn_with_state(Scope::Approve, token::allow));
+    let most_bytes = operators.app.config.limits.max_component_bytes;
+    let most_bytes = usize::try_from(most_bytes).unwrap_or(usize::MAX);
     let guarded = reads
         .merge(deploys)
         .merge(approves)
-        .layer(DefaultBodyLimit::disable())
+        .layer(DefaultBodyLimit::max(most_bytes))
         .route_layer(from_fn_with_state(operators.clone(), token::require));
     let router = Router::new()
         .route("/health/live", get(health::live))

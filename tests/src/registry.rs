@@ -1,0 +1,123 @@
+//! Debian's `docker-registry` on a loopback port: a real OCI registry with a
+//! folder of its own, and what is put there by other means than this project's.
+
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use reqwest::Response;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::{Client, operators, place};
+
+const START_LIMIT: Duration = Duration::from_secs(30);
+/// Who may enter a guarded registry, and with what.
+pub const USER: [&str; 2] = ["tester", "a password of the tests"];
+/// The same, as the registry knows it.
+const HASHED: &str = "$2b$04$abcdefghijklmnopqrstuuzzjWYX9ziq/z9PGEfqaY.69BPe06tMC";
+const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+
+/// A running registry; it ends with the test.
+#[derive(Debug)]
+pub struct TestRegistry {
+    process: Child,
+    folder: TempDir,
+    /// Host and port.
+    pub address: String,
+}
+
+impl TestRegistry {
+    /// Starts one that takes everybody.
+    ///
+    /// # Panics
+    /// Where there is no `docker-registry`, with what to install.
+    #[must_use]
+    pub fn start() -> Self {
+        Self::start_with("")
+    }
+
+    /// Starts one that takes [`USER`] and nobody else.
+    #[must_use]
+    pub fn guarded() -> Self {
+        Self::start_with("auth: {htpasswd: {realm: tests, path: users}}\n")
+    }
+
+    fn start_with(auth: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let address = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+        let address = address.expect("a free port").to_string();
+        let config = format!(
+            "version: 0.1\nlog: {{level: error}}\nstorage: {{filesystem: {{rootdirectory: data}}}}\n\
+             http: {{addr: '{address}'}}\n{auth}"
+        );
+        std::fs::write(folder.path().join("config.yml"), config).expect("a configuration");
+        let users = format!("{}:{HASHED}\n", USER[0]);
+        std::fs::write(folder.path().join("users"), users).expect("a user");
+        let mut command = Command::new(place::registry());
+        command.args(["serve", "config.yml"]).current_dir(folder.path());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let process = command.spawn().unwrap_or_else(|error| {
+            panic!("docker-registry: {error}; on Debian: apt-get install docker-registry")
+        });
+        let begun = Instant::now();
+        while TcpStream::connect(&address).is_err() {
+            assert!(begun.elapsed() < START_LIMIT, "the registry does not start");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Self { process, folder, address }
+    }
+
+    /// The file in which the registry keeps some content, by its digest.
+    #[must_use]
+    pub fn file_of(&self, digest: &str) -> PathBuf {
+        let blobs = self.folder.path().join("data/docker/registry/v2/blobs/sha256");
+        blobs.join(&digest[..2]).join(digest).join("data")
+    }
+
+    /// Puts an artifact there: its configuration's media type, and its layers,
+    /// each a media type and its content.
+    pub async fn put(&self, name: &str, tag: &str, config: &str, layers: &[(&str, &[u8])]) {
+        let http = Client::nobody("").http;
+        let mut described = Vec::new();
+        for (kind, content) in layers {
+            self.put_content(&http, name, content).await;
+            described.push(descriptor(kind, content));
+        }
+        self.put_content(&http, name, b"{}").await;
+        let manifest = json!({
+            "schemaVersion": 2, "mediaType": MANIFEST,
+            "config": descriptor(config, b"{}"), "layers": described,
+        });
+        let url = format!("http://{}/v2/{name}/manifests/{tag}", self.address);
+        let put = http.put(url).header("content-type", MANIFEST).body(manifest.to_string());
+        taken(put.send().await);
+    }
+
+    async fn put_content(&self, http: &reqwest::Client, name: &str, content: &[u8]) {
+        let begin = http.post(format!("http://{}/v2/{name}/blobs/uploads/", self.address));
+        let begun = taken(begin.send().await);
+        let location = begun.headers()["location"].to_str().expect("a URL");
+        let digest = operators::digest(content);
+        let put = http.put(format!("{location}&digest=sha256:{digest}"));
+        taken(put.body(content.to_vec()).send().await);
+    }
+}
+
+fn descriptor(kind: &str, content: &[u8]) -> Value {
+    let digest = format!("sha256:{}", operators::digest(content));
+    json!({"mediaType": kind, "digest": digest, "size": content.len()})
+}
+
+fn taken(answer: reqwest::Result<Response>) -> Response {
+    answer.and_then(Response::error_for_status).expect("the registry takes it")
+}
+
+impl Drop for TestRegistry {
+    fn drop(&mut self) {
+        // Either fails only where the process has ended.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

@@ -1,0 +1,164 @@
+//! Components in an OCI registry: pushed, deployed by tag and by digest, and
+//! what is refused.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use assurance::signing::SigningKey;
+use assurance_tests::operators::{digest, stamped};
+use assurance_tests::registry::{TestRegistry, USER};
+use assurance_tests::{Backend, Builder, TestHost, place};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+const CONFIG: &str = "application/vnd.wasm.config.v0+json";
+const LAYER: &str = "application/wasm";
+
+/// A version of the echo area, as a file of this host's.
+fn version(host: &TestHost, stamp: u8) -> (PathBuf, Vec<u8>) {
+    let built = std::fs::read(place::fixtures().join("echo.wasm")).expect("a built fixture");
+    let component = stamped(&built, stamp);
+    let file = host.folder().join(format!("echo-{stamp}.wasm"));
+    std::fs::write(&file, &component).expect("written");
+    (file, component)
+}
+
+fn push(host: &TestHost, file: &std::path::Path, to: &str) -> Value {
+    host.cli(&["area", "push", file.to_str().expect("a path"), to])
+}
+
+/// What a command that must fail says.
+fn refused(host: &TestHost, arguments: &[&str]) -> String {
+    let output = host.command(arguments).output().expect("the binary starts");
+    assert!(!output.status.success(), "{arguments:?} is not refused");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_component_travels_through_a_registry_with_its_signature() {
+    let key = SigningKey::generate();
+    let builder = Builder::new(Backend::Sqlite)
+        .set("development", false)
+        .set("areas.publishers.team.public_key", key.public_key_base64())
+        .set("areas.publishers.team.areas", vec!["echo"]);
+    let host = builder.start().await;
+    let registry = TestRegistry::start();
+    let repository = format!("oci://{}/acme/echo", registry.address);
+    let key_file = host.folder().join("team.pem");
+    std::fs::write(&key_file, key.to_pem().expect("a key").as_bytes()).expect("written");
+    std::fs::set_permissions(&key_file, PermissionsExt::from_mode(0o600)).expect("private");
+    let sign = |file: &std::path::Path| {
+        let (file, key) = (file.to_str().expect("a path"), key_file.to_str().expect("a path"));
+        host.cli(&["area", "sign", file, "--key", key, "--publisher", "team"]);
+    };
+
+    let (file, component) = version(&host, 1);
+    sign(&file);
+    let tag = format!("{repository}:1.0");
+    let pushed = push(&host, &file, &tag);
+    assert_eq!(
+        (&pushed["digest"], &pushed["publisher"]),
+        (&json!(digest(&component)), &json!("team"))
+    );
+    assert_eq!(push(&host, &file, &tag), pushed, "the same again is the same");
+    let told = host.cli(&["area", "check", &tag]);
+    assert_eq!((&told["area"], &told["digest"]), (&json!("echo"), &pushed["digest"]));
+    let deployed = host.cli(&["area", "deploy", &tag, "--activate"]);
+    assert_eq!((&deployed["result"], &deployed["area"]), (&json!("live"), &json!("echo")));
+    assert_eq!(deployed["artifact"], pushed["artifact"], "the digest that the tag meant");
+    assert_eq!(host.live_digest("echo").await, Some(digest(&component)));
+
+    // The tag moves on; the digest does not.
+    let (second, _) = version(&host, 2);
+    push(&host, &second, &tag);
+    let unsigned = refused(&host, &["area", "deploy", &tag, "--activate"]);
+    assert!(unsigned.contains("assurance area sign"), "{unsigned}");
+    sign(&second);
+    let moved = push(&host, &second, &tag);
+    assert_eq!(host.cli(&["area", "deploy", &tag, "--activate"])["digest"], moved["digest"]);
+    let by_digest = pushed["artifact"].as_str().expect("an address");
+    assert!(by_digest.starts_with(&format!("{repository}@sha256:")), "{by_digest}");
+    let deployed = host.cli(&["area", "deploy", by_digest, "--activate"]);
+    assert_eq!((&deployed["result"], &deployed["artifact"]), (&json!("live"), &json!(by_digest)));
+    assert_eq!(host.live_digest("echo").await, Some(digest(&component)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_absent_changed_or_of_another_kind_is_not_deployed() {
+    let host =
+        Builder::new(Backend::Sqlite).set("limits.max_component_bytes", 1_000_000).start().await;
+    let registry = TestRegistry::start();
+    let repository = format!("oci://{}/echo", registry.address);
+    let (file, component) = version(&host, 1);
+    let pushed = push(&host, &file, &format!("{repository}:good"));
+    let large = vec![0; 1_000_001];
+    let image = "application/vnd.oci.image.config.v1+json";
+    registry.put("echo", "image", image, &[(LAYER, &component)]).await;
+    registry.put("echo", "two", CONFIG, &[(LAYER, &component), (LAYER, b"x")]).await;
+    registry.put("echo", "text", CONFIG, &[("text/plain", b"x")]).await;
+    registry.put("echo", "large", CONFIG, &[(LAYER, &large)]).await;
+    registry.put("echo", "junk", CONFIG, &[(LAYER, b"no component")]).await;
+    let absent = format!("{repository}@sha256:{}", digest(b"nothing"));
+    for (reference, expected) in [
+        (format!("{repository}:none"), "there is no oci://"),
+        (absent, "there is no oci://"),
+        (format!("oci://{}/other:1", registry.address), "there is no oci://"),
+        (format!("{repository}:image"), "its configuration is application/vnd.oci.image"),
+        (format!("{repository}:two"), "2 layers instead of one"),
+        (format!("{repository}:text"), "its layer is text/plain"),
+        (format!("{repository}:large"), "1000001 bytes, and 1000000 is the most"),
+        (format!("{repository}:junk"), "component"),
+        (repository.clone(), "neither a tag nor a digest"),
+        ("oci://127.0.0.1:1/echo:1".to_owned(), "no registry answers at http://127.0.0.1:1"),
+    ] {
+        let said = refused(&host, &["area", "deploy", &reference, "--area", "echo"]);
+        assert!(said.contains(expected), "{reference}: {said}");
+    }
+    host.put_area("echo", &large).await.problem(413, "payload_too_large");
+    let to_digest = pushed["artifact"].as_str().expect("an address");
+    let component_file = file.to_str().expect("a path");
+    let said = refused(&host, &["area", "push", component_file, to_digest]);
+    assert!(said.contains("push to a tag"), "{said}");
+
+    // The last byte of the component is another one; then the manifest, which
+    // stays JSON, has one more.
+    let manifest = to_digest.rsplit_once(':').expect("a digest").1;
+    for (content, dropped) in [(digest(&component).as_str(), 1), (manifest, 0)] {
+        let kept = registry.file_of(content);
+        let mut bytes = std::fs::read(&kept).expect("kept by its digest");
+        bytes.truncate(bytes.len() - dropped);
+        bytes.push(b'\n');
+        std::fs::write(&kept, bytes).expect("written");
+        let said = refused(&host, &["area", "deploy", to_digest]);
+        assert!(said.contains("is not what its digest says"), "{content}: {said}");
+    }
+    assert_eq!(host.live_digest("echo").await, None);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_registry_is_asked_with_the_credentials_that_docker_has() {
+    let host = Builder::new(Backend::Sqlite).prepare().await;
+    let registry = TestRegistry::guarded();
+    let to = format!("oci://{}/echo:1", registry.address);
+    let (file, _) = version(&host, 1);
+    let arguments = ["area", "push", file.to_str().expect("a path"), &to];
+    let docker = host.folder().join("docker");
+    std::fs::create_dir(&docker).expect("a folder");
+    let with = |user: [&str; 2]| {
+        let auth = json!({"auths": {&registry.address: {"auth": STANDARD.encode(user.join(":"))}}});
+        std::fs::write(docker.join("config.json"), auth.to_string()).expect("written");
+        let output = host.command(&arguments).env("DOCKER_CONFIG", &docker).output();
+        let output = output.expect("the binary starts");
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8_lossy(&said).into_owned())
+    };
+    let (taken, said) = with(["nobody", "wrong"]);
+    assert!(!taken && said.contains("refuses the credentials in Docker's"), "{said}");
+    assert!(said.contains(&format!("docker login {}", registry.address)), "{said}");
+    let (taken, said) = with(USER);
+    assert!(taken && !said.contains(USER[1]), "{said}");
+    let output = host.command(&arguments).env("DOCKER_CONFIG", "/nowhere").output();
+    let said = String::from_utf8_lossy(&output.expect("the binary starts").stderr).into_owned();
+    assert!(said.contains("refuses a caller without credentials"), "{said}");
+}
