@@ -29,7 +29,7 @@ pub async fn answer(
 ) -> Result<Answered, Refused> {
     let (live, route) = (found.area, found.route);
     let Some(trial) = snapshot.trial(&live.manifest.name) else {
-        return call::handle(app, live, route, caller, incoming).await;
+        return call::handle(app, live, route, caller, incoming, request_id).await;
     };
     if trial.trial.mode == Mode::Shadow {
         let asked = shadow::answer(app, trial, found, caller, incoming, request_id);
@@ -39,7 +39,7 @@ pub async fn answer(
     let side = if candidate.is_some() { &trial.figures.candidate } else { &trial.figures.live };
     let (version, contract) = candidate.unwrap_or((live, route));
     let begun = Instant::now();
-    let answered = call::handle(app, version, contract, caller, incoming).await;
+    let answered = call::handle(app, version, contract, caller, incoming, request_id).await;
     let failed = has_failed(&answered);
     side.answered(&route.route.operation_id, begun.elapsed(), failed);
     if failed {

@@ -14,13 +14,15 @@ use serde_json::Value as Json;
 use super::App;
 use super::idempotency::{self, Scope};
 use super::keyed::Keyed;
+use super::record::Written;
 use crate::domain::area::{Body, Call, Parameter, Problem, Reply, Request};
 use crate::domain::id::{SessionId, UserId, WorkspaceId};
 use crate::domain::manifest::Idempotency;
 use crate::domain::role::Role;
+use crate::recordings::Recorder;
 use crate::registry::{AreaVersion, RouteContract};
 use crate::store::{self, blobs::StoredBlob};
-use crate::work::{CallError, End, Ended, Tape, UnitOfWork, UnitSpec};
+use crate::work::{CallError, End, Ended, Tape, UnitOfWork, UnitSpec, end_of_request};
 
 /// Lost races after which a call takes the lock before it starts.
 const LOSSES_BEFORE_LOCK: u32 = 2;
@@ -109,8 +111,9 @@ pub async fn handle(
     route: &RouteContract,
     caller: Caller,
     incoming: Incoming,
+    request_id: &str,
 ) -> Result<Answered, Refused> {
-    handle_watched(app, area, route, caller, incoming, None).await
+    handle_watched(app, area, route, caller, incoming, request_id, None).await
 }
 
 /// A call that another version is to repeat.
@@ -140,7 +143,32 @@ pub(super) async fn handle_watched(
     route: &RouteContract,
     caller: Caller,
     incoming: Incoming,
+    request_id: &str,
     watch: Option<&Watch>,
+) -> Result<Answered, Refused> {
+    let written = Written::begin(app, area, route, &incoming, request_id);
+    let watching = Watching { watch, recorder: written.as_ref().map(|written| &written.recorder) };
+    let answered = handle_and_tell(app, area, route, caller, incoming, watching).await;
+    if let Some(written) = written {
+        written.keep();
+    }
+    answered
+}
+
+/// Who learns how a call goes.
+#[derive(Clone, Copy)]
+struct Watching<'a> {
+    watch: Option<&'a Watch>,
+    recorder: Option<&'a Arc<Recorder>>,
+}
+
+async fn handle_and_tell(
+    app: &App,
+    area: &AreaVersion,
+    route: &RouteContract,
+    caller: Caller,
+    incoming: Incoming,
+    Watching { watch, recorder }: Watching<'_>,
 ) -> Result<Answered, Refused> {
     let keyed = claim_key(app, route, caller, &incoming)?;
     let stored = incoming.stored.clone();
@@ -151,7 +179,8 @@ pub(super) async fn handle_watched(
     }
     for losses in 0..=app.config.limits.max_reruns {
         let locked = losses >= LOSSES_BEFORE_LOCK;
-        let mut unit = unit(app, area, route, &request, caller.session, locked);
+        let unit = unit(app, area, route, &request, caller.session, locked);
+        let mut unit = unit.recorded(recorder);
         if let Some(watch) = watch {
             unit = unit.recording(&watch.tape);
         }
@@ -268,7 +297,12 @@ async fn run_once(
     request: &Request,
     keyed: Option<&Keyed>,
 ) -> Result<Run, Refused> {
+    let recorder = unit.recorder().cloned();
     let Ended { unit, result } = area.code.handle(unit, request, route.deadline).await;
+    let result = result.and_then(|answer| checked(app.config.development, route, answer));
+    if let Some(recorder) = recorder {
+        recorder.ended(end_of_request(route.route.success_status, &result));
+    }
     let reply = match result {
         Ok(Ok(reply)) => reply,
         Ok(Err(problem)) => return Err(Refused::Problem(problem)),
@@ -279,7 +313,6 @@ async fn run_once(
         let lost = anyhow::anyhow!("a call succeeded, but its unit of work was lost");
         return Err(Refused::Failed(CallError::Host(lost)));
     };
-    check_reply(app, route, &reply).map_err(|error| Refused::Failed(CallError::Contract(error)))?;
     let answered = answered(route, reply);
     let record = keyed.map(|keyed| keyed.record(app, &answered, request.call.now));
     match unit.commit(End { reply: record, job: None }).await {
@@ -303,14 +336,26 @@ fn lost_a_race(error: &store::Error) -> bool {
     )
 }
 
+/// An answer that keeps to the route's contract.
+pub(super) fn checked(
+    development: bool,
+    route: &RouteContract,
+    answer: Result<Reply, Problem>,
+) -> Result<Result<Reply, Problem>, CallError> {
+    if let Ok(reply) = &answer {
+        check_reply(development, route, reply).map_err(CallError::Contract)?;
+    }
+    Ok(answer)
+}
+
 /// A reply has a body where the route says so; in development the body is also
 /// held against the route's schema, before anything is committed.
-fn check_reply(app: &App, route: &RouteContract, reply: &Reply) -> Result<(), String> {
+fn check_reply(development: bool, route: &RouteContract, reply: &Reply) -> Result<(), String> {
     let Some(schema) = &route.response else {
         return if reply.body.is_none() { Ok(()) } else { Err("it replied with a body".into()) };
     };
     let body = reply.body.as_ref().ok_or("it replied without a body")?;
-    if !app.config.development {
+    if !development {
         return Ok(());
     }
     let value = serde_json::from_str(body).map_err(|error| format!("its reply: {error}"))?;

@@ -8,6 +8,8 @@ mod idempotency;
 mod keyed;
 mod limiter;
 pub mod operators;
+mod record;
+pub mod replay;
 mod shadow;
 #[cfg(test)]
 mod tests;
@@ -23,6 +25,7 @@ pub use limiter::{Limiter, Policy, Spent, Standing, share_rates};
 use crate::config::Config;
 use crate::domain::time::Clock;
 use crate::identity::Identity;
+use crate::recordings::Recordings;
 use crate::registry::Registry;
 use crate::runtime::{Loaded, Runtime};
 use crate::secrets::Keys;
@@ -57,6 +60,8 @@ pub struct Parts {
     pub limiter: Limiter,
     /// Idempotent calls under way in this process.
     pub in_flight: InFlight,
+    /// Where calls are written down; nothing where none are.
+    pub recordings: Option<Recordings>,
     /// This process among those that share the database.
     pub node: areas::Node,
     /// Held while the live areas change.

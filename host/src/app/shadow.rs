@@ -37,11 +37,12 @@ pub(super) async fn answer(
     let most = app.config.areas.shadow.max_concurrent;
     let copying = is_picked(trial).then(|| trial.figures.compared.begin(most)).flatten();
     let Some(copying) = copying else {
-        return call::handle(app, live, route, caller, incoming).await;
+        return call::handle(app, live, route, caller, incoming, request_id).await;
     };
     let watch = Watch::default();
     let begun = Instant::now();
-    let answered = call::handle_watched(app, live, route, caller, incoming, Some(&watch)).await;
+    let answered =
+        call::handle_watched(app, live, route, caller, incoming, request_id, Some(&watch)).await;
     let took = begun.elapsed();
     let Watch { tape, copy } = watch;
     let told = told(answered.as_ref(), || tape.left());

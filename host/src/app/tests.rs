@@ -133,7 +133,7 @@ impl Scene {
         };
         let snapshot = self.app.registry.snapshot();
         let area = snapshot.area("notes").unwrap();
-        call::handle(&self.app, area, &area.routes[0], self.caller, incoming).await
+        call::handle(&self.app, area, &area.routes[0], self.caller, incoming, "r-1").await
     }
 
     fn runs(&self) -> u32 {
@@ -158,6 +158,7 @@ pub(super) async fn app(config: Config) -> App {
         limiter: Limiter::new(&config.rates, false),
         in_flight: InFlight::default(),
         node: super::areas::Node::new(&config.areas),
+        recordings: None,
         installing: tokio::sync::Mutex::default(),
         config,
     })

@@ -125,8 +125,17 @@ pub fn main() -> ExitCode {
 
 fn failed(error: &anyhow::Error) -> ExitCode {
     eprintln!("assurance: {error:#}");
-    ExitCode::FAILURE
+    match error.downcast_ref::<Unusable>() {
+        Some(Unusable) => ExitCode::from(2),
+        None => ExitCode::FAILURE,
+    }
 }
+
+/// A command that compares could not: its exit code tells this from a
+/// difference.
+#[derive(Debug, thiserror::Error)]
+#[error("nothing was compared")]
+struct Unusable;
 
 async fn run(cli: Cli) -> anyhow::Result<()> {
     let common = &cli.common;

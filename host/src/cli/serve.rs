@@ -36,14 +36,40 @@ pub(super) struct Serve {
     /// call it; implies --development and egress.allow_loopback.
     #[arg(long)]
     demo: bool,
+    /// Write calls of areas down: faults, or so many of 100 requests, or both
+    /// (areas.record).
+    #[arg(long, value_name = "faults|PERCENT", value_delimiter = ',', value_parser = to_record)]
+    record: Vec<ToRecord>,
     /// human or json (log.format).
     #[arg(long, value_name = "FORMAT")]
     log_format: Option<String>,
 }
 
+/// What is to be written down.
+#[derive(Clone, Copy, Debug)]
+enum ToRecord {
+    Faults,
+    Percent(f64),
+}
+
+fn to_record(text: &str) -> Result<ToRecord, String> {
+    if text == "faults" {
+        return Ok(ToRecord::Faults);
+    }
+    let percent = text.parse().map_err(|_| "give faults, or so many of 100 requests")?;
+    Ok(ToRecord::Percent(percent))
+}
+
 impl Serve {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+        let faults = self.record.iter().any(|one| matches!(one, ToRecord::Faults));
+        let percent = self.record.iter().find_map(|one| match one {
+            ToRecord::Percent(percent) => Some(*percent),
+            ToRecord::Faults => None,
+        });
         let flags = Flags::default()
+            .set("areas.record.faults", faults.then_some(true))
+            .set("areas.record.percent", percent)
             .set("api.listen", self.listen)
             .set("operators.listen", self.operators_listen)
             .set("areas.dir", self.areas)

@@ -18,6 +18,7 @@ impl Config {
         self.check_publishers()?;
         self.check_area_limits()?;
         self.check_canary()?;
+        self.check_record()?;
         self.check_budgets()?;
         self.check_mail()?;
         crate::telemetry::check_filter(&self.log.filter)
@@ -71,6 +72,7 @@ impl Config {
             ("areas.warm_versions", self.areas.warm_versions),
             ("areas.canary.min_calls", self.areas.canary.min_calls),
             ("areas.shadow.max_concurrent", self.areas.shadow.max_concurrent),
+            ("areas.record.max_files", self.areas.record.max_files),
             ("session.idle_minutes", self.session.idle_minutes),
             ("session.absolute_hours", self.session.absolute_hours),
             ("session.max_per_user", self.session.max_per_user),
@@ -186,6 +188,14 @@ impl Config {
         }
         if canary.max_p99_factor.is_nan() || canary.max_p99_factor < 1.0 {
             return Err(wrong("areas.canary.max_p99_factor", "must be at least 1"));
+        }
+        Ok(())
+    }
+
+    fn check_record(&self) -> Result<(), ConfigError> {
+        if !(0.0..=100.0).contains(&self.areas.record.percent) {
+            let problem = "must be from 0 to 100; 1 is one request in a hundred";
+            return Err(wrong("areas.record.percent", problem));
         }
         Ok(())
     }

@@ -22,7 +22,7 @@ pub use load::{ConfigError, Flags, Source};
 pub use sections::{
     Api, AreaLimits, Areas, Blobs, Budget, Budgets, Canary, Database, Egress, Idempotency, Jobs,
     Keys, LaneShare, Lanes, Limits, Log, LogFormat, Mail, Malware, Operators, Passwords, Publisher,
-    Rates, Runtime, Secret, Session, Shadow, SignIn, Socket,
+    Rates, Record, Runtime, Secret, Session, Shadow, SignIn, Socket,
 };
 
 /// Everything an operator can set.
@@ -153,6 +153,12 @@ impl Config {
     #[must_use]
     pub fn runtime_cache_dir(&self) -> PathBuf {
         self.in_data_dir(self.runtime.cache_dir.as_deref(), "compiled")
+    }
+
+    /// The folder of recordings.
+    #[must_use]
+    pub fn recordings_dir(&self) -> PathBuf {
+        self.in_data_dir(self.areas.record.dir.as_deref(), "recordings")
     }
 
     fn in_data_dir(&self, configured: Option<&Path>, name: &str) -> PathBuf {

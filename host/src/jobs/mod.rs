@@ -30,6 +30,7 @@ use crate::config;
 use crate::domain::id::WorkspaceId;
 use crate::domain::job::Lane;
 use crate::domain::time::Clock;
+use crate::recordings::Recordings;
 use crate::secrets::Keys;
 use crate::store::{self, Store};
 use crate::work::{AreaCode, AreaScope};
@@ -47,6 +48,8 @@ pub struct Deps {
     pub areas: Areas,
     /// What the operator set.
     pub settings: config::Jobs,
+    /// Where jobs that end in an area's fault are written down.
+    pub recordings: Option<Recordings>,
 }
 
 /// The live areas, as far as jobs need them.

@@ -14,8 +14,9 @@ use super::{Runnable, Shared, backoff, report};
 use crate::config::LaneShare;
 use crate::domain::area::{Call, JobRun};
 use crate::domain::job::{Failure, JobEnd, JobEndKind, LeasedJob, Outcome};
+use crate::recordings::{About, Export, Recorder};
 use crate::store;
-use crate::work::{CallError, End, Ended, Sent, UnitOfWork, UnitSpec};
+use crate::work::{CallError, End, Ended, Sent, UnitOfWork, UnitSpec, end_of_run};
 
 /// How often a run that lost a race is run again before that counts as an
 /// attempt.
@@ -117,8 +118,13 @@ impl Step<'_> {
 
     async fn go(&self, area: &Runnable, run: &JobRun, sent: &Arc<Sent>, locked: bool) -> Go {
         let timeout = Duration::from_millis(self.leased.job.timeout_ms.into());
-        let unit = self.unit(area, run, locked).after(sent);
+        let recorder = self.recorder(area, run);
+        let unit = self.unit(area, run, locked).after(sent).recorded(recorder.as_ref());
         let Ended { unit, result } = guarded(area.code.run(unit, run, timeout), timeout).await;
+        if let (Some(recordings), Some(recorder)) = (&self.shared.deps.recordings, recorder) {
+            recorder.ended(end_of_run(&result));
+            recordings.keep(&recorder, false);
+        }
         if let Some(witness) = &area.witness {
             witness(matches!(&result, Err(error) if error.is_areas_fault()));
         }
@@ -206,6 +212,21 @@ impl Step<'_> {
             habit: Some(area.scope.habits.of(&run.kind)),
         };
         UnitOfWork::new(deps.store.clone(), Arc::clone(&deps.keys), spec)
+    }
+
+    fn recorder(&self, area: &Runnable, run: &JobRun) -> Option<Arc<Recorder>> {
+        let recordings = self.shared.deps.recordings.as_ref()?;
+        let about = About {
+            id: format!("job-{}-{}", run.id, run.attempt),
+            at: run.call.now,
+            area: area.scope.area.clone(),
+            version: area.scope.version.clone(),
+            digest: area.scope.digest.clone(),
+            export: Export::Run,
+            operation: run.kind.clone(),
+            checked: false,
+        };
+        Some(recordings.begin(about, None))
     }
 
     fn circumstances(&self) -> Circumstances {

@@ -95,6 +95,7 @@ impl Bench {
             clock: Clock::System,
             areas: areas(&live),
             settings,
+            recordings: None,
         };
         let workers = Some(start(deps).await.unwrap());
         Self { store: store.clone(), live, workers }

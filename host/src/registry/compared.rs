@@ -125,8 +125,7 @@ impl Compared {
 
     /// Holds two answers to one request against each other.
     pub fn compare(&self, asked: &Asked<'_>, live: &Json, candidate: &Json) {
-        let mut found = Vec::new();
-        differences(live, candidate, &mut String::new(), &mut found);
+        let found = differences(live, candidate);
         let mut kept = self.kept.lock();
         kept.counts.compared += 1;
         if found.is_empty() {
@@ -212,15 +211,19 @@ impl Kept {
     }
 }
 
+/// A JSON Pointer, and what is there in either value.
 type Found<'v> = (String, Option<&'v Json>, Option<&'v Json>);
 
-/// Where two values differ, by JSON Pointer (RFC 6901).
-fn differences<'v>(
-    live: &'v Json,
-    candidate: &'v Json,
-    at: &mut String,
-    found: &mut Vec<Found<'v>>,
-) {
+/// Where two values differ, by JSON Pointer (RFC 6901): the first of them,
+/// where there are many.
+#[must_use]
+pub fn differences<'v>(one: &'v Json, other: &'v Json) -> Vec<Found<'v>> {
+    let mut found = Vec::new();
+    walk(one, other, &mut String::new(), &mut found);
+    found
+}
+
+fn walk<'v>(live: &'v Json, candidate: &'v Json, at: &mut String, found: &mut Vec<Found<'v>>) {
     if found.len() >= MOST_OF_ONE || live == candidate {
         return;
     }
@@ -252,7 +255,7 @@ fn step<'v>(
     at.push('/');
     at.push_str(name);
     match (live, candidate) {
-        (Some(live), Some(candidate)) => differences(live, candidate, at, found),
+        (Some(live), Some(candidate)) => walk(live, candidate, at, found),
         _ => found.push((at.clone(), live, candidate)),
     }
     at.truncate(length);

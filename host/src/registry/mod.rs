@@ -27,7 +27,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
-pub use compared::{Asked, Compared, Copying, Counts, Difference, Example};
+pub use compared::{Asked, Compared, Copying, Counts, Difference, Example, differences};
 pub use contract::{BadManifest, Ceilings, RouteContract};
 pub use meter::Meter;
 pub use openapi::HostOperation;
@@ -41,7 +41,7 @@ use self::pieces::{Piece, Pieces, TrialPiece};
 use crate::domain::manifest::Manifest;
 use crate::domain::trial::Trial;
 use crate::runtime::Loaded;
-use crate::work::LimitsByArea;
+use crate::work::{AreaScope, LimitsByArea};
 
 /// Why a version is not taken in.
 #[derive(Debug, thiserror::Error)]
@@ -265,7 +265,10 @@ impl Registry {
         let all = among.live.iter().map(|live| if own(live) { &piece.manifest } else { *live });
         let live: Vec<&Manifest> = all.collect();
         Ok(AreaVersion {
-            scope: Arc::new(scope::of(&piece.manifest, &live, self.limits.of(name))),
+            scope: Arc::new(AreaScope {
+                digest: piece.digest.clone(),
+                ..scope::of(&piece.manifest, &live, self.limits.of(name))
+            }),
             manifest: piece.manifest,
             digest: piece.digest,
             generation: piece.generation,

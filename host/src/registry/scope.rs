@@ -22,6 +22,8 @@ const EVENT_TIMEOUT_MS: u32 = 30_000;
 pub(super) fn of(manifest: &Manifest, live: &[&Manifest], limits: Limits) -> AreaScope {
     AreaScope {
         area: manifest.name.clone(),
+        version: manifest.version.to_string(),
+        digest: String::new(),
         collections: collections(manifest, live),
         shared_blobs: live
             .iter()

@@ -7,6 +7,8 @@ wasmtime::component::bindgen!({
     world: "area",
     include_component_type: true,
     require_store_data_send: true,
+    // For recordings of what crosses it.
+    additional_derives: [serde::Serialize, serde::Deserialize],
     imports: {
         "assurance:area/calendar": trappable,
         "assurance:area/crypto": trappable,

@@ -8,7 +8,8 @@ use futures::future::BoxFuture;
 use tokio::sync::Semaphore;
 
 use super::Shared;
-use super::bindings::AreaPre;
+use super::bindings::assurance::area::types;
+use super::bindings::{AreaPre, Job};
 use super::convert;
 use super::instance::{self, AreaName, CallState, Describe, Finished, Invocation};
 use super::overstay::Meter;
@@ -16,6 +17,7 @@ use crate::budgets::{Entry, Refused, Usage};
 use crate::domain::area::{JobRun, Problem, Reply, Request};
 use crate::domain::job::{Failure, Outcome};
 use crate::domain::manifest::Manifest;
+use crate::recordings::Player;
 use crate::work::{AreaCode, CallError, Ended, UnitOfWork};
 
 /// A component, compiled and linked.
@@ -37,6 +39,14 @@ impl Component {
             pre,
             shared,
         }
+    }
+
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    pub(super) fn area(&self) -> &Arc<AreaName> {
+        &self.area
     }
 
     /// Asks it what it is. From then on it has a name.
@@ -65,9 +75,13 @@ impl Component {
             Ok(entry) => entry,
             Err(refused) => return Ended { unit, result: Err(refused.into()) },
         };
+        let recorder = unit.as_ref().and_then(UnitOfWork::recorder).cloned();
         let finished = self.run(unit, entry, invocation, deadline).await;
         let result = finished.result.map_err(|failure| {
             failure.report(&self.area, &finished.last_lines);
+            if let Some(recorder) = recorder {
+                recorder.failed_at(failure.backtrace());
+            }
             failure.error
         });
         Ended { unit: finished.unit, result }
@@ -80,17 +94,30 @@ impl Component {
         invocation: I,
         deadline: Duration,
     ) -> Finished<I::Answer> {
-        let max_cpu = self.shared.limits_of(self.area.name()).cpu;
-        let meter = Arc::new(Meter::new(&self.shared.settings, deadline, max_cpu));
+        let meter = self.meter(deadline);
         let state = CallState::new(self.shared.clone(), self.area.clone(), unit, entry.clone());
-        let call = instance::run(self.pre.clone(), state, meter.clone(), invocation).boxed();
-        let ended = I::long(&self.shared).run(call, meter.clone(), &self.overstaying).await;
-        let finished =
-            ended.unwrap_or_else(|lost| Finished::not_begun(None, lost.into_error(deadline)));
+        let finished = self.run_in(state, &meter, invocation).await;
         if let Some(entry) = entry {
             entry.charge(used(&meter, &finished));
         }
         finished
+    }
+
+    pub(super) fn meter(&self, deadline: Duration) -> Arc<Meter> {
+        let max_cpu = self.shared.limits_of(self.area.name()).cpu;
+        Arc::new(Meter::new(&self.shared.settings, deadline, max_cpu))
+    }
+
+    /// Runs a call as it has been prepared.
+    pub(super) async fn run_in<I: Invocation>(
+        &self,
+        state: CallState,
+        meter: &Arc<Meter>,
+        invocation: I,
+    ) -> Finished<I::Answer> {
+        let call = instance::run(self.pre.clone(), state, meter.clone(), invocation).boxed();
+        let ended = I::long(&self.shared).run(call, meter.clone(), &self.overstaying).await;
+        ended.unwrap_or_else(|lost| Finished::not_begun(None, lost.into_error(meter.deadline())))
     }
 
     /// Into the accounts of its area and its workspace; `describe` is for
@@ -130,6 +157,7 @@ impl AreaCode for Component {
     ) -> BoxFuture<'a, Ended<Result<Reply, Problem>>> {
         async move {
             let request = convert::call::request(request);
+            self.begin_recording(&unit, &request, deadline);
             let ended = self.call(Some(unit), request, deadline).await;
             let max = self.shared.settings.max_reply_bytes;
             let answer = ended.result.and_then(|answer| convert::call::answer(answer, max));
@@ -146,10 +174,33 @@ impl AreaCode for Component {
     ) -> BoxFuture<'a, Ended<Result<Outcome, Failure>>> {
         async move {
             let job = convert::call::job(job);
+            self.begin_recording(&unit, &job, timeout);
             let ended = self.call(Some(unit), job, timeout).await;
             let max = self.shared.settings.max_reply_bytes;
             let outcome = ended.result.and_then(|outcome| convert::call::outcome(outcome, max));
             Ended { unit: ended.unit, result: outcome }
+        }
+        .boxed()
+    }
+
+    fn replay_request<'a>(
+        &'a self,
+        player: &'a Arc<Player>,
+    ) -> BoxFuture<'a, Result<Result<Reply, Problem>, CallError>> {
+        async move {
+            let answer = self.replay::<types::Request>(player).await?;
+            convert::call::answer(answer, self.shared.settings.max_reply_bytes)
+        }
+        .boxed()
+    }
+
+    fn replay_run<'a>(
+        &'a self,
+        player: &'a Arc<Player>,
+    ) -> BoxFuture<'a, Result<Result<Outcome, Failure>, CallError>> {
+        async move {
+            let outcome = self.replay::<Job>(player).await?;
+            convert::call::outcome(outcome, self.shared.settings.max_reply_bytes)
         }
         .boxed()
     }

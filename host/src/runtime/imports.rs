@@ -113,7 +113,8 @@ fn unknown(import: &str) -> LoadError {
     LoadError::WrongWorld(format!("it imports `{import}`, which this host does not have"))
 }
 
-const ALL: [Capability; 16] = [
+/// Every capability.
+pub(super) const ALL: [Capability; 16] = [
     Capability::Documents,
     Capability::Blobs,
     Capability::Events,

@@ -3,7 +3,6 @@
 
 use std::sync::{Arc, OnceLock};
 
-use wasmtime::component::HasSelf;
 use wasmtime::{ResourceLimiter, Store};
 
 use super::Shared;
@@ -13,9 +12,11 @@ use super::limits::Memory;
 use super::log::GuestLog;
 use super::overstay::{Meter, Overstayers};
 use super::trap::{Failure, Stop};
-use super::wasi::EmptyWorld;
+use super::wasi::{EmptyWorld, wasi_seed};
 use crate::budgets::Entry;
 use crate::domain::manifest::Capability;
+use crate::domain::time::Timestamp;
+use crate::recordings::{Player, Recorder};
 use crate::work::{CallError, UnitOfWork};
 
 /// Whose code runs, as operators read it.
@@ -48,17 +49,16 @@ impl AreaName {
 pub(super) struct CallState {
     pub(super) shared: Arc<Shared>,
     pub(super) area: Arc<AreaName>,
-    /// Nothing in `describe`, which has no capabilities.
+    /// Nothing in `describe`, which has no capabilities, and where a recording
+    /// answers.
     unit: Option<UnitOfWork>,
+    player: Option<Arc<Player>>,
     host_calls: u32,
     max_host_calls: u32,
     memory: Memory,
     pub(super) log: GuestLog,
     world: Option<Box<EmptyWorld>>,
 }
-
-/// Host functions are implemented on the state itself.
-pub(super) type Host = HasSelf<CallState>;
 
 impl CallState {
     pub(super) fn new(
@@ -70,6 +70,7 @@ impl CallState {
         let (settings, limits) = (&shared.settings, shared.limits_of(area.name()));
         Self {
             unit,
+            player: None,
             host_calls: 0,
             max_host_calls: limits.host_calls,
             memory: Memory::new(shared.memory.clone(), limits.memory_bytes, entry),
@@ -80,15 +81,39 @@ impl CallState {
         }
     }
 
-    /// Every host function begins here: it counts, and `describe` may call
-    /// none.
+    /// A call that is run again from a recording.
+    pub(super) fn replay(shared: Arc<Shared>, area: Arc<AreaName>, player: Arc<Player>) -> Self {
+        Self { player: Some(player), ..Self::new(shared, area, None, None) }
+    }
+
+    /// Every host function that works on the call begins here: it counts, and
+    /// `describe` may call none.
     pub(super) fn enter(&mut self, capability: Capability) -> wasmtime::Result<&mut UnitOfWork> {
+        self.count(capability)?;
+        self.unit.as_mut().ok_or_else(|| Stop::InDescribe(capability).into())
+    }
+
+    /// Where a host function begins that needs nothing of the call.
+    pub(super) fn count(&mut self, capability: Capability) -> wasmtime::Result<()> {
         let max = self.max_host_calls;
         self.host_calls += 1;
         if self.host_calls > max {
             return Err(Stop::HostCalls(max).into());
         }
-        self.unit.as_mut().ok_or_else(|| Stop::InDescribe(capability).into())
+        if self.unit.is_none() && self.player.is_none() {
+            return Err(Stop::InDescribe(capability).into());
+        }
+        Ok(())
+    }
+
+    /// Who writes the call down, if anybody does.
+    pub(super) fn recorder(&self) -> Option<&Arc<Recorder>> {
+        self.unit.as_ref().and_then(UnitOfWork::recorder)
+    }
+
+    /// What answers instead of the host, if anything does.
+    pub(super) fn player(&self) -> Option<&Arc<Player>> {
+        self.player.as_ref()
     }
 
     pub(super) fn memory(&self) -> &Memory {
@@ -101,8 +126,12 @@ impl CallState {
 
     /// Made for those that ask.
     pub(super) fn empty_world(&mut self) -> &mut EmptyWorld {
-        let call = self.unit.as_ref().map(|unit| &unit.spec().call);
-        self.world.get_or_insert_with(|| Box::new(EmptyWorld::new(call)))
+        let (now, seed) = match (&self.unit, &self.player) {
+            (Some(unit), _) => (unit.spec().call.now, wasi_seed(&unit.spec().call.seed)),
+            (None, Some(player)) => (player.recording().about.at, player.wasi_seed()),
+            (None, None) => (Timestamp(0), [0; 32]),
+        };
+        self.world.get_or_insert_with(|| Box::new(EmptyWorld::new(now, seed)))
     }
 }
 

@@ -15,7 +15,8 @@ use super::cache::Cache;
 use super::component::Component;
 use super::generations;
 use super::imports::Imports;
-use super::instance::{CallState, Host};
+use super::instance::CallState;
+use super::transcript::{Transcribed, Transcriber};
 use super::{LoadError, Loaded, Shared};
 use crate::domain::manifest::Capability;
 
@@ -31,7 +32,7 @@ pub(super) struct Loader {
 impl Loader {
     pub(super) fn new(engine: Engine, cache: Option<Cache>) -> anyhow::Result<Self> {
         let mut linker = Linker::new(&engine);
-        Area::add_to_linker::<_, Host>(&mut linker, |state| state)?;
+        Area::add_to_linker::<_, Transcribed>(&mut linker, |state| Transcriber(state))?;
         generations::add_earlier_to_linker(&mut linker)?;
         let mut linker_with_wasi = linker.clone();
         wasmtime_wasi::p2::add_to_linker_async(&mut linker_with_wasi)?;

@@ -18,7 +18,9 @@ mod limits;
 mod loader;
 mod log;
 mod overstay;
+mod replay;
 mod settings;
+mod transcript;
 mod trap;
 mod wasi;
 
@@ -116,6 +118,12 @@ pub enum LoadError {
     /// The host's own mistake.
     #[error("host fault: {0:#}")]
     Host(anyhow::Error),
+}
+
+/// Everything that areas can be granted.
+#[must_use]
+pub fn every_capability() -> BTreeSet<Capability> {
+    imports::ALL.into()
 }
 
 impl Runtime {

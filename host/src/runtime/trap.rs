@@ -10,6 +10,7 @@ use super::instance::{AreaName, CallState};
 use super::limits::Denied;
 use super::overstay::{Lost, Meter};
 use crate::domain::manifest::Capability;
+use crate::recordings::{Fault, Silence};
 use crate::store;
 use crate::work::CallError;
 
@@ -28,6 +29,12 @@ pub(super) enum Stop {
     /// The store ends the call.
     #[error(transparent)]
     Store(store::Error),
+    /// The recorded call ended here, so.
+    #[error("{}", .0.message.as_deref().unwrap_or_default())]
+    Recorded(Fault),
+    /// The recording that is played has no answer.
+    #[error("the recording has no answer: {0:?}")]
+    Silent(Silence),
 }
 
 /// A failure, and what is known of the guest at that moment.
@@ -50,6 +57,11 @@ impl Failure {
         let backtrace =
             error.downcast_ref::<WasmBacktrace>().map(ToString::to_string).unwrap_or_default();
         Self { error: blame(error, state, meter), backtrace }
+    }
+
+    /// The guest's stack.
+    pub(super) fn backtrace(&self) -> &str {
+        &self.backtrace
     }
 
     /// Tells the operator, unless it is nobody's fault.
@@ -99,12 +111,27 @@ fn blame(error: wasmtime::Error, state: &CallState, meter: &Meter) -> CallError 
     }
 }
 
+/// As a recording tells why a host function ended the call; nothing where that
+/// is not the guest's fault.
+pub(super) fn to_fault(error: &wasmtime::Error) -> Option<Fault> {
+    let stop = error.downcast_ref::<Stop>()?;
+    let kind = match stop {
+        Stop::HostCalls(_) => "limit",
+        Stop::InDescribe(_) | Stop::Misuse(_) => "contract",
+        Stop::Store(_) | Stop::Recorded(_) | Stop::Silent(_) => return None,
+    };
+    Some(Fault { kind: kind.to_owned(), message: Some(stop.to_string()), frames: Vec::new() })
+}
+
 impl From<Stop> for CallError {
     fn from(stop: Stop) -> Self {
         match stop {
             Stop::HostCalls(_) => Self::Limit(stop.to_string()),
             Stop::InDescribe(_) | Stop::Misuse(_) => Self::Contract(stop.to_string()),
             Stop::Store(error) => Self::Store(error),
+            Stop::Recorded(ref fault) if fault.kind == "limit" => Self::Limit(stop.to_string()),
+            Stop::Recorded(_) => Self::Contract(stop.to_string()),
+            Stop::Silent(_) => Self::Host(anyhow!("{stop}")),
         }
     }
 }

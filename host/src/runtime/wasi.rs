@@ -13,7 +13,7 @@ use wasmtime_wasi::{
 };
 
 use super::instance::CallState;
-use crate::domain::area::Call;
+use crate::domain::time::Timestamp;
 
 /// What a guest can ask for at a time.
 const MAX_RANDOM_BYTES: u64 = 1 << 20;
@@ -25,10 +25,9 @@ pub(super) struct EmptyWorld {
 }
 
 impl EmptyWorld {
-    /// As of a call; `describe` has none.
-    pub(super) fn new(call: Option<&Call>) -> Self {
-        let moment = Moment(call.map_or(0, |call| u64::try_from(call.now.0).unwrap_or(0)));
-        let seed = call.map_or([0; 32], |call| call.seed);
+    /// As of a moment, with a seed from [`wasi_seed`].
+    pub(super) fn new(now: Timestamp, seed: [u8; 32]) -> Self {
+        let moment = Moment(u64::try_from(now.0).unwrap_or(0));
         let context = WasiCtxBuilder::new()
             .secure_random(randomness("wasi secure", &seed))
             .insecure_random(randomness("wasi insecure", &seed))
@@ -52,6 +51,12 @@ impl WasiView for CallState {
     fn ctx(&mut self) -> WasiCtxView<'_> {
         self.empty_world().view()
     }
+}
+
+/// The seed of what WASI has at random: it may be told where the call's own,
+/// from which secrets are made, may not.
+pub(super) fn wasi_seed(seed: &[u8; 32]) -> [u8; 32] {
+    Sha256::new().chain_update("wasi seed").chain_update(seed).finalize().into()
 }
 
 /// Another stream than the `crypto` capability's.

@@ -27,6 +27,7 @@ use crate::http::{self, listen};
 use crate::jobs::{self, Runnable, Workers};
 use crate::mail::{self, Mail};
 use crate::open;
+use crate::recordings::Recordings;
 use crate::registry::{Ceilings, Registry};
 use crate::runtime::{Loaded, Runtime};
 use crate::store::Backend;
@@ -135,6 +136,7 @@ async fn assemble(
         limiter: Limiter::new(&config.rates, shared),
         in_flight: InFlight::default(),
         node: areas::Node::new(&config.areas),
+        recordings: Recordings::open(config.areas.record.clone(), config.recordings_dir())?,
         installing: tokio::sync::Mutex::default(),
         config,
     }))
@@ -223,6 +225,7 @@ async fn start_workers(app: &App) -> anyhow::Result<Option<Workers>> {
         clock: app.clock.clone(),
         areas,
         settings: app.config.jobs.clone(),
+        recordings: app.recordings.clone().filter(Recordings::keeps_faults),
     };
     Ok(Some(jobs::start(deps).await?))
 }

@@ -1,6 +1,7 @@
 //! The seam between the host and whatever runs an area's logic: a component
 //! in production, the same logic compiled natively in the benchmark.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -10,6 +11,7 @@ use crate::budgets;
 use crate::domain::area::{JobRun, Problem, Reply, Request};
 use crate::domain::job::{Failure, Outcome};
 use crate::domain::manifest::Manifest;
+use crate::recordings::Player;
 
 /// Runs one area's logic. Each call is isolated from every other.
 pub trait AreaCode: Send + Sync + 'static {
@@ -33,6 +35,28 @@ pub trait AreaCode: Send + Sync + 'static {
         job: &'a JobRun,
         timeout: Duration,
     ) -> BoxFuture<'a, Ended<Result<Outcome, Failure>>>;
+
+    /// Answers a recorded request again, its host calls from the recording;
+    /// code that is no component cannot.
+    fn replay_request<'a>(
+        &'a self,
+        _player: &'a Arc<Player>,
+    ) -> BoxFuture<'a, Result<Result<Reply, Problem>, CallError>> {
+        Box::pin(async { Err(no_component()) })
+    }
+
+    /// Does a recorded job again, its host calls from the recording; code that
+    /// is no component cannot.
+    fn replay_run<'a>(
+        &'a self,
+        _player: &'a Arc<Player>,
+    ) -> BoxFuture<'a, Result<Result<Outcome, Failure>, CallError>> {
+        Box::pin(async { Err(no_component()) })
+    }
+}
+
+fn no_component() -> CallError {
+    CallError::Host(anyhow::anyhow!("only a component can be run from a recording"))
 }
 
 /// How a call ended, with its unit of work handed back, neither committed nor

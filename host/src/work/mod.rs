@@ -16,6 +16,7 @@ mod outgoing;
 mod overlay;
 mod queue;
 mod reading;
+mod recorded;
 mod scope;
 mod secrets;
 mod sent;
@@ -39,6 +40,7 @@ use crate::domain::id::{SessionId, UserId};
 use crate::domain::job::{JobEnd, NewJob};
 use crate::domain::queue::JobChange;
 use crate::domain::role::Role;
+use crate::recordings::Recorder;
 use crate::secrets::Keys;
 use crate::store::Store;
 use crate::store::blobs::StoredBlob;
@@ -51,6 +53,7 @@ pub use fault::{
     BlobError, DocumentError, Fault, LinkError, MembershipError, QueueError, SecretError, WorkError,
 };
 pub use outgoing::Wish;
+pub use recorded::{end_of_request, end_of_run};
 pub use scope::{AreaScope, Habit, Habits, Limits, LimitsByArea, Subscriber};
 pub use sent::Sent;
 pub use tape::Tape;
@@ -115,6 +118,7 @@ pub struct UnitOfWork {
     taped: Taped,
     /// What it told others, where it is held against another call.
     told: Left,
+    recorder: Option<Arc<Recorder>>,
 }
 
 /// What a call knows of a secret or a blob.
@@ -158,6 +162,7 @@ impl UnitOfWork {
             sends: 0,
             taped: Taped::default(),
             told: Left::default(),
+            recorder: None,
             spec,
         }
     }

@@ -15,6 +15,10 @@ use crate::store::CollectionScope;
 pub struct AreaScope {
     /// The area's name.
     pub area: String,
+    /// Its version.
+    pub version: String,
+    /// SHA-256 of its component, lower-case hex.
+    pub digest: String,
     /// By the name the guest may write: the short one of its own collections,
     /// `area.name` of those of others that it may read.
     pub collections: BTreeMap<String, CollectionScope>,

@@ -31,6 +31,7 @@ mod queue;
 mod rates;
 mod refusals;
 mod remediation;
+mod replay;
 mod repohost;
 mod requests;
 mod schedules;

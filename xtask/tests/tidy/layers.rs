@@ -16,6 +16,7 @@ const LAYERS: [&[&str]; 13] = [
     &["oci"],
     &["identity", "egress", "mail", "malware"],
     &["store"],
+    &["recordings"],
     &["budgets"],
     &["signing", "secrets", "links", "config", "telemetry", "domain"],
 ];

@@ -7,6 +7,7 @@ mod deploy;
 mod new;
 mod push;
 mod read;
+mod replay;
 mod sign;
 mod source;
 
@@ -55,6 +56,8 @@ pub(super) enum Command {
     /// End the canary that runs, or else let the version answer that was live
     /// before.
     Rollback(decide::Rollback),
+    /// Run a recorded call again, offline, and show where it differs.
+    Replay(replay::Replay),
     /// Take an area out; what it has stored stays.
     Remove(decide::Remove),
 }
@@ -86,6 +89,7 @@ impl Command {
             Self::Stop(command) => command.run(common).await,
             Self::Approve(command) => command.run(common).await,
             Self::Rollback(command) => command.run(common).await,
+            Self::Replay(command) => command.run(common).await,
             Self::Remove(command) => command.run(common).await,
         }
     }

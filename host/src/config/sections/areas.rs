@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::Record;
 use crate::domain::manifest::Capability;
 
 /// Which areas are loaded and what they may import.
@@ -30,6 +31,9 @@ pub struct Areas {
     pub canary: Canary,
     /// How a version is tried that answers copies of requests.
     pub shadow: Shadow,
+    /// Which calls are written down, so that `assurance area replay` can run
+    /// them again.
+    pub record: Record,
     /// What each area may import: documents, blobs, events, jobs, secrets,
     /// crypto, directory, calendar, egress, log, malware, links, settings, queue,
     /// membership, mail. `*` is for areas not named.
@@ -76,6 +80,7 @@ impl Default for Areas {
             warm_versions: 4,
             canary: Canary::default(),
             shadow: Shadow::default(),
+            record: Record::default(),
             publishers: BTreeMap::new(),
             grants: BTreeMap::from([
                 // Secrets, the network, mail, people and other areas' jobs

@@ -7,6 +7,7 @@ mod budgets;
 mod limits;
 mod malware;
 mod people;
+mod record;
 mod service;
 mod work;
 
@@ -15,5 +16,6 @@ pub use budgets::{Budget, Budgets};
 pub use limits::{Idempotency, Limits, Rates, Runtime};
 pub use malware::{Malware, Socket};
 pub use people::{Passwords, Session, SignIn};
+pub use record::Record;
 pub use service::{Api, Blobs, Database, Keys, Operators, Secret};
 pub use work::{Egress, Jobs, LaneShare, Lanes, Log, LogFormat, Mail};

@@ -12,12 +12,12 @@ use crate::domain::manifest::Capability;
 
 impl Host for CallState {
     fn local(&mut self, zone: String, at: i64) -> Result<Civil, CalendarRefusal> {
-        self.enter(Capability::Calendar)?;
+        self.count(Capability::Calendar)?;
         local(&self.shared.zones, &zone, at).map_err(Refusal::Answer)
     }
 
     fn resolve(&mut self, zone: String, at: Civil) -> Result<i64, CalendarRefusal> {
-        self.enter(Capability::Calendar)?;
+        self.count(Capability::Calendar)?;
         resolve(&self.shared.zones, &zone, &at).map_err(Refusal::Answer)
     }
 

@@ -8,7 +8,7 @@ use crate::domain::manifest::Capability;
 
 impl Host for CallState {
     fn write(&mut self, level: log::Level, message: String) -> wasmtime::Result<()> {
-        self.enter(Capability::Log)?;
+        self.count(Capability::Log)?;
         let level = match level {
             log::Level::Debug => Level::DEBUG,
             log::Level::Info => Level::INFO,

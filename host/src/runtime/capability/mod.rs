@@ -19,7 +19,6 @@ mod membership;
 mod queue;
 mod secrets;
 mod settings;
-mod types;
 
 use super::bindings::assurance::area;
 use super::trap::Stop;

@@ -6,40 +6,41 @@ use wasmtime::component::{Linker, LinkerInstance};
 
 use super::super::bindings::assurance::area;
 use super::super::bindings::assurance::area::documents::{Condition, Error, Host as _};
-use super::super::instance::{CallState, Host};
+use super::super::instance::CallState;
+use super::super::transcript::{Transcribed, Transcriber};
 use super::{Generation, PACKAGE};
 
 /// Links an interface's functions as the current generation has them.
 type Add = fn(
     &mut LinkerInstance<'_, CallState>,
-    for<'a> fn(&'a mut CallState) -> &'a mut CallState,
+    for<'a> fn(&'a mut CallState) -> Transcriber<'a>,
 ) -> wasmtime::Result<()>;
 
 /// Everything, as it is now; what was otherwise is put in its place below.
 const AS_NOW: [(&str, Add); 18] = [
-    ("types", area::types::add_to_linker_instance::<_, Host>),
-    ("manifest", area::manifest::add_to_linker_instance::<_, Host>),
-    ("documents", area::documents::add_to_linker_instance::<_, Host>),
-    ("blobs", area::blobs::add_to_linker_instance::<_, Host>),
-    ("events", area::events::add_to_linker_instance::<_, Host>),
-    ("jobs", area::jobs::add_to_linker_instance::<_, Host>),
-    ("secrets", area::secrets::add_to_linker_instance::<_, Host>),
-    ("crypto", area::crypto::add_to_linker_instance::<_, Host>),
-    ("directory", area::directory::add_to_linker_instance::<_, Host>),
-    ("calendar", area::calendar::add_to_linker_instance::<_, Host>),
-    ("egress", area::egress::add_to_linker_instance::<_, Host>),
-    ("log", area::log::add_to_linker_instance::<_, Host>),
-    ("malware", area::malware::add_to_linker_instance::<_, Host>),
-    ("links", area::links::add_to_linker_instance::<_, Host>),
-    ("settings", area::settings::add_to_linker_instance::<_, Host>),
-    ("queue", area::queue::add_to_linker_instance::<_, Host>),
-    ("membership", area::membership::add_to_linker_instance::<_, Host>),
-    ("mail", area::mail::add_to_linker_instance::<_, Host>),
+    ("types", area::types::add_to_linker_instance::<_, Transcribed>),
+    ("manifest", area::manifest::add_to_linker_instance::<_, Transcribed>),
+    ("documents", area::documents::add_to_linker_instance::<_, Transcribed>),
+    ("blobs", area::blobs::add_to_linker_instance::<_, Transcribed>),
+    ("events", area::events::add_to_linker_instance::<_, Transcribed>),
+    ("jobs", area::jobs::add_to_linker_instance::<_, Transcribed>),
+    ("secrets", area::secrets::add_to_linker_instance::<_, Transcribed>),
+    ("crypto", area::crypto::add_to_linker_instance::<_, Transcribed>),
+    ("directory", area::directory::add_to_linker_instance::<_, Transcribed>),
+    ("calendar", area::calendar::add_to_linker_instance::<_, Transcribed>),
+    ("egress", area::egress::add_to_linker_instance::<_, Transcribed>),
+    ("log", area::log::add_to_linker_instance::<_, Transcribed>),
+    ("malware", area::malware::add_to_linker_instance::<_, Transcribed>),
+    ("links", area::links::add_to_linker_instance::<_, Transcribed>),
+    ("settings", area::settings::add_to_linker_instance::<_, Transcribed>),
+    ("queue", area::queue::add_to_linker_instance::<_, Transcribed>),
+    ("membership", area::membership::add_to_linker_instance::<_, Transcribed>),
+    ("mail", area::mail::add_to_linker_instance::<_, Transcribed>),
 ];
 
 pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
     for (interface, add) in AS_NOW {
-        add(&mut linker.instance(&name(interface))?, |state| state)?;
+        add(&mut linker.instance(&name(interface))?, |state| Transcriber(state))?;
     }
     linker.allow_shadowing(true);
     let mut documents = linker.instance(&name("documents"))?;
@@ -57,9 +58,9 @@ async fn count(
     mut store: StoreContextMut<'_, CallState>,
     (collection, conditions): (String, Vec<Condition>),
 ) -> wasmtime::Result<(Result<u64, Error>,)> {
-    let state = store.data_mut();
-    match state.count(collection, conditions, None).await {
+    let mut host = Transcriber(store.data_mut());
+    match host.count(collection, conditions, None).await {
         Ok(count) => Ok((Ok(count),)),
-        Err(refusal) => Ok((Err(state.convert_error(refusal)?),)),
+        Err(refusal) => Ok((Err(host.convert_error(refusal)?),)),
     }
 }

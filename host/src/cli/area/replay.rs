@@ -1,0 +1,82 @@
+//! `assurance area replay`: a recorded call once more, without a service.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use clap::Args;
+use serde_json::{Value as Json, json};
+
+use super::super::{Common, Unusable, input};
+use super::read_component;
+use crate::app::replay::{self, Difference, OtherCall, Replayed, Verdict};
+use crate::recordings::Recording;
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Replay {
+    /// The recording, from the folder `recordings` of the service's data.
+    recording: PathBuf,
+    /// The component that is to answer.
+    #[arg(long, value_name = "FILE")]
+    component: PathBuf,
+}
+
+impl Replay {
+    /// Fails where the component does otherwise, and as [`Unusable`] where
+    /// that cannot be said.
+    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+        let replayed = self.replay().await.map_err(|error| error.context(Unusable))?;
+        let told = serde_json::to_value(&replayed)?;
+        if common.json {
+            println!("{told}");
+        } else {
+            print(&replayed);
+        }
+        match replayed.verdict {
+            Verdict::Same => Ok(()),
+            Verdict::Different => anyhow::bail!("the component does not do what was recorded"),
+            Verdict::Withheld => Err(anyhow::anyhow!(
+                "the rest is not in the recording; it cannot be said whether it would be the same"
+            )
+            .context(Unusable)),
+        }
+    }
+
+    async fn replay(&self) -> anyhow::Result<Replayed> {
+        let text = input::text(&self.recording)?;
+        let at = || format!("{}", self.recording.display());
+        let recording = Recording::read(&text).with_context(at)?;
+        let component = Arc::from(read_component(&self.component)?);
+        replay::replay(recording, component).await
+    }
+}
+
+fn print(replayed: &Replayed) {
+    println!("verdict:        {}", text(&json!(replayed.verdict)));
+    println!("same component: {}", replayed.same_component);
+    println!("host calls:     {}", replayed.host_calls);
+    println!("recorded:       {}", json!(replayed.recorded));
+    if let Some(outcome) = &replayed.replayed {
+        println!("replayed:       {}", json!(outcome));
+    }
+    if let Some(why) = &replayed.withheld {
+        println!("withheld from call {} on: {why}", replayed.host_calls);
+    }
+    for OtherCall { departure, differences } in &replayed.calls {
+        println!("call {} is another:", departure.ordinal);
+        println!("  recorded {}", json!(departure.recorded));
+        println!("  replayed {}", json!(departure.replayed));
+        differences.iter().for_each(tell);
+    }
+    replayed.differences.iter().for_each(tell);
+}
+
+fn tell(difference: &Difference) {
+    let told = |value: &Option<Json>| value.as_ref().map_or("nothing".to_owned(), Json::to_string);
+    let Difference { pointer, recorded, replayed } = difference;
+    println!("  {pointer}: recorded {}, replayed {}", told(recorded), told(replayed));
+}
+
+fn text(value: &Json) -> &str {
+    value.as_str().unwrap_or_default()
+}

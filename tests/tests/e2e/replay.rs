@@ -1,0 +1,204 @@
+//! A call that was recorded is run again elsewhere, from two files and nothing
+//! else.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use assurance_tests::{Answer, Backend, Builder, TestHost, place};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::canary::marked;
+
+const TRAP: &str = "/v1/workspaces/{ws}/fixtures/trap";
+const MARKED: &str = "/v1/workspaces/{ws}/fixtures/behaves-as-marked";
+const CASES: &str = "/v1/workspaces/{ws}/support/cases";
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Another machine: a folder with a recording, components, and no service.
+struct Elsewhere {
+    folder: TempDir,
+}
+
+impl Elsewhere {
+    fn with(recording: &Path) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::copy(recording, folder.path().join("recording.json")).expect("copied");
+        Self { folder }
+    }
+
+    /// The exit code and what was printed.
+    fn replay(&self, component: &[u8]) -> (i32, Value) {
+        let file = self.folder.path().join("component.wasm");
+        std::fs::write(file, component).expect("written");
+        let mut command = Command::new(place::binary());
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("ASSURANCE_") {
+                command.env_remove(name);
+            }
+        }
+        command.args(["area", "replay", "recording.json", "--component", "component.wasm"]);
+        let output = command.arg("--json").current_dir(self.folder.path()).output().expect("run");
+        let told = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|_| json!({"error": String::from_utf8_lossy(&output.stderr)}));
+        (output.status.code().expect("an exit code"), told)
+    }
+}
+
+fn fixture(name: &str) -> Vec<u8> {
+    let file = place::fixtures().join(name).with_extension("wasm");
+    std::fs::read(file).expect("a built fixture")
+}
+
+fn recordings(host: &TestHost) -> PathBuf {
+    host.folder().join("data/recordings")
+}
+
+/// The recording of the request that was answered so.
+async fn recording(host: &TestHost, answer: &Answer) -> PathBuf {
+    let id = answer.header("x-request-id").expect("an id");
+    written(recordings(host).join(format!("{id}.json"))).await
+}
+
+async fn written(file: PathBuf) -> PathBuf {
+    let begun = Instant::now();
+    while !file.exists() {
+        assert!(begun.elapsed() < PATIENCE, "{} is never written", file.display());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    file
+}
+
+fn mode(path: &Path) -> u32 {
+    std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_recorded_fault_replays_to_the_same_trap_elsewhere() {
+    let builder = Builder::new(Backend::Sqlite).fixtures(&["trap", "echo"]);
+    let (mut host, ada) = builder.argument("--record=faults").start_with_owner().await;
+    let sound = ada.post("/v1/workspaces/{ws}/fixtures/echo", &json!({})).await;
+    let fell = ada.post(TRAP, &json!({})).await;
+    let file = recording(&host, &fell).await;
+    fell.problem(502, "area_fault");
+    assert_eq!((mode(&file), mode(&recordings(&host))), (0o600, 0o700));
+    let sound = sound.header("x-request-id").expect("an id").to_owned();
+    assert!(!recordings(&host).join(format!("{sound}.json")).exists(), "that was no fault");
+
+    let elsewhere = Elsewhere::with(&file);
+    host.kill9();
+    let (code, told) = elsewhere.replay(&fixture("trap"));
+    assert_eq!((code, &told["verdict"]), (0, &json!("same")), "{told}");
+    assert_eq!((&told["same_component"], &told["host_calls"]), (&json!(true), &json!(1)));
+    let fault = &told["replayed"]["fault"];
+    assert_eq!(fault["kind"], "trap");
+    assert!(fault["frames"].to_string().contains("fall_over"), "{fault}");
+    assert_eq!(fault, &told["recorded"]["fault"]);
+
+    let (code, told) = elsewhere.replay(&fixture("echo"));
+    assert_eq!((code, &told["verdict"]), (1, &json!("different")), "{told}");
+    let (code, told) = elsewhere.replay(b"no component");
+    assert_eq!(code, 2, "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_recorded_success_replays_bit_for_bit() {
+    let builder = Builder::new(Backend::Sqlite).areas(&["support"]).argument("--record=100");
+    let (host, ada) = builder.start_with_owner().await;
+    let body = json!({ "subject": "It is slow", "description": "Since this morning." });
+    let opened = ada.post_once(CASES, "recorded-1", &body).await;
+    let file = recording(&host, &opened).await;
+    let opened = opened.expect(201);
+    let component = std::fs::read(place::areas().join("support.wasm")).expect("a built area");
+    let (code, told) = Elsewhere::with(&file).replay(&component);
+    assert_eq!((code, &told["verdict"]), (0, &json!("same")), "{told}");
+    let said = told["replayed"]["answered"]["body"].as_str().expect("a body");
+    assert_eq!(serde_json::from_str::<Value>(said).expect("JSON"), opened);
+    assert_eq!(told["replayed"]["answered"]["status"], 201);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_version_that_does_otherwise_is_shown_where() {
+    let builder = Builder::new(Backend::Sqlite).fixtures(&["behaves-as-marked"]);
+    let (host, ada) = builder.argument("--record=100").start_with_owner().await;
+    let answer = ada.post(MARKED, &json!({"do": "tell"})).await;
+    let elsewhere = Elsewhere::with(&recording(&host, &answer).await);
+    let (code, told) = elsewhere.replay(&marked("another."));
+    assert_eq!((code, &told["same_component"]), (1, &json!(false)), "{told}");
+    let found = &told["differences"];
+    let mark =
+        found.as_array().expect("a list").iter().find(|found| {
+            found["pointer"] == "/answered/body/mark" && found["replayed"] == "another."
+        });
+    assert!(mark.is_some(), "{found}");
+    let (code, told) = elsewhere.replay(&marked("trapping"));
+    assert_eq!((code, &told["replayed"]["fault"]["kind"]), (1, &json!("trap")), "{told}");
+
+    // Random bytes may become a secret: they are withheld, and so is the rest.
+    let kept = ada.post(MARKED, &json!({"do": "keep"})).await;
+    let (code, told) = Elsewhere::with(&recording(&host, &kept).await).replay(&marked("soundly."));
+    assert_eq!((code, &told["verdict"]), (2, &json!("withheld")), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_that_fails_is_recorded_too() {
+    let builder = Builder::new(Backend::Sqlite).fixtures(&["behaves-as-marked"]);
+    let builder = builder.set("jobs.enabled", false).argument("--record=faults");
+    let (mut host, ada) = builder.start_with_owner().await;
+    ada.post(MARKED, &json!({"do": "run"})).await.expect(200);
+    host.terminate().await;
+    std::fs::write(host.areas().join("behaves-as-marked.wasm"), marked("trapping"))
+        .expect("written");
+    host.configure(&[("jobs.enabled", true.into())]);
+    host.start().await;
+    let begun = Instant::now();
+    let file = loop {
+        let mut files = std::fs::read_dir(recordings(&host)).expect("a folder");
+        let is_kept = |path: &PathBuf| path.extension().is_some_and(|kind| kind == "json");
+        let found = files.find_map(|entry| Some(entry.ok()?.path()).filter(is_kept));
+        if let Some(file) = found {
+            break file;
+        }
+        assert!(begun.elapsed() < PATIENCE, "the fault is never recorded");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    };
+    let elsewhere = Elsewhere::with(&file);
+    let (code, told) = elsewhere.replay(&marked("trapping"));
+    assert_eq!((code, &told["replayed"]["fault"]["kind"]), (0, &json!("trap")), "{told}");
+    assert_eq!(elsewhere.replay(&marked("soundly.")).0, 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_secret_is_in_a_recording() {
+    const SECRET: &str = "the client secret of this test";
+    let builder = Builder::new(Backend::Sqlite).areas(&["identity", "support", "webhooks"]);
+    let builder = builder.argument("--record=faults,100").set("egress.allow_loopback", true);
+    let (mut host, ada) = builder.start_with_owner().await;
+    host.keep_secret(SECRET);
+    let provider = json!({
+        "name": "Main", "issuer": "http://127.0.0.1:9", "client_id": "workspace",
+        "client_secret": SECRET, "domains": ["example.com"],
+        "claims_mapping": { "groups": "groups" }, "role_mapping": {},
+    });
+    let made = ada.post("/v1/workspaces/{ws}/identity/providers", &provider).await;
+    let webhook = json!({ "events": ["support_case.created"], "url": "http://127.0.0.1:9/hook" });
+    let hooked = ada.post("/v1/workspaces/{ws}/webhooks", &webhook).await;
+    let files = [recording(&host, &made).await, recording(&host, &hooked).await];
+    made.expect(201);
+    let shown = hooked.expect(201)["secret"].as_str().expect("a secret").to_owned();
+    for file in files {
+        let text = std::fs::read_to_string(&file).expect("a recording");
+        for secret in [SECRET, &shown, shown.trim_start_matches("whsec_")] {
+            assert!(!text.contains(secret), "{text}");
+        }
+        let recording: Value = serde_json::from_str(&text).expect("JSON");
+        assert_eq!((&recording["input"], &recording["wasi_seed"]), (&Value::Null, &Value::Null));
+        let calls = recording["calls"].to_string();
+        assert!(calls.contains("secrets.put"), "{calls}");
+        let component = std::fs::read(place::areas().join("identity.wasm")).expect("an area");
+        let (code, told) = Elsewhere::with(&file).replay(&component);
+        assert_eq!(code, 2, "{told}");
+    }
+}
