@@ -4,7 +4,7 @@
 use crate::source::Source;
 
 /// Top to bottom.
-const LAYERS: [&[&str]; 13] = [
+const LAYERS: &[&[&str]] = &[
     &["main", "cli"],
     &["serve"],
     &["http"],
