@@ -14,6 +14,7 @@ pub mod client;
 pub mod contract;
 pub mod envelope;
 pub mod host;
+pub mod languages;
 pub mod mail_server;
 pub mod model_server;
 pub mod oidc;

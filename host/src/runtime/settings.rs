@@ -114,6 +114,7 @@ impl From<&Config> for Settings {
             max_reply_bytes: bytes(section.max_reply_bytes),
             max_host_calls: section.max_host_calls,
             max_log_lines: section.max_log_lines,
+            max_component_bytes: bytes(config.limits.max_component_bytes),
             lanes: config.jobs.lanes.clone(),
             cache_dir: Some(config.runtime_cache_dir()),
             budgets: config.budgets.clone(),

@@ -19,6 +19,7 @@ mod groups;
 mod hostile;
 mod identity;
 mod invitations;
+mod languages;
 mod limits;
 mod notes;
 mod oci;

@@ -1,0 +1,43 @@
+//! Components that are not written in Rust, deployed like any other.
+
+use assurance_tests::client::send;
+use assurance_tests::{Backend, Builder, Client, TestHost, languages};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+const ANNOUNCEMENT: &str = "/v1/workspaces/{ws}/announcement";
+
+async fn publish(client: &Client, text: &str) -> Value {
+    let body = json!({ "text": text });
+    send(client.request(Method::PUT, ANNOUNCEMENT).json(&body)).await.expect(200)
+}
+
+async fn deploy(host: &TestHost, component: &[u8]) {
+    let deployed = host.put_area("announcements", component).await.expect(200);
+    assert_eq!(deployed["result"], "live", "{deployed}");
+}
+
+/// What holds whichever language answers, and whichever wrote before.
+async fn holds(client: &Client, language: &str) {
+    let published = publish(client, language).await;
+    assert_eq!(published["text"], language);
+    assert_eq!(client.get(ANNOUNCEMENT).await.expect(200), published);
+    let wrong = send(client.request(Method::PUT, ANNOUNCEMENT).json(&json!({ "text": "" })));
+    wrong.await.problem(422, "validation_failed");
+    assert_eq!(client.get(ANNOUNCEMENT).await.expect(200), published);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn javascript_and_python_answer_like_any_other_area() {
+    let (host, ada) = Builder::new(Backend::Sqlite).start_with_owner().await;
+    deploy(&host, &languages::python(host.folder())).await;
+    ada.get(ANNOUNCEMENT).await.problem(404, "not_found");
+    holds(&ada, "Python").await;
+    let Some(javascript) = languages::javascript(host.folder()) else {
+        eprintln!("not tested in JavaScript: there is no npm; on Debian: apt-get install npm");
+        return;
+    };
+    deploy(&host, &javascript).await;
+    assert_eq!(ada.get(ANNOUNCEMENT).await.expect(200)["text"], "Python");
+    holds(&ada, "JavaScript").await;
+}
