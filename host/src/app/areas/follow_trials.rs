@@ -48,13 +48,16 @@ pub(super) async fn begin(app: &App, mut running: Vec<Trial>) -> bool {
     !running.is_empty()
 }
 
-async fn begin_one(app: &App, trial: &Trial) -> Result<(), InstallError> {
+pub(super) async fn begin_one(app: &App, trial: &Trial) -> Result<(), InstallError> {
     let (area, digest) = (trial.area.clone(), trial.digest.clone());
     let found = follow::version(app, &area, &digest).await?;
     let candidate =
         follow::candidate(app, found.ok_or(InstallError::NotKnown { area, digest })?).await?;
     let _one_at_a_time = app.installing.lock().await;
-    if !is_current(app, trial).await? {
+    // An operator's call may have begun it here while this one waited; begun
+    // again, it would forget what it has seen.
+    let behind = app.node.is_behind_trial(&app.registry.snapshot(), trial);
+    if !behind || !is_current(app, trial).await? {
         return Ok(());
     }
     let plan = plan(app, trial, candidate).await?;

@@ -252,3 +252,17 @@ async fn a_trial_ends_when_what_it_is_held_against_changes() {
     let nothing = activate(&app, "ada", Activation { digest: None, ..wish("") }).await;
     assert!(matches!(nothing, Err(InstallError::NoTrial { .. })), "{nothing:?}");
 }
+
+#[tokio::test]
+async fn a_trial_that_runs_here_is_not_begun_again() {
+    let (app, _folder) = scene().await;
+    let live = keep(&app, notes(), Stage::Staged).await;
+    activate(&app, "ada", wish(&live)).await.unwrap();
+    let tried = keep(&app, next(), Stage::Staged).await;
+    let trial = begin_trial(&app, "ada", &canary(&tried)).await.unwrap();
+    let figures = || Arc::clone(&app.registry.snapshot().trial("notes").unwrap().figures);
+    let seen = figures();
+    // As a node does that read the row while the operator's call was at work.
+    super::follow_trials::begin_one(&app, &trial).await.unwrap();
+    assert!(Arc::ptr_eq(&seen, &figures()));
+}
