@@ -132,8 +132,9 @@ impl Stage {
         Ok(())
     }
 
+    /// The last version is the one that is live, and comes back each time.
     fn roll_back(&self) -> anyhow::Result<()> {
-        for digest in self.digests.iter().cycle().take(ROLLBACKS) {
+        for digest in self.digests[..VERSIONS - 1].iter().cycle().take(ROLLBACKS) {
             self.operators.post(SWAPPED, "activate", &json!({ "digest": digest }))?;
             std::thread::sleep(PACE);
             self.operators.post(SWAPPED, "rollback", &json!({ "reason": "measured" }))?;
