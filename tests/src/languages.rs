@@ -18,26 +18,32 @@ fn example() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../guests/announcements")
 }
 
-/// The example in JavaScript; nothing where there is no npm.
+/// The example in JavaScript.
+///
+/// # Errors
+/// npm is not here, or cannot reach its registry: why.
 ///
 /// # Panics
-/// Where the tools do not do what they should.
-#[must_use]
-pub fn javascript(folder: &Path) -> Option<Vec<u8>> {
+/// Where the tool does not do what it should.
+pub fn javascript(folder: &Path) -> Result<Vec<u8>, String> {
     let tools = place::areas().with_file_name("test-node");
     let tool = tools.join("node_modules/.bin/componentize-qjs");
     if !tool.exists() {
-        Command::new("npm").arg("--version").output().ok()?;
         let mut npm = Command::new("npm");
         npm.args(["install", "--no-audit", "--no-fund", "--prefix"]).arg(&tools).arg(QUICKJS);
-        must(&mut npm);
+        let output = npm.output().map_err(|error| {
+            format!("npm does not start ({error}); on Debian: apt-get install npm")
+        })?;
+        if !output.status.success() {
+            return Err(format!("{npm:?}: {}", String::from_utf8_lossy(&output.stderr)));
+        }
     }
     let (world, out) = (world(folder), folder.join("javascript.wasm"));
     let mut componentize = Command::new(tool);
     componentize.arg("--wit").arg(world).arg("--js").arg(example().join("announcements.js"));
     componentize.args(["--world", "announcements", "--sync", "--opt-size", WITHOUT_WASI]);
     must(componentize.arg("-o").arg(&out));
-    Some(std::fs::read(out).expect("a component"))
+    Ok(std::fs::read(out).expect("a component"))
 }
 
 /// The example in Python.
