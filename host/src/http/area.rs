@@ -164,16 +164,20 @@ impl Arriving<'_> {
         }
     }
 
-    /// The text goes to the area as it came; the parsed value is for checking.
+    /// The text goes to the area as it came, where that is how it was read; the
+    /// parsed value is for checking.
     fn read_json(&mut self, bytes: Vec<u8>) -> Read {
         let json = match std::str::from_utf8(&bytes) {
             Err(_) => Err(violation("", "is not UTF-8")),
             Ok("") => Err(violation("", "is required")),
             Ok(text) => json::parse(text),
         };
-        let json = json.map_err(|wrong| self.wrong.push(wrong)).ok();
-        let text = String::from_utf8(bytes).unwrap_or_default();
-        Read { body: Body::Json(text), json, streamed: None }
+        let parsed = json.map_err(|wrong| self.wrong.push(wrong)).ok();
+        let text = match &parsed {
+            Some(parsed) if !parsed.as_written => parsed.value.to_string(),
+            _ => String::from_utf8(bytes).unwrap_or_default(),
+        };
+        Read { body: Body::Json(text), json: parsed.map(|parsed| parsed.value), streamed: None }
     }
 
     /// Everything about the shape of the request.

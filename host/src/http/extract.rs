@@ -9,7 +9,6 @@ use axum::http::request::Parts;
 use jsonschema::Validator;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
-use serde_json::Value as Json;
 
 use super::body::{Content, check_media_type};
 use super::json;
@@ -72,7 +71,7 @@ impl<T: HostBody> FromRequest<App> for Strict<T> {
 }
 
 fn shaped<T: HostBody>(text: &str) -> Result<T, Refusal> {
-    let value: Json = json::parse(text).map_err(|wrong| Refusal::invalid(&[wrong], 0))?;
+    let value = json::parse(text).map_err(|wrong| Refusal::invalid(&[wrong], 0))?.value;
     let (wrong, more) = registry::violations(T::validator(), &value, MOST_VIOLATIONS);
     if !wrong.is_empty() {
         return Err(Refusal::invalid(&wrong, more));

@@ -1,6 +1,7 @@
 //! JSON as this service reads it: RFC 8259 without its loopholes. A duplicate
 //! member, a lone surrogate or U+0000 anywhere is refused, with a pointer to
-//! where it is.
+//! where it is. A whole number is an integer however it is written, as JSON
+//! Schema (2020-12, section 4.2.3) has it: `3.0` is read as `3`.
 
 use std::fmt;
 
@@ -10,29 +11,43 @@ use serde_json::{Map, Number, Value as Json};
 
 use crate::domain::area::Violation;
 
+/// What was read.
+#[derive(Debug)]
+pub(super) struct Parsed {
+    pub(super) value: Json,
+    /// False where the text writes an integer in a way that readers of integers
+    /// do not take.
+    pub(super) as_written: bool,
+}
+
 /// Reads one JSON text, whole.
 ///
 /// # Errors
 /// Names what is wrong, and where as well as it can be told.
-pub(super) fn parse(text: &str) -> Result<Json, Violation> {
-    let mut fault = Fault::default();
+pub(super) fn parse(text: &str) -> Result<Parsed, Violation> {
+    let mut notes = Notes::default();
     let mut reader = serde_json::Deserializer::from_str(text);
-    let read = Strict(&mut fault).deserialize(&mut reader).and_then(|value| {
+    let read = Strict(&mut notes).deserialize(&mut reader).and_then(|value| {
         reader.end()?;
         Ok(value)
     });
-    read.map_err(|error| fault.into_violation(&error))
+    match read {
+        Ok(value) => Ok(Parsed { value, as_written: !notes.rewritten }),
+        Err(error) => Err(notes.into_violation(&error)),
+    }
 }
 
-/// Where reading stopped. Segments are gathered from the inside out, on the
-/// way back from a failure, so that a good body pays nothing for them.
+/// What is noticed on the way: where reading stopped, among other things.
+/// Segments are gathered from the inside out, on the way back from a failure,
+/// so that a good body pays nothing for them.
 #[derive(Default)]
-struct Fault {
+struct Notes {
     message: Option<String>,
     segments: Vec<String>,
+    rewritten: bool,
 }
 
-impl Fault {
+impl Notes {
     fn into_violation(self, error: &serde_json::Error) -> Violation {
         let mut pointer = String::new();
         for segment in self.segments.iter().rev() {
@@ -44,7 +59,15 @@ impl Fault {
     }
 }
 
-struct Strict<'f>(&'f mut Fault);
+/// The integer that a number is, where every reader of JSON reads the same one
+/// (RFC 8259, section 6).
+fn integer(value: f64) -> Option<i64> {
+    const MOST: f64 = 9_007_199_254_740_991.0;
+    #[expect(clippy::cast_possible_truncation, reason = "whole and small enough")]
+    (value.fract() == 0.0 && value.abs() <= MOST).then_some(value as i64)
+}
+
+struct Strict<'f>(&'f mut Notes);
 
 impl<'de> DeserializeSeed<'de> for Strict<'_> {
     type Value = Json;
@@ -85,6 +108,10 @@ impl<'de> Visitor<'de> for Strict<'_> {
     }
 
     fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Json, E> {
+        if let Some(integer) = integer(value) {
+            self.0.rewritten = true;
+            return self.visit_i64(integer);
+        }
         match Number::from_f64(value) {
             Some(number) => Ok(Json::Number(number)),
             None => self.refuse("is a number out of range"),
@@ -150,7 +177,7 @@ mod tests {
 
     fn check(text: &str, expect: &str) {
         let found = match parse(text) {
-            Ok(value) => format!("ok {value}"),
+            Ok(parsed) => format!("ok {} {}", parsed.value, parsed.as_written),
             Err(violation) => format!("{}: {}", violation.pointer, violation.message),
         };
         assert!(found.starts_with(expect), "{text:?}: {found}");
@@ -172,7 +199,14 @@ mod tests {
     #[test]
     fn ordinary_values_are_read_as_they_are() {
         let text = r#"{"a":[1,-2,3.5,true,null,"x\"é😀"],"b":{}}"#;
-        assert_eq!(parse(text).unwrap(), serde_json::from_str::<Json>(text).unwrap());
+        assert_eq!(parse(text).unwrap().value, serde_json::from_str::<Json>(text).unwrap());
+    }
+
+    #[test]
+    fn whole_numbers_are_integers_however_they_are_written() {
+        check(r#"{"a": [3.0, 1e2, -0.0, 12]}"#, r#"ok {"a":[3,100,0,12]} false"#);
+        check(r#"{"a": 0.95, "b": 7}"#, r#"ok {"a":0.95,"b":7} true"#);
+        check("9007199254740993.0", "ok 9007199254740992.0 true");
     }
 
     fn has_loophole(text: &str) -> bool {
@@ -186,7 +220,14 @@ mod tests {
         ) {
             let ordinary = serde_json::from_str::<Json>(&text);
             match parse(&text) {
-                Ok(value) => prop_assert_eq!(value, ordinary.unwrap()),
+                Ok(parsed) if parsed.as_written => {
+                    prop_assert_eq!(parsed.value, ordinary.unwrap());
+                }
+                Ok(parsed) => {
+                    let again = serde_json_canonicalizer::to_string(&ordinary.unwrap());
+                    let value = serde_json_canonicalizer::to_string(&parsed.value);
+                    prop_assert_eq!(value.unwrap(), again.unwrap());
+                }
                 Err(violation) if violation.message.contains("more than once") => {
                     prop_assert!(ordinary.is_ok() || !text.is_empty());
                 }
@@ -201,7 +242,7 @@ mod tests {
             let object: Map<String, Json> =
                 names.into_iter().map(|name| (name, Json::from(number))).collect();
             let value = Json::Object(object);
-            prop_assert_eq!(parse(&value.to_string()).unwrap(), value);
+            prop_assert_eq!(parse(&value.to_string()).unwrap().value, value);
         }
     }
 }
