@@ -173,8 +173,9 @@ fn other_call(departure: Departure) -> OtherCall {
 }
 
 /// An outcome as it is compared. A body is told as the JSON it is, so that
-/// places in it can be named, with a digest of its bytes. Where a clock ended the call is chance, and where in a file
-/// a function begins is another matter in another file.
+/// places in it can be named, with a digest of its bytes. Where a clock ended
+/// the call is chance, and where in a file a function begins is another matter
+/// in another file.
 fn told(outcome: &Outcome, same_component: bool) -> Json {
     let mut outcome = outcome.clone();
     if let Outcome::Fault(fault) = &mut outcome {
