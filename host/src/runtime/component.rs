@@ -8,9 +8,10 @@ use futures::future::BoxFuture;
 use tokio::sync::Semaphore;
 
 use super::Shared;
+use super::bindings::Job;
 use super::bindings::assurance::area::types;
-use super::bindings::{AreaPre, Job};
 use super::convert;
+use super::exports::Exports;
 use super::instance::{self, AreaName, CallState, Describe, Finished, Invocation};
 use super::overstay::Meter;
 use crate::budgets::{Entry, Refused, Usage};
@@ -22,7 +23,7 @@ use crate::work::{AreaCode, CallError, Ended, UnitOfWork};
 
 /// A component, compiled and linked.
 pub(super) struct Component {
-    pre: AreaPre<CallState>,
+    exports: Arc<Exports>,
     shared: Arc<Shared>,
     area: Arc<AreaName>,
     /// Calls at a time, and those of them that run for long.
@@ -31,12 +32,12 @@ pub(super) struct Component {
 }
 
 impl Component {
-    pub(super) fn new(pre: AreaPre<CallState>, shared: Arc<Shared>, digest: String) -> Self {
+    pub(super) fn new(exports: Exports, shared: Arc<Shared>, digest: String) -> Self {
         Self {
             running: Semaphore::new(shared.settings.max_concurrent_per_area),
             overstaying: Arc::new(Semaphore::new(shared.settings.max_overstaying_per_area)),
             area: Arc::new(AreaName::new(digest)),
-            pre,
+            exports: Arc::new(exports),
             shared,
         }
     }
@@ -115,7 +116,7 @@ impl Component {
         meter: &Arc<Meter>,
         invocation: I,
     ) -> Finished<I::Answer> {
-        let call = instance::run(self.pre.clone(), state, meter.clone(), invocation).boxed();
+        let call = instance::run(self.exports.clone(), state, meter.clone(), invocation).boxed();
         let ended = I::long(&self.shared).run(call, meter.clone(), &self.overstaying).await;
         ended.unwrap_or_else(|lost| Finished::not_begun(None, lost.into_error(meter.deadline())))
     }

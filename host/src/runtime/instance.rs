@@ -7,7 +7,8 @@ use wasmtime::{ResourceLimiter, Store};
 
 use super::Shared;
 use super::bindings::assurance::area::{manifest, types};
-use super::bindings::{Area, AreaPre, Job, JobError, Outcome};
+use super::bindings::{Job, JobError, Outcome};
+use super::exports::{Export, Exports};
 use super::limits::Memory;
 use super::log::GuestLog;
 use super::overstay::{Meter, Overstayers};
@@ -145,10 +146,10 @@ pub(super) trait Invocation: Send + Sync + 'static {
         &shared.long_requests
     }
 
-    /// Calls the export.
+    /// Calls the export, in a fresh instance.
     fn invoke<'a>(
         &'a self,
-        area: &'a Area,
+        exports: &'a Exports,
         store: &'a mut Store<CallState>,
     ) -> impl Future<Output = wasmtime::Result<Self::Answer>> + Send + 'a;
 }
@@ -161,10 +162,10 @@ impl Invocation for Describe {
 
     async fn invoke(
         &self,
-        area: &Area,
+        exports: &Exports,
         store: &mut Store<CallState>,
     ) -> wasmtime::Result<Self::Answer> {
-        area.call_describe(store).await
+        exports.all.instantiate_async(&mut *store).await?.call_describe(store).await
     }
 }
 
@@ -173,10 +174,12 @@ impl Invocation for types::Request {
 
     async fn invoke(
         &self,
-        area: &Area,
+        exports: &Exports,
         store: &mut Store<CallState>,
     ) -> wasmtime::Result<Self::Answer> {
-        area.call_handle(store, self).await
+        let handle = exports.instantiate(Export::Handle, store).await?;
+        let (answer,) = handle.call_async(store, (self,)).await?;
+        Ok(answer)
     }
 }
 
@@ -189,10 +192,12 @@ impl Invocation for Job {
 
     async fn invoke(
         &self,
-        area: &Area,
+        exports: &Exports,
         store: &mut Store<CallState>,
     ) -> wasmtime::Result<Self::Answer> {
-        area.call_run(store, self).await
+        let run = exports.instantiate(Export::Run, store).await?;
+        let (outcome,) = run.call_async(store, (self,)).await?;
+        Ok(outcome)
     }
 }
 
@@ -215,19 +220,16 @@ impl<T> Finished<T> {
 
 /// Runs one call to its end.
 pub(super) async fn run<I: Invocation>(
-    pre: AreaPre<CallState>,
+    exports: Arc<Exports>,
     state: CallState,
     meter: Arc<Meter>,
     invocation: I,
 ) -> Finished<I::Answer> {
-    let mut store = Store::new(pre.engine(), state);
+    let mut store = Store::new(exports.engine(), state);
     arm(&mut store, meter.clone());
     // A guest that computes is trapped at its deadline, which shows where it
     // was; this is for one that waits.
-    let called = tokio::time::timeout(meter.deadline(), async {
-        let area = pre.instantiate_async(&mut store).await?;
-        invocation.invoke(&area, &mut store).await
-    });
+    let called = tokio::time::timeout(meter.deadline(), invocation.invoke(&exports, &mut store));
     let result = match called.await {
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(error)) => Err(Failure::new(error, store.data(), &meter)),

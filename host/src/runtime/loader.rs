@@ -10,9 +10,10 @@ use sha2::{Digest as _, Sha256};
 use wasmtime::Engine;
 use wasmtime::component::{Component as Compiled, Linker};
 
-use super::bindings::{Area, AreaPre};
+use super::bindings::Area;
 use super::cache::Cache;
 use super::component::Component;
+use super::exports::Exports;
 use super::generations;
 use super::imports::Imports;
 use super::instance::CallState;
@@ -55,8 +56,8 @@ impl Loader {
             .context("compiling did not end")
             .map_err(LoadError::Host)??;
         let imports = Imports::of(&self.engine, &compiled.component)?;
-        let pre = self.link(&compiled.component, &imports)?;
-        let code = Component::new(pre, shared, compiled.digest.clone());
+        let exports = self.link(&compiled.component, &imports)?;
+        let code = Component::new(exports, shared, compiled.digest.clone());
         let manifest =
             code.describe().await.map_err(LoadError::Describe)?.map_err(LoadError::Manifest)?;
         imports.check(&manifest, &grants(&manifest.name))?;
@@ -90,11 +91,11 @@ impl Loader {
         &self,
         component: &Compiled,
         imports: &Imports,
-    ) -> Result<AreaPre<CallState>, LoadError> {
+    ) -> Result<Exports, LoadError> {
         let linker = if imports.wasi { &self.linker_with_wasi } else { &self.linker };
         linker
             .instantiate_pre(component)
-            .and_then(AreaPre::new)
+            .and_then(|linked| Exports::of(component, linked))
             .map_err(|error| LoadError::WrongWorld(format!("{error:#}")))
     }
 }

@@ -11,6 +11,7 @@ mod capability;
 mod component;
 mod convert;
 mod engine;
+mod exports;
 mod generations;
 mod imports;
 mod instance;
