@@ -1,130 +1,16 @@
-//! Parts of texts, on PostgreSQL: which keys have a text that contains one.
-//!
-//! A page in the order of a key, of documents whose text contains something,
-//! is slow by any index of the documents alone: either it walks through all
-//! that do not contain it, or it sorts all that do. So each pair of key and
-//! text is kept once, beside the documents: there are far fewer, they are
-//! short, and their trigrams are indexed. A page asks for the next keys first,
-//! and then for the documents of those.
-//!
-//! Pairs are written before the documents, by a statement of their own: inside
-//! serializable transactions, imports of the same names would lose races to
-//! each other. A pair that outlives its documents, or whose documents were
-//! never written, costs a look; no answer is wrong by it.
-//!
-//! SQLite, for less data, tests each document.
+//! Keeping the pairs, and the index of their trigrams.
 
 use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
 use sqlx::{AssertSqlSafe, PgConnection};
 
-use super::apply::Effects;
-use super::connection::{Connection, Raw};
-use super::error::Error;
-use super::fields::like_pattern;
-use super::query::Asked;
-use super::scope::{CollectionScope, Searched};
-use super::sql::{Arg, Sql, each_row};
-use super::{Backend, Store};
-use crate::domain::document::{Query, Test, Value};
-
-/// Most keys of one look.
-const MOST_KEYS: u32 = 1_000;
-
-/// Where keys begin.
-#[derive(Clone, Debug)]
-pub(super) enum Start {
-    First,
-    /// This one too.
-    At(String),
-    After(String),
-}
-
-/// A search that the pairs answer.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Search<'a> {
-    searched: &'a Searched,
-    part: &'a str,
-}
-
-impl<'a> Search<'a> {
-    /// The search of a query whose order begins with the key of a text that it
-    /// looks into.
-    pub(super) fn of(backend: Backend, asked: Asked<'a>, query: &'a Query) -> Option<Self> {
-        if backend == Backend::Sqlite || !asked.by_pairs {
-            return None;
-        }
-        let first = query.order.first().filter(|first| !first.descending)?;
-        let of = |searched: &&Searched| searched.by == first.field && !searched.is_narrow(query);
-        asked.scope.searched.iter().filter(of).find_map(|searched| {
-            let part = query.conditions.iter().find_map(|condition| match &condition.test {
-                Test::Contains(part) if condition.fields == [searched.text.as_str()] => Some(part),
-                _ => None,
-            })?;
-            (!part.contains('\0')).then_some(Self { searched, part })
-        })
-    }
-
-    /// Where the page after a position begins; nothing where the position is
-    /// of a null, which has no text.
-    pub(super) fn from(key: Option<&Value>) -> Start {
-        match key {
-            Some(Value::Text(key)) => Start::At(key.clone()),
-            _ => Start::First,
-        }
-    }
-
-    /// The next keys, in order: so many at most.
-    pub(super) async fn keys(
-        self,
-        connection: &mut Connection,
-        asked: Asked<'_>,
-        from: &Start,
-        most: u32,
-    ) -> Result<Vec<String>, Error> {
-        let mut sql = Sql::new(connection.backend(), "SELECT DISTINCT key FROM search_texts ");
-        sql.push("WHERE workspace_id = ").bind(Arg::Uuid(asked.workspace.0));
-        sql.push(" AND collection = ").bind(Arg::Text(asked.scope.full_name.clone()));
-        sql.push(" AND field = ").bind(Arg::Text(self.searched.text.clone()));
-        sql.push(" AND folded LIKE lower(").bind(Arg::Text(like_pattern(self.part)));
-        sql.push(asked.folding).push(")");
-        match from {
-            Start::First => {}
-            Start::At(key) => {
-                sql.push(" AND key >= ").bind(Arg::Text(key.clone()));
-            }
-            Start::After(key) => {
-                sql.push(" AND key > ").bind(Arg::Text(key.clone()));
-            }
-        }
-        sql.push(" ORDER BY key").push_limit(most);
-        // What is rare decides between walk and trigrams, so it must be known.
-        sql.plan_anew();
-        let mut keys = Vec::new();
-        each_row(connection, sql, |row| {
-            keys.push(row.text(0)?);
-            Ok(())
-        })
-        .await?;
-        Ok(keys)
-    }
-}
-
-impl Searched {
-    /// Whether the query fixes a field that leaves few documents.
-    fn is_narrow(&self, query: &Query) -> bool {
-        query.conditions.iter().any(|condition| match (&condition.test, &*condition.fields) {
-            (Test::Equals(value), [field]) => *value != Value::Null && self.unless.contains(field),
-            _ => false,
-        })
-    }
-}
-
-/// How many keys to look for next, where so many had too few documents.
-pub(super) fn more(keys: u32) -> u32 {
-    keys.saturating_mul(4).min(MOST_KEYS)
-}
+use super::super::apply::Effects;
+use super::super::connection::Raw;
+use super::super::error::Error;
+use super::super::scope::{CollectionScope, Searched};
+use super::super::sql::{Arg, Sql};
+use super::super::{Backend, Store};
 
 /// Keeps the pairs of documents that are about to be written.
 pub async fn keep<'a>(
@@ -200,7 +86,7 @@ impl Pairs {
 /// pairs of what is there already. Once for each declaration: what a version
 /// without it still writes afterwards, on a node that has not yet followed, is
 /// found once it is written again.
-pub(super) async fn ensure(
+pub(in crate::store) async fn ensure(
     c: &mut PgConnection,
     folding: &str,
     scopes: &[CollectionScope],
@@ -240,9 +126,11 @@ async fn index_trigrams(c: &mut PgConnection) -> Result<(), Error> {
         tracing::warn!(%error, "without the extension pg_trgm, searches are slow");
         return Ok(());
     }
-    // Without a list of what is pending, which every search would read.
+    // One by one, new texts would take longer to index than all else of an
+    // import; the list of those that wait is short (in kB), as each search
+    // reads it.
     let index = "CREATE INDEX IF NOT EXISTS search_texts_trigrams ON search_texts \
-                 USING gin (folded gin_trgm_ops) WITH (fastupdate = off)";
+                 USING gin (folded gin_trgm_ops) WITH (gin_pending_list_limit = 512)";
     sqlx::raw_sql(index).execute(c).await?;
     Ok(())
 }

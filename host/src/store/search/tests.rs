@@ -1,0 +1,104 @@
+//! Which keys a search finds, and by what.
+
+use super::super::connection::Raw;
+use super::super::scope::CollectionScope;
+use super::super::sql::Row;
+use super::*;
+use crate::domain::document::{Condition, Order, Start as First};
+use crate::domain::id::WorkspaceId;
+use crate::domain::manifest::FieldKind;
+use crate::store::indexes::ensure_indexes;
+use crate::store::testing::fresh;
+
+fn scope() -> CollectionScope {
+    CollectionScope {
+        full_name: "a.b".into(),
+        own: true,
+        fields: [("name".to_owned(), FieldKind::Text)].into(),
+        indexes: vec![],
+        searched: vec![Searched { text: "name".into(), by: "name".into(), unless: vec![] }],
+    }
+}
+
+fn query(part: &str) -> Query {
+    Query {
+        collection: "a.b".into(),
+        conditions: vec![Condition {
+            fields: vec!["name".into()],
+            test: Test::Contains(part.into()),
+        }],
+        order: vec![Order { field: "name".into(), descending: false }],
+        limit: 10,
+        start: First::First,
+    }
+}
+
+/// More than are looked at one by one; two of each key.
+async fn fill(connection: &mut Connection, workspace: WorkspaceId) {
+    let Raw::Postgres(c) = connection.raw() else { return };
+    let pairs = "INSERT INTO search_texts SELECT $1, 'a.b', 'name', md5((n / 2)::text), \
+                 md5(n::text) FROM generate_series(1, 12000) AS n";
+    sqlx::query(pairs).bind(workspace.0).execute(&mut *c).await.unwrap();
+    sqlx::raw_sql("ANALYZE search_texts").execute(c).await.unwrap();
+}
+
+async fn texts(connection: &mut Connection, sql: Sql) -> Vec<String> {
+    let mut texts = Vec::new();
+    let take = |row: Row| row.text(0).map(|text| texts.push(text));
+    each_row(connection, sql, take).await.unwrap();
+    texts
+}
+
+/// What [`Search::keys`] finds, by looking at every pair.
+async fn all_keys(connection: &mut Connection, part: &str, from: &Start) -> Vec<String> {
+    let sql = "SELECT DISTINCT key FROM search_texts WHERE strpos(folded, ";
+    let mut sql = Sql::new(Backend::Postgres, sql);
+    sql.bind(Arg::Text(part.into())).push(") > 0 ORDER BY key");
+    let mut keys = texts(connection, sql).await;
+    match from {
+        Start::First => {}
+        Start::At(key) => keys.retain(|other| other >= key),
+        Start::After(key) => keys.retain(|other| other > key),
+    }
+    keys
+}
+
+#[tokio::test]
+async fn a_rare_part_is_found_by_its_trigrams_whatever_folds_its_letters() {
+    let Some(fresh) = fresh(Backend::Postgres).await else { return };
+    let (workspace, scope, query) = (WorkspaceId::new(), scope(), query("abcdef"));
+    ensure_indexes(&fresh.store, std::slice::from_ref(&scope)).await.unwrap();
+    let mut connection = fresh.store.writer().await.unwrap();
+    fill(&mut connection, workspace).await;
+    for folding in ["", " COLLATE \"und-x-icu\"", " COLLATE \"C.utf8\""] {
+        let asked = Asked { workspace, scope: &scope, folding, by_pairs: true };
+        let search = Search::of(Backend::Postgres, asked, &query).unwrap();
+        let mut sql = search.keys_sql(asked, &Start::First, 10);
+        sql.text.insert_str(0, "EXPLAIN ");
+        let plan = texts(&mut connection, sql).await.join("\n");
+        assert!(plan.contains("search_texts_trigrams"), "{folding}: {plan}");
+    }
+}
+
+#[tokio::test]
+async fn the_next_keys_are_those_that_a_look_at_every_pair_finds() {
+    let Some(fresh) = fresh(Backend::Postgres).await else { return };
+    let (workspace, scope) = (WorkspaceId::new(), scope());
+    ensure_indexes(&fresh.store, std::slice::from_ref(&scope)).await.unwrap();
+    let mut connection = fresh.store.writer().await.unwrap();
+    fill(&mut connection, workspace).await;
+    let asked = Asked { workspace, scope: &scope, folding: "", by_pairs: true };
+    for part in ["a", "ab", "abc", "0123", "abcdef", "%", "xyz"] {
+        let query = query(part);
+        let search = Search::of(Backend::Postgres, asked, &query).unwrap();
+        let mut from = Start::First;
+        for most in [1, 3, 200, 1_000] {
+            let keys = search.keys(&mut connection, asked, &from, most).await.unwrap();
+            let mut all = all_keys(&mut connection, part, &from).await;
+            all.truncate(most as usize);
+            assert_eq!(keys, all, "{part}, {most} from {from:?}");
+            let Some(last) = keys.into_iter().next_back() else { break };
+            from = if most == 1 { Start::At(last) } else { Start::After(last) };
+        }
+    }
+}
