@@ -1,10 +1,6 @@
 //! What content is, told by its outermost shape. Consumers look deeper.
 
-use std::fmt;
-
-use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
-
+use crate::shape::Shape;
 use crate::upload::{Format, Refusal};
 
 /// Longest path in a list of paths, in bytes.
@@ -53,139 +49,12 @@ fn of_text(filename: &str, text: &str) -> Result<Format, Refusal> {
 }
 
 fn parsed(text: &str) -> Result<Format, Refusal> {
-    let shape: Result<Shape, _> = serde_json::from_str(text);
-    shape.map(|shape| shape.format()).map_err(|error| {
+    let shape: Shape = serde_json::from_str(text).map_err(|error| {
         refusal("malformed_json", format!("It begins like JSON and is none: {error}."))
-    })
-}
-
-/// What of a JSON value tells what document it is; everything else is passed
-/// over, so that a large document takes no memory.
-enum Shape {
-    Object(Members),
-    /// True where all items are advisories, and there are some.
-    Array(bool),
-    Text(String),
-    Other,
-}
-
-#[derive(Default)]
-struct Members {
-    bom_format: Option<String>,
-    spdx_version: Option<String>,
-    schema: Option<String>,
-    id: Option<String>,
-    runs: bool,
-    version: bool,
-    advisory: bool,
-}
-
-impl<'de> Deserialize<'de> for Shape {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ShapeVisitor)
-    }
-}
-
-struct ShapeVisitor;
-
-impl<'de> Visitor<'de> for ShapeVisitor {
-    type Value = Shape;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("any value")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Shape, A::Error> {
-        let mut members = Members::default();
-        while let Some(name) = map.next_key::<String>()? {
-            match name.as_str() {
-                "bomFormat" => members.bom_format = map.next_value::<Shape>()?.text(),
-                "spdxVersion" => members.spdx_version = map.next_value::<Shape>()?.text(),
-                "$schema" => members.schema = map.next_value::<Shape>()?.text(),
-                "id" => members.id = map.next_value::<Shape>()?.text(),
-                other => {
-                    members.runs |= other == "runs";
-                    members.version |= other == "version";
-                    members.advisory |= matches!(other, "modified" | "affected" | "schema_version");
-                    map.next_value::<IgnoredAny>()?;
-                }
-            }
-        }
-        Ok(Shape::Object(members))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Shape, A::Error> {
-        let (mut some, mut all) = (false, true);
-        while let Some(item) = items.next_element::<Shape>()? {
-            some = true;
-            all &= matches!(item, Shape::Object(members) if members.is_advisory());
-        }
-        Ok(Shape::Array(some && all))
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Shape, E> {
-        Ok(Shape::Text(text.to_owned()))
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Shape, E> {
-        Ok(Shape::Other)
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<Shape, E> {
-        Ok(Shape::Other)
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<Shape, E> {
-        Ok(Shape::Other)
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<Shape, E> {
-        Ok(Shape::Other)
-    }
-
-    fn visit_unit<E>(self) -> Result<Shape, E> {
-        Ok(Shape::Other)
-    }
-}
-
-impl Shape {
-    fn text(self) -> Option<String> {
-        match self {
-            Self::Text(text) => Some(text),
-            Self::Object(_) | Self::Array(_) | Self::Other => None,
-        }
-    }
-
-    fn format(&self) -> Format {
-        match self {
-            Self::Object(members) => members.format(),
-            Self::Array(true) => Format::Osv,
-            Self::Array(false) | Self::Text(_) | Self::Other => Format::Unknown,
-        }
-    }
-}
-
-impl Members {
-    fn format(&self) -> Format {
-        let is =
-            |text: &Option<String>, holds: fn(&str) -> bool| text.as_deref().is_some_and(holds);
-        if is(&self.bom_format, |text| text == "CycloneDX") {
-            Format::Cyclonedx
-        } else if is(&self.spdx_version, |text| text.starts_with("SPDX-")) {
-            Format::Spdx
-        } else if self.runs && self.version
-            || is(&self.schema, |text| text.to_ascii_lowercase().contains("sarif"))
-        {
-            Format::Sarif
-        } else if self.is_advisory() {
-            Format::Osv
-        } else {
-            Format::Unknown
-        }
-    }
-
-    fn is_advisory(&self) -> bool {
-        self.advisory && self.id.as_ref().is_some_and(|id| !id.is_empty())
+    })?;
+    match shape.unread_version() {
+        Some(detail) => Err(refusal("unsupported_version", detail)),
+        None => Ok(shape.format()),
     }
 }
 
@@ -248,7 +117,7 @@ fn unsupported(content: &[u8]) -> Refusal {
     } else {
         "It is none of the formats that audits read."
     };
-    let taken = "SARIF 2.1.0, CycloneDX, SPDX 2.2 and 2.3, OSV (all as JSON), CODEOWNERS, and a \
+    let taken = "SARIF 2.1.0, CycloneDX 1.2 to 1.7, SPDX 2.2 and 2.3, OSV (all as JSON), CODEOWNERS, and a \
                  list of paths, one a line";
     refusal("unsupported_format", format!("{what} Send one of: {taken}."))
 }

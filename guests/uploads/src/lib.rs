@@ -7,6 +7,7 @@ mod expire;
 mod format;
 mod intake;
 mod process;
+mod shape;
 mod unpack;
 mod upload;
 

@@ -23,7 +23,10 @@ fn formats_are_told_by_what_is_in_them() {
 
 #[test]
 fn what_an_audit_cannot_read_is_refused_with_what_to_send_instead() {
-    let refused: [(&[u8], &str); 12] = [
+    let refused: [(&[u8], &str); 15] = [
+        (b"{\"version\":\"2.0.0\",\"runs\":[]}", "unsupported_version"),
+        (b"{\"bomFormat\":\"CycloneDX\",\"specVersion\":\"1.1\"}", "unsupported_version"),
+        (b"{\"spdxVersion\":\"SPDX-2.1\"}", "unsupported_version"),
         (b"{\"bomFormat\":\"Other\"}", "unsupported_format"),
         (b"[{\"id\":\"A\",\"affected\":[]},7]", "unsupported_format"),
         (b"[]", "unsupported_format"),

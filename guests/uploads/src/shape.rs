@@ -1,0 +1,169 @@
+//! The outermost shape of a JSON document, which tells what kind of document
+//! it is.
+
+use std::fmt;
+
+use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use crate::upload::Format;
+
+/// What audits read of them, as the documents say it.
+const CYCLONEDX: [&str; 6] = ["1.2", "1.3", "1.4", "1.5", "1.6", "1.7"];
+const SPDX: [&str; 2] = ["SPDX-2.2", "SPDX-2.3"];
+
+/// Characters of a version that are shown to a person.
+const MOST_SHOWN: usize = 50;
+
+/// What of a JSON value tells what document it is; everything else is passed
+/// over, so that a large document takes no memory.
+pub(crate) enum Shape {
+    Object(Members),
+    /// True where all items are advisories, and there are some.
+    Array(bool),
+    Text(String),
+    Other,
+}
+
+#[derive(Default)]
+pub(crate) struct Members {
+    bom_format: Option<String>,
+    spec_version: Option<String>,
+    spdx_version: Option<String>,
+    schema: Option<String>,
+    id: Option<String>,
+    runs: bool,
+    /// The member `version`; empty where it is no text.
+    version: Option<String>,
+    advisory: bool,
+}
+
+impl<'de> Deserialize<'de> for Shape {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ShapeVisitor)
+    }
+}
+
+struct ShapeVisitor;
+
+impl<'de> Visitor<'de> for ShapeVisitor {
+    type Value = Shape;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Shape, A::Error> {
+        let mut members = Members::default();
+        while let Some(name) = map.next_key::<String>()? {
+            match name.as_str() {
+                "bomFormat" => members.bom_format = map.next_value::<Shape>()?.text(),
+                "specVersion" => members.spec_version = map.next_value::<Shape>()?.text(),
+                "version" => {
+                    members.version = Some(map.next_value::<Shape>()?.text().unwrap_or_default());
+                }
+                "spdxVersion" => members.spdx_version = map.next_value::<Shape>()?.text(),
+                "$schema" => members.schema = map.next_value::<Shape>()?.text(),
+                "id" => members.id = map.next_value::<Shape>()?.text(),
+                other => {
+                    members.runs |= other == "runs";
+                    members.advisory |= matches!(other, "modified" | "affected" | "schema_version");
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok(Shape::Object(members))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Shape, A::Error> {
+        let (mut some, mut all) = (false, true);
+        while let Some(item) = items.next_element::<Shape>()? {
+            some = true;
+            all &= matches!(item, Shape::Object(members) if members.is_advisory());
+        }
+        Ok(Shape::Array(some && all))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Shape, E> {
+        Ok(Shape::Text(text.to_owned()))
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Shape, E> {
+        Ok(Shape::Other)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Shape, E> {
+        Ok(Shape::Other)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Shape, E> {
+        Ok(Shape::Other)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Shape, E> {
+        Ok(Shape::Other)
+    }
+
+    fn visit_unit<E>(self) -> Result<Shape, E> {
+        Ok(Shape::Other)
+    }
+}
+
+impl Shape {
+    fn text(self) -> Option<String> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::Object(_) | Self::Array(_) | Self::Other => None,
+        }
+    }
+
+    /// Which of the formats it is.
+    pub(crate) fn format(&self) -> Format {
+        match self {
+            Self::Object(members) => members.format(),
+            Self::Array(true) => Format::Osv,
+            Self::Array(false) | Self::Text(_) | Self::Other => Format::Unknown,
+        }
+    }
+}
+
+impl Shape {
+    /// That it is of a version which no audit reads, for a person. A version
+    /// that is missing is for the audit to tell.
+    pub(crate) fn unread_version(&self) -> Option<String> {
+        let Self::Object(members) = self else { return None };
+        let (name, version, read, taken): (_, _, &[&str], _) = match members.format() {
+            Format::Sarif => ("SARIF", &members.version, &["2.1.0"], "2.1.0"),
+            Format::Cyclonedx => ("CycloneDX", &members.spec_version, &CYCLONEDX, "1.2 to 1.7"),
+            Format::Spdx => ("SPDX", &members.spdx_version, &SPDX, "2.2 and 2.3"),
+            Format::Osv | Format::CodeOwners | Format::PathList | Format::Unknown => return None,
+        };
+        let version = version.as_deref().filter(|it| !it.is_empty() && !read.contains(it))?;
+        let version: String = version.chars().take(MOST_SHOWN).collect();
+        Some(format!("It says that it is {name} {version:?}; {name} {taken} is taken."))
+    }
+}
+
+impl Members {
+    fn format(&self) -> Format {
+        let is =
+            |text: &Option<String>, holds: fn(&str) -> bool| text.as_deref().is_some_and(holds);
+        if is(&self.bom_format, |text| text == "CycloneDX") {
+            Format::Cyclonedx
+        } else if is(&self.spdx_version, |text| text.starts_with("SPDX-")) {
+            Format::Spdx
+        } else if self.runs && self.version.is_some()
+            || is(&self.schema, |text| text.to_ascii_lowercase().contains("sarif"))
+        {
+            Format::Sarif
+        } else if self.is_advisory() {
+            Format::Osv
+        } else {
+            Format::Unknown
+        }
+    }
+
+    fn is_advisory(&self) -> bool {
+        self.advisory && self.id.as_ref().is_some_and(|id| !id.is_empty())
+    }
+}
