@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use rayon::{ThreadPool, ThreadPoolBuilder};
 use sha2::{Digest as _, Sha256};
+use tokio::sync::oneshot;
 use wasmtime::Engine;
 use wasmtime::component::{Component as Compiled, Linker};
 
@@ -17,6 +19,7 @@ use super::exports::Exports;
 use super::generations;
 use super::imports::Imports;
 use super::instance::CallState;
+use super::overstay::lower_priority;
 use super::transcript::{Transcribed, Transcriber};
 use super::{LoadError, Loaded, Shared};
 use crate::domain::manifest::Capability;
@@ -28,16 +31,19 @@ pub(super) struct Loader {
     linker: Linker<CallState>,
     /// For components that import something of WASI.
     linker_with_wasi: Linker<CallState>,
+    /// Threads of lower priority: what is deployed while serving takes no time
+    /// from requests that want it.
+    compilers: ThreadPool,
 }
 
 impl Loader {
-    pub(super) fn new(engine: Engine, cache: Option<Cache>) -> anyhow::Result<Self> {
+    pub(super) fn new(engine: Engine, cache: Option<Cache>, niceness: i32) -> anyhow::Result<Self> {
         let mut linker = Linker::new(&engine);
         Area::add_to_linker::<_, Transcribed>(&mut linker, |state| Transcriber(state))?;
         generations::add_earlier_to_linker(&mut linker)?;
         let mut linker_with_wasi = linker.clone();
         wasmtime_wasi::p2::add_to_linker_async(&mut linker_with_wasi)?;
-        Ok(Self { engine, cache, linker, linker_with_wasi })
+        Ok(Self { engine, cache, linker, linker_with_wasi, compilers: compilers(niceness)? })
     }
 
     pub(super) async fn load(
@@ -50,11 +56,7 @@ impl Loader {
         if bytes.len() > max {
             return Err(LoadError::TooLarge { bytes: bytes.len(), max });
         }
-        let here = self.clone();
-        let compiled = tokio::task::spawn_blocking(move || here.compile(&bytes))
-            .await
-            .context("compiling did not end")
-            .map_err(LoadError::Host)??;
+        let compiled = self.clone().compiled(bytes).await?;
         let imports = Imports::of(&self.engine, &compiled.component)?;
         let exports = self.link(&compiled.component, &imports)?;
         let code = Component::new(exports, shared, compiled.digest.clone());
@@ -69,6 +71,14 @@ impl Loader {
             imports: imports.names,
             compiled_in: compiled.took,
         })
+    }
+
+    async fn compiled(self: Arc<Self>, bytes: Arc<[u8]>) -> Result<Machine, LoadError> {
+        let (done, outcome) = oneshot::channel();
+        let here = self.clone();
+        // Whoever wanted it may be gone.
+        self.compilers.spawn(move || drop(done.send(here.compile(&bytes))));
+        outcome.await.context("the compiler did not come to an end").map_err(LoadError::Host)?
     }
 
     /// From the cache, or by compiling: to be called where blocking is fine.
@@ -98,6 +108,17 @@ impl Loader {
             .and_then(|linked| Exports::of(component, linked))
             .map_err(|error| LoadError::WrongWorld(format!("{error:#}")))
     }
+}
+
+/// As many as there are processors; a compiler that panics leaves its caller
+/// without an answer, and the others alone.
+fn compilers(niceness: i32) -> anyhow::Result<ThreadPool> {
+    ThreadPoolBuilder::new()
+        .thread_name(|number| format!("compiler-{number}"))
+        .start_handler(move |_| lower_priority(niceness))
+        .panic_handler(|_| ())
+        .build()
+        .context("cannot start the threads that compile")
 }
 
 /// A component as machine code.

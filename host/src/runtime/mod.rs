@@ -140,7 +140,7 @@ impl Runtime {
             Some(dir) => Some(Cache::open(dir, &keys.derive("compiled-cache"), &engine)?),
             None => None,
         };
-        let loader = Arc::new(Loader::new(engine, cache)?);
+        let loader = Arc::new(Loader::new(engine, cache, settings.compile_niceness)?);
         let shared = Arc::new(Shared {
             long_requests: Overstayers::start("long-requests", settings.request_niceness)?,
             long_jobs: Overstayers::start("long-jobs", settings.job_niceness)?,

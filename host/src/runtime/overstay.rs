@@ -243,10 +243,10 @@ impl<T> Drop for AbortOnDrop<T> {
 
 /// On Linux a niceness belongs to a thread, and a thread has an id like a
 /// process's.
-fn lower_priority(niceness: i32) {
+pub(super) fn lower_priority(niceness: i32) {
     let thread = rustix::thread::gettid();
     if let Err(error) = rustix::process::setpriority_process(Some(thread), niceness) {
-        tracing::warn!(%error, "long calls run at ordinary priority");
+        tracing::warn!(%error, niceness, "a thread stays at ordinary priority");
     }
 }
 

@@ -31,6 +31,8 @@ pub struct Settings {
     /// Niceness of the thread that runs those jobs: nobody waits for them, but
     /// they must come to their end on a machine that is never idle.
     pub job_niceness: i32,
+    /// Niceness of the threads that compile components.
+    pub compile_niceness: i32,
     /// Largest reply, problem or checkpoint of an area, in bytes.
     pub max_reply_bytes: usize,
     /// What a guest may hand to the host in one host call, in bytes: the
@@ -83,6 +85,7 @@ impl Default for Settings {
             first_slice_ms: 5,
             request_niceness: 10,
             job_niceness: 5,
+            compile_niceness: 10,
             max_reply_bytes: 16 << 20,
             max_host_call_bytes: 34 << 20,
             max_host_calls: 20_000,
