@@ -47,6 +47,8 @@ pub struct Standing {
     pub running: u32,
     /// Memory they have, beyond the first MiB of each, in bytes.
     pub memory_bytes: u64,
+    /// The most that one call has had since the node began, all of it.
+    pub call_memory_peak_bytes: u64,
     /// What was used since the minute began.
     pub this_minute: Usage,
     /// What was used in the minute before.
@@ -63,6 +65,7 @@ pub(super) struct Account {
     bounds: ArcSwap<Bounds>,
     running: AtomicU32,
     memory: AtomicU64,
+    call_memory_peak: AtomicU64,
     window: Mutex<Window>,
     meters: Option<Meters>,
 }
@@ -97,6 +100,7 @@ impl Account {
             bounds: ArcSwap::from_pointee(bounds),
             running: AtomicU32::new(0),
             memory: AtomicU64::new(0),
+            call_memory_peak: AtomicU64::new(0),
             window: Mutex::default(),
         }
     }
@@ -112,6 +116,7 @@ impl Account {
             budget: self.bounds.load().budget,
             running: self.running.load(Ordering::Relaxed),
             memory_bytes: self.memory.load(Ordering::Relaxed),
+            call_memory_peak_bytes: self.call_memory_peak.load(Ordering::Relaxed),
             this_minute: window.now,
             last_minute: window.before,
             refused: window.refused,
@@ -221,6 +226,10 @@ impl Place {
 
     pub(super) fn give_memory_back(&self, bytes: usize) {
         self.account.memory.fetch_sub(bytes as u64, Ordering::Relaxed);
+    }
+
+    pub(super) fn note_memory(&self, bytes: usize) {
+        self.account.call_memory_peak.fetch_max(bytes as u64, Ordering::Relaxed);
     }
 
     pub(super) fn charge(&self, used: Usage) {

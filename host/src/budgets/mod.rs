@@ -173,6 +173,13 @@ impl Entry {
         }
     }
 
+    /// Notes how much memory the call had at its most, counted or not.
+    pub fn note_memory(&self, bytes: usize) {
+        for place in &self.places {
+            place.note_memory(bytes);
+        }
+    }
+
     /// Charges what the call has used.
     pub fn charge(&self, used: Usage) {
         for place in &self.places {
@@ -253,5 +260,14 @@ mod tests {
         assert_eq!((held(budgets.areas()), held(budgets.busiest_workspaces(1))), (8, 8));
         call.give_memory_back(8);
         assert!(call.take_memory(10));
+    }
+
+    #[test]
+    fn the_largest_call_is_remembered() {
+        let budgets = Arc::new(Budgets::new(config::Budgets::default()));
+        for bytes in [3, 7, 5] {
+            budgets.enter("notes", WorkspaceId::new()).unwrap().note_memory(bytes);
+        }
+        assert_eq!(budgets.areas()[0].call_memory_peak_bytes, 7);
     }
 }

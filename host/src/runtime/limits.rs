@@ -95,6 +95,7 @@ impl Drop for Memory {
         self.shared.give_back(self.counted);
         if let Some(entry) = &self.entry {
             entry.give_memory_back(self.counted);
+            entry.note_memory(self.total);
         }
     }
 }

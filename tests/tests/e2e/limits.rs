@@ -75,6 +75,9 @@ async fn operators_see_who_uses_how_much() {
     assert_eq!(used("workspaces", &ada.workspace, "calls"), 3);
     assert!(used("areas", "support", "calls") >= 3);
     assert!(used("areas", "support", "host_calls") >= 3);
+    let areas = items(&usage["areas"]).iter();
+    let peaks: Vec<_> = areas.map(|area| area["call_memory_peak_bytes"].as_u64()).collect();
+    assert!(peaks.iter().all(|peak| peak.is_some_and(|bytes| bytes > 65_536)), "{peaks:?}");
     let metric = "assurance_area_calls_total{area=\"support\"}";
     assert!(host.metric(metric).await.is_some_and(|calls| calls >= 3.0));
     let metric = format!("assurance_workspace_calls_total{{workspace=\"{}\"}}", ada.workspace);

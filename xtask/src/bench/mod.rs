@@ -6,6 +6,7 @@
 
 mod client;
 mod load;
+mod operators;
 mod report;
 mod server;
 mod size;

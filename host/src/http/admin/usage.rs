@@ -25,6 +25,7 @@ fn standing(one: &Standing) -> Value {
         "budget": one.budget,
         "running": one.running,
         "memory_bytes": one.memory_bytes,
+        "call_memory_peak_bytes": one.call_memory_peak_bytes,
         "this_minute": used(one.this_minute),
         "last_minute": used(one.last_minute),
         "refused_this_minute": one.refused,

@@ -14,6 +14,7 @@ use serde_json::{Value as Json, json};
 
 use self::lists::List;
 use self::report::{Import, Rebuild, Report, Times};
+use super::operators::Operators;
 use super::server::Server;
 use super::{Options, Programs, machine, plan};
 use crate::postgres::Postgres;
@@ -85,7 +86,8 @@ fn rebuilds(
             there = to;
         }
         let times = Times::of(20, || server.post("/control-room/rebuild", None).map(drop))?;
-        report.rebuilds.push(Rebuild { backend, findings, times });
+        let guest_memory_bytes = guest_memory_bytes(server, "control_room")?;
+        report.rebuilds.push(Rebuild { backend, findings, times, guest_memory_bytes });
     }
     Ok(())
 }
@@ -115,6 +117,15 @@ fn dependencies(server: &Server, rows: usize) -> anyhow::Result<Vec<List>> {
         Ok(())
     })?;
     lists::measure(server)
+}
+
+/// The most that one call of an area has had since the server began.
+fn guest_memory_bytes(server: &Server, area: &str) -> anyhow::Result<u64> {
+    let usage = Operators::of(server)?.get("/usage")?;
+    let areas = usage["areas"].as_array().into_iter().flatten();
+    let found = areas.into_iter().find(|one| one["name"] == area);
+    let bytes = found.and_then(|one| one["call_memory_peak_bytes"].as_u64());
+    bytes.with_context(|| format!("no memory of {area} in {usage:#}"))
 }
 
 fn repository(server: &Server, name: &str) -> anyhow::Result<String> {

@@ -45,6 +45,8 @@ pub(super) struct Rebuild {
     pub(super) backend: &'static str,
     pub(super) findings: usize,
     pub(super) times: Times,
+    /// The most linear memory that one call of the area has had so far.
+    pub(super) guest_memory_bytes: u64,
 }
 
 /// Imports of bills of materials, each of so many components.
@@ -81,7 +83,7 @@ impl Report {
     pub(super) fn print(&self) {
         println!("\nmachine: {}\n", self.machine);
         println!("| what | database | p50 ms | p99 ms | max ms |\n|---|---|---|---|---|");
-        for Rebuild { backend, findings, times } in &self.rebuilds {
+        for Rebuild { backend, findings, times, .. } in &self.rebuilds {
             println!("| control room of {findings} findings | {backend} | {times} |");
         }
         for List { filter, first, far_page, far } in &self.lists {
@@ -90,6 +92,13 @@ impl Report {
         }
         for Import { backend, components, seconds } in &self.imports {
             println!("\naudits of {components} components, {backend}: {seconds:.2?} s");
+        }
+        println!();
+        for Rebuild { backend, findings, guest_memory_bytes, .. } in &self.rebuilds {
+            let mib = guest_memory_bytes.div_ceil(1 << 20);
+            println!(
+                "memory of a control-room call at its most, {findings} findings, {backend}: {mib} MiB"
+            );
         }
         for (backend, bytes) in &self.host_memory_bytes {
             println!("memory of the host at its most, {backend}: {} MiB", bytes >> 20);

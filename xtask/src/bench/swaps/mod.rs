@@ -5,7 +5,6 @@
 //! one whose answers a shadow repeats throughout, one on which faulty canaries
 //! are begun that the host has to end by itself.
 
-mod operators;
 mod report;
 mod steady;
 mod versions;
@@ -15,10 +14,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail, ensure};
 use serde_json::{Value as Json, json};
 
-use self::operators::Operators;
 use self::report::{Deployments, Report, Times};
 use self::steady::{Figures, Steady};
 use self::versions::Versions;
+use super::operators::Operators;
 use super::server::{Plan, Server};
 use super::{CREATE, Options, Programs, machine};
 use crate::workspace::Workspace;

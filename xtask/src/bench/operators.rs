@@ -7,14 +7,14 @@ use serde_json::Value as Json;
 use crate::bench::server::Server;
 
 /// Where operators are listened to, and what lets them in.
-pub(super) struct Operators {
+pub(crate) struct Operators {
     url: String,
     token: String,
 }
 
 impl Operators {
     /// Those of a running server.
-    pub(super) fn of(server: &Server) -> anyhow::Result<Self> {
+    pub(crate) fn of(server: &Server) -> anyhow::Result<Self> {
         let data = server.data();
         let serving = std::fs::read_to_string(data.join("serving.json"))?;
         let serving: Json = serde_json::from_str(&serving)?;
@@ -23,18 +23,18 @@ impl Operators {
         Ok(Self { url: url.to_owned(), token: token.trim().to_owned() })
     }
 
-    pub(super) fn get(&self, path: &str) -> anyhow::Result<Json> {
+    pub(crate) fn get(&self, path: &str) -> anyhow::Result<Json> {
         self.call(minreq::get(format!("{}{path}", self.url)))
     }
 
     /// Deploys a component.
-    pub(super) fn put(&self, area: &str, query: &str, component: Vec<u8>) -> anyhow::Result<Json> {
+    pub(crate) fn put(&self, area: &str, query: &str, component: Vec<u8>) -> anyhow::Result<Json> {
         let request = minreq::put(format!("{}{area}?{query}", self.url));
         self.call(request.with_header("Content-Type", "application/wasm").with_body(component))
     }
 
     /// Does something with an area.
-    pub(super) fn post(&self, area: &str, action: &str, body: &Json) -> anyhow::Result<Json> {
+    pub(crate) fn post(&self, area: &str, action: &str, body: &Json) -> anyhow::Result<Json> {
         let request = minreq::post(format!("{}{area}/{action}", self.url));
         let json = request.with_header("Content-Type", "application/json");
         self.call(json.with_body(body.to_string()))
