@@ -29,6 +29,8 @@ pub mod malware;
 
 pub mod store;
 
+pub mod journal;
+
 pub mod recordings;
 
 pub mod budgets;

@@ -15,7 +15,7 @@ use super::App;
 use super::idempotency::{self, Scope};
 use super::keyed::Keyed;
 use super::record::Written;
-use crate::domain::area::{Body, Call, Parameter, Problem, Reply, Request};
+use crate::domain::area::{Body, Call, Origin, Parameter, Problem, Reply, Request};
 use crate::domain::id::{SessionId, UserId, WorkspaceId};
 use crate::domain::manifest::Idempotency;
 use crate::domain::role::Role;
@@ -148,7 +148,7 @@ pub(super) async fn handle_watched(
 ) -> Result<Answered, Refused> {
     let written = Written::begin(app, area, route, &incoming, request_id);
     let watching = Watching { watch, recorder: written.as_ref().map(|written| &written.recorder) };
-    let answered = handle_and_tell(app, area, route, caller, incoming, watching).await;
+    let answered = handle_and_tell(app, area, route, caller, incoming, request_id, watching).await;
     if let Some(written) = written {
         written.keep();
     }
@@ -168,11 +168,12 @@ async fn handle_and_tell(
     route: &RouteContract,
     caller: Caller,
     incoming: Incoming,
+    request_id: &str,
     Watching { watch, recorder }: Watching<'_>,
 ) -> Result<Answered, Refused> {
     let keyed = claim_key(app, route, caller, &incoming)?;
     let stored = incoming.stored.clone();
-    let request = request(app, route, caller, incoming);
+    let request = request(app, route, caller, incoming, request_id);
     if let Some(watch) = watch {
         let (request, session, stored) = (request.clone(), caller.session, stored.clone());
         let _ = watch.copy.set(Copy { request, session, stored });
@@ -237,12 +238,19 @@ fn fingerprint(incoming: &Incoming) -> Result<idempotency::Fingerprint, Refused>
     Ok(idempotency::with_parameters(body, &incoming.parameters))
 }
 
-fn request(app: &App, route: &RouteContract, caller: Caller, incoming: Incoming) -> Request {
+fn request(
+    app: &App,
+    route: &RouteContract,
+    caller: Caller,
+    incoming: Incoming,
+    request_id: &str,
+) -> Request {
     Request {
         call: Call {
             workspace: incoming.workspace,
             now: app.clock.now(),
             seed: rand::rng().random(),
+            origin: Origin::Request(request_id.into()),
         },
         user: caller.user,
         role: caller.role,

@@ -9,6 +9,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::call;
 use crate::config::Config;
+use crate::domain::time::Clock;
 use crate::egress::{self, Egress};
 use crate::mail::{self, Mail};
 use crate::recordings::{Departure, Export, Outcome, Player, Recording, Silence, Withheld};
@@ -99,7 +100,7 @@ async fn load(recording: &Recording, component: Arc<[u8]>) -> anyhow::Result<Loa
     let egress = Egress::new(egress::Settings::from(&config.egress))?;
     let mail = Mail::new(mail::Settings::from(&config))?;
     let settings = Settings::of_recording(recording);
-    let runtime = Runtime::new(settings, &Keys::new(rand::random()), egress, mail)?;
+    let runtime = Runtime::new(settings, &Keys::new(rand::random()), Clock::System, egress, mail)?;
     Ok(runtime.load(component, |_| runtime::every_capability()).await?)
 }
 

@@ -145,7 +145,7 @@ pub(super) async fn app(config: Config) -> App {
     let open::Opened { store, keys, identity, clock } = open::open(&config).await.unwrap();
     let egress = Egress::new(egress::Settings::from(&config.egress)).unwrap();
     let mail = Mail::new(mail::Settings::from(&config)).unwrap();
-    let runtime = Runtime::new((&config).into(), &keys, egress, mail).unwrap();
+    let runtime = Runtime::new((&config).into(), &keys, clock.clone(), egress, mail).unwrap();
     App::new(Parts {
         base_url: "https://api.example.com".into(),
         clock,

@@ -3,7 +3,9 @@
 //! The WIT package `assurance:area` says the same for guests; `runtime`
 //! translates.
 
-use super::id::{UserId, WorkspaceId};
+use std::sync::Arc;
+
+use super::id::{JobId, UserId, WorkspaceId};
 use super::role::Role;
 use super::time::Timestamp;
 
@@ -16,6 +18,19 @@ pub struct Call {
     pub now: Timestamp,
     /// Feeds the guest's ids and the host's random bytes for this call.
     pub seed: [u8; 32],
+    /// What it is made for. The guest is not told.
+    pub origin: Origin,
+}
+
+/// What a call is made for, as operators find it again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A request, or a shadow's copy of it, by the request's id.
+    Request(Arc<str>),
+    /// A job or event delivery.
+    Job(JobId),
+    /// To see whether a version answers at all.
+    Rehearsal,
 }
 
 /// One checked parameter.

@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use chrono::{DateTime, SecondsFormat, Utc};
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Microseconds since 1970-01-01T00:00:00Z.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub struct Timestamp(pub i64);
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, JsonSchema)]
+#[schemars(transparent)]
+pub struct Timestamp(#[schemars(with = "DateTime<Utc>")] pub i64);
 
 impl Timestamp {
     /// This moment and so many milliseconds.

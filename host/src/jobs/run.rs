@@ -12,7 +12,7 @@ use tracing::Instrument as _;
 use super::verdict::{self, Circumstances};
 use super::{Runnable, Shared, backoff, report};
 use crate::config::LaneShare;
-use crate::domain::area::{Call, JobRun};
+use crate::domain::area::{Call, JobRun, Origin};
 use crate::domain::job::{Failure, JobEnd, JobEndKind, LeasedJob, Outcome};
 use crate::recordings::{About, Export, Recorder};
 use crate::store;
@@ -189,6 +189,7 @@ impl Step<'_> {
                 workspace: job.workspace,
                 now: self.shared.deps.clock.now(),
                 seed: rand::rng().random(),
+                origin: Origin::Job(job.id),
             },
             id: job.id,
             kind: job.kind.clone(),

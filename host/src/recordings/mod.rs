@@ -19,7 +19,7 @@ use crate::domain::time::Timestamp;
 
 pub use folder::Recordings;
 pub use player::{Departure, Player, Silence};
-pub use recorder::{Recorder, Sealed};
+pub use recorder::{Recorder, Sealed, frames};
 
 /// The format this version writes, and the only one it reads.
 pub const FORMAT: u32 = 1;

@@ -218,7 +218,8 @@ fn told(outcome: Outcome, frames: Vec<String>, withheld: bool) -> Outcome {
 }
 
 /// The lines of a stack that name a frame.
-pub(super) fn frames(backtrace: &str) -> Vec<String> {
+#[must_use]
+pub fn frames(backtrace: &str) -> Vec<String> {
     let lines = backtrace.lines().map(str::trim);
     lines.filter(|line| !line.is_empty()).map(str::to_owned).collect()
 }

@@ -14,6 +14,7 @@ use super::convert;
 use super::exports::Exports;
 use super::instance::{self, AreaName, CallState, Describe, Finished, Invocation};
 use super::overstay::Meter;
+use super::trap;
 use crate::budgets::{Entry, Refused, Usage};
 use crate::domain::area::{JobRun, Problem, Reply, Request};
 use crate::domain::job::{Failure, Outcome};
@@ -36,7 +37,7 @@ impl Component {
         Self {
             running: Semaphore::new(shared.settings.max_concurrent_per_area),
             overstaying: Arc::new(Semaphore::new(shared.settings.max_overstaying_per_area)),
-            area: Arc::new(AreaName::new(digest)),
+            area: Arc::new(AreaName::new(digest, Arc::clone(&shared.journals))),
             exports: Arc::new(exports),
             shared,
         }
@@ -53,7 +54,7 @@ impl Component {
     /// Asks it what it is. From then on it has a name.
     pub(super) async fn describe(&self) -> Result<Result<Manifest, String>, CallError> {
         let timeout = self.shared.settings.describe_timeout();
-        let described = self.call(None, Describe, timeout).await.result?;
+        let described = self.call(None, Describe, timeout, Ok).await.result?;
         let manifest = convert::manifest::manifest(described);
         if let Ok(manifest) = &manifest {
             self.area.set(&manifest.name);
@@ -61,14 +62,15 @@ impl Component {
         Ok(manifest)
     }
 
-    /// One call, in an instance of its own. A failure is told to the operator
-    /// here, once.
-    async fn call<I: Invocation>(
+    /// One call, in an instance of its own, whose answer is then taken as what
+    /// the host makes of it. A failure is told to the operator here, once.
+    async fn call<I: Invocation, T>(
         &self,
         unit: Option<UnitOfWork>,
         invocation: I,
         deadline: Duration,
-    ) -> Ended<I::Answer> {
+        take: impl FnOnce(I::Answer) -> Result<T, CallError> + Send,
+    ) -> Ended<T> {
         let Ok(_place) = self.running.try_acquire() else {
             return Ended { unit, result: Err(CallError::Overloaded) };
         };
@@ -77,9 +79,11 @@ impl Component {
             Err(refused) => return Ended { unit, result: Err(refused.into()) },
         };
         let recorder = unit.as_ref().and_then(UnitOfWork::recorder).cloned();
+        let origin = unit.as_ref().map(|unit| unit.spec().call.origin.clone());
         let finished = self.run(unit, entry, invocation, deadline).await;
-        let result = finished.result.map_err(|failure| {
-            failure.report(&self.area, &finished.last_lines);
+        let taken = finished.result.and_then(|answer| Ok(take(answer)?));
+        let result = taken.map_err(|failure: trap::Failure| {
+            failure.report(&self.area, origin.as_ref(), &finished.last_lines);
             if let Some(recorder) = recorder {
                 recorder.failed_at(failure.backtrace());
             }
@@ -159,10 +163,9 @@ impl AreaCode for Component {
         async move {
             let request = convert::call::request(request);
             self.begin_recording(&unit, &request, deadline);
-            let ended = self.call(Some(unit), request, deadline).await;
             let max = self.shared.settings.max_reply_bytes;
-            let answer = ended.result.and_then(|answer| convert::call::answer(answer, max));
-            Ended { unit: ended.unit, result: answer }
+            let take = |answer| convert::call::answer(answer, max);
+            self.call(Some(unit), request, deadline, take).await
         }
         .boxed()
     }
@@ -176,10 +179,9 @@ impl AreaCode for Component {
         async move {
             let job = convert::call::job(job);
             self.begin_recording(&unit, &job, timeout);
-            let ended = self.call(Some(unit), job, timeout).await;
             let max = self.shared.settings.max_reply_bytes;
-            let outcome = ended.result.and_then(|outcome| convert::call::outcome(outcome, max));
-            Ended { unit: ended.unit, result: outcome }
+            let take = |outcome| convert::call::outcome(outcome, max);
+            self.call(Some(unit), job, timeout, take).await
         }
         .boxed()
     }

@@ -17,6 +17,7 @@ use super::wasi::{EmptyWorld, wasi_seed};
 use crate::budgets::Entry;
 use crate::domain::manifest::Capability;
 use crate::domain::time::Timestamp;
+use crate::journal::{Journal, Journals, Level};
 use crate::recordings::{Player, Recorder};
 use crate::work::{CallError, UnitOfWork};
 
@@ -25,12 +26,15 @@ use crate::work::{CallError, UnitOfWork};
 pub(super) struct AreaName {
     name: OnceLock<String>,
     digest: String,
+    journals: Arc<Journals>,
+    /// Found when there is something to tell.
+    journal: OnceLock<Arc<Journal>>,
 }
 
 impl AreaName {
     /// Its name is not known before it has said it.
-    pub(super) fn new(digest: String) -> Self {
-        Self { name: OnceLock::new(), digest }
+    pub(super) fn new(digest: String, journals: Arc<Journals>) -> Self {
+        Self { name: OnceLock::new(), digest, journals, journal: OnceLock::new() }
     }
 
     pub(super) fn set(&self, name: &str) {
@@ -39,6 +43,16 @@ impl AreaName {
 
     pub(super) fn name(&self) -> &str {
         self.name.get().map_or("(not described)", String::as_str)
+    }
+
+    /// Where operators read what it says; nothing before it has a name.
+    pub(super) fn journal(&self) -> Option<&Journal> {
+        let name = self.name.get()?;
+        Some(self.journal.get_or_init(|| self.journals.of(name)))
+    }
+
+    pub(super) fn digest(&self) -> &str {
+        &self.digest
     }
 
     pub(super) fn short_digest(&self) -> &str {
@@ -57,7 +71,7 @@ pub(super) struct CallState {
     host_calls: u32,
     max_host_calls: u32,
     memory: Memory,
-    pub(super) log: GuestLog,
+    log: GuestLog,
     world: Option<Box<EmptyWorld>>,
 }
 
@@ -105,6 +119,12 @@ impl CallState {
             return Err(Stop::InDescribe(capability).into());
         }
         Ok(())
+    }
+
+    /// Passes on what the guest says.
+    pub(super) fn write_log(&mut self, level: Level, message: &str) {
+        let origin = self.unit.as_ref().map(|unit| &unit.spec().call.origin);
+        self.log.write(&self.area, origin, level, message);
     }
 
     /// Who writes the call down, if anybody does.
@@ -236,7 +256,8 @@ pub(super) async fn run<I: Invocation>(
         Err(_) => Err(CallError::Deadline(meter.deadline()).into()),
     };
     let state = store.into_data();
-    let (host_calls, last_lines) = (state.host_calls, state.log.finish(&state.area));
+    let origin = state.unit.as_ref().map(|unit| &unit.spec().call.origin);
+    let (host_calls, last_lines) = (state.host_calls, state.log.finish(&state.area, origin));
     Finished { unit: state.unit, host_calls, result, last_lines }
 }
 

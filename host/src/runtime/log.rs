@@ -3,9 +3,9 @@
 
 use std::collections::VecDeque;
 
-use tracing::Level;
-
 use super::instance::AreaName;
+use crate::domain::area::Origin;
+use crate::journal::Level;
 
 /// Lines kept for the report of a failure.
 const KEPT_LINES: usize = 20;
@@ -26,13 +26,19 @@ impl GuestLog {
 
     /// Passes a line on, or counts it where there were too many. Either way it
     /// is among the last lines: they matter most when the guest fails.
-    pub(super) fn write(&mut self, area: &AreaName, level: Level, message: &str) {
+    pub(super) fn write(
+        &mut self,
+        area: &AreaName,
+        origin: Option<&Origin>,
+        level: Level,
+        message: &str,
+    ) {
         let line = clean(message, self.max_bytes);
         if self.lines_left == 0 {
             self.dropped += 1;
         } else {
             self.lines_left -= 1;
-            emit(area, level, &line);
+            emit(area, origin, level, &line);
         }
         if self.last.len() == KEPT_LINES {
             self.last.pop_front();
@@ -41,13 +47,10 @@ impl GuestLog {
     }
 
     /// The last lines; says how many were dropped.
-    pub(super) fn finish(self, area: &AreaName) -> Vec<String> {
+    pub(super) fn finish(self, area: &AreaName, origin: Option<&Origin>) -> Vec<String> {
         if self.dropped > 0 {
-            tracing::warn!(
-                area.name = %area.name(),
-                dropped = self.dropped,
-                "an area logged more lines than a call may"
-            );
+            let told = format!("{} lines more than a call may log were dropped", self.dropped);
+            emit(area, origin, Level::Warn, &told);
         }
         self.last.into()
     }
@@ -66,19 +69,27 @@ fn clean(message: &str, max_bytes: usize) -> String {
     line
 }
 
-fn emit(area: &AreaName, level: Level, line: &str) {
+/// To the log, and to the area's journal.
+fn emit(area: &AreaName, origin: Option<&Origin>, level: Level, line: &str) {
     let name = area.name();
     match level {
-        Level::ERROR => tracing::error!(target: "guest", { area.name = name }, "{line}"),
-        Level::WARN => tracing::warn!(target: "guest", { area.name = name }, "{line}"),
-        Level::INFO => tracing::info!(target: "guest", { area.name = name }, "{line}"),
-        _ => tracing::debug!(target: "guest", { area.name = name }, "{line}"),
+        Level::Error => tracing::error!(target: "guest", { area.name = name }, "{line}"),
+        Level::Warn => tracing::warn!(target: "guest", { area.name = name }, "{line}"),
+        Level::Info => tracing::info!(target: "guest", { area.name = name }, "{line}"),
+        Level::Debug => tracing::debug!(target: "guest", { area.name = name }, "{line}"),
+    }
+    if let Some(journal) = area.journal() {
+        journal.said(area.digest(), origin, level, line);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::domain::time::Clock;
+    use crate::journal::Journals;
 
     #[test]
     fn a_line_is_cut_at_a_character_and_cannot_contain_another() {
@@ -88,13 +99,17 @@ mod tests {
 
     #[test]
     fn lines_over_the_limit_are_dropped_but_the_last_ones_are_kept() {
-        let area = AreaName::new("0".repeat(64));
+        let journals = Arc::new(Journals::new(Clock::System));
+        let area = AreaName::new("0".repeat(64), journals.clone());
+        area.set("notes");
         let mut log = GuestLog::new(2, 100);
         for number in 0..50 {
-            log.write(&area, Level::INFO, &number.to_string());
+            log.write(&area, None, Level::Info, &number.to_string());
         }
         assert_eq!(log.dropped, 48);
-        let last = log.finish(&area);
+        let last = log.finish(&area, None);
         assert_eq!((last.len(), last[0].as_str()), (KEPT_LINES, "30"));
+        let told = journals.find("notes").unwrap().page(None, 10).lines;
+        assert_eq!((told.len(), told[2].what.level), (3, Level::Warn));
     }
 }

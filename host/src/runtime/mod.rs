@@ -40,7 +40,9 @@ use self::settings::CallLimits;
 use crate::budgets::Budgets;
 use crate::config::AreaLimits;
 use crate::domain::manifest::{Capability, Manifest};
+use crate::domain::time::Clock;
 use crate::egress::Egress;
+use crate::journal::Journals;
 use crate::mail::Mail;
 use crate::secrets::Keys;
 use crate::work::{AreaCode, CallError};
@@ -132,6 +134,7 @@ impl Runtime {
     pub fn new(
         settings: Settings,
         keys: &Keys,
+        clock: Clock,
         egress: Egress,
         mail: Mail,
     ) -> anyhow::Result<Self> {
@@ -146,6 +149,7 @@ impl Runtime {
             long_jobs: Overstayers::start("long-jobs", settings.job_niceness)?,
             memory: Arc::new(SharedMemory::new(settings.max_total_memory_bytes)),
             budgets: Arc::new(Budgets::new(settings.budgets.clone())),
+            journals: Arc::new(Journals::new(clock)),
             areas: ArcSwap::from_pointee(settings.areas.clone()),
             zones: TimeZoneDatabase::bundled(),
             egress,
@@ -159,6 +163,12 @@ impl Runtime {
     #[must_use]
     pub fn budgets(&self) -> &Budgets {
         &self.shared.budgets
+    }
+
+    /// What guests said last, and how calls failed.
+    #[must_use]
+    pub fn journals(&self) -> &Journals {
+        &self.shared.journals
     }
 
     /// Sets other limits of single calls, by area, for those that begin from
@@ -186,6 +196,7 @@ struct Shared {
     long_jobs: Overstayers,
     memory: Arc<SharedMemory>,
     budgets: Arc<Budgets>,
+    journals: Arc<Journals>,
     /// What calls of these areas may use, as last set.
     areas: ArcSwap<BTreeMap<String, AreaLimits>>,
     zones: TimeZoneDatabase,

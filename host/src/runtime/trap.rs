@@ -9,8 +9,9 @@ use wasmtime::{PoolConcurrencyLimitError, Trap, WasmBacktrace};
 use super::instance::{AreaName, CallState};
 use super::limits::Denied;
 use super::overstay::{Lost, Meter};
+use crate::domain::area::Origin;
 use crate::domain::manifest::Capability;
-use crate::recordings::{Fault, Silence};
+use crate::recordings::{Fault, Silence, frames};
 use crate::store;
 use crate::work::CallError;
 
@@ -65,17 +66,21 @@ impl Failure {
     }
 
     /// Tells the operator, unless it is nobody's fault.
-    pub(super) fn report(&self, area: &AreaName, last_lines: &[String]) {
-        match self.error {
-            CallError::Store(_) | CallError::Overloaded => {}
-            _ => tracing::error!(
-                area.name = %area.name(),
-                area.digest = %area.short_digest(),
-                error = %self.error,
-                backtrace = %self.backtrace,
-                last_lines = %last_lines.join("\n"),
-                "an area's call failed"
-            ),
+    pub(super) fn report(&self, area: &AreaName, origin: Option<&Origin>, last_lines: &[String]) {
+        if matches!(self.error, CallError::Store(_) | CallError::Overloaded) {
+            return;
+        }
+        tracing::error!(
+            area.name = %area.name(),
+            area.digest = %area.short_digest(),
+            error = %self.error,
+            backtrace = %self.backtrace,
+            last_lines = %last_lines.join("\n"),
+            "an area's call failed"
+        );
+        if let (Some(fault), Some(journal)) = (self.error.to_fault(), area.journal()) {
+            let fault = Fault { frames: frames(&self.backtrace), ..fault };
+            journal.failed(area.digest(), origin, fault, last_lines);
         }
     }
 }

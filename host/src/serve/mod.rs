@@ -113,7 +113,7 @@ async fn assemble(
     let open::Opened { store, keys, identity, clock } = open::open(&config).await?;
     let egress = Egress::new(egress::Settings::from(&config.egress))?;
     let mail = Mail::new(mail::Settings::from(&config))?;
-    let runtime = Runtime::new((&config).into(), &keys, egress, mail)?;
+    let runtime = Runtime::new((&config).into(), &keys, clock.clone(), egress, mail)?;
     let registry = Arc::new(Registry::new(
         http::host_operations(),
         Ceilings::from(&config),

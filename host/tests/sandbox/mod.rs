@@ -13,11 +13,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use assurance::domain::area::{Body, Call, JobRun, Problem, Reply, Request};
+use assurance::domain::area::{Body, Call, JobRun, Origin, Problem, Reply, Request};
 use assurance::domain::id::{JobId, UserId, WorkspaceId};
 use assurance::domain::manifest::Capability;
 use assurance::domain::role::Role;
-use assurance::domain::time::Timestamp;
+use assurance::domain::time::{Clock, Timestamp};
 use assurance::egress::{self, Egress};
 use assurance::mail::{self, Mail};
 use assurance::runtime::{LoadError, Loaded, Runtime, Settings};
@@ -72,7 +72,8 @@ impl Sandbox {
     pub async fn within(folder: tempfile::TempDir, settings: Settings) -> Self {
         let keys = Arc::new(Keys::new([7; 32]));
         let egress = Egress::new(egress::Settings::default()).unwrap();
-        let runtime = Runtime::new(settings, &keys, egress, mail(folder.path())).unwrap();
+        let runtime =
+            Runtime::new(settings, &keys, Clock::System, egress, mail(folder.path())).unwrap();
         let database = folder.path().join("test.db");
         let settings = store::Settings {
             url: format!("sqlite://{}", database.display()),
@@ -113,7 +114,8 @@ impl Sandbox {
     }
 
     pub fn call(&self) -> Call {
-        Call { workspace: self.workspace, now: Timestamp(1_700_000_000_000_000), seed: [9; 32] }
+        let now = Timestamp(1_700_000_000_000_000);
+        Call { workspace: self.workspace, now, seed: [9; 32], origin: Origin::Rehearsal }
     }
 
     pub fn request(&self, operation: &str, body: &str) -> Request {

@@ -21,6 +21,7 @@ mod identity;
 mod invitations;
 mod languages;
 mod limits;
+mod logs;
 mod notes;
 mod oci;
 mod openapi;

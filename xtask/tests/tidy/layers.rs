@@ -16,6 +16,7 @@ const LAYERS: &[&[&str]] = &[
     &["oci"],
     &["identity", "egress", "mail", "malware"],
     &["store"],
+    &["journal"],
     &["recordings"],
     &["budgets"],
     &["signing", "secrets", "links", "config", "telemetry", "domain"],

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::super::App;
 use super::InstallError;
-use crate::domain::area::{Body, Call, Parameter, Request};
+use crate::domain::area::{Body, Call, Origin, Parameter, Request};
 use crate::domain::id::{UserId, WorkspaceId};
 use crate::domain::manifest::{BodyKind, Method, WorkspaceSource};
 use crate::registry::{AreaVersion, RouteContract};
@@ -61,6 +61,7 @@ fn request(app: &App, contract: &RouteContract) -> Request {
             workspace: WorkspaceId(Uuid::nil()),
             now: app.clock.now(),
             seed: rand::rng().random(),
+            origin: Origin::Rehearsal,
         },
         user: UserId(Uuid::nil()),
         role: route.least_role,

@@ -4,6 +4,7 @@
 mod check;
 mod decide;
 mod deploy;
+mod logs;
 mod new;
 mod push;
 mod read;
@@ -40,6 +41,9 @@ pub(super) enum Command {
     Status(read::One),
     /// The versions an area had, newest first.
     History(read::History),
+    /// What its guests said last, and how its last calls failed, at the node
+    /// that is asked.
+    Logs(logs::Logs),
     /// How the answers of the shadow differ; or, of a version that is named,
     /// what it declares otherwise than another.
     Diff(read::Diff),
@@ -82,6 +86,7 @@ impl Command {
             Self::List { target } => read::list(target, common).await,
             Self::Status(command) => command.run(common).await,
             Self::History(command) => command.run(common).await,
+            Self::Logs(command) => command.run(common).await,
             Self::Diff(command) => command.run(common).await,
             Self::Activate(command) => command.run(common).await,
             Self::Canary(command) => command.run(common).await,

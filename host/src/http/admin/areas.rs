@@ -194,7 +194,7 @@ pub(super) async fn history(
     RawQuery(query): RawQuery,
 ) -> Result<Json<Value>, Refusal> {
     let page = Parameters::of(query.as_deref(), &["limit", "cursor"])?.page()?;
-    let versions = areas::history(&operators.app, &name, page.before, page.limit).await?;
+    let versions = areas::history(&operators.app, &name, page.before(), page.limit).await?;
     let next = page.next(&versions, |version| version.number);
     Ok(Json(json!({"items": versions, "next_cursor": next})))
 }
@@ -218,7 +218,8 @@ pub(super) async fn audit_log(
     let mut parameters = Parameters::of(query.as_deref(), &["area", "limit", "cursor"])?;
     let area = parameters.text("area");
     let page = parameters.page()?;
-    let lines = areas::audit_log(&operators.app, area.as_deref(), page.before, page.limit).await?;
+    let lines =
+        areas::audit_log(&operators.app, area.as_deref(), page.before(), page.limit).await?;
     let next = page.next(&lines, |line| line.id);
     Ok(Json(json!({"items": lines, "next_cursor": next})))
 }

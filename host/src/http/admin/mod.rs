@@ -4,6 +4,7 @@
 
 mod areas;
 mod health;
+mod logs;
 mod openapi;
 mod parameters;
 mod token;
@@ -52,6 +53,7 @@ pub fn operators(operators: &Operators) -> Router {
         .route("/areas", get(areas::list))
         .route("/areas/{name}", get(areas::one))
         .route("/areas/{name}/history", get(areas::history))
+        .route("/areas/{name}/logs", get(logs::logs))
         .route("/areas/{name}/manifest", get(areas::manifest))
         .route("/areas/{name}/shadow", get(trials::compared))
         .route("/audit-log", get(areas::audit_log))

@@ -47,6 +47,13 @@ const OPERATIONS: &[Operation] = &[
     get("/areas/{name}", "get_area", "One area, as the list tells it", READ, &[]),
     get("/areas/{name}/history", "list_versions", "The versions it had, newest first", READ, &PAGE),
     get(
+        "/areas/{name}/logs",
+        "read_logs",
+        "What its guests said last, and how its last calls failed, at this node",
+        READ,
+        &[PAGE[0], ("cursor", "`cursor` of an answer: what came since, oldest first.")],
+    ),
+    get(
         "/areas/{name}/manifest",
         "get_manifest",
         "What a version says it is",

@@ -49,21 +49,26 @@ impl Parameters {
         let limit = limit.ok().filter(|limit| (1..=MAX_PAGE).contains(limit)).ok_or_else(|| {
             Refusal::invalid_one("limit", &format!("must be from 1 to {MAX_PAGE}"))
         })?;
-        let before = self.text("cursor").map_or(Ok(i64::MAX), |text| text.parse());
-        let before = before.map_err(|_| {
-            Refusal::invalid_one("cursor", "must be the next_cursor of an earlier answer")
+        let cursor = self.text("cursor").map(|text| text.parse()).transpose();
+        let cursor = cursor.map_err(|_| {
+            Refusal::invalid_one("cursor", "must be the cursor of an earlier answer")
         })?;
-        Ok(Page { limit, before })
+        Ok(Page { limit, cursor })
     }
 }
 
 /// Which part of a list is wanted.
 pub(super) struct Page {
     pub(super) limit: u32,
-    pub(super) before: i64,
+    pub(super) cursor: Option<i64>,
 }
 
 impl Page {
+    /// What is older is on it.
+    pub(super) fn before(&self) -> i64 {
+        self.cursor.unwrap_or(i64::MAX)
+    }
+
     /// Where the next page begins, if there may be one.
     pub(super) fn next<T>(&self, items: &[T], number: impl Fn(&T) -> i64) -> Option<String> {
         let full = items.len() == self.limit as usize;
@@ -85,7 +90,7 @@ mod tests {
     fn a_page_ends_where_fewer_came_than_were_asked_for() {
         let page = Parameters::of(Some("limit=2&cursor=9"), &["limit", "cursor"]).unwrap();
         let page = { page }.page().unwrap();
-        assert_eq!((page.limit, page.before), (2, 9));
+        assert_eq!((page.limit, page.before()), (2, 9));
         assert_eq!(page.next(&[8, 7], |n| *n), Some("7".into()));
         assert_eq!(page.next(&[8], |n| *n), None);
     }

@@ -16,7 +16,7 @@ use super::{
     AreaScope, CollectionScope, End, Fault, Habit, IdempotentReply, Limits, Subscriber, UnitOfWork,
     UnitSpec,
 };
-use crate::domain::area::Call;
+use crate::domain::area::{Call, Origin};
 use crate::domain::document::{Condition, Document, Order, Query, Start, Test, Value, Write};
 use crate::domain::id::{UserId, WorkspaceId};
 use crate::domain::job::Lane;
@@ -83,7 +83,12 @@ impl Area {
     pub(super) fn spec(&self) -> UnitSpec {
         UnitSpec {
             area: Arc::clone(&self.scope),
-            call: Call { workspace: self.workspace, now: NOW, seed: [9; 32] },
+            call: Call {
+                workspace: self.workspace,
+                now: NOW,
+                seed: [9; 32],
+                origin: Origin::Rehearsal,
+            },
             actor: Some(self.user),
             session: None,
             writes: true,

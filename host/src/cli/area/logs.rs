@@ -1,0 +1,96 @@
+//! `assurance area logs`.
+
+use std::io::Write;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::Args;
+
+use super::super::Common;
+use super::Named;
+use crate::journal::{Entry, Fault, Line, Page};
+
+/// How often what is new is asked for.
+const POLL: Duration = Duration::from_secs(1);
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Logs {
+    #[command(flatten)]
+    area: Named,
+    /// So many lines at most.
+    #[arg(long, default_value_t = 50)]
+    limit: u32,
+    /// Go on with what comes, until interrupted; as JSON, an object a line.
+    #[arg(long)]
+    follow: bool,
+}
+
+impl Logs {
+    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+        let Self { area, limit, follow } = self;
+        let operators = area.target.connect(common)?;
+        let mut path = format!("/areas/{}/logs?limit={limit}", area.name);
+        let first = path.clone();
+        loop {
+            let answer = operators.get(&path).await?;
+            let page: Page = serde_json::from_value(answer.clone())
+                .context("the service's answer is of another version")?;
+            let is_news = path == first || !page.is_empty();
+            let mut out = std::io::stdout().lock();
+            match common.output().json {
+                true if is_news => writeln!(out, "{answer}")?,
+                true => {}
+                false => print(&mut out, &page)?,
+            }
+            out.flush()?;
+            if !follow {
+                return Ok(());
+            }
+            path = format!("{first}&cursor={}", page.cursor);
+            if page.lines.len() < limit as usize {
+                tokio::time::sleep(POLL).await;
+            }
+        }
+    }
+}
+
+/// Lines and faults in the order they came in.
+fn print(out: &mut impl Write, page: &Page) -> std::io::Result<()> {
+    if page.missed {
+        writeln!(out, "(lines that came before are not kept any more)")?;
+    }
+    let (mut lines, mut faults) = (page.lines.iter().peekable(), page.faults.iter().peekable());
+    loop {
+        match (lines.peek(), faults.peek()) {
+            (Some(line), Some(fault)) if fault.id < line.id => print_fault(out, fault)?,
+            (Some(line), _) => {
+                print_line(out, line)?;
+                lines.next();
+                continue;
+            }
+            (None, Some(fault)) => print_fault(out, fault)?,
+            (None, None) => return Ok(()),
+        }
+        faults.next();
+    }
+}
+
+fn print_line(out: &mut impl Write, line: &Entry<Line>) -> std::io::Result<()> {
+    writeln!(out, "{} {:5} {}", head(line), line.what.level, line.what.message)
+}
+
+fn print_fault(out: &mut impl Write, fault: &Entry<Fault>) -> std::io::Result<()> {
+    writeln!(out, "{} FAULT {}", head(fault), fault.what.message)?;
+    for frame in &fault.what.frames {
+        writeln!(out, "    {frame}")?;
+    }
+    Ok(())
+}
+
+/// When, which version, and which call.
+fn head<T>(entry: &Entry<T>) -> String {
+    let Entry { digest, request_id, job_id, .. } = entry;
+    let job = job_id.map(|id| format!("job {id}"));
+    let call = request_id.as_deref().map(str::to_owned).or(job).unwrap_or_else(|| "-".to_owned());
+    format!("{} {} {call}", entry.at.to_rfc3339(), digest.get(..12).unwrap_or(digest))
+}
