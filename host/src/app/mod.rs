@@ -60,8 +60,8 @@ pub struct Parts {
     pub limiter: Limiter,
     /// Idempotent calls under way in this process.
     pub in_flight: InFlight,
-    /// Where calls are written down; nothing where none are.
-    pub recordings: Option<Recordings>,
+    /// Which calls are written down, and where.
+    pub recordings: Recordings,
     /// This process among those that share the database.
     pub node: areas::Node,
     /// Held while the live areas change.

@@ -28,7 +28,7 @@ impl Written {
         incoming: &Incoming,
         request_id: &str,
     ) -> Option<Self> {
-        let recordings = app.recordings.as_ref()?;
+        let recordings = &app.recordings;
         let picked = recordings.picks();
         if !picked && !recordings.keeps_faults() {
             return None;

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 
 use super::call::{self, Answered, Caller, Incoming, Refused};
 use super::{App, InFlight, Limiter, Parts};
-use crate::config::{Config, Source};
+use crate::config::{Config, Record, Source};
 use crate::domain::area::{Body, JobRun, Problem, ProblemKind, Reply, Request};
 use crate::domain::id::{UserId, WorkspaceId};
 use crate::domain::job::{Failure, Outcome};
@@ -20,6 +20,7 @@ use crate::domain::role::Role;
 use crate::egress::{self, Egress};
 use crate::mail::{self, Mail};
 use crate::open;
+use crate::recordings::Recordings;
 use crate::registry::{Ceilings, Registry, fixtures};
 use crate::runtime::{Loaded, Runtime};
 use crate::store;
@@ -158,7 +159,7 @@ pub(super) async fn app(config: Config) -> App {
         limiter: Limiter::new(&config.rates, false),
         in_flight: InFlight::default(),
         node: super::areas::Node::new(&config.areas),
-        recordings: None,
+        recordings: Recordings::open(Record::default(), config.recordings_dir()).unwrap(),
         installing: tokio::sync::Mutex::default(),
         config,
     })

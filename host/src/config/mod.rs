@@ -62,7 +62,8 @@ pub struct Config {
     /// What one call of an area may use.
     pub runtime: Runtime,
     /// What the calls of one area, and those of one workspace, may use
-    /// together on one node. Read again at SIGHUP, as areas.limits is.
+    /// together on one node. Read again at SIGHUP, as areas.limits and
+    /// areas.record are.
     pub budgets: Budgets,
     /// The durable queue and its workers.
     pub jobs: Jobs,

@@ -49,7 +49,7 @@ pub struct Deps {
     /// What the operator set.
     pub settings: config::Jobs,
     /// Where jobs that end in an area's fault are written down.
-    pub recordings: Option<Recordings>,
+    pub recordings: Recordings,
 }
 
 /// The live areas, as far as jobs need them.

@@ -121,9 +121,9 @@ impl Step<'_> {
         let recorder = self.recorder(area, run);
         let unit = self.unit(area, run, locked).after(sent).recorded(recorder.as_ref());
         let Ended { unit, result } = guarded(area.code.run(unit, run, timeout), timeout).await;
-        if let (Some(recordings), Some(recorder)) = (&self.shared.deps.recordings, recorder) {
+        if let Some(recorder) = recorder {
             recorder.ended(end_of_run(&result));
-            recordings.keep(&recorder, false);
+            self.shared.deps.recordings.keep(&recorder, false);
         }
         if let Some(witness) = &area.witness {
             witness(matches!(&result, Err(error) if error.is_areas_fault()));
@@ -216,7 +216,10 @@ impl Step<'_> {
     }
 
     fn recorder(&self, area: &Runnable, run: &JobRun) -> Option<Arc<Recorder>> {
-        let recordings = self.shared.deps.recordings.as_ref()?;
+        let recordings = &self.shared.deps.recordings;
+        if !recordings.keeps_faults() {
+            return None;
+        }
         let about = About {
             id: format!("job-{}-{}", run.id, run.attempt),
             at: run.call.now,

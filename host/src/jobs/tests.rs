@@ -1,5 +1,6 @@
 //! Workers on a real queue of each database, with areas made of closures.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use futures::future::BoxFuture;
@@ -95,7 +96,8 @@ impl Bench {
             clock: Clock::System,
             areas: areas(&live),
             settings,
-            recordings: None,
+            // Nothing is recorded, so there is no folder.
+            recordings: Recordings::open(config::Record::default(), PathBuf::new()).unwrap(),
         };
         let workers = Some(start(deps).await.unwrap());
         Self { store: store.clone(), live, workers }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use rand::RngExt as _;
 
@@ -21,7 +22,8 @@ pub struct Recordings(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     dir: PathBuf,
-    settings: Record,
+    /// As last set, but for the folder.
+    settings: ArcSwap<Record>,
     /// Held while the folder is changed.
     changing: Mutex<()>,
 }
@@ -34,42 +36,55 @@ struct Old {
 }
 
 impl Recordings {
-    /// As the operator has set it; nothing where nothing is recorded.
+    /// As the operator has set it; there is no folder before something is
+    /// recorded.
     ///
     /// # Errors
     /// Where the folder cannot be made.
-    pub fn open(settings: Record, dir: PathBuf) -> Result<Option<Self>, FileError> {
-        if !settings.is_on() {
-            return Ok(None);
+    pub fn open(settings: Record, dir: PathBuf) -> Result<Self, FileError> {
+        let (off, changing) = (ArcSwap::from_pointee(Record::default()), Mutex::default());
+        let opened = Self(Arc::new(Inner { dir, settings: off, changing }));
+        opened.set(settings)?;
+        Ok(opened)
+    }
+
+    /// Sets what is recorded of calls that begin from now on, and how much is
+    /// kept. The folder stays the one that was opened.
+    ///
+    /// # Errors
+    /// Where the folder cannot be made; then all is as before.
+    pub fn set(&self, settings: Record) -> Result<(), FileError> {
+        if settings.is_on() {
+            private_dir(&self.0.dir)?;
         }
-        private_dir(&dir)?;
-        Ok(Some(Self(Arc::new(Inner { dir, settings, changing: Mutex::default() }))))
+        self.0.settings.store(Arc::new(settings));
+        Ok(())
     }
 
     /// Begins to write a call down. Whether it is kept is seen at its end.
     #[must_use]
     pub fn begin(&self, about: About, sealed: Option<Sealed>) -> Arc<Recorder> {
-        let max_bytes = usize::try_from(self.0.settings.max_bytes).unwrap_or(usize::MAX);
+        let max_bytes = usize::try_from(self.0.settings.load().max_bytes).unwrap_or(usize::MAX);
         Arc::new(Recorder::new(about, sealed, max_bytes))
     }
 
     /// Whether a call is in the share that is kept however it ends.
     #[must_use]
     pub fn picks(&self) -> bool {
-        let percent = self.0.settings.percent;
+        let percent = self.0.settings.load().percent;
         percent > 0.0 && rand::rng().random_range(0.0..100.0) < percent
     }
 
     /// Whether faults are kept.
     #[must_use]
     pub fn keeps_faults(&self) -> bool {
-        self.0.settings.faults
+        self.0.settings.load().faults
     }
 
     /// Keeps a call that has ended, beside the work: where it ended in a
     /// fault and those are kept, or where it was picked.
     pub fn keep(&self, recorder: &Recorder, picked: bool) {
-        let wanted = picked || (self.0.settings.faults && recorder.is_fault());
+        let wanted = picked || (self.keeps_faults() && recorder.is_fault());
         if !wanted {
             return;
         }
@@ -105,8 +120,8 @@ impl Inner {
         let mut old = recordings(&self.dir)?;
         old.sort_by_key(|one| std::cmp::Reverse(one.written));
         let mut total = old.iter().map(|one| one.bytes).sum::<u64>() + bytes;
-        let (max_files, max_total) = (self.settings.max_files, self.settings.max_total_bytes);
-        while old.len() >= max_files as usize || total > max_total {
+        let settings = self.settings.load();
+        while old.len() >= settings.max_files as usize || total > settings.max_total_bytes {
             let Some(oldest) = old.pop() else { break };
             fs::remove_file(&oldest.path)?;
             total -= oldest.bytes;

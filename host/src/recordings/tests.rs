@@ -162,7 +162,7 @@ async fn the_oldest_make_room_for_new_ones() {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().join("recordings");
     let settings = Record { percent: 100.0, max_files: 2, ..Record::default() };
-    let recordings = Recordings::open(settings, dir.clone()).unwrap().unwrap();
+    let recordings = Recordings::open(settings, dir.clone()).unwrap();
     for id in ["one", "two", "three"] {
         let recorder = recordings.begin(about(id), None);
         recorder.begin(&json!({}), [1; 32], Limits::default());
@@ -180,9 +180,13 @@ async fn the_oldest_make_room_for_new_ones() {
 }
 
 #[test]
-fn where_nothing_is_recorded_there_is_no_folder() {
+fn there_is_no_folder_before_something_is_recorded() {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().join("recordings");
-    assert!(Recordings::open(Record::default(), dir.clone()).unwrap().is_none());
-    assert!(!dir.exists());
+    let recordings = Recordings::open(Record::default(), dir.clone()).unwrap();
+    assert!(!dir.exists() && !recordings.keeps_faults() && !recordings.picks());
+    recordings.set(Record { faults: true, percent: 100.0, ..Record::default() }).unwrap();
+    assert!(dir.exists() && recordings.keeps_faults() && recordings.picks());
+    recordings.set(Record::default()).unwrap();
+    assert!(!recordings.keeps_faults() && !recordings.picks());
 }

@@ -225,7 +225,7 @@ async fn start_workers(app: &App) -> anyhow::Result<Option<Workers>> {
         clock: app.clock.clone(),
         areas,
         settings: app.config.jobs.clone(),
-        recordings: app.recordings.clone().filter(Recordings::keeps_faults),
+        recordings: app.recordings.clone(),
     };
     Ok(Some(jobs::start(deps).await?))
 }

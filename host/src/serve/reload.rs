@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Reload;
 use crate::app::App;
-use crate::config::{AreaLimits, Config};
+use crate::config::{AreaLimits, Config, Record};
 
 /// Listens for SIGHUP until the service stops. Where there is nothing to read
 /// again, the signal is only told.
@@ -35,19 +35,24 @@ pub(super) fn start(
 fn apply(app: &App, config: Config) {
     if fixed(&config) != fixed(&app.config) {
         tracing::warn!(
-            "more has changed in the configuration than [budgets] and the memory, host calls and \
-             processor time of areas.limits: the rest needs a restart"
+            "more has changed in the configuration than [budgets], [areas.record] without its dir, \
+             and the memory, host calls and processor time of areas.limits: the rest needs a restart"
         );
+    }
+    if let Err(error) = app.recordings.set(config.areas.record) {
+        tracing::error!(%error, "what is recorded stays as it was");
     }
     app.runtime.set_limits(config.areas.limits);
     app.runtime.budgets().set(config.budgets);
-    tracing::info!("budgets and limits of areas were read again");
+    tracing::info!("budgets, limits of areas and what is recorded were read again");
 }
 
 /// What does not change while the service runs. Secrets look all the same.
 fn fixed(config: &Config) -> Json {
     let mut config = config.clone();
     config.budgets = crate::config::Budgets::default();
+    let dir = config.areas.record.dir.take();
+    config.areas.record = Record { dir, ..Record::default() };
     config.areas.limits.retain(|_, limits| {
         let AreaLimits { max_documents, max_document_bytes, .. } = *limits;
         *limits = AreaLimits { max_documents, max_document_bytes, ..AreaLimits::default() };
@@ -66,6 +71,7 @@ mod tests {
         other.budgets.warn_percent = 7;
         let limits = AreaLimits { max_cpu_ms: Some(7), ..AreaLimits::default() };
         other.areas.limits.insert("notes".to_owned(), limits);
+        other.areas.record = Record { faults: true, percent: 7.0, ..Record::default() };
         assert_eq!(fixed(&config), fixed(&other));
         other.areas.poll_ms = 7;
         assert_ne!(fixed(&config), fixed(&other));

@@ -7,6 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use assurance_tests::{Answer, Backend, Builder, TestHost, place};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -101,6 +102,23 @@ async fn a_recorded_fault_replays_to_the_same_trap_elsewhere() {
     assert_eq!((code, &told["verdict"]), (1, &json!("different")), "{told}");
     let (code, told) = elsewhere.replay(b"no component");
     assert_eq!(code, 2, "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_recorded_changes_while_the_host_runs() {
+    let builder = Builder::new(Backend::Sqlite).fixtures(&["trap"]);
+    let (host, ada) = builder.start_with_owner().await;
+    let before = ada.post(TRAP, &json!({})).await;
+    assert!(!recordings(&host).exists(), "nothing is recorded where nobody wants it");
+
+    host.configure(&[("areas.record.faults", toml::Value::from(true))]);
+    host.signal(Signal::HUP);
+    host.wait_for_log("were read again", PATIENCE).await;
+    assert!(!host.log().contains("needs a restart"), "{}", host.log());
+    let after = ada.post(TRAP, &json!({})).await;
+    recording(&host, &after).await;
+    let before = before.header("x-request-id").expect("an id");
+    assert!(!recordings(&host).join(format!("{before}.json")).exists());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

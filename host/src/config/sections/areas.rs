@@ -32,7 +32,7 @@ pub struct Areas {
     /// How a version is tried that answers copies of requests.
     pub shadow: Shadow,
     /// Which calls are written down, so that `assurance area replay` can run
-    /// them again.
+    /// them again. Read again at SIGHUP, but for `dir`.
     pub record: Record,
     /// What each area may import: documents, blobs, events, jobs, secrets,
     /// crypto, directory, calendar, egress, log, malware, links, settings, queue,

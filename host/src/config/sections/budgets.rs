@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 /// What the calls of one area, and those of one workspace, may use together
-/// on one node. Read again at SIGHUP, as areas.limits is.
+/// on one node. Read again at SIGHUP, as areas.limits and areas.record are.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Budgets {

@@ -6,7 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Which calls of areas are written down: what each saw, of the host too, and
-/// what came of it. No secret is in a recording, but tenants' data is.
+/// what came of it. No secret is in a recording, but tenants' data is. Read
+/// again at SIGHUP, but for `dir`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Record {
