@@ -1,6 +1,7 @@
 //! The life of an area's version: what operators keep of it, do with it and
 //! are told about it.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value as Json;
 use uuid::Uuid;
@@ -72,7 +73,7 @@ words! {
 }
 
 /// A version that passed the checks.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Deployment {
     /// Grows with every version received, over all areas.
     pub number: i64,
@@ -107,7 +108,7 @@ pub struct Deployment {
 }
 
 /// Which version of an area every node is to run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Pointer {
     /// The area.
     pub area: String,
@@ -124,7 +125,7 @@ pub struct Pointer {
 }
 
 /// A line of the audit log, before it has a number.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Audited {
     /// When.
     pub at: Timestamp,
@@ -143,7 +144,7 @@ pub struct Audited {
 }
 
 /// A line of the audit log.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct AuditLine {
     /// Grows with every line.
     pub id: i64,
@@ -163,7 +164,7 @@ words! {
 }
 
 /// What one process runs of one area.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct NodeReport {
     /// The process.
     pub node: Uuid,

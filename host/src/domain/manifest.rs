@@ -1,6 +1,7 @@
 //! What an area declares about itself; the fields mean what `wit/manifest.wit`
 //! says.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
@@ -8,7 +9,9 @@ use super::job::Lane;
 use super::role::Role;
 
 /// An HTTP method a route answers to.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Method {
     /// Safe.
@@ -41,7 +44,7 @@ impl Method {
 }
 
 /// What values a parameter takes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "type")]
 pub enum ParameterKind {
     /// Characters, both bounds inclusive.
@@ -72,7 +75,7 @@ pub enum ParameterKind {
 }
 
 /// Where a parameter is found.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ParameterPlace {
     /// In the path template.
@@ -84,7 +87,7 @@ pub enum ParameterPlace {
 }
 
 /// One parameter of a route.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ParameterSpec {
     /// As the client writes it.
     pub name: String,
@@ -101,7 +104,7 @@ pub struct ParameterSpec {
 }
 
 /// One part of a multipart body.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FormPart {
     /// The part's name.
     pub name: String,
@@ -116,7 +119,7 @@ pub struct FormPart {
 }
 
 /// What a route takes as its body.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BodyKind {
     /// Nothing.
@@ -130,7 +133,7 @@ pub enum BodyKind {
 }
 
 /// What the host does with `Idempotency-Key`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Idempotency {
     /// Takes none.
@@ -144,7 +147,7 @@ pub enum Idempotency {
 }
 
 /// How the rate limiter weighs a call.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RateClass {
     /// A small read.
@@ -156,7 +159,7 @@ pub enum RateClass {
 }
 
 /// Where the workspace of a request comes from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkspaceSource {
     /// Path parameter `workspace_id`.
@@ -168,7 +171,7 @@ pub enum WorkspaceSource {
 }
 
 /// How a signed link comes, and who may use it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Link {
     /// The query parameter with the token.
     pub parameter: String,
@@ -177,7 +180,7 @@ pub struct Link {
 }
 
 /// Who may use a signed link.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LinkHolder {
     /// Whoever has it, in the name of who had it signed.
@@ -189,7 +192,7 @@ pub enum LinkHolder {
 }
 
 /// One operation.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Route {
     /// Unique among all areas.
     pub operation_id: String,
@@ -232,7 +235,7 @@ pub struct Route {
 }
 
 /// What a field holds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FieldKind {
     /// A JSON string.
@@ -244,7 +247,7 @@ pub enum FieldKind {
 }
 
 /// A member that can be filtered, ordered or indexed by.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Field {
     /// A top-level member.
     pub name: String,
@@ -253,7 +256,7 @@ pub struct Field {
 }
 
 /// A database index.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Index {
     /// Declared fields, in order.
     pub fields: Vec<String>,
@@ -262,7 +265,7 @@ pub struct Index {
 }
 
 /// A kind of document.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Collection {
     /// Without the area's name.
     pub name: String,
@@ -279,7 +282,7 @@ pub struct Collection {
 }
 
 /// An event an area publishes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EventSpec {
     /// Dotted, lower case.
     pub name: String,
@@ -290,7 +293,7 @@ pub struct EventSpec {
 }
 
 /// A kind of job an area runs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct JobSpec {
     /// snake_case.
     pub name: String,
@@ -303,7 +306,9 @@ pub struct JobSpec {
 }
 
 /// What an area wants to import.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Capability {
     /// Documents of the workspace.
@@ -341,11 +346,12 @@ pub enum Capability {
 }
 
 /// What an area is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Manifest {
     /// snake_case, unique.
     pub name: String,
     /// Semantic.
+    #[schemars(with = "String")]
     pub version: semver::Version,
     /// One line.
     pub summary: String,

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
@@ -35,8 +36,9 @@ words! {
 }
 
 /// A share of workspaces, in steps of a hundredth of a percent.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub struct Share(u16);
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, JsonSchema)]
+#[schemars(transparent)]
+pub struct Share(#[schemars(with = "f64", range(min = 0, max = 100))] u16);
 
 impl Share {
     /// All of them, in hundredths of a percent.
@@ -92,7 +94,7 @@ impl Serialize for Share {
 }
 
 /// A version on trial.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Trial {
     /// The area.
     pub area: String,

@@ -45,6 +45,20 @@ macro_rules! words {
                 serializer.serialize_str(self.as_str())
             }
         }
+
+        impl ::schemars::JsonSchema for $name {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> ::std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut ::schemars::SchemaGenerator) -> ::schemars::Schema {
+                ::schemars::json_schema!({"type": "string", "enum": [$($word),+]})
+            }
+        }
     };
 }
 pub(super) use words;

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::code::{self, Code};
@@ -220,16 +221,25 @@ pub(super) struct Asked<'a> {
     pub(super) base_url: &'a str,
 }
 
-#[derive(Serialize)]
-struct Members<'a> {
+/// RFC 9457.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Problem")]
+pub(super) struct Members<'a> {
+    /// For programs.
     code: &'a str,
+    /// For people: what is wrong.
     detail: &'a str,
+    /// What to do about it, where there is something.
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<&'a str>,
+    /// The request's path.
     instance: &'a str,
+    /// Names the request in the log.
     request_id: &'a str,
     status: u16,
+    /// Fixed for each code.
     title: String,
+    /// A page that explains the code.
     #[serde(rename = "type")]
     kind: String,
 }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use parking_lot::Mutex;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value as Json;
 use sha2::{Digest as _, Sha256};
@@ -45,7 +46,7 @@ struct Kept {
 }
 
 /// How many copies there were, and what became of them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Counts {
     /// Compared.
     pub compared: u64,
@@ -70,7 +71,8 @@ struct Place {
 }
 
 /// One place at which answers differ.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "AnswerDifference")]
 pub struct Difference {
     /// The operation.
     pub operation: String,
@@ -84,7 +86,7 @@ pub struct Difference {
 }
 
 /// Where it was seen.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Example {
     /// Of the live request.
     pub request_id: String,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use schemars::JsonSchema;
 use serde::Serialize;
 use sketches_ddsketch::DDSketch;
 use tokio::sync::Notify;
@@ -118,7 +119,7 @@ impl fmt::Debug for Side {
 }
 
 /// What one version's calls have shown.
-#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, JsonSchema)]
 pub struct Told {
     /// Requests answered and runs of jobs.
     pub calls: u64,
@@ -129,7 +130,7 @@ pub struct Told {
 }
 
 /// How long the requests of an operation took, to a hundredth.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct Latency {
     /// How many there were.
     pub calls: u64,

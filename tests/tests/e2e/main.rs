@@ -25,6 +25,7 @@ mod logs;
 mod notes;
 mod oci;
 mod openapi;
+mod operators_api;
 mod order;
 mod ownership;
 mod protocol;

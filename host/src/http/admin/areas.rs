@@ -1,38 +1,42 @@
 //! Which areas answer, which versions they have, and moving between them.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode};
 use serde::Deserialize;
-use serde_json::{Value, json};
 
 use super::Operators;
+use super::answers::{Area, Areas, Decided, Outcome, Page, Sent};
 use super::parameters::{Parameters, body};
 use super::token::Operator;
 use super::trials;
-use crate::app::areas::{self, CameTo, InstallError, Overview, Received, RolledBack, Signature};
+use crate::app::areas::{self, InstallError, Received, RolledBack, Signature};
+use crate::domain::deployment::{AuditLine, Deployment};
+use crate::domain::manifest::Manifest;
 use crate::http::code::Code;
 use crate::http::problem::Refusal;
-use crate::registry::{self, AreaVersion, Change};
+use crate::registry;
 use crate::runtime::LoadError;
 
 /// Every area: what answers here, what operators decided, what each node says.
-pub(super) async fn list(State(operators): State<Operators>) -> Result<Json<Value>, Refusal> {
+pub(super) async fn list(State(operators): State<Operators>) -> Result<Json<Areas>, Refusal> {
     let areas = areas::overview(&operators.app).await?;
-    let areas: Vec<Value> = areas.iter().map(|(name, area)| standing(name, area)).collect();
-    Ok(Json(json!({ "areas": areas })))
+    let areas = areas.iter().map(|(name, area)| Area::of(name, area)).collect();
+    Ok(Json(Areas { areas }))
 }
 
 /// One area, as [`list`] tells it.
 pub(super) async fn one(
     State(operators): State<Operators>,
     Path(name): Path<String>,
-) -> Result<Json<Value>, Refusal> {
+) -> Result<Json<Area>, Refusal> {
     let areas = areas::overview(&operators.app).await?;
     let area = areas.get(&name).ok_or_else(Refusal::not_found)?;
-    Ok(Json(standing(&name, area)))
+    Ok(Json(Area::of(&name, area)))
 }
 
 /// Takes a component in; the body is its bytes.
@@ -43,7 +47,7 @@ pub(super) async fn deploy(
     RawQuery(query): RawQuery,
     headers: HeaderMap,
     component: Result<Bytes, BytesRejection>,
-) -> Result<Json<Value>, Refusal> {
+) -> Result<Json<Sent>, Refusal> {
     let known = ["activate", "force", "canary", "workspaces", "shadow"];
     let mut parameters = Parameters::of(query.as_deref(), &known)?;
     let then = trials::then(&mut parameters)?;
@@ -52,22 +56,8 @@ pub(super) async fn deploy(
     let component = whole(component, app.config.limits.max_component_bytes)?;
     let received = Received { area: name.clone(), component, signature, then, force };
     let deployed = areas::deploy(&app, &operator.name, received).await.map_err(refused)?;
-    let (result, replaced, trial) = match &deployed.came_to {
-        CameTo::Unchanged => ("unchanged", None, None),
-        CameTo::Staged => ("staged", None, None),
-        CameTo::Live(change) => ("live", change.before.as_deref(), None),
-        CameTo::OnTrial(trial) => (trial.mode.as_str(), None, Some(trial)),
-    };
     let snapshot = app.registry.snapshot();
-    Ok(Json(json!({
-        "result": result,
-        "digest": deployed.digest,
-        "verdict": deployed.report.verdict(),
-        "differences": deployed.report.differences,
-        "area": snapshot.area(&name).map(|area| view(area)),
-        "replaced": replaced.map(view),
-        "trial": trial,
-    })))
+    Ok(Json(Sent::of(deployed, snapshot.area(&name).map(Arc::as_ref))))
 }
 
 fn whole(component: Result<Bytes, BytesRejection>, most: u64) -> Result<Bytes, Refusal> {
@@ -101,12 +91,11 @@ pub(super) async fn remove(
     Path(name): Path<String>,
     operator: Operator,
     RawQuery(query): RawQuery,
-) -> Result<Json<Value>, Refusal> {
+) -> Result<Json<Decided>, Refusal> {
     let mut parameters = Parameters::of(query.as_deref(), &["reason"])?;
     let reason = parameters.text("reason");
     let removed = areas::remove(&operators.app, &operator.name, &name, reason.as_deref()).await;
-    let change = removed.map_err(refused)?;
-    Ok(Json(json!({"result": "removed", "area": change.before.as_deref().map(view)})))
+    Ok(Json(Decided::removed(&removed.map_err(refused)?)))
 }
 
 /// Which version is to answer.
@@ -126,7 +115,7 @@ pub(super) async fn activate(
     Path(name): Path<String>,
     operator: Operator,
     sent: Bytes,
-) -> Result<Json<Value>, Refusal> {
+) -> Result<Json<Decided>, Refusal> {
     let wish: Activation = body(&sent)?;
     let app = operators.app;
     let activation = areas::Activation {
@@ -136,10 +125,10 @@ pub(super) async fn activate(
         force: wish.force.as_deref(),
     };
     let activated = areas::activate(&app, &operator.name, activation).await;
-    match activated.map_err(refused)? {
-        Some(change) => Ok(changed("live", &change)),
-        None => Ok(Json(json!({"result": "unchanged"}))),
-    }
+    Ok(Json(match activated.map_err(refused)? {
+        Some(change) => Decided::changed(Outcome::Live, &change),
+        None => Decided::just(Outcome::Unchanged),
+    }))
 }
 
 /// Which version gets what it asks for.
@@ -156,12 +145,12 @@ pub(super) async fn approve(
     Path(name): Path<String>,
     operator: Operator,
     sent: Bytes,
-) -> Result<Json<Value>, Refusal> {
+) -> Result<Json<Decided>, Refusal> {
     let wish: Approval = body(&sent)?;
     let (app, reason) = (&operators.app, wish.reason.as_deref());
     let approved = areas::approve(app, &operator.name, &name, &wish.digest, reason).await;
     approved.map_err(refused)?;
-    Ok(Json(json!({"result": "approved"})))
+    Ok(Json(Decided::just(Outcome::Approved)))
 }
 
 /// Why something is taken back.
@@ -178,13 +167,13 @@ pub(super) async fn roll_back(
     Path(name): Path<String>,
     operator: Operator,
     sent: Bytes,
-) -> Result<Json<Value>, Refusal> {
+) -> Result<Json<Decided>, Refusal> {
     let wish: Because = body(&sent)?;
     let back = areas::roll_back(&operators.app, &operator.name, &name, &wish.reason).await;
-    match back.map_err(refused)? {
-        RolledBack::Live(change) => Ok(changed("rolled_back", &change)),
-        RolledBack::Trial(trial) => Ok(trials::told("stopped", &trial)),
-    }
+    Ok(Json(match back.map_err(refused)? {
+        RolledBack::Live(change) => Decided::changed(Outcome::RolledBack, &change),
+        RolledBack::Trial(trial) => Decided::tried(Outcome::Stopped, trial),
+    }))
 }
 
 /// The versions an area had, newest first.
@@ -192,11 +181,11 @@ pub(super) async fn history(
     State(operators): State<Operators>,
     Path(name): Path<String>,
     RawQuery(query): RawQuery,
-) -> Result<Json<Value>, Refusal> {
+) -> Result<Json<Page<Deployment>>, Refusal> {
     let page = Parameters::of(query.as_deref(), &["limit", "cursor"])?.page()?;
-    let versions = areas::history(&operators.app, &name, page.before(), page.limit).await?;
-    let next = page.next(&versions, |version| version.number);
-    Ok(Json(json!({"items": versions, "next_cursor": next})))
+    let items = areas::history(&operators.app, &name, page.before(), page.limit).await?;
+    let next_cursor = page.next(&items, |version| version.number);
+    Ok(Json(Page { items, next_cursor }))
 }
 
 /// What a version said it is.
@@ -204,7 +193,7 @@ pub(super) async fn manifest(
     State(operators): State<Operators>,
     Path(name): Path<String>,
     RawQuery(query): RawQuery,
-) -> Result<Json<Value>, Refusal> {
+) -> Result<Json<Manifest>, Refusal> {
     let digest = Parameters::of(query.as_deref(), &["digest"])?.text("digest");
     let text = areas::manifest(&operators.app, &name, digest.as_deref()).await.map_err(refused)?;
     Ok(Json(serde_json::from_str(&text).map_err(Refusal::internal)?))
@@ -214,56 +203,14 @@ pub(super) async fn manifest(
 pub(super) async fn audit_log(
     State(operators): State<Operators>,
     RawQuery(query): RawQuery,
-) -> Result<Json<Value>, Refusal> {
+) -> Result<Json<Page<AuditLine>>, Refusal> {
     let mut parameters = Parameters::of(query.as_deref(), &["area", "limit", "cursor"])?;
     let area = parameters.text("area");
     let page = parameters.page()?;
     let lines =
         areas::audit_log(&operators.app, area.as_deref(), page.before(), page.limit).await?;
-    let next = page.next(&lines, |line| line.id);
-    Ok(Json(json!({"items": lines, "next_cursor": next})))
-}
-
-fn changed(result: &str, change: &Change) -> Json<Value> {
-    Json(json!({
-        "result": result,
-        "area": change.now.as_deref().map(view),
-        "replaced": change.before.as_deref().map(view),
-    }))
-}
-
-/// What answers, if anything does, and what operators decided.
-fn standing(name: &str, area: &Overview) -> Value {
-    let mut told = area.running.as_deref().map_or_else(|| json!({"digest": null}), view);
-    told["name"] = json!(name);
-    told["source"] = json!(match (&area.running, area.from_folder) {
-        (None, _) => "none",
-        (Some(_), true) => "folder",
-        (Some(_), false) => "deployed",
-    });
-    told["live"] = json!(area.pointer);
-    told["previous"] = json!(area.previous);
-    told["staged"] = json!(area.staged);
-    told["trial"] = area.trial.as_ref().map_or(Value::Null, |trial| trials::view(trial, area));
-    told["nodes"] = json!(area.nodes);
-    told
-}
-
-fn view(area: &AreaVersion) -> Value {
-    let manifest = &area.manifest;
-    json!({
-        "name": manifest.name,
-        "version": manifest.version.to_string(),
-        "summary": manifest.summary,
-        "digest": area.digest,
-        "capabilities": manifest.capabilities,
-        "generation": area.generation,
-        "imports": area.imports,
-        "operations": manifest.routes.iter().map(|route| &route.operation_id).collect::<Vec<_>>(),
-        "events": manifest.publishes.iter().map(|event| &event.name).collect::<Vec<_>>(),
-        "subscriptions": manifest.subscriptions,
-        "jobs": manifest.jobs.iter().map(|job| &job.name).collect::<Vec<_>>(),
-    })
+    let next_cursor = page.next(&lines, |line| line.id);
+    Ok(Json(Page { items: lines, next_cursor }))
 }
 
 /// The component's own faults are the sender's to mend; all else is ours.

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use serde_json::{Value, json};
 
 use super::Operators;
+use super::answers::Health;
 use crate::app::areas::Closed;
 use crate::http::code::Code;
 use crate::http::problem::Refusal;
@@ -32,12 +32,12 @@ impl Readiness {
 }
 
 /// The process answers.
-pub(super) async fn live() -> Json<Value> {
-    Json(json!({"status": "live"}))
+pub(super) async fn live() -> Json<Health> {
+    Json(Health { status: "live" })
 }
 
 /// The service takes requests, and the database answers.
-pub(super) async fn ready(State(operators): State<Operators>) -> Result<Json<Value>, Refusal> {
+pub(super) async fn ready(State(operators): State<Operators>) -> Result<Json<Health>, Refusal> {
     if !operators.readiness.get() {
         return Err(unready("The service is starting or stopping."));
     }
@@ -45,7 +45,7 @@ pub(super) async fn ready(State(operators): State<Operators>) -> Result<Json<Val
         return Err(Closed::Unsure.into());
     }
     match tokio::time::timeout(PATIENCE, operators.app.store.ping()).await {
-        Ok(Ok(())) => Ok(Json(json!({"status": "ready"}))),
+        Ok(Ok(())) => Ok(Json(Health { status: "ready" })),
         Ok(Err(error)) => Err(error.into()),
         Err(_) => Err(unready("The database does not answer.")),
     }

@@ -2,6 +2,7 @@
 //! an address of its own; what changes or tells anything needs the operators'
 //! token.
 
+mod answers;
 mod areas;
 mod health;
 mod logs;

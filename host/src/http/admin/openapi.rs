@@ -4,10 +4,17 @@ use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::extract::State;
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use super::Operators;
+use super::answers::{Area, Areas, Decided, Differences, Health, Page, Sent, Used};
+use crate::domain::deployment::{AuditLine, Deployment};
+use crate::domain::manifest::Manifest;
 use crate::domain::operator::Scope;
+use crate::http::problem::Members as Problem;
+use crate::journal;
 
 /// One operation of operators.
 struct Operation {
@@ -20,6 +27,15 @@ struct Operation {
     /// Names and descriptions.
     query: &'static [(&'static str, &'static str)],
     takes: Takes,
+    answers: Answers,
+}
+
+/// What a success brings.
+enum Answers {
+    /// JSON of a type's schema.
+    Json(fn(&mut SchemaGenerator) -> Schema),
+    /// Text of this media type.
+    Text(&'static str),
 }
 
 /// What a request brings.
@@ -39,19 +55,41 @@ const REASON: (&str, &str) = ("reason", "Why; the audit log keeps it.");
 const FORCE: (&str, &str) = ("force", "Why it is taken although it breaks clients.");
 
 const OPERATIONS: &[Operation] = &[
-    get("/health/live", "live", "Whether the process answers", None, &[]),
-    get("/health/ready", "ready", "Whether it takes requests", None, &[]),
-    get("/openapi.json", "openapi", "This document", None, &[]),
-    get("/metrics", "metrics", "Measures, as Prometheus reads them", READ, &[]),
-    get("/areas", "list_areas", "Every area: what answers, what waits, on which nodes", READ, &[]),
-    get("/areas/{name}", "get_area", "One area, as the list tells it", READ, &[]),
-    get("/areas/{name}/history", "list_versions", "The versions it had, newest first", READ, &PAGE),
+    get("/health/live", "live", "Whether the process answers", None, &[], json::<Health>()),
+    get("/health/ready", "ready", "Whether it takes requests", None, &[], json::<Health>()),
+    get("/openapi.json", "openapi", "This document", None, &[], json::<Map<String, Value>>()),
+    get(
+        "/metrics",
+        "metrics",
+        "Measures, as Prometheus reads them",
+        READ,
+        &[],
+        Answers::Text("text/plain"),
+    ),
+    get(
+        "/areas",
+        "list_areas",
+        "Every area: what answers, what waits, on which nodes",
+        READ,
+        &[],
+        json::<Areas>(),
+    ),
+    get("/areas/{name}", "get_area", "One area, as the list tells it", READ, &[], json::<Area>()),
+    get(
+        "/areas/{name}/history",
+        "list_versions",
+        "The versions it had, newest first",
+        READ,
+        &PAGE,
+        json::<Page<Deployment>>(),
+    ),
     get(
         "/areas/{name}/logs",
         "read_logs",
         "What its guests said last, and how its last calls failed, at this node",
         READ,
         &[PAGE[0], ("cursor", "`cursor` of an answer: what came since, oldest first.")],
+        json::<journal::Page>(),
     ),
     get(
         "/areas/{name}/manifest",
@@ -59,6 +97,7 @@ const OPERATIONS: &[Operation] = &[
         "What a version says it is",
         READ,
         &[("digest", "Which; else the live one.")],
+        json::<Manifest>(),
     ),
     get(
         "/areas/{name}/shadow",
@@ -66,6 +105,7 @@ const OPERATIONS: &[Operation] = &[
         "How the answers of its shadow differ, as this node has seen",
         READ,
         &[],
+        json::<Differences>(),
     ),
     get(
         "/audit-log",
@@ -73,6 +113,7 @@ const OPERATIONS: &[Operation] = &[
         "Who did what, newest first",
         READ,
         &[("area", "Of this area only."), PAGE[0], PAGE[1]],
+        json::<Page<AuditLine>>(),
     ),
     get(
         "/usage",
@@ -80,6 +121,7 @@ const OPERATIONS: &[Operation] = &[
         "What the areas and the busiest workspaces use on this node",
         READ,
         &[],
+        json::<Used>(),
     ),
     Operation {
         method: "put",
@@ -95,6 +137,7 @@ const OPERATIONS: &[Operation] = &[
             FORCE,
         ],
         takes: Takes::Component,
+        answers: json::<Sent>(),
     },
     Operation {
         method: "delete",
@@ -104,6 +147,7 @@ const OPERATIONS: &[Operation] = &[
         scope: DEPLOY,
         query: &[REASON],
         takes: Takes::Nothing,
+        answers: json::<Decided>(),
     },
     post(
         "/areas/{name}/activate",
@@ -162,10 +206,12 @@ const fn get(
     summary: &'static str,
     scope: Option<Scope>,
     query: &'static [(&'static str, &'static str)],
+    answers: Answers,
 ) -> Operation {
-    Operation { method: "get", path, id, summary, scope, query, takes: Takes::Nothing }
+    Operation { method: "get", path, id, summary, scope, query, takes: Takes::Nothing, answers }
 }
 
+/// What was decided is answered with what came of it.
 const fn post(
     path: &'static str,
     id: &'static str,
@@ -173,42 +219,42 @@ const fn post(
     scope: Option<Scope>,
     takes: Takes,
 ) -> Operation {
-    Operation { method: "post", path, id, summary, scope, query: &[], takes }
+    let answers = json::<Decided>();
+    Operation { method: "post", path, id, summary, scope, query: &[], takes, answers }
+}
+
+const fn json<T: JsonSchema>() -> Answers {
+    Answers::Json(SchemaGenerator::subschema_for::<T>)
 }
 
 /// The document.
 pub(super) async fn openapi(State(operators): State<Operators>) -> Json<Value> {
+    let settings = SchemaSettings::draft2020_12().for_serialize();
+    let settings = settings.with(|all| all.definitions_path = "/components/schemas".into());
+    let mut schemas = settings.into_generator();
     let mut paths: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
     for operation in OPERATIONS {
         let at = paths.entry(operation.path).or_default();
-        at.insert(operation.method.to_owned(), described(operation));
+        at.insert(operation.method.to_owned(), described(operation, &mut schemas));
     }
-    let problem = json!({"type": "object", "required": ["code", "detail", "status", "type"]});
     Json(json!({
         "openapi": "3.1.0",
         "info": {"title": "Operators' API", "version": env!("CARGO_PKG_VERSION")},
         "externalDocs": {"url": operators.app.base_url, "description": "The API of clients"},
         "paths": paths,
         "components": {
-            "schemas": {"Problem": problem},
+            "schemas": schemas.take_definitions(true),
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
     }))
 }
 
-fn described(operation: &Operation) -> Value {
-    let problem = json!({"$ref": "#/components/schemas/Problem"});
+fn described(operation: &Operation, schemas: &mut SchemaGenerator) -> Value {
     let mut told = json!({
         "operationId": operation.id,
         "summary": operation.summary,
         "parameters": parameters(operation),
-        "responses": {
-            "200": {"description": "Done."},
-            "default": {
-                "description": "A problem (RFC 9457) that names the way out.",
-                "content": {"application/problem+json": {"schema": problem}},
-            },
-        },
+        "responses": responses(operation, schemas),
     });
     if let Some(scope) = operation.scope {
         told["security"] = json!([{"token": []}]);
@@ -219,6 +265,29 @@ fn described(operation: &Operation) -> Value {
         told["requestBody"] = json!({"required": true, "content": content});
     }
     told
+}
+
+/// The success, and the problems: those that anybody may meet here by name.
+fn responses(operation: &Operation, schemas: &mut SchemaGenerator) -> Value {
+    let (media_type, schema) = match operation.answers {
+        Answers::Json(of) => ("application/json", of(schemas).to_value()),
+        Answers::Text(media_type) => (media_type, json!({"type": "string"})),
+    };
+    let problem = schemas.subschema_for::<Problem<'_>>();
+    let problem = |description: &str| {
+        let content = json!({"application/problem+json": {"schema": problem}});
+        json!({"description": description, "content": content})
+    };
+    let mut all = json!({
+        "200": {"description": "Done.", "content": {media_type: {"schema": schema}}},
+        "default": problem("A problem (RFC 9457) that names the way out."),
+    });
+    if operation.scope.is_some() {
+        all["401"] = problem("No token, or none that is known.");
+        all["403"] = problem("The token lacks the scope.");
+        all["422"] = problem("What was sent is not what is taken here.");
+    }
+    all
 }
 
 fn parameters(operation: &Operation) -> Vec<Value> {

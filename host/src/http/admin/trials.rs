@@ -1,19 +1,20 @@
 //! Trying a version beside the live one.
 
+use std::collections::BTreeSet;
+
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use serde::Deserialize;
-use serde_json::{Value, json};
-use std::collections::BTreeSet;
 
 use super::Operators;
+use super::answers::{self, Decided, Differences, Outcome};
 use super::areas::{Because, refused};
 use super::parameters::{Parameters, body};
 use super::token::Operator;
-use crate::app::areas::{self, InstallError, Overview, Then, TrialWish};
+use crate::app::areas::{self, InstallError, Then, TrialWish};
 use crate::domain::id::WorkspaceId;
-use crate::domain::trial::{Mode, Share, Trial};
+use crate::domain::trial::{Mode, Share};
 use crate::http::problem::Refusal;
 use crate::registry;
 
@@ -38,13 +39,12 @@ pub(super) async fn canary(
     Path(area): Path<String>,
     operator: Operator,
     sent: Bytes,
-) -> Result<Json<Value>, Refusal> {
+) -> Result<Json<Decided>, Refusal> {
     let Canary { digest, share, workspaces, reason: why } = body(&sent)?;
     let ids = workspaces.iter().map(|id| workspace("/workspaces", id));
     let (share, workspaces) = some("/share", share, ids.collect::<Result<_, _>>()?)?;
     let wish = TrialWish { area, digest, mode: Mode::Canary, share, workspaces, why };
-    let begun = areas::begin_trial(&operators.app, &operator.name, &wish).await;
-    Ok(told("canary", &begun.map_err(refused)?))
+    begin(&operators, &operator, &wish).await
 }
 
 /// Which version is to answer copies of requests, and of which share.
@@ -63,32 +63,33 @@ pub(super) async fn shadow(
     Path(area): Path<String>,
     operator: Operator,
     sent: Bytes,
-) -> Result<Json<Value>, Refusal> {
+) -> Result<Json<Decided>, Refusal> {
     let Shadow { digest, share, reason: why } = body(&sent)?;
     let share = Share::of_percent(share.unwrap_or(SHADOWED));
     let share = share.ok_or_else(|| out_of_bounds("/share"))?;
     let workspaces = BTreeSet::new();
     let wish = TrialWish { area, digest, mode: Mode::Shadow, share, workspaces, why };
-    let begun = areas::begin_trial(&operators.app, &operator.name, &wish).await;
-    Ok(told("shadow", &begun.map_err(refused)?))
+    begin(&operators, &operator, &wish).await
+}
+
+async fn begin(
+    operators: &Operators,
+    operator: &Operator,
+    wish: &TrialWish,
+) -> Result<Json<Decided>, Refusal> {
+    let begun = areas::begin_trial(&operators.app, &operator.name, wish).await;
+    Ok(Json(Decided::tried(answers::begun(wish.mode), begun.map_err(refused)?)))
 }
 
 /// How the answers of the area's shadow differ, as this node has seen.
 pub(super) async fn compared(
     State(operators): State<Operators>,
     Path(area): Path<String>,
-) -> Result<Json<Value>, Refusal> {
+) -> Result<Json<Differences>, Refusal> {
     let snapshot = operators.app.registry.snapshot();
     let here = snapshot.trial(&area).filter(|here| here.trial.mode == Mode::Shadow);
     let here = here.ok_or_else(|| refused(InstallError::NoTrial { area }))?;
-    let (counts, differences) = here.figures.compared.told_all();
-    Ok(Json(json!({
-        "trial": here.trial,
-        "requests": counts,
-        "differences": differences,
-        "live": here.figures.live.told(),
-        "candidate": here.figures.candidate.told(),
-    })))
+    Ok(Json(Differences::of(here)))
 }
 
 /// Ends a trial; the live version answers everybody.
@@ -97,10 +98,10 @@ pub(super) async fn stop(
     Path(area): Path<String>,
     operator: Operator,
     sent: Bytes,
-) -> Result<Json<Value>, Refusal> {
+) -> Result<Json<Decided>, Refusal> {
     let Because { reason } = body(&sent)?;
     let stopped = areas::stop_trial(&operators.app, &operator.name, &area, &reason).await;
-    Ok(told("stopped", &stopped.map_err(refused)?))
+    Ok(Json(Decided::tried(Outcome::Stopped, stopped.map_err(refused)?)))
 }
 
 /// What is done with a component that is sent: `activate`, or `canary` and
@@ -145,19 +146,4 @@ fn out_of_bounds(at: &str) -> Refusal {
 fn workspace(at: &str, id: &str) -> Result<WorkspaceId, Refusal> {
     let id = registry::canonical_uuid(id).map(WorkspaceId);
     id.ok_or_else(|| Refusal::invalid_one(at, "must be ids of workspaces"))
-}
-
-pub(super) fn told(result: &str, trial: &Trial) -> Json<Value> {
-    Json(json!({"result": result, "trial": trial}))
-}
-
-/// A trial as operators decided it, and what it has shown at this node.
-pub(super) fn view(trial: &Trial, area: &Overview) -> Value {
-    let mut told = json!(trial);
-    if let Some(here) = area.on_trial.as_ref().filter(|here| here.trial == *trial) {
-        let figures = &here.figures;
-        told["figures"] =
-            json!({"candidate": figures.candidate.told(), "live": figures.live.told()});
-    }
-    told
 }

@@ -12,12 +12,13 @@ mod tests;
 use std::collections::BTreeSet;
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::domain::manifest::{Capability, Manifest};
 
 /// What a difference means for those who rely on the live version.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// Nobody can tell.
@@ -29,7 +30,7 @@ pub enum Verdict {
 }
 
 /// What a difference is about.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Subject {
     /// A route, by its operation id.
@@ -45,7 +46,7 @@ pub enum Subject {
 }
 
 /// One thing that is not as it was.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 pub struct Difference {
     /// What it means.
     pub verdict: Verdict,
@@ -83,7 +84,7 @@ impl fmt::Display for Difference {
 }
 
 /// Everything that is different between two versions.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
 pub struct Report {
     /// In the order of the manifests.
     pub differences: Vec<Difference>,

@@ -1,0 +1,148 @@
+//! The operators' API says what it answers, and answers so.
+
+use assurance_tests::operators::{digest, items, stamped};
+use assurance_tests::{Answer, Backend, Builder, Client, TestHost};
+use jsonschema::Validator;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+/// The operators' OpenAPI document of a running host.
+struct Document(Value);
+
+impl Document {
+    async fn of(host: &TestHost) -> Self {
+        let mut document = host.operate(Method::GET, "/openapi.json").await.expect(200);
+        close(&mut document["components"]["schemas"]);
+        Self(document)
+    }
+
+    /// What an operation says it answers with a status.
+    fn validator(&self, id: &str, status: &str) -> Validator {
+        let operation = self.operations().find(|operation| operation["operationId"] == id);
+        let operation = operation.unwrap_or_else(|| panic!("no operation {id}"));
+        let content = operation["responses"][status]["content"].as_object().expect("content");
+        let mut schema = content.values().next().expect("a media type")["schema"].clone();
+        schema["components"] = self.0["components"].clone();
+        jsonschema::validator_for(&schema).unwrap_or_else(|error| panic!("{id}: {error}"))
+    }
+
+    fn operations(&self) -> impl Iterator<Item = &Value> {
+        let paths = self.0["paths"].as_object().expect("paths");
+        paths.values().flat_map(|path| path.as_object().expect("methods").values())
+    }
+
+    /// The answer, if it is what the operation says.
+    fn check(&self, id: &str, answer: &Answer) -> Value {
+        let told = answer.expect(200);
+        self.validate(id, "200", &told);
+        told
+    }
+
+    fn validate(&self, id: &str, status: &str, told: &Value) {
+        let validator = self.validator(id, status);
+        let wrong: Vec<_> = validator
+            .iter_errors(told)
+            .map(|error| format!("{} {error}", error.instance_path()))
+            .collect();
+        assert!(wrong.is_empty(), "{id}: {wrong:#?}\n{told:#}");
+    }
+}
+
+/// Objects have no members but those that are named, so that an answer with
+/// one more does not pass.
+fn close(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            members.values_mut().for_each(close);
+            if members.contains_key("properties") && members["properties"].is_object() {
+                members.entry("additionalProperties").or_insert(json!(false));
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(close),
+        _ => {}
+    }
+}
+
+async fn host() -> (TestHost, Client) {
+    Builder::new(Backend::Sqlite).fixtures(&["echo", "trap"]).start_with_owner().await
+}
+
+fn component(name: &str) -> Vec<u8> {
+    let file = assurance_tests::place::fixtures().join(name).with_extension("wasm");
+    std::fs::read(file).expect("a built fixture")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_operation_says_what_it_answers() {
+    let (host, _) = host().await;
+    let document = Document::of(&host).await;
+    for operation in document.operations() {
+        let id = operation["operationId"].as_str().expect("an id");
+        document.validator(id, "200");
+        document.validator(id, "default");
+        if operation["security"].is_array() {
+            document.validator(id, "401");
+            document.validator(id, "403");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_read_is_what_the_document_says() {
+    let (host, ada) = host().await;
+    let document = Document::of(&host).await;
+    ada.post("/v1/workspaces/{ws}/fixtures/trap", &json!({})).await.problem(502, "area_fault");
+    let put = host.put_area("echo", &stamped(&component("echo"), 1)).await;
+    document.check("deploy_version", &put);
+    for (id, path) in [
+        ("live", "/health/live"),
+        ("ready", "/health/ready"),
+        ("list_areas", "/areas"),
+        ("get_area", "/areas/echo"),
+        ("list_versions", "/areas/echo/history"),
+        ("read_logs", "/areas/trap/logs"),
+        ("get_manifest", "/areas/echo/manifest"),
+        ("list_audit_log", "/audit-log"),
+        ("get_usage", "/usage"),
+    ] {
+        document.check(id, &host.operate(Method::GET, path).await);
+    }
+    let logs = host.operate(Method::GET, "/areas/trap/logs").await.expect(200);
+    assert!(!items(&logs["lines"]).is_empty() && !items(&logs["faults"]).is_empty(), "{logs}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_decided_is_answered_as_the_document_says() {
+    let (host, _) = host().await;
+    let document = Document::of(&host).await;
+    let [one, two] = [1, 2].map(|stamp| stamped(&component("echo"), stamp));
+    document.check("deploy_version", &host.put_area("echo", &one).await);
+    let put = host.operator(Method::PUT, "/areas/echo?shadow=50").body(two.clone());
+    document.check("deploy_version", &assurance_tests::client::send(put).await);
+    let area = host.operate(Method::GET, "/areas/echo").await;
+    assert!(document.check("get_area", &area)["trial"]["figures"].is_object());
+    document.check("get_differences", &host.operate(Method::GET, "/areas/echo/shadow").await);
+
+    let reason = json!({"reason": "the test says so"});
+    let which = json!({"digest": digest(&two), "share": 10});
+    for (id, path, body) in [
+        ("stop_trial", "/areas/echo/stop", &reason),
+        ("begin_shadow", "/areas/echo/shadow", &which),
+        ("stop_trial", "/areas/echo/stop", &reason),
+        ("begin_canary", "/areas/echo/canary", &which),
+        ("activate_version", "/areas/echo/activate", &json!({})),
+        ("activate_version", "/areas/echo/activate", &json!({"digest": digest(&two)})),
+        ("roll_back", "/areas/echo/rollback", &reason),
+    ] {
+        document.check(id, &host.operate_with(path, body).await);
+    }
+    let gone = host.operate(Method::DELETE, "/areas/echo?reason=enough").await;
+    document.check("remove_area", &gone);
+    document.check("get_area", &host.operate(Method::GET, "/areas/echo").await);
+
+    let unknown = host.operate(Method::GET, "/areas/nothing").await.problem(404, "not_found");
+    document.validate("get_area", "default", &unknown);
+    let nobody = Client::nobody(&host.operators);
+    let refused = nobody.get("/areas").await.problem(401, "unauthenticated");
+    document.validate("list_areas", "401", &refused);
+}
