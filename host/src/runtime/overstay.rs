@@ -35,6 +35,7 @@ pub(super) struct Meter {
     born: Instant,
     deadline: Duration,
     max_cpu: Option<Duration>,
+    tick: Duration,
     slice: Duration,
     slice_ticks: u32,
     ticks: AtomicU32,
@@ -47,6 +48,7 @@ impl Meter {
             born: Instant::now(),
             deadline,
             max_cpu,
+            tick: settings.tick(),
             slice: settings.first_slice(),
             slice_ticks: settings.first_slice_ms / settings.epoch_tick_ms.max(1),
             ticks: AtomicU32::new(0),
@@ -91,16 +93,18 @@ impl Meter {
     fn poll<T>(&self, call: &mut BoxFuture<'static, T>, cx: &mut Context<'_>) -> Poll<T> {
         let entered = Clock::start(self.ticks.load(Ordering::Relaxed));
         let polled = call.as_mut().poll(cx);
-        self.ran_ns.fetch_add(entered.ran_ns(), Ordering::Relaxed);
+        let ran = entered.ran(self.tick);
+        let ran_ns = u64::try_from(ran.as_nanos()).unwrap_or(u64::MAX);
+        self.ran_ns.fetch_add(ran_ns, Ordering::Relaxed);
         polled
     }
 }
 
 /// Measures one poll.
+#[derive(Debug)]
 enum Clock {
     /// Of a call that has not seen a tick yet: nearly every one. Asking the
-    /// kernel for the thread's time takes a microsecond, this a fortieth of it;
-    /// it differs where the thread is interrupted, and that once a call.
+    /// kernel for the thread's time takes a microsecond, this a fortieth of it.
     Wall(Instant),
     /// Of every other call: in nanoseconds of the thread's own time.
     Thread(u64),
@@ -111,10 +115,15 @@ impl Clock {
         if ticks == 0 { Self::Wall(Instant::now()) } else { Self::Thread(processor_ns()) }
     }
 
-    fn ran_ns(&self) -> u64 {
+    /// By the wall's clock a tick at most: a guest that runs for longer gives
+    /// way, so what is longer was spent waiting for the processor, and a call
+    /// must not be taken for a long one because the machine is busy.
+    fn ran(&self, tick: Duration) -> Duration {
         match self {
-            Self::Wall(began) => u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX),
-            Self::Thread(began_ns) => processor_ns().saturating_sub(*began_ns),
+            Self::Wall(began) => began.elapsed().min(tick),
+            Self::Thread(began_ns) => {
+                Duration::from_nanos(processor_ns().saturating_sub(*began_ns))
+            }
         }
     }
 }
@@ -292,6 +301,15 @@ mod tests {
     #[tokio::test]
     async fn without_a_place_a_long_call_is_given_up() {
         assert!(matches!(run(20, meter(5, 5000), 0).await, Err(Lost::Overloaded)));
+    }
+
+    #[test]
+    fn waiting_for_the_processor_is_not_running() {
+        let tick = Duration::from_millis(1);
+        let long_ago = Instant::now().checked_sub(Duration::from_secs(1)).unwrap();
+        assert_eq!(Clock::Wall(long_ago).ran(tick), tick);
+        assert!(matches!(Clock::start(0), Clock::Wall(_)));
+        assert!(matches!(Clock::start(1), Clock::Thread(_)));
     }
 
     #[tokio::test]
