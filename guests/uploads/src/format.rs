@@ -117,8 +117,8 @@ fn unsupported(content: &[u8]) -> Refusal {
     } else {
         "It is none of the formats that audits read."
     };
-    let taken = "SARIF 2.1.0, CycloneDX 1.2 to 1.7, SPDX 2.2 and 2.3, OSV (all as JSON), CODEOWNERS, and a \
-                 list of paths, one a line";
+    let taken = "SARIF 2.1.0, CycloneDX 1.2 to 1.7, SPDX 2.2 and 2.3, OSV (all as JSON), \
+                 CODEOWNERS, and a list of paths, one a line";
     refusal("unsupported_format", format!("{what} Send one of: {taken}."))
 }
 

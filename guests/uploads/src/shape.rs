@@ -125,9 +125,7 @@ impl Shape {
             Self::Array(false) | Self::Text(_) | Self::Other => Format::Unknown,
         }
     }
-}
 
-impl Shape {
     /// That it is of a version which no audit reads, for a person. A version
     /// that is missing is for the audit to tell.
     pub(crate) fn unread_version(&self) -> Option<String> {
