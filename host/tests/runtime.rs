@@ -106,6 +106,25 @@ async fn healthy_calls_are_answered_while_others_loop() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_its_client_abandons_is_charged_all_the_same() {
+    let sandbox = Sandbox::new(settings()).await;
+    let looping = sandbox.load("infinite-loop").await.unwrap();
+    let call = sandbox.handle(&looping, "loop", "{}", 5000);
+    assert!(tokio::time::timeout(Duration::from_millis(100), call).await.is_err());
+    let charged = || {
+        let areas = sandbox.runtime.budgets().areas();
+        areas.iter().any(|area| area.this_minute.calls == 1 && area.this_minute.cpu_us > 0)
+    };
+    for _ in 0..500 {
+        if charged() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("{:?}", sandbox.runtime.budgets().areas());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_long_call_that_ends_in_time_is_answered() {
     let sandbox = Sandbox::new(settings()).await;
     let looping = sandbox.load("infinite-loop").await.unwrap();

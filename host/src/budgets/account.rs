@@ -130,9 +130,11 @@ impl Account {
     /// What is used up; nothing, where one more call may come.
     fn used_up(&self, moment: Moment) -> Option<Resource> {
         let budget = self.bounds.load().budget;
+        if !budget.is_of_minutes() {
+            return None;
+        }
         let now = self.window.lock().at(moment.minute).now;
-        let spent = spent(&budget, now).into_iter();
-        spent.filter(|(_, used, max)| used >= max).map(|(resource, ..)| resource).next()
+        spent(&budget, now).find(|(_, used, max)| used >= max).map(|(resource, ..)| resource)
     }
 
     /// Counts a refusal, and tells the log of the first in a minute.
@@ -172,7 +174,7 @@ impl Account {
 }
 
 /// What is bounded of a minute, how much was used of it, and how much may be.
-fn spent(budget: &Budget, used: Usage) -> Vec<(Resource, u64, u64)> {
+fn spent(budget: &Budget, used: Usage) -> impl Iterator<Item = (Resource, u64, u64)> {
     let cpu_us = budget.cpu_ms_per_minute.map(|ms| ms.saturating_mul(1_000));
     [
         (Resource::Cpu, used.cpu_us, cpu_us),
@@ -181,7 +183,6 @@ fn spent(budget: &Budget, used: Usage) -> Vec<(Resource, u64, u64)> {
     ]
     .into_iter()
     .filter_map(|(resource, used, max)| Some((resource, used, max?)))
-    .collect()
 }
 
 /// A call's place in one account; given up when dropped.
@@ -232,8 +233,11 @@ impl Place {
         self.account.call_memory_peak.fetch_max(bytes as u64, Ordering::Relaxed);
     }
 
-    pub(super) fn charge(&self, used: Usage) {
-        let moment = self.budgets.moment();
+    pub(super) fn moment(&self) -> Moment {
+        self.budgets.moment()
+    }
+
+    pub(super) fn charge(&self, used: Usage, moment: Moment) {
         if let Some(meters) = &self.account.meters {
             meters.add(used);
         }

@@ -182,8 +182,10 @@ impl Entry {
 
     /// Charges what the call has used.
     pub fn charge(&self, used: Usage) {
+        let [first, _] = &self.places;
+        let moment = first.moment();
         for place in &self.places {
-            place.charge(used);
+            place.charge(used, moment);
         }
     }
 }

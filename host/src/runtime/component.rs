@@ -15,7 +15,7 @@ use super::exports::Exports;
 use super::instance::{self, AreaName, CallState, Describe, Finished, Invocation};
 use super::overstay::Meter;
 use super::trap;
-use crate::budgets::{Entry, Refused, Usage};
+use crate::budgets::{Entry, Refused};
 use crate::domain::area::{JobRun, Problem, Reply, Request};
 use crate::domain::job::{Failure, Outcome};
 use crate::domain::manifest::Manifest;
@@ -100,12 +100,9 @@ impl Component {
         deadline: Duration,
     ) -> Finished<I::Answer> {
         let meter = self.meter(deadline);
-        let state = CallState::new(self.shared.clone(), self.area.clone(), unit, entry.clone());
-        let finished = self.run_in(state, &meter, invocation).await;
-        if let Some(entry) = entry {
-            entry.charge(used(&meter, &finished));
-        }
-        finished
+        let (shared, area) = (self.shared.clone(), self.area.clone());
+        let state = CallState::new(shared, area, unit, entry, meter.clone());
+        self.run_in(state, &meter, invocation).await
     }
 
     pub(super) fn meter(&self, deadline: Duration) -> Arc<Meter> {
@@ -120,7 +117,7 @@ impl Component {
         meter: &Arc<Meter>,
         invocation: I,
     ) -> Finished<I::Answer> {
-        let call = instance::run(self.exports.clone(), state, meter.clone(), invocation).boxed();
+        let call = instance::run(self.exports.clone(), state, invocation).boxed();
         let ended = I::long(&self.shared).run(call, meter.clone(), &self.overstaying).await;
         ended.unwrap_or_else(|lost| Finished::not_begun(None, lost.into_error(meter.deadline())))
     }
@@ -131,17 +128,6 @@ impl Component {
         let Some(unit) = unit else { return Ok(None) };
         let workspace = unit.spec().call.workspace;
         self.shared.budgets.enter(self.area.name(), workspace).map(|entry| Some(Arc::new(entry)))
-    }
-}
-
-/// What a call has used. Of one that was lost only its time is known.
-fn used<T>(meter: &Meter, finished: &Finished<T>) -> Usage {
-    let documents = finished.unit.as_ref().map_or(0, UnitOfWork::documents_used);
-    Usage {
-        calls: 1,
-        cpu_us: u64::try_from(meter.ran().as_micros()).unwrap_or(u64::MAX),
-        host_calls: finished.host_calls.into(),
-        documents: documents.into(),
     }
 }
 

@@ -14,7 +14,7 @@ use super::log::GuestLog;
 use super::overstay::{Meter, Overstayers};
 use super::trap::{Failure, Stop};
 use super::wasi::{EmptyWorld, wasi_seed};
-use crate::budgets::Entry;
+use crate::budgets::{Entry, Usage};
 use crate::domain::manifest::Capability;
 use crate::domain::time::Timestamp;
 use crate::journal::{Journal, Journals, Level};
@@ -68,6 +68,9 @@ pub(super) struct CallState {
     /// answers.
     unit: Option<UnitOfWork>,
     player: Option<Arc<Player>>,
+    /// Who pays for it, until that is done; nobody in `describe`.
+    entry: Option<Arc<Entry>>,
+    meter: Arc<Meter>,
     host_calls: u32,
     max_host_calls: u32,
     memory: Memory,
@@ -81,6 +84,7 @@ impl CallState {
         area: Arc<AreaName>,
         unit: Option<UnitOfWork>,
         entry: Option<Arc<Entry>>,
+        meter: Arc<Meter>,
     ) -> Self {
         let (settings, limits) = (&shared.settings, shared.limits_of(area.name()));
         Self {
@@ -88,7 +92,9 @@ impl CallState {
             player: None,
             host_calls: 0,
             max_host_calls: limits.host_calls,
-            memory: Memory::new(shared.memory.clone(), limits.memory_bytes, entry),
+            memory: Memory::new(shared.memory.clone(), limits.memory_bytes, entry.clone()),
+            entry,
+            meter,
             log: GuestLog::new(settings.max_log_lines, settings.max_log_line_bytes),
             world: None,
             area,
@@ -97,8 +103,15 @@ impl CallState {
     }
 
     /// A call that is run again from a recording.
-    pub(super) fn replay(shared: Arc<Shared>, area: Arc<AreaName>, player: Arc<Player>) -> Self {
-        Self { player: Some(player), ..Self::new(shared, area, None, None) }
+    pub(super) fn replay(
+        shared: Arc<Shared>,
+        area: Arc<AreaName>,
+        player: Arc<Player>,
+        meter: Arc<Meter>,
+    ) -> Self {
+        let mut state = Self::new(shared, area, None, None, meter);
+        state.player = Some(player);
+        state
     }
 
     /// Every host function that works on the call begins here: it counts, and
@@ -147,12 +160,43 @@ impl CallState {
 
     /// Made for those that ask.
     pub(super) fn empty_world(&mut self) -> &mut EmptyWorld {
-        let (now, seed) = match (&self.unit, &self.player) {
-            (Some(unit), _) => (unit.spec().call.now, wasi_seed(&unit.spec().call.seed)),
-            (None, Some(player)) => (player.recording().about.at, player.wasi_seed()),
-            (None, None) => (Timestamp(0), [0; 32]),
-        };
-        self.world.get_or_insert_with(|| Box::new(EmptyWorld::new(now, seed)))
+        let (unit, player) = (&self.unit, &self.player);
+        self.world.get_or_insert_with(|| {
+            let (now, seed) = match (unit, player) {
+                (Some(unit), _) => (unit.spec().call.now, wasi_seed(&unit.spec().call.seed)),
+                (None, Some(player)) => (player.recording().about.at, player.wasi_seed()),
+                (None, None) => (Timestamp(0), [0; 32]),
+            };
+            Box::new(EmptyWorld::new(now, seed))
+        })
+    }
+
+    /// Charges what the call has used to whoever pays for it, once.
+    fn charge(&mut self) {
+        let Some(entry) = self.entry.take() else { return };
+        entry.charge(Usage {
+            calls: 1,
+            cpu_us: u64::try_from(self.meter.ran().as_micros()).unwrap_or(u64::MAX),
+            host_calls: self.host_calls.into(),
+            documents: self.unit.as_ref().map_or(0, UnitOfWork::documents_used).into(),
+        });
+    }
+
+    /// What is left of a call that has ended: its unit of work, and what the
+    /// guest logged last.
+    fn finish(mut self) -> (Option<UnitOfWork>, Vec<String>) {
+        self.charge();
+        let unit = self.unit.take();
+        let origin = unit.as_ref().map(|unit| &unit.spec().call.origin);
+        let last_lines = self.log.finish(&self.area, origin);
+        (unit, last_lines)
+    }
+}
+
+impl Drop for CallState {
+    /// A call that nobody waits for any longer is paid for like any other.
+    fn drop(&mut self) {
+        self.charge();
     }
 }
 
@@ -224,8 +268,6 @@ impl Invocation for Job {
 /// A call that has ended, one way or the other.
 pub(super) struct Finished<T> {
     pub(super) unit: Option<UnitOfWork>,
-    /// How often the host was called.
-    pub(super) host_calls: u32,
     pub(super) result: Result<T, Failure>,
     /// What the guest logged last.
     pub(super) last_lines: Vec<String>,
@@ -234,7 +276,7 @@ pub(super) struct Finished<T> {
 impl<T> Finished<T> {
     /// It did not come to a call.
     pub(super) fn not_begun(unit: Option<UnitOfWork>, error: CallError) -> Self {
-        Self { unit, host_calls: 0, result: Err(error.into()), last_lines: Vec::new() }
+        Self { unit, result: Err(error.into()), last_lines: Vec::new() }
     }
 }
 
@@ -242,9 +284,9 @@ impl<T> Finished<T> {
 pub(super) async fn run<I: Invocation>(
     exports: Arc<Exports>,
     state: CallState,
-    meter: Arc<Meter>,
     invocation: I,
 ) -> Finished<I::Answer> {
+    let meter = Arc::clone(&state.meter);
     let mut store = Store::new(exports.engine(), state);
     arm(&mut store, meter.clone());
     // A guest that computes is trapped at its deadline, which shows where it
@@ -255,10 +297,8 @@ pub(super) async fn run<I: Invocation>(
         Ok(Err(error)) => Err(Failure::new(error, store.data(), &meter)),
         Err(_) => Err(CallError::Deadline(meter.deadline()).into()),
     };
-    let state = store.into_data();
-    let origin = state.unit.as_ref().map(|unit| &unit.spec().call.origin);
-    let (host_calls, last_lines) = (state.host_calls, state.log.finish(&state.area, origin));
-    Finished { unit: state.unit, host_calls, result, last_lines }
+    let (unit, last_lines) = store.into_data().finish();
+    Finished { unit, result, last_lines }
 }
 
 /// Puts the call's limits on its store.

@@ -47,12 +47,12 @@ impl GuestLog {
     }
 
     /// The last lines; says how many were dropped.
-    pub(super) fn finish(self, area: &AreaName, origin: Option<&Origin>) -> Vec<String> {
+    pub(super) fn finish(&mut self, area: &AreaName, origin: Option<&Origin>) -> Vec<String> {
         if self.dropped > 0 {
             let told = format!("{} lines more than a call may log were dropped", self.dropped);
             emit(area, origin, Level::Warn, &told);
         }
-        self.last.into()
+        std::mem::take(&mut self.last).into()
     }
 }
 

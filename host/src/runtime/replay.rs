@@ -47,7 +47,7 @@ impl Component {
             .map_err(|error| CallError::Host(anyhow::anyhow!("the recorded input: {error}")))?;
         let meter = self.meter(Duration::from_millis(recording.limits.deadline_ms));
         let (shared, area) = (Arc::clone(self.shared()), Arc::clone(self.area()));
-        let state = CallState::replay(shared, area, Arc::clone(player));
+        let state = CallState::replay(shared, area, Arc::clone(player), meter.clone());
         let finished = self.run_in(state, &meter, input).await;
         finished.result.map_err(|failure| {
             player.failed_at(failure.backtrace());

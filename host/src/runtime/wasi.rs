@@ -17,6 +17,8 @@ use crate::domain::time::Timestamp;
 
 /// What a guest can ask for at a time.
 const MAX_RANDOM_BYTES: u64 = 1 << 20;
+/// Resources, such as pollables of clocks, that a call may hold at a time.
+const MAX_RESOURCES: usize = 1_000;
 
 /// One call's empty world.
 pub(super) struct EmptyWorld {
@@ -39,7 +41,9 @@ impl EmptyWorld {
             .allow_udp(false)
             .allow_ip_name_lookup(false)
             .build();
-        Self { context, resources: ResourceTable::new() }
+        let mut resources = ResourceTable::new();
+        resources.set_max_capacity(MAX_RESOURCES);
+        Self { context, resources }
     }
 
     pub(super) fn view(&mut self) -> WasiCtxView<'_> {

@@ -109,7 +109,8 @@ pub struct UnitOfWork {
     new_members: Vec<(UserId, Role)>,
     job_changes: Vec<JobChange>,
     used: Used,
-    random: ChaCha20Rng,
+    /// Made for those that ask.
+    random: Option<Box<ChaCha20Rng>>,
     /// Documents have been sent to the database before the end.
     flushed: bool,
     /// What earlier goes sent to the network, and how often this one has.
@@ -141,9 +142,6 @@ impl UnitOfWork {
     /// A fresh one; the database is not asked for anything yet.
     #[must_use]
     pub fn new(store: Store, keys: Arc<Keys>, spec: UnitSpec) -> Self {
-        // Apart from whatever else the seed is used for.
-        let mut seed = Sha256::new_with_prefix(b"assurance unit of work\0");
-        seed.update(spec.call.seed);
         Self {
             store,
             keys,
@@ -156,7 +154,7 @@ impl UnitOfWork {
             new_members: Vec::new(),
             job_changes: Vec::new(),
             used: Used::default(),
-            random: ChaCha20Rng::from_seed(seed.finalize().into()),
+            random: None,
             flushed: false,
             sent: None,
             sends: 0,
@@ -203,17 +201,26 @@ impl UnitOfWork {
         !self.new_members.is_empty() || !self.job_changes.is_empty()
     }
 
+    fn random(&mut self) -> &mut ChaCha20Rng {
+        let seed = &self.spec.call.seed;
+        self.random.get_or_insert_with(|| {
+            // Apart from whatever else the seed is used for.
+            let seed = Sha256::new_with_prefix(b"assurance unit of work\0").chain_update(seed);
+            Box::new(ChaCha20Rng::from_seed(seed.finalize().into()))
+        })
+    }
+
     /// `n` unpredictable bytes, the same ones each time the call is run.
     pub fn random_bytes(&mut self, n: usize) -> Vec<u8> {
         let mut bytes = vec![0; n];
-        self.random.fill_bytes(&mut bytes);
+        self.random().fill_bytes(&mut bytes);
         bytes
     }
 
     /// A UUIDv7 of the call's moment, the same one each time the call is run.
     fn fresh_id(&mut self) -> Uuid {
         let mut random = [0; 10];
-        self.random.fill_bytes(&mut random);
+        self.random().fill_bytes(&mut random);
         let millis = u64::try_from(self.spec.call.now.0 / 1_000).unwrap_or_default();
         uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid()
     }

@@ -57,6 +57,14 @@ pub struct Budget {
 }
 
 impl Budget {
+    /// Whether anything of a minute is bounded.
+    #[must_use]
+    pub fn is_of_minutes(&self) -> bool {
+        self.cpu_ms_per_minute.is_some()
+            || self.host_calls_per_minute.is_some()
+            || self.documents_per_minute.is_some()
+    }
+
     /// This one, and the other where it says nothing.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
