@@ -113,7 +113,7 @@ impl Demo {
         println!(
             "
 The Workspace Assurance Service answers on {api}
-  documentation   {api}/  and  {api}/openapi.json
+  documentation   {api}/reference  and  {api}/openapi.json
   demonstration   workspace {workspace_id} ({had})
   sign-in         {email}  {password}
   all of it is kept in {file}

@@ -14,6 +14,8 @@ pub fn api(app: &App) -> Router {
     let router = Router::new()
         .route("/", get(pages::home))
         .route("/openapi.json", get(pages::openapi))
+        .route("/reference", get(pages::reference))
+        .route("/reference/{operation_id}", get(pages::operation))
         .route("/problems/{code}", get(pages::problem))
         .route("/v1/auth/login", post(auth::login::login))
         .route("/v1/auth/logout", post(auth::login::logout))

@@ -30,7 +30,7 @@ use parking_lot::Mutex;
 pub use compared::{Asked, Compared, Copying, Counts, Difference, Example, differences};
 pub use contract::{BadManifest, Ceilings, RouteContract};
 pub use meter::Meter;
-pub use openapi::HostOperation;
+pub use openapi::{Document, HostOperation};
 pub use parameters::{canonical_uuid, decode};
 pub use schema::{compile as compile_schema, violations};
 pub use scope::EVENT_JOB;

@@ -5,11 +5,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use bytes::Bytes;
-
 use super::contract::RouteContract;
+use super::openapi::Document;
 use super::trial::OnTrial;
-use super::{HostOperation, Refusal, checks, openapi};
+use super::{HostOperation, Refusal, checks};
 use crate::domain::manifest::{Manifest, Method};
 use crate::work::{AreaCode, AreaScope};
 
@@ -70,7 +69,7 @@ pub struct Snapshot {
     paths: matchit::Router<usize>,
     tables: Vec<MethodTable>,
     host: Arc<[HostOperation]>,
-    document: OnceLock<Bytes>,
+    document: OnceLock<Document>,
 }
 
 impl fmt::Debug for Snapshot {
@@ -166,12 +165,8 @@ impl Snapshot {
     }
 
     /// The OpenAPI document of this moment, made at the first question.
-    pub fn openapi(&self, base_url: &str) -> Bytes {
-        let document = self.document.get_or_init(|| {
-            let document = openapi::document(&self.host, self.areas.values(), base_url);
-            Bytes::from(document.to_string())
-        });
-        document.clone()
+    pub fn openapi(&self, base_url: &str) -> &Document {
+        self.document.get_or_init(|| Document::of(&self.host, self.areas.values(), base_url))
     }
 
     /// The names of all live events, sorted.

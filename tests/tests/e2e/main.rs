@@ -32,6 +32,7 @@ mod protocol;
 mod questionnaires;
 mod queue;
 mod rates;
+mod reference;
 mod refusals;
 mod remediation;
 mod replay;

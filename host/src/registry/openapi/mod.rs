@@ -7,7 +7,9 @@ mod operation;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use serde_json::{Map, Value as Json, json};
+use sha2::{Digest as _, Sha256};
 
 use super::snapshot::AreaVersion;
 use crate::domain::manifest::{Method, ParameterSpec};
@@ -44,8 +46,32 @@ pub struct HostOperation {
     pub response: Option<Json>,
 }
 
+/// The document of one moment.
+#[derive(Debug)]
+pub struct Document {
+    /// For whoever reads parts of it.
+    pub value: Json,
+    /// As it is sent.
+    pub text: Bytes,
+    /// Tells this text from others, in hex.
+    pub digest: String,
+}
+
+impl Document {
+    pub(super) fn of<'a>(
+        host: &[HostOperation],
+        areas: impl Iterator<Item = &'a Arc<AreaVersion>> + Clone,
+        base_url: &str,
+    ) -> Self {
+        let value = document(host, areas, base_url);
+        let text = Bytes::from(value.to_string());
+        let digest = hex::encode(&Sha256::digest(&text)[..16]);
+        Self { value, text, digest }
+    }
+}
+
 /// The whole document.
-pub(super) fn document<'a>(
+fn document<'a>(
     host: &[HostOperation],
     areas: impl Iterator<Item = &'a Arc<AreaVersion>> + Clone,
     base_url: &str,
@@ -77,6 +103,7 @@ pub(super) fn document<'a>(
                 version 1; the others exist so that there is something for them to read.",
         },
         "servers": [{"url": base_url}],
+        "externalDocs": {"description": "The same, to read", "url": format!("{base_url}/reference")},
         "tags": tags(host, areas),
         "security": [{"session": []}],
         "paths": paths,
