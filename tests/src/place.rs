@@ -45,12 +45,21 @@ pub fn cache() -> PathBuf {
     areas().with_file_name("test-cache")
 }
 
-fn named(variable: &str) -> Option<PathBuf> {
-    std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from)
+/// The folder that programs of other registries are installed below.
+#[must_use]
+pub fn tools() -> PathBuf {
+    let areas = areas();
+    areas.parent().map_or_else(target, Path::to_path_buf)
 }
 
-fn repository() -> PathBuf {
+/// The repository that the tests are of.
+#[must_use]
+pub fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn named(variable: &str) -> Option<PathBuf> {
+    std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
 fn target() -> PathBuf {

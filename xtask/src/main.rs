@@ -7,7 +7,6 @@ mod bench;
 mod guests;
 mod host;
 mod postgres;
-mod process;
 mod registry;
 mod serve;
 mod test;
@@ -17,6 +16,7 @@ mod workspace;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use xtask::process;
 
 use crate::workspace::Workspace;
 

@@ -13,7 +13,10 @@ static RUNNING: AtomicI32 = AtomicI32::new(0);
 
 /// From here on an interruption stops the running program only, so that the
 /// caller still gets to clean up.
-pub(crate) fn outlive_interruptions() -> anyhow::Result<()> {
+///
+/// # Errors
+/// The process has a handler already.
+pub fn outlive_interruptions() -> anyhow::Result<()> {
     ctrlc::set_handler(|| {
         INTERRUPTED.store(true, Ordering::SeqCst);
         if let Some(pid) = Pid::from_raw(RUNNING.load(Ordering::SeqCst)) {
@@ -24,8 +27,11 @@ pub(crate) fn outlive_interruptions() -> anyhow::Result<()> {
     .context("no signal handler")
 }
 
-/// Waits for a program, noticing an interruption.
-pub(crate) fn wait(child: &mut Child) -> anyhow::Result<ExitStatus> {
+/// Waits for a program.
+///
+/// # Errors
+/// There was an interruption.
+pub fn wait(child: &mut Child) -> anyhow::Result<ExitStatus> {
     RUNNING.store(i32::try_from(child.id())?, Ordering::SeqCst);
     let status = child.wait();
     RUNNING.store(0, Ordering::SeqCst);
@@ -34,7 +40,10 @@ pub(crate) fn wait(child: &mut Child) -> anyhow::Result<ExitStatus> {
 }
 
 /// Runs a program that must succeed, its output shown.
-pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
+///
+/// # Errors
+/// It does not start, or fails.
+pub fn run(command: &mut Command) -> anyhow::Result<()> {
     let mut child =
         command.spawn().with_context(|| format!("{} does not start", shown(command)))?;
     let status = wait(&mut child)?;
@@ -42,8 +51,11 @@ pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs a program that must succeed, its output shown only if it fails.
-pub(crate) fn run_quietly(command: &mut Command) -> anyhow::Result<String> {
+/// Runs a program that must succeed; what it wrote to its standard output.
+///
+/// # Errors
+/// It does not start, or fails: then with all that it wrote.
+pub fn run_quietly(command: &mut Command) -> anyhow::Result<String> {
     let output = command.output().with_context(|| format!("{} does not start", shown(command)))?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     if !output.status.success() {

@@ -1,7 +1,8 @@
 //! Components that are not written in Rust, deployed like any other.
 
 use assurance_tests::client::send;
-use assurance_tests::{Backend, Builder, Client, TestHost, languages};
+use assurance_tests::languages::{Language, example};
+use assurance_tests::{Backend, Builder, Client, TestHost};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -30,10 +31,11 @@ async fn holds(client: &Client, language: &str) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn javascript_and_python_answer_like_any_other_area() {
     let (host, ada) = Builder::new(Backend::Sqlite).start_with_owner().await;
-    deploy(&host, &languages::python(host.folder())).await;
+    let python = example(Language::Python, host.folder()).expect("the tool from PyPI");
+    deploy(&host, &python).await;
     ada.get(ANNOUNCEMENT).await.problem(404, "not_found");
     holds(&ada, "Python").await;
-    let javascript = match languages::javascript(host.folder()) {
+    let javascript = match example(Language::JavaScript, host.folder()) {
         Ok(javascript) => javascript,
         Err(why) => {
             eprintln!("not tested in JavaScript: {why}");
