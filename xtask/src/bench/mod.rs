@@ -11,6 +11,7 @@ mod report;
 mod server;
 mod size;
 mod swaps;
+mod versions;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -39,8 +40,8 @@ pub(crate) struct Options {
     /// materials, a long dependency list
     #[arg(long)]
     size: bool,
-    /// Measure swaps, rollbacks, trials and deployments under a steady load
-    /// instead
+    /// Measure swaps, rollbacks and trials under a steady load instead, and
+    /// deployments, to one node and to a fleet of three
     #[arg(long, conflicts_with = "size")]
     swaps: bool,
     /// Requests a second, with --swaps
@@ -219,7 +220,28 @@ fn plan<'a>(
     };
     let (program, arguments): (&Path, &[&str]) =
         if kind == "twin" { (&programs.twin, &[]) } else { (&programs.host, &["serve"]) };
-    Ok(Plan { program, arguments, host: &programs.host, folder, areas: &programs.areas, database })
+    Ok(Plan {
+        program,
+        arguments,
+        host: &programs.host,
+        folder,
+        areas: &programs.areas,
+        database,
+        fleet: None,
+    })
+}
+
+/// The host alone, with the areas of one folder and the embedded database.
+fn alone<'a>(programs: &'a Programs, name: &str, areas: &'a Path) -> Plan<'a> {
+    Plan {
+        program: &programs.host,
+        arguments: &["serve"],
+        host: &programs.host,
+        folder: programs.folder.join(name),
+        areas,
+        database: None,
+        fleet: None,
+    }
 }
 
 /// How long a second start takes, with the compiled areas kept.
@@ -242,14 +264,7 @@ fn neighbour(programs: &Programs, options: &Options) -> anyhow::Result<Neighbour
         let name = from.file_name().unwrap_or_default();
         std::fs::copy(&from, areas.join(name))?;
     }
-    let server = Server::start(&Plan {
-        program: &programs.host,
-        arguments: &["serve"],
-        host: &programs.host,
-        folder: programs.folder.join("neighbour"),
-        areas: &areas,
-        database: None,
-    })?;
+    let server = Server::start(&alone(programs, "neighbour", &areas))?;
     server.create(CREATE.path, CREATE.body.unwrap_or_default(), 10)?;
     // Far below what the machine can do, so that latency and not throughput
     // is what is measured.

@@ -7,6 +7,27 @@ use serde::Serialize;
 
 use super::load::Measured;
 
+/// Some times of one thing.
+#[derive(Serialize)]
+pub(crate) struct Times {
+    median_ms: f64,
+    max_ms: f64,
+}
+
+impl Times {
+    pub(crate) fn of(mut times_ms: Vec<f64>) -> Self {
+        times_ms.sort_by(f64::total_cmp);
+        let at = |index: usize| times_ms.get(index).copied().unwrap_or_default();
+        Self { median_ms: at(times_ms.len() / 2), max_ms: at(times_ms.len().saturating_sub(1)) }
+    }
+}
+
+impl std::fmt::Display for Times {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:.1} ({:.1})", self.median_ms, self.max_ms)
+    }
+}
+
 /// One operation on one database, component beside twin: medians of the rounds.
 #[derive(Serialize)]
 pub(crate) struct Row {

@@ -31,45 +31,69 @@ pub(crate) struct Plan<'a> {
     pub(crate) areas: &'a Path,
     /// Nothing: the embedded database.
     pub(crate) database: Option<String>,
+    /// The folder of what the nodes of a fleet share beside their database;
+    /// nothing: it is not a node of one.
+    pub(crate) fleet: Option<&'a Path>,
 }
 
 /// A running server; stopped when dropped.
 pub(crate) struct Server {
     child: Child,
     api: String,
+    person: Person,
+    loads: AtomicU32,
+    data: PathBuf,
+    host: PathBuf,
+    config: PathBuf,
+    /// From the start of the process until it serves.
+    pub(crate) start_ms: u64,
+}
+
+/// Who asks, where, and by which session.
+#[derive(Clone)]
+struct Person {
     workspace: String,
     cookie: String,
     csrf: String,
-    loads: AtomicU32,
-    data: PathBuf,
-    /// From the start of the process until it serves.
-    pub(crate) start_ms: u64,
 }
 
 impl Server {
     /// Sets up person, workspace and session, then starts the process.
     pub(crate) fn start(plan: &Plan<'_>) -> anyhow::Result<Self> {
-        fs::create_dir_all(&plan.folder)?;
-        let config = plan.folder.join("assurance.toml");
-        fs::write(&config, configuration(plan))?;
+        let config = configure(plan)?;
         let workspace = people(plan.host, &config)?;
         let session = command(plan.host, &config, &["session", "create", "--user", EMAIL])?;
+        let (cookie, csrf) = (member(&session, "cookie")?, member(&session, "csrf_token")?);
+        Self::launch(plan, config, Person { workspace, cookie, csrf })
+    }
+
+    /// Starts one more node of this one's fleet, for the same person.
+    pub(crate) fn beside(&self, plan: &Plan<'_>) -> anyhow::Result<Self> {
+        Self::launch(plan, configure(plan)?, self.person.clone())
+    }
+
+    fn launch(plan: &Plan<'_>, config: PathBuf, person: Person) -> anyhow::Result<Self> {
         let (child, api, start_ms) = launch(plan, &config)?;
         Ok(Self {
             child,
             api,
-            workspace,
-            cookie: member(&session, "cookie")?,
-            csrf: member(&session, "csrf_token")?,
+            person,
             loads: AtomicU32::new(0),
             data: plan.folder.join("data"),
+            host: plan.host.to_owned(),
+            config,
             start_ms,
         })
     }
 
+    /// What a command of the binary tells of this server.
+    pub(crate) fn command(&self, arguments: &[&str]) -> anyhow::Result<Json> {
+        command(&self.host, &self.config, arguments)
+    }
+
     /// An address below the workspace.
     pub(crate) fn url(&self, path: &str) -> String {
-        format!("{}/v1/workspaces/{}{path}", self.api, self.workspace)
+        format!("{}/v1/workspaces/{}{path}", self.api, self.person.workspace)
     }
 
     /// Host and port.
@@ -83,11 +107,11 @@ impl Server {
     }
 
     pub(crate) fn cookie(&self) -> &str {
-        &self.cookie
+        &self.person.cookie
     }
 
     pub(crate) fn csrf_token(&self) -> &str {
-        &self.csrf
+        &self.person.csrf
     }
 
     /// Posts the body so many times, each under a key of its own.
@@ -99,8 +123,8 @@ impl Server {
                 "POST {target} HTTP/1.1\r\nHost: {address}\r\nCookie: {}\r\nX-CSRF-Token: {}\r\n\
                  Idempotency-Key: seed-{}\r\nContent-Type: application/json\r\n\
                  Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
-                self.cookie,
-                self.csrf,
+                self.person.cookie,
+                self.person.csrf,
                 self.next_load(),
                 body.len(),
             );
@@ -161,16 +185,29 @@ impl Drop for Server {
     }
 }
 
+/// Writes the configuration; where it is.
+fn configure(plan: &Plan<'_>) -> anyhow::Result<PathBuf> {
+    fs::create_dir_all(&plan.folder)?;
+    let config = plan.folder.join("assurance.toml");
+    fs::write(&config, configuration(plan))?;
+    Ok(config)
+}
+
 fn configuration(plan: &Plan<'_>) -> String {
+    let fleet = plan.fleet.map(|shared| {
+        let (blobs, key) = (shared.join("blobs"), shared.join("master.key"));
+        format!("[blobs]\ndir = {blobs:?}\n[keys]\nmaster_key_file = {key:?}\n")
+    });
     let database = plan.database.as_ref().map(|url| format!("[database]\nurl = {url:?}\n"));
     format!(
         "data_dir = {data:?}\ndevelopment = true\n\
          [api]\nlisten = \"127.0.0.1:0\"\n[operators]\nlisten = \"127.0.0.1:0\"\n\
          [areas]\ndir = {areas:?}\n[rates]\nenabled = false\n[session]\ncookie_secure = false\n\
-         [log]\nfilter = \"error\"\n{database}",
+         [log]\nfilter = \"error\"\n{database}{fleet}",
         data = plan.folder.join("data"),
         areas = plan.areas,
         database = database.unwrap_or_default(),
+        fleet = fleet.unwrap_or_default(),
     )
 }
 

@@ -3,8 +3,10 @@
 //!
 //! Three areas are under one steady load: one that is swapped and rolled back,
 //! one whose answers a shadow repeats throughout, one on which faulty canaries
-//! are begun that the host has to end by itself.
+//! are begun that the host has to end by itself. Deployments are timed
+//! afterwards, to this node and then to a fleet.
 
+mod fleet;
 mod report;
 mod steady;
 mod versions;
@@ -14,12 +16,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail, ensure};
 use serde_json::{Value as Json, json};
 
-use self::report::{Deployments, Report, Times};
+use self::report::{Deployments, OneNode, Report};
 use self::steady::{Figures, Steady};
 use self::versions::Versions;
 use super::operators::Operators;
-use super::server::{Plan, Server};
-use super::{CREATE, Options, Programs, machine};
+use super::report::Times;
+use super::server::Server;
+use super::{CREATE, Options, Programs, alone, machine};
+use crate::postgres::Postgres;
 use crate::workspace::Workspace;
 
 /// Versions that take turns.
@@ -45,20 +49,17 @@ pub(crate) fn run(
     programs: &Programs,
     options: &Options,
 ) -> anyhow::Result<()> {
+    let postgres = Postgres::start()?;
     let areas = programs.folder.join("swapped-areas");
     std::fs::create_dir_all(&areas)?;
     std::fs::copy(programs.areas.join("support.wasm"), areas.join("support.wasm"))?;
-    let server = Server::start(&Plan {
-        program: &programs.host,
-        arguments: &["serve"],
-        host: &programs.host,
-        folder: programs.folder.join("swaps"),
-        areas: &areas,
-        database: None,
-    })?;
+    let server = Server::start(&alone(programs, "swaps", &areas))?;
     server.create(CREATE.path, CREATE.body.unwrap_or_default(), 10)?;
-    let stage = Stage::set(&server, programs)?;
-    let report = stage.measure(&server, options.rate)?;
+    let one_node = Stage::set(&server, programs)?.measure(&server, options.rate)?;
+    // The processors are the fleet's alone.
+    drop(server);
+    let fleet = fleet::deployments(programs, &postgres)?;
+    let report = Report { machine: machine()?, rate: options.rate, one_node, fleet };
     report.print();
     report.write(&workspace.target.join("bench-swaps.json"))
 }
@@ -90,7 +91,7 @@ impl Stage {
         Ok(Self { operators, versions, digests, faulty })
     }
 
-    fn measure(&self, server: &Server, rate: u32) -> anyhow::Result<Report> {
+    fn measure(&self, server: &Server, rate: u32) -> anyhow::Result<OneNode> {
         let steady = Steady::new(server, rate);
         let phase = |name: &str, work: &dyn Fn() -> anyhow::Result<()>| {
             eprintln!("{rate} requests a second, {name}");
@@ -114,13 +115,7 @@ impl Stage {
             ("20 faulty canaries", trying),
             ("5,000 swaps without a pause", hurrying),
         ];
-        Ok(Report {
-            machine: machine()?,
-            rate,
-            phases,
-            memory_bytes,
-            deployments: self.deployments(server)?,
-        })
+        Ok(OneNode { phases, memory_bytes, deployments: self.deployments(server)? })
     }
 
     fn swap(&self, times: usize, pace: Duration) -> anyhow::Result<()> {

@@ -5,22 +5,9 @@ use std::path::Path;
 use anyhow::Context as _;
 use serde::Serialize;
 
+use super::fleet::{Deployed, Fleet};
 use super::steady::Figures;
-
-/// Some times of one thing.
-#[derive(Serialize)]
-pub(super) struct Times {
-    median_ms: f64,
-    max_ms: f64,
-}
-
-impl Times {
-    pub(super) fn of(mut times_ms: Vec<f64>) -> Self {
-        times_ms.sort_by(f64::total_cmp);
-        let at = |index: usize| times_ms.get(index).copied().unwrap_or_default();
-        Self { median_ms: at(times_ms.len() / 2), max_ms: at(times_ms.len().saturating_sub(1)) }
-    }
-}
+use crate::bench::report::Times;
 
 /// From the request that deploys to the version's first answer.
 #[derive(Serialize)]
@@ -34,8 +21,16 @@ pub(super) struct Deployments {
 #[derive(Serialize)]
 pub(super) struct Report {
     pub(super) machine: String,
-    /// Requests a second that were sent.
+    /// Requests a second that were sent to the one node.
     pub(super) rate: u32,
+    #[serde(flatten)]
+    pub(super) one_node: OneNode,
+    pub(super) fleet: Fleet,
+}
+
+/// What was measured at one node.
+#[derive(Serialize)]
+pub(super) struct OneNode {
     /// By what operators did meanwhile.
     pub(super) phases: Vec<(&'static str, Figures)>,
     /// Resident, before and after the last phase.
@@ -51,7 +46,7 @@ impl Report {
             "| meanwhile | requests/s | p50 ms | p99 ms | max ms | wrong | failed by canaries |"
         );
         println!("|---|---|---|---|---|---|---|");
-        for (name, seen) in &self.phases {
+        for (name, seen) in &self.one_node.phases {
             println!(
                 "| {name} | {:.0} | {:.2} | {:.2} | {:.1} | {} | {} |",
                 seen.requests_per_second,
@@ -62,18 +57,25 @@ impl Report {
                 seen.failed_by_canaries,
             );
         }
-        let [before, after] = self.memory_bytes.map(|bytes| bytes >> 20);
-        println!("\nmemory before and after the last phase: {before} and {after} MiB");
-        let Deployments { component_bytes, fresh, cached } = &self.deployments;
-        println!(
-            "deployed and answering, {} KiB: compiled fresh in {:.0} ms (at most {:.0}), cached in \
-             {:.1} ms (at most {:.1})",
-            component_bytes >> 10,
-            fresh.median_ms,
-            fresh.max_ms,
-            cached.median_ms,
-            cached.max_ms,
-        );
+        let [before, after] = self.one_node.memory_bytes.map(|bytes| bytes >> 20);
+        println!("\nmemory before and after the last phase: {before} and {after} MiB\n");
+        self.print_deployments();
+    }
+
+    fn print_deployments(&self) {
+        println!("| deployed and answering | KiB | ms, median (max) |\n|---|---|---|");
+        let print = |what: &str, bytes: usize, times: &Times| {
+            println!("| {what} | {} | {times} |", bytes >> 10);
+        };
+        let Deployments { component_bytes, fresh, cached } = &self.one_node.deployments;
+        print("one node, compiled fresh", *component_bytes, fresh);
+        print("one node, cached", *component_bytes, cached);
+        let Fleet { nodes, component_bytes, fresh, cached } = &self.fleet;
+        for (how, Deployed { printed, answered }) in [("compiled fresh", fresh), ("cached", cached)]
+        {
+            print(&format!("{nodes} nodes, {how}, as printed"), *component_bytes, printed);
+            print(&format!("{nodes} nodes, {how}, as clients see it"), *component_bytes, answered);
+        }
     }
 
     pub(super) fn write(&self, file: &Path) -> anyhow::Result<()> {

@@ -1,11 +1,15 @@
-//! Versions of components: the same code under another digest.
+//! The components that are swapped, and versions of them.
 
 use std::path::Path;
 
 use anyhow::Context as _;
 
+use crate::bench::versions::{numbered, patched};
+
 /// What a component of `behaves-as-marked` is marked with when it is built.
-const MARK: &[u8] = b"behaves:soundly.";
+const MARK: &str = "behaves:soundly.";
+/// What the area that says hello begins its answers with, when it is built.
+const GREETING: &str = "Hello, ";
 
 /// The components that are deployed.
 pub(super) struct Versions {
@@ -32,6 +36,12 @@ impl Versions {
         numbered(&self.hello, number)
     }
 
+    /// One that says hello in a way of its own, and how its answers begin.
+    pub(super) fn greeting(&self, number: usize) -> anyhow::Result<(Vec<u8>, String)> {
+        let greeting = format!("He{number:05}");
+        Ok((patched(&self.hello, GREETING, &greeting)?, greeting))
+    }
+
     /// Support's live version under another digest.
     pub(super) fn support(&self) -> Vec<u8> {
         numbered(&self.support, 1)
@@ -39,21 +49,6 @@ impl Versions {
 
     /// One that behaves as this mark of eight letters says.
     pub(super) fn marked(&self, mark: &str) -> anyhow::Result<Vec<u8>> {
-        let mut component = self.marked.clone();
-        let at = component.windows(MARK.len()).position(|window| window == MARK);
-        let end = at.context("behaves-as-marked.wasm has no mark")? + MARK.len();
-        component[end - mark.len()..end].copy_from_slice(mark.as_bytes());
-        Ok(component)
+        patched(&self.marked, MARK, &format!("behaves:{mark}"))
     }
-}
-
-/// The component and, after it, a custom section of its own (WebAssembly core
-/// specification, 5.5.3), which means nothing.
-fn numbered(component: &[u8], number: usize) -> Vec<u8> {
-    let name = format!("version {number:08}");
-    let mut numbered = component.to_vec();
-    // The section's id, its length, the length of its name: each one byte.
-    numbered.extend([0, 17, 16]);
-    numbered.extend(name.as_bytes());
-    numbered
 }

@@ -1,0 +1,137 @@
+//! Deployments to a fleet: three nodes with one PostgreSQL, one folder of blobs
+//! and one master key, all on this machine. The command deploys to the first
+//! node; clients ask every node until it answers with the new version.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+use serde::Serialize;
+use serde_json::json;
+
+use super::steady::HELLO_PATH;
+use super::versions::Versions;
+use super::{DEPLOYMENTS, PATIENCE, VERSIONS};
+use crate::bench::report::Times;
+use crate::bench::server::{Plan, Server};
+use crate::bench::{Programs, alone};
+use crate::postgres::Postgres;
+
+const NODES: usize = 3;
+/// Between two questions of a client.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// How long it takes until every node answers with what is deployed.
+#[derive(Serialize)]
+pub(super) struct Fleet {
+    pub(super) nodes: usize,
+    pub(super) component_bytes: usize,
+    pub(super) fresh: Deployed,
+    pub(super) cached: Deployed,
+}
+
+/// The same deployments, seen twice.
+#[derive(Serialize)]
+pub(super) struct Deployed {
+    /// What `area deploy --activate` prints: from its request until the last
+    /// node has reported the version.
+    pub(super) printed: Times,
+    /// From the start of that command until a client of the last node was
+    /// answered by the version.
+    pub(super) answered: Times,
+}
+
+/// Starts the fleet, deploys, measures.
+pub(super) fn deployments(programs: &Programs, postgres: &Postgres) -> anyhow::Result<Fleet> {
+    eprintln!("deployments to {NODES} nodes");
+    let versions = Versions::read(&programs.areas)?;
+    let nodes = Nodes::start(programs, postgres)?;
+    for number in 0..VERSIONS {
+        nodes.deploy(&versions.greeting(number)?.0)?;
+    }
+    let fresh = (0..DEPLOYMENTS).map(|number| nodes.observe(&versions, 1_000 + number));
+    let fresh = Deployed::of(fresh.collect::<anyhow::Result<_>>()?);
+    // By now each has left the nodes' memory, and is compiled in their caches.
+    let cached = (0..DEPLOYMENTS).map(|number| nodes.observe(&versions, number % VERSIONS));
+    let cached = Deployed::of(cached.collect::<anyhow::Result<_>>()?);
+    let component_bytes = versions.hello(0).len();
+    Ok(Fleet { nodes: NODES, component_bytes, fresh, cached })
+}
+
+impl Deployed {
+    /// Of each deployment, what was printed and when it was answered.
+    fn of(times_ms: Vec<[f64; 2]>) -> Self {
+        let (printed, answered) = times_ms.into_iter().map(<(f64, f64)>::from).unzip();
+        Self { printed: Times::of(printed), answered: Times::of(answered) }
+    }
+}
+
+struct Nodes {
+    nodes: Vec<Server>,
+    /// The file that is deployed; its name is the area's.
+    component: PathBuf,
+}
+
+impl Nodes {
+    fn start(programs: &Programs, postgres: &Postgres) -> anyhow::Result<Self> {
+        let database = postgres.create_database("fleet")?;
+        let shared = programs.folder.join("fleet");
+        let areas = shared.join("areas");
+        fs::create_dir_all(&areas)?;
+        let mut nodes = Vec::<Server>::new();
+        for number in 0..NODES {
+            let plan = Plan {
+                database: Some(database.clone()),
+                fleet: Some(&shared),
+                ..alone(programs, &format!("fleet/node-{number}"), &areas)
+            };
+            nodes.push(match nodes.first() {
+                Some(first) => first.beside(&plan)?,
+                None => Server::start(&plan)?,
+            });
+        }
+        Ok(Self { nodes, component: shared.join("hello.wasm") })
+    }
+
+    /// What the command printed, in milliseconds.
+    fn deploy(&self, component: &[u8]) -> anyhow::Result<f64> {
+        fs::write(&self.component, component)?;
+        let file = self.component.to_str().context("a path that is not UTF-8")?;
+        let told = self.nodes[0].command(&["area", "deploy", file, "--activate"])?;
+        let printed = told["on_every_node_ms"].as_f64();
+        printed.with_context(|| format!("the version is not on every node: {told}"))
+    }
+
+    /// Deploys a version while clients wait for it at every node: what the
+    /// command printed, and when the last client was answered.
+    fn observe(&self, versions: &Versions, number: usize) -> anyhow::Result<[f64; 2]> {
+        let (component, greeting) = versions.greeting(number)?;
+        let (greeting, begun) = (greeting.as_str(), Instant::now());
+        std::thread::scope(|scope| {
+            let wait = |node| scope.spawn(move || until_answered(node, greeting, begun));
+            let clients: Vec<_> = self.nodes.iter().map(wait).collect();
+            let printed = self.deploy(&component)?;
+            let mut last = 0.0;
+            for client in clients {
+                let answered =
+                    client.join().map_err(|_| anyhow::anyhow!("a client ended early"))?;
+                last = answered?.max(last);
+            }
+            Ok([printed, last])
+        })
+    }
+}
+
+/// When a node first answered so, in milliseconds.
+fn until_answered(node: &Server, greeting: &str, begun: Instant) -> anyhow::Result<f64> {
+    let body = json!({ "name": "you" });
+    while begun.elapsed() < PATIENCE {
+        let answer = node.post(HELLO_PATH, Some(&body))?;
+        if answer["text"].as_str().is_some_and(|text| text.starts_with(greeting)) {
+            return Ok(begun.elapsed().as_secs_f64() * 1e3);
+        }
+        std::thread::sleep(LOOK);
+    }
+    bail!("a node did not answer with the new version within {PATIENCE:?}")
+}

@@ -1,0 +1,24 @@
+//! Versions of components: the same code under another digest.
+
+use anyhow::{Context as _, ensure};
+
+/// The component and, after it, a custom section of its own (WebAssembly core
+/// specification, 5.5.3), which means nothing.
+pub(crate) fn numbered(component: &[u8], number: usize) -> Vec<u8> {
+    let name = format!("version {number:08}");
+    let mut numbered = component.to_vec();
+    // The section's id, its length, the length of its name: each one byte.
+    numbered.extend([0, 17, 16]);
+    numbered.extend(name.as_bytes());
+    numbered
+}
+
+/// The component with a text of its data replaced by one of the same length.
+pub(crate) fn patched(component: &[u8], text: &str, by: &str) -> anyhow::Result<Vec<u8>> {
+    ensure!(text.len() == by.len(), "{by:?} is not as long as {text:?}");
+    let at = component.windows(text.len()).position(|window| window == text.as_bytes());
+    let at = at.with_context(|| format!("the component has no {text:?}"))?;
+    let mut patched = component.to_vec();
+    patched[at..at + by.len()].copy_from_slice(by.as_bytes());
+    Ok(patched)
+}
