@@ -30,10 +30,13 @@ async fn holds(client: &Client, language: &str) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn javascript_and_python_answer_like_any_other_area() {
-    let (host, ada) = Builder::new(Backend::Sqlite).start_with_owner().await;
+    let builder = Builder::new(Backend::Sqlite).fixtures(&["announcements"]);
+    let (host, ada) = builder.start_with_owner().await;
+    ada.get(ANNOUNCEMENT).await.problem(404, "not_found");
+    holds(&ada, "Rust").await;
     let python = example(Language::Python, host.folder()).expect("the tool from PyPI");
     deploy(&host, &python).await;
-    ada.get(ANNOUNCEMENT).await.problem(404, "not_found");
+    assert_eq!(ada.get(ANNOUNCEMENT).await.expect(200)["text"], "Rust");
     holds(&ada, "Python").await;
     let javascript = match example(Language::JavaScript, host.folder()) {
         Ok(javascript) => javascript,

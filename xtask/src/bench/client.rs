@@ -28,6 +28,14 @@ impl Server {
         })
     }
 
+    /// Puts below the workspace.
+    pub(crate) fn put(&self, path: &str, body: &Json) -> anyhow::Result<Json> {
+        let request = minreq::put(self.url(path));
+        self.call(
+            request.with_header("Content-Type", "application/json").with_body(body.to_string()),
+        )
+    }
+
     /// Stores the content of an upload, at the address and with the headers
     /// that its creation answered.
     pub(crate) fn store(&self, upload: &Json, content: &str) -> anyhow::Result<()> {

@@ -5,6 +5,7 @@
 //! drift of the machine's speed meets both. Medians of several rounds.
 
 mod client;
+mod languages;
 mod load;
 mod operators;
 mod report;
@@ -44,6 +45,10 @@ pub(crate) struct Options {
     /// deployments, to one node and to a fleet of three
     #[arg(long, conflicts_with = "size")]
     swaps: bool,
+    /// Measure one area in Rust, in JavaScript and in Python instead, as far
+    /// as npm and Python are there to make components of them
+    #[arg(long, conflicts_with_all = ["size", "swaps"])]
+    languages: bool,
     /// Requests a second, with --swaps
     #[arg(long, default_value_t = 2_000)]
     rate: u32,
@@ -104,6 +109,9 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<()
         return swaps::run(workspace, &prepare(workspace)?, options);
     }
     load::require_wrk()?;
+    if options.languages {
+        return languages::run(workspace, &prepare(workspace)?, options);
+    }
     let programs = prepare(workspace)?;
     let postgres = Postgres::start()?;
     let mut rows = Vec::new();

@@ -6,6 +6,9 @@ use serde_json::Value as Json;
 
 use crate::bench::server::Server;
 
+/// Large components take their time to be compiled.
+const ANSWER_LIMIT_S: u64 = 300;
+
 /// Where operators are listened to, and what lets them in.
 pub(crate) struct Operators {
     url: String,
@@ -42,7 +45,8 @@ impl Operators {
 
     fn call(&self, request: Request) -> anyhow::Result<Json> {
         let authorization = format!("Bearer {}", self.token);
-        let answer = request.with_header("Authorization", authorization).with_timeout(60).send()?;
+        let request = request.with_header("Authorization", authorization);
+        let answer = request.with_timeout(ANSWER_LIMIT_S).send()?;
         let body = answer.as_str()?;
         ensure!(answer.status_code < 300, "operators are told {}: {body}", answer.status_code);
         Ok(serde_json::from_str(body)?)

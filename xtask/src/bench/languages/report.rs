@@ -1,0 +1,87 @@
+//! What `--languages` prints and keeps.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::Context as _;
+use serde::Serialize;
+
+use super::{PUBLISH, READ};
+use crate::bench::load::{Measured, Operation};
+use crate::bench::report::Times;
+
+/// The area in one language; of the load, medians of the rounds.
+#[derive(Serialize)]
+pub(super) struct Row {
+    pub(super) language: String,
+    pub(super) component_bytes: usize,
+    /// From the request that deploys to the first answer.
+    pub(super) fresh: Times,
+    pub(super) cached: Times,
+    pub(super) read: Measured,
+    pub(super) write: Measured,
+}
+
+/// Everything one run measured.
+#[derive(Serialize)]
+pub(super) struct Report {
+    pub(super) machine: String,
+    pub(super) rounds: usize,
+    pub(super) seconds: u32,
+    /// Connections.
+    pub(super) readers: u32,
+    pub(super) writers: u32,
+    pub(super) rows: Vec<Row>,
+    /// By language, why not.
+    pub(super) not_measured: BTreeMap<String, String>,
+}
+
+impl Report {
+    /// The tables, for a terminal or the README.
+    pub(super) fn print(&self) {
+        println!("\nmachine: {}", self.machine);
+        println!(
+            "one area in each language, SQLite; {} rounds of {} s\n",
+            self.rounds, self.seconds
+        );
+        println!(
+            "| language | component KiB | deployed, compiled fresh ms (max) | cached ms (max) |"
+        );
+        println!("|---|---|---|---|");
+        for Row { language, component_bytes, fresh, cached, .. } in &self.rows {
+            let kib = component_bytes >> 10;
+            println!("| {language} | {kib} | {fresh} | {cached} |");
+        }
+        println!("\n| operation | language | requests/s | p50 ms | p99 ms | CPU µs | errors |");
+        println!("|---|---|---|---|---|---|---|");
+        self.print_load(&READ, self.readers, |row| &row.read);
+        self.print_load(&PUBLISH, self.writers, |row| &row.write);
+        for (language, why) in &self.not_measured {
+            println!("\nnot measured in {language}: {why}");
+        }
+    }
+
+    fn print_load(&self, operation: &Operation, connections: u32, of: fn(&Row) -> &Measured) {
+        for row in &self.rows {
+            let seen = of(row);
+            println!(
+                "| {}, connections: {connections} | {} | {:.0} | {:.2} | {:.2} | {:.0} | {} |",
+                operation.name,
+                row.language,
+                seen.requests_per_second,
+                seen.p50_ms,
+                seen.p99_ms,
+                seen.cpu_us_per_request,
+                seen.errors,
+            );
+        }
+    }
+
+    /// The same as a file.
+    pub(super) fn write(&self, path: &Path) -> anyhow::Result<()> {
+        std::fs::write(path, serde_json::to_vec_pretty(self)?)
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        println!("\n{}", path.display());
+        Ok(())
+    }
+}
