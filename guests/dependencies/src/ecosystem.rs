@@ -25,9 +25,14 @@ pub(crate) struct Package {
     pub(crate) version: Option<String>,
 }
 
-/// A distribution's release by its numbers: `[12]`, `[22, 4]`.
+/// A distribution's release: `12`, `22.04`, `sid`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Release(Vec<u32>);
+pub(crate) struct Release {
+    /// `[12]`, `[22, 4]`, `[15, 4]` of `15 SP4`; none, where it has a name alone.
+    numbers: Vec<u32>,
+    /// As it is written, in lower case.
+    text: String,
+}
 
 /// Purl types and their ecosystems.
 const TYPES: &[(&str, &str)] = &[
@@ -122,23 +127,43 @@ pub(crate) fn scheme(ecosystem: &str) -> Option<Scheme> {
 }
 
 impl Release {
-    /// The first numbers of a text: `12` of `debian-12`, `22.04` of
-    /// `Pro:22.04:LTS`.
+    /// By the first numbers of a text, `12` of `debian-12`, `22.04` of
+    /// `Pro:22.04:LTS`, and the service pack behind them; else by its name.
     fn read(text: &str) -> Option<Self> {
-        if let Some((_, numbers)) = CODE_NAMES.iter().find(|(name, _)| text.ends_with(name)) {
-            return Some(Self(numbers.to_vec()));
+        let text = text.trim().to_lowercase();
+        if text.is_empty() {
+            return None;
         }
-        let from = text.find(|c: char| c.is_ascii_digit())?;
-        let rest = text.get(from..)?;
-        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
-        let numbers = rest.get(..end)?.split('.').map_while(|number| number.parse().ok());
-        Some(Self(numbers.collect()))
+        let named = CODE_NAMES.iter().find(|(name, _)| text.ends_with(name));
+        let numbers = named.map_or_else(|| numbers(&text), |(_, numbers)| numbers.to_vec());
+        Some(Self { numbers, text })
     }
 
-    /// Whether what holds for this release holds for `other`: 12 for 12.5.
+    /// Whether what holds for this release holds for `other`: 12 for 12.5. One
+    /// that has a name alone holds for those that are called so.
     pub(crate) fn covers(&self, other: &Self) -> bool {
-        other.0.starts_with(&self.0)
+        if self.numbers.is_empty() {
+            let words = |text: &str| {
+                let words = text.split(|c: char| !c.is_alphanumeric());
+                words.map(str::to_owned).collect::<Vec<_>>()
+            };
+            let theirs = words(&other.text);
+            return words(&self.text).iter().all(|word| theirs.contains(word));
+        }
+        other.numbers.starts_with(&self.numbers)
     }
+}
+
+/// The first numbers of a text with dots between them, and that of a service
+/// pack: `[15, 4]` of `Linux Enterprise Server 15 SP4`.
+fn numbers(text: &str) -> Vec<u32> {
+    let digits = |text: &str| -> String { text.chars().take_while(char::is_ascii_digit).collect() };
+    let Some(from) = text.find(|c: char| c.is_ascii_digit()) else { return Vec::new() };
+    let rest = text.get(from..).unwrap_or_default();
+    let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+    let (release, behind) = rest.split_at(end);
+    let pack = behind.split_once("sp").and_then(|(_, pack)| digits(pack).parse().ok());
+    release.split('.').map_while(|number| number.parse().ok()).chain(pack).collect()
 }
 
 impl Package {
@@ -287,7 +312,27 @@ mod tests {
         assert!(release("enterprise_linux:8::baseos").covers(&release("rhel-8.4")));
         assert!(!release("rhel_eus:8.6::baseos").covers(&release("rhel-8")));
         assert!(release("Leap 15.3").covers(&release("opensuse-leap-15.3")));
-        assert_eq!(Release::read("sid"), None);
+        assert!(release("Linux Enterprise Server 15 SP4").covers(&release("sles-15.4")));
+        assert!(!release("Linux Enterprise Server 15 SP4").covers(&release("sles-15.5")));
+        assert!(!release("24.03-LTS-SP1").covers(&release("openeuler-24.03-LTS")));
+        assert!(release("24.03-LTS-SP1").covers(&release("openEuler-24.03-LTS-SP1")));
+        assert_eq!(Release::read(" "), None);
+    }
+
+    #[test]
+    fn a_release_without_a_number_is_for_those_called_so() {
+        let release = |text: &str| Release::read(text).expect("a release");
+        for (theirs, ours) in [
+            ("Tumbleweed", "opensuse-leap-15.5"),
+            ("stream", "alpaquita-23"),
+            ("edge", "alpine-3.18"),
+            ("sid", "debian-12"),
+        ] {
+            assert!(!release(theirs).covers(&release(ours)), "{theirs} {ours}");
+        }
+        assert!(release("Tumbleweed").covers(&release("opensuse-tumbleweed-20240101")));
+        assert!(release("edge").covers(&release("edge")));
+        assert!(release("sid").covers(&release("debian-sid")));
     }
 
     #[test]

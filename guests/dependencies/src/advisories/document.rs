@@ -136,7 +136,7 @@ impl StoredAdvisory {
                 advisory_id: self.advisory_id.clone(),
                 aliases: self.aliases.clone(),
                 withdrawn: self.withdrawn.is_some(),
-                severity: self.severity,
+                severity: affected.rating().or(self.severity),
                 artifact_sha256: self.artifact_sha256.clone(),
                 affected: affected.clone(),
             };

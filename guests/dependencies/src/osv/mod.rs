@@ -75,6 +75,9 @@ pub(crate) struct Affected {
     /// Explicit versions.
     #[serde(default, deserialize_with = "reading::nullable")]
     pub(crate) versions: Vec<String>,
+    /// Of this package alone, where the advisory has none of its own.
+    #[serde(default, deserialize_with = "reading::nullable")]
+    pub(crate) severity: Vec<Severity>,
 }
 
 /// A package by ecosystem and name.

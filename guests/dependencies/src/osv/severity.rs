@@ -3,7 +3,7 @@
 use area_sdk::prelude::*;
 use cvss::Cvss;
 
-use super::Osv;
+use super::{Affected, Osv};
 
 /// A severity as OSV writes it.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -53,17 +53,30 @@ impl From<cvss::Severity> for Rating {
     }
 }
 
+/// The vector of the newest CVSS among severities, where one is right.
+fn vector(severities: &[Severity]) -> Option<Cvss> {
+    let read = |severity: &Severity| severity.score.parse::<Cvss>().ok();
+    severities.iter().filter_map(read).max_by_key(|vector| match vector {
+        Cvss::CvssV40(_) => 4,
+        Cvss::CvssV31(_) => 3,
+        Cvss::CvssV30(_) => 2,
+        _ => 1,
+    })
+}
+
+impl Affected {
+    /// The band of this package, where it has a severity of its own.
+    pub(crate) fn rating(&self) -> Option<Rating> {
+        vector(&self.severity).map(|vector| vector.severity().into())
+    }
+}
+
 impl Osv {
-    /// The vector of the newest CVSS among the severities, where one is right.
+    /// The advisory's own vector, else the worst of its packages'.
     fn vector(&self) -> Option<Cvss> {
-        let read = |severity: &Severity| severity.score.parse::<Cvss>().ok();
-        let vectors = self.severity.iter().filter_map(read);
-        vectors.max_by_key(|vector| match vector {
-            Cvss::CvssV40(_) => 4,
-            Cvss::CvssV31(_) => 3,
-            Cvss::CvssV30(_) => 2,
-            _ => 1,
-        })
+        let of_packages = self.affected.iter().filter_map(|affected| vector(&affected.severity));
+        let worst = |one: &Cvss, other: &Cvss| one.score().total_cmp(&other.score());
+        vector(&self.severity).or_else(|| of_packages.max_by(worst))
     }
 
     /// The base score, with one decimal.

@@ -183,6 +183,22 @@ fn all_real_advisories_are_read() {
 }
 
 #[test]
+fn a_severity_may_be_told_of_a_package_alone() {
+    let package = |score: &str| {
+        let package = json!({ "ecosystem": "npm", "name": "a" });
+        json!({ "package": package, "severity": [{ "type": "CVSS_V3", "score": score }] })
+    };
+    let low = "CVSS:3.1/AV:L/AC:H/PR:H/UI:R/S:U/C:L/I:N/A:N";
+    let critical = "CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:H/I:H/A:H";
+    let osv = json!({
+        "id": "X-1", "modified": "2024-01-01T00:00:00Z", "affected": [package(low), package(critical)],
+    });
+    let osv = Osv::read(&osv.to_string()).expect("an advisory");
+    assert_eq!((osv.rating(), osv.cvss_score().as_deref()), (Some(Rating::Critical), Some("9.8")));
+    assert_eq!(osv.affected[0].rating(), Some(Rating::Low));
+}
+
+#[test]
 fn what_is_wrong_is_told_by_pointer() {
     let good = json!({ "id": "A-1", "modified": "2024-01-01T00:00:00Z", "affected": null });
     assert!(Osv::read(&good.to_string()).is_ok());

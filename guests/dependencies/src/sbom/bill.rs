@@ -147,10 +147,18 @@ impl<'a> Sbom<'a> {
         }
     }
 
-    /// Notes what the file reports of the components of a reference or purl;
-    /// false where there is none.
-    pub(super) fn report(&mut self, reference: &str, reported: &Reported) -> bool {
+    /// Notes what the file reports of the component of a reference or purl, if
+    /// it hits that version; false where there is no such component.
+    pub(super) fn report(
+        &mut self,
+        reference: &str,
+        reported: &Reported,
+        hits: impl FnOnce(Option<&str>) -> bool,
+    ) -> bool {
         let Some(place) = self.references.get(reference).copied() else { return false };
+        if !hits(self.mentions.get(place).and_then(|mention| mention.version.as_deref())) {
+            return true;
+        }
         let list = self.reported.entry(place).or_default();
         if !list.contains(reported) {
             list.push(reported.clone());

@@ -217,6 +217,15 @@ impl<'a> Links<'a> {
                 continue;
             };
             let (from, to) = (relationship.spdx_element_id, relationship.related_spdx_element);
+            match (to.as_ref(), inverse) {
+                // It depends on nothing, and that is known.
+                ("NONE", false) => {
+                    links.edges.entry(from).or_default();
+                    continue;
+                }
+                ("NONE", true) | ("NOASSERTION", _) => continue,
+                _ => {}
+            }
             let (from, to) = if inverse { (to, from) } else { (from, to) };
             let known = links.scopes.entry(to.clone()).or_insert(scope);
             *known = (*known).min(scope);

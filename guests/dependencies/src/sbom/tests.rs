@@ -142,6 +142,77 @@ fn spdx_dependencies_go_either_way() {
 }
 
 #[test]
+fn spdx_tells_nothing_from_not_known() {
+    let bill = |kind: &str, to: &str| {
+        let package = |id: &str| json!({ "SPDXID": format!("SPDXRef-{id}"), "name": id });
+        let relation = |from: &str, kind: &str, to: &str| json!({ "spdxElementId": from, "relationshipType": kind, "relatedSpdxElement": to });
+        let sbom = read(&json!({
+            "spdxVersion": "SPDX-2.3", "SPDXID": "SPDXRef-DOCUMENT", "name": "shop",
+            "creationInfo": { "created": "2024-01-01T00:00:00Z", "creators": [] },
+            "packages": [package("root"), package("a")],
+            "relationships": [
+                relation("SPDXRef-DOCUMENT", "DESCRIBES", "SPDXRef-root"),
+                relation("SPDXRef-a", "DEPENDS_ON", "NONE"),
+                relation("SPDXRef-root", kind, to),
+            ],
+        }));
+        let sbom = sbom.expect("a bill");
+        let components = sbom.components(0..9);
+        assert!(components.iter().all(|component| component.dependencies.is_empty()));
+        sbom.graph
+    };
+    assert_eq!(bill("DEPENDS_ON", "SPDXRef-a"), Graph::Rooted);
+    assert_eq!(bill("DEPENDS_ON", "NONE"), Graph::Rooted);
+    assert_ne!(bill("DEPENDS_ON", "NOASSERTION"), Graph::Rooted);
+}
+
+#[test]
+fn licence_exceptions_are_ids_of_the_list_too() {
+    let bill = |id: &str| {
+        let licenses = json!([{ "license": { "id": id } }]);
+        let component = json!({ "type": "library", "name": "a", "licenses": licenses });
+        read(&json!({ "bomFormat": "CycloneDX", "specVersion": "1.5", "components": [component] }))
+    };
+    assert!(bill("Classpath-exception-2.0").is_ok() && bill("MIT").is_ok());
+    assert!(bill("No-Such-Licence").is_err());
+}
+
+#[test]
+fn a_vulnerability_is_of_whom_it_says_and_of_nobody_else() {
+    let serial = "3e671687-395b-41f5-a30f-a58921a69b79";
+    let reports = |extra: serde_json::Value, affects: serde_json::Value| {
+        let mut vulnerability = json!({ "id": "CVE-2024-1", "affects": [affects] });
+        let members = vulnerability.as_object_mut().expect("an object");
+        members.extend(extra.as_object().expect("an object").clone());
+        let sbom = read(&json!({
+            "bomFormat": "CycloneDX", "specVersion": "1.5",
+            "serialNumber": format!("urn:uuid:{serial}"),
+            "components": [{ "type": "library", "name": "a", "version": "1.0", "bom-ref": "a" }],
+            "vulnerabilities": [vulnerability],
+        }));
+        sbom.expect("a bill").components(0..9)[0].reported.len()
+    };
+    let versions = |versions: serde_json::Value| json!({ "ref": "a", "versions": versions });
+    let none = || json!({});
+    assert_eq!(reports(none(), json!({ "ref": "a" })), 1);
+    assert_eq!(reports(json!({ "rejected": "2024-01-01T00:00:00Z" }), json!({ "ref": "a" })), 0);
+    assert_eq!(reports(none(), versions(json!([{ "version": "1.0", "status": "unaffected" }]))), 0);
+    assert_eq!(
+        reports(
+            none(),
+            versions(json!([
+                { "version": "1.0" }, { "range": "vers:npm/>=2", "status": "unaffected" },
+            ]))
+        ),
+        1
+    );
+    assert_eq!(reports(none(), versions(json!([{ "range": "vers:npm/<2" }]))), 1);
+    let link = |serial: &str| json!({ "ref": format!("urn:cdx:{serial}/1#a") });
+    assert_eq!(reports(none(), link(serial)), 1);
+    assert_eq!(reports(none(), link("11111111-395b-41f5-a30f-a58921a69b79")), 0);
+}
+
+#[test]
 fn equal_purls_are_one_component() {
     let component = |purl: &str, scope: &str| json!({ "type": "library", "name": "x", "purl": purl, "scope": scope, "bom-ref": scope });
     let sbom = read(&json!({

@@ -88,7 +88,7 @@ impl<'de> Deserialize<'de> for Judged {
 impl License<'_> {
     fn check(&self) -> Result<(), String> {
         match (&self.id, &self.name) {
-            (Some(id), None) if spdx::license_id(id).is_some() => Ok(()),
+            (Some(id), None) if is_listed(id) => Ok(()),
             (Some(id), None) => Err(format!(
                 "`{}` is no id of the SPDX licence list; other licences have a `name`",
                 id.chars().take(100).collect::<String>()
@@ -97,6 +97,11 @@ impl License<'_> {
             _ => Err("a licence has either `id` or `name`".to_owned()),
         }
     }
+}
+
+/// CycloneDX's list of ids is that of SPDX: its licences and its exceptions.
+fn is_listed(id: &str) -> bool {
+    spdx::license_id(id).is_some() || spdx::exception_id(id).is_some()
 }
 
 impl Licenses {

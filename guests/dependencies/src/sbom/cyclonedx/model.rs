@@ -18,8 +18,8 @@ pub(super) struct Bom<'a> {
     #[serde(rename = "bomFormat")]
     _bom_format: BomFormat,
     pub(super) spec_version: SpecVersion,
-    #[serde(rename = "serialNumber", default)]
-    _serial_number: Option<SerialNumber>,
+    #[serde(default)]
+    pub(super) serial_number: Option<SerialNumber>,
     #[serde(borrow, default, deserialize_with = "nullable")]
     pub(super) metadata: Metadata<'a>,
     #[serde(borrow, default)]
@@ -69,14 +69,13 @@ impl SpecVersion {
 }
 
 /// `urn:uuid:` and a UUID.
-struct SerialNumber;
+pub(super) struct SerialNumber(pub(super) Uuid);
 
 impl<'de> Deserialize<'de> for SerialNumber {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Cow::<'de, str>::deserialize(deserializer)?;
         let uuid = text.strip_prefix("urn:uuid:").and_then(|uuid| uuid.parse::<Uuid>().ok());
-        uuid.map(|_| Self)
-            .ok_or_else(|| D::Error::custom("a serial number is `urn:uuid:` and a UUID"))
+        uuid.map(Self).ok_or_else(|| D::Error::custom("a serial number is `urn:uuid:` and a UUID"))
     }
 }
 
@@ -372,6 +371,9 @@ pub(super) struct VulnerabilityItem<'a> {
     pub(super) references: List<VulnerabilityReference<'a>>,
     #[serde(default, deserialize_with = "nullable")]
     pub(super) analysis: Analysis,
+    /// When its source took it back.
+    #[serde(default)]
+    pub(super) rejected: Option<Timestamp>,
     #[serde(borrow, default)]
     pub(super) affects: List<Affects<'a>>,
 }
@@ -405,6 +407,27 @@ pub(super) enum AnalysisState {
 pub(super) struct Affects<'a> {
     #[serde(borrow, rename = "ref")]
     pub(super) reference: Reference<'a>,
+    #[serde(borrow, default)]
+    pub(super) versions: List<AffectedVersion<'a>>,
+}
+
+/// Versions of an affected component, and how they stand.
+#[derive(Deserialize)]
+pub(super) struct AffectedVersion<'a> {
+    /// Nothing, where the entry is of a range.
+    #[serde(borrow, default)]
+    pub(super) version: Option<Cow<'a, str>>,
+    #[serde(default)]
+    pub(super) status: AffectedStatus,
+}
+
+#[derive(Clone, Copy, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum AffectedStatus {
+    #[default]
+    Affected,
+    Unaffected,
+    Unknown,
 }
 
 impl ComponentItem<'_> {

@@ -3,11 +3,14 @@
 
 use std::borrow::Cow;
 
+use area_sdk::Uuid;
 use percent_encoding::percent_decode_str;
 
 use super::super::Reported;
 use super::super::bill::Sbom;
-use super::model::{Analysis, AnalysisState, Bom, VulnerabilityItem};
+use super::model::{
+    AffectedStatus, AffectedVersion, Affects, Analysis, AnalysisState, Bom, VulnerabilityItem,
+};
 
 /// Ids longer than this name nothing.
 const MAX_ID: usize = 128;
@@ -18,7 +21,11 @@ pub(super) fn report(bom: &Bom<'_>, tool: Option<&String>, sbom: &mut Sbom<'_>) 
     for vulnerability in &bom.vulnerabilities.0 {
         let Some(reported) = reported(vulnerability, tool) else { continue };
         for affected in &vulnerability.affects.0 {
-            lost += usize::from(!sbom.report(&target(&affected.reference), &reported));
+            let found = target(bom, affected).is_some_and(|reference| {
+                let hits = |version: Option<&str>| is_affected(&affected.versions.0, version);
+                sbom.report(&reference, &reported, hits)
+            });
+            lost += usize::from(!found);
         }
     }
     if lost > 0 {
@@ -27,17 +34,39 @@ pub(super) fn report(bom: &Bom<'_>, tool: Option<&String>, sbom: &mut Sbom<'_>) 
     }
 }
 
-/// The reference that is meant: of a BOM-Link, what follows `#`.
-fn target(reference: &str) -> Cow<'_, str> {
-    match reference.split_once('#') {
-        Some((link, element)) if link.starts_with("urn:cdx:") => {
-            percent_decode_str(element).decode_utf8_lossy()
-        }
-        _ => Cow::Borrowed(reference),
-    }
+/// The reference within this document that is meant: of a BOM-Link to an
+/// element of it, what follows `#`.
+fn target<'a>(bom: &Bom<'_>, affected: &'a Affects<'_>) -> Option<Cow<'a, str>> {
+    let reference: &str = &affected.reference;
+    let Some((link, element)) = reference.split_once('#') else {
+        return Some(Cow::Borrowed(reference));
+    };
+    let Some(link) = link.strip_prefix("urn:cdx:") else { return Some(Cow::Borrowed(reference)) };
+    let serial = link.split('/').next().and_then(|serial| serial.parse::<Uuid>().ok());
+    let own = bom.serial_number.as_ref().map(|own| own.0);
+    // A document without a number of its own can only mean itself.
+    let of_this = own.is_none() || own == serial;
+    of_this.then(|| percent_decode_str(element).decode_utf8_lossy())
 }
 
+/// Whether a component of this version is among those affected. Ranges are the
+/// tool's to evaluate: it has named the component.
+fn is_affected(versions: &[AffectedVersion<'_>], version: Option<&str>) -> bool {
+    let of_it =
+        |one: &&AffectedVersion<'_>| one.version.is_some() && one.version.as_deref() == version;
+    let unaffected = |one: &AffectedVersion<'_>| one.status == AffectedStatus::Unaffected;
+    let mut exact = versions.iter().filter(of_it).peekable();
+    if exact.peek().is_some() {
+        return !exact.all(unaffected);
+    }
+    versions.is_empty() || !versions.iter().all(unaffected)
+}
+
+/// What a vulnerability says; nothing, where its source has taken it back.
 fn reported(vulnerability: &VulnerabilityItem<'_>, tool: Option<&String>) -> Option<Reported> {
+    if vulnerability.rejected.is_some() {
+        return None;
+    }
     let good = |id: &str| {
         let id = id.trim();
         let plain =
