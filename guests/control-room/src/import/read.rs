@@ -79,7 +79,8 @@ fn observe(
 ) -> Result<(), JobError> {
     if !run.successful {
         let Subject { tool, .. } = &run.subject;
-        let warning = format!("A run of {tool} did not end well; nothing is taken for gone.");
+        let how = if run.has_results() { "did not end well" } else { "has no list of results" };
+        let warning = format!("A run of {tool} {how}; nothing is taken for gone.");
         job.tally.warnings.push(warning);
     }
     let fresh = || Identities::new(ctx.workspace_id(), job.audit.repository_id);

@@ -18,7 +18,7 @@ use serde_path_to_error::Segment;
 
 use crate::identity::Identities;
 use crate::text::{clean, clip};
-use model::{Log, Run};
+use model::{InlineProperties, Log, Run};
 
 pub(crate) use results::Results;
 
@@ -42,7 +42,11 @@ impl Refusal {
 }
 
 /// The runs of a log, not read yet.
-pub(crate) struct Runs<'a>(Vec<&'a RawValue>);
+pub(crate) struct Runs<'a> {
+    runs: Vec<&'a RawValue>,
+    /// What belongs to runs and is kept beside them.
+    inline: Vec<InlineProperties<'a>>,
+}
 
 /// What a run is of: findings of one analysis replace those of the one before.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -83,25 +87,28 @@ pub(crate) fn open(bytes: &[u8]) -> Result<Runs<'_>, Refusal> {
             return Err(Refusal::new("not_sarif", detail));
         }
     }
-    log.runs.map(Runs).ok_or_else(|| {
+    let runs = log.runs.ok_or_else(|| {
         Refusal::new("not_sarif", "/runs is missing; write [] where no tool was run.")
-    })
+    })?;
+    Ok(Runs { runs, inline: log.inline.unwrap_or_default() })
 }
 
 impl<'a> Runs<'a> {
     pub(crate) fn len(&self) -> usize {
-        self.0.len()
+        self.runs.len()
     }
 
     /// Each run, or why it cannot be used.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Result<ScanRun<'a>, Refusal>> + '_ {
-        self.0.iter().enumerate().map(|(at, run)| ScanRun::read(at, run.get()))
+        let runs = self.runs.iter().enumerate();
+        runs.map(|(at, run)| ScanRun::read(at, run.get(), &self.inline))
     }
 }
 
 impl<'a> ScanRun<'a> {
-    fn read(at: usize, text: &'a str) -> Result<Self, Refusal> {
-        let run: Run<'a> = parse(text, &format!("/runs/{at}"))?;
+    fn read(at: usize, text: &'a str, inline: &[InlineProperties<'a>]) -> Result<Self, Refusal> {
+        let mut run: Run<'a> = parse(text, &format!("/runs/{at}"))?;
+        fetch_results(&mut run, at, inline)?;
         let driver = run.tool.as_ref().and_then(|tool| tool.driver.as_ref());
         let name = driver.and_then(|driver| driver.name.as_deref()).unwrap_or_default();
         let tool = clean(name, MOST_NAME_BYTES);
@@ -123,6 +130,12 @@ impl<'a> ScanRun<'a> {
         Ok(Self { at, run, subject: Subject { tool, category }, version, successful })
     }
 
+    /// Does it say what it found? A run that could not, or did not look, does
+    /// not (3.14.23).
+    pub(crate) fn has_results(&self) -> bool {
+        self.run.results.is_some()
+    }
+
     /// Can every result be read?
     pub(crate) fn check(&self) -> Result<(), Refusal> {
         results::check(self)
@@ -135,10 +148,38 @@ impl<'a> ScanRun<'a> {
     }
 }
 
+/// Results that are kept beside the runs, as if they were in the run. Those in
+/// other files are not here to be read.
+fn fetch_results<'a>(
+    run: &mut Run<'a>,
+    at: usize,
+    inline: &[InlineProperties<'a>],
+) -> Result<(), Refusal> {
+    let elsewhere = run.elsewhere.take().and_then(|elsewhere| elsewhere.results);
+    for (index, reference) in elsewhere.into_iter().flatten().enumerate() {
+        let guid = reference.guid.as_deref();
+        let of_it = |one: &&InlineProperties<'a>| {
+            guid.is_some_and(|guid| {
+                one.guid.as_deref().is_some_and(|own| own.eq_ignore_ascii_case(guid))
+            })
+        };
+        let Some(found) = inline.iter().find(of_it) else {
+            let detail = format!(
+                "/runs/{at}/externalPropertyFileReferences/results/{index} leads to another file; \
+                 send one log that has the results itself."
+            );
+            return Err(Refusal::new("sarif_results_elsewhere", detail));
+        };
+        let results = run.results.get_or_insert_default();
+        results.extend(found.results.iter().flatten());
+    }
+    Ok(())
+}
+
 /// `nightly/backend/2026-01-31` is a run of `nightly/backend`; an id without a
-/// slash is a category itself.
+/// slash names a run and no category (3.17.3).
 fn category_of(id: &str) -> &str {
-    id.rsplit_once('/').map_or(id, |(category, _)| category)
+    id.rsplit_once('/').map_or("", |(category, _)| category)
 }
 
 /// Reads JSON; what is wrong is told by its place below `root`.

@@ -4,7 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
@@ -14,6 +15,27 @@ pub(super) struct Log<'a> {
     pub(super) version: Option<String>,
     #[serde(borrow)]
     pub(super) runs: Option<Vec<&'a RawValue>>,
+    #[serde(borrow, rename = "inlineExternalProperties")]
+    pub(super) inline: Option<Vec<InlineProperties<'a>>>,
+}
+
+/// What belongs to a run and is kept beside the runs (3.13.5).
+#[derive(Deserialize)]
+pub(super) struct InlineProperties<'a> {
+    pub(super) guid: Option<String>,
+    #[serde(borrow)]
+    pub(super) results: Option<Vec<&'a RawValue>>,
+}
+
+/// Where parts of a run are that are not in it (3.14.2).
+#[derive(Default, Deserialize)]
+pub(super) struct ExternalReferences {
+    pub(super) results: Option<Vec<ExternalReference>>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct ExternalReference {
+    pub(super) guid: Option<String>,
 }
 
 /// One run of one tool; its results are read one by one.
@@ -26,6 +48,8 @@ pub(super) struct Run<'a> {
     pub(super) original_uri_base_ids: Option<BTreeMap<String, ArtifactLocation>>,
     pub(super) artifacts: Option<Vec<Artifact>>,
     pub(super) version_control_provenance: Option<Vec<VersionControl>>,
+    #[serde(rename = "externalPropertyFileReferences")]
+    pub(super) elsewhere: Option<ExternalReferences>,
     #[serde(borrow)]
     pub(super) results: Option<Vec<&'a RawValue>>,
 }
@@ -39,6 +63,7 @@ pub(super) struct Tool {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ToolComponent {
+    pub(super) guid: Option<String>,
     pub(super) name: Option<String>,
     pub(super) version: Option<String>,
     pub(super) semantic_version: Option<String>,
@@ -50,6 +75,7 @@ pub(super) struct ToolComponent {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Rule {
     pub(super) id: Option<String>,
+    pub(super) guid: Option<String>,
     pub(super) name: Option<String>,
     pub(super) short_description: Option<Text>,
     pub(super) full_description: Option<Text>,
@@ -75,19 +101,23 @@ pub(super) struct Relationship {
     pub(super) target: Option<Descriptor>,
 }
 
-/// Names a rule, or a taxon, in a component of the tool.
+/// Names a rule, or a taxon, in a component of the tool (3.52).
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Descriptor {
     pub(super) id: Option<String>,
+    #[serde(default, deserialize_with = "whole")]
     pub(super) index: Option<i64>,
+    pub(super) guid: Option<String>,
     pub(super) tool_component: Option<ComponentReference>,
 }
 
 #[derive(Deserialize)]
 pub(super) struct ComponentReference {
     pub(super) name: Option<String>,
+    #[serde(default, deserialize_with = "whole")]
     pub(super) index: Option<i64>,
+    pub(super) guid: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -124,6 +154,7 @@ pub(super) struct Artifact {
 pub(super) struct ArtifactLocation {
     pub(super) uri: Option<String>,
     pub(super) uri_base_id: Option<String>,
+    #[serde(default, deserialize_with = "whole")]
     pub(super) index: Option<i64>,
 }
 
@@ -132,8 +163,10 @@ pub(super) struct ArtifactLocation {
 #[serde(rename_all = "camelCase")]
 pub(super) struct ResultObject {
     pub(super) rule_id: Option<String>,
+    #[serde(default, deserialize_with = "whole")]
     pub(super) rule_index: Option<i64>,
     pub(super) rule: Option<Descriptor>,
+    pub(super) provenance: Option<Provenance>,
     pub(super) kind: Option<String>,
     pub(super) level: Option<String>,
     pub(super) message: Option<Message>,
@@ -143,6 +176,14 @@ pub(super) struct ResultObject {
     pub(super) suppressions: Option<Vec<Suppression>>,
     pub(super) baseline_state: Option<String>,
     pub(super) properties: Option<Map<String, Value>>,
+}
+
+/// How a result came about.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Provenance {
+    #[serde(default, deserialize_with = "whole")]
+    pub(super) invocation_index: Option<i64>,
 }
 
 #[derive(Deserialize)]
@@ -176,9 +217,13 @@ pub(super) struct LogicalLocation {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Region {
+    #[serde(default, deserialize_with = "whole")]
     pub(super) start_line: Option<i64>,
+    #[serde(default, deserialize_with = "whole")]
     pub(super) start_column: Option<i64>,
+    #[serde(default, deserialize_with = "whole")]
     pub(super) end_line: Option<i64>,
+    #[serde(default, deserialize_with = "whole")]
     pub(super) end_column: Option<i64>,
     pub(super) snippet: Option<Text>,
 }
@@ -188,4 +233,16 @@ pub(super) struct Suppression {
     pub(super) kind: Option<String>,
     pub(super) status: Option<String>,
     pub(super) justification: Option<String>,
+}
+
+/// A whole number, which JSON may write as `10.0` (JSON Schema draft 6 and
+/// later, "integer").
+fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i64>, D::Error> {
+    let Some(number) = Option::<serde_json::Number>::deserialize(deserializer)? else {
+        return Ok(None);
+    };
+    let float = || number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() < 1e15);
+    #[expect(clippy::cast_possible_truncation, reason = "it is whole and small enough")]
+    let whole = number.as_i64().or_else(|| float().map(|float| float as i64));
+    whole.map(Some).ok_or_else(|| D::Error::custom(format!("{number} is no whole number")))
 }

@@ -172,7 +172,10 @@ fn level<'t>(result: &'t ResultObject, rules: &Rules<'t>, rule: &FoundRule<'t>) 
     match (result.level.as_deref(), result.kind.as_deref()) {
         (Some(level), _) => level,
         (None, Some(kind)) if kind != "fail" => "none",
-        (None, _) => rules.level(rule),
+        (None, _) => {
+            let provenance = result.provenance.as_ref();
+            rules.level(rule, provenance.and_then(|provenance| provenance.invocation_index))
+        }
     }
 }
 

@@ -15,32 +15,63 @@ const MOST_ID_BYTES: usize = 300;
 /// The rules of a run.
 pub(super) struct Rules<'a> {
     components: Vec<&'a ToolComponent>,
-    by_id: HashMap<&'a str, (usize, usize)>,
-    /// Levels that an invocation set instead of the rules' own.
-    overrides: HashMap<&'a str, &'a str>,
+    /// In the driver, else in the first extension that has it.
+    by_id: HashMap<&'a str, Place>,
+    by_component_and_id: HashMap<(usize, &'a str), Place>,
+    by_guid: HashMap<String, Place>,
+    /// Levels that each invocation set instead of the rules' own.
+    overrides: Vec<HashMap<Place, &'a str>>,
 }
+
+/// A component of the tool, and a rule of it.
+type Place = (usize, usize);
 
 /// A result's rule: what it is called, and what the file says of it.
 pub(super) struct FoundRule<'a> {
     /// Never empty.
     pub(super) id: String,
     pub(super) rule: Option<&'a Rule>,
-    component: usize,
+    place: Option<Place>,
 }
 
 impl<'a> Rules<'a> {
     pub(super) fn of(tool: &'a Tool, invocations: &'a [Invocation]) -> Self {
         let extensions = tool.extensions.iter().flatten();
         let components: Vec<&ToolComponent> = tool.driver.iter().chain(extensions).collect();
-        let mut by_id = HashMap::new();
-        for (at, component) in components.iter().enumerate() {
+        let mut rules = Self {
+            components,
+            by_id: HashMap::new(),
+            by_component_and_id: HashMap::new(),
+            by_guid: HashMap::new(),
+            overrides: Vec::new(),
+        };
+        rules.list();
+        rules.overrides = invocations.iter().map(|one| rules.overrides_of(one)).collect();
+        rules
+    }
+
+    fn list(&mut self) {
+        for (at, component) in self.components.iter().enumerate() {
             for (index, rule) in component.rules.iter().flatten().enumerate() {
                 if let Some(id) = rule.id.as_deref() {
-                    by_id.entry(id).or_insert((at, index));
+                    self.by_id.entry(id).or_insert((at, index));
+                    self.by_component_and_id.entry((at, id)).or_insert((at, index));
+                }
+                if let Some(guid) = &rule.guid {
+                    self.by_guid.entry(guid.to_ascii_lowercase()).or_insert((at, index));
                 }
             }
         }
-        Self { components, by_id, overrides: overrides(invocations) }
+    }
+
+    fn overrides_of(&self, invocation: &'a Invocation) -> HashMap<Place, &'a str> {
+        let all = invocation.rule_configuration_overrides.iter().flatten();
+        all.filter_map(|set| {
+            let descriptor = set.descriptor.as_ref()?;
+            let place = self.place(Some(descriptor), descriptor.index, descriptor.id.as_deref())?;
+            Some((place, set.configuration.as_ref()?.level.as_deref()?))
+        })
+        .collect()
     }
 
     /// The rule of a result.
@@ -49,13 +80,30 @@ impl<'a> Rules<'a> {
         let said = result.rule_id.as_deref().or_else(|| reference?.id.as_deref());
         let said = said.map(str::trim).filter(|id| !id.is_empty());
         let index = result.rule_index.or_else(|| reference?.index);
-        let place = self.at_index(reference, index).or_else(|| said.and_then(|id| self.at_id(id)));
-        let (component, rule) = match place {
-            Some((component, index)) => (component, self.rule(component, index)),
-            None => (0, None),
-        };
+        let place = self.place(reference, index, said);
+        let rule = place.and_then(|(component, index)| self.rule(component, index));
         let id = said.or_else(|| rule?.id.as_deref()).unwrap_or("unspecified");
-        FoundRule { id: clean(id, MOST_ID_BYTES), rule, component }
+        FoundRule { id: clean(id, MOST_ID_BYTES), rule, place }
+    }
+
+    /// By index, by GUID, or by id: in the component that is named, else in any
+    /// (3.52.3).
+    fn place(
+        &self,
+        reference: Option<&Descriptor>,
+        index: Option<i64>,
+        id: Option<&str>,
+    ) -> Option<Place> {
+        let guid = reference.and_then(|rule| rule.guid.as_deref());
+        let by_guid = || self.by_guid.get(&guid?.to_ascii_lowercase()).copied();
+        let in_named = || {
+            let named = reference.filter(|rule| rule.tool_component.is_some())?;
+            let component = self.component(Some(named))?;
+            by_beginning(id?, |id| self.by_component_and_id.get(&(component, id)).copied())
+        };
+        let anywhere = || by_beginning(id?, |id| self.by_id.get(id).copied());
+        let by_index = self.at_index(reference, index);
+        by_index.or_else(by_guid).or_else(in_named).or_else(anywhere)
     }
 
     fn rule(&self, component: usize, index: usize) -> Option<&'a Rule> {
@@ -81,44 +129,49 @@ impl<'a> Rules<'a> {
         if let Some(index) = named.index.and_then(|index| usize::try_from(index).ok()) {
             return index.checked_add(1);
         }
-        let name = named.name.as_deref()?;
-        self.components.iter().position(|component| component.name.as_deref() == Some(name))
-    }
-
-    /// By id, or by the longest beginning of a hierarchical id (`CA1000/1`).
-    fn at_id(&self, id: &str) -> Option<(usize, usize)> {
-        let mut id = id;
-        loop {
-            if let Some(&place) = self.by_id.get(id) {
-                return Some(place);
-            }
-            id = id.rsplit_once('/')?.0;
-        }
+        let same = |own: Option<&str>, other: Option<&str>| {
+            other.is_some_and(|other| own.is_some_and(|own| own.eq_ignore_ascii_case(other)))
+        };
+        let (guid, name) = (named.guid.as_deref(), named.name.as_deref());
+        let by_guid = self.components.iter().position(|one| same(one.guid.as_deref(), guid));
+        by_guid.or_else(|| {
+            let name = name?;
+            self.components.iter().position(|component| component.name.as_deref() == Some(name))
+        })
     }
 
     /// A named message of a rule, or of its component.
     pub(super) fn message(&self, rule: &FoundRule<'a>, id: &str) -> Option<&'a str> {
         let own = || rule.rule?.message_strings.as_ref()?.get(id);
-        let global =
-            || self.components.get(rule.component)?.global_message_strings.as_ref()?.get(id);
+        let component = rule.place.map_or(0, |(component, _)| component);
+        let global = || self.components.get(component)?.global_message_strings.as_ref()?.get(id);
         text(own().or_else(global))
     }
 
-    /// The level of a result that says none itself.
-    pub(super) fn level(&self, rule: &FoundRule<'a>) -> &'a str {
-        let set = || self.overrides.get(rule.rule?.id.as_deref()?).copied();
+    /// The level of a result that says none itself and came about by this
+    /// invocation. Where there is one invocation, it need not be named.
+    pub(super) fn level(&self, rule: &FoundRule<'a>, invocation: Option<i64>) -> &'a str {
+        let named = invocation.and_then(|index| usize::try_from(index).ok());
+        let overrides = match (&self.overrides[..], named) {
+            ([only], _) => Some(only),
+            (several, Some(index)) => several.get(index),
+            (_, None) => None,
+        };
+        let set = || overrides?.get(&rule.place?).copied();
         let own = || rule.rule?.default_configuration.as_ref()?.level.as_deref();
         set().or_else(own).unwrap_or("warning")
     }
 }
 
-fn overrides(invocations: &[Invocation]) -> HashMap<&str, &str> {
-    let all = invocations.iter().flat_map(|run| run.rule_configuration_overrides.iter().flatten());
-    all.filter_map(|set| {
-        let rule = set.descriptor.as_ref()?.id.as_deref()?;
-        Some((rule, set.configuration.as_ref()?.level.as_deref()?))
-    })
-    .collect()
+/// What there is of an id, or of the longest beginning of a hierarchical one
+/// (`CA1000/1`).
+fn by_beginning(mut id: &str, find: impl Fn(&str) -> Option<Place>) -> Option<Place> {
+    loop {
+        if let Some(place) = find(id) {
+            return Some(place);
+        }
+        id = id.rsplit_once('/')?.0;
+    }
 }
 
 impl FoundRule<'_> {

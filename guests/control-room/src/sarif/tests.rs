@@ -250,7 +250,9 @@ fn runs_say_whether_they_ended_well_and_of_what_they_are() {
     let named = json!({ "results": [], "automationDetails": { "id": "a/b/2026-01-01" } });
     assert_eq!(run(named), (true, "a/b".to_owned(), version.clone()));
     let plain = json!({ "results": [], "automationDetails": { "id": "backend" } });
-    assert_eq!(run(plain), (true, "backend".to_owned(), version.clone()));
+    assert_eq!(run(plain), (true, String::new(), version.clone()), "the name of a run alone");
+    let slash = json!({ "results": [], "automationDetails": { "id": "backend/" } });
+    assert_eq!(run(slash), (true, "backend".to_owned(), version.clone()));
     let failed = json!({ "results": [], "invocations": [
         { "executionSuccessful": true }, { "executionSuccessful": false },
     ] });
@@ -281,6 +283,77 @@ fn rules_are_found_by_index_id_beginning_and_extension() {
     log["runs"][0]["tool"]["extensions"] = extension;
     let found = only(log);
     assert_eq!((found.source.rule_id.as_str(), found.title.as_str()), ("EXT", "Extended"));
+}
+
+#[test]
+fn rules_are_found_by_guid_and_first_in_the_component_that_is_named() {
+    let rules = json!([
+        { "id": "S", "guid": "AAAAAAAA-0000-4000-8000-000000000001", "name": "OfDriver" },
+    ]);
+    let title = |rule: serde_json::Value| {
+        let mut log = of_result(json!({ "rule": rule }), rules.clone());
+        log["runs"][0]["tool"]["extensions"] = json!([{
+            "name": "E", "guid": "bbbbbbbb-0000-4000-8000-000000000002",
+            "rules": [{ "id": "S", "name": "OfExtension" }],
+        }]);
+        only(log).title
+    };
+    assert_eq!(title(json!({ "guid": "aaaaaaaa-0000-4000-8000-000000000001" })), "OfDriver");
+    assert_eq!(title(json!({ "id": "S" })), "OfDriver");
+    assert_eq!(title(json!({ "id": "S", "toolComponent": { "name": "E" } })), "OfExtension");
+    let by_guid = json!({ "guid": "BBBBBBBB-0000-4000-8000-000000000002" });
+    assert_eq!(title(json!({ "index": 0, "toolComponent": by_guid })), "OfExtension");
+}
+
+#[test]
+fn an_override_is_of_the_invocation_that_a_result_names() {
+    let rating = |invocations: serde_json::Value, invocation: i64| {
+        let result = json!({ "ruleId": "A", "provenance": { "invocationIndex": invocation } });
+        let mut log = of_result(result, json!([{ "id": "A" }]));
+        log["runs"][0]["invocations"] = invocations;
+        only(log).rating
+    };
+    let set = |descriptor: serde_json::Value, level: &str| {
+        json!({ "executionSuccessful": true, "ruleConfigurationOverrides": [
+            { "descriptor": descriptor, "configuration": { "level": level } },
+        ] })
+    };
+    let plain = rating(json!([]), 0);
+    let error = rating(json!([set(json!({ "id": "A" }), "error")]), 0);
+    assert_ne!(error, plain);
+    assert_eq!(rating(json!([set(json!({ "index": 0 }), "error")]), 0), error);
+    let two = json!([set(json!({ "id": "A" }), "error"), { "executionSuccessful": true }]);
+    assert_eq!((rating(two.clone(), 0), rating(two, 1)), (error, plain));
+}
+
+#[test]
+fn results_beside_the_run_are_read_and_those_in_other_files_refused() {
+    let guid = "cccccccc-0000-4000-8000-000000000003";
+    let log = |inline: &str| {
+        json!({
+            "version": "2.1.0",
+            "inlineExternalProperties": [{ "guid": inline, "results": [{ "ruleId": "A" }] }],
+            "runs": [{
+                "tool": { "driver": { "name": "Tool" } },
+                "externalPropertyFileReferences": { "results": [{ "guid": guid }] },
+            }],
+        })
+    };
+    assert_eq!(only(log(guid)).source.rule_id, "A");
+    let other = log("dddddddd-0000-4000-8000-000000000004").to_string();
+    let refused = read(other.as_bytes()).expect("a log").remove(0).expect_err("refused");
+    assert_eq!(refused.code, "sarif_results_elsewhere");
+}
+
+#[test]
+fn a_line_may_be_written_with_a_point() {
+    let region = |line: f64| {
+        let place = json!({ "artifactLocation": { "uri": "a" }, "region": { "startLine": line } });
+        let log = of_result(json!({ "locations": [{ "physicalLocation": place }] }), json!([]));
+        read(log.to_string().as_bytes()).expect("a log").remove(0)
+    };
+    assert_eq!(region(10.0).expect("a run")[0].locations[0].start_line, Some(10));
+    assert!(region(10.5).is_err());
 }
 
 #[test]

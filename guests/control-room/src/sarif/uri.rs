@@ -25,23 +25,26 @@ impl Places<'_> {
         let index = location.index.and_then(|index| usize::try_from(index).ok());
         let listed = || self.artifacts.get(index?)?.location.as_ref();
         let location = if location.uri.is_some() { location } else { listed()? };
-        let uri = location.uri.as_deref().filter(|uri| !uri.trim().is_empty())?;
-        let path = normal(&self.below_root(uri, location.uri_base_id.as_deref()));
+        let uri = location.uri.as_deref().map(str::trim).filter(|uri| !uri.is_empty())?;
+        if is_web(uri) {
+            return Some(clean(uri, MOST_BYTES));
+        }
+        let path = normal(&self.below_root(decoded(uri), location.uri_base_id.as_deref()));
         (!path.is_empty()).then_some(path)
     }
 
     /// The location below its outermost base: where the sources were checked
     /// out is the scanning machine's affair and not the finding's.
-    fn below_root(&self, uri: &str, base_id: Option<&str>) -> String {
-        let mut path = uri.trim().to_owned();
+    fn below_root(&self, uri: String, base_id: Option<&str>) -> String {
+        let mut path = uri;
         let mut next = base_id;
         for _ in 0..MOST_BASES {
             if let Some(absolute) = absolute(&path) {
-                return self.below_a_base(absolute);
+                return self.below_a_base(&absolute);
             }
             let Some(base) = next.and_then(|id| self.bases?.get(id)) else { break };
-            let Some(prefix) = base.uri.as_deref().map(str::trim) else { break };
-            if absolute(prefix).is_some() || prefix.starts_with('/') {
+            let Some(prefix) = base.uri.as_deref().map(decoded) else { break };
+            if absolute(&prefix).is_some() || prefix.starts_with('/') {
                 break;
             }
             path = format!("{}/{path}", prefix.trim_end_matches('/'));
@@ -53,35 +56,49 @@ impl Places<'_> {
     /// An absolute path without the base it lies in, where one is known.
     fn below_a_base(&self, absolute_path: &str) -> String {
         let bases = self.bases.into_iter().flat_map(BTreeMap::values);
-        let roots = bases.filter_map(|base| absolute(base.uri.as_deref()?.trim()));
+        let roots = bases.filter_map(|base| absolute(&decoded(base.uri.as_deref()?)));
         let within = roots
             .filter(|root| root.ends_with('/'))
-            .filter_map(|root| absolute_path.strip_prefix(root))
+            .filter_map(|root| absolute_path.strip_prefix(root.as_str()))
             .min_by_key(|rest| rest.len());
         within.unwrap_or(absolute_path).to_owned()
     }
 }
 
-/// What follows `file://` and the host's name.
-fn absolute(uri: &str) -> Option<&str> {
-    let scheme = uri.get(..5)?;
-    let rest = scheme.eq_ignore_ascii_case("file:").then(|| &uri[5..])?;
-    let Some(rest) = rest.strip_prefix("//") else { return Some(rest) };
-    let path = rest.find('/').map_or("", |at| &rest[at..]);
-    // A drive letter stands for itself.
-    let drive = path.len() > 2 && path.as_bytes()[2] == b':';
-    Some(if drive { &path[1..] } else { path })
+fn is_web(uri: &str) -> bool {
+    uri.starts_with("http://") || uri.starts_with("https://")
 }
 
-/// Decoded, with forward slashes and neither dots nor empty segments.
+/// Without percent-encoding; decoded once, and before anything is compared.
+fn decoded(uri: &str) -> String {
+    percent_decode_str(uri.trim()).decode_utf8_lossy().into_owned()
+}
+
+/// What follows `file://` and the host's name. A drive's letter stands for
+/// itself, in upper case.
+fn absolute(uri: &str) -> Option<String> {
+    let scheme = uri.get(..5)?;
+    let rest = scheme.eq_ignore_ascii_case("file:").then(|| &uri[5..])?;
+    let Some(rest) = rest.strip_prefix("//") else { return Some(rest.to_owned()) };
+    let path = rest.find('/').map_or("", |at| &rest[at..]);
+    match path.as_bytes() {
+        [b'/', letter, b':', ..] if letter.is_ascii_alphabetic() => {
+            let drive = char::from(letter.to_ascii_uppercase());
+            Some(format!("{drive}{}", &path[2..]))
+        }
+        _ => Some(path.to_owned()),
+    }
+}
+
+/// With forward slashes and neither dots nor empty segments.
 fn normal(path: &str) -> String {
-    if path.starts_with("http://") || path.starts_with("https://") {
+    if is_web(path) {
         return clean(path, MOST_BYTES);
     }
-    let decoded = percent_decode_str(path).decode_utf8_lossy().replace('\\', "/");
-    let root = if decoded.starts_with('/') { "/" } else { "" };
+    let path = path.replace('\\', "/");
+    let root = if path.starts_with('/') { "/" } else { "" };
     let mut segments: Vec<&str> = Vec::new();
-    for segment in decoded.split('/').map(str::trim) {
+    for segment in path.split('/').map(str::trim) {
         match segment {
             "" | "." => {}
             ".." if segments.last().is_some_and(|last| *last != "..") => {
@@ -123,6 +140,8 @@ mod tests {
         assert_eq!(plain("a/../../x"), "../x");
         assert_eq!(plain("file:///C:/code/file1.c"), "C:/code/file1.c");
         assert_eq!(plain("file:///home/../a.c"), "/a.c");
+        assert_eq!(plain("file:///c%3A/code/file1.c"), "C:/code/file1.c");
+        assert_eq!(plain("100%2525.c"), "100%25.c");
         assert_eq!(plain("file://host/share/a.c"), "/share/a.c");
         assert_eq!(plain("https://example.org/a%20b"), "https://example.org/a%20b");
         assert_eq!(plain("not a valid URI"), "not a valid URI");
@@ -150,6 +169,11 @@ mod tests {
         assert!(below("a.c", "RING").is_some_and(|path| path.starts_with("r/r/")));
         let absolute = path(json!({ "uri": "file:///home/ci/work/src/a.c" }), bases.clone());
         assert_eq!(absolute.as_deref(), Some("src/a.c"));
+        let drive = path(json!({ "uri": "file:///c%3a/logs/a.log" }), bases.clone());
+        assert_eq!(drive.as_deref(), Some("a.log"));
+        let spaced = json!({ "ROOT": { "uri": "file:///home/my work/" } });
+        let absolute = path(json!({ "uri": "file:///home/my%20work/a.c" }), spaced);
+        assert_eq!(absolute.as_deref(), Some("a.c"));
     }
 
     #[test]
