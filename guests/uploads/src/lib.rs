@@ -6,6 +6,7 @@
 mod expire;
 mod format;
 mod intake;
+mod lines;
 mod process;
 mod shape;
 mod unpack;

@@ -36,6 +36,8 @@ pub(crate) struct Members {
     /// The member `version`; empty where it is no text.
     version: Option<String>,
     advisory: bool,
+    /// The member `vulns` is an array of advisories.
+    advisories: bool,
 }
 
 impl<'de> Deserialize<'de> for Shape {
@@ -65,6 +67,8 @@ impl<'de> Visitor<'de> for ShapeVisitor {
                 "spdxVersion" => members.spdx_version = map.next_value::<Shape>()?.text(),
                 "$schema" => members.schema = map.next_value::<Shape>()?.text(),
                 "id" => members.id = map.next_value::<Shape>()?.text(),
+                // What osv.dev answers to a query.
+                "vulns" => members.advisories = map.next_value::<Shape>()?.is_advisories(),
                 other => {
                     members.runs |= other == "runs";
                     members.advisory |= matches!(other, "modified" | "affected" | "schema_version");
@@ -117,6 +121,10 @@ impl Shape {
         }
     }
 
+    fn is_advisories(&self) -> bool {
+        matches!(self, Self::Array(true))
+    }
+
     /// Which of the formats it is.
     pub(crate) fn format(&self) -> Format {
         match self {
@@ -154,7 +162,7 @@ impl Members {
             || is(&self.schema, |text| text.to_ascii_lowercase().contains("sarif"))
         {
             Format::Sarif
-        } else if self.is_advisory() {
+        } else if self.is_advisory() || self.advisories {
             Format::Osv
         } else {
             Format::Unknown

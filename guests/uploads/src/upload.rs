@@ -77,7 +77,7 @@ pub(crate) enum Format {
     Cyclonedx,
     /// SPDX JSON.
     Spdx,
-    /// OSV JSON: one advisory, or an array of them.
+    /// OSV JSON: one advisory, an array of them, or `{"vulns": […]}`.
     Osv,
     /// CODEOWNERS.
     CodeOwners,

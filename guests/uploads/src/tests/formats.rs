@@ -11,6 +11,7 @@ fn formats_are_told_by_what_is_in_them() {
         (r#"{"spdxVersion":"SPDX-2.3"}"#, "spdx"),
         (r#"{"id":"GHSA-1","modified":"2026-01-01T00:00:00Z"}"#, "osv"),
         (r#"[{"id":"A","affected":[]},{"id":"B","schema_version":"1.6.0"}]"#, "osv"),
+        (r#"{"vulns":[{"id":"A-1","modified":"2024-01-01T00:00:00Z"}]}"#, "osv"),
         ("src/main.rs\nsrc/a b/lib.rs\nMakefile\n", "path_list"),
         ("# who\n*.rs @org/rust\n/docs/ docs@example.org\n", "code_owners"),
         ("[Section][2] @org/team\n*.go\n", "code_owners"),
@@ -19,6 +20,61 @@ fn formats_are_told_by_what_is_in_them() {
         assert_eq!(fate("file.txt", content.as_bytes()), format, "{content}");
     }
     assert_eq!(fate(".github/CODEOWNERS", b"*.rs\n"), "code_owners");
+}
+
+#[test]
+fn what_git_lists_is_a_list_of_paths() {
+    for list in [
+        "src/app.js\nassets/icon@2x.png\nREADME.md\n",
+        "src/app.js\npackages/@acme/core/index.ts\n",
+        "src/app.js\ndocs/Logo @2x.png\n",
+        "@types\nindex@1.d.ts\n",
+        "src/app.js\nRelease Notes.txt\nREADME.md\n",
+        "COPYING MIT\nsrc/app.js\n",
+        "src/app.js\n\"docs/\\303\\274ber \\\"x\\\".md\"\n",
+        "src/List<T>.cs\nREADME.md\n",
+        "#src/app.js#\r\nREADME.md\r\n",
+        "[slug].tsx\napp/[id]/page.tsx\n",
+        "[slug].tsx\ndocs/Logo @2x.png\n",
+        "{{cookiecutter.repo}}/setup.py\nREADME.md\n",
+    ] {
+        assert_eq!(fate("paths.txt", list.as_bytes()), "path_list", "{list}");
+    }
+}
+
+#[test]
+fn rules_under_another_name_are_told_by_their_owners() {
+    for rules in
+        ["src @a\n", "*.rs @org/rust # the core\n/vendor/\n/docs/\n", "[Docs]\ndocs @a\nsrc\n"]
+    {
+        assert_eq!(fate("rules.txt", rules.as_bytes()), "code_owners", "{rules}");
+    }
+}
+
+#[test]
+fn a_list_of_paths_is_refused_by_the_line_that_is_none() {
+    for (list, line) in [
+        ("src/app.js\nsrc/b.js\n\nsay \"hello\"\n", "line 4 is none"),
+        ("[slug].tsx\n\"a\" b\n", "line 2 is none"),
+        ("src/app.js\nsrc/\u{1b}b.js\n", "line 2 is none"),
+    ] {
+        assert_eq!(fate("paths.txt", list.as_bytes()), "unsupported_format", "{list}");
+        assert!(detail("paths.txt", list.as_bytes()).contains(line), "{list}");
+    }
+}
+
+#[test]
+fn other_forms_of_known_formats_are_named() {
+    for (content, said) in [
+        ("# made by hand\nSPDXVersion: SPDX-2.3\nDataLicense: CC0-1.0\n", "tag-value"),
+        ("SPDXID: SPDXRef-DOCUMENT\nspdxVersion: SPDX-2.3\n", "as YAML"),
+        ("---\n\"spdxVersion\": \"SPDX-2.3\"\n", "YAML"),
+        ("<bom/>", "XML"),
+        (r#"{"@context":"https://spdx.org/rdf/3.0.1/spdx-context.jsonld"}"#, "SPDX 3"),
+    ] {
+        let detail = detail("sbom.spdx", content.as_bytes());
+        assert!(detail.contains(said), "{content}: {detail}");
+    }
 }
 
 #[test]

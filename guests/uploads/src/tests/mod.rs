@@ -90,3 +90,10 @@ fn fate(filename: &str, content: &[u8]) -> String {
     assert_eq!(stays, usize::from(upload["validation_stage"] == "ready"), "{word}: {stays} blobs");
     word
 }
+
+/// What is said of content that is refused.
+fn detail(filename: &str, content: &[u8]) -> String {
+    let host = host();
+    upload(&host, filename, content);
+    stored(&host)["refusal"]["detail"].as_str().expect("a refusal").to_owned()
+}
