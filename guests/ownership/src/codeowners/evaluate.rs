@@ -1,5 +1,7 @@
 //! Whose a path is.
 
+use std::borrow::Cow;
+
 use super::{Codeowners, Rule, Section};
 
 /// What a file says of a path.
@@ -17,6 +19,46 @@ pub(crate) fn from_root(path: &str) -> Option<&str> {
     let path = path.trim_end_matches(['\r', '\n']);
     let path = path.strip_prefix("./").unwrap_or(path).trim_start_matches('/');
     (!path.is_empty()).then_some(path)
+}
+
+/// A line of a path list as the path that it names: git puts names with odd
+/// characters between quotation marks and escapes them as C does.
+pub(crate) fn listed(line: &str) -> Cow<'_, str> {
+    let line = line.trim_end_matches('\r');
+    let quoted = line.strip_prefix('"').and_then(|line| line.strip_suffix('"'));
+    match quoted.and_then(unescaped) {
+        Some(name) => Cow::Owned(String::from_utf8_lossy(&name).into_owned()),
+        None => Cow::Borrowed(line),
+    }
+}
+
+/// The bytes of a name without git's escapes; nothing where they are wrong.
+fn unescaped(name: &str) -> Option<Vec<u8>> {
+    let mut bytes = name.bytes();
+    let mut plain = Vec::with_capacity(name.len());
+    while let Some(byte) = bytes.next() {
+        plain.push(if byte == b'\\' { escaped(&mut bytes)? } else { byte });
+    }
+    Some(plain)
+}
+
+/// The byte that an escape stands for, what follows the backslash being next.
+fn escaped(bytes: &mut std::str::Bytes<'_>) -> Option<u8> {
+    let digit = |byte: u8| matches!(byte, b'0'..=b'7').then(|| byte - b'0');
+    Some(match bytes.next()? {
+        b'a' => 0x07,
+        b'b' => 0x08,
+        b't' => b'\t',
+        b'n' => b'\n',
+        b'v' => 0x0b,
+        b'f' => 0x0c,
+        b'r' => b'\r',
+        byte @ (b'"' | b'\\') => byte,
+        first @ b'0'..=b'3' => {
+            digit(first)? << 6 | digit(bytes.next()?)? << 3 | digit(bytes.next()?)?
+        }
+        _ => return None,
+    })
 }
 
 impl Section {

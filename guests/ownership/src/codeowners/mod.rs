@@ -17,11 +17,11 @@ use std::fmt;
 
 use area_sdk::prelude::*;
 
-pub(crate) use evaluate::from_root;
+pub(crate) use evaluate::{from_root, listed};
 pub(crate) use owner::{Identity, email_local_part};
 pub(crate) use parse::{MOST_BYTES, ParseError, parse};
 pub(crate) use pattern::Pattern;
-pub(crate) use place::{is_kubernetes_owners, rank, said_by_place};
+pub(crate) use place::{is_kubernetes_owners, name_rank, rank, said_by_place};
 pub(crate) use tally::{Tally, hidden_for_sure};
 
 /// How a file is read.

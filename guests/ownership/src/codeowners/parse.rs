@@ -114,7 +114,7 @@ impl Parser {
     }
 
     fn read_gitlab(&mut self, line: &str) {
-        if let Some(heading) = heading(line) {
+        if let Some(heading) = lenient_heading(line) {
             return self.begin_section(&heading);
         }
         if line.starts_with('[') || line.starts_with("^[") {
@@ -159,9 +159,13 @@ impl Parser {
     }
 
     fn begin_section(&mut self, heading: &Heading<'_>) {
-        self.default_owners = self.gitlab_owners(heading.owners);
-        if heading.approvals.is_some_and(|count| count.parse::<u32>().is_ok_and(|count| count == 0))
-        {
+        let (owners, beyond) = split_comment(heading.rest);
+        if !owners.is_empty() && !owners.starts_with(char::is_whitespace) || is_unread(beyond) {
+            self.warn("read as a section heading, as GitLab does");
+        }
+        self.default_owners = self.gitlab_owners(owners);
+        let zero = |count: &str| count.trim().parse::<u32>().is_ok_and(|count| count == 0);
+        if heading.approvals.is_some_and(zero) {
             self.warn("a section takes at least one approval: 1 is assumed");
         }
         let same = |section: &Section| {
@@ -221,25 +225,43 @@ struct Heading<'a> {
     name: &'a str,
     /// What stands in the second pair of brackets.
     approvals: Option<&'a str>,
-    owners: &'a str,
+    /// The owners, and what may stand behind them.
+    rest: &'a str,
 }
 
-/// Reads `^[Name][2] @owner`; a line of another form is no heading.
+/// Reads `^[Name][2] @owner # why`; a line of another form is no heading.
 fn heading(line: &str) -> Option<Heading<'_>> {
+    let heading = lenient_heading(line)?;
+    let (owners, _) = split_comment(heading.rest);
+    let good = (heading.rest.is_empty() || heading.rest.starts_with(char::is_whitespace))
+        && owners.split_whitespace().all(|word| Identity::read(word).is_some());
+    good.then_some(heading)
+}
+
+/// Reads a heading as GitLab does: whatever follows the brackets.
+fn lenient_heading(line: &str) -> Option<Heading<'_>> {
     let (line, optional) = match line.strip_prefix('^') {
         Some(line) => (line, true),
         None => (line, false),
     };
     let (name, rest) = line.strip_prefix('[')?.split_once(']')?;
-    let (approvals, owners) = match rest.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((approvals, owners)) => (Some(approvals), owners),
+    let count = |text: &str| text.chars().all(|c| c.is_ascii_digit() || c.is_whitespace());
+    let approvals = rest.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+    let (approvals, rest) = match approvals.filter(|(approvals, _)| count(approvals)) {
+        Some((approvals, rest)) => (Some(approvals), rest),
         None => (None, rest),
     };
-    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    let good = !name.trim().is_empty()
-        && !name.contains('[')
-        && approvals.is_none_or(digits)
-        && (owners.is_empty() || owners.starts_with(char::is_whitespace))
-        && owners.split_whitespace().all(|word| Identity::read(word).is_some());
-    good.then(|| Heading { optional, name: name.trim(), approvals, owners })
+    let good = !name.trim().is_empty() && !name.contains('[') && !rest.starts_with('[');
+    good.then(|| Heading { optional, name: name.trim(), approvals, rest })
+}
+
+/// Is there more behind a heading's owners than a comment?
+fn is_unread(beyond: &str) -> bool {
+    !beyond.is_empty() && !beyond.starts_with('#')
+}
+
+/// A heading's owners end where something stands that is in no owner's name.
+fn split_comment(rest: &str) -> (&str, &str) {
+    let in_owners = |c: char| c.is_alphanumeric() || c.is_whitespace() || "@_.-/+".contains(c);
+    rest.split_at(rest.find(|c| !in_owners(c)).unwrap_or(rest.len()))
 }

@@ -32,6 +32,16 @@ pub(crate) fn said_by_place(path: &str) -> Option<Dialect> {
     }
 }
 
+/// How surely a file is meant to be the CODEOWNERS file, by its name: 0 for one
+/// that is called so, 1 for a copy whose name says it, 2 for any other.
+pub(crate) fn name_rank(path: &str) -> u8 {
+    match path.rsplit(['/', '\\']).next().unwrap_or(path) {
+        "CODEOWNERS" => 0,
+        name if name.to_ascii_lowercase().contains("codeowners") => 1,
+        _ => 2,
+    }
+}
+
 /// How early a host looks at a place, the first being 0: GitHub at `.github/`,
 /// the root, `docs/`; GitLab at the root, `docs/`, `.gitlab/`. Places of the
 /// other host come last.

@@ -161,6 +161,25 @@ fn gitlab_sections_give_default_owners_and_merge_by_name() {
 }
 
 #[test]
+fn gitlab_reads_a_heading_whatever_follows_it() {
+    let text = "[Sec][1] @a # why @b\nx\n[Name]y @d\nx\n[Third]@e\nx\n[0-9]*.rs @f\nx\n";
+    let file = read(text, Dialect::Gitlab);
+    let names: Vec<_> =
+        file.sections.iter().filter_map(|section| section.name.as_deref()).collect();
+    assert_eq!(names, ["Sec", "Name", "Third", "0-9"]);
+    assert_eq!(owners(&file, "x"), ["@a", "@d", "@e"]);
+    assert_eq!(
+        told(&file),
+        [
+            "Line 3: read as a section heading, as GitLab does",
+            "Line 3: `y` is no owner: it is passed over",
+            "Line 5: read as a section heading, as GitLab does",
+            "Line 7: read as a section heading, as GitLab does",
+        ]
+    );
+}
+
+#[test]
 fn gitlab_asks_optional_sections_last() {
     let text = "^[Optional]\n* @maybe\n[Must]\n*.go @must\n";
     let file = read(text, Dialect::Gitlab);
@@ -228,6 +247,8 @@ fn the_dialect_is_told_by_sections_and_exclusions() {
     let dialect = |text: &str| parse(text.as_bytes(), None).expect("read").dialect;
     assert_eq!(dialect("* @a\n/[param]/x @b\n"), Dialect::Github);
     assert_eq!(dialect("* @a\n[Docs]\nx @b\n"), Dialect::Gitlab);
+    assert_eq!(dialect("* @a\n[Docs] @b # why\n"), Dialect::Gitlab);
+    assert_eq!(dialect("[slug].tsx @a\n[0-9]*.rs @b\n"), Dialect::Github);
     assert_eq!(dialect("* @a\n!x\n"), Dialect::Gitlab);
     assert_eq!(dialect("* @@maintainers\n"), Dialect::Gitlab);
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use area_sdk::prelude::*;
 
 use super::Input;
-use crate::codeowners::{Dialect, rank, said_by_place};
+use crate::codeowners::{Dialect, name_rank, rank, said_by_place};
 
 /// A file that came with an audit, and what it is taken for.
 #[derive(Deserialize)]
@@ -33,7 +33,7 @@ pub(super) fn choose(inputs: Vec<AuditInput>, host: Option<Dialect>) -> Choice {
     let mut seen = BTreeSet::new();
     let mut files: Vec<Input> = files.into_iter().map(|file| file.input).collect();
     files.retain(|file| seen.insert(file.filename.clone()));
-    files.sort_by_key(|file| rank(&file.filename, host));
+    files.sort_by_key(|file| (name_rank(&file.filename), rank(&file.filename, host)));
     let mut files = files.into_iter();
     let chosen = files.next();
     let path = chosen.as_ref().map(|file| file.filename.clone()).unwrap_or_default();

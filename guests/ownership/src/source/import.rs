@@ -9,7 +9,7 @@ use area_sdk::{BlobError, JobError};
 use super::{ImportError, Source, SourceState, SourceStatus};
 use crate::codeowners::{
     Codeowners, Dialect, MOST_BYTES, ParseError, Tally, Warning, from_root, hidden_for_sure,
-    is_kubernetes_owners, parse,
+    is_kubernetes_owners, listed, parse,
 };
 use crate::findings;
 
@@ -87,7 +87,8 @@ pub(crate) fn run(ctx: &JobCtx, mut job: ImportOwnership) -> JobResult<ImportOwn
     let length = if many { SMALL_STEP_BYTES } else { STEP_BYTES };
     let piece = ctx.shared_blobs("uploads").read(&list.blob, job.offset, length).map_err(away)?;
     let (lines, read) = whole_lines(&piece, length);
-    job.tally.count(&opened.file, lines.lines().filter_map(from_root));
+    let paths: Vec<_> = lines.lines().map(listed).collect();
+    job.tally.count(&opened.file, paths.iter().filter_map(|path| from_root(path)));
     if read == 0 {
         return finish(ctx, &mut source, opened, &job.tally);
     }

@@ -50,6 +50,46 @@ fn rules_are_held_against_the_path_list() {
 }
 
 #[test]
+fn names_that_git_quotes_are_read_as_they_are() {
+    let host = host();
+    let paths = "\"docs/\\303\\274ber \\\"x\\\".md\"\r\n\"a\\tb\"\n\"bad\\q\"\n\"\n";
+    start_audit(
+        &host,
+        &[
+            input(&host, "code_owners", "CODEOWNERS", "/docs/über* @a\na?b @b\n"),
+            input(&host, "path_list", "p", paths),
+        ],
+    );
+    run_jobs(&host);
+    let told = told(&host);
+    assert_eq!(told["facts"], json!({ "rules": 2, "paths": 4, "unowned": 2 }));
+    assert_eq!(told["warnings"], json!([]));
+}
+
+#[test]
+fn what_is_called_codeowners_comes_before_what_is_not() {
+    let host = host();
+    start_audit(
+        &host,
+        &[
+            input(&host, "code_owners", ".github/rules.txt", "* @rules\n"),
+            input(&host, "code_owners", ".github/web.CODEOWNERS", "* @copied\n"),
+            input(&host, "code_owners", "docs/CODEOWNERS", "* @owners\n"),
+            input(&host, "path_list", "p", "a\n"),
+        ],
+    );
+    run_jobs(&host);
+    assert_eq!(source(&host)["source_path"], "docs/CODEOWNERS");
+    assert_eq!(
+        told(&host)["warnings"],
+        json!([
+            ".github/web.CODEOWNERS is not read: docs/CODEOWNERS comes first.",
+            ".github/rules.txt is not read: docs/CODEOWNERS comes first.",
+        ])
+    );
+}
+
+#[test]
 fn a_long_path_list_is_read_in_steps() {
     let host = host();
     let paths: String = (0..60_000).map(|n| format!("src/some/folder/file-{n}.rs\n")).collect();
