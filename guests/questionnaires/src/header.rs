@@ -1,223 +1,14 @@
 //! Which column is which: the header row, found by the names that people give
 //! to the columns of their questionnaires.
 
+use crate::names::{
+    ANSWER, ANSWER_ENDS, COUNTS, OTHER_ANSWERS, QUESTION, QUESTION_ENDS, REFERENCE, VAGUE_QUESTION,
+};
 use crate::refused::Refused;
 use crate::rows::{DELIMITERS, Row, Rows, is_blank};
 
-/// The rules of the import, for the operation's documentation.
-pub(crate) const DESCRIPTION: &str = "\
-RFC 4180 in UTF-8, with or without a byte order mark; cells are separated by commas, semicolons or \
-tabs, whichever gives the header row most columns. At most 5 MiB, 2,000 questions, 32,767 \
-characters a cell. All or nothing: a file that cannot be read is refused with the row and what to \
-mend in it.\n\n\
-The header is the first row with two cells or more and a column with questions; rows above it are \
-passed over. Column names are compared by their letters and digits, in lower case, without what \
-stands in brackets at the end.\n\n\
-- Questions: question(s), question text, question wording, question description, anything that \
-ends in question(s), requirement(s), requirement text, requirement description, req description, \
-control question, control(s), control text, control description, query, prompt, inquiry, \
-criterion, criteria; Frage(n), Fragetext, Fragestellung, Anforderung(en); exigence(s), intitulé de \
-la question, libellé de la question; pregunta(s), requisito(s); domanda, domande; pergunta(s), \
-questão, questões; vraag, vragen; spørgsmål, spørsmål, fråga, frågor, kysymys; pytanie, pytania, \
-otázka, kérdés, întrebare, soru; ερώτηση, вопрос, питання; 问题, 問題, 質問, 질문. In a header row \
-with a reference or answer column, or three columns, also: description, statement, item, item \
-description, item text, topic, subject, text, detail(s), Beschreibung, descripción.\n\
-- References: reference(s), ref, ref id, ref no, reference id, reference number; question id, no, \
-nr, number, ref, reference, #; q id, q no, q #; requirement id, requirement number, req id, req \
-no; control id, control number, control ref; item id, item no, item number; id, no, nr, num, \
-number, #, s no, sl no, sr no, serial no, code, key; Nummer, Referenz, référence, referencia, \
-номер.\n\
-- Answers: answer(s), answer text, your answer, response(s), response text, your response, reply; \
-vendor answer, vendor response, vendor reply, supplier answer, supplier response, company \
-response, provider response; Antwort(en), réponse(s), respuesta(s), risposta, risposte, \
-resposta(s), antwoord, svar, odpowiedź, ответ, 回答, 答案, 답변.\n\n\
-Cells are kept to the character. An answer that is in the file is kept as `answer`, and the \
-question stays `unanswered` until somebody answers it here. Blank rows, rows without a question \
-and repeated headers are skipped; duplicates, cells of several lines and cells that begin as a \
-formula does (`=`, `+`, `-`, `@`, tab, carriage return) are kept; each with a warning that names \
-the row, in the questionnaire's `warnings` and, where it is about a question, in that question's \
-too. The questions are in the order of the file, `position` from 1.";
-
-/// How many headers a refusal lists.
-const MOST_LISTED: usize = 30;
-
-/// Names of the column with the questions, the better ones first. Names are
-/// compared by their letters and digits, in lower case.
-pub(crate) const QUESTION: [&str; 60] = [
-    // English
-    "question",
-    "questions",
-    "question text",
-    "question wording",
-    "question description",
-    "requirement",
-    "requirements",
-    "requirement text",
-    "requirement description",
-    "req description",
-    "control question",
-    "control",
-    "controls",
-    "control text",
-    "control description",
-    "query",
-    "prompt",
-    "inquiry",
-    "criterion",
-    "criteria",
-    // German
-    "frage",
-    "fragen",
-    "fragetext",
-    "fragestellung",
-    "anforderung",
-    "anforderungen",
-    // French
-    "exigence",
-    "exigences",
-    "intitulé de la question",
-    "libellé de la question",
-    // Spanish
-    "pregunta",
-    "preguntas",
-    "requisito",
-    "requisitos",
-    // Italian
-    "domanda",
-    "domande",
-    // Portuguese
-    "pergunta",
-    "perguntas",
-    "questão",
-    "questões",
-    // Dutch
-    "vraag",
-    "vragen",
-    // Danish, Norwegian, Swedish, Finnish
-    "spørgsmål",
-    "spørsmål",
-    "fråga",
-    "frågor",
-    "kysymys",
-    // Polish, Czech, Hungarian, Romanian, Turkish
-    "pytanie",
-    "pytania",
-    "otázka",
-    "kérdés",
-    "întrebare",
-    "soru",
-    // Greek, Russian, Ukrainian
-    "ερώτηση",
-    "вопрос",
-    "питання",
-    // Chinese, Japanese, Korean
-    "问题",
-    "問題",
-    "質問",
-    "질문",
-];
-
-/// Names that mean the questions only in a header row that is one for sure:
-/// with a reference or an answer column beside, or three columns in all.
-pub(crate) const VAGUE_QUESTION: [&str; 12] = [
-    "description",
-    "statement",
-    "item",
-    "item description",
-    "item text",
-    "topic",
-    "subject",
-    "text",
-    "detail",
-    "details",
-    "beschreibung",
-    "descripción",
-];
-
-/// Names of the column with the customer's own references.
-pub(crate) const REFERENCE: [&str; 44] = [
-    "reference",
-    "references",
-    "ref",
-    "ref id",
-    "ref no",
-    "reference id",
-    "reference number",
-    "question id",
-    "question no",
-    "question nr",
-    "question number",
-    "question ref",
-    "question reference",
-    "question #",
-    "q id",
-    "q no",
-    "q #",
-    "requirement id",
-    "requirement number",
-    "req id",
-    "req no",
-    "control id",
-    "control number",
-    "control ref",
-    "item id",
-    "item no",
-    "item number",
-    "id",
-    "no",
-    "nr",
-    "num",
-    "number",
-    "#",
-    "s no",
-    "sl no",
-    "sr no",
-    "serial no",
-    "code",
-    "key",
-    "nummer",
-    "referenz",
-    "référence",
-    "referencia",
-    "номер",
-];
-
-/// Names of the column with answers that were given already.
-pub(crate) const ANSWER: [&str; 33] = [
-    "answer",
-    "answers",
-    "answer text",
-    "your answer",
-    "response",
-    "responses",
-    "response text",
-    "your response",
-    "reply",
-    "vendor answer",
-    "vendor response",
-    "vendor reply",
-    "supplier answer",
-    "supplier response",
-    "company response",
-    "provider response",
-    "antwort",
-    "antworten",
-    "réponse",
-    "réponses",
-    "respuesta",
-    "respuestas",
-    "risposta",
-    "risposte",
-    "resposta",
-    "respostas",
-    "antwoord",
-    "svar",
-    "odpowiedź",
-    "ответ",
-    "回答",
-    "答案",
-    "답변",
-];
+/// How many headers a refusal or a warning lists.
+pub(crate) const MOST_LISTED: usize = 30;
 
 /// Where questions, references and answers are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -236,6 +27,8 @@ pub(crate) struct Header {
     /// The row it is in.
     pub(crate) row: usize,
     pub(crate) columns: Columns,
+    /// What the row calls its columns, as a person is told of them.
+    pub(crate) names: Vec<String>,
 }
 
 /// Letters and digits of a name, in lower case; what stands in brackets at its
@@ -258,51 +51,79 @@ fn named(columns: &[String], names: &[&str]) -> Option<usize> {
     })
 }
 
-/// "Security question", "Vendor questions": a column whose name ends so, and
-/// does not count them.
-fn ends_with_question(columns: &[String]) -> Option<usize> {
-    let ends = |name: &str| name.ends_with("question") || name.ends_with("questions");
-    let counts =
-        |name: &str| ["number", "noof", "total", "count"].iter().any(|c| name.starts_with(c));
-    columns.iter().position(|name| ends(name) && !counts(name))
+/// "Security question", "Vendor answers": a column whose name ends so, and does
+/// not begin as one that is about something else.
+fn ending(columns: &[String], ends: &[&str], others: &[&[&str]]) -> Option<usize> {
+    let other = |name: &str| others.iter().copied().flatten().any(|begin| name.starts_with(begin));
+    columns.iter().position(|name| ends.iter().any(|end| name.ends_with(end)) && !other(name))
+}
+
+/// How surely a row is the header.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Surety {
+    /// By one name alone, as a row above the header may have it too.
+    Perhaps,
+    /// A column with questions, and one with references or answers.
+    Likely,
+    /// The same, and the questions are called so.
+    Sure,
 }
 
 impl Columns {
     /// The columns that a row names, if it is a header row.
-    fn of(row: &Row) -> Option<Self> {
+    fn of(row: &Row) -> Option<(Self, Surety)> {
         let filled = row.filled();
         if filled < 2 {
             return None;
         }
         let names: Vec<String> = row.cells().map(plain).collect();
-        let (reference, answer) = (named(&names, &REFERENCE), named(&names, &ANSWER));
-        let surely = filled > 2 || reference.is_some() || answer.is_some();
-        let question = named(&names, &QUESTION)
-            .or_else(|| ends_with_question(&names))
-            .or_else(|| named(&names, &VAGUE_QUESTION).filter(|_| surely))?;
-        Some(Self { question, reference, answer, width: names.len() })
+        let reference = named(&names, &REFERENCE);
+        let answer = named(&names, &ANSWER)
+            .or_else(|| ending(&names, &ANSWER_ENDS, &[&COUNTS, &OTHER_ANSWERS]));
+        let accompanied = reference.is_some() || answer.is_some();
+        let exact = named(&names, &QUESTION);
+        let loose = || {
+            ending(&names, &QUESTION_ENDS, &[&COUNTS])
+                .or_else(|| named(&names, &VAGUE_QUESTION))
+                .filter(|_| filled > 2 || accompanied)
+        };
+        let question = exact.or_else(loose)?;
+        let surety = match (exact, accompanied) {
+            (_, false) => Surety::Perhaps,
+            (None, true) => Surety::Likely,
+            (Some(_), true) => Surety::Sure,
+        };
+        Some((Self { question, reference, answer, width: names.len() }, surety))
     }
 
     /// Does a row repeat the header, as the pages of a long table do?
     pub(crate) fn repeated_by(&self, row: &Row) -> bool {
-        Self::of(row).is_some_and(|columns| columns == *self)
+        Self::of(row).is_some_and(|(columns, _)| columns == *self)
     }
 }
 
-/// The header row of a text under one delimiter.
-fn under(text: &str, delimiter: u8) -> Option<Header> {
+/// The header row of a text under one delimiter: the first, unless that is
+/// perhaps none and a later one surely is.
+fn under(text: &str, delimiter: u8) -> Option<(Header, Surety)> {
     let rows = Rows::new(text, delimiter).map_while(Result::ok);
-    rows.filter_map(|row| {
-        let columns = Columns::of(&row)?;
-        Some(Header { delimiter, row: row.number, columns })
-    })
-    .next()
+    let mut headers = rows.filter_map(|row| {
+        let (columns, surety) = Columns::of(&row)?;
+        let names = row.cells().map(listed).collect();
+        Some((Header { delimiter, row: row.number, columns, names }, surety))
+    });
+    let first = headers.next()?;
+    if first.1 > Surety::Perhaps {
+        return Some(first);
+    }
+    headers.find(|(_, surety)| *surety == Surety::Sure).or(Some(first))
 }
 
-/// The header row of a text, under the delimiter that gives it most columns.
+/// The header row of a text, under the delimiter that makes it surest and gives
+/// it most columns.
 pub(crate) fn find(text: &str) -> Result<Header, Refused> {
     let found = DELIMITERS.iter().rev().filter_map(|&delimiter| under(text, delimiter));
-    found.max_by_key(|header| header.columns.width).ok_or_else(|| no_question_column(text))
+    let best = found.max_by_key(|(header, surety)| (*surety, header.columns.width));
+    best.map(|(header, _)| header).ok_or_else(|| no_question_column(text))
 }
 
 /// Names the headers there are instead.
@@ -358,7 +179,19 @@ mod tests {
             ("N°\tIntitulé de la question\tRéponse", (1, None, Some(2))),
             ("#,Control Description (required),Vendor Response:", (1, Some(0), Some(2))),
             ("QuestionID,QuestionText", (1, Some(0), None)),
-            ("Domain,Vendor security question*", (1, None, None)),
+            ("Domain,Vendor security question*,Owner", (1, None, None)),
+            ("ID,Question,Vendor Answers,Additional Information", (1, Some(0), Some(2))),
+            ("Question,Vendor Responses", (0, None, Some(1))),
+            ("Question ID,Question,CSP CAIQ Answer,Expected Answer", (1, Some(0), Some(2))),
+            ("ID,Question,Expected Answer,Response", (1, Some(0), Some(3))),
+            ("ID,Question,Expected Answer", (1, Some(0), None)),
+            ("#,Question,Yes/No,Comments", (1, Some(0), Some(2))),
+            ("Réf;Question;Réponse du fournisseur", (1, None, Some(2))),
+            ("Ques Num,Question/Request,Response", (1, Some(0), Some(2))),
+            ("Nr;Sicherheitsfrage;Antwort", (1, Some(0), Some(2))),
+            ("番号,質問事項,回答", (1, Some(0), Some(2))),
+            ("Control ID,Assessment Objective,Status", (1, Some(0), None)),
+            ("ID;Question, details;Answer", (1, Some(0), Some(2))),
             ("编号,问题,回答", (1, None, Some(2))),
             ("№,ВОПРОС,Ответ", (1, None, Some(2))),
             ("Ref,Description", (1, Some(0), None)),
@@ -374,6 +207,29 @@ mod tests {
         let header = find(text).expect("a header");
         assert_eq!((header.row, header.delimiter), (5, b';'));
         assert_eq!(header.columns.answer, Some(2));
+    }
+
+    #[test]
+    fn a_title_that_speaks_of_questions_is_no_header() {
+        for title in [
+            "Contact for questions,security@acme.com",
+            "Open questions,3",
+            "Questions,45",
+            "Instructions,Please answer every question",
+            "Scope,Production,Vendor questions,0",
+        ] {
+            let header = find(&format!("{title}\n\nID,Question,Answer\n1,Do you?,Yes\n"));
+            assert_eq!(header.map(|header| header.row), Ok(3), "{title}");
+        }
+        assert!(find("Contact for questions,a@b.c\nName,Colour\n").is_err());
+    }
+
+    #[test]
+    fn a_row_of_the_table_is_no_header() {
+        let text = "Title,Description,Guidance\nAccess,Control,Who?\nA,Is that a question,b\n";
+        assert_eq!(find(text).map(|header| header.row), Ok(1));
+        let text = "Section,Question\nA,Question\n";
+        assert_eq!(find(text).map(|header| header.row), Ok(1));
     }
 
     #[test]

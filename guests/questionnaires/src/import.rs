@@ -1,10 +1,10 @@
 //! From a file to questions: all of them, or a refusal that says what to mend.
 //! What a person should look at again is kept and warned of, by its row.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::formula;
-use crate::header::{self, Columns, Header};
+use crate::header::{self, Columns, Header, MOST_LISTED};
 use crate::refused::Refused;
 use crate::rows::{Row, Rows, is_blank};
 use crate::text;
@@ -22,7 +22,7 @@ const MOST_WARNINGS: usize = 5_000;
 #[derive(Debug)]
 pub(crate) struct Imported {
     pub(crate) questions: Vec<ImportedQuestion>,
-    /// Of all rows, in their order.
+    /// Of all rows, in their order, and then of the whole file.
     pub(crate) warnings: Vec<String>,
 }
 
@@ -70,6 +70,8 @@ struct Import {
     unlisted: usize,
     /// The row read last.
     last: usize,
+    /// Columns with something in them that is not kept.
+    untaken: BTreeSet<usize>,
     /// Rows passed over just now, first and last, for one reason.
     passed: Option<(Passed, usize, usize)>,
     /// The row of each question seen.
@@ -88,6 +90,7 @@ impl Import {
             warnings: Vec::new(),
             unlisted: 0,
             last: header.row,
+            untaken: BTreeSet::new(),
             passed: (above > 0).then_some((Passed::Above, 1, above)),
             seen: BTreeMap::new(),
             referred: BTreeMap::new(),
@@ -162,10 +165,34 @@ impl Import {
             warnings: Vec::new(),
         };
         question.warnings = self.judge(row, &question);
+        self.note_untaken(row);
         for warning in &question.warnings {
             self.warn(warning.clone());
         }
         self.questions.push(question);
+    }
+
+    fn note_untaken(&mut self, row: &Row) {
+        let columns = self.columns;
+        let taken = |at| at == columns.question || Some(at) == columns.reference;
+        let cells = row.cells().take(columns.width).enumerate();
+        let filled = cells.filter(|(at, cell)| !taken(*at) && !is_blank(cell));
+        self.untaken.extend(filled.map(|(at, _)| at));
+    }
+
+    /// Without a column of answers, one of the others may have been meant.
+    fn tell_untaken(&mut self, header: &Header) {
+        if self.columns.answer.is_some() || self.untaken.is_empty() {
+            return;
+        }
+        let columns = self.untaken.iter().filter_map(|&at| header.names.get(at));
+        let names: Vec<&str> = columns.map(String::as_str).take(MOST_LISTED).collect();
+        self.warn(format!(
+            "Row {}: no column is named like one with answers, so none are taken. The columns \
+             passed over are {}; name the one with the answers \"Answer\".",
+            header.row,
+            names.join(", ")
+        ));
     }
 
     /// What there is to say of a question.
@@ -189,6 +216,12 @@ impl Import {
         for (what, text) in texts {
             warnings.extend(text.into_iter().flat_map(|text| odd(number, what, text)));
         }
+        if row.stray_quote {
+            warnings.push(format!(
+                "Row {number}: text follows the closing quotation mark of a cell; it is kept, \
+                 without the marks around what precedes it."
+            ));
+        }
         if row.cells().skip(self.columns.width).any(|cell| !is_blank(cell)) {
             warnings.push(format!(
                 "Row {number} has more cells than the header; the rest was passed over."
@@ -207,6 +240,7 @@ impl Import {
             let message = format!("The file has {} questions; 2,000 are taken.", self.count);
             return Err(Refused::new(message, "Split it into several questionnaires."));
         }
+        self.tell_untaken(header);
         if self.unlisted > 0 {
             let more = format!("{} more warnings are not listed here.", self.unlisted);
             self.warnings.push(more);
@@ -315,6 +349,29 @@ mod tests {
                 "Row 13 is blank and was skipped.",
             ]
         );
+    }
+
+    #[test]
+    fn columns_that_may_hold_answers_are_named_where_none_is_known_to() {
+        let file = imported("ID,Question,Our position,Notes,\n1,One?,Yes,,x\n2,Two?,,,\n");
+        assert_eq!(
+            file.warnings,
+            ["Row 1: no column is named like one with answers, so none are taken. The columns \
+              passed over are \"Our position\", \"\"; name the one with the answers \"Answer\"."]
+        );
+        assert_eq!(imported("ID,Question,Notes\n1,One?,\n").warnings, [""; 0]);
+        assert_eq!(imported("ID,Question,Notes,Answer\n1,One?,x,\n").warnings, [""; 0]);
+    }
+
+    #[test]
+    fn text_behind_a_closing_quotation_mark_is_told() {
+        let file = imported("ID,Question\n\"1\",\"abc\"def\r\n2,\"a \"\"b\"\"\"\n3,5\" disk\n");
+        assert_eq!(file.questions[0].question, "abcdef");
+        assert_eq!(file.warnings.len(), 1);
+        assert!(file.warnings[0].starts_with("Row 2: text follows the closing quotation mark"));
+        assert_eq!(file.questions[0].warnings, file.warnings);
+        assert_eq!(imported("ID,Question\n1,\"abc\"def").warnings.len(), 1);
+        assert_eq!(imported("ID,Question\n1,\"abc\"").warnings, [""; 0]);
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod export;
 mod formula;
 mod header;
 mod import;
+mod names;
 mod questionnaires;
 mod questions;
 mod refused;
@@ -99,7 +100,7 @@ fn questionnaire_routes(area: Area) -> Area {
     area.route(
         post("import_questionnaire", "/v1/workspaces/{workspace_id}/questionnaires/import")
             .summary("Import a questionnaire from a CSV file")
-            .description(header::DESCRIPTION)
+            .description(names::DESCRIPTION)
             .in_contract()
             .role(Role::Member)
             .file("file", "The CSV file, in UTF-8.", import::MOST_BYTES)

@@ -25,6 +25,8 @@ const LAST_ROW: &str = "\nend of file\n";
 pub(crate) struct Row {
     /// From 1, blank rows counted.
     pub(crate) number: usize,
+    /// A cell goes on behind its closing quotation mark.
+    pub(crate) stray_quote: bool,
     record: StringRecord,
 }
 
@@ -73,6 +75,7 @@ pub(crate) fn is_blank(cell: &str) -> bool {
 #[derive(Debug)]
 pub(crate) struct Rows<'a> {
     text: &'a str,
+    delimiter: u8,
     reader: Reader<Chain<&'a [u8], &'a [u8]>>,
     number: usize,
     ended: bool,
@@ -86,7 +89,7 @@ impl<'a> Rows<'a> {
             .has_headers(false)
             .flexible(true)
             .from_reader(source);
-        Self { text, reader, number: 0, ended: false }
+        Self { text, delimiter, reader, number: 0, ended: false }
     }
 
     /// Blank lines between the byte at which the reading of a record begins and
@@ -131,13 +134,37 @@ impl<'a> Rows<'a> {
             return Ok(None);
         }
         self.number += blank + 1;
-        let row = Row { number: self.number, record };
+        let end = self.offset().min(self.text.len());
+        let written = self.text.as_bytes().get(at..end).unwrap_or_default();
+        let stray_quote = goes_on_behind_quote(written, self.delimiter);
+        let row = Row { number: self.number, stray_quote, record };
         if self.offset() >= self.text.len() + LAST_ROW.len() {
             return Err(self.unclosed());
         }
         row.check()?;
         Ok(Some(row))
     }
+}
+
+/// Does a cell of a record, as it is written, go on behind the quotation mark
+/// that closes it?
+fn goes_on_behind_quote(record: &[u8], delimiter: u8) -> bool {
+    let (mut begins, mut quoted) = (true, false);
+    let mut bytes = record.iter().copied().peekable();
+    while let Some(byte) = bytes.next() {
+        let opens = begins && byte == b'"';
+        begins = !quoted && byte == delimiter;
+        if opens {
+            quoted = true;
+        } else if quoted && byte == b'"' && bytes.next_if_eq(&b'"').is_none() {
+            quoted = false;
+            let ends = |next: &u8| [delimiter, b'\r', b'\n'].contains(next);
+            if bytes.peek().is_some_and(|next| !ends(next)) {
+                return true;
+            }
+        }
+    }
+    false
 }
 
 impl Iterator for Rows<'_> {
