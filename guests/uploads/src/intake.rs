@@ -19,7 +19,9 @@ pub(crate) const DESCRIPTION: &str = "\
 Answers with `upload_url` and `upload_headers`: PUT the content there, with no session, within an \
 hour, then complete the upload. At most 26,214,400 bytes, and no more once unpacked. Content with \
 the purpose `audit` must be SARIF 2.1.0, CycloneDX, SPDX or OSV as JSON, a CODEOWNERS file, or a \
-list of paths, one a line; other purposes take anything.";
+list of paths, one a line, as `git ls-files` writes it; other purposes take anything. A file whose \
+name has `codeowners` in it is a CODEOWNERS file; under another name, rules are told by most of \
+them having owners.";
 
 /// A repository, as far as uploads care.
 #[derive(Serialize, Deserialize)]

@@ -14,16 +14,17 @@ use crate::codeowners::{Codeowners, Dialect, MOST_BYTES, parse};
 pub(crate) const DESCRIPTION: &str = "\
 An audit takes the newest CODEOWNERS file of each place among its uploads, and of these the one \
 its host reads: GitHub looks at `.github/`, the root and `docs/`, GitLab at the root, `docs/` and \
-`.gitlab/`. The dialect follows from the place, else from the repository's `provider`, else from \
-the content: a file with sections, exclusions or roles is GitLab's.\n\n\
+`.gitlab/`; files that are not called CODEOWNERS come last. The dialect follows from \
+the place, else from the repository's `provider`, else from the content: a file with sections, \
+exclusions or roles is GitLab's.\n\n\
 GitHub's dialect: the last rule that matches a path decides. GitLab's: in each section the last \
 one, `!` excludes for good within its section, and owners of optional sections come last. In both \
 a rule without owners leaves what it matches unowned. What a dialect does not have is skipped with \
 a warning.\n\n\
 `source_status` is `available`, `missing` (the audit had no such file), `unsupported` (an OWNERS \
 file of Kubernetes) or `invalid` (see `errors`). `paths` and `unowned` count the newest path list, \
-one path a line; without one, the paths of the repository's findings, and then rules that match \
-nothing cannot be told.";
+one path a line, quoted as git does or not; without one, the paths of the repository's \
+findings, and then rules that match nothing cannot be told.";
 
 /// A file that came with an audit.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
