@@ -20,9 +20,11 @@ none is named) that completes while the program is active and finds `verificatio
 hold. That is an expression in the Common Expression Language, true or false, over the audit's \
 facts: `audit` {id, repository_id, branch_ref, commit_sha}, `findings` {total, open, new, \
 reopened, gone, by_severity, by_rule}, `dependencies` {total, direct, vulnerable, advisories} and \
-`ownership` {rules, paths, unowned}. `by_rule` has the rules with open findings only. Regular \
-expressions, times and durations are not offered, and no macro within another's condition. It is \
-checked when the program is made.";
+`ownership` {rules, paths, unowned}. `by_severity` has {critical, high, medium, low, none}, always \
+all of them; `by_rule` has the rules with open findings only. `matches` takes regular expressions \
+without look-around, back references and Unicode classes. No fact is a time, so there are no times \
+and durations; nor is there a macro within another's condition. It is checked when the program is \
+made.";
 
 /// A program to be made.
 #[derive(Deserialize, JsonSchema)]

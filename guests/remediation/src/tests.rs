@@ -1,5 +1,6 @@
 //! Programs through a fake host.
 
+mod facts;
 mod machine;
 mod programs;
 mod verification;

@@ -4,6 +4,7 @@
 
 mod bounds;
 mod names;
+mod patterns;
 
 use std::collections::HashMap;
 
@@ -14,8 +15,9 @@ use serde_json::{Map, Value as Json, json};
 /// What a predicate may say, for the documentation and for hints.
 pub(crate) const HINT: &str = "\
 Send a CEL expression that is true or false, over `audit` {id, repository_id, branch_ref, \
-commit_sha}, `findings` {total, open, new, reopened, gone, by_severity, by_rule}, `dependencies` \
-{total, direct, vulnerable, advisories} and `ownership` {rules, paths, unowned}; such as \
+commit_sha}, `findings` {total, open, new, reopened, gone, by_severity, by_rule}, where \
+`by_severity` has {critical, high, medium, low, none}, `dependencies` {total, direct, vulnerable, \
+advisories} and `ownership` {rules, paths, unowned}; such as \
 `findings.by_severity.critical == 0 && !('js/sql-injection' in findings.by_rule)`.";
 
 /// The longest text of an evaluation's error.
@@ -37,11 +39,11 @@ pub(crate) enum Verdict {
 /// # Errors
 /// What is wrong with it.
 pub(crate) fn check(source: &str) -> Result<(), String> {
-    let expression = parse(source)?;
-    names::check(&expression)?;
+    let (expression, sample) = (parse(source)?, sample());
+    names::check(&expression, &sample)?;
     // What fails for every audit fails for one without findings, too; what
     // depends on the audit's data is found out by the audit.
-    match evaluate_in(&expression, &sample()) {
+    match evaluate_in(&expression, &sample) {
         Ok(Value::Bool(_)) => Ok(()),
         Ok(other) => Err(not_boolean(&other)),
         Err(error) if depends_on_data(&error) => Ok(()),
@@ -90,6 +92,8 @@ fn syntax_error(errors: &cel::ParseErrors) -> String {
 
 fn evaluate_in(expression: &IdedExpr, facts: &Map<String, Json>) -> Result<Value, ExecutionError> {
     let mut context = Context::default();
+    // Fails only for a name that the library's own functions have.
+    context.add_function("matches", patterns::matches).ok();
     for (name, value) in facts {
         context.add_variable_from_value(name.as_str(), cel_value(value));
     }
@@ -139,9 +143,10 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// The facts of an audit that found nothing.
-fn sample() -> Map<String, Json> {
-    let severities = json!({ "critical": 0, "high": 0, "medium": 0, "low": 0, "info": 0 });
+/// The facts of an audit that found nothing. An object with members names all
+/// that there ever are; one without depends on what is found.
+pub(crate) fn sample() -> Map<String, Json> {
+    let severities = json!({ "critical": 0, "high": 0, "medium": 0, "low": 0, "none": 0 });
     let facts = json!({
         "audit": {
             "id": "00000000-0000-0000-0000-000000000000",

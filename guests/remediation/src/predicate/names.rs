@@ -2,28 +2,23 @@
 //! an error in every audit.
 
 use cel::IdedExpr;
-use cel::common::ast::{Expr, SelectExpr};
+use cel::common::ast::{CallExpr, Expr, LiteralValue, operators};
+use serde_json::{Map, Value as Json};
 
 use super::bounds::children;
-
-/// The variables, and the members each has.
-const FACTS: [(&str, &[&str]); 4] = [
-    ("audit", &["id", "repository_id", "branch_ref", "commit_sha"]),
-    ("findings", &["total", "open", "new", "reopened", "gone", "by_severity", "by_rule"]),
-    ("dependencies", &["total", "direct", "vulnerable", "advisories"]),
-    ("ownership", &["rules", "paths", "unowned"]),
-];
+use super::patterns;
 
 /// Names of types, which `type(x)` is compared with.
 const TYPES: [&str; 10] =
     ["bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type", "type"];
 
 /// The functions of the standard that facts can be given to.
-pub(super) const FUNCTIONS: [&str; 12] = [
+pub(super) const FUNCTIONS: [&str; 13] = [
     "size",
     "contains",
     "startsWith",
     "endsWith",
+    "matches",
     "int",
     "uint",
     "double",
@@ -34,64 +29,108 @@ pub(super) const FUNCTIONS: [&str; 12] = [
     "dyn",
 ];
 
-/// Does the expression name only what there is?
-pub(super) fn check(expression: &IdedExpr) -> Result<(), String> {
-    visit(expression, &mut Vec::new())
+type Checked = Result<(), String>;
+
+/// Does the expression name only what there is in these facts?
+pub(super) fn check(expression: &IdedExpr, facts: &Map<String, Json>) -> Checked {
+    Names { facts, bound: Vec::new() }.visit(expression)
 }
 
-/// Visits an expression; `bound` are the variables of the loops around it.
-fn visit<'a>(expression: &'a IdedExpr, bound: &mut Vec<&'a str>) -> Result<(), String> {
-    match &expression.expr {
-        Expr::Ident(name) => variable(name, bound)?,
-        Expr::Select(select) => member(select, bound)?,
-        Expr::Call(call) => function(&call.func_name)?,
-        Expr::Struct(made) => {
-            return Err(format!("There is no type `{}` to make.", made.type_name));
-        }
-        Expr::Comprehension(inner) => {
-            visit(&inner.iter_range, bound)?;
-            visit(&inner.accu_init, bound)?;
-            let outside = bound.len();
-            bound.extend([inner.iter_var.as_str(), inner.accu_var.as_str()]);
-            bound.extend(inner.iter_var2.as_deref());
-            for inside in [&inner.loop_cond, &inner.loop_step, &inner.result] {
-                visit(inside, bound)?;
+struct Names<'a> {
+    facts: &'a Map<String, Json>,
+    /// The variables of the loops around what is visited.
+    bound: Vec<&'a str>,
+}
+
+impl<'a> Names<'a> {
+    fn visit(&mut self, expression: &'a IdedExpr) -> Checked {
+        match &expression.expr {
+            Expr::Ident(name) => self.variable(name)?,
+            Expr::Select(select) => self.member(&select.operand, &select.field)?,
+            Expr::Call(call) => self.call(call)?,
+            Expr::Struct(made) => {
+                return Err(format!("There is no type `{}` to make.", made.type_name));
             }
-            bound.truncate(outside);
+            Expr::Comprehension(inner) => {
+                self.visit(&inner.iter_range)?;
+                self.visit(&inner.accu_init)?;
+                let outside = self.bound.len();
+                self.bound.extend([inner.iter_var.as_str(), inner.accu_var.as_str()]);
+                self.bound.extend(inner.iter_var2.as_deref());
+                for inside in [&inner.loop_cond, &inner.loop_step, &inner.result] {
+                    self.visit(inside)?;
+                }
+                self.bound.truncate(outside);
+            }
+            Expr::Unspecified | Expr::List(_) | Expr::Map(_) | Expr::Literal(_) => {}
         }
-        Expr::Unspecified | Expr::List(_) | Expr::Map(_) | Expr::Literal(_) => {}
+        children(&expression.expr).try_for_each(|child| self.visit(child))
     }
-    children(&expression.expr).try_for_each(|child| visit(child, bound))
-}
 
-fn variable(name: &str, bound: &[&str]) -> Result<(), String> {
-    let known = bound.contains(&name)
-        || TYPES.contains(&name)
-        || FACTS.iter().any(|(root, _)| *root == name);
-    if known {
-        return Ok(());
-    }
-    let roots: Vec<&str> = FACTS.iter().map(|(root, _)| *root).collect();
-    Err(format!("There is no `{name}`; an audit's facts are {}.", roots.join(", ")))
-}
-
-fn member(select: &SelectExpr, bound: &[&str]) -> Result<(), String> {
-    let Expr::Ident(root) = &select.operand.expr else { return Ok(()) };
-    let facts = FACTS.iter().find(|(name, _)| name == root && !bound.contains(name));
-    match facts {
-        Some((_, members)) if !members.contains(&select.field.as_str()) => {
-            let (field, members) = (&select.field, members.join(", "));
-            Err(format!("There is no `{root}.{field}`; `{root}` has {members}."))
+    fn variable(&self, name: &str) -> Checked {
+        let is_known =
+            self.bound.contains(&name) || TYPES.contains(&name) || self.facts.contains_key(name);
+        if is_known {
+            return Ok(());
         }
-        _ => Ok(()),
+        Err(format!("There is no `{name}`; an audit's facts are {}.", names(self.facts)))
+    }
+
+    /// A member of a fact that always has the same ones.
+    fn member(&self, operand: &IdedExpr, field: &str) -> Checked {
+        let Some((path, Json::Object(members))) = self.fact(operand) else { return Ok(()) };
+        if members.is_empty() || members.contains_key(field) {
+            return Ok(());
+        }
+        Err(format!("There is no `{path}.{field}`; `{path}` has {}.", names(members)))
+    }
+
+    /// The fact that is selected, and its path.
+    fn fact(&self, expression: &IdedExpr) -> Option<(String, &'a Json)> {
+        let (operand, field) = match &expression.expr {
+            Expr::Ident(name) if !self.bound.contains(&name.as_str()) => {
+                return Some((name.clone(), self.facts.get(name)?));
+            }
+            Expr::Select(select) => (&*select.operand, select.field.as_str()),
+            Expr::Call(call) => indexed(call)?,
+            _ => return None,
+        };
+        let (path, whole) = self.fact(operand)?;
+        Some((format!("{path}.{field}"), whole.get(field)?))
+    }
+
+    /// Operators are calls as well, by names that begin with no letter.
+    fn call(&self, call: &'a CallExpr) -> Checked {
+        let name = call.func_name.as_str();
+        let is_word = name.starts_with(|first: char| first.is_ascii_alphabetic());
+        if is_word && !FUNCTIONS.contains(&name) {
+            return Err(format!("There is no function `{name}` here."));
+        }
+        if name == "matches"
+            && let Some(pattern) = call.args.last().and_then(text)
+        {
+            patterns::compile(pattern)?;
+        }
+        indexed(call).map_or(Ok(()), |(operand, field)| self.member(operand, field))
     }
 }
 
-/// Operators have names too, but none that begins with a letter.
-fn function(name: &str) -> Result<(), String> {
-    let is_word = name.starts_with(|first: char| first.is_ascii_alphabetic());
-    if is_word && !FUNCTIONS.contains(&name) {
-        return Err(format!("There is no function `{name}` here."));
+/// What `operand['field']` is made of.
+fn indexed(call: &CallExpr) -> Option<(&IdedExpr, &str)> {
+    match call.args.as_slice() {
+        [operand, field] if call.func_name == operators::INDEX => Some((operand, text(field)?)),
+        _ => None,
     }
-    Ok(())
+}
+
+/// A literal's text.
+fn text(expression: &IdedExpr) -> Option<&str> {
+    match &expression.expr {
+        Expr::Literal(LiteralValue::String(text)) => Some(text.inner()),
+        _ => None,
+    }
+}
+
+fn names(members: &Map<String, Json>) -> String {
+    members.keys().map(String::as_str).collect::<Vec<_>>().join(", ")
 }

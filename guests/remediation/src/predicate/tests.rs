@@ -10,7 +10,8 @@ fn facts() -> Map<String, Json> {
         "audit": { "id": "a", "repository_id": "r", "branch_ref": "main", "commit_sha": null },
         "findings": {
             "total": 9, "open": 3, "new": 1, "reopened": 0, "gone": 2,
-            "by_severity": { "critical": 0, "high": 3 }, "by_rule": { "js/xss": 3 },
+            "by_severity": { "critical": 0, "high": 3, "medium": 0, "low": 0, "none": 0 },
+            "by_rule": { "js/xss": 3 },
         },
         "dependencies": { "total": 4, "direct": 2, "vulnerable": 1, "advisories": ["CVE-1"] },
     });
@@ -24,6 +25,9 @@ fn predicates_hold_or_not() {
         "findings.open + 1 == 4 && findings.open < 3.5",
         "findings.by_severity.critical == 0",
         "findings.by_severity['high'] <= 3",
+        "findings.by_severity.none == 0 && findings['open'] == 3",
+        "findings.by_rule.all(rule, rule.matches('^(js|py)/[a-z-]+$'))",
+        "!findings.by_rule.exists(rule, matches(rule, 'sql'))",
         "!('js/sql' in findings.by_rule)",
         "findings.by_rule.all(rule, rule.startsWith('js/'))",
         "!dependencies.advisories.exists(id, id in ['CVE-2', 'CVE-3'])",
@@ -50,6 +54,7 @@ fn every_function_that_is_offered_works() {
         "'abc'.contains('b')",
         "'abc'.startsWith('a')",
         "'abc'.endsWith('c')",
+        "'a-1'.matches('^[a-z]-\\\\d$') && matches('é', '^.$')",
         "int('1') == 1",
         "uint(1) == 1u",
         "double(1) == 1.0",
@@ -87,14 +92,29 @@ fn what_is_wrong_is_said() {
         ("findings.open == 0;", "At line 1, column 19: unexpected character."),
         (
             "findings.opne == 0",
-            "There is no `findings.opne`; `findings` has total, open, new, reopened, gone, by_severity, by_rule.",
+            "There is no `findings.opne`; `findings` has by_rule, by_severity, gone, new, open, reopened, total.",
+        ),
+        (
+            "findings.by_severity.info == 0",
+            "There is no `findings.by_severity.info`; `findings.by_severity` has critical, high, low, medium, none.",
+        ),
+        (
+            "findings['by_severity']['info'] == 0",
+            "There is no `findings.by_severity.info`; `findings.by_severity` has critical, high, low, medium, none.",
         ),
         (
             "finding.open == 0",
-            "There is no `finding`; an audit's facts are audit, findings, dependencies, ownership.",
+            "There is no `finding`; an audit's facts are audit, dependencies, findings, ownership.",
         ),
         ("findings.open", "The expression is of the type int, not true or false."),
-        ("matches(audit.id, 'x')", "There is no function `matches` here."),
+        (
+            "findings.by_rule.all(rule, rule.matches('(js'))",
+            "`(js` is no regular expression that is taken: found open group without closing ')'.",
+        ),
+        (
+            "audit.id.matches('a{60000}')",
+            "`a{60000}` is no regular expression that is taken: compiled regex exceeded size limit.",
+        ),
         ("audit.id.foo()", "There is no function `foo` here."),
         ("Finding{open: 1} == 1", "There is no type `Finding` to make."),
         (
@@ -104,7 +124,7 @@ fn what_is_wrong_is_said() {
         ("[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]", "expression recursion limit exceeded: 16."),
         (
             "[1].all(x, y > x)",
-            "There is no `y`; an audit's facts are audit, findings, dependencies, ownership.",
+            "There is no `y`; an audit's facts are audit, dependencies, findings, ownership.",
         ),
     ];
     for (source, expected) in refused {

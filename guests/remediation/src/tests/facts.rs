@@ -1,0 +1,74 @@
+//! The facts that predicates are checked by are those that audits have: an
+//! audit is run here, through all the areas that have a part in it.
+
+use area_sdk::testing::{EnqueuedJob, FakeHost, PublishedEvent, Request};
+use area_sdk::wit::Outcome;
+use area_sdk::{Area, Uuid};
+use serde_json::{Value, json};
+
+use super::world::REPOSITORY;
+use crate::{create, predicate};
+
+fn host(area: Area) -> FakeHost {
+    let host = FakeHost::new(area);
+    let repository = json!({ "name": "shop", "default_branch": "main", "archived": false, "provider": "github" });
+    host.put_document("catalog.repositories", &REPOSITORY.to_string(), repository);
+    host
+}
+
+/// Delivers events, runs what comes of them, and tells what was imported.
+fn hear(host: &FakeHost, events: &[PublishedEvent]) -> Vec<PublishedEvent> {
+    for (number, event) in (1..).zip(events) {
+        host.deliver(Uuid::from_u128(number), &event.name, event.data.clone()).expect("heard");
+    }
+    for EnqueuedJob { kind, mut payload, .. } in host.take_jobs() {
+        while let Outcome::Continue(next) = host.run(&kind, payload, 1).expect("a step") {
+            payload = serde_json::from_str(&next).expect("a payload");
+        }
+    }
+    let mut told = host.events();
+    told.retain(|event| event.name.ends_with("_imported"));
+    told
+}
+
+/// The facts of an audit of a repository with nothing in it.
+fn facts() -> Value {
+    let audits = host(area_schedules::area());
+    let start = Request::to("start_audit").json(json!({ "repository_id": REPOSITORY }));
+    let audit = audits.call(start).expect("an audit").body;
+    let run = audits.take_jobs().remove(0);
+    audits.run(&run.kind, run.payload, 1).expect("running");
+    let started = audits.events();
+    let findings = hear(&host(area_control_room::area()), &started);
+    let dependencies = hear(&host(area_dependencies::area()), &started);
+    let heard = [started, findings.clone()].concat();
+    let ownership = hear(&host(area_ownership::area()), &heard);
+    hear(&audits, &[findings, dependencies, ownership].concat());
+    let show = Request::to("get_audit").with("audit_id", audit["id"].clone());
+    audits.call(show).expect("an audit").body["facts"].clone()
+}
+
+/// Each member with the members it always has.
+fn names(facts: &Value) -> Vec<String> {
+    let members = facts.as_object().into_iter().flatten();
+    let mut names: Vec<String> = members
+        .flat_map(|(name, value)| {
+            let inner = names(value).into_iter().map(move |inner| format!("{name}.{inner}"));
+            std::iter::once(name.clone()).chain(inner)
+        })
+        .collect();
+    names.sort_unstable();
+    names
+}
+
+#[test]
+fn predicates_are_checked_by_the_facts_that_audits_have() {
+    let sample = Value::Object(predicate::sample());
+    assert_eq!(names(&sample), names(&facts()));
+    for name in names(&sample) {
+        let name = name.rsplit('.').next().unwrap_or_default();
+        for text in [predicate::HINT, create::DESCRIPTION] {
+            assert!(text.contains(name), "{name} is not told of in: {text}");
+        }
+    }
+}
