@@ -5,7 +5,8 @@ use std::rc::Rc;
 
 use area_sdk::testing::{EgressError, EnqueuedJob, FakeHost, Header, Incoming, Outgoing, Request};
 use area_sdk::wit::Outcome;
-use area_sdk::{Timestamp, Uuid};
+use area_sdk::wit::assurance::area::manifest::Method;
+use area_sdk::{Role, Timestamp, Uuid};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
@@ -266,4 +267,12 @@ fn event_names_are_left_to_the_host_to_list() {
     let schema: Value = serde_json::from_str(schema).expect("JSON");
     assert_eq!(schema["properties"]["events"]["items"]["format"], "event-name");
     assert_eq!(schema["properties"]["events"]["minItems"], 1);
+}
+
+#[test]
+fn everybody_reads_and_only_admins_write() {
+    for route in &crate::area().manifest().routes {
+        let least = if route.method == Method::Get { Role::Viewer } else { Role::Admin };
+        assert_eq!(route.least_role, least, "{}", route.operation_id);
+    }
 }
