@@ -4,6 +4,7 @@ use area_sdk::prelude::*;
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use curve25519_dalek::edwards::CompressedEdwardsY;
 
 use crate::envelope::EnvelopeSignature;
 use crate::producers::{ListParams, Producer};
@@ -91,6 +92,14 @@ fn public_key(text: &str) -> Option<[u8; 32]> {
     key.try_into().ok()
 }
 
+/// Can a signature be verified by these bytes? Not by what is no point of the
+/// curve, nor by one of small order, for which everybody can sign, nor by
+/// another spelling of a point.
+fn verifies_something(key: [u8; 32]) -> bool {
+    let point = CompressedEdwardsY(key).decompress();
+    point.is_some_and(|point| !point.is_small_order() && point.compress().0 == key)
+}
+
 /// The active key that verifies the message, the one hinted at tried first.
 pub(crate) fn verifying(
     ctx: &Ctx,
@@ -135,7 +144,7 @@ pub(crate) fn create(
         let detail = "A workspace has at most 100 active keys.";
         return Err(Problem::conflict("too_many_keys", detail).hint("Revoke one."));
     }
-    let Some(bytes) = public_key(&new.public_key) else {
+    let Some(bytes) = public_key(&new.public_key).filter(|key| verifies_something(*key)) else {
         return Err(Problem::validation("/public_key", "This is not an Ed25519 public key."));
     };
     let named = |bytes| ctx.sha256_hex(bytes)[..16].to_owned();
@@ -201,6 +210,27 @@ mod tests {
         }
         for text in ["", "%", &standard.encode([7; 31]), &standard.encode([7; 44])] {
             assert_eq!(public_key(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn keys_that_verify_nothing_or_anything_are_told() {
+        let encoding = |bytes: &[(usize, u8)], rest: u8| {
+            let mut key = [rest; 32];
+            bytes.iter().for_each(|(at, byte)| key[*at] = *byte);
+            key
+        };
+        let base_point = encoding(&[(0, 0x58)], 0x66);
+        assert!(verifies_something(base_point));
+        for (key, what) in [
+            (encoding(&[(0, 2)], 0), "no point"),
+            (encoding(&[], 0xff), "beyond the field"),
+            (encoding(&[(0, 1)], 0), "the identity"),
+            (encoding(&[], 0), "of order 4"),
+            (encoding(&[(0, 0xec), (31, 0x7f)], 0xff), "of order 2"),
+            (encoding(&[(0, 0xee), (31, 0x7f)], 0xff), "the identity, spelt otherwise"),
+        ] {
+            assert!(!verifies_something(key), "{what}");
         }
     }
 }
