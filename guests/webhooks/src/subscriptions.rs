@@ -163,7 +163,8 @@ fn check_url(ctx: &Ctx, url: &str) -> Result<()> {
     ctx.check_url(url).map_err(|rule| Problem::validation("/url", rule))
 }
 
-/// The host of a URL that was checked.
+/// The host of a URL that was checked, so that it is written `https://host`
+/// and names no user.
 fn host(url: &str) -> String {
     let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
     let authority = authority.split(['/', '?', '#']).next().unwrap_or_default();

@@ -31,7 +31,9 @@ pub(super) fn checked(text: &str, allow_loopback: bool) -> Result<Url, Refused> 
         return refused(format!("the URL is longer than {MAX_URL_BYTES} bytes"));
     }
     let url = Url::parse(text).map_err(|error| Refused(format!("not a URL: {error}")))?;
-    if !url.username().is_empty() || url.password().is_some() {
+    let written = authority(text, url.scheme());
+    let names_user = !url.username().is_empty() || url.password().is_some();
+    if names_user || written.is_some_and(|authority| authority.contains('@')) {
         return refused("a URL with a user name or password is not sent to");
     }
     if url.port() == Some(0) {
@@ -44,10 +46,22 @@ pub(super) fn checked(text: &str, allow_loopback: bool) -> Result<Url, Refused> 
         Some(Host::Domain(name)) => domain(name, allow_loopback)?,
     };
     match url.scheme() {
-        "https" => Ok(url),
-        "http" if loopback => Ok(url),
-        other => refused(format!("only https is sent to, not {other}")),
+        "https" => {}
+        "http" if loopback => {}
+        other => return refused(format!("only https is sent to, not {other}")),
     }
+    match written {
+        None | Some("") => refused("a URL is written https://, then the host"),
+        Some(_) => Ok(url),
+    }
+}
+
+/// The authority as it is written. The parser forgives one slash or none, a
+/// backslash, and a user without a name; whoever reads the text and not what
+/// was parsed would see another host.
+fn authority<'t>(text: &'t str, scheme: &str) -> Option<&'t str> {
+    let rest = text.get(scheme.len()..)?.strip_prefix("://")?;
+    rest.split(['/', '\\', '?', '#']).next()
 }
 
 /// May this address be sent to; is it a loopback one?
@@ -113,6 +127,13 @@ mod tests {
             ("//example.com", "not a URL"),
             ("https://user@example.com/", "user name"),
             ("https://:secret@example.com/", "user name"),
+            ("https://@example.com/", "user name"),
+            ("https://:@example.com/", "user name"),
+            ("https:example.com/", "written https://"),
+            ("https:/example.com/", "written https://"),
+            ("https:///example.com/", "written https://"),
+            ("https:\\\\example.com/", "written https://"),
+            (" https://example.com/", "written https://"),
             ("https://example.com:0/", "port 0"),
             ("https://localhost/", "loopback"),
             ("https://a.localhost./", "loopback"),

@@ -61,8 +61,13 @@ both_backends! {
         assert_eq!(body["data"]["case_id"], case["id"]);
         verify(&secret, &received);
 
-        let shown = ada.get(WEBHOOKS).await.expect(200);
-        assert!(!shown.to_string().contains(&secret), "the secret is shown twice");
+        let vera = host.member("vera", &ada.workspace, "viewer");
+        let path = format!("{WEBHOOKS}/{}", webhook["id"].as_str().expect("an id"));
+        for path in [WEBHOOKS, &path, &format!("{path}/deliveries")] {
+            let shown = vera.get(path).await.expect(200);
+            assert!(!shown.to_string().contains(&secret), "the secret is shown twice");
+        }
+        subscribe(&vera, &receiver.base).await.problem(403, "permission_denied");
         tokio::time::sleep(Duration::from_millis(500)).await;
         assert_eq!(receiver.received().len(), 1, "delivered once");
     }
@@ -176,6 +181,9 @@ async fn addresses_that_are_not_public_are_refused_outside_development() {
         "https://2130706433/hook",
         "https://0x7f.1/hook",
         "https://user:password@example.com/hook",
+        "https://@example.com/hook",
+        "https:/example.com/hook",
+        "https:example.com/hook",
         "ftp://example.com/hook",
         "not a url",
     ];
