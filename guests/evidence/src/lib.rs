@@ -8,6 +8,7 @@ mod keys;
 mod producers;
 mod receipts;
 mod records;
+mod resubmissions;
 mod schema;
 mod submit;
 
@@ -18,6 +19,7 @@ use keys::ProducerKey;
 use producers::Producer;
 use receipts::{EnvelopeAccepted, EnvelopeRejected, IngestionRun, StoredReceipt};
 use records::StoredRecord;
+use resubmissions::Resubmission;
 
 const PRODUCERS: &str = "/v1/workspaces/{workspace_id}/evidence-producers";
 
@@ -54,6 +56,15 @@ fn collections(area: Area) -> Area {
             .text("envelope_id")
             .unique(&["submitted_by", "idempotency_key"])
             .unique(&["envelope_id"]),
+    )
+    .collection(
+        Collection::of::<Resubmission>()
+            .summary("Other keys under which envelopes with a receipt were submitted")
+            .text("submitted_by")
+            .text("idempotency_key")
+            .text("signed_envelope_sha256")
+            .unique(&["submitted_by", "idempotency_key"])
+            .index(&["signed_envelope_sha256"]),
     )
     .collection(
         Collection::of::<IngestionRun>()

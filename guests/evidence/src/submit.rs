@@ -13,7 +13,7 @@ use crate::canonical::{CanonicalMembers, pae};
 use crate::envelope::EvidenceEnvelope;
 use crate::keys;
 use crate::receipts::{self, Digests, EnvelopeReceipt, StoredReceipt};
-use crate::records;
+use crate::{records, resubmissions};
 
 /// How far clocks may differ.
 pub(crate) const CLOCK_TOLERANCE_SECONDS: i64 = 300;
@@ -58,7 +58,7 @@ pub(crate) fn submit(ctx: &Ctx, envelope: Verbatim<EvidenceEnvelope>) -> Result<
         return Err(signature_invalid());
     };
     if let Some(earlier) = same_id {
-        return settled_before(earlier.value, &digests);
+        return settled_before(ctx, &envelope, earlier.value, &digests);
     }
     check_time(ctx.now(), &envelope)?;
     let sorted = records::sort(ctx, &envelope)?;
@@ -111,7 +111,8 @@ fn retried(
     same_id: Option<&Stored<StoredReceipt>>,
 ) -> Result<Option<EnvelopeReceipt>> {
     if let Some(earlier) = same_id
-        && earlier.receipt.signed_envelope_sha256 == digests.signed
+        && (earlier.receipt.signed_envelope_sha256 == digests.signed
+            || resubmissions::has(ctx, digests)?)
     {
         return Ok(Some(earlier.receipt.clone()));
     }
@@ -121,7 +122,7 @@ fn retried(
         .equals("submitted_by", ctx.user())
         .equals("idempotency_key", &envelope.idempotency_key)
         .first()?;
-    if same_key.is_some() {
+    if same_key.is_some() || resubmissions::used(ctx, &envelope.idempotency_key)? {
         let detail = "This key was sent before, with another envelope.";
         return Err(Problem::unprocessable("idempotency_key_reused", detail));
     }
@@ -129,8 +130,14 @@ fn retried(
 }
 
 /// An authentic envelope of an id that has its receipt already.
-fn settled_before(earlier: StoredReceipt, digests: &Digests) -> Result<Submitted> {
+fn settled_before(
+    ctx: &Ctx,
+    envelope: &EvidenceEnvelope,
+    earlier: StoredReceipt,
+    digests: &Digests,
+) -> Result<Submitted> {
     if earlier.content_sha256 == digests.content {
+        resubmissions::keep(ctx, envelope, earlier.receipt.id, digests)?;
         return Ok(answer(earlier.receipt, true));
     }
     let detail = "An envelope of this id was submitted before, with other content.";

@@ -126,6 +126,34 @@ fn keys_and_ids_are_used_once() {
 }
 
 #[test]
+fn a_second_key_of_an_envelope_is_kept_like_the_first() {
+    let (host, key) = host();
+    let first = submit(&host, &sign(unsigned("key-00001"))).expect("a receipt").body;
+    let again = sign(unsigned("key-00002"));
+    submit(&host, &again).expect("the first receipt");
+
+    let mut other = unsigned("key-00002");
+    other["envelope_id"] = json!(Uuid::from_u128(501));
+    assert_eq!(code(submit(&host, &sign(other))), "idempotency_key_reused");
+
+    let revoke = Request::to("revoke_evidence_producer_key").with("id", key["id"].clone());
+    host.call(revoke).expect("revoked");
+    let retried = submit(&host, &again).expect("the first receipt");
+    assert!(retried.replayed);
+    assert_eq!(retried.body["receipt"], first["receipt"]);
+    assert_eq!(host.documents("resubmissions").len(), 1);
+}
+
+#[test]
+fn a_key_that_could_verify_nothing_is_refused() {
+    let (host, key) = host();
+    let request = Request::to("create_evidence_producer_key")
+        .with("producer_id", key["producer_id"].clone())
+        .json(json!({ "public_key": STANDARD.encode([0xff; 32]) }));
+    assert_eq!(code(host.call(request)), "/public_key");
+}
+
+#[test]
 fn only_active_keys_verify_and_the_hint_does_not_matter() {
     let (host, key) = host();
     let mut envelope = sign(unsigned("key-00001"));

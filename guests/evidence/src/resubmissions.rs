@@ -1,0 +1,48 @@
+//! Envelopes that were submitted again under another idempotency key. Such a
+//! key is used up like the first, and its retries are answered as long.
+
+use area_sdk::prelude::*;
+
+use crate::envelope::EvidenceEnvelope;
+use crate::receipts::Digests;
+
+/// Under which key an envelope that had its receipt was submitted again.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Resubmission {
+    submitted_by: Uuid,
+    idempotency_key: String,
+    receipt_id: Uuid,
+    signed_envelope_sha256: String,
+}
+
+impl Document for Resubmission {
+    const COLLECTION: &'static str = "resubmissions";
+}
+
+/// Keeps the key of an authentic envelope that another one had told already.
+pub(crate) fn keep(
+    ctx: &Ctx,
+    envelope: &EvidenceEnvelope,
+    receipt_id: Uuid,
+    digests: &Digests,
+) -> Result<()> {
+    let resubmission = Resubmission {
+        submitted_by: ctx.user(),
+        idempotency_key: envelope.idempotency_key.clone(),
+        receipt_id,
+        signed_envelope_sha256: digests.signed.clone(),
+    };
+    Ok(ctx.documents().create(ctx.new_id(), &resubmission)?)
+}
+
+/// Was exactly this envelope submitted again before?
+pub(crate) fn has(ctx: &Ctx, digests: &Digests) -> Result<bool> {
+    let same = ctx.documents::<Resubmission>().query();
+    Ok(same.equals("signed_envelope_sha256", &digests.signed).first()?.is_some())
+}
+
+/// Did the caller submit any envelope again under this key?
+pub(crate) fn used(ctx: &Ctx, idempotency_key: &str) -> Result<bool> {
+    let own = ctx.documents::<Resubmission>().query().equals("submitted_by", ctx.user());
+    Ok(own.equals("idempotency_key", idempotency_key).first()?.is_some())
+}
