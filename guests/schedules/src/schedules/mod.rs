@@ -19,14 +19,18 @@ pub(crate) const DESCRIPTION: &str = "\
 `timezone` is a name of the IANA database. The schedule is due once on each local date of its \
 cadence: where the clocks skip `local_hour`:`local_minute`, the offset before the gap counts; \
 where they show it twice, the first. A date that the zone skips as a whole has no run.\n\n\
-A weekly schedule is due on the weekday of `anchor_date`, the local date on which it is made, a \
-monthly one on its day of the month, or on the month's last where the month is shorter. Both can \
-be changed by an update. The first run is the first due time after now.\n\n\
+A weekly schedule is due on `weekday`, a monthly one on `day_of_month`, or on the month's last day \
+where the month is shorter; where they are not given, they are those of `anchor_date`, the local \
+date on which the schedule is made. The first run is the first due time after now.\n\n\
 `missed_run_policy` is `run_once`: due times that passed while the service was away are caught up \
 with by one run, if the latest of them is not over for more than 24 hours; the others are skipped, \
 with `schedule.skipped` and `last_error_code` `missed_window`. A due time at which the schedule's \
 audit before it still runs is skipped with `overlap`, one of an archived repository with \
 `repository_unavailable`. `last_error_code` is `audit_failed` when the last audit failed.";
+
+/// Names that the database has for a zone that nobody knows, and for one that
+/// nobody has set.
+const NO_ZONES: [&str; 2] = ["Etc/Unknown", "Factory"];
 
 /// How long an audit that never ends keeps its schedule from starting others.
 const ABANDONED_AFTER_SECONDS: i64 = 6 * 3600;
@@ -45,6 +49,12 @@ pub(crate) struct NewAuditSchedule {
     /// A name of the IANA time zone database.
     #[schemars(length(min = 1, max = 64))]
     timezone: String,
+    /// 1 for Monday to 7 for Sunday; of weekly schedules only.
+    #[schemars(range(min = 1, max = 7))]
+    weekday: Option<i8>,
+    /// Of monthly schedules only.
+    #[schemars(range(min = 1, max = 31))]
+    day_of_month: Option<i8>,
 }
 
 /// Changes to a schedule; what is absent stays.
@@ -77,8 +87,7 @@ fn shown(ctx: &Ctx, schedule: Stored<StoredSchedule>) -> Shown {
 
 /// The zone's date of now; a zone that tells none is not one.
 fn today(scope: &Scope, timezone: &str) -> Result<jiff::civil::Date> {
-    // The database has this name for a zone that nobody knows.
-    if timezone.eq_ignore_ascii_case("Etc/Unknown") {
+    if NO_ZONES.iter().any(|name| timezone.eq_ignore_ascii_case(name)) {
         return Err(recurrence::unknown_zone());
     }
     local_date(scope, timezone, scope.now())
@@ -95,9 +104,10 @@ pub(crate) fn create(
         local_hour: new.local_hour,
         local_minute: new.local_minute,
         timezone: new.timezone,
-        weekday: None,
-        day_of_month: None,
+        weekday: new.weekday,
+        day_of_month: new.day_of_month,
     };
+    check_days(new.cadence, new.weekday, new.day_of_month)?;
     recurrence.anchor(anchor_date);
     let mut schedule = StoredSchedule {
         name: new.name,
@@ -183,17 +193,23 @@ fn changed(ctx: &Ctx, schedule: &StoredSchedule, change: ScheduleChange) -> Resu
     recurrence.local_hour = change.local_hour.unwrap_or(recurrence.local_hour);
     recurrence.local_minute = change.local_minute.unwrap_or(recurrence.local_minute);
     recurrence.cadence = change.cadence.unwrap_or(recurrence.cadence);
-    if change.weekday.is_some() && recurrence.cadence != Cadence::Weekly {
-        return Err(Problem::validation("/weekday", "Only a weekly schedule has a weekday."));
-    }
-    if change.day_of_month.is_some() && recurrence.cadence != Cadence::Monthly {
-        let message = "Only a monthly schedule has a day of the month.";
-        return Err(Problem::validation("/day_of_month", message));
-    }
+    check_days(recurrence.cadence, change.weekday, change.day_of_month)?;
     recurrence.weekday = change.weekday.or(recurrence.weekday);
     recurrence.day_of_month = change.day_of_month.or(recurrence.day_of_month);
     recurrence.anchor(schedule.anchor_date);
     Ok(recurrence)
+}
+
+/// Refuses a day that the cadence does not have.
+fn check_days(cadence: Cadence, weekday: Option<i8>, day_of_month: Option<i8>) -> Result<()> {
+    if weekday.is_some() && cadence != Cadence::Weekly {
+        return Err(Problem::validation("/weekday", "Only a weekly schedule has a weekday."));
+    }
+    if day_of_month.is_some() && cadence != Cadence::Monthly {
+        let message = "Only a monthly schedule has a day of the month.";
+        return Err(Problem::validation("/day_of_month", message));
+    }
+    Ok(())
 }
 
 pub(crate) fn pause(ctx: &Ctx, Path(id): Path<Uuid>) -> Shown {

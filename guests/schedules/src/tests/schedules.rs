@@ -60,6 +60,31 @@ fn weekday_and_day_come_from_the_local_date_of_the_making() {
 }
 
 #[test]
+fn weekday_and_day_can_be_given() {
+    let world = World::at("2026-05-06T12:00:00Z");
+    let weekly = world.create(json!({ "cadence": "weekly", "weekday": 1 }));
+    assert_eq!((&weekly["weekday"], &weekly["day_of_month"]), (&json!(1), &Value::Null));
+    assert_eq!(weekly["next_run_at"], "2026-05-11T01:30:00.000000Z");
+    let monthly = world.create(json!({ "cadence": "monthly", "day_of_month": 31 }));
+    assert_eq!((&monthly["weekday"], &monthly["day_of_month"]), (&Value::Null, &json!(31)));
+    assert_eq!(monthly["next_run_at"], "2026-05-31T01:30:00.000000Z");
+    assert_eq!(monthly["anchor_date"], "2026-05-06");
+
+    for (cadence, member) in
+        [("daily", "weekday"), ("monthly", "weekday"), ("weekly", "day_of_month")]
+    {
+        let mut body = json!({
+            "name": "Nightly", "cadence": cadence, "local_hour": 3, "local_minute": 30,
+            "timezone": "Europe/Berlin", "repository_id": REPOSITORY,
+        });
+        body[member] = json!(1);
+        let refused = world.host.call(Request::to("create_audit_schedule").json(body));
+        let pointer = refused.expect_err("refused").violations[0].pointer.clone();
+        assert_eq!(pointer, format!("/{member}"), "{cadence}");
+    }
+}
+
+#[test]
 fn the_first_run_is_on_the_day_itself_if_its_time_is_to_come() {
     let world = World::at("2026-05-06T12:00:30Z");
     let due = |minute| {
@@ -274,7 +299,9 @@ fn weekday_and_day_can_be_changed_where_the_cadence_has_them() {
 #[test]
 fn zones_that_the_database_does_not_have_are_refused() {
     let world = World::at("2026-05-06T12:00:00Z");
-    for zone in ["Mars/Olympus", "+02:00", "CET-1CEST", "Etc/Unknown", "local", "../etc/passwd"] {
+    for zone in
+        ["Mars/Olympus", "+02:00", "CET-1CEST", "Etc/Unknown", "Factory", "local", "../etc/passwd"]
+    {
         let body = json!({
             "name": "n", "cadence": "daily", "local_hour": 0, "local_minute": 0,
             "timezone": zone, "repository_id": REPOSITORY,
