@@ -67,6 +67,16 @@ pub(crate) fn id_of(scope: &Scope, text: &str) -> Uuid {
     Uuid::from_bytes(bytes)
 }
 
+/// The id of a snapshot: a UUIDv7 (RFC 9562) whose time is that of the
+/// workspace's own id, and whose other bits follow from the content. So it is
+/// the same before the snapshot is kept, and when what was so is so again.
+fn snapshot_id(scope: &Scope, content_hash: &str) -> Uuid {
+    let mut bytes = *id_of(scope, content_hash).as_bytes();
+    bytes[..6].copy_from_slice(&scope.workspace_id().as_bytes()[..6]);
+    bytes[6] = bytes[6] & 0x0f | 0x70;
+    Uuid::from_bytes(bytes)
+}
+
 /// The content as it is now, with its hash.
 fn compute(scope: &Scope) -> Result<StoredSnapshot, DocumentError> {
     let content = content::compute(scope)?;
@@ -86,7 +96,7 @@ pub(crate) fn renew(scope: &Scope) -> Result<(), DocumentError> {
     if newest(scope)?.is_some_and(|newest| newest.content_hash == snapshot.content_hash) {
         return Ok(());
     }
-    let id = id_of(scope, &snapshot.content_hash);
+    let id = snapshot_id(scope, &snapshot.content_hash);
     match snapshots.find(id)? {
         // What was so before is so again.
         Some(mut before) => {
@@ -118,7 +128,7 @@ pub(crate) fn current(ctx: &Ctx) -> Result<WorkspaceContext> {
     }
     // Nothing has happened yet that would have made one.
     let snapshot = compute(ctx)?;
-    Ok(WorkspaceContext { id: id_of(ctx, &snapshot.content_hash), snapshot })
+    Ok(WorkspaceContext { id: snapshot_id(ctx, &snapshot.content_hash), snapshot })
 }
 
 /// A snapshot in a list.

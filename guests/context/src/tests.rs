@@ -221,6 +221,10 @@ fn what_is_so_again_has_the_same_id_again() {
     tell(&host, "repository.updated", json!({}));
     let third = context(&host);
     assert_eq!((&third["id"], &third["content_hash"]), (&first["id"], &first["content_hash"]));
+    for id in [&first["id"], &second["id"]] {
+        let id: Uuid = id.as_str().and_then(|id| id.parse().ok()).expect("a UUID");
+        assert_eq!(id.get_version_num(), 7);
+    }
     assert!(third["generated_at"].as_str() > second["generated_at"].as_str());
 
     let list = host.call(Request::to("list_context_snapshots")).expect("a list").body;
