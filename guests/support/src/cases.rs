@@ -5,7 +5,14 @@ use area_sdk::prelude::*;
 use crate::triage;
 
 /// How many cases operation 11 answers with.
-const LISTED: u32 = 100;
+const LISTED: usize = 1_000;
+
+/// How much text its answer has: beyond it no more cases are taken up. What an
+/// area may answer with is larger.
+const LISTED_BYTES: usize = 4 << 20;
+
+/// How many of them are read at a time.
+const READ_AT_ONCE: u32 = 50;
 
 /// How many notes a case takes.
 const MOST_NOTES: usize = 200;
@@ -73,6 +80,13 @@ pub(crate) struct StoredCase {
 
 impl Document for StoredCase {
     const COLLECTION: &'static str = "cases";
+}
+
+impl StoredCase {
+    fn text_bytes(&self) -> usize {
+        let notes: usize = self.notes.iter().map(|note| note.body.len()).sum();
+        self.subject.len() + self.description.len() + notes
+    }
 }
 
 impl From<Stored<StoredCase>> for SupportCase {
@@ -158,8 +172,17 @@ pub(crate) fn create(
 }
 
 pub(crate) fn list(ctx: &Ctx) -> Result<Vec<SupportCase>> {
-    let own = ctx.documents::<StoredCase>().query().equals("author_id", ctx.user());
-    Ok(own.limit(LISTED).list()?.into_iter().map(SupportCase::from).collect())
+    let (mut listed, mut bytes, mut cursor) = (Vec::new(), 0, None);
+    loop {
+        let own = ctx.documents::<StoredCase>().query().equals("author_id", ctx.user());
+        let page = own.cursor(cursor).limit(READ_AT_ONCE).page()?;
+        bytes += page.items.iter().map(|case| case.text_bytes()).sum::<usize>();
+        listed.extend(page.items.into_iter().map(SupportCase::from));
+        cursor = page.next_cursor;
+        if cursor.is_none() || listed.len() >= LISTED || bytes >= LISTED_BYTES {
+            return Ok(listed);
+        }
+    }
 }
 
 /// Which of the caller's cases.

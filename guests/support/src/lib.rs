@@ -37,10 +37,11 @@ pub fn area() -> Area {
             get("list_support_cases", "/v1/workspaces/{workspace_id}/support/cases")
                 .summary("List the caller's own support cases")
                 .description(
-                    "The newest 100 cases the caller opened, newest first. Older ones are \
-                     paged through `/support/case-history`.",
+                    "All cases the caller opened, newest first: up to 1,000, and from 4 MiB of \
+                     text on no more. `/support/case-history` pages through any number.",
                 )
                 .in_contract()
+                .deadline_ms(5_000)
                 .handler(cases::list),
         )
         .route(

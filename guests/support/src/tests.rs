@@ -58,6 +58,26 @@ fn everybody_sees_their_own_cases_newest_first() {
     assert_eq!(show(SOMEBODY, Role::Member).map_err(|problem| problem.kind), Err(not_found()));
 }
 
+#[test]
+fn all_of_many_cases_are_listed_and_no_more_than_an_answer_holds() {
+    let host = FakeHost::new(crate::area());
+    let listed = || {
+        let list = host.call(Request::to("list_support_cases")).expect("a list").body;
+        list.as_array().map(Vec::len)
+    };
+    for number in 0..231 {
+        host.advance(1);
+        open(&host, &format!("Case {number}"));
+    }
+    assert_eq!(listed(), Some(231));
+    for _ in 0..300 {
+        host.advance(1);
+        let body = json!({ "subject": "Long", "description": "x".repeat(20_000) });
+        host.call(Request::to("create_support_case").json(body).key("12345678")).expect("a case");
+    }
+    assert_eq!(listed(), Some(250));
+}
+
 fn not_found() -> area_sdk::wit::assurance::area::types::ProblemKind {
     area_sdk::Problem::not_found().kind
 }
