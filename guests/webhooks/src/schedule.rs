@@ -1,5 +1,7 @@
 //! When a delivery that was not heard is tried again.
 
+use std::time::UNIX_EPOCH;
+
 use area_sdk::Timestamp;
 
 /// Seconds between one attempt and the next.
@@ -38,16 +40,10 @@ pub(crate) fn retry_after(value: &str, now: Timestamp) -> Option<Timestamp> {
     http_date(value)
 }
 
-/// An IMF-fixdate: `Sun, 06 Nov 1994 08:49:37 GMT`.
+/// Any of the three forms of RFC 9110, section 5.6.7.
 fn http_date(value: &str) -> Option<Timestamp> {
-    const MONTHS: [&str; 12] =
-        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let (_, date) = value.split_once(", ")?;
-    let mut parts = date.split(' ');
-    let (day, month, year, time) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
-    let month = MONTHS.iter().position(|name| *name == month)? + 1;
-    let complete = parts.next() == Some("GMT") && parts.next().is_none();
-    complete.then(|| format!("{year}-{month:02}-{day}T{time}Z").parse().ok())?
+    let date = httpdate::parse_http_date(value).ok()?.duration_since(UNIX_EPOCH).ok()?;
+    i64::try_from(date.as_micros()).ok().map(Timestamp)
 }
 
 #[cfg(test)]
@@ -93,8 +89,13 @@ mod tests {
     fn retry_after_is_seconds_or_a_date() {
         let read = |value| retry_after(value, START).map(|at| at.to_string());
         assert_eq!(read("120"), Some(START.plus_seconds(120).to_string()));
-        let date = "Sun, 06 Nov 1994 08:49:37 GMT";
-        assert_eq!(read(date).as_deref(), Some("1994-11-06T08:49:37.000000Z"));
+        for date in [
+            "Sun, 06 Nov 1994 08:49:37 GMT",
+            "Sunday, 06-Nov-94 08:49:37 GMT",
+            "Sun Nov  6 08:49:37 1994",
+        ] {
+            assert_eq!(read(date).as_deref(), Some("1994-11-06T08:49:37.000000Z"), "{date}");
+        }
         for odd in ["soon", "-1", "Sun, 06 Nov 1994 08:49:37", "Sun, 06 Foo 1994 08:49:37 GMT"] {
             assert_eq!(read(odd), None, "{odd}");
         }
