@@ -139,6 +139,7 @@ impl Arriving<'_> {
             BodyKind::Multipart(_) => Some("multipart/form-data"),
             BodyKind::Blob => None,
         };
+        headers::whole(&self.parts.headers)?;
         if let Some(expected) = expected {
             check_media_type(&self.parts.headers, &body, expected)?;
         }

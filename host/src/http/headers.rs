@@ -58,6 +58,18 @@ pub(super) fn if_match(headers: &HeaderMap) -> Result<Option<u64>, Refusal> {
         .ok_or_else(|| malformed("If-Match", "must be one version in quotes, such as \"3\""))
 }
 
+/// Is the body the whole of what is sent? A part of one would be taken for all
+/// of it (RFC 9110, section 14.5).
+///
+/// # Errors
+/// `Content-Range` says that there is more.
+pub(super) fn whole(headers: &HeaderMap) -> Result<(), Refusal> {
+    if headers.contains_key(header::CONTENT_RANGE) {
+        return Err(malformed("Content-Range", "parts are not taken; send the whole body at once"));
+    }
+    Ok(())
+}
+
 /// The value of a cookie.
 pub(super) fn cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     headers

@@ -144,6 +144,8 @@ both_backends! {
         let get = format!("{}{}?signature={signature}", host.api, path_of(&one).replace("{ws}", &ada.workspace));
         send(host.nobody().http.get(get)).await.problem(401, "unauthenticated");
         send(host.nobody().http.put(format!("{url}&more=1")).body(SARIF)).await.problem(422, "validation_failed");
+        let part = host.nobody().http.put(url).header("content-range", "bytes 0-9/20");
+        send(part.body(SARIF)).await.problem(400, "malformed_request");
         send(host.nobody().http.put(url).body(SARIF)).await.expect(200);
     }
 
