@@ -119,10 +119,13 @@ fn unzip(sent: &[u8]) -> Result<Unpacked, Refusal> {
             break;
         }
     }
+    if files.is_empty() {
+        return Err(refusal("empty_archive", "The zip has no file in it. Pack one.".to_owned()));
+    }
     let Ok([Entry { name, method, place }]) = <[Entry; 1]>::try_from(files) else {
         return Err(refusal(
             "several_files",
-            "The zip does not have exactly one file. Send each as an upload of its own.".into(),
+            "The zip has more than one file. Send each as an upload of its own.".into(),
         ));
     };
     let file = archive.get_entry(place).map_err(|error| broken(&error.to_string()))?;
