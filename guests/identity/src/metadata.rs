@@ -1,6 +1,9 @@
 //! What a provider says of itself (OpenID Connect Discovery 1.0), and what of
 //! that has to hold before it is believed.
 
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
 /// Members of the metadata that are kept.
@@ -46,7 +49,35 @@ fn object(body: &[u8]) -> Option<Map<String, Value>> {
     if text.contains("\\u0000") {
         return None;
     }
-    serde_json::from_str(text).ok()
+    serde_json::from_str::<Members>(text).ok().map(|Members(members)| members)
+}
+
+/// An object that has no member twice: of two issuers one reader believes the
+/// first, and another the last.
+struct Members(Map<String, Value>);
+
+impl<'de> Deserialize<'de> for Members {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Gather;
+        impl<'de> Visitor<'de> for Gather {
+            type Value = Members;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
+                let mut members = Map::new();
+                while let Some((name, value)) = map.next_entry::<String, Value>()? {
+                    if members.insert(name, value).is_some() {
+                        return Err(A::Error::custom("a member is there twice"));
+                    }
+                }
+                Ok(Members(members))
+            }
+        }
+        deserializer.deserialize_map(Gather)
+    }
 }
 
 /// Reads an issuer's metadata; an error is its code.
@@ -173,7 +204,8 @@ mod tests {
             metadata[member] = value;
             assert_eq!(verdict(&metadata), Err(code), "{member}");
         }
-        for body in [&b"<html>"[..], b"[]", b"\xff", b""] {
+        let twice = good().to_string().replacen('{', r#"{"issuer":"https://evil.example/","#, 1);
+        for body in [&b"<html>"[..], b"[]", b"\xff", b"", twice.as_bytes()] {
             assert_eq!(read(ISSUER, body, |_| true), Err("discovery_invalid"));
         }
     }
