@@ -370,3 +370,14 @@ pub struct Manifest {
     /// Its wishes.
     pub capabilities: Vec<Capability>,
 }
+
+impl Manifest {
+    /// Whether its calls may come upon a secret, or upon what stands for one:
+    /// signatures, links and vouchers, and what other services answer.
+    #[must_use]
+    pub fn meets_secrets(&self) -> bool {
+        use Capability::{Egress, Links, Membership, Secrets};
+        let met = |one: &Capability| matches!(one, Secrets | Links | Membership | Egress);
+        self.capabilities.iter().any(met)
+    }
+}

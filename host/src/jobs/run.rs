@@ -14,7 +14,7 @@ use super::{Runnable, Shared, backoff, report};
 use crate::config::LaneShare;
 use crate::domain::area::{Call, JobRun, Origin};
 use crate::domain::job::{Failure, JobEnd, JobEndKind, LeasedJob, Outcome};
-use crate::recordings::{About, Export, Recorder};
+use crate::recordings::{About, Export, Recorder, Sealed};
 use crate::store;
 use crate::work::{CallError, End, Ended, Sent, UnitOfWork, UnitSpec, end_of_run};
 
@@ -230,7 +230,7 @@ impl Step<'_> {
             operation: run.kind.clone(),
             checked: false,
         };
-        Some(recordings.begin(about, None))
+        Some(recordings.begin(about, area.scope.meets_secrets.then_some(Sealed::Handed)))
     }
 
     fn circumstances(&self) -> Circumstances {

@@ -33,6 +33,9 @@ pub enum Sealed {
     MayCarry,
     /// It came by a signed link.
     ByLink,
+    /// A job of an area that comes upon secrets: its payload and checkpoint
+    /// may hold what an earlier call made with one.
+    Handed,
 }
 
 impl Sealed {
@@ -41,6 +44,7 @@ impl Sealed {
             Self::Marked => "the request's schema has a member that is writeOnly",
             Self::MayCarry => "the area keeps secrets, and the request may bring one",
             Self::ByLink => "what a signed link carries is kept nowhere",
+            Self::Handed => "the area comes upon secrets, and its jobs may be handed one",
         }
     }
 }

@@ -40,6 +40,7 @@ pub(super) fn of(manifest: &Manifest, live: &[&Manifest], limits: Limits) -> Are
         jobs: manifest.jobs.iter().map(|job| (job.name.clone(), job.clone())).collect(),
         limits,
         habits: Habits::default(),
+        meets_secrets: manifest.meets_secrets(),
     }
 }
 

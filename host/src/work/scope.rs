@@ -36,6 +36,8 @@ pub struct AreaScope {
     pub limits: Limits,
     /// What its jobs' earlier runs have shown.
     pub habits: Habits,
+    /// See [`Manifest::meets_secrets`](crate::domain::manifest::Manifest::meets_secrets).
+    pub meets_secrets: bool,
 }
 
 /// An area that is run for an event.

@@ -16,6 +16,7 @@ use crate::canary::marked;
 const TRAP: &str = "/v1/workspaces/{ws}/fixtures/trap";
 const MARKED: &str = "/v1/workspaces/{ws}/fixtures/behaves-as-marked";
 const CASES: &str = "/v1/workspaces/{ws}/support/cases";
+const WEBHOOKS: &str = "/v1/workspaces/{ws}/webhooks";
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Another machine: a folder with a recording, components, and no service.
@@ -70,6 +71,23 @@ async fn written(file: PathBuf) -> PathBuf {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     file
+}
+
+/// Waits until a job's fault is recorded.
+async fn recording_of_a_job(host: &TestHost) -> PathBuf {
+    let begun = Instant::now();
+    loop {
+        let mut files = std::fs::read_dir(recordings(host)).expect("a folder");
+        let is_kept = |path: &PathBuf| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            name.starts_with("job-") && name.ends_with(".json")
+        };
+        if let Some(file) = files.find_map(|entry| Some(entry.ok()?.path()).filter(is_kept)) {
+            return file;
+        }
+        assert!(begun.elapsed() < PATIENCE, "the fault is never recorded");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
 }
 
 fn mode(path: &Path) -> u32 {
@@ -171,18 +189,7 @@ async fn a_job_that_fails_is_recorded_too() {
         .expect("written");
     host.configure(&[("jobs.enabled", true.into())]);
     host.start().await;
-    let begun = Instant::now();
-    let file = loop {
-        let mut files = std::fs::read_dir(recordings(&host)).expect("a folder");
-        let is_kept = |path: &PathBuf| path.extension().is_some_and(|kind| kind == "json");
-        let found = files.find_map(|entry| Some(entry.ok()?.path()).filter(is_kept));
-        if let Some(file) = found {
-            break file;
-        }
-        assert!(begun.elapsed() < PATIENCE, "the fault is never recorded");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    };
-    let elsewhere = Elsewhere::with(&file);
+    let elsewhere = Elsewhere::with(&recording_of_a_job(&host).await);
     let (code, told) = elsewhere.replay(&marked("trapping"));
     assert_eq!((code, &told["replayed"]["fault"]["kind"]), (0, &json!("trap")), "{told}");
     assert_eq!(elsewhere.replay(&marked("soundly.")).0, 1);
@@ -219,4 +226,27 @@ async fn no_secret_is_in_a_recording() {
         let (code, told) = Elsewhere::with(&file).replay(&component);
         assert_eq!(code, 2, "{told}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_job_s_step_made_with_a_secret_is_in_no_recording_of_the_next() {
+    let builder = Builder::new(Backend::Sqlite).areas(&["support", "webhooks"]);
+    let builder = builder.argument("--record=faults").set("egress.allow_loopback", true);
+    let (host, ada) = builder.start_with_owner().await;
+    let webhook = json!({ "events": ["support_case.created"], "url": "http://127.0.0.1:9/hook" });
+    let hooked = ada.post(WEBHOOKS, &webhook).await.expect(201);
+    // Enough to sign in the first step, not to note the answer in the second.
+    host.configure(&[("areas.limits.webhooks.max_host_calls", toml::Value::from(3))]);
+    host.signal(Signal::HUP);
+    host.wait_for_log("were read again", PATIENCE).await;
+    let id = hooked["id"].as_str().expect("an id");
+    ada.post(&format!("{WEBHOOKS}/{id}/test"), &json!({})).await.expect(201);
+
+    let text = std::fs::read_to_string(recording_of_a_job(&host).await).expect("a recording");
+    let recording: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(recording["about"]["operation"], "deliver");
+    assert_eq!(recording["outcome"]["fault"]["kind"], "limit", "{text}");
+    assert!(recording["calls"].to_string().contains("egress.send"), "{text}");
+    assert!(!text.contains("webhook-signature") && !text.contains("v1,"), "{text}");
+    assert_eq!((&recording["input"], &recording["wasi_seed"]), (&Value::Null, &Value::Null));
 }
