@@ -93,6 +93,7 @@ impl Config {
             ("runtime.max_host_calls", self.runtime.max_host_calls),
             ("jobs.poll_ms", self.jobs.poll_ms),
             ("jobs.heartbeat_ms", self.jobs.heartbeat_ms),
+            ("jobs.max_timeout_ms", self.jobs.max_timeout_ms),
             ("egress.connect_timeout_ms", self.egress.connect_timeout_ms),
             ("egress.max_timeout_ms", self.egress.max_timeout_ms),
             ("malware.timeout_ms", self.malware.timeout_ms),

@@ -11,7 +11,7 @@ use tracing::Instrument as _;
 
 use super::verdict::{self, Circumstances};
 use super::{Runnable, Shared, backoff, report};
-use crate::config::LaneShare;
+use crate::config::{self, LaneShare};
 use crate::domain::area::{Call, JobRun, Origin};
 use crate::domain::job::{Failure, JobEnd, JobEndKind, LeasedJob, Outcome};
 use crate::recordings::{About, Export, Recorder, Sealed};
@@ -117,7 +117,7 @@ impl Step<'_> {
     }
 
     async fn go(&self, area: &Runnable, run: &JobRun, sent: &Arc<Sent>, locked: bool) -> Go {
-        let timeout = Duration::from_millis(self.leased.job.timeout_ms.into());
+        let timeout = timeout(self.leased.job.timeout_ms, &self.shared.deps.settings);
         let recorder = self.recorder(area, run);
         let unit = self.unit(area, run, locked).after(sent).recorded(recorder.as_ref());
         let Ended { unit, result } = guarded(area.code.run(unit, run, timeout), timeout).await;
@@ -258,8 +258,26 @@ impl Step<'_> {
     }
 }
 
+/// What the area wished, within the operator's ceiling. Clipped here and not
+/// at the enqueuing, so that a lower ceiling also holds for what waits already.
+fn timeout(wished_ms: u32, settings: &config::Jobs) -> Duration {
+    Duration::from_millis(wished_ms.min(settings.max_timeout_ms).into())
+}
+
 /// Ends what runs far beyond its timeout.
 async fn guarded<T>(call: impl Future<Output = Ended<T>>, timeout: Duration) -> Ended<T> {
     let overrun = |_| Ended { unit: None, result: Err(CallError::Deadline(timeout)) };
     tokio::time::timeout(timeout + TIMEOUT_MARGIN, call).await.unwrap_or_else(overrun)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_area_gives_its_jobs_more_time_than_the_operator_does() {
+        let settings = config::Jobs { max_timeout_ms: 60_000, ..config::Jobs::default() };
+        assert_eq!(timeout(5, &settings), Duration::from_millis(5));
+        assert_eq!(timeout(u32::MAX, &settings), Duration::from_secs(60));
+    }
 }

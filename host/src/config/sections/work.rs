@@ -25,6 +25,9 @@ pub struct Jobs {
     /// How long a job that goes on step by step keeps its place, in
     /// milliseconds; then the lane's other jobs have their turn.
     pub slice_ms: u32,
+    /// The longest time an area may give one run of its jobs, in milliseconds;
+    /// a job kind that names more has this.
+    pub max_timeout_ms: u32,
     /// How long a succeeded job can still be seen, in minutes; the delivery
     /// of an event goes at once.
     pub keep_succeeded_minutes: u32,
@@ -42,6 +45,7 @@ impl Default for Jobs {
             lease_ms: 15_000,
             heartbeat_ms: 5_000,
             slice_ms: 2_000,
+            max_timeout_ms: 600_000,
             keep_succeeded_minutes: 60,
             keep_failed_hours: 720,
             lanes: Lanes::default(),
