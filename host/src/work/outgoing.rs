@@ -12,6 +12,9 @@ use crate::domain::id::{EventId, JobId, WorkspaceId};
 use crate::domain::job::{EVENT_KIND, NewJob};
 use crate::domain::time::Timestamp;
 
+/// Characters of a dedupe key: an index of the database holds it.
+const MAX_KEY: usize = 200;
+
 /// A job a guest wants done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wish {
@@ -23,7 +26,8 @@ pub struct Wish {
     pub resource: Option<Uuid>,
     /// Not before; nothing: at once.
     pub available_at: Option<Timestamp>,
-    /// Of jobs of one kind with one key only one waits or runs.
+    /// Of jobs of one kind with one key only one waits or runs; at most 200
+    /// characters.
     pub dedupe_key: Option<String>,
 }
 
@@ -71,8 +75,8 @@ impl UnitOfWork {
         self.may_send()?;
         check_object(&wish.payload)
             .map_err(|what| WorkError::Misuse(format!("job {}: {what}", wish.kind)))?;
-        if wish.dedupe_key.as_ref().is_some_and(|key| key.contains('\0')) {
-            return misuse("a dedupe key without U+0000".to_owned());
+        if !wish.dedupe_key.as_deref().is_none_or(is_key) {
+            return misuse(format!("a dedupe key has at most {MAX_KEY} characters, no U+0000"));
         }
         self.used.jobs += 1;
         if self.used.jobs > self.spec.limits.max_jobs {
@@ -119,6 +123,10 @@ struct EventPayload<'a> {
     data: Box<RawValue>,
     occurred_at: Timestamp,
     workspace_id: WorkspaceId,
+}
+
+fn is_key(key: &str) -> bool {
+    key.chars().count() <= MAX_KEY && !key.contains('\0')
 }
 
 fn misuse<T>(what: String) -> Result<T, WorkError> {

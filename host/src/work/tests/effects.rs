@@ -79,6 +79,24 @@ on_both! {
         assert_eq!((tidy.4, tidy.5, tidy.6, tidy.7), (5, 1_000, NOW.plus_ms(7).0, Some(Uuid::nil())));
     }
 
+    async fn a_dedupe_key_is_one_that_both_databases_can_keep(store: &Store) {
+        let area = Area::installed(store).await;
+        let wish = |key: String| Wish {
+            kind: "tidy".into(),
+            payload: "{}".into(),
+            resource: None,
+            available_at: None,
+            dedupe_key: Some(key),
+        };
+        let mut unit = area.unit();
+        for bad in ["a\0".to_owned(), "x".repeat(201), "x".repeat(10_000)] {
+            let told = unit.enqueue(wish(bad));
+            assert!(matches!(told, Err(WorkError::Misuse(_))), "{told:?}");
+        }
+        unit.enqueue(wish("\u{10FFFF}".repeat(200))).unwrap();
+        unit.commit(End::default()).await.unwrap();
+    }
+
     async fn a_lost_lease_keeps_nothing(store: &Store) {
         let area = Area::installed(store).await;
         let mut unit = area.unit();
