@@ -87,11 +87,10 @@ impl UnitOfWork {
         self.content(&blob.ok_or(Fault::Refused(BlobError::NotFound))?, offset, length).await
     }
 
-    /// Has a blob of this area scanned. It is looked up by itself: with the
-    /// call's other reads it would begin a transaction, which would then be
-    /// open for as long as the scanner takes.
+    /// Has a blob of this area scanned. It is looked up by itself: no
+    /// transaction is to be open for as long as the scanner takes.
     pub async fn blob_scan(
-        &self,
+        &mut self,
         settings: &Malware,
         name: &str,
     ) -> Result<Result<Verdict, ScanError>, Fault<BlobError>> {
@@ -107,6 +106,7 @@ impl UnitOfWork {
             }
         };
         let blob = blob.ok_or(Fault::Refused(BlobError::NotFound))?;
+        self.let_go().await?;
         Ok(malware::scan(settings, self.store.blobs(), &blob).await)
     }
 

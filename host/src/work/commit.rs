@@ -23,7 +23,8 @@ impl UnitOfWork {
         if !self.wrote() && end.reply.is_none() && end.job.is_none() {
             return self.end_reading(reading).await;
         }
-        let mut effects = self.effects(!matches!(reading, Reading::In(_)));
+        let checked = self.has_let_go || !matches!(reading, Reading::In(_));
+        let mut effects = self.effects(checked);
         self.note_effects(&effects);
         self.keep_search(&effects).await?;
         effects.reply.clone_from(&end.reply);

@@ -113,6 +113,8 @@ pub struct UnitOfWork {
     random: Option<Box<ChaCha20Rng>>,
     /// Documents have been sent to the database before the end.
     flushed: bool,
+    /// It has read outside of whatever it reads from now.
+    has_let_go: bool,
     /// What earlier goes sent to the network, and how often this one has.
     sent: Option<Arc<Sent>>,
     sends: usize,
@@ -156,6 +158,7 @@ impl UnitOfWork {
             used: Used::default(),
             random: None,
             flushed: false,
+            has_let_go: false,
             sent: None,
             sends: 0,
             taped: Taped::default(),

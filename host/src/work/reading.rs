@@ -77,6 +77,27 @@ impl UnitOfWork {
         };
     }
 
+    /// Ends what the call reads from, before it waits for somebody outside:
+    /// connections are few, and another service takes its time. Reading begins
+    /// anew afterwards. What was read by id is still checked when the call is
+    /// committed; anything else was so when the call went out, which is what
+    /// this commit asks of the database.
+    ///
+    /// Where the call has had writes sent to the database already, they would
+    /// be kept before its end; then all stays open.
+    pub(super) async fn let_go(&mut self) -> Result<(), Error> {
+        if self.flushed || matches!(self.reading, Reading::Broken) {
+            return Ok(());
+        }
+        match std::mem::replace(&mut self.reading, Reading::Broken) {
+            Reading::In(tx) | Reading::Snapshot(tx) => tx.commit().await?,
+            Reading::NotYet | Reading::Once | Reading::Broken => {}
+        }
+        self.reading = Reading::NotYet;
+        self.has_let_go = true;
+        Ok(())
+    }
+
     /// The transaction this call's reads and writes belong to.
     pub(super) async fn begin(&self) -> Result<Tx, Error> {
         let contended = self.spec.habit.as_ref().is_some_and(|habit| habit.is_contended());

@@ -4,11 +4,14 @@
 //! moment, and so asks for the same in the same order. It is not sent again:
 //! the answers of the first go are given, and the other side hears a message
 //! once.
+//!
+//! Invariant: no transaction is open while something is on its way, unless the
+//! step has written into one.
 
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
-use super::UnitOfWork;
+use super::{Fault, UnitOfWork};
 use crate::egress::{Egress, EgressError, Incoming, Outgoing};
 use crate::mail::{Mail, MailError, Message};
 
@@ -31,34 +34,40 @@ impl UnitOfWork {
     /// has: then its answer is this one's too.
     ///
     /// # Errors
-    /// Why there is no answer.
+    /// Why there is no answer; or the step lost a race before it was sent.
     pub async fn send(
         &mut self,
         egress: &Egress,
         request: Outgoing,
-    ) -> Result<Incoming, EgressError> {
+    ) -> Result<Incoming, Fault<EgressError>> {
+        self.let_go().await?;
         let fingerprint = of_request(&request);
         if let Some(Answer::Request(answer)) = self.earlier_answer(&fingerprint) {
-            return answer;
+            return answer.map_err(Fault::Refused);
         }
         let answer = egress.send(request).await;
         self.keep_answer(fingerprint, Answer::Request(answer.clone()));
-        answer
+        answer.map_err(Fault::Refused)
     }
 
     /// Sends mail, once for all goes at the same step.
     ///
     /// # Errors
-    /// Why it is not sent.
-    pub async fn send_mail(&mut self, mail: &Mail, message: Message) -> Result<(), MailError> {
+    /// Why it is not sent; or the step lost a race before it was.
+    pub async fn send_mail(
+        &mut self,
+        mail: &Mail,
+        message: Message,
+    ) -> Result<(), Fault<MailError>> {
+        self.let_go().await?;
         let fingerprint = of_mail(&message);
         if let Some(Answer::Mail(answer)) = self.earlier_answer(&fingerprint) {
-            return answer;
+            return answer.map_err(Fault::Refused);
         }
         let (id, now) = (self.fresh_id(), self.spec.call.now);
         let answer = mail.send(message, id, now).await;
         self.keep_answer(fingerprint, Answer::Mail(answer.clone()));
-        answer
+        answer.map_err(Fault::Refused)
     }
 
     fn earlier_answer(&mut self, fingerprint: &Fingerprint) -> Option<Answer> {

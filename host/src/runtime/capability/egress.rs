@@ -24,8 +24,7 @@ impl Host for CallState {
             None => None,
         };
         let outgoing = outgoing(request, bearer).map_err(Refusal::Answer)?;
-        let answer = unit.send(&shared.egress, outgoing).await;
-        answer.map(incoming).map_err(|error| Refusal::Answer(error.into()))
+        Ok(incoming(unit.send(&shared.egress, outgoing).await?))
     }
 
     fn check(&mut self, url: String) -> Result<(), EgressRefusal> {

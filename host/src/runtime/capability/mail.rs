@@ -16,8 +16,7 @@ impl Host for CallState {
             return Err(Refusal::Answer(Error::NotInAJob));
         }
         let Message { to, subject, text } = message;
-        let sent = unit.send_mail(&shared.mail, mail::Message { to, subject, text }).await;
-        sent.map_err(|error| Refusal::Answer(error.into()))
+        Ok(unit.send_mail(&shared.mail, mail::Message { to, subject, text }).await?)
     }
 
     fn convert_error(&mut self, refusal: MailRefusal) -> wasmtime::Result<Error> {

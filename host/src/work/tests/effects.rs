@@ -5,9 +5,22 @@ use uuid::Uuid;
 use super::*;
 use crate::domain::id::JobId;
 use crate::domain::job::{JobEnd, JobEndKind};
+use crate::egress::{self, Egress, EgressError, Outgoing};
 use crate::store::testing::on_both;
 use crate::store::{Access, blobs, connection::on, idempotency};
 use crate::work::{BlobError, SecretError, Wish, WorkError};
+
+/// A request that is refused before it goes anywhere.
+fn to_nowhere() -> Outgoing {
+    Outgoing {
+        method: "POST".into(),
+        url: "http://example.com".into(),
+        headers: Vec::new(),
+        body: Vec::new(),
+        timeout_ms: 0,
+        max_response_bytes: 0,
+    }
+}
 
 type JobRow = (String, String, String, String, i64, i64, i64, Option<Uuid>);
 
@@ -152,6 +165,43 @@ on_both! {
         other.secret_delete("key").await.unwrap();
         other.commit(End::default()).await.unwrap();
         assert!(!unit.secret_exists("key").await.unwrap());
+    }
+
+    async fn nothing_is_open_while_a_step_waits_for_others(store: &Store) {
+        let area = Area::installed(store).await;
+        area.put(vec![create("a", "{}"), create("b", "{}")]).await.unwrap();
+        let egress = Egress::new(egress::Settings::default()).unwrap();
+        let sends = async |unit: &mut UnitOfWork| {
+            let sent = unit.send(&egress, to_nowhere()).await;
+            assert!(matches!(sent, Err(Fault::Refused(EgressError::Refused(_)))), "{sent:?}");
+        };
+        // A transaction is open; then none is; then another one.
+        let mut unit = area.with(|spec| spec.in_job = true);
+        unit.get("items", "a").await.unwrap();
+        assert_eq!(unit.count("items", &[], None).await.unwrap(), 2);
+        sends(&mut unit).await;
+        assert!(matches!(unit.reading, crate::work::Reading::NotYet));
+        area.put(vec![create("c", "{}")]).await.unwrap();
+        assert_eq!(unit.count("items", &[], None).await.unwrap(), 3);
+        unit.write("items", vec![replace("b", None, "{}")]).await.unwrap();
+        unit.commit(End::default()).await.unwrap();
+        // What was read by id before it was sent is still to be so at the end.
+        let mut unit = area.with(|spec| spec.in_job = true);
+        unit.get("items", "a").await.unwrap();
+        sends(&mut unit).await;
+        area.put(vec![replace("a", None, "{}")]).await.unwrap();
+        unit.count("items", &[], None).await.unwrap();
+        unit.write("items", vec![replace("b", None, "{}")]).await.unwrap();
+        let lost = unit.commit(End::default()).await;
+        assert!(matches!(lost, Err(Error::RunAgain)), "{lost:?}");
+        // What is in the database already, but not committed, keeps all open.
+        let mut unit = area.with(|spec| spec.in_job = true);
+        unit.write("items", vec![create("d", "{}")]).await.unwrap();
+        unit.count("items", &[], None).await.unwrap();
+        sends(&mut unit).await;
+        assert_eq!(area.get("d").await, None);
+        unit.commit(End::default()).await.unwrap();
+        assert!(area.get("d").await.is_some());
     }
 
     async fn a_blob_is_seen_with_the_commit_and_swept_without_its_row(store: &Store) {
