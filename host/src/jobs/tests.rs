@@ -1,7 +1,7 @@
 //! Workers on a real queue of each database, with areas made of closures.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
@@ -13,8 +13,9 @@ use crate::domain::job::{EVENT_KIND, Failure, LeasedJob, NewJob, Outcome, Status
 use crate::domain::manifest::JobSpec;
 use crate::domain::queue::QueuedJob;
 use crate::domain::time::Timestamp;
+use crate::store::Backend;
 use crate::store::jobs::Claim;
-use crate::store::testing::on_both;
+use crate::store::testing::{self, on_both};
 use crate::work::{CallError, Ended, UnitOfWork, Wish};
 
 const WORKSPACE: WorkspaceId = WorkspaceId(Uuid::from_u128(7));
@@ -85,6 +86,15 @@ impl Bench {
         code: Option<Arc<dyn AreaCode>>,
         set: impl Fn(&mut config::Jobs),
     ) -> Self {
+        Self::by(Clock::System, store, code, set).await
+    }
+
+    async fn by(
+        clock: Clock,
+        store: &Store,
+        code: Option<Arc<dyn AreaCode>>,
+        set: impl Fn(&mut config::Jobs),
+    ) -> Self {
         let mut settings =
             config::Jobs { poll_ms: 50, heartbeat_ms: 50, slice_ms: 0, ..config::Jobs::default() };
         settings.lanes.delivery.backoff_first_ms = 1;
@@ -93,7 +103,7 @@ impl Bench {
         let deps = Deps {
             store: store.clone(),
             keys: Arc::new(Keys::new([7; 32])),
-            clock: Clock::System,
+            clock,
             areas: areas(&live),
             settings,
             // Nothing is recorded, so there is no folder.
@@ -385,4 +395,26 @@ on_both! {
         assert!((400..5_000).contains(&took), "{took} ms");
         bench.drain(1_000).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_whose_clock_is_ahead_takes_nobody_s_jobs() {
+    let Some(fresh) = testing::fresh(Backend::Postgres).await else { return };
+    let store = &fresh.store;
+    let code = area(|_, _| {
+        Box::pin(async {
+            tokio::time::sleep(Duration::from_millis(1_500)).await;
+            done()
+        })
+    });
+    let mut healthy = Bench::start(store, Arc::clone(&code)).await;
+    healthy.enqueue(&[job(1)]).await;
+    healthy.becomes(&[Status::Running]).await;
+    let ahead = Clock::System.now().plus_ms(3_600_000);
+    let ahead = Clock::Manual(Arc::new(AtomicI64::new(ahead.0)));
+    let mut hasty = Bench::by(ahead, store, Some(code), |_| {}).await;
+    let seen = healthy.becomes(&[Status::Succeeded]).await;
+    assert_eq!((seen[0].attempts, &seen[0].last_error), (1, &None));
+    hasty.drain(1_000).await;
+    healthy.drain(1_000).await;
 }

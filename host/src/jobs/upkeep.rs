@@ -44,7 +44,8 @@ pub(super) async fn heart(shared: Arc<Shared>) {
 pub(super) async fn beat(shared: &Shared) -> Result<(), store::Error> {
     let deps = &shared.deps;
     let mut connection = deps.store.writer().await?;
-    let expires_at = deps.clock.now().plus_ms(i64::from(deps.settings.lease_ms));
+    let now = store::jobs::lease_clock(&mut connection, deps.clock.now()).await?;
+    let expires_at = now.plus_ms(i64::from(deps.settings.lease_ms));
     store::jobs::heartbeat(&mut connection, shared.worker, expires_at).await?;
     connection.release();
     Ok(())
@@ -89,7 +90,8 @@ fn is_time(last: &mut Option<Instant>, every: Duration) -> bool {
 async fn recover(shared: &Shared) -> Result<(), store::Error> {
     let deps = &shared.deps;
     let mut connection = deps.store.writer().await?;
-    let recovered = store::jobs::recover(&mut connection, deps.clock.now()).await?;
+    let now = store::jobs::lease_clock(&mut connection, deps.clock.now()).await?;
+    let recovered = store::jobs::recover(&mut connection, now).await?;
     connection.release();
     if recovered > 0 {
         tracing::warn!(jobs = recovered, "a worker was lost; its jobs run again");
@@ -155,6 +157,7 @@ pub(super) async fn sign_off(shared: &Shared) -> Result<(), store::Error> {
     let now = deps.clock.now();
     let mut connection = deps.store.writer().await?;
     store::jobs::release(&mut connection, shared.worker, None, now).await?;
+    let now = store::jobs::lease_clock(&mut connection, now).await?;
     let long_ago = now.plus_ms(-10 * i64::from(deps.settings.lease_ms));
     store::jobs::forget_worker(&mut connection, shared.worker, long_ago).await?;
     connection.release();

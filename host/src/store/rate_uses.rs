@@ -5,10 +5,8 @@ use uuid::Uuid;
 
 use super::connection::{Connection, Raw};
 use super::error::Error;
+use super::sql::DATABASE_NOW;
 use crate::domain::time::Timestamp;
-
-/// Microseconds since 1970, by the database's clock.
-const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
 
 /// What another node let through.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +35,7 @@ pub async fn tell(
         uses.iter().map(|(key, units)| (key.as_str(), *units)).unzip();
     let statement = format!(
         "INSERT INTO rate_uses (node, key, units, told_at) \
-         SELECT $1, key, units, {NOW} FROM UNNEST($2::text[], $3::bigint[]) AS told (key, units) \
+         SELECT $1, key, units, {DATABASE_NOW} FROM UNNEST($2::text[], $3::bigint[]) AS told (key, units) \
          ON CONFLICT (node, key) DO UPDATE \
          SET units = rate_uses.units + excluded.units, told_at = excluded.told_at"
     );
@@ -72,7 +70,7 @@ pub async fn others(
 /// Forgets what nobody has told anything of for so long.
 pub async fn sweep(connection: &mut Connection, age_us: i64) -> Result<(), Error> {
     let Raw::Postgres(connection) = connection.raw() else { return Ok(()) };
-    let statement = format!("DELETE FROM rate_uses WHERE told_at < {NOW} - $1");
+    let statement = format!("DELETE FROM rate_uses WHERE told_at < {DATABASE_NOW} - $1");
     sqlx::query(sqlx::AssertSqlSafe(statement)).bind(age_us).execute(connection).await?;
     Ok(())
 }

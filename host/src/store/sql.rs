@@ -16,6 +16,9 @@ use super::Backend;
 use super::connection::{Connection, Raw};
 use super::error::Error;
 
+/// Microseconds since 1970, by PostgreSQL's own clock.
+pub(super) const DATABASE_NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
+
 /// A value to be bound.
 #[derive(Clone, Debug)]
 pub(super) enum Arg {

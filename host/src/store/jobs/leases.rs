@@ -2,15 +2,26 @@
 
 use uuid::Uuid;
 
-use super::super::connection::{Connection, on};
+use super::super::connection::{Connection, Raw, on};
 use super::super::error::Error;
+use super::super::sql::DATABASE_NOW;
 use crate::domain::time::Timestamp;
 
 /// A job whose worker was lost this often beyond its attempts takes its
 /// workers down with it, and is dead.
 const LOSSES_FORGIVEN: i64 = 3;
 
-/// Says that a process lives, and its leases with it.
+/// The moment that leases are told by: the database's own on PostgreSQL, which
+/// processes on machines with clocks of their own share; else this process's.
+pub async fn lease_clock(connection: &mut Connection, own: Timestamp) -> Result<Timestamp, Error> {
+    let Raw::Postgres(connection) = connection.raw() else { return Ok(own) };
+    let statement = format!("SELECT {DATABASE_NOW}");
+    let now = sqlx::query_scalar(sqlx::AssertSqlSafe(statement)).fetch_one(connection).await?;
+    Ok(Timestamp(now))
+}
+
+/// Says that a process lives, and its leases with it, until a moment by the
+/// [`lease_clock`].
 pub async fn heartbeat(
     connection: &mut Connection,
     worker: Uuid,
@@ -30,7 +41,8 @@ pub async fn heartbeat(
 }
 
 /// Makes the jobs of lost processes runnable again, at once; one that was lost
-/// too often is dead. Answers how many there were.
+/// too often is dead. `now` is the [`lease_clock`]'s. Answers how many there
+/// were.
 pub async fn recover(connection: &mut Connection, now: Timestamp) -> Result<u64, Error> {
     on!(connection, c => {
         let recovered = sqlx::query(
@@ -75,7 +87,7 @@ pub async fn release(
 }
 
 /// Forgets a process that has given back everything, and those that were lost
-/// so long ago that nothing of theirs is left.
+/// so long ago, by the [`lease_clock`], that nothing of theirs is left.
 pub async fn forget_worker(
     connection: &mut Connection,
     worker: Uuid,

@@ -3,7 +3,8 @@
 //! A job that is running is under a lease: `lease_id` names one claim of it,
 //! and whoever ends the job must show it. How long a lease is good hangs on
 //! the row of the process that holds it (`job_workers`), renewed while the
-//! process lives.
+//! process lives. Where processes share a database over a network, its clock
+//! says whose lease is over: theirs may differ by more than a lease.
 
 mod change;
 mod claim;
@@ -24,7 +25,7 @@ use crate::domain::time::Timestamp;
 
 pub use change::{change, is_superseded};
 pub use claim::{Claim, claim, next_due};
-pub use leases::{forget_worker, heartbeat, recover, release};
+pub use leases::{forget_worker, heartbeat, lease_clock, recover, release};
 pub use view::{Depth, depths, find, loads, overview, page};
 
 /// Rows of one insert: 12 values each, well below either database's limit on
