@@ -146,16 +146,16 @@ impl UnitOfWork {
                 return Err(Fault::Abort(Error::AlreadyExists));
             }
         }
-        let now = self.spec.call.now;
+        let written = self.documents.write(name, writes, self.spec.call.now);
+        let (versions, undo) = written.map_err(Fault::Refused)?;
         if !self.spec.locked {
-            return self.documents.write(name, writes, now).map_err(Fault::Refused);
+            return Ok(versions);
         }
-        let before = self.documents.clone();
-        let versions = self.documents.write(name, writes, now).map_err(Fault::Refused)?;
+        // Nothing else waits to be written: a careful call sends each write.
         match self.flush_carefully().await {
             Ok(()) => Ok(versions),
             Err(Error::UniqueConflict { fields, .. }) => {
-                self.documents = before;
+                self.documents.undo(undo);
                 Err(Fault::Refused(DocumentError::UniqueConflict(fields)))
             }
             Err(error) => Err(Fault::Abort(error)),

@@ -11,7 +11,7 @@ use crate::store::documents::Head;
 use super::DocumentError;
 
 /// The documents of one call, by collection's full name and id.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Overlay(BTreeMap<String, BTreeMap<String, Entry>>);
 
 #[derive(Clone, Debug)]
@@ -35,6 +35,13 @@ enum Now {
     Absent,
     Head { version: u64, created_at: Timestamp },
     Whole { document: Document, changed: bool },
+}
+
+/// How the documents of one [`Overlay::write`] were known before it.
+#[derive(Debug)]
+pub(super) struct Undo {
+    collection: String,
+    entries: Vec<(String, Option<Entry>)>,
 }
 
 /// What the overlay knows of a document.
@@ -130,13 +137,14 @@ impl Overlay {
         true
     }
 
-    /// Applies writes in order, all or none; the new version of each.
+    /// Applies writes in order, all or none; the new version of each, and what
+    /// takes them back.
     pub(super) fn write(
         &mut self,
         collection: &str,
         writes: Vec<Write>,
         now: Timestamp,
-    ) -> Result<Vec<u64>, DocumentError> {
+    ) -> Result<(Vec<u64>, Undo), DocumentError> {
         let known = self.collection(collection);
         let mut staged: BTreeMap<String, Entry> = BTreeMap::new();
         let mut versions = Vec::with_capacity(writes.len());
@@ -151,8 +159,24 @@ impl Overlay {
             staged.insert(id, entry);
             versions.push(version);
         }
-        known.extend(staged);
-        Ok(versions)
+        let entries = staged.into_iter().map(|(id, entry)| {
+            let before = known.insert(id.clone(), entry);
+            (id, before)
+        });
+        let entries = entries.collect();
+        Ok((versions, Undo { collection: collection.to_owned(), entries }))
+    }
+
+    /// Takes writes back that were not sent to the database after all, and
+    /// after which there were no others.
+    pub(super) fn undo(&mut self, Undo { collection, entries }: Undo) {
+        let known = self.collection(&collection);
+        for (id, before) in entries {
+            match before {
+                Some(entry) => known.insert(id, entry),
+                None => known.remove(&id),
+            };
+        }
     }
 
     /// Whether anything waits to be written, of one collection or of all.
@@ -281,5 +305,34 @@ fn there_at(
             Err(DocumentError::VersionConflict(version))
         }
         (Some(there), _) => Ok(there),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::id::WorkspaceId;
+
+    fn create(id: &str) -> Write {
+        Write::Create { id: id.to_owned(), body: "{}".to_owned() }
+    }
+
+    #[test]
+    fn writes_that_are_taken_back_leave_everything_as_it_was() {
+        let (mut overlay, now) = (Overlay::default(), Timestamp(7));
+        overlay.write("notes", vec![create("a"), create("b")], now).unwrap();
+        overlay.write("tags", vec![create("a")], now).unwrap();
+        let mut sent = Effects::new(WorkspaceId::new(), "test", now);
+        overlay.take(&mut sent);
+        let before = format!("{overlay:?}");
+        let replace = Write::Replace { id: "a".into(), expected: None, body: "[]".into() };
+        let delete = Write::Delete { id: "b".into(), expected: None };
+        let writes = vec![replace, delete, create("b"), create("c")];
+        let (versions, undo) = overlay.write("notes", writes, now).unwrap();
+        assert_eq!(versions, [2, 0, 1, 1]);
+        overlay.take(&mut sent);
+        assert_ne!(format!("{overlay:?}"), before);
+        overlay.undo(undo);
+        assert_eq!(format!("{overlay:?}"), before);
     }
 }
