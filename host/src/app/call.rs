@@ -314,7 +314,7 @@ async fn run_once(
     let reply = match result {
         Ok(Ok(reply)) => reply,
         Ok(Err(problem)) => return Err(Refused::Problem(problem)),
-        Err(CallError::Store(error)) if lost_a_race(&error) => return Ok(Run::Again),
+        Err(CallError::Store(error)) if error.lost_race() => return Ok(Run::Again),
         Err(error) => return Err(Refused::Failed(error)),
     };
     let Some(unit) = unit else {
@@ -326,22 +326,9 @@ async fn run_once(
     match unit.commit(End { reply: record, job: None }).await {
         Ok(()) => Ok(Run::Answered(answered)),
         Err(store::Error::KeyTaken) => Ok(Run::Stored),
-        Err(error) if lost_a_race(&error) => Ok(Run::Again),
+        Err(error) if error.lost_race() => Ok(Run::Again),
         Err(error) => Err(error.into()),
     }
-}
-
-/// What the database says when another transaction changed what this one
-/// relied on. Run again, the handler sees the change and can say so itself.
-fn lost_a_race(error: &store::Error) -> bool {
-    matches!(
-        error,
-        store::Error::RunAgain
-            | store::Error::AlreadyExists
-            | store::Error::NotFound
-            | store::Error::VersionConflict(_)
-            | store::Error::UniqueConflict { .. }
-    )
 }
 
 /// An answer that keeps to the route's contract.
@@ -398,17 +385,4 @@ async fn stored_answer(
 fn backoff(losses: u32) -> Duration {
     let most_micros = 500_u64 << losses.min(6);
     Duration::from_micros(rand::rng().random_range(0..most_micros))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_what_another_transaction_can_cause_is_run_again() {
-        assert!(lost_a_race(&store::Error::RunAgain));
-        assert!(lost_a_race(&store::Error::AlreadyExists));
-        assert!(!lost_a_race(&store::Error::KeyTaken));
-        assert!(!lost_a_race(&store::Error::InvalidCursor));
-    }
 }

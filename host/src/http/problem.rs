@@ -261,6 +261,7 @@ impl From<store::Error> for Refusal {
             )
             .retry_after(1)
             .caused_by(error),
+            store::Error::WorkspaceGone => Self::not_found(),
             other => Self::internal(other),
         }
     }

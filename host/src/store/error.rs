@@ -10,6 +10,9 @@ pub enum Error {
     /// No such row.
     #[error("not found")]
     NotFound,
+    /// The call's workspace is not there any more.
+    #[error("the workspace is gone")]
+    WorkspaceGone,
     /// A row of that id exists.
     #[error("already exists")]
     AlreadyExists,
@@ -65,7 +68,6 @@ impl Error {
             self,
             Self::RunAgain
                 | Self::AlreadyExists
-                | Self::NotFound
                 | Self::VersionConflict(_)
                 | Self::UniqueConflict { .. }
         )
@@ -123,4 +125,20 @@ fn sqlite_constraint(message: &str) -> Option<String> {
         return quoted.split('\'').next().map(str::to_owned);
     }
     what.split('.').next().map(|table| format!("{table}_pkey"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Error;
+
+    #[test]
+    fn only_what_another_transaction_can_cause_is_run_again() {
+        for lost in [Error::RunAgain, Error::AlreadyExists, Error::VersionConflict(2)] {
+            assert!(lost.lost_race(), "{lost}");
+        }
+        let told = [Error::KeyTaken, Error::InvalidCursor, Error::LeaseLost, Error::NotFound];
+        for told in told.into_iter().chain([Error::WorkspaceGone]) {
+            assert!(!told.lost_race(), "{told}");
+        }
+    }
 }

@@ -36,7 +36,7 @@ impl UnitOfWork {
         let mut lease = self.lease(What::Other, 1).await?;
         let found = workspaces::find(lease.connection(), workspace).await?;
         self.done(lease);
-        found.map(|workspace| (workspace.name, workspace.slug)).ok_or(Error::NotFound)
+        found.map(|workspace| (workspace.name, workspace.slug)).ok_or(Error::WorkspaceGone)
     }
 
     /// Whoever signs in with this address, in any workspace or none.

@@ -265,7 +265,7 @@ on_both! {
         let area = Area::installed(store).await;
         assert_eq!(area.unit().member(area.user).await.unwrap(), None);
         assert_eq!(area.unit().members().await.unwrap(), []);
-        assert!(matches!(area.unit().workspace().await, Err(Error::NotFound)));
+        assert!(matches!(area.unit().workspace().await, Err(Error::WorkspaceGone)));
         let tx = store.begin(Access::WriteLocked).await.unwrap();
         tx.commit().await.unwrap();
     }
