@@ -148,6 +148,9 @@ fn call_limits(config: &Config) -> LimitsByArea {
         max_bytes: config.limits.max_document_bytes,
         max_jobs: config.limits.max_jobs,
         max_events: config.limits.max_events,
+        max_payload_bytes: config.limits.max_payload_bytes,
+        max_outgoing_bytes: config.limits.max_outgoing_bytes,
+        max_incoming_bytes: config.limits.max_incoming_bytes,
         max_blob_bytes: config.limits.max_blob_bytes,
     };
     let own = |limits: &AreaLimits| Limits {

@@ -11,6 +11,9 @@ use crate::store::blobs::{self, StoredBlob};
 
 /// Characters of a blob's or secret's name.
 const MAX_NAME: usize = 200;
+/// Bytes of one read: the host holds them before the guest's own memory bounds
+/// them, for every call that reads.
+const MAX_PIECE: u64 = 8 << 20;
 
 impl UnitOfWork {
     /// Size and hash of a blob.
@@ -27,7 +30,8 @@ impl UnitOfWork {
         Ok(self.blobs.get(name).and_then(|kept| kept.now.clone()))
     }
 
-    /// At most `length` bytes from `offset`; empty at the end.
+    /// At most `length` bytes from `offset`, and at most [`MAX_PIECE`]; empty at
+    /// the end.
     pub async fn blob_read(
         &mut self,
         name: &str,
@@ -39,12 +43,13 @@ impl UnitOfWork {
     }
 
     async fn content(
-        &self,
+        &mut self,
         blob: &StoredBlob,
         offset: u64,
         length: u32,
     ) -> Result<Vec<u8>, Fault<BlobError>> {
-        let length = u64::from(length).min(self.spec.limits.max_blob_bytes);
+        let length = u64::from(length).min(MAX_PIECE).min(blob.size.saturating_sub(offset));
+        self.charge_blobs(length)?;
         let content = self.store.blobs().read(blob, offset, length).await;
         content.map(Into::into).map_err(away)
     }
@@ -117,9 +122,7 @@ impl UnitOfWork {
         content: Vec<u8>,
     ) -> Result<StoredBlob, Fault<BlobError>> {
         self.check_blob(name).map_err(Fault::Refused)?;
-        if content.len() as u64 > self.spec.limits.max_blob_bytes {
-            return Err(Fault::Refused(BlobError::LimitExceeded));
-        }
+        self.charge_blobs(content.len() as u64)?;
         let (workspace, area) = (self.spec.call.workspace, &self.spec.area.area);
         let written = self.store.blobs().write(workspace, area, content).await;
         let blob = written.map_err(away)?;
@@ -142,6 +145,12 @@ impl UnitOfWork {
         }
         self.blobs.insert(name.to_owned(), Kept { now: None, changed: true });
         Ok(())
+    }
+
+    fn charge_blobs(&mut self, bytes: u64) -> Result<(), Fault<BlobError>> {
+        self.used.blob_bytes = self.used.blob_bytes.saturating_add(bytes);
+        let fits = self.used.blob_bytes <= self.spec.limits.max_blob_bytes;
+        if fits { Ok(()) } else { Err(Fault::Refused(BlobError::LimitExceeded)) }
     }
 
     fn check_blob(&self, name: &str) -> Result<(), BlobError> {

@@ -138,6 +138,8 @@ struct Used {
     bytes: u64,
     jobs: u32,
     events: u32,
+    outgoing_bytes: u64,
+    blob_bytes: u64,
 }
 
 impl UnitOfWork {

@@ -38,7 +38,7 @@ impl UnitOfWork {
         let Some(subscribers) = area.events.get(name) else {
             return misuse(format!("{} does not publish {name:?}", area.area));
         };
-        self.may_send()?;
+        self.may_send(&data)?;
         check_object(&data).map_err(|what| WorkError::Misuse(format!("event {name}: {what}")))?;
         self.used.events += 1;
         if self.used.events > self.spec.limits.max_events {
@@ -47,6 +47,7 @@ impl UnitOfWork {
         let event = EventId(self.fresh_id());
         self.note_event(name, &data);
         let payload = self.event_payload(event, name, data)?;
+        self.charge_outgoing(payload.len().saturating_mul(subscribers.len()))?;
         for to in subscribers {
             let job = NewJob {
                 id: JobId(self.fresh_id()),
@@ -72,7 +73,7 @@ impl UnitOfWork {
         let Some(kind) = area.jobs.get(&wish.kind) else {
             return misuse(format!("{} declares no job {:?}", area.area, wish.kind));
         };
-        self.may_send()?;
+        self.may_send(&wish.payload)?;
         check_object(&wish.payload)
             .map_err(|what| WorkError::Misuse(format!("job {}: {what}", wish.kind)))?;
         if !wish.dedupe_key.as_deref().is_none_or(is_key) {
@@ -82,6 +83,7 @@ impl UnitOfWork {
         if self.used.jobs > self.spec.limits.max_jobs {
             return Err(WorkError::LimitExceeded);
         }
+        self.charge_outgoing(wish.payload.len())?;
         let id = JobId(self.fresh_id());
         self.jobs.push(NewJob {
             id,
@@ -99,8 +101,19 @@ impl UnitOfWork {
         Ok(id)
     }
 
-    fn may_send(&self) -> Result<(), WorkError> {
-        if self.spec.writes { Ok(()) } else { misuse("the route writes nothing".to_owned()) }
+    fn may_send(&self, payload: &str) -> Result<(), WorkError> {
+        if !self.spec.writes {
+            return misuse("the route writes nothing".to_owned());
+        }
+        let fits = payload.len() as u64 <= self.spec.limits.max_payload_bytes;
+        if fits { Ok(()) } else { Err(WorkError::LimitExceeded) }
+    }
+
+    /// What goes out is held in memory until the commit.
+    fn charge_outgoing(&mut self, bytes: usize) -> Result<(), WorkError> {
+        self.used.outgoing_bytes = self.used.outgoing_bytes.saturating_add(bytes as u64);
+        let fits = self.used.outgoing_bytes <= self.spec.limits.max_outgoing_bytes;
+        if fits { Ok(()) } else { Err(WorkError::LimitExceeded) }
     }
 
     fn event_payload(&self, id: EventId, name: &str, data: String) -> Result<String, WorkError> {

@@ -64,7 +64,13 @@ pub struct Limits {
     pub max_jobs: u32,
     /// Events published.
     pub max_events: u32,
-    /// Bytes of one blob written by the guest, and of one read.
+    /// Bytes of one job's payload, and of one event's data.
+    pub max_payload_bytes: u64,
+    /// Bytes of payloads, an event's once for each subscriber.
+    pub max_outgoing_bytes: u64,
+    /// Bytes of what others answered to one step of a job.
+    pub max_incoming_bytes: u64,
+    /// Bytes of blobs read and written by the guest.
     pub max_blob_bytes: u64,
 }
 
@@ -75,6 +81,9 @@ impl Default for Limits {
             max_bytes: 64 << 20,
             max_jobs: 1_000,
             max_events: 1_000,
+            max_payload_bytes: 1 << 20,
+            max_outgoing_bytes: 16 << 20,
+            max_incoming_bytes: 64 << 20,
             max_blob_bytes: 32 << 20,
         }
     }

@@ -45,6 +45,10 @@ impl UnitOfWork {
         if let Some(Answer::Request(answer)) = self.earlier_answer(&fingerprint) {
             return answer.map_err(Fault::Refused);
         }
+        let request = match self.room_for_answer(request.max_response_bytes) {
+            Some(max_response_bytes) => Outgoing { max_response_bytes, ..request },
+            None => return Err(Fault::Refused(EgressError::TooLarge)),
+        };
         let answer = egress.send(request).await;
         self.keep_answer(fingerprint, Answer::Request(answer.clone()));
         answer.map_err(Fault::Refused)
@@ -68,6 +72,15 @@ impl UnitOfWork {
         let answer = mail.send(message, id, now).await;
         self.keep_answer(fingerprint, Answer::Mail(answer.clone()));
         answer.map_err(Fault::Refused)
+    }
+
+    /// How large an answer may be, where the step wishes so much (0: as much as
+    /// it may have); nothing, where it has taken all it may. Answers are kept
+    /// for the step's later goes.
+    fn room_for_answer(&self, wished: u32) -> Option<u32> {
+        let Some(sent) = &self.sent else { return Some(wished) };
+        let left = self.spec.limits.max_incoming_bytes.saturating_sub(sent.bytes());
+        room(wished, left)
     }
 
     fn earlier_answer(&mut self, fingerprint: &Fingerprint) -> Option<Answer> {
@@ -98,9 +111,32 @@ impl Sent {
         }
     }
 
+    /// Bytes of all answers.
+    fn bytes(&self) -> u64 {
+        self.0.lock().iter().map(|(_, answer)| answer.bytes()).sum()
+    }
+
     /// Keeps the answer to the next one.
     fn keep(&self, fingerprint: Fingerprint, answer: Answer) {
         self.0.lock().push((fingerprint, answer));
+    }
+}
+
+impl Answer {
+    fn bytes(&self) -> u64 {
+        let Self::Request(Ok(answer)) = self else { return 0 };
+        let headers = answer.headers.iter().map(|(name, value)| name.len() + value.len());
+        (answer.body.len() + headers.sum::<usize>()) as u64
+    }
+}
+
+/// The bound of an answer of which there may be `left` bytes at most.
+fn room(wished: u32, left: u64) -> Option<u32> {
+    let left = u32::try_from(left).unwrap_or(u32::MAX);
+    match (wished, left) {
+        (_, 0) => None,
+        (0, left) => Some(left),
+        (wished, left) => Some(wished.min(left)),
     }
 }
 
@@ -157,6 +193,20 @@ mod tests {
         assert_eq!(sent.answer(0, &request("a")), Some(answered(200)));
         assert_eq!(sent.answer(1, &request("other")), None);
         assert_eq!(sent.answer(1, &request("b")), None, "forgotten from there on");
+    }
+
+    #[test]
+    fn what_is_kept_of_answers_is_bounded() {
+        let sent = Sent::default();
+        let header = ("etag".to_owned(), "1".to_owned());
+        let answer = Incoming { status: 200, headers: vec![header], body: vec![0; 95] };
+        sent.keep(request("a"), Answer::Request(Ok(answer)));
+        sent.keep(request("b"), Answer::Request(Err(EgressError::TooLarge)));
+        assert_eq!(sent.bytes(), 100);
+        assert_eq!(sent.answer(0, &request("another")), None);
+        assert_eq!(sent.bytes(), 0, "what is forgotten makes room");
+        assert_eq!((room(0, 7), room(5, 7), room(9, 7)), (Some(7), Some(5), Some(7)));
+        assert_eq!((room(0, 0), room(5, 0), room(0, u64::MAX)), (None, None, Some(u32::MAX)));
     }
 
     #[test]

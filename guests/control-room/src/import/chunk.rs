@@ -10,6 +10,9 @@ use crate::observation::Observation;
 /// Observations of a chunk: what one step matches.
 pub(super) const CHUNK: usize = 100;
 
+/// A larger one would not fit into this area's memory.
+const MOST_BYTES: u64 = 64 << 20;
+
 /// Observations of one analysis in one source.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Chunk {
@@ -47,9 +50,7 @@ pub(super) fn keep(
 pub(super) fn take(ctx: &JobCtx, audit_id: Uuid, chunk: u32) -> Result<Chunk, JobError> {
     let name = name(audit_id, chunk);
     let away = |error| JobError::Retry(format!("blobs: {error:?}"));
-    let size = ctx.blobs().stat(&name).map_err(away)?.map_or(0, |info| info.size);
-    let size = u32::try_from(size).unwrap_or(u32::MAX);
-    let content = ctx.blobs().read(&name, 0, size).map_err(away)?;
+    let content = ctx.blobs().read_all(&name, MOST_BYTES).map_err(away)?;
     ctx.blobs().delete(&name).map_err(away)?;
     serde_json::from_slice(&content).map_err(|error| JobError::Fail(format!("{name}: {error}")))
 }

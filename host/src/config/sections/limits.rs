@@ -86,7 +86,14 @@ pub struct Limits {
     pub max_jobs: u32,
     /// Events one call may publish.
     pub max_events: u32,
-    /// Bytes of blobs one call may read and write.
+    /// Largest payload of one job, and largest data of one event, in bytes.
+    pub max_payload_bytes: u64,
+    /// Bytes of payloads one call may hand over with its jobs and events, an
+    /// event's once for each of its subscribers.
+    pub max_outgoing_bytes: u64,
+    /// Bytes of answers from the network that one step of a job may take.
+    pub max_incoming_bytes: u64,
+    /// Bytes of blobs one call may read and write, all together.
     pub max_blob_bytes: u64,
 }
 
@@ -106,6 +113,9 @@ impl Default for Limits {
             max_document_bytes: 67_108_864,
             max_jobs: 1_000,
             max_events: 1_000,
+            max_payload_bytes: 1_048_576,
+            max_outgoing_bytes: 16_777_216,
+            max_incoming_bytes: 67_108_864,
             max_blob_bytes: 134_217_728,
         }
     }

@@ -1,5 +1,6 @@
 //! A unit of work against both databases.
 
+mod bounds;
 mod conflicts;
 mod documents;
 mod effects;

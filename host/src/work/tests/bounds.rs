@@ -1,0 +1,48 @@
+//! What one call may have the host hold for it.
+
+use super::*;
+use crate::store::testing::on_both;
+use crate::work::{BlobError, Wish, WorkError};
+
+on_both! {
+    async fn what_goes_out_is_bounded_in_bytes(store: &Store) {
+        let area = Area::installed(store).await;
+        let wish = |bytes: usize| Wish {
+            kind: "tidy".into(),
+            payload: format!(r#"{{"x":"{}"}}"#, "y".repeat(bytes - 8)),
+            resource: None,
+            available_at: None,
+            dedupe_key: None,
+        };
+        let unit = || area.with(|spec| {
+            spec.limits.max_payload_bytes = 1_000;
+            spec.limits.max_outgoing_bytes = 2_500;
+        });
+        let exceeded = |told: Result<(), WorkError>| {
+            assert!(matches!(told, Err(WorkError::LimitExceeded)), "{told:?}");
+        };
+        let mut alone = unit();
+        exceeded(alone.enqueue(wish(1_001)).map(drop));
+        exceeded(alone.publish("item.made", wish(1_001).payload).map(drop));
+        let mut many = unit();
+        many.enqueue(wish(1_000)).unwrap();
+        many.publish("item.made", wish(1_000).payload).unwrap();
+        exceeded(many.enqueue(wish(1_000)).map(drop));
+    }
+
+    async fn blobs_are_bounded_in_bytes_and_read_in_pieces(store: &Store) {
+        const PIECE: usize = 8 << 20;
+        let area = Area::installed(store).await;
+        let mut unit = area.unit();
+        unit.blob_write("large", vec![7; PIECE + 1]).await.unwrap();
+        unit.commit(End::default()).await.unwrap();
+        let read = area.unit().blob_read("large", 0, u32::MAX).await.unwrap();
+        assert_eq!(read.len(), PIECE);
+        let mut unit = area.with(|spec| spec.limits.max_blob_bytes = 10);
+        unit.blob_write("small", b"123456".to_vec()).await.unwrap();
+        assert_eq!(unit.blob_read("small", 2, 99).await.unwrap(), b"3456");
+        assert_eq!(refused(unit.blob_read("large", 0, 1).await), BlobError::LimitExceeded);
+        let written = unit.blob_write("more", b"1".to_vec()).await;
+        assert_eq!(refused(written), BlobError::LimitExceeded);
+    }
+}
