@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use assurance_tests::client::try_send;
+use assurance_tests::client::{send, try_send};
 use assurance_tests::operators::{digest, items, stamped};
 use assurance_tests::postgres::Postgres;
 use assurance_tests::{Answer, Backend, Balancer, Builder, Client, TestHost, place};
@@ -298,6 +298,56 @@ async fn a_node_that_cannot_load_what_replaces_a_withdrawn_version_answers_with_
     std::fs::rename(&hidden, &component).expect("put back");
     until_status(&third, CASES, 200).await;
     assert_eq!(fleet.hosts[2].live_digest("support").await, Some(digest(&old)));
+}
+
+/// The file of a version, as all nodes read it; put back when dropped. Reading
+/// it does not end meanwhile.
+struct Stuck(std::path::PathBuf);
+
+impl Stuck {
+    fn new(fleet: &Fleet, version: &[u8]) -> Self {
+        let name = format!("data/blobs/components/{}.wasm", digest(version));
+        let file = fleet.hosts[0].folder().join(name);
+        std::fs::rename(&file, file.with_extension("aside")).expect("a component");
+        let made = std::process::Command::new("mkfifo").arg(&file).status().expect("mkfifo");
+        assert!(made.success());
+        Self(file)
+    }
+}
+
+impl Drop for Stuck {
+    fn drop(&mut self) {
+        // Who waits for it reads nothing, and then tries again.
+        let _ = std::fs::rename(&self.0, self.0.with_extension("stuck"));
+        let _ = std::fs::rename(self.0.with_extension("aside"), &self.0);
+        let writer = rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::NONBLOCK;
+        let stuck = self.0.with_extension("stuck");
+        let _ = rustix::fs::open(stuck, writer, rustix::fs::Mode::empty());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_that_take_long_to_load_a_canary_answer_meanwhile() {
+    if !Backend::Postgres.is_there() {
+        return;
+    }
+    let (fleet, ada) = Fleet::start(&["support"]).await;
+    let (old, new) = (version(1), version(2));
+    fleet.hosts[0].put_area("support", &old).await.expect(200);
+    fleet.until_all_run(&old).await;
+    let request = fleet.hosts[0].operator(Method::PUT, "/areas/support?activate=false");
+    send(request.body(new.clone())).await.expect(200);
+    let stuck = Stuck::new(&fleet, &new);
+    let wish = json!({"digest": digest(&new), "share": 5});
+    fleet.hosts[0].operate_with("/areas/support/canary", &wish).await.expect(200);
+    let begun = Instant::now();
+    while begun.elapsed() < 2 * BOUND {
+        for node in 0..NODES {
+            fleet.at(node, &ada).get(CASES).await.expect(200);
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    drop(stuck);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -12,6 +12,7 @@ use super::super::App;
 use super::{InstallError, announce, ensure_indexes, follow_trials, load, trust};
 use crate::domain::deployment::{Deployment, NodeReport, Pointer, Stage};
 use crate::domain::manifest::Manifest;
+use crate::domain::trial::Trial;
 use crate::registry::{AreaVersion, Change};
 use crate::runtime::Loaded;
 use crate::store::{self, Notices, deployments};
@@ -85,8 +86,8 @@ async fn look(app: &App, reported: &mut Option<Instant>) -> Result<(), store::Er
     Ok(())
 }
 
-/// Brings this process to where the pointers are. Answers whether anything
-/// was done or failed.
+/// Brings this process to where the pointers and the trials are. Answers
+/// whether anything was done or failed.
 ///
 /// # Errors
 /// The database is away.
@@ -96,19 +97,28 @@ pub async fn catch_up(app: &App) -> Result<bool, store::Error> {
     // who was not goes on answering while it does.
     let was_sure = fence.is_sure();
     let (asked_at, pointers) = ask(app).await?;
-    if was_sure {
+    let reaching = Box::pin(reach(app, pointers));
+    let (trials, changed) = if was_sure {
         fence.learned(asked_at);
-    }
+        staying_sure(app, reaching).await?
+    } else {
+        let reached = reaching.await?;
+        fence.learned(asked_at);
+        reached
+    };
+    let begun = staying_sure(app, Box::pin(follow_trials::begin(app, trials))).await;
+    Ok(changed || begun)
+}
+
+/// Ends the trials that are over and does what the pointers say. Answers the
+/// trials that run, and whether anything was done or failed.
+async fn reach(app: &App, pointers: Vec<Pointer>) -> Result<(Vec<Trial>, bool), store::Error> {
     let (trials, ended) = follow_trials::end(app).await?;
     let live = app.registry.snapshot();
     let behind: Vec<Pointer> =
         pointers.into_iter().filter(|pointer| app.node.is_behind(&live, pointer)).collect();
-    tokio::select! {
-        () = Box::pin(obey_all(app, &behind)) => fence.learned(asked_at),
-        never = stay_sure(app), if was_sure => match never {},
-    }
-    let begun = follow_trials::begin(app, trials).await;
-    Ok(ended || begun || !behind.is_empty())
+    obey_all(app, &behind).await;
+    Ok((trials, ended || !behind.is_empty()))
 }
 
 /// What is live, and when that was asked.
@@ -123,9 +133,17 @@ async fn ask(app: &App) -> Result<(Instant, Vec<Pointer>), store::Error> {
     Ok((asked_at, asked.await?))
 }
 
-/// Goes on asking while something else takes its time; what was learned is
-/// acted on afterwards.
-async fn stay_sure(app: &App) -> Infallible {
+/// Goes on asking what is live while some work takes its time: a version may
+/// load for longer than a node may go without having asked. What was learned
+/// is acted on afterwards.
+async fn staying_sure<T>(app: &App, work: impl Future<Output = T>) -> T {
+    tokio::select! {
+        done = work => done,
+        never = keep_asking(app) => match never {},
+    }
+}
+
+async fn keep_asking(app: &App) -> Infallible {
     loop {
         tokio::time::sleep(Duration::from_millis(u64::from(app.config.areas.poll_ms))).await;
         match ask(app).await {
