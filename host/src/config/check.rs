@@ -83,6 +83,7 @@ impl Config {
             ("rates.workspace_per_minute", self.rates.workspace_per_minute),
             ("rates.sign_in_per_minute", self.rates.sign_in_per_minute),
             ("rates.share_ms", self.rates.share_ms),
+            ("limits.min_upload_rate", self.limits.min_upload_rate),
             ("limits.deadline_ms", self.limits.deadline_ms),
             ("limits.max_documents", self.limits.max_documents),
             ("idempotency.keep_hours", self.idempotency.keep_hours),

@@ -1,6 +1,7 @@
 //! The life of a request for an area's operation, from route to answer: each
 //! step refuses or hands on, in the order the protocol names.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use axum::body::Body as HttpBody;
@@ -10,7 +11,7 @@ use axum::http::{HeaderValue, Method as HttpMethod, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::Value as Json;
 
-use super::body::{Content, check_media_type};
+use super::body::{Content, Pace, check_media_type};
 use super::caller::Admitted;
 use super::code::Code;
 use super::context::Context;
@@ -261,10 +262,13 @@ async fn stream(
     workspace: WorkspaceId,
     mut content: Content,
 ) -> Result<StoredBlob, Refusal> {
-    let idle = Duration::from_millis(u64::from(app.config.limits.body_timeout_ms));
+    let limits = &app.config.limits;
+    let least_rate = NonZeroU32::new(limits.min_upload_rate).unwrap_or(NonZeroU32::MIN);
+    let idle = Duration::from_millis(u64::from(limits.body_timeout_ms));
+    let pace = Pace::begin(idle, least_rate);
     let mut upload = app.store.blobs().upload(workspace, area).await?;
     loop {
-        match content.next_within(idle).await {
+        match content.next_at(pace).await {
             Ok(Some(piece)) => upload.write(piece).await?,
             Ok(None) => return Ok(upload.finish().await?),
             Err(fault) => {

@@ -2,7 +2,8 @@
 //! a byte too many is kept.
 
 use std::io;
-use std::time::Duration;
+use std::num::NonZeroU32;
+use std::time::{Duration, Instant};
 
 use async_compression::tokio::bufread::{GzipDecoder, ZstdDecoder};
 use axum::body::{Body, HttpBody as _};
@@ -64,6 +65,30 @@ pub(super) fn check_media_type(
     }
 }
 
+/// How slowly a body may come that takes long.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pace {
+    begun: Instant,
+    idle: Duration,
+    least_rate: NonZeroU32,
+}
+
+impl Pace {
+    /// From now on: no longer than `idle` between two pieces, and no longer
+    /// altogether than `idle` and what so many bytes take at the least rate,
+    /// in bytes per second.
+    pub(super) fn begin(idle: Duration, least_rate: NonZeroU32) -> Self {
+        Self { begun: Instant::now(), idle, least_rate }
+    }
+
+    /// How long the next piece may take where so many bytes have come.
+    fn left(self, so_far: u64) -> Duration {
+        let paid = Duration::from_secs(so_far) / self.least_rate.get();
+        let left = (self.idle + paid).saturating_sub(self.begun.elapsed());
+        left.min(self.idle)
+    }
+}
+
 /// A body being read, decompressed on the way.
 pub(super) struct Content {
     pieces: BoxStream<'static, Result<Bytes, BodyFault>>,
@@ -116,8 +141,9 @@ impl Content {
         }
     }
 
-    /// The next piece, if it comes within this time.
-    pub(super) async fn next_within(&mut self, time: Duration) -> Result<Option<Bytes>, BodyFault> {
+    /// The next piece, if the body keeps up.
+    pub(super) async fn next_at(&mut self, pace: Pace) -> Result<Option<Bytes>, BodyFault> {
+        let time = pace.left(self.so_far);
         tokio::time::timeout(time, self.next()).await.unwrap_or(Err(BodyFault::TooSlow))
     }
 
@@ -204,5 +230,23 @@ mod tests {
         let content = Content::open(&HeaderMap::new(), stuck, 100).unwrap();
         let time = Duration::from_millis(5);
         assert!(matches!(content.read(time).await, Err(BodyFault::TooSlow)));
+    }
+
+    #[tokio::test]
+    async fn a_body_that_comes_byte_by_byte_is_given_up() {
+        let drops = futures::stream::repeat_with(|| Ok::<_, io::Error>(Bytes::from_static(b"x")));
+        let drops = drops.then(|piece| async {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+            piece
+        });
+        let mut content =
+            Content::open(&HeaderMap::new(), Body::from_stream(drops), 1 << 20).unwrap();
+        let pace = Pace::begin(SECOND / 4, NonZeroU32::new(8_192).unwrap());
+        let whole = async {
+            while content.next_at(pace).await?.is_some() {}
+            Ok::<_, BodyFault>(())
+        };
+        let given_up = tokio::time::timeout(20 * SECOND, whole).await.expect("an end");
+        assert!(matches!(given_up, Err(BodyFault::TooSlow)), "{given_up:?}");
     }
 }

@@ -2,7 +2,9 @@
 //! let go of gently.
 
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -14,6 +16,7 @@ use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
+use tokio_io_timeout::TimeoutWriter;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
@@ -32,8 +35,11 @@ pub struct Peer(pub SocketAddr);
 pub struct Settings {
     /// Connections open at a time; further ones wait to be accepted.
     pub max_connections: u32,
-    /// How long a client may take to send its header section.
+    /// How long a client may take to send its header section, and its first
+    /// request after it has connected.
     pub header_timeout: Duration,
+    /// How long a client may take nothing of an answer that waits for it.
+    pub stall_timeout: Duration,
     /// Largest header section, in bytes.
     pub max_header_bytes: u32,
     /// How long requests in flight may take to end once stopping.
@@ -59,13 +65,16 @@ pub async fn serve(
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
-        let service = service(router.clone(), peer);
-        let connection = server.serve_connection(TokioIo::new(stream), service).into_owned();
+        let begun = Arc::<AtomicBool>::default();
+        let service = service(router.clone(), peer, Arc::clone(&begun));
+        let io = TokioIo::new(giving_up(stream, settings.stall_timeout));
+        let connection = server.serve_connection(io, service).into_owned();
         let connection = graceful.watch(connection);
         tokio::spawn(async move {
-            // A connection that breaks is the client's affair.
-            if let Err(error) = connection.await {
-                tracing::trace!(error, "connection ended");
+            // A connection that breaks, or stays silent, is the client's affair.
+            tokio::select! {
+                ended = connection => tracing::trace!(?ended, "connection ended"),
+                () = silence(&begun, settings.header_timeout) => tracing::trace!("no request came"),
             }
             drop(place);
         });
@@ -73,6 +82,22 @@ pub async fn serve(
     drop(listener);
     if tokio::time::timeout(settings.drain, graceful.shutdown()).await.is_err() {
         tracing::warn!("requests were still in flight when the time to drain was over");
+    }
+}
+
+/// Ends the connection of a client that does not read what it asked for.
+fn giving_up(stream: TcpStream, after: Duration) -> Pin<Box<TimeoutWriter<TcpStream>>> {
+    let mut stream = TimeoutWriter::new(stream);
+    stream.set_timeout(Some(after));
+    Box::pin(stream)
+}
+
+/// Ends when no request has come in that time. HTTP's own patience begins only
+/// once it is known which HTTP a client speaks.
+async fn silence(begun: &AtomicBool, patience: Duration) {
+    tokio::time::sleep(patience).await;
+    if begun.load(Ordering::Relaxed) {
+        std::future::pending::<()>().await;
     }
 }
 
@@ -118,6 +143,7 @@ fn builder(settings: Settings) -> Builder<TokioExecutor> {
 fn service(
     router: Router,
     peer: SocketAddr,
+    begun: Arc<AtomicBool>,
 ) -> impl hyper::service::Service<
     hyper::Request<Incoming>,
     Response = axum::response::Response,
@@ -127,8 +153,71 @@ fn service(
              + 'static,
 > + Clone {
     service_fn(move |request: hyper::Request<Incoming>| {
+        begun.store(true, Ordering::Relaxed);
         let mut request: Request = request.map(axum::body::Body::new);
         request.extensions_mut().insert(Peer(peer));
         router.clone().oneshot(request)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::routing::get;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+
+    /// For what is waited for.
+    const PATIENCE: Duration = Duration::from_secs(20);
+    const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n";
+    /// More than a connection's buffers hold.
+    const LONG: usize = 64 << 20;
+
+    /// A listener with two places.
+    async fn listening() -> SocketAddr {
+        let settings = Settings {
+            max_connections: 2,
+            header_timeout: Duration::from_millis(200),
+            stall_timeout: Duration::from_millis(200),
+            max_header_bytes: 8192,
+            drain: Duration::ZERO,
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let router = Router::new()
+            .route("/", get("here"))
+            .route("/long", get(|| async { "x".repeat(LONG) }));
+        tokio::spawn(serve(listener, router, settings, CancellationToken::new()));
+        address
+    }
+
+    async fn saying(address: SocketAddr, bytes: &[u8]) -> TcpStream {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(bytes).await.unwrap();
+        stream
+    }
+
+    async fn is_answered(address: SocketAddr) {
+        let mut stream = saying(address, GET).await;
+        let mut answer = String::new();
+        let read = tokio::time::timeout(PATIENCE, stream.read_to_string(&mut answer));
+        read.await.expect("a place is free in time").unwrap();
+        assert!(answer.ends_with("here"), "{answer}");
+    }
+
+    #[tokio::test]
+    async fn who_connects_and_says_nothing_keeps_no_place() {
+        let address = listening().await;
+        let _silent = saying(address, b"").await;
+        let _half = saying(address, b"PRI * HTTP/2.0\r\n").await;
+        is_answered(address).await;
+    }
+
+    #[tokio::test]
+    async fn who_does_not_read_the_answer_keeps_no_place() {
+        let address = listening().await;
+        let request = b"GET /long HTTP/1.1\r\nHost: here\r\n\r\n";
+        let _deaf = (saying(address, request).await, saying(address, request).await);
+        is_answered(address).await;
+    }
 }

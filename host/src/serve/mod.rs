@@ -251,10 +251,12 @@ impl Listeners {
     }
 
     fn serve(self, app: &App, operators: &Operators, stop: &CancellationToken) -> Serving {
+        let limits = &app.config.limits;
         let settings = listen::Settings {
             max_connections: app.config.api.max_connections,
-            header_timeout: Duration::from_millis(u64::from(app.config.limits.header_timeout_ms)),
-            max_header_bytes: app.config.limits.max_header_bytes,
+            header_timeout: Duration::from_millis(u64::from(limits.header_timeout_ms)),
+            stall_timeout: Duration::from_millis(u64::from(limits.body_timeout_ms)),
+            max_header_bytes: limits.max_header_bytes,
             drain: drain_time(&app.config),
         };
         let api = listen::serve(self.api, http::api(app), settings, stop.clone());

@@ -67,10 +67,15 @@ pub struct Limits {
     pub max_component_bytes: u64,
     /// Largest request header section, in bytes.
     pub max_header_bytes: u32,
-    /// How long a client may take to send its header, in milliseconds.
+    /// How long a client may take to send its header, and its first request
+    /// after it has connected, in milliseconds.
     pub header_timeout_ms: u32,
-    /// How long a client may take to send its body, in milliseconds.
+    /// How long a client may take to send its body (a streamed one: its next
+    /// piece), or may take nothing of an answer, in milliseconds.
     pub body_timeout_ms: u32,
+    /// What a streamed upload must bring on average, once it has taken longer
+    /// than `body_timeout_ms`, in bytes per second.
+    pub min_upload_rate: u32,
     /// How long an area may take to answer where a route names no other, in
     /// milliseconds.
     pub deadline_ms: u32,
@@ -106,6 +111,7 @@ impl Default for Limits {
             max_header_bytes: 32_768,
             header_timeout_ms: 10_000,
             body_timeout_ms: 30_000,
+            min_upload_rate: 8_192,
             deadline_ms: 1_000,
             max_deadline_ms: 30_000,
             max_reruns: 8,
