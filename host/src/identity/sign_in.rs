@@ -74,6 +74,15 @@ pub enum SignInError {
     Host(String),
 }
 
+/// Somebody who knew the password.
+pub(super) struct Proof {
+    user: User,
+    /// The hash that it was held against.
+    checked: String,
+    /// One by today's parameters, where that one is by older ones.
+    pub(super) renewed: Option<String>,
+}
+
 impl Identity {
     /// Signs a person in, always with a new session.
     ///
@@ -97,50 +106,58 @@ impl Identity {
         let now = self.0.clock.now();
         let email = super::people::normalise_email(&given.email);
         let attempt = self.begin_attempt(&email, given.ip, now).await?;
-        let user = self.check_password(&email, &given.password).await?;
-        self.check_code(&user, given.code.as_deref(), &attempt, now).await?;
+        let mut proof = self.check_password(&email, &given.password).await?;
+        self.check_code(&proof.user, given.code.as_deref(), &attempt, now).await?;
         let origin = Origin::new(given.ip, given.user_agent);
         self.sweep_sometimes(now).await;
         for _ in 0..RERUNS {
-            match self.welcome(&attempt, &user, &origin).await {
+            match self.welcome(&attempt, &proof, &origin).await {
                 Err(store::Error::RunAgain) => {}
                 other => return Ok(other?),
             }
+            // What was lost may have been to a new password.
+            proof = self.check_password(&email, &given.password).await?;
         }
-        Ok(self.welcome(&attempt, &user, &origin).await?)
+        Ok(self.welcome(&attempt, &proof, &origin).await?)
     }
 
-    /// What a success changes, all of it or nothing.
-    async fn welcome(
+    /// What a success changes, all of it or nothing: [`store::Error::RunAgain`]
+    /// where the password that was checked is not stored any more.
+    pub(super) async fn welcome(
         &self,
         attempt: &Attempt,
-        user: &User,
+        proof: &Proof,
         origin: &Origin,
     ) -> Result<NewSession, store::Error> {
+        let Proof { user, checked, renewed } = proof;
         let mut tx = self.0.store.begin(Access::WriteLocked).await?;
         self.succeed(&mut tx, attempt).await?;
+        // From here on nobody replaces the password before this session is
+        // there to be ended with the others.
+        users::hold_password(&mut tx, user.id, checked, renewed.as_ref().unwrap_or(checked))
+            .await?;
         let (made, ended) = self.open_session(&mut tx, user.clone(), origin.clone()).await?;
         tx.commit().await?;
         self.forget_sessions(&ended);
         Ok(made)
     }
 
-    async fn check_password(&self, email: &str, password: &str) -> Result<User, SignInError> {
+    pub(super) async fn check_password(
+        &self,
+        email: &str,
+        password: &str,
+    ) -> Result<Proof, SignInError> {
         let mut reader = self.0.store.reader().await?;
         let found = users::by_email(&mut reader, email).await?;
         reader.release();
         let (user, stored) = found.map_or((None, None), |(user, hash)| (Some(user), hash));
-        let verdict = self.0.passwords.verify(password, stored).await?;
-        let Some(user) = user.filter(|_| verdict.right) else {
+        let verdict = self.0.passwords.verify(password, stored.clone()).await?;
+        let (Some(user), Some(checked), true) = (user, stored, verdict.right) else {
             return Err(SignInError::WrongCredentials);
         };
-        if verdict.outdated {
-            let renewed = self.0.passwords.hash(password).await?;
-            let mut writer = self.0.store.writer().await?;
-            users::set_password(&mut writer, user.id, &renewed).await?;
-            writer.release();
-        }
-        Ok(user)
+        let renewed =
+            if verdict.outdated { Some(self.0.passwords.hash(password).await?) } else { None };
+        Ok(Proof { user, checked, renewed })
     }
 
     async fn check_code(

@@ -55,8 +55,14 @@ impl Place {
 
     /// Another process on the same database.
     fn other_node(&self) -> Identity {
+        self.node_with(|_| {})
+    }
+
+    /// The same, with settings of its own.
+    fn node_with(&self, adapt: impl FnOnce(&mut Settings)) -> Identity {
         let clock = Clock::Manual(Arc::clone(&self.micros));
-        let settings = self.identity.0.settings.clone();
+        let mut settings = self.identity.0.settings.clone();
+        adapt(&mut settings);
         Identity::new(self.store.clone(), Arc::clone(&self.keys), clock, settings)
     }
 
@@ -284,6 +290,39 @@ people_on_both! {
             Err(SignInError::WrongCredentials)
         ));
         assert!(place.sign_in("another long password", None).await.is_ok());
+    }
+
+    async fn a_password_replaced_while_somebody_signs_in_with_the_old_one_stays_replaced(
+        place, |settings| settings.session.cache_ms = 0
+    ) {
+        let email = "ada@example.org";
+        // Its hash is by older parameters than this node's.
+        let renewing = place.node_with(|settings| settings.passwords.iterations = 2);
+        for identity in [&place.identity, &renewing] {
+            place.identity.set_password(place.ada.id, PASSWORD).await.unwrap();
+            let address = Some(HERE.parse::<IpAddr>().unwrap());
+            let attempt = identity.begin_attempt(email, address, place.now()).await.unwrap();
+            let proof = identity.check_password(email, PASSWORD).await.unwrap();
+            place.identity.set_password(place.ada.id, "another long password").await.unwrap();
+            let origin = sessions::Origin::default();
+            let late = identity.welcome(&attempt, &proof, &origin).await;
+            assert!(matches!(late, Err(store::Error::RunAgain)), "{late:?}");
+            let old = identity.sign_in(self::attempt(email, PASSWORD, None)).await;
+            assert!(matches!(old, Err(SignInError::WrongCredentials)), "{old:?}");
+            let made = place.sign_in("another long password", None).await.unwrap();
+            let status = place.identity.security_status(&made.principal).await.unwrap();
+            assert_eq!(status.sessions.len(), 1);
+        }
+    }
+
+    async fn sign_ins_at_the_same_time_renew_an_old_hash_once(place) {
+        let renewing = place.node_with(|settings| settings.passwords.iterations = 2);
+        let sign_in = || renewing.sign_in(attempt("ada@example.org", PASSWORD, None));
+        for answer in futures::future::join_all([sign_in(), sign_in(), sign_in()]).await {
+            answer.unwrap();
+        }
+        let proof = renewing.check_password("ada@example.org", PASSWORD).await.unwrap();
+        assert!(proof.renewed.is_none());
     }
 
     async fn a_second_factor_is_asked_for_and_its_confirmation_renews_the_session(place) {

@@ -84,6 +84,27 @@ pub async fn set_password(
     if changed == 0 { Err(Error::NotFound) } else { Ok(()) }
 }
 
+/// Keeps a person's password as it is until the transaction ends, or renews the
+/// hash of the same password; [`Error::RunAgain`] where another one is stored
+/// by now.
+pub async fn hold_password(
+    connection: &mut Connection,
+    user: UserId,
+    checked: &str,
+    renewed: &str,
+) -> Result<(), Error> {
+    let held = on!(connection, c => {
+        sqlx::query("UPDATE users SET password_hash = $3 WHERE id = $1 AND password_hash = $2")
+            .bind(user.0)
+            .bind(checked)
+            .bind(renewed)
+            .execute(&mut *c)
+            .await?
+            .rows_affected()
+    });
+    if held == 0 { Err(Error::RunAgain) } else { Ok(()) }
+}
+
 /// Notes a sign-in. Also keeps the person's other sign-ins waiting until the
 /// transaction ends, so that each sees the sessions of the one before.
 pub async fn note_sign_in(
