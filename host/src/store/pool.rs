@@ -5,6 +5,10 @@
 //! request. Here a connection that finished its work goes straight back; only
 //! one that was abandoned half-way (a dropped transaction, a cancelled
 //! request) is tidied by a task of its own first.
+//!
+//! Whoever asks for a connection, it belongs to the runtime that made the pool:
+//! one that a call of low priority opens serves quick requests afterwards, and
+//! must not wait for that call's thread to hear from the server.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -12,7 +16,9 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use sqlx::Connection;
+use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::context::TokioContext;
 
 /// Idle longer than this, a connection is tried before it is used.
 const TRUSTED_FOR: Duration = Duration::from_secs(20);
@@ -38,6 +44,8 @@ struct Inner<C: Connection> {
     timeout: Duration,
     permits: Arc<Semaphore>,
     idle: Mutex<Vec<Idle<C>>>,
+    /// Where connections are opened and tidied.
+    runtime: Handle,
 }
 
 #[derive(Debug)]
@@ -60,9 +68,11 @@ pub(super) struct Pooled<C: Connection + 'static> {
 }
 
 impl<C: Connection + 'static> Pool<C> {
+    /// A pool of the runtime that this is called in.
     pub(super) fn new(options: C::Options, max_connections: u32, timeout: Duration) -> Self {
         let permits = Arc::new(Semaphore::new(max_connections.max(1) as usize));
-        Self(Arc::new(Inner { options, timeout, permits, idle: Mutex::new(Vec::new()) }))
+        let (idle, runtime) = (Mutex::default(), Handle::current());
+        Self(Arc::new(Inner { options, timeout, permits, idle, runtime }))
     }
 
     /// Waits its turn, no longer than the pool's timeout.
@@ -101,12 +111,27 @@ impl<C: Connection + 'static> Inner<C> {
     async fn take_or_connect(&self) -> Result<(C, Instant), sqlx::Error> {
         loop {
             let Some(mut idle) = self.idle.lock().pop() else {
-                return Ok((C::connect_with(&self.options).await?, Instant::now()));
+                let connecting = C::connect_with(&self.options);
+                let connection = TokioContext::new(connecting, self.runtime.clone()).await?;
+                return Ok((connection, Instant::now()));
             };
             if idle.since.elapsed() < TRUSTED_FOR || answers(&mut idle.connection).await {
                 return Ok((idle.connection, idle.made));
             }
             self.idle.lock().clear();
+        }
+    }
+
+    /// Sends what an abandoned connection has queued (a rollback), waits for
+    /// the answers and puts it back. One whose server still runs a statement
+    /// that nobody waits for is closed.
+    async fn tidy(&self, mut connection: C, made: Instant) {
+        match tokio::time::timeout(PATIENCE, connection.ping()).await {
+            Ok(Ok(())) => self.put_back(connection, made),
+            // What broke this one broke the others: a restarted server.
+            Ok(Err(sqlx::Error::Io(_))) => self.idle.lock().clear(),
+            Ok(Err(error)) => tracing::debug!(%error, "an abandoned connection is closed"),
+            Err(_) => tracing::debug!("an abandoned statement runs on; its connection is closed"),
         }
     }
 
@@ -138,7 +163,7 @@ impl<C: Connection + 'static> Pooled<C> {
 
 impl<C: Connection + 'static> Drop for Pooled<C> {
     fn drop(&mut self) {
-        let Some(mut connection) = self.connection.take() else { return };
+        let Some(connection) = self.connection.take() else { return };
         if self.tidy {
             self.pool.put_back(connection, self.made);
             return;
@@ -147,19 +172,12 @@ impl<C: Connection + 'static> Drop for Pooled<C> {
             return;
         }
         let (pool, permit, made) = (Arc::clone(&self.pool), self.permit.take(), self.made);
-        // Outside a runtime, at shutdown, the connection is simply closed.
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move {
-                // Sends what is queued (a rollback) and waits for the answers.
-                if answers(&mut connection).await {
-                    pool.put_back(connection, made);
-                } else {
-                    // What broke this one broke the others: a restarted server.
-                    pool.idle.lock().clear();
-                }
-                drop(permit);
-            });
-        }
+        // At shutdown nothing is run any more, and the connection is simply
+        // closed.
+        self.pool.runtime.spawn(async move {
+            pool.tidy(connection, made).await;
+            drop(permit);
+        });
     }
 }
 
@@ -174,5 +192,63 @@ impl<C: Connection + 'static> Deref for Pooled<C> {
 impl<C: Connection + 'static> DerefMut for Pooled<C> {
     fn deref_mut(&mut self) -> &mut C {
         self.connection.as_mut().expect("a loan holds its connection until it is dropped")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlx::Executor as _;
+
+    use crate::store::connection::{Connection, on};
+    use crate::store::testing::fresh;
+    use crate::store::{Backend, Store};
+
+    use super::*;
+
+    async fn server_of(connection: &mut Connection) -> i32 {
+        on!(connection, c => {
+            sqlx::query_scalar("SELECT pg_backend_pid()").fetch_one(&mut *c).await.unwrap()
+        })
+    }
+
+    /// Begins a statement on a connection of its own and leaves it alone.
+    async fn abandon(store: &Store, statement: &'static str) {
+        let mut connection = store.reader().await.unwrap();
+        let running = async {
+            on!(connection, c => { c.execute(statement).await.unwrap(); });
+        };
+        let left = tokio::time::timeout(Duration::from_millis(50), running).await;
+        assert!(left.is_err(), "it runs on");
+    }
+
+    #[tokio::test]
+    async fn an_abandoned_statement_costs_its_own_connection_only() {
+        let Some(fresh) = fresh(Backend::Postgres).await else { return };
+        let store = &fresh.store;
+        let mut kept = store.reader().await.unwrap();
+        let server = server_of(&mut kept).await;
+        abandon(store, "SELECT pg_sleep(30)").await;
+        kept.release();
+        tokio::time::sleep(PATIENCE * 3 / 2).await;
+        let mut again = store.reader().await.unwrap();
+        assert_eq!(server_of(&mut again).await, server);
+    }
+
+    #[tokio::test]
+    async fn a_connection_outlives_the_runtime_it_was_first_asked_for_in() {
+        let Some(fresh) = fresh(Backend::Postgres).await else { return };
+        let store = fresh.store.clone();
+        let opened = std::thread::spawn(move || {
+            let low = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            low.block_on(async {
+                let mut connection = store.reader().await.unwrap();
+                let server = server_of(&mut connection).await;
+                connection.release();
+                server
+            })
+        });
+        let server = tokio::task::spawn_blocking(|| opened.join().unwrap()).await.unwrap();
+        let mut connection = fresh.store.reader().await.unwrap();
+        assert_eq!(server_of(&mut connection).await, server);
     }
 }
