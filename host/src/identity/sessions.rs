@@ -186,21 +186,29 @@ impl Identity {
         }
     }
 
-    /// Notes the use. That it could not be noted is no reason to refuse it.
+    /// Notes the use: beside the request where others write, since who reads
+    /// does not wait for them. That it could not be noted is no reason to
+    /// refuse it.
     async fn touched(&self, mut session: Session, now: Timestamp) -> Session {
         let every = TOUCH_MS.min(self.idle_ms() / 4);
         if now.ms_since(session.last_seen_at) < every {
             return session;
         }
-        let noted = async {
-            let mut writer = self.0.store.writer().await?;
-            sessions::touch(&mut writer, session.id, now, now.plus_ms(-every)).await?;
-            writer.release();
-            Ok::<_, store::Error>(())
+        let (store, id) = (self.0.store.clone(), session.id);
+        let noted = match store.writer_if_free().await {
+            Ok(Some(writer)) => touch(writer, id, now, every).await,
+            Ok(None) => {
+                tokio::spawn(async move {
+                    let noted = async { touch(store.writer().await?, id, now, every).await };
+                    noted.await.unwrap_or_else(not_noted);
+                });
+                Ok(())
+            }
+            Err(error) => Err(error),
         };
-        match noted.await {
+        match noted {
             Ok(()) => session.last_seen_at = now,
-            Err(error) => tracing::warn!(%error, "the use of a session could not be noted"),
+            Err(error) => not_noted(error),
         }
         session
     }
@@ -233,6 +241,21 @@ impl Identity {
     fn idle_since(&self, now: Timestamp) -> Timestamp {
         now.plus_ms(-self.idle_ms())
     }
+}
+
+async fn touch(
+    mut writer: Connection,
+    session: SessionId,
+    now: Timestamp,
+    every_ms: i64,
+) -> Result<(), store::Error> {
+    sessions::touch(&mut writer, session, now, now.plus_ms(-every_ms)).await?;
+    writer.release();
+    Ok(())
+}
+
+fn not_noted(error: store::Error) {
+    tracing::warn!(%error, "the use of a session could not be noted");
 }
 
 /// Only a token of the right form is worth a question.

@@ -4,6 +4,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 use super::*;
 use crate::domain::role::Role;
@@ -12,6 +13,8 @@ use crate::store::testing::{Fresh, fresh};
 
 const START: i64 = 1_700_000_000_000_000;
 const PASSWORD: &str = "correct horse battery";
+/// For what is waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
 const HERE: &str = "203.0.113.9";
 
 /// A store of its own, a clock that is moved by hand, and one person.
@@ -81,6 +84,12 @@ impl Place {
         self.pass(60);
         (confirmed.session, secret, confirmed.recovery_codes)
     }
+}
+
+/// When a session was used last, by the database.
+async fn seen_at(place: &Place, session: &NewSession) -> Timestamp {
+    let status = place.identity.security_status(&session.principal).await.unwrap();
+    status.sessions[0].last_seen_at
 }
 
 fn attempt(email: &str, password: &str, code: Option<&str>) -> SignIn {
@@ -221,6 +230,22 @@ people_on_both! {
         place.pass(2);
         let known = place.identity.authenticate(&made.cookie).await.unwrap().unwrap();
         assert_eq!(known.session.last_seen_at, place.now());
+    }
+
+    async fn recognising_a_session_waits_for_nobody_who_writes(place) {
+        let made = place.sign_in(PASSWORD, None).await.unwrap();
+        place.pass(61);
+        let writer = place.store.writer().await.unwrap();
+        let known = place.identity.authenticate(&made.cookie);
+        let known = tokio::time::timeout(PATIENCE, known).await.expect("an answer").unwrap();
+        assert_eq!(known.unwrap().session.last_seen_at, place.now());
+        drop(writer);
+        let noted = async {
+            while seen_at(&place, &made).await != place.now() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, noted).await.expect("the use is noted");
     }
 
     async fn a_revocation_shows_here_at_once_and_elsewhere_within_a_second(place) {

@@ -184,6 +184,17 @@ impl Store {
         }))
     }
 
+    /// The same; nothing where SQLite's turn to write is somebody else's.
+    pub async fn writer_if_free(&self) -> Result<Option<Connection>, Error> {
+        match &self.0.databases {
+            Databases::Sqlite { writer, .. } => {
+                let turn = Arc::clone(writer).try_lock_owned().ok();
+                Ok(turn.map(|turn| Connection(Kind::Writer(turn))))
+            }
+            Databases::Postgres { .. } => self.writer().await.map(Some),
+        }
+    }
+
     /// Opens a transaction.
     pub async fn begin(&self, access: Access) -> Result<Tx, Error> {
         let (connection, statement) = match (&self.0.databases, access) {
