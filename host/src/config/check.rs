@@ -82,6 +82,7 @@ impl Config {
             ("rates.session_per_minute", self.rates.session_per_minute),
             ("rates.workspace_per_minute", self.rates.workspace_per_minute),
             ("rates.sign_in_per_minute", self.rates.sign_in_per_minute),
+            ("rates.unknown_sessions_per_minute", self.rates.unknown_sessions_per_minute),
             ("rates.share_ms", self.rates.share_ms),
             ("limits.min_upload_rate", self.limits.min_upload_rate),
             ("limits.deadline_ms", self.limits.deadline_ms),

@@ -28,7 +28,7 @@ pub(super) async fn enter(
 ) -> Result<Option<Principal>, Refusal> {
     match &found.route.route.workspace {
         WorkspaceSource::SignedLink(Link { holder: LinkHolder::Bearer, .. }) => Ok(None),
-        _ => session::enter(app, &parts.method, &parts.headers).await.map(Some),
+        _ => session::enter(app, parts).await.map(Some),
     }
 }
 
@@ -53,6 +53,9 @@ pub(super) async fn admit(
     given: &Given<'_>,
 ) -> Result<Option<Admitted>, Refusal> {
     let route = &found.route.route;
+    // What is refused here costs the session as well, and is told before that
+    // it has nothing left.
+    let spent = principal.map(|who| session::spend_session(app, context, who, route.rate));
     let admitted = match (&route.workspace, principal) {
         (WorkspaceSource::SignedLink(link), principal) => {
             Some(by_link(app, found, link, principal, given).await?)
@@ -63,9 +66,7 @@ pub(super) async fn admit(
         }
         _ => None,
     };
-    if let Some(principal) = principal {
-        session::spend_session(app, context, principal, route.rate)?;
-    }
+    spent.transpose()?;
     if let Some(admitted) = &admitted {
         session::spend_workspace(app, context, admitted.workspace, route.rate)?;
     }

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, Method, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 
 use super::code::Code;
 use super::context::Context;
@@ -26,15 +26,16 @@ pub(super) const CHALLENGE: &str = "Cookie cookie-name=\"service_session\"";
 /// The session's user; on writes, with the session's token.
 ///
 /// # Errors
-/// 401 without a session, 403 without the token or from a foreign page.
-pub(super) async fn enter(
-    app: &App,
-    method: &Method,
-    headers: &HeaderMap,
-) -> Result<Principal, Refusal> {
+/// 401 without a session, 403 without the token or from a foreign page; 429
+/// where an address has tried too many sessions that nobody has.
+pub(super) async fn enter(app: &App, parts: &Parts) -> Result<Principal, Refusal> {
+    let headers = &parts.headers;
     let cookie = headers::cookie(headers, SESSION_COOKIE).ok_or_else(no_session)?;
-    let principal = app.identity.authenticate(cookie).await?.ok_or_else(no_session)?;
-    if !method.is_safe() {
+    let principal = match app.identity.remembered(cookie) {
+        Some(principal) => principal,
+        None => recognise(app, parts, cookie).await?,
+    };
+    if !parts.method.is_safe() {
         refuse_foreign_page(app, headers)?;
         let token = headers.get(CSRF_HEADER).and_then(|value| value.to_str().ok());
         if !token.is_some_and(|token| app.identity.csrf_valid(&principal, token)) {
@@ -44,6 +45,20 @@ pub(super) async fn enter(
         }
     }
     Ok(principal)
+}
+
+/// Asks the database whose session it is. An address that guesses is not let
+/// ask for ever; it shares its limit with nobody who was recognised lately.
+async fn recognise(app: &App, parts: &Parts, cookie: &str) -> Result<Principal, Refusal> {
+    let stranger = app.identity.is_stranger(cookie).then(|| address_of(parts, app));
+    if let Some(address) = stranger {
+        app.limiter.may_guess(address)?;
+    }
+    let found = app.identity.authenticate(cookie).await?;
+    if let (None, Some(address)) = (&found, stranger) {
+        app.limiter.guessed(address);
+    }
+    found.ok_or_else(no_session)
 }
 
 /// A browser says where a request comes from; other sites may not write.
@@ -157,7 +172,7 @@ impl FromRequestParts<App> for SignedIn {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Refusal> {
         let context = Context::from_request_parts(parts, app).await?;
-        let principal = enter(app, &parts.method, &parts.headers).await?;
+        let principal = enter(app, parts).await?;
         let class = if parts.method.is_safe() { RateClass::Light } else { RateClass::Standard };
         spend_session(app, &context, &principal, class)?;
         Ok(Self(principal))
@@ -171,10 +186,14 @@ impl FromRequestParts<App> for ClientAddress {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Refusal> {
-        let peer = parts.extensions.get::<Peer>().map(|peer| peer.0.ip().to_canonical());
-        let peer = peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-        Ok(Self(client_address(peer, &parts.headers, &app.config.api.trusted_proxies)))
+        Ok(Self(address_of(parts, app)))
     }
+}
+
+fn address_of(parts: &Parts, app: &App) -> IpAddr {
+    let peer = parts.extensions.get::<Peer>().map(|peer| peer.0.ip().to_canonical());
+    let peer = peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+    client_address(peer, &parts.headers, &app.config.api.trusted_proxies)
 }
 
 /// The last address in `X-Forwarded-For` that no trusted proxy has.

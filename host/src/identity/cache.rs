@@ -1,4 +1,4 @@
-//! Answers kept for at most a second, dropped at once when this node changes
+//! Answers kept for a short time, dropped at once when this node changes
 //! what they say. Sharded: no lock is shared by all requests.
 
 use std::hash::Hash;
@@ -8,8 +8,8 @@ use dashmap::DashMap;
 
 use crate::domain::time::Timestamp;
 
-/// How many answers are added between two sweeps; bounds the map to what a
-/// second needs and this many more.
+/// How many answers are added between two sweeps; bounds the map to what
+/// that time needs and this many more.
 const SWEEP_EVERY: u64 = 1_024;
 
 #[derive(Debug)]

@@ -45,6 +45,9 @@ pub use voucher::vouch;
 /// The name of the session cookie.
 pub const SESSION_COOKIE: &str = "service_session";
 
+/// Who was recognised is no stranger for so long.
+const RECOGNISED_MS: u32 = 15 * 60_000;
+
 /// What an operator decides about people.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
@@ -139,6 +142,8 @@ struct Inner {
     /// Keys the hash under which tried e-mails are counted.
     attempts_key: [u8; 32],
     sessions: Cache<TokenHash, Principal>,
+    /// Sessions that were somebody's not long ago.
+    recognised: Cache<TokenHash, ()>,
     memberships: Cache<(UserId, WorkspaceId), Membership>,
     last_sweep: AtomicI64,
 }
@@ -153,6 +158,7 @@ impl Identity {
             attempts_key: keys.derive("sign-in attempts"),
             passwords: Passwords::new(&settings.passwords),
             sessions: Cache::new(cache_ms),
+            recognised: Cache::new(RECOGNISED_MS),
             memberships: Cache::new(cache_ms),
             last_sweep: AtomicI64::new(0),
             store,

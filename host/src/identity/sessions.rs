@@ -38,6 +38,23 @@ impl Origin {
 }
 
 impl Identity {
+    /// Whose session is this, where that was asked within the last second?
+    /// Costs no question to the database.
+    #[must_use]
+    pub fn remembered(&self, cookie: &str) -> Option<Principal> {
+        let now = self.0.clock.now();
+        let known = self.0.sessions.get(&hash_of(cookie)?, now)?;
+        (known.session.ends_at(self.idle_ms()) > now).then_some(known)
+    }
+
+    /// Whether the database would be asked for a session that was not
+    /// recognised here for a while, if it ever was.
+    #[must_use]
+    pub fn is_stranger(&self, cookie: &str) -> bool {
+        let hash = hash_of(cookie);
+        hash.is_some_and(|hash| self.0.recognised.get(&hash, self.0.clock.now()).is_none())
+    }
+
     /// Whose session is this? Costs no question to the database when answered
     /// lately. Notes the use, at most once a minute.
     ///
@@ -45,12 +62,23 @@ impl Identity {
     /// Where the store cannot be asked.
     pub async fn authenticate(&self, cookie: &str) -> Result<Option<Principal>, store::Error> {
         let Some(token_hash) = hash_of(cookie) else { return Ok(None) };
-        let inner = &*self.0;
-        let now = inner.clock.now();
-        let lasts = |known: &Principal| known.session.ends_at(self.idle_ms()) > now;
-        if let Some(principal) = inner.sessions.get(&token_hash, now).filter(lasts) {
+        if let Some(principal) = self.remembered(cookie) {
             return Ok(Some(principal));
         }
+        let found = self.find(token_hash).await?;
+        let recognised = &self.0.recognised;
+        match found {
+            Some(_) => {
+                recognised.put(recognised.ticket(), token_hash, (), self.0.clock.now());
+            }
+            None => recognised.invalidate(&token_hash),
+        }
+        Ok(found)
+    }
+
+    async fn find(&self, token_hash: TokenHash) -> Result<Option<Principal>, store::Error> {
+        let inner = &*self.0;
+        let now = inner.clock.now();
         let ticket = inner.sessions.ticket();
         let mut reader = inner.store.reader().await?;
         let found = sessions::find(&mut reader, &token_hash).await?;

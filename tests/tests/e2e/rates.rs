@@ -1,6 +1,6 @@
 //! Rate limits: told on every answer, enforced per session and per workspace.
 
-use assurance_tests::{Backend, Builder};
+use assurance_tests::{Backend, Builder, Client};
 
 const CASES: &str = "/v1/workspaces/{ws}/support/cases";
 
@@ -51,4 +51,38 @@ async fn a_workspace_has_a_rate_of_its_own() {
     }
     assert!(statuses[..4].iter().all(|status| *status == 200), "{statuses:?}");
     assert!(statuses[16..].iter().all(|status| *status == 429), "{statuses:?}");
+}
+
+#[tokio::test]
+async fn what_is_refused_costs_its_session_as_much() {
+    let builder = Builder::new(Backend::Sqlite)
+        .areas(&["support"])
+        .set("rates.enabled", true)
+        .set("rates.session_burst", 10)
+        .set("rates.session_per_minute", 1);
+    let (_host, ada) = builder.start_with_owner().await;
+    let elsewhere = ada.in_workspace("0198c000-0000-7000-8000-000000000000");
+    for _ in 0..15 {
+        elsewhere.get(CASES).await.problem(404, "not_found");
+    }
+    ada.get(CASES).await.problem(429, "rate_limited");
+}
+
+#[tokio::test]
+async fn who_guesses_sessions_waits_and_known_ones_at_the_same_address_go_on() {
+    let builder = Builder::new(Backend::Sqlite)
+        .areas(&["support"])
+        .set("rates.enabled", true)
+        .set("rates.unknown_sessions_per_minute", 3);
+    let (_host, ada) = builder.start_with_owner().await;
+    ada.get(CASES).await.expect(200);
+    for guess in ["A", "B", "C"] {
+        let guessing = Client { session: Some(guess.repeat(42) + "A"), ..ada.clone() };
+        guessing.get(CASES).await.problem(401, "unauthenticated");
+    }
+    let guessing = Client { session: Some("D".repeat(42) + "A"), ..ada.clone() };
+    let refused = guessing.get(CASES).await;
+    refused.problem(429, "rate_limited");
+    assert!(refused.header("retry-after").is_some(), "{:?}", refused.headers);
+    ada.get(CASES).await.expect(200);
 }

@@ -110,6 +110,21 @@ impl<K: Hash + Eq + Clone> Gate<K> {
         }
     }
 
+    /// Whether a unit is left; takes none.
+    pub(super) fn look(&self, key: &K) -> Result<(), Spent> {
+        let nothing_new = |at| Err::<(Infallible, Nanos), Option<Nanos>>(at);
+        let regained_at = match self.cells.measure_and_replace(key, nothing_new) {
+            Ok(never) => match never {},
+            Err(at) => at.map_or(0, Nanos::as_u64),
+        };
+        let now = self.limiter.clock().now().duration_since(self.began).as_u64();
+        let rest = nanos(self.one_per).saturating_mul(u64::from(self.policy.quota - 1));
+        match regained_at.saturating_sub(now).saturating_sub(rest) {
+            0 => Ok(()),
+            wait => Err(self.spent(Duration::from_nanos(wait), 1)),
+        }
+    }
+
     /// What was let through since this was last asked.
     pub(super) fn untold(&self) -> Vec<(K, i64)> {
         let mut told = Vec::new();

@@ -1,5 +1,6 @@
 //! How often somebody may ask: per session, per workspace and, for sign-in,
-//! per address; in a fleet, of all nodes together.
+//! per address; in a fleet, of all nodes together. How many sessions an address
+//! may guess, each node decides alone.
 
 mod fleet;
 mod gate;
@@ -62,16 +63,18 @@ struct Gates {
     session: Gate<SessionId>,
     workspace: Gate<WorkspaceId>,
     sign_in: Gate<IpAddr>,
+    guess: Gate<IpAddr>,
 }
 
 impl Gates {
     fn new(rates: &Rates, shared: bool) -> Self {
         let (session, workspace) = (rates.session_per_minute, rates.workspace_per_minute);
-        let sign_in = rates.sign_in_per_minute;
+        let (sign_in, guess) = (rates.sign_in_per_minute, rates.unknown_sessions_per_minute);
         Self {
             session: Gate::new("session", rates.session_burst, session, shared),
             workspace: Gate::new("workspace", rates.workspace_burst, workspace, shared),
             sign_in: Gate::new("sign-in", sign_in, sign_in, shared),
+            guess: Gate::new("unknown-session", guess, guess, false),
         }
     }
 }
@@ -116,12 +119,29 @@ impl Limiter {
         gate.map(|gate| gate.take(&network_of(address), NonZeroU32::MIN)).transpose()
     }
 
+    /// Whether an address may ask with a session that is not known here.
+    ///
+    /// # Errors
+    /// Too many of its sessions were nobody's.
+    pub fn may_guess(&self, address: IpAddr) -> Result<(), Spent> {
+        let gate = self.gates.as_ref().map(|gates| &gates.guess);
+        gate.map_or(Ok(()), |gate| gate.look(&network_of(address)))
+    }
+
+    /// An address asked with a session that is nobody's.
+    pub fn guessed(&self, address: IpAddr) {
+        if let Some(gates) = &self.gates {
+            gates.guess.owe(&network_of(address), 1);
+        }
+    }
+
     /// Forgets whoever has regained everything.
     pub fn forget_idle(&self) {
         if let Some(gates) = &self.gates {
             gates.session.forget_idle();
             gates.workspace.forget_idle();
             gates.sign_in.forget_idle();
+            gates.guess.forget_idle();
         }
     }
 
@@ -207,6 +227,21 @@ mod tests {
     fn a_request_heavier_than_the_quota_passes_when_all_is_left() {
         let limiter = limiter(5, 60);
         assert!(limiter.session(SessionId::new(), RateClass::Heavy).is_ok());
+    }
+
+    #[test]
+    fn who_guesses_too_often_waits_and_who_does_not_guess_does_not() {
+        let rates = Rates { unknown_sessions_per_minute: 3, ..Rates::default() };
+        let limiter = Limiter::new(&rates, false);
+        let (guesser, other) = (IpAddr::from([192, 0, 2, 1]), IpAddr::from([192, 0, 2, 2]));
+        for _ in 0..3 {
+            assert_eq!(limiter.may_guess(guesser), Ok(()));
+            assert_eq!(limiter.may_guess(guesser), Ok(()), "to look costs nothing");
+            limiter.guessed(guesser);
+        }
+        let spent = limiter.may_guess(guesser).unwrap_err();
+        assert!((1..=20).contains(&spent.retry_after_s), "{spent:?}");
+        assert_eq!(limiter.may_guess(other), Ok(()));
     }
 
     #[test]

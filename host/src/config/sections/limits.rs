@@ -22,6 +22,9 @@ pub struct Rates {
     pub workspace_burst: u32,
     /// Sign-in requests an address may make per minute.
     pub sign_in_per_minute: u32,
+    /// Sessions that nobody has which an address may ask with per minute; then
+    /// it gets in with those only that were recognised here lately.
+    pub unknown_sessions_per_minute: u32,
     /// Units of a small read.
     pub light_units: u32,
     /// Units of an ordinary call.
@@ -46,6 +49,7 @@ impl Default for Rates {
             workspace_per_minute: 30_000,
             workspace_burst: 5_000,
             sign_in_per_minute: 30,
+            unknown_sessions_per_minute: 300,
             light_units: 1,
             standard_units: 2,
             heavy_units: 20,
