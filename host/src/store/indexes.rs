@@ -60,8 +60,9 @@ pub fn check(scope: &CollectionScope) -> Result<(), String> {
     Ok(())
 }
 
-/// Makes the indexes that are missing, without blocking traffic, and waits
-/// until they are ready. [`Error::UniqueConflict`] where documents that are
+/// Makes the indexes that are missing and waits until they are ready: beside
+/// the traffic on PostgreSQL, while on SQLite others wait for their turn to
+/// write. [`Error::UniqueConflict`] where documents that are
 /// there already break a unique one.
 pub async fn ensure_indexes(store: &Store, collections: &[CollectionScope]) -> Result<(), Error> {
     let mut wanted = Vec::new();
@@ -73,7 +74,10 @@ pub async fn ensure_indexes(store: &Store, collections: &[CollectionScope]) -> R
     let mut connection = store.writer().await?;
     let ready = ready(&mut connection).await?;
     wanted.retain(|(_, _, name)| !ready.contains(name));
-    let searched = collections.iter().any(|scope| !scope.searched.is_empty());
+    let searched = match connection.raw() {
+        Raw::Postgres(c) => search::is_missing(c, collections).await?,
+        Raw::Sqlite(_) => false,
+    };
     if wanted.is_empty() && !searched {
         connection.release();
         return Ok(());

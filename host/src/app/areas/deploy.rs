@@ -11,14 +11,16 @@ use sha2::{Digest as _, Sha256};
 
 use super::super::App;
 use super::checks::{self, Checked};
+use super::follow::Candidate;
 use super::rehearsal::rehearse;
 use super::switch::{self, Activation};
 use super::trail::Trail;
 use super::trials::{TrialWish, begin_trial};
 use super::trust::{self, Signature};
-use super::{InstallError, ensure_indexes, load};
+use super::{InstallError, load, ready};
 use crate::domain::deployment::{Deployment, Stage, Step};
 use crate::domain::id::WorkspaceId;
+use crate::domain::manifest::Manifest;
 use crate::domain::trial::{Mode, Share, Trial};
 use crate::registry::compatibility::Report;
 use crate::registry::{AreaVersion, Change};
@@ -132,18 +134,26 @@ struct Staging<'a> {
 impl Staging<'_> {
     async fn run(&self, trail: &mut Trail<'_>) -> Result<Checked, InstallError> {
         let loaded = self.load(trail).await?;
+        self.check(&loaded.manifest).await?;
+        let candidate = Candidate::Fresh(Box::new(loaded));
+        let version = ready::to_answer(self.app, candidate).await?;
+        rehearse(self.app, &version).await?;
         let _one_at_a_time = self.app.installing.lock().await;
-        let (area, force) = (&self.received.area, self.received.force.as_deref());
-        let at = switch::pointer(self.app, area).await?;
-        let checked = checks::check(self.app, at.as_ref(), &loaded.manifest, force).await?;
-        let plan = self.app.registry.plan(loaded)?;
-        let Some(version) = &plan.change().now else { return Ok(checked) };
-        ensure_indexes(self.app, version).await?;
-        rehearse(self.app, version).await?;
+        // Another version may be live by now.
+        let checked = self.check(&version.manifest).await?;
+        self.app.registry.plan_again(&version)?;
+        let force = self.received.force.as_deref();
         trail.note(Step::Checked, force, Some(json!(checked.report)));
-        self.keep(version, &checked, trail).await?;
-        self.app.node.keep_warm(version);
+        self.keep(&version, &checked, trail).await?;
+        self.app.node.keep_warm(&version);
         Ok(checked)
+    }
+
+    /// Holds it against what answers at this moment.
+    async fn check(&self, manifest: &Manifest) -> Result<Checked, InstallError> {
+        let Received { area, force, .. } = self.received;
+        let at = switch::pointer(self.app, area).await?;
+        checks::check(self.app, at.as_ref(), manifest, force.as_deref()).await
     }
 
     /// Nothing is compiled that nobody vouches for.

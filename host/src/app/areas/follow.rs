@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use futures::future::join_all;
 
 use super::super::App;
-use super::{InstallError, announce, ensure_indexes, follow_trials, load, trust};
+use super::{InstallError, announce, follow_trials, load, ready, trust};
 use crate::domain::deployment::{Deployment, NodeReport, Pointer, Stage};
 use crate::domain::manifest::Manifest;
 use crate::domain::trial::Trial;
@@ -238,18 +238,18 @@ async fn obey(
     pointer: &Pointer,
     candidate: Option<Candidate>,
 ) -> Result<(), InstallError> {
+    let version = match candidate {
+        Some(candidate) => Some(ready::to_answer(app, candidate).await?),
+        None => None,
+    };
     let _one_at_a_time = app.installing.lock().await;
     if !app.node.is_behind(&app.registry.snapshot(), pointer) || moved(app, pointer).await? {
         return Ok(());
     }
-    let plan = match candidate {
+    let plan = match &version {
         None => app.registry.plan_removal(&pointer.area)?,
-        Some(Candidate::Warm(version)) => app.registry.plan_again(&version)?,
-        Some(Candidate::Fresh(loaded)) => app.registry.plan(*loaded)?,
+        Some(version) => app.registry.plan_again(version)?,
     };
-    if let Some(now) = &plan.change().now {
-        ensure_indexes(app, now).await?;
-    }
     if let Some(change) = app.registry.activate(plan) {
         settle(app, &change);
     }

@@ -3,8 +3,8 @@
 //! again.
 
 use super::super::App;
-use super::trials::{enter, plan};
-use super::{InstallError, follow};
+use super::trials::enter;
+use super::{InstallError, follow, ready};
 use crate::domain::trial::{Trial, TrialState};
 use crate::store::{self, trials};
 
@@ -53,6 +53,7 @@ pub(super) async fn begin_one(app: &App, trial: &Trial) -> Result<(), InstallErr
     let found = follow::version(app, &area, &digest).await?;
     let candidate =
         follow::candidate(app, found.ok_or(InstallError::NotKnown { area, digest })?).await?;
+    let version = ready::to_be_tried(app, trial, candidate).await?;
     let _one_at_a_time = app.installing.lock().await;
     // An operator's call may have begun it here while this one waited; begun
     // again, it would forget what it has seen.
@@ -60,8 +61,7 @@ pub(super) async fn begin_one(app: &App, trial: &Trial) -> Result<(), InstallErr
     if !behind || !is_current(app, trial).await? {
         return Ok(());
     }
-    let plan = plan(app, trial, candidate).await?;
-    enter(app, &trial.area, plan)
+    enter(app, &trial.area, app.registry.plan_trial_again(trial, &version)?)
 }
 
 /// Whether the row is still as it was read; the next look sees the change.

@@ -19,6 +19,7 @@ mod follow_trials;
 mod from_folder;
 mod node;
 mod overview;
+mod ready;
 mod rehearsal;
 mod switch;
 #[cfg(test)]
@@ -48,7 +49,8 @@ use crate::registry::{AreaVersion, Change};
 use crate::runtime::{LoadError, Loaded};
 use crate::store;
 
-/// Loads a component that somebody vouches for: compiled, its imports granted, its manifest read.
+/// Loads a component that somebody vouches for: compiled, its imports granted,
+/// its manifest read.
 ///
 /// # Errors
 /// It is not one this host can run.

@@ -4,17 +4,18 @@
 //! the audit log; then this process's. Nothing is compiled in between, and
 //! requests under way end on the version they began with.
 
+use std::sync::Arc;
+
 use serde_json::json;
 
 use super::super::App;
-use super::follow::{self, Candidate};
 use super::trail::Trail;
-use super::trials::{running, stop};
-use super::{InstallError, checks, ensure_indexes};
-use crate::domain::deployment::{Pointer, Stage, Step};
+use super::trials::{overtaken, running, stop};
+use super::{InstallError, checks, follow, ready};
+use crate::domain::deployment::{Deployment, Pointer, Stage, Step};
 use crate::domain::manifest::Manifest;
 use crate::domain::trial::{Mode, Trial};
-use crate::registry::{Change, Plan};
+use crate::registry::{AreaVersion, Change, Plan};
 use crate::store::deployments::{self, Moved};
 use crate::store::{self, Access};
 
@@ -41,24 +42,44 @@ pub async fn activate(
     who: &str,
     wish: Activation<'_>,
 ) -> Result<Option<Change>, InstallError> {
-    let Activation { area, digest, why, force } = wish;
-    let _one_at_a_time = app.installing.lock().await;
+    let Activation { area, digest: named, why, force } = wish;
     let on_trial = running(app, area).await?.map(|trial| trial.digest);
-    let Some(digest) = digest.or(on_trial.as_deref()) else {
+    let Some(digest) = named.or(on_trial.as_deref()) else {
         let error = InstallError::NoTrial { area: area.to_owned() };
         return Err(Trail::new(app, who, area, None).refuse(error).await);
     };
     let trail = Trail::new(app, who, area, Some(digest));
-    let at = pointer(app, area).await?;
-    let answers = app.registry.snapshot().area(area).is_some_and(|live| live.digest == digest);
-    if answers && at.as_ref().is_some_and(|at| at.digest.as_deref() == Some(digest)) {
+    let wish = Wish { area, digest: Some(digest), step: Step::Activated, why, force };
+    if answers(app, pointer(app, area).await?.as_ref(), digest) {
         return Ok(None);
     }
-    let wish = Wish { area, digest: Some(digest), step: Step::Activated, why, force };
-    match move_to(app, who, at.as_ref(), wish, trail).await {
+    let ready = match make_ready(app, wish).await {
+        Ok(ready) => ready,
+        Err(error) => return Err(trail.refuse(error).await),
+    };
+    let _one_at_a_time = app.installing.lock().await;
+    let at = pointer(app, area).await?;
+    if answers(app, at.as_ref(), digest) {
+        return Ok(None);
+    }
+    // A trial that has ended meanwhile must not be what answers now.
+    let is_tried = running(app, area).await?.is_some_and(|trial| trial.digest == digest);
+    if named.is_none() && !is_tried {
+        return Err(trail.refuse(overtaken(area)).await);
+    }
+    match move_to(app, who, at.as_ref(), wish, ready, trail).await {
         Ok(change) => Ok(Some(change)),
         Err((trail, error)) => Err(trail.refuse(error).await),
     }
+}
+
+/// Whether a version is live, by its pointer and in this process.
+fn answers(app: &App, at: Option<&Pointer>, digest: &str) -> bool {
+    at.is_some_and(|at| {
+        let live = app.registry.snapshot();
+        let runs = live.area(&at.area).is_some_and(|live| live.digest == digest);
+        runs && at.digest.as_deref() == Some(digest)
+    })
 }
 
 /// What was taken back.
@@ -82,14 +103,10 @@ pub async fn roll_back(
     area: &str,
     reason: &str,
 ) -> Result<RolledBack, InstallError> {
-    let _one_at_a_time = app.installing.lock().await;
-    // A shadow has done nothing that could be taken back.
-    if running(app, area).await?.is_some_and(|trial| trial.mode == Mode::Canary) {
-        return Ok(RolledBack::Trial(stop(app, who, area, reason).await?));
+    if let Some(trial) = stop_canary(app, who, area, reason).await? {
+        return Ok(RolledBack::Trial(trial));
     }
-    let at = pointer(app, area).await?;
-    let previous = at.as_ref().and_then(|at| at.previous.clone());
-    let Some(previous) = previous else {
+    let Some(previous) = pointer(app, area).await?.and_then(|at| at.previous) else {
         let error = InstallError::NothingBefore { area: area.to_owned() };
         return Err(Trail::new(app, who, area, None).refuse(error).await);
     };
@@ -101,10 +118,34 @@ pub async fn roll_back(
         force: None,
     };
     let trail = Trail::new(app, who, area, Some(&previous));
-    match move_to(app, who, at.as_ref(), wish, trail).await {
+    let ready = match make_ready(app, wish).await {
+        Ok(ready) => ready,
+        Err(error) => return Err(trail.refuse(error).await),
+    };
+    let _one_at_a_time = app.installing.lock().await;
+    let at = pointer(app, area).await?;
+    if at.as_ref().and_then(|at| at.previous.as_ref()) != Some(&previous) {
+        return Err(trail.refuse(overtaken(area)).await);
+    }
+    match move_to(app, who, at.as_ref(), wish, ready, trail).await {
         Ok(change) => Ok(RolledBack::Live(change)),
         Err((trail, error)) => Err(trail.refuse(error).await),
     }
+}
+
+/// Ends the canary that runs, if one does. A shadow has done nothing that could
+/// be taken back.
+async fn stop_canary(
+    app: &App,
+    who: &str,
+    area: &str,
+    reason: &str,
+) -> Result<Option<Trial>, InstallError> {
+    let _one_at_a_time = app.installing.lock().await;
+    if running(app, area).await?.is_some_and(|trial| trial.mode == Mode::Canary) {
+        return stop(app, who, area, reason).await.map(Some);
+    }
+    Ok(None)
 }
 
 /// Takes an area out: from now on nothing answers at its routes. What it has
@@ -122,7 +163,7 @@ pub async fn remove(
     let at = pointer(app, area).await?;
     let trail = Trail::new(app, who, area, None);
     let wish = Wish { area, digest: None, step: Step::Removed, why, force: None };
-    match move_to(app, who, at.as_ref(), wish, trail).await {
+    match move_to(app, who, at.as_ref(), wish, None, trail).await {
         Ok(change) => Ok(change),
         Err((trail, error)) => Err(trail.refuse(error).await),
     }
@@ -146,16 +187,14 @@ async fn move_to<'a>(
     who: &str,
     at: Option<&Pointer>,
     wish: Wish<'_>,
+    ready: Option<Arc<AreaVersion>>,
     mut trail: Trail<'a>,
 ) -> Result<Change, (Trail<'a>, InstallError)> {
     let before = at.and_then(|at| at.digest.clone());
     let why = wish.force.or(wish.why);
     trail.note(wish.step, why, Some(json!({"live": wish.digest, "before": before})));
     let moved = async {
-        let plan = plan(app, at, wish).await?;
-        if let Some(now) = plan.as_ref().and_then(|plan| plan.change().now.as_ref()) {
-            ensure_indexes(app, now).await?;
-        }
+        let plan = plan(app, at, wish, ready.as_deref()).await?;
         move_pointer(app, who, at, wish, &mut trail).await?;
         finish(app, wish.area, plan)
     };
@@ -168,33 +207,39 @@ async fn move_to<'a>(
     }
 }
 
+/// The version that is to answer, where one is.
+async fn make_ready(app: &App, wish: Wish<'_>) -> Result<Option<Arc<AreaVersion>>, InstallError> {
+    let Some(found) = find(app, wish).await? else { return Ok(None) };
+    let stage = found.stage;
+    let candidate = follow::candidate(app, found).await?;
+    let at = pointer(app, wish.area).await?;
+    allow(app, at.as_ref(), wish, stage, candidate.manifest()).await?;
+    ready::to_answer(app, candidate).await.map(Some)
+}
+
+async fn find(app: &App, wish: Wish<'_>) -> Result<Option<Deployment>, InstallError> {
+    let Some(digest) = wish.digest else { return Ok(None) };
+    let found = follow::version(app, wish.area, digest).await?;
+    let unknown =
+        || InstallError::NotKnown { area: wish.area.to_owned(), digest: digest.to_owned() };
+    found.ok_or_else(unknown).map(Some)
+}
+
 /// Nothing, where an area is taken out that does not answer here anyway.
 async fn plan(
     app: &App,
     at: Option<&Pointer>,
     wish: Wish<'_>,
+    ready: Option<&AreaVersion>,
 ) -> Result<Option<Plan>, InstallError> {
-    let Some(digest) = wish.digest else {
+    let (Some(version), Some(found)) = (ready, find(app, wish).await?) else {
         return match app.registry.plan_removal(wish.area) {
             Err(_) if at.is_some_and(|at| at.digest.is_some()) => Ok(None),
             plan => Ok(Some(plan?)),
         };
     };
-    let mut connection = app.store.reader().await?;
-    let found = deployments::find(&mut connection, wish.area, digest).await?;
-    connection.release();
-    let unknown =
-        || InstallError::NotKnown { area: wish.area.to_owned(), digest: digest.to_owned() };
-    let found = found.ok_or_else(unknown)?;
-    let stage = found.stage;
-    let candidate = follow::candidate(app, found).await?;
-    if wish.step == Step::Activated {
-        allow(app, at, wish, stage, candidate.manifest()).await?;
-    }
-    Ok(Some(match candidate {
-        Candidate::Warm(version) => app.registry.plan_again(&version)?,
-        Candidate::Fresh(loaded) => app.registry.plan(*loaded)?,
-    }))
+    allow(app, at, wish, found.stage, &version.manifest).await?;
+    Ok(Some(app.registry.plan_again(version)?))
 }
 
 /// Whether a version may go forward. What it is held against may have changed
@@ -207,6 +252,9 @@ async fn allow(
     stage: Stage,
     manifest: &Manifest,
 ) -> Result<(), InstallError> {
+    if wish.step != Step::Activated {
+        return Ok(());
+    }
     let checked = checks::check(app, at, manifest, wish.force).await?;
     if stage != Stage::AwaitingApproval || checked.asks.is_empty() {
         return Ok(());
@@ -231,7 +279,7 @@ async fn move_pointer(
         tx.commit().await
     };
     match kept.await {
-        Err(store::Error::RunAgain) => Err(InstallError::Overtaken { area: wish.area.to_owned() }),
+        Err(store::Error::RunAgain) => Err(overtaken(wish.area)),
         kept => Ok(kept?),
     }
 }
@@ -240,10 +288,7 @@ async fn move_pointer(
 fn finish(app: &App, area: &str, plan: Option<Plan>) -> Result<Change, InstallError> {
     let change = match plan {
         // Only who holds `App::installing` changes the registry.
-        Some(plan) => app
-            .registry
-            .activate(plan)
-            .ok_or_else(|| InstallError::Overtaken { area: area.to_owned() })?,
+        Some(plan) => app.registry.activate(plan).ok_or_else(|| overtaken(area))?,
         None => Change { area: area.to_owned(), before: None, now: None },
     };
     follow::settle(app, &change);

@@ -9,11 +9,11 @@ use std::collections::BTreeSet;
 use serde_json::json;
 
 use super::super::App;
-use super::follow::{self, Candidate};
 use super::trail::Trail;
-use super::{InstallError, checks, ensure_indexes, switch};
-use crate::domain::deployment::{Stage, Step};
+use super::{InstallError, checks, follow, ready, switch};
+use crate::domain::deployment::{Deployment, Stage, Step};
 use crate::domain::id::WorkspaceId;
+use crate::domain::manifest::Manifest;
 use crate::domain::trial::{Mode, Share, Trial, TrialState};
 use crate::registry::{Plan, Refusal};
 use crate::store::trials::Ending;
@@ -43,7 +43,6 @@ pub struct TrialWish {
 /// See [`InstallError`]; nothing has changed.
 pub async fn begin_trial(app: &App, who: &str, wish: &TrialWish) -> Result<Trial, InstallError> {
     let trail = Trail::new(app, who, &wish.area, Some(&wish.digest));
-    let _one_at_a_time = app.installing.lock().await;
     match begin(app, who, wish).await {
         Ok(trial) => Ok(trial),
         Err(error) => Err(trail.refuse(error).await),
@@ -51,11 +50,18 @@ pub async fn begin_trial(app: &App, who: &str, wish: &TrialWish) -> Result<Trial
 }
 
 async fn begin(app: &App, who: &str, wish: &TrialWish) -> Result<Trial, InstallError> {
-    let last = last(app, &wish.area).await?;
-    let candidate = allow(app, wish, last.as_ref()).await?;
-    let trial = trial(app, who, wish, last.map_or(0, |last| last.revision));
+    let (found, revision) = allow(app, wish).await?;
+    let stage = found.stage;
+    let candidate = follow::candidate(app, found).await?;
+    check(app, wish, candidate.manifest(), stage).await?;
+    let version = ready::to_be_tried(app, &trial(app, who, wish, revision), candidate).await?;
+    let _one_at_a_time = app.installing.lock().await;
+    // Others may have changed what it is tried beside.
+    let (found, revision) = allow(app, wish).await?;
+    check(app, wish, &version.manifest, found.stage).await?;
+    let trial = trial(app, who, wish, revision);
     // First of all, so that what cannot run here is not begun.
-    let plan = plan(app, &trial, candidate).await?;
+    let plan = app.registry.plan_trial_again(&trial, &version)?;
     let mut trail = Trail::new(app, who, &wish.area, Some(&wish.digest));
     let changed = json!({"share": trial.share, "workspaces": trial.workspaces});
     let (step, stage) = match wish.mode {
@@ -76,14 +82,12 @@ async fn begin(app: &App, who: &str, wish: &TrialWish) -> Result<Trial, InstallE
     }
 }
 
-/// Whether the version may be tried so; made ready.
-async fn allow(
-    app: &App,
-    wish: &TrialWish,
-    last: Option<&Trial>,
-) -> Result<Candidate, InstallError> {
+/// The version, where it is one that may be tried now, and the revision of the
+/// area's last trial.
+async fn allow(app: &App, wish: &TrialWish) -> Result<(Deployment, i64), InstallError> {
     let TrialWish { area, digest, .. } = wish;
-    let running = last.filter(|trial| trial.state == TrialState::Running);
+    let last = last(app, area).await?;
+    let running = last.as_ref().filter(|trial| trial.state == TrialState::Running);
     if let Some(other) = running.filter(|trial| trial.digest != *digest) {
         let (area, digest) = (area.clone(), other.digest.clone());
         return Err(InstallError::OtherTrial { area, digest });
@@ -96,18 +100,25 @@ async fn allow(
     }
     let unknown = || InstallError::NotKnown { area: area.clone(), digest: digest.clone() };
     let found = follow::version(app, area, digest).await?.ok_or_else(unknown)?;
-    let stage = found.stage;
-    let candidate = follow::candidate(app, found).await?;
-    let at = switch::pointer(app, area).await?;
-    let (at, manifest) = (at.as_ref(), candidate.manifest());
+    Ok((found, last.map_or(0, |last| last.revision)))
+}
+
+/// Holds a version against the live one, as it is to be tried.
+async fn check(
+    app: &App,
+    wish: &TrialWish,
+    manifest: &Manifest,
+    stage: Stage,
+) -> Result<(), InstallError> {
+    let at = switch::pointer(app, &wish.area).await?;
     let checked = match wish.mode {
-        Mode::Canary => checks::check_canary(app, at, manifest, digest).await?,
-        Mode::Shadow => checks::check_shadow(app, at, manifest).await?,
+        Mode::Canary => checks::check_canary(app, at.as_ref(), manifest, &wish.digest).await?,
+        Mode::Shadow => checks::check_shadow(app, at.as_ref(), manifest).await?,
     };
     if stage == Stage::AwaitingApproval && !checked.asks.is_empty() {
-        return Err(checks::needs_approval(candidate.manifest(), digest, &checked));
+        return Err(checks::needs_approval(manifest, &wish.digest, &checked));
     }
-    Ok(candidate)
+    Ok(())
 }
 
 fn trial(app: &App, who: &str, wish: &TrialWish, last_revision: i64) -> Trial {
@@ -160,7 +171,8 @@ pub(super) async fn stop(
     Ok(trial)
 }
 
-/// Ends a trial with its line in the audit log. Answers whether the trial still ran. The caller has `App::installing`.
+/// Ends a trial with its line in the audit log. Answers whether the trial still
+/// ran. The caller has `App::installing`.
 pub(super) async fn end(
     app: &App,
     trial: &Trial,
@@ -184,22 +196,6 @@ pub(super) async fn end(
         enter(app, &trial.area, app.registry.plan_trial_end(&trial.area)?)?;
     }
     Ok(ended)
-}
-
-/// What an area's trial needs to run in this process.
-pub(super) async fn plan(
-    app: &App,
-    trial: &Trial,
-    candidate: Candidate,
-) -> Result<Plan, InstallError> {
-    let plan = match candidate {
-        Candidate::Warm(version) => app.registry.plan_trial_again(trial, &version)?,
-        Candidate::Fresh(loaded) => app.registry.plan_trial(trial, *loaded)?,
-    };
-    if let Some(on_trial) = plan.trial() {
-        ensure_indexes(app, &on_trial.version).await?;
-    }
-    Ok(plan)
 }
 
 /// Lets this process do what the row says. Only who has `App::installing`
@@ -230,6 +226,6 @@ async fn last(app: &App, area: &str) -> Result<Option<Trial>, store::Error> {
     Ok(last)
 }
 
-fn overtaken(area: &str) -> InstallError {
+pub(super) fn overtaken(area: &str) -> InstallError {
     InstallError::Overtaken { area: area.to_owned() }
 }

@@ -27,8 +27,8 @@ use super::scope::Searched;
 use super::sql::{Arg, Sql, each_row};
 use crate::domain::document::{Query, Test, Value};
 
-pub(super) use pairs::ensure;
 pub use pairs::keep;
+pub(super) use pairs::{ensure, is_missing};
 
 /// Most keys of one look.
 const MOST_KEYS: u32 = 1_000;

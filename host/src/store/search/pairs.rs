@@ -93,13 +93,10 @@ pub(in crate::store) async fn ensure(
 ) -> Result<(), Error> {
     for scope in scopes {
         for searched in &scope.searched {
-            let (name, Searched { text, by, .. }) = (&scope.full_name, searched);
-            let query = "SELECT EXISTS (SELECT FROM searched_fields \
-                         WHERE collection = $1 AND field = $2 AND key_field = $3)";
-            let known = sqlx::query_scalar(query).bind(name).bind(text).bind(by);
-            if known.fetch_one(&mut *c).await? {
+            if is_known(c, &scope.full_name, searched).await? {
                 continue;
             }
+            let (name, Searched { text, by, .. }) = (&scope.full_name, searched);
             index_trigrams(c).await?;
             // Both are declared fields, whose names `indexes::check` has seen.
             let fill = format!(
@@ -115,6 +112,32 @@ pub(in crate::store) async fn ensure(
         }
     }
     Ok(())
+}
+
+/// Whether [`ensure`] has anything to do.
+pub(in crate::store) async fn is_missing(
+    c: &mut PgConnection,
+    scopes: &[CollectionScope],
+) -> Result<bool, Error> {
+    for scope in scopes {
+        for searched in &scope.searched {
+            if !is_known(c, &scope.full_name, searched).await? {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
+async fn is_known(
+    c: &mut PgConnection,
+    collection: &str,
+    searched: &Searched,
+) -> Result<bool, Error> {
+    let query = "SELECT EXISTS (SELECT FROM searched_fields \
+                 WHERE collection = $1 AND field = $2 AND key_field = $3)";
+    let known = sqlx::query_scalar(query).bind(collection).bind(&searched.text).bind(&searched.by);
+    Ok(known.fetch_one(c).await?)
 }
 
 /// `pg_trgm` comes with PostgreSQL, and an owner of the database may add it.
