@@ -13,6 +13,7 @@ use crate::registry::HostOperation;
 #[must_use]
 pub fn host_operations() -> Vec<HostOperation> {
     let mut all = signing_in();
+    all.extend(of_sessions());
     all.extend(second_factor());
     all.extend(of_workspaces());
     all
@@ -42,6 +43,11 @@ fn signing_in() -> Vec<HostOperation> {
             success_status: 204,
             ..operation(Method::Post, "/v1/auth/logout", "logout", "Sign out")
         },
+    ]
+}
+
+fn of_sessions() -> Vec<HostOperation> {
+    vec![
         HostOperation {
             in_contract: true,
             description: "The signed-in user, and a CSRF token for the session's writes.",

@@ -159,8 +159,9 @@ pub async fn pointer_of(connection: &mut Connection, area: &str) -> Result<Optio
 
 /// Moves an area's pointer, to nothing where the area is taken out, and tells
 /// every node. What it pointed to gets the stage `left`, and a rollback goes
-/// to what was retired last; a trial of the area ends. [`Error::RunAgain`] where the pointer is not at
-/// `revision` any more; 0 stands for an area that has none.
+/// to what was retired last; a trial of the area ends. [`Error::RunAgain`]
+/// where the pointer is not at `revision` any more; 0 stands for an area that
+/// has none.
 pub async fn point(
     connection: &mut Connection,
     now: &Moved<'_>,

@@ -49,33 +49,11 @@ impl Operators {
 
 /// The listener for operators.
 pub fn operators(operators: &Operators) -> Router {
-    let reads = Router::new()
-        .route("/metrics", get(metrics))
-        .route("/areas", get(areas::list))
-        .route("/areas/{name}", get(areas::one))
-        .route("/areas/{name}/history", get(areas::history))
-        .route("/areas/{name}/logs", get(logs::logs))
-        .route("/areas/{name}/manifest", get(areas::manifest))
-        .route("/areas/{name}/shadow", get(trials::compared))
-        .route("/audit-log", get(areas::audit_log))
-        .route("/usage", get(usage::usage))
-        .route_layer(from_fn_with_state(Scope::Read, token::allow));
-    let deploys = Router::new()
-        .route("/areas/{name}", put(areas::deploy).delete(areas::remove))
-        .route("/areas/{name}/activate", post(areas::activate))
-        .route("/areas/{name}/canary", post(trials::canary))
-        .route("/areas/{name}/shadow", post(trials::shadow))
-        .route("/areas/{name}/stop", post(trials::stop))
-        .route("/areas/{name}/rollback", post(areas::roll_back))
-        .route_layer(from_fn_with_state(Scope::Deploy, token::allow));
-    let approves = Router::new()
-        .route("/areas/{name}/approve", post(areas::approve))
-        .route_layer(from_fn_with_state(Scope::Approve, token::allow));
     let most_bytes = operators.app.config.limits.max_component_bytes;
     let most_bytes = usize::try_from(most_bytes).unwrap_or(usize::MAX);
-    let guarded = reads
-        .merge(deploys)
-        .merge(approves)
+    let guarded = reads()
+        .merge(deploys())
+        .merge(approves())
         .layer(DefaultBodyLimit::max(most_bytes))
         .route_layer(from_fn_with_state(operators.clone(), token::require));
     let router = Router::new()
@@ -89,6 +67,37 @@ pub fn operators(operators: &Operators) -> Router {
         .fallback(|| async { Refusal::not_found() })
         .with_state(operators.clone());
     middleware::wrap(router, &operators.app)
+}
+
+fn reads() -> Router<Operators> {
+    Router::new()
+        .route("/metrics", get(metrics))
+        .route("/areas", get(areas::list))
+        .route("/areas/{name}", get(areas::one))
+        .route("/areas/{name}/history", get(areas::history))
+        .route("/areas/{name}/logs", get(logs::logs))
+        .route("/areas/{name}/manifest", get(areas::manifest))
+        .route("/areas/{name}/shadow", get(trials::compared))
+        .route("/audit-log", get(areas::audit_log))
+        .route("/usage", get(usage::usage))
+        .route_layer(from_fn_with_state(Scope::Read, token::allow))
+}
+
+fn deploys() -> Router<Operators> {
+    Router::new()
+        .route("/areas/{name}", put(areas::deploy).delete(areas::remove))
+        .route("/areas/{name}/activate", post(areas::activate))
+        .route("/areas/{name}/canary", post(trials::canary))
+        .route("/areas/{name}/shadow", post(trials::shadow))
+        .route("/areas/{name}/stop", post(trials::stop))
+        .route("/areas/{name}/rollback", post(areas::roll_back))
+        .route_layer(from_fn_with_state(Scope::Deploy, token::allow))
+}
+
+fn approves() -> Router<Operators> {
+    Router::new()
+        .route("/areas/{name}/approve", post(areas::approve))
+        .route_layer(from_fn_with_state(Scope::Approve, token::allow))
 }
 
 /// Prometheus text.

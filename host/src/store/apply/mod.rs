@@ -128,8 +128,9 @@ impl Effects {
     }
 }
 
-/// Writes it all. [`Error::RunAgain`] where a document is not as it was read, [`Error::KeyTaken`] where the answer's key is kept already;
-/// a broken unique index is explained by `indexes::explain`.
+/// Writes it all. [`Error::RunAgain`] where a document is not as it was read,
+/// [`Error::KeyTaken`] where the answer's key is kept already; a broken unique
+/// index is explained by `indexes::explain`.
 ///
 /// `gated` says that the caller's transaction holds the workspace's gate;
 /// others wait at it (on PostgreSQL) until the holder has ended.
