@@ -11,9 +11,10 @@ use crate::domain::manifest::FieldKind;
 
 /// Characters of a text that is looked for.
 const MAX_NEEDLE: usize = 1_000;
-/// Fields one condition may name, and values one may list.
+/// Fields one condition may name.
 const MAX_FIELDS: usize = 32;
-const MAX_VALUES: usize = 1_000;
+/// Values one condition may list.
+pub(super) const MAX_VALUES: usize = 1_000;
 
 /// A declared field.
 #[derive(Clone, Copy, Debug)]

@@ -10,10 +10,11 @@ use super::Backend;
 use super::cursor::Position;
 use super::documents::columns;
 use super::fields::Field;
+use super::listed::{Listed, is_indexed, listed};
 use super::query::{Asked, MAX_ORDER, QueryError, push_where};
 use super::scope::CollectionScope;
 use super::sql::{Arg, Sql};
-use crate::domain::document::{Order, Query, Test, Value};
+use crate::domain::document::{Order, Query, Value};
 
 /// One step of an order.
 #[derive(Clone, Copy, Debug)]
@@ -46,12 +47,15 @@ pub(super) fn page_sql(
 ) -> Result<Sql, QueryError> {
     let page = PageSql { asked, query, keys };
     let mut sql = Sql::new(backend, "");
-    match after.map(|after| segments(keys, after)) {
-        None => page.push_all(&mut sql)?,
-        Some(segments) if segments.len() > 1 && is_indexed(asked.scope, query) => {
-            page.push_union(&mut sql, &segments)?;
+    let listed = listed(backend, asked.scope, query);
+    match (after.map(|after| segments(keys, after)), listed) {
+        (None, Some(listed)) => page.push_of_keys(&mut sql, None, listed)?,
+        (None, None) => page.push_all(&mut sql)?,
+        (Some(segments), listed) if segments.len() > 1 && is_indexed(asked.scope, query) => {
+            let beyond = listed.map(|listed| listed.beyond(after));
+            page.push_union(&mut sql, &segments, beyond)?;
         }
-        Some(segments) => page.push_filtered(&mut sql, &segments)?,
+        (Some(segments), _) => page.push_filtered(&mut sql, &segments)?,
     }
     Ok(sql)
 }
@@ -66,22 +70,9 @@ pub(super) fn page_of_keys_sql(
     keys: &[SortKey<'_>],
     (after, values): (Option<&Position>, Vec<String>),
 ) -> Result<Sql, QueryError> {
-    let page = PageSql { asked, query, keys };
-    let mut sql = Sql::new(backend, "SELECT d.* FROM unnest(");
-    sql.bind(Arg::Texts(values)).push("::text[]) WITH ORDINALITY AS t(value, place) ");
-    sql.push("CROSS JOIN LATERAL (");
-    page.push_select(&mut sql)?;
-    if let Some(first) = keys.first() {
-        sql.push(" AND ").push(&first.field.sql(backend)).push(" = t.value");
-    }
-    if let Some(after) = after {
-        push_any(&mut sql, &segments(keys, after))?;
-    }
-    page.push_end(&mut sql);
-    let names: Vec<String> = (0..keys.len()).map(|at| format!("d.k{at}")).collect();
-    sql.push(") AS d");
-    page.push_order(&mut sql, Some("t.place"), &names, "d.id");
-    page.push_limit(&mut sql);
+    let mut sql = Sql::new(backend, "");
+    let listed = Listed { values, query: query.clone() };
+    PageSql { asked, query, keys }.push_of_keys(&mut sql, after, listed)?;
     Ok(sql)
 }
 
@@ -99,6 +90,32 @@ impl PageSql<'_> {
         Ok(())
     }
 
+    /// Documents of listed values, value after value.
+    fn push_of_keys(
+        self,
+        sql: &mut Sql,
+        after: Option<&Position>,
+        Listed { values, query }: Listed,
+    ) -> Result<(), QueryError> {
+        let page = PageSql { query: &query, ..self };
+        sql.push("SELECT d.* FROM unnest(").bind(Arg::Texts(values));
+        sql.push("::text[]) WITH ORDINALITY AS t(value, place) CROSS JOIN LATERAL (");
+        page.push_select(sql)?;
+        if let Some(first) = self.keys.first() {
+            let name = first.field.sql(sql.backend);
+            sql.push(" AND ").push(&name).push(" = t.value");
+        }
+        if let Some(after) = after {
+            push_any(sql, &segments(self.keys, after))?;
+        }
+        page.push_end(sql);
+        let names: Vec<String> = (0..self.keys.len()).map(|at| format!("d.k{at}")).collect();
+        sql.push(") AS d");
+        page.push_order(sql, Some("t.place"), &names, "d.id");
+        page.push_limit(sql);
+        Ok(())
+    }
+
     fn push_filtered(self, sql: &mut Sql, segments: &[Segment<'_>]) -> Result<(), QueryError> {
         self.push_select(sql)?;
         push_any(sql, segments)?;
@@ -106,14 +123,26 @@ impl PageSql<'_> {
         Ok(())
     }
 
-    fn push_union(self, sql: &mut Sql, segments: &[Segment<'_>]) -> Result<(), QueryError> {
-        for (at, segment) in segments.iter().enumerate() {
+    /// With a list, what is beyond the first field's value is of the list.
+    fn push_union(
+        self,
+        sql: &mut Sql,
+        segments: &[Segment<'_>],
+        beyond: Option<Listed>,
+    ) -> Result<(), QueryError> {
+        let of_list = |segment: &&Segment<'_>| beyond.is_some() && segment.equal.is_empty();
+        for (at, segment) in segments.iter().filter(|segment| !of_list(segment)).enumerate() {
             sql.push(if at == 0 { "" } else { " UNION ALL " }).push("SELECT * FROM (");
             self.push_select(sql)?;
             sql.push(" AND ");
             segment.push(sql)?;
             self.push_end(sql);
             sql.push(&format!(") AS s{at}"));
+        }
+        if let Some(beyond) = beyond {
+            sql.push(" UNION ALL SELECT * FROM (");
+            self.push_of_keys(sql, None, beyond)?;
+            sql.push(") AS listed");
         }
         // By the place of the columns, which is all a union knows of them.
         let place = |at: usize| (columns_before_keys() + at + 1).to_string();
@@ -244,20 +273,4 @@ fn push_any(sql: &mut Sql, segments: &[Segment<'_>]) -> Result<(), QueryError> {
     }
     sql.push(")");
     Ok(())
-}
-
-/// Whether an index begins with fields that the query fixes and goes on with
-/// the first field of the order.
-fn is_indexed(scope: &CollectionScope, query: &Query) -> bool {
-    let Some(first) = query.order.first() else { return false };
-    let fixed = |field: &String| {
-        query.conditions.iter().any(|condition| {
-            matches!(condition.test, Test::Equals(_))
-                && condition.fields.as_slice() == std::slice::from_ref(field)
-        })
-    };
-    scope.indexes.iter().any(|index| {
-        let at = index.fields.iter().position(|field| *field == first.field);
-        at.is_some_and(|at| index.fields[..at].iter().all(fixed))
-    })
 }

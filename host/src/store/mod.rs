@@ -31,6 +31,7 @@ mod cursor;
 mod error;
 mod fields;
 mod keyset;
+mod listed;
 mod notices;
 mod open;
 mod pool;

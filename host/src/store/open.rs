@@ -35,6 +35,12 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// How many queues the calls that lock a workspace share.
 const GATES: usize = 64;
 
+/// How PostgreSQL plans. Whatever is asked has an index, but a plan that was
+/// made while a table was small reads all of it, and is kept until the table's
+/// statistics are; a serializable transaction that does so loses to every write
+/// to the table. Statements are too short to be worth compiling.
+const PLANNING: [(&str, &str); 2] = [("enable_seqscan", "off"), ("jit", "off")];
+
 static SQLITE: sqlx::migrate::Migrator = sqlx::migrate!("../migrations/sqlite");
 static POSTGRES: sqlx::migrate::Migrator = sqlx::migrate!("../migrations/postgres");
 
@@ -101,6 +107,7 @@ async fn open_postgres(settings: &Settings, timeout: Duration) -> Result<Databas
     let options = PgConnectOptions::from_str(&settings.url)
         .map_err(|_| Error::Url(settings.url.clone()))?
         .application_name("assurance")
+        .options(PLANNING)
         .statement_cache_capacity(STATEMENTS)
         .disable_statement_logging();
     let mut first = tokio::time::timeout(

@@ -1,5 +1,5 @@
 //! Observations on their way from the file to the findings: kept as blobs of
-//! a hundred, so that a file is read once and each step is a short one.
+//! two hundred, so that a file is read once and each step is a short one.
 
 use area_sdk::JobError;
 use area_sdk::prelude::*;
@@ -8,7 +8,7 @@ use super::ImportFindings;
 use crate::observation::Observation;
 
 /// Observations of a chunk: what one step matches.
-pub(super) const CHUNK: usize = 100;
+pub(super) const CHUNK: usize = 200;
 
 /// A larger one would not fit into this area's memory.
 const MOST_BYTES: u64 = 64 << 20;

@@ -158,6 +158,15 @@ pub(super) struct ArtifactLocation {
     pub(super) index: Option<i64>,
 }
 
+/// A result, as far as it names its rule.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct NamedRule {
+    pub(super) rule_id: Option<String>,
+    pub(super) rule_index: Option<i64>,
+    pub(super) rule: Option<Descriptor>,
+}
+
 /// One result.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -1,9 +1,9 @@
-//! Results, one at a time, as observations.
+//! Results, one at a time and rule by rule, as observations.
 
 use serde_json::Map;
 use serde_json::value::RawValue;
 
-use super::model::{Location, LogicalLocation, ResultObject, Suppression};
+use super::model::{Location, LogicalLocation, NamedRule, ResultObject, Suppression};
 use super::rules::{FoundRule, Rules};
 use super::uri::Places;
 use super::{Refusal, ScanRun, message, parse, weakness};
@@ -27,7 +27,7 @@ pub(crate) struct Results<'r, 'a> {
     rules: Rules<'r>,
     places: Places<'r>,
     identities: Identities,
-    left: std::iter::Enumerate<std::slice::Iter<'r, &'a RawValue>>,
+    left: std::vec::IntoIter<(usize, &'a RawValue)>,
 }
 
 impl<'r, 'a> Results<'r, 'a> {
@@ -42,7 +42,7 @@ impl<'r, 'a> Results<'r, 'a> {
                 artifacts: content.artifacts.as_deref().unwrap_or_default(),
             },
             identities,
-            left: content.results.as_ref()?.iter().enumerate(),
+            left: by_rule(content.results.as_ref()?).into_iter(),
         })
     }
 
@@ -133,6 +133,20 @@ impl Iterator for Results<'_, '_> {
             }
         }
     }
+}
+
+/// Results and their places, those of a rule together: a new finding is held
+/// against others of its rule's family, which are then read for many at once.
+fn by_rule<'a>(results: &[&'a RawValue]) -> Vec<(usize, &'a RawValue)> {
+    let mut all: Vec<_> = results.iter().copied().enumerate().collect();
+    // What cannot be read is told where it is read whole.
+    all.sort_by_cached_key(|(_, text)| {
+        let NamedRule { rule_id, rule_index, rule } =
+            serde_json::from_str(text.get()).unwrap_or_default();
+        let (id, index) = rule.map_or((None, None), |rule| (rule.id, rule.index));
+        (rule_id.or(id), rule_index.or(index))
+    });
+    all
 }
 
 fn read(run: &ScanRun<'_>, index: usize, text: &RawValue) -> Result<ResultObject, Refusal> {

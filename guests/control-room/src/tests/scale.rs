@@ -16,5 +16,5 @@ fn a_large_file_is_imported_in_bounded_steps() {
     let lists = workspace.host.events().into_iter().filter(|event| event.name == "finding.created");
     let lengths: Vec<usize> =
         lists.map(|event| event.data["findings"].as_array().expect("a list").len()).collect();
-    assert_eq!(lengths, [100, 100, 100, 100, 50]);
+    assert_eq!(lengths, [200, 200, 50]);
 }

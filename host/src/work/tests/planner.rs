@@ -199,6 +199,20 @@ fn search() -> impl Strategy<Value = (Vec<Condition>, Vec<&'static str>)> {
     )
 }
 
+/// Lists of values that an index finds, in the order of their field.
+fn list() -> impl Strategy<Value = (Vec<Condition>, Vec<&'static str>)> {
+    let values = prop::collection::vec(with_nul(texts()), 0..5);
+    let ordered = (prop::sample::select(vec!["name", "-name"]), order());
+    (values, any::<bool>(), prop::collection::vec(condition(), 0..2), ordered).prop_map(
+        |(values, done, mut conditions, (first, mut order))| {
+            conditions.push(is("name", Test::OneOf(values)));
+            conditions.push(is("done", Test::Equals(Value::Boolean(done))));
+            order.insert(0, first);
+            (conditions, order)
+        },
+    )
+}
+
 on_both! {
     async fn answers_are_those_of_a_naive_evaluation(store: &Store) {
         let area = Area::installed(store).await;
@@ -216,6 +230,19 @@ on_both! {
     async fn so_are_those_of_a_search_in_the_order_of_its_key(store: &Store) {
         let area = Area::installed(store).await;
         let strategy = (rows(), search(), 1..4_u32);
+        let mut runner = TestRunner::new(Config { cases: 100, failure_persistence: None, ..Config::default() });
+        runner.run(&strategy, |(rows, (conditions, order), limit)| {
+            let area = area.elsewhere();
+            tokio::task::block_in_place(|| {
+                tokio::runtime::Handle::current().block_on(compare(&area, rows, conditions, &order, limit));
+            });
+            Ok(())
+        }).unwrap();
+    }
+
+    async fn so_are_those_of_a_list_in_the_order_of_its_field(store: &Store) {
+        let area = Area::installed(store).await;
+        let strategy = (rows(), list(), 1..4_u32);
         let mut runner = TestRunner::new(Config { cases: 100, failure_persistence: None, ..Config::default() });
         runner.run(&strategy, |(rows, (conditions, order), limit)| {
             let area = area.elsewhere();
