@@ -117,13 +117,29 @@ pub(super) fn compute(
     activities: [Activity; 3],
 ) -> Result<Vec<Snapshot>, DocumentError> {
     let standing = Standing::of(scope)?;
-    let snapshot = |(window, activity): (Window, Activity)| {
+    let stale = stale(scope)?;
+    let snapshot = |((window, activity), stale): ((Window, Activity), u64)| {
         let kept = scope.documents::<StoredSnapshot>().query();
         let kept = kept.equals("window", window.as_str()).first()?;
         let kept = kept.map(|kept| kept.value.snapshot);
-        Ok(standing.snapshot(scope, window, activity)?.unless_kept(kept))
+        Ok(standing.snapshot(scope, window, activity, stale).unless_kept(kept))
     };
-    Window::ALL.into_iter().zip(activities).map(snapshot).collect()
+    Window::ALL.into_iter().zip(activities).zip(stale).map(snapshot).collect()
+}
+
+/// How many open findings no audit saw within each window. They are counted
+/// from the longest window on, each once: of those that audits see again and
+/// again, the most there are, none is.
+fn stale(scope: &Scope) -> Result<[u64; 3], DocumentError> {
+    let mut all = [0; 3];
+    let (mut so_far, mut from) = (0, None);
+    for (window, stale) in Window::ALL.iter().zip(&mut all).rev() {
+        let until: Value = scope.now().plus_seconds(-window.seconds()).into();
+        let open = scope.documents::<Finding>().query().equals("open", true);
+        so_far += open.range("last_seen_at", from, Some(until.clone())).count()?;
+        (*stale, from) = (so_far, Some(until));
+    }
+    Ok(all)
 }
 
 /// How the findings stand, whatever the window.
@@ -178,16 +194,10 @@ impl Standing {
         }
     }
 
-    fn snapshot(
-        &self,
-        scope: &Scope,
-        window: Window,
-        activity: Activity,
-    ) -> Result<Snapshot, DocumentError> {
-        let since = scope.now().plus_seconds(-window.seconds());
-        let open = scope.documents::<Finding>().query().equals("open", true);
-        let fresh = open.range("last_seen_at", Some(since.into()), None).count()?;
-        Ok(Snapshot {
+    /// Of a window, and of the open findings that no audit saw within it.
+    fn snapshot(&self, scope: &Scope, window: Window, activity: Activity, stale: u64) -> Snapshot {
+        let fresh = self.open.saturating_sub(stale);
+        Snapshot {
             architecture_impact_counts: self.open_by_impact.clone(),
             as_of: scope.now(),
             calculation_version: CALCULATION.to_owned(),
@@ -201,7 +211,7 @@ impl Standing {
             source_transition_version: self.transitions,
             time_to_decision_hours: activity.decided.mean_hours(),
             window,
-        })
+        }
     }
 
     /// The counts, with what the window brought.
