@@ -34,6 +34,10 @@ pub(super) use pairs::{ensure, is_missing};
 const MOST_KEYS: u32 = 1_000;
 /// Pairs that are looked at one by one: a few milliseconds.
 const NEXT_PAIRS: u32 = 8_000;
+/// Pairs that the index of the keys holds whole, so that one by one they are
+/// read from it alone; and the others, which are too long for an index's entry.
+const SHORT: &str = " AND octet_length(key) + octet_length(folded) <= 2000";
+const LONG: &str = " AND octet_length(key) + octet_length(folded) > 2000";
 
 /// Where keys begin.
 #[derive(Clone, Debug)]
@@ -98,26 +102,55 @@ impl<'a> Search<'a> {
     /// First the next pairs, in order, are looked at: of what is frequent they
     /// have enough. Only where they have not, the trigrams are asked for all
     /// there is. Left to itself, PostgreSQL takes what is found for evenly
-    /// spread, and walks through everything before names that begin alike.
+    /// spread, and walks through everything before names that begin alike. A
+    /// part too short for trigrams is looked for until there are enough.
     fn keys_sql(self, asked: Asked<'_>, from: &Start, most: u32) -> Sql {
-        let pairs = NEXT_PAIRS.to_string();
-        let mut sql = Sql::new(Backend::Postgres, "WITH next AS MATERIALIZED (");
-        sql.push("SELECT key, folded FROM search_texts");
-        self.push_where(&mut sql, asked, from);
-        sql.push(" ORDER BY key LIMIT ").push(&pairs);
-        sql.push("), near AS MATERIALIZED (SELECT DISTINCT key FROM next WHERE ");
-        self.push_contains(&mut sql, asked);
-        sql.push("), far AS MATERIALIZED (SELECT key FROM search_texts");
-        self.push_where(&mut sql, asked, from);
+        let mut sql = Sql::new(Backend::Postgres, "WITH long AS MATERIALIZED (");
+        self.push_pairs(&mut sql, asked, from, LONG);
         sql.push(" AND ");
         self.push_contains(&mut sql, asked);
-        sql.push(" AND key >= (SELECT max(key) FROM next HAVING count(*) = ").push(&pairs);
-        sql.push(") AND (SELECT count(*) FROM near) < ").bind(Arg::Integer(most.into()));
-        sql.push(") SELECT DISTINCT key FROM (SELECT key FROM near UNION ALL ");
-        sql.push("SELECT key FROM far) AS found ORDER BY key").push_limit(most);
+        sql.push("), ");
+        if has_trigrams(self.part) {
+            self.push_near_and_far(&mut sql, asked, from, most);
+        } else {
+            self.push_walk(&mut sql, asked, from, most);
+        }
+        sql.push(" SELECT DISTINCT key FROM (SELECT key FROM near UNION ALL ");
+        sql.push("SELECT key FROM long UNION ALL SELECT key FROM far) AS found ORDER BY key");
+        sql.push_limit(most);
         // What is rare decides how the trigrams are asked, so it must be known.
         sql.plan_anew();
         sql
+    }
+
+    fn push_near_and_far(self, sql: &mut Sql, asked: Asked<'_>, from: &Start, most: u32) {
+        let pairs = NEXT_PAIRS.to_string();
+        sql.push("next AS MATERIALIZED (");
+        self.push_pairs(sql, asked, from, SHORT);
+        sql.push(" ORDER BY key LIMIT ").push(&pairs);
+        sql.push("), near AS MATERIALIZED (SELECT DISTINCT key FROM next WHERE ");
+        self.push_contains(sql, asked);
+        sql.push("), far AS MATERIALIZED (");
+        self.push_pairs(sql, asked, from, "");
+        sql.push(" AND ");
+        self.push_contains(sql, asked);
+        sql.push(" AND key >= (SELECT max(key) FROM next HAVING count(*) = ").push(&pairs);
+        sql.push(") AND (SELECT count(*) FROM near) < ").bind(Arg::Integer(most.into())).push(")");
+    }
+
+    fn push_walk(self, sql: &mut Sql, asked: Asked<'_>, from: &Start, most: u32) {
+        sql.push("near AS MATERIALIZED (SELECT DISTINCT key FROM (");
+        self.push_pairs(sql, asked, from, SHORT);
+        sql.push(" AND ");
+        self.push_contains(sql, asked);
+        sql.push(") AS matching ORDER BY key").push_limit(most);
+        sql.push("), far AS (SELECT NULL::text AS key WHERE false)");
+    }
+
+    fn push_pairs(self, sql: &mut Sql, asked: Asked<'_>, from: &Start, which: &str) {
+        sql.push("SELECT key, folded FROM search_texts");
+        self.push_where(sql, asked, from);
+        sql.push(which);
     }
 
     fn push_where(self, sql: &mut Sql, asked: Asked<'_>, from: &Start) {
@@ -151,6 +184,22 @@ impl Searched {
             _ => false,
         })
     }
+}
+
+/// Whether `pg_trgm` finds trigrams in a part of a text: three letters or digits
+/// in a row, where an end that the part shows counts for two at the beginning
+/// of a word and for one behind it.
+fn has_trigrams(part: &str) -> bool {
+    let mut words = part.split(|c: char| !c.is_alphanumeric()).peekable();
+    let mut before = 0;
+    while let Some(word) = words.next() {
+        let behind = usize::from(words.peek().is_some());
+        if !word.is_empty() && before + word.chars().count() + behind >= 3 {
+            return true;
+        }
+        before = 2;
+    }
+    false
 }
 
 /// How many keys to look for next, where so many had too few documents.

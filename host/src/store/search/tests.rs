@@ -39,7 +39,11 @@ async fn fill(connection: &mut Connection, workspace: WorkspaceId) {
     let pairs = "INSERT INTO search_texts SELECT $1, 'a.b', 'name', md5((n / 2)::text), \
                  md5(n::text) FROM generate_series(1, 12000) AS n";
     sqlx::query(pairs).bind(workspace.0).execute(&mut *c).await.unwrap();
-    sqlx::raw_sql("ANALYZE search_texts").execute(c).await.unwrap();
+    // Two that no index of keys can hold.
+    let long = "INSERT INTO search_texts SELECT $1, 'a.b', 'name', md5(n::text), \
+                repeat('-', 4000) || 'abcdef' FROM generate_series(1, 2) AS n";
+    sqlx::query(long).bind(workspace.0).execute(&mut *c).await.unwrap();
+    sqlx::raw_sql("VACUUM ANALYZE search_texts").execute(c).await.unwrap();
 }
 
 async fn texts(connection: &mut Connection, sql: Sql) -> Vec<String> {
@@ -77,6 +81,46 @@ async fn a_rare_part_is_found_by_its_trigrams_whatever_folds_its_letters() {
         sql.text.insert_str(0, "EXPLAIN ");
         let plan = texts(&mut connection, sql).await.join("\n");
         assert!(plan.contains("search_texts_trigrams"), "{folding}: {plan}");
+    }
+}
+
+/// How PostgreSQL goes about a search, with what it really looked at.
+async fn explained(connection: &mut Connection, workspace: WorkspaceId, part: &str) -> String {
+    let (scope, query) = (scope(), query(part));
+    let asked = Asked { workspace, scope: &scope, folding: "", by_pairs: true };
+    let search = Search::of(Backend::Postgres, asked, &query).unwrap();
+    let mut sql = search.keys_sql(asked, &Start::First, 10);
+    sql.text.insert_str(0, "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) ");
+    texts(connection, sql).await.join("\n")
+}
+
+#[tokio::test]
+async fn pairs_are_read_in_order_from_their_index_alone_and_no_more_than_needed() {
+    let Some(fresh) = fresh(Backend::Postgres).await else { return };
+    ensure_indexes(&fresh.store, &[scope()]).await.unwrap();
+    let mut connection = fresh.store.writer().await.unwrap();
+    let workspace = WorkspaceId::new();
+    fill(&mut connection, workspace).await;
+    for (part, trigrams) in [("abcdef", true), ("abc", false), ("ab", false)] {
+        let plan = explained(&mut connection, workspace, part).await;
+        assert!(plan.contains("Index Only Scan using search_texts_walk"), "{part}: {plan}");
+        assert_eq!(trigrams, asks_trigrams(&plan), "{part}: {plan}");
+    }
+}
+
+/// Whether the index of trigrams was really read.
+fn asks_trigrams(plan: &str) -> bool {
+    let far = plan.split("CTE far").nth(1).unwrap_or_default();
+    far.lines().any(|line| line.contains("search_texts_trigrams") && !line.contains("never"))
+}
+
+#[test]
+fn a_part_has_trigrams_as_pg_trgm_finds_them() {
+    for part in ["abc", "é1x", "@a", "ab@", "a@b", "@1.2.3", "a.b."] {
+        assert!(has_trigrams(part), "{part}");
+    }
+    for part in ["", "a", "ab", "@", "a@", "%_", ".-"] {
+        assert!(!has_trigrams(part), "{part}");
     }
 }
 
