@@ -13,6 +13,7 @@ mod context;
 mod extract;
 mod forms;
 mod headers;
+mod hints;
 mod json;
 mod linger;
 pub mod listen;

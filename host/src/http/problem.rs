@@ -33,8 +33,9 @@ pub(super) struct Refusal(Box<Told>);
 
 #[derive(Debug)]
 struct Told {
+    /// Which of the host's codes it is, or what kind of refusal an area's own.
+    kind: Code,
     code: Cow<'static, str>,
-    status: StatusCode,
     detail: String,
     hint: Option<String>,
     retry_after_s: Option<u64>,
@@ -50,8 +51,8 @@ pub(super) struct Pending(pub(super) Arc<Refusal>);
 impl Refusal {
     pub(super) fn new(code: Code, detail: impl Into<String>) -> Self {
         Self(Box::new(Told {
+            kind: code,
             code: Cow::Borrowed(code.as_str()),
-            status: code.status(),
             detail: detail.into(),
             hint: None,
             retry_after_s: None,
@@ -131,7 +132,7 @@ impl Refusal {
                 );
             }
         }
-        refusal.0.hint = problem.hint;
+        refusal.0.hint = problem.hint.filter(|hint| !hint.is_empty());
         if code == Code::Unavailable {
             refusal.0.retry_after_s = Some(1);
         }
@@ -153,13 +154,11 @@ impl Refusal {
             Refused::KeyReused => Self::new(
                 Code::IdempotencyKeyReused,
                 "Idempotency-Key: was already used for this operation with another body.",
-            )
-            .hint("Use a fresh key for a new request, and the same body for a retry."),
+            ),
             Refused::InProgress => Self::new(
                 Code::IdempotencyInProgress,
                 "The first request with this Idempotency-Key has not ended yet.",
             )
-            .hint("Send the same request again after Retry-After.")
             .retry_after(1),
             Refused::Contended => Self::new(
                 Code::Unavailable,
@@ -174,18 +173,19 @@ impl Refusal {
     /// know.
     pub(super) fn render(&self, asked: &Asked<'_>) -> Response {
         self.log(asked);
+        let status = self.0.kind.status();
         let body = Members {
             code: &self.0.code,
             detail: &self.0.detail,
-            hint: self.0.hint.as_deref(),
+            hint: self.0.hint.as_deref().unwrap_or(self.0.kind.hint()),
             instance: asked.path,
             request_id: asked.request_id,
-            status: self.0.status.as_u16(),
+            status: status.as_u16(),
             title: code::title(&self.0.code),
             kind: format!("{}/problems/{}", asked.base_url, self.0.code),
         };
         let json = serde_json::to_vec(&body).unwrap_or_default();
-        let mut response = (self.0.status, Body::from(json)).into_response();
+        let mut response = (status, Body::from(json)).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if let Some(seconds) = self.0.retry_after_s {
@@ -201,12 +201,13 @@ impl Refusal {
     }
 
     fn log(&self, asked: &Asked<'_>) {
-        if !self.0.status.is_server_error() {
+        let status = self.0.kind.status();
+        if !status.is_server_error() {
             return;
         }
         let source = self.0.source.as_ref().map(|source| format!("{source:#}"));
         let source = source.as_deref().unwrap_or(&self.0.detail);
-        if self.0.status == StatusCode::INTERNAL_SERVER_ERROR {
+        if status == StatusCode::INTERNAL_SERVER_ERROR {
             tracing::error!(request.id = asked.request_id, code = %self.0.code, source, "refused");
         } else {
             tracing::warn!(request.id = asked.request_id, code = %self.0.code, source, "refused");
@@ -229,9 +230,8 @@ pub(super) struct Members<'a> {
     code: &'a str,
     /// For people: what is wrong.
     detail: &'a str,
-    /// What to do about it, where there is something.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    hint: Option<&'a str>,
+    /// What to do about it.
+    hint: &'a str,
     /// The request's path.
     instance: &'a str,
     /// Names the request in the log.
@@ -246,7 +246,7 @@ pub(super) struct Members<'a> {
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        let mut response = self.0.status.into_response();
+        let mut response = self.0.kind.status().into_response();
         response.extensions_mut().insert(Pending(Arc::new(self)));
         response
     }
@@ -334,9 +334,7 @@ impl From<Spent> for Refusal {
             "The {} may use {} units in {} seconds, and has used them.",
             policy.name, policy.quota, policy.window_s
         );
-        Self::new(Code::RateLimited, detail)
-            .hint("Wait as Retry-After says, and slow down as RateLimit falls.")
-            .retry_after(spent.retry_after_s)
+        Self::new(Code::RateLimited, detail).retry_after(spent.retry_after_s)
     }
 }
 
@@ -403,6 +401,12 @@ mod tests {
           "type": "https://api.example.com/problems/validation_failed"
         }
         "#);
+    }
+
+    #[tokio::test]
+    async fn a_problem_without_a_hint_of_its_own_has_its_codes() {
+        let plain = body(render(Refusal::invalid_one("/title", "is required"))).await;
+        assert!(plain.contains(Code::ValidationFailed.hint()), "{plain}");
     }
 
     #[tokio::test]

@@ -40,8 +40,7 @@ pub(super) async fn enter(app: &App, parts: &Parts) -> Result<Principal, Refusal
         let token = headers.get(CSRF_HEADER).and_then(|value| value.to_str().ok());
         if !token.is_some_and(|token| app.identity.csrf_valid(&principal, token)) {
             let detail = "X-CSRF-Token: is missing, or is not a token of this session.";
-            let hint = "GET /v1/auth/session gives `csrf_token`; send it as X-CSRF-Token.";
-            return Err(Refusal::new(Code::CsrfFailed, detail).hint(hint));
+            return Err(Refusal::new(Code::CsrfFailed, detail));
         }
     }
     Ok(principal)
@@ -107,8 +106,7 @@ pub(super) fn check_membership(membership: &Membership, route: &Route) -> Result
             "This operation needs the role {}, and yours here is {}.",
             route.least_role, membership.role
         );
-        return Err(Refusal::new(Code::PermissionDenied, detail)
-            .hint("An owner or admin of the workspace can change roles."));
+        return Err(Refusal::new(Code::PermissionDenied, detail));
     }
     if let Some(flag) = route.feature_flag.as_deref().filter(|flag| !membership.has_feature(flag)) {
         let detail = format!("The feature {flag} is switched off in this workspace.");
@@ -158,9 +156,7 @@ pub(super) fn spend_workspace(
 }
 
 fn no_session() -> Refusal {
-    Refusal::new(Code::Unauthenticated, "There is no valid session.")
-        .hint("Sign in with POST /v1/auth/login and send the cookie it sets.")
-        .challenge(CHALLENGE)
+    Refusal::new(Code::Unauthenticated, "There is no valid session.").challenge(CHALLENGE)
 }
 
 /// A signed-in caller of one of the host's own operations: session, token and

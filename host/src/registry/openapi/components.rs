@@ -178,11 +178,12 @@ fn problem_schema() -> Json {
     json!({
         "type": "object",
         "description": "RFC 9457",
-        "required": ["code", "detail", "instance", "request_id", "status", "title", "type"],
+        "required":
+            ["code", "detail", "hint", "instance", "request_id", "status", "title", "type"],
         "properties": {
             "code": text("For programs."),
             "detail": text("For people: what is wrong, each violation named."),
-            "hint": text("What to do about it, where there is something."),
+            "hint": text("What to do about it."),
             "instance": text("The request's path."),
             "request_id": text("Names this request to the operators."),
             "status": {"type": "integer"},
