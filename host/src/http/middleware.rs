@@ -16,6 +16,7 @@ use tower_http::cors::{AllowOrigin, CorsLayer};
 use tracing::Instrument;
 
 use super::context::{Context, traceparent};
+use super::head;
 use super::linger::linger;
 use super::problem::{Pending, Refusal};
 use crate::app::App;
@@ -48,7 +49,8 @@ async fn surround(State(app): State<App>, mut request: Request, next: Next) -> R
     let context = Context::new(request.headers(), request.uri().path());
     let span = span(&context, &request);
     request.extensions_mut().insert(context.clone());
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
+    head::allow_identity(&mut parts.headers);
     let body = linger(&parts.headers, body);
     let request = Request::from_parts(parts, body);
     let answered = AssertUnwindSafe(next.run(request)).catch_unwind().instrument(span.clone());

@@ -12,6 +12,7 @@ mod code;
 mod context;
 mod extract;
 mod forms;
+mod head;
 mod headers;
 mod hints;
 mod json;

@@ -80,6 +80,20 @@ async fn bodies_may_be_compressed() {
     }
 }
 
+#[tokio::test]
+async fn who_refuses_every_coding_is_answered_all_the_same() {
+    let (_host, ada) = host().await;
+    for codings in ["identity;q=0", "*;q=0", "identity;q=0, *;q=0"] {
+        let sent = |method, path| ada.request(method, path).header("accept-encoding", codings);
+        send(sent(Method::GET, CASES)).await.expect(200);
+        let workspace = json!({ "name": format!("refused {codings}") });
+        send(sent(Method::POST, "/v1/workspaces").json(&workspace)).await.expect(201);
+    }
+    let packed = ada.request(Method::GET, "/openapi.json");
+    let packed = send(packed.header("accept-encoding", "gzip, *;q=0")).await;
+    assert_eq!(packed.header("content-encoding"), Some("gzip"));
+}
+
 /// A Zstandard frame (RFC 8878) of one raw block: a 2-byte content size, one
 /// segment, no checksum.
 fn zstd_frame(content: &[u8]) -> Vec<u8> {
