@@ -65,18 +65,27 @@ async fn recognise(app: &App, parts: &Parts, cookie: &str) -> Result<Principal, 
 /// # Errors
 /// 403 for another site's page.
 pub(super) fn refuse_foreign_page(app: &App, headers: &HeaderMap) -> Result<(), Refusal> {
-    let is = |name: &str, text: &str| headers.get(name).is_some_and(|value| value == text);
-    let foreign_origin = headers.get(header::ORIGIN).is_some_and(|origin| {
-        let known = |own: &str| origin.as_bytes().eq_ignore_ascii_case(own.as_bytes());
-        !known(&app.base_url) && !app.config.api.cors_origins.iter().any(|own| known(own))
-    });
-    if foreign_origin
-        || (is("sec-fetch-site", "cross-site") && !headers.contains_key(header::ORIGIN))
-    {
+    if comes_from_foreign_page(headers, &app.base_url, &app.config.api.cors_origins) {
         let detail = "The request comes from a page of another site.";
-        return Err(Refusal::new(Code::CsrfFailed, detail));
+        let hint = "Send it from a page of this service; operators can allow other origins.";
+        return Err(Refusal::new(Code::CsrfFailed, detail).hint(hint));
     }
     Ok(())
+}
+
+/// A page of an allowed origin may be of another site; a page of this service's
+/// own origin is not, so what says both is not believed.
+fn comes_from_foreign_page(headers: &HeaderMap, own: &str, allowed: &[String]) -> bool {
+    let is =
+        |value: &HeaderValue, text: &str| value.as_bytes().eq_ignore_ascii_case(text.as_bytes());
+    let origins = || headers.get_all(header::ORIGIN).iter();
+    let is_allowed = |origin: &HeaderValue| allowed.iter().any(|known| is(origin, known));
+    if origins().next().is_some() && origins().all(is_allowed) {
+        return false;
+    }
+    let mut sites = headers.get_all("sec-fetch-site").iter();
+    sites.any(|site| is(site, "cross-site"))
+        || origins().any(|origin| !is(origin, own) && !is_allowed(origin))
 }
 
 /// The user's membership of a workspace, where the role and the workspace's
@@ -228,6 +237,40 @@ mod tests {
         let headers = HeaderMap::from_iter([(name, HeaderValue::from_static(forwarded))]);
         let trusted: Vec<String> = trusted.iter().map(ToString::to_string).collect();
         client_address(peer.parse().unwrap(), &headers, &trusted).to_string()
+    }
+
+    fn is_foreign(sent: &[(&'static str, &'static str)]) -> bool {
+        let name = axum::http::HeaderName::from_static;
+        let sent = sent.iter().map(|(key, value)| (name(key), HeaderValue::from_static(value)));
+        let headers = HeaderMap::from_iter(sent);
+        comes_from_foreign_page(&headers, "https://a.example", &["https://b.example".into()])
+    }
+
+    #[test]
+    fn pages_of_other_sites_may_not_write() {
+        let (own, allowed) = (("origin", "https://A.example"), ("origin", "https://b.example"));
+        let site = |site| ("sec-fetch-site", site);
+        for friendly in [
+            &[][..],
+            &[own],
+            &[own, site("same-origin")],
+            &[site("none")],
+            &[allowed],
+            &[allowed, site("cross-site")],
+        ] {
+            assert!(!is_foreign(friendly), "{friendly:?}");
+        }
+        let (other, opaque) = (("origin", "https://c.example"), ("origin", "null"));
+        for foreign in [
+            &[other][..],
+            &[opaque],
+            &[other, site("same-origin")],
+            &[own, site("cross-site")],
+            &[site("cross-site")],
+            &[site("Cross-Site")],
+        ] {
+            assert!(is_foreign(foreign), "{foreign:?}");
+        }
     }
 
     #[test]
