@@ -72,14 +72,17 @@ pub(super) fn whole(headers: &HeaderMap) -> Result<(), Refusal> {
 
 /// The value of a cookie.
 pub(super) fn cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
-    headers
+    // As bytes: what is in another cookie is nobody's business here, and need
+    // not be text.
+    let mut pairs = headers
         .get_all(header::COOKIE)
         .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|text| text.split(';'))
-        .filter_map(|pair| pair.trim().split_once('='))
-        .find(|(key, _)| *key == name)
-        .map(|(_, value)| value.trim_matches('"'))
+        .flat_map(|value| value.as_bytes().split(|byte| *byte == b';'));
+    let value = pairs.find_map(|pair| {
+        let (key, value) = pair.trim_ascii().split_at_checked(name.len())?;
+        (key == name.as_bytes()).then(|| value.strip_prefix(b"="))?
+    })?;
+    std::str::from_utf8(value).ok().map(|value| value.trim_matches('"'))
 }
 
 /// The media type of the body, lower case, without parameters.
@@ -138,6 +141,15 @@ mod tests {
         let map = headers("cookie", &["a=1; service_session=s3cr=et", "service_session=other"]);
         assert_eq!(cookie(&map, "service_session"), Some("s3cr=et"));
         assert_eq!(cookie(&map, "session"), None);
+        let prefixed = headers("cookie", &["service_session2=x; service_session; b=\"y\""]);
+        assert_eq!(cookie(&prefixed, "service_session"), None);
+        assert_eq!(cookie(&prefixed, "b"), Some("y"));
+    }
+
+    #[test]
+    fn a_cookie_is_found_beside_one_that_is_not_ascii() {
+        let map = headers("cookie", &["a=é; service_session=s3cret"]);
+        assert_eq!(cookie(&map, "service_session"), Some("s3cret"));
     }
 
     #[test]
