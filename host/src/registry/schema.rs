@@ -5,8 +5,8 @@
 //! objects of a request body are closed, because an unknown member is always
 //! refused.
 
-use jsonschema::error::ValidationErrorKind;
-use jsonschema::{PatternOptions, ValidationError, Validator};
+use jsonschema::error::{TypeKind, ValidationErrorKind};
+use jsonschema::{JsonType, PatternOptions, ValidationError, Validator};
 use serde_json::{Map, Value as Json, json};
 
 use crate::domain::area::Violation;
@@ -166,12 +166,9 @@ fn explain(error: &ValidationError<'_>) -> Vec<Violation> {
             let name = property.as_str().unwrap_or_default();
             vec![violation(&below(at, name), "is required")]
         }
-        ValidationErrorKind::OneOfNotValid { .. } | ValidationErrorKind::AnyOf { .. } => {
-            vec![violation(at, "has none of the shapes allowed here")]
-        }
-        ValidationErrorKind::Enum { options } => {
-            vec![violation(at, &format!("must be one of {}", shortened(&options.to_string())))]
-        }
+        ValidationErrorKind::OneOfNotValid { .. }
+        | ValidationErrorKind::AnyOf { .. }
+        | ValidationErrorKind::Enum { .. } => vec![violation(at, &choice(error))],
         ValidationErrorKind::FalseSchema | ValidationErrorKind::Not { .. } => {
             vec![violation(at, "is not allowed here")]
         }
@@ -179,6 +176,36 @@ fn explain(error: &ValidationError<'_>) -> Vec<Violation> {
             vec![violation(at, &format!("must be a valid {format}"))]
         }
         _ => vec![violation(at, &bare_message(error))],
+    }
+}
+
+fn choice(error: &ValidationError<'_>) -> String {
+    match options(error) {
+        Some(options) => {
+            format!("must be one of {}", shortened(&Json::Array(options).to_string()))
+        }
+        None => "has none of the shapes allowed here".to_owned(),
+    }
+}
+
+/// The values one of which was wanted, where it comes to that: the words of an
+/// enumeration are often constants with a description each, and `null` may do
+/// as well.
+fn options(error: &ValidationError<'_>) -> Option<Vec<Json>> {
+    match error.kind() {
+        ValidationErrorKind::Constant { expected_value } => Some(vec![(**expected_value).clone()]),
+        ValidationErrorKind::Enum { options } => options.as_array().cloned(),
+        ValidationErrorKind::Type { kind: TypeKind::Single(JsonType::Null) } => {
+            Some(vec![Json::Null])
+        }
+        ValidationErrorKind::OneOfNotValid { context } | ValidationErrorKind::AnyOf { context } => {
+            let here =
+                |inner: &&ValidationError<'_>| inner.instance_path() == error.instance_path();
+            let branch = |errors: &Vec<_>| errors.iter().filter(here).find_map(options);
+            let branches: Option<Vec<_>> = context.iter().map(branch).collect();
+            branches.map(|branches| branches.concat())
+        }
+        _ => None,
     }
 }
 
@@ -226,6 +253,26 @@ mod tests {
         assert!(found.contains(&"/inner/m is not a member this operation knows".to_owned()));
         assert!(found.contains(&"/a~1b is required".to_owned()));
         assert!(found.iter().any(|m| m.starts_with("/inner/n is less than")), "{found:?}");
+    }
+
+    #[test]
+    fn the_words_of_an_enumeration_are_told_however_they_are_described() {
+        let words = json!({"oneOf": [
+            {"type": "string", "const": "daily", "description": "Each day."},
+            {"type": "string", "enum": ["weekly", "monthly"]},
+        ]});
+        let told = |value: Json| messages(words.clone(), value);
+        assert_eq!(told(json!("hourly")), [r#" must be one of ["daily","weekly","monthly"]"#]);
+        assert_eq!(told(json!(3)), told(json!("hourly")));
+        let optional = json!({"$defs": {"Word": words}, "type": "object", "properties": {
+            "cadence": {"anyOf": [{"$ref": "#/$defs/Word"}, {"type": "null"}]},
+        }});
+        assert_eq!(
+            messages(optional, json!({"cadence": "hourly"})),
+            [r#"/cadence must be one of ["daily","weekly","monthly",null]"#]
+        );
+        let shapes = json!({"oneOf": [{"type": "object", "required": ["a"]}, {"const": 1}]});
+        assert_eq!(messages(shapes, json!({})), [" has none of the shapes allowed here"]);
     }
 
     #[test]
