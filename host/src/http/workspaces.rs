@@ -28,7 +28,7 @@ pub(super) struct NewWorkspace {
     #[schemars(length(min = 1, max = 120))]
     name: String,
     /// Unique; lower-case letters, digits and hyphens. Not given: made of the
-    /// name.
+    /// name, or of the id where the name has no such letters.
     #[schemars(length(min = 1, max = 63))]
     slug: Option<String>,
 }

@@ -185,7 +185,7 @@ impl Identity {
     }
 
     /// Makes a workspace and, where one is named, its owner; without a slug,
-    /// one is made of the name.
+    /// one is made of the name, or else of the id.
     ///
     /// # Errors
     /// Says what is wrong with the wish.
@@ -210,12 +210,12 @@ impl Identity {
         kept: impl FnOnce(&Workspace) -> Option<IdempotentReply>,
     ) -> Result<Workspace, PeopleError> {
         let name = checked_name(name)?;
-        let slug = slug.map_or_else(|| slug_of(&name), str::to_owned);
+        let (id, now) = (WorkspaceId::new(), self.0.clock.now());
+        let slug = slug.map_or_else(|| own_slug(&name, id), str::to_owned);
         if !is_slug(&slug) {
             return Err(PeopleError::InvalidSlug(slug));
         }
-        let now = self.0.clock.now();
-        let workspace = Workspace { id: WorkspaceId::new(), name, slug, created_at: now };
+        let workspace = Workspace { id, name, slug, created_at: now };
         let mut tx = self.0.store.begin(Access::WriteLocked).await?;
         match workspaces::insert(&mut tx, &workspace).await {
             Err(store::Error::AlreadyExists) => return Err(PeopleError::SlugTaken(workspace.slug)),
@@ -363,6 +363,16 @@ pub fn slug_of(name: &str) -> String {
     slug.trim_end_matches('-').to_owned()
 }
 
+/// The slug of a workspace whose maker names none: of its id, where the name
+/// has no letter that a slug can have.
+fn own_slug(name: &str, id: WorkspaceId) -> String {
+    match slug_of(name) {
+        // The end of a UUIDv7 is random.
+        none if none.is_empty() => format!("workspace-{}", &id.0.simple().to_string()[20..]),
+        slug => slug,
+    }
+}
+
 fn is_slug(slug: &str) -> bool {
     let letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     (1..=MAX_SLUG_BYTES).contains(&slug.len())
@@ -392,7 +402,10 @@ mod form_tests {
     fn a_slug_is_made_of_a_name() {
         assert_eq!(slug_of("  Acme — Assurance, Ltd. "), "acme-assurance-ltd");
         assert!(is_slug(&slug_of(&"long name ".repeat(20))));
-        assert!(!is_slug(&slug_of("日本")));
+        let id = WorkspaceId::new();
+        let of_id = own_slug("日本", id);
+        assert!(is_slug(&of_id) && id.0.simple().to_string().ends_with(&of_id[10..]), "{of_id}");
+        assert_eq!(own_slug("Acme", id), "acme");
         for bad in ["", "-a", "a-", "A", "a_b"] {
             assert!(!is_slug(bad), "{bad}");
         }
