@@ -19,6 +19,7 @@ use crate::app::workspaces::{self, NotMade};
 use crate::domain::people::Workspace;
 use crate::domain::role::Role;
 use crate::identity::PeopleError;
+use crate::store;
 
 /// A workspace to be.
 #[derive(Deserialize, JsonSchema)]
@@ -51,8 +52,7 @@ pub(super) struct WorkspaceView {
 #[derive(Serialize, JsonSchema)]
 pub(super) struct WorkspacePage {
     items: Vec<WorkspaceView>,
-    has_more: bool,
-    /// To be sent as `cursor` for the next page.
+    /// For the parameter `cursor` of the next page; null on the last one.
     next_cursor: Option<String>,
 }
 
@@ -75,15 +75,11 @@ pub(super) async fn list(
     RawQuery(query): RawQuery,
 ) -> Result<Json<WorkspacePage>, Refusal> {
     let page = parameters::page(query.as_deref().unwrap_or_default())?;
-    let user = principal.user.id;
-    let after = page.cursor.as_deref();
-    let mut found = app.identity.workspaces_of(user, after, page.limit + 1).await?;
-    let has_more = found.len() > page.limit as usize;
-    found.truncate(page.limit as usize);
-    let next_cursor =
-        found.last().filter(|_| has_more).map(|(workspace, _)| workspace.slug.clone());
+    let (user, cursor) = (principal.user.id, page.cursor.as_deref());
+    let found = app.identity.workspaces_of(user, cursor, page.limit).await;
+    let (found, next_cursor) = found.map_err(not_listed)?;
     let items = found.into_iter().map(|(workspace, role)| WorkspaceView::new(workspace, role));
-    Ok(Json(WorkspacePage { items: items.collect(), has_more, next_cursor }))
+    Ok(Json(WorkspacePage { items: items.collect(), next_cursor }))
 }
 
 /// Makes a workspace; the caller owns it.
@@ -104,6 +100,16 @@ pub(super) async fn create(
     let render = |workspace| json!(WorkspaceView::new(workspace, Role::Owner)).to_string();
     let made = workspaces::create(&app, new, render).await;
     Ok(area::respond(made.map_err(not_made)?))
+}
+
+fn not_listed(error: store::Error) -> Refusal {
+    match error {
+        store::Error::InvalidCursor => Refusal::invalid_one(
+            "cursor",
+            "This cursor was altered or belongs to another list; begin without one.",
+        ),
+        other => other.into(),
+    }
 }
 
 fn not_made(error: NotMade) -> Refusal {

@@ -245,20 +245,22 @@ impl Identity {
         found.ok_or_else(|| PeopleError::NoSuchWorkspace(id_or_slug.to_owned()))
     }
 
-    /// One page of a person's workspaces, by slug, beginning after one.
+    /// One page of a person's workspaces, by slug, and the next page's cursor.
     ///
     /// # Errors
-    /// Where the store cannot be asked.
+    /// [`store::Error::InvalidCursor`] for a cursor that this person was not
+    /// given; or where the store cannot be asked.
     pub async fn workspaces_of(
         &self,
         user: UserId,
-        after_slug: Option<&str>,
+        cursor: Option<&str>,
         limit: u32,
-    ) -> Result<Vec<(Workspace, Role)>, store::Error> {
+    ) -> Result<(Vec<(Workspace, Role)>, Option<String>), store::Error> {
+        let key = self.0.keys.derive("query cursor");
         let mut reader = self.0.store.reader().await?;
-        let found = workspaces::of_user(&mut reader, user, after_slug.unwrap_or(""), limit).await?;
+        let page = workspaces::page_of_user(&mut reader, user, cursor, limit, &key).await?;
         reader.release();
-        Ok(found)
+        Ok(page)
     }
 
     /// Makes a person a member, or changes a member's role.

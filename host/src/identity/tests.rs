@@ -487,10 +487,15 @@ people_on_both! {
         let taken = identity.create_workspace(None, "Other", Some("acme-ltd")).await;
         assert!(matches!(taken, Err(PeopleError::SlugTaken(_))), "{taken:?}");
         let second = identity.create_workspace(Some(place.ada.id), "Beta", None).await.unwrap();
-        let mine = identity.workspaces_of(place.ada.id, None, 10).await.unwrap();
+        let (mine, next) = identity.workspaces_of(place.ada.id, None, 10).await.unwrap();
         assert_eq!(mine, [(made.clone(), Role::Owner), (second.clone(), Role::Owner)]);
-        let rest = identity.workspaces_of(place.ada.id, Some("acme-ltd"), 10).await.unwrap();
-        assert_eq!(rest, [(second, Role::Owner)]);
+        assert_eq!(next, None);
+        let (first, next) = identity.workspaces_of(place.ada.id, None, 1).await.unwrap();
+        assert_eq!(first, [(made.clone(), Role::Owner)]);
+        let rest = identity.workspaces_of(place.ada.id, next.as_deref(), 10).await.unwrap();
+        assert_eq!(rest, (vec![(second, Role::Owner)], None));
+        let strangers = identity.workspaces_of(UserId::new(), next.as_deref(), 10).await;
+        assert!(matches!(strangers, Err(store::Error::InvalidCursor)), "{strangers:?}");
         assert_eq!(identity.workspace("acme-ltd").await.unwrap(), made);
         assert_eq!(identity.workspace(&made.id.to_string()).await.unwrap(), made);
     }

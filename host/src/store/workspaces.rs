@@ -3,6 +3,7 @@
 use uuid::Uuid;
 
 use super::connection::{Connection, on};
+use super::cursor::{Binding, Position};
 use super::error::Error;
 use super::memberships::parse_role;
 use crate::domain::id::{UserId, WorkspaceId};
@@ -55,8 +56,35 @@ pub async fn by_slug(connection: &mut Connection, slug: &str) -> Result<Option<W
     Ok(row.map(read))
 }
 
-/// One page of a person's workspaces, by slug, beginning after one.
-pub async fn of_user(
+/// One page of a person's workspaces, by slug, and the next page's cursor.
+/// [`Error::InvalidCursor`] for a cursor that this person was not given.
+pub async fn page_of_user(
+    connection: &mut Connection,
+    user: UserId,
+    cursor: Option<&str>,
+    limit: u32,
+    cursor_key: &[u8; 32],
+) -> Result<(Vec<(Workspace, Role)>, Option<String>), Error> {
+    let binding = Binding {
+        key: cursor_key,
+        owner: user.0,
+        collection: "a person's workspaces",
+        conditions: &[],
+        order: &[],
+    };
+    let after = match cursor {
+        Some(cursor) => binding.decode(cursor).ok_or(Error::InvalidCursor)?.id,
+        None => String::new(),
+    };
+    let mut found = of_user(connection, user, &after, limit + 1).await?;
+    let more = found.len() > limit as usize;
+    found.truncate(limit as usize);
+    let last = found.last().filter(|_| more);
+    let next = last.map(|(last, _)| Position { values: Vec::new(), id: last.slug.clone() });
+    Ok((found, next.map(|position| binding.encode(&position))))
+}
+
+async fn of_user(
     connection: &mut Connection,
     user: UserId,
     after_slug: &str,

@@ -32,4 +32,33 @@ both_backends! {
         ada.post(WORKSPACES, &body).await.problem(409, "conflict");
         assert_eq!(names(&ada).await, ["first", "Payments"]);
     }
+
+    async fn a_workspace_can_have_any_name(backend) {
+        let (_host, ada) = Builder::new(backend).start_with_owner().await;
+        let slug = |made: serde_json::Value| made["slug"].as_str().expect("a slug").to_owned();
+        let first = slug(ada.post(WORKSPACES, &json!({ "name": "日本" })).await.expect(201));
+        let second = slug(ada.post(WORKSPACES, &json!({ "name": "日本" })).await.expect(201));
+        assert!(first.starts_with("workspace-") && first != second, "{first} {second}");
+    }
+
+    async fn a_cursor_is_worth_nothing_altered_or_to_another_person(backend) {
+        let (host, ada) = Builder::new(backend).start_with_owner().await;
+        ada.post(WORKSPACES, &json!({ "name": "Payments" })).await.expect(201);
+        let page = |query: String| format!("{WORKSPACES}?{query}");
+        let first = ada.get(&page("limit=1".to_owned())).await.expect(200);
+        let members: Vec<_> = first.as_object().expect("an object").keys().collect();
+        assert_eq!(members, ["items", "next_cursor"]);
+        let cursor = first["next_cursor"].as_str().expect("there are more").to_owned();
+
+        let rest = ada.get(&page(format!("limit=1&cursor={cursor}"))).await.expect(200);
+        assert_eq!((&rest["items"][0]["name"], &rest["next_cursor"]), (&json!("Payments"), &json!(null)));
+
+        let vera = host.member("vera", &ada.workspace, "viewer");
+        let cut = &cursor[..cursor.len() - 1];
+        for (client, cursor) in [(&vera, cursor.as_str()), (&ada, cut), (&ada, "first")] {
+            let refused = client.get(&page(format!("cursor={cursor}"))).await;
+            let problem = refused.problem(422, "validation_failed");
+            assert!(problem["detail"].to_string().contains("cursor: "), "{problem}");
+        }
+    }
 }
