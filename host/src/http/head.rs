@@ -1,6 +1,53 @@
 //! The head of every request, before anybody looks at it.
 
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::http::request::Parts;
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Version, header};
+
+use super::headers::malformed;
+use super::problem::Refusal;
+
+/// Header fields that a request may have.
+pub(super) const MOST_FIELDS: usize = 100;
+
+/// Sent twice, the first of them would be believed here and the last elsewhere.
+const SENT_ONCE: [HeaderName; 4] =
+    [header::AUTHORIZATION, header::CONTENT_TYPE, header::HOST, header::ORIGIN];
+
+/// Whether the head is one that everybody reads alike, and no larger than so
+/// many bytes.
+///
+/// # Errors
+/// 400.
+pub(super) fn check(parts: &Parts, most_bytes: u32) -> Result<(), Refusal> {
+    let headers = &parts.headers;
+    if headers.len() > MOST_FIELDS {
+        return Err(malformed("The header section", &format!("may have {MOST_FIELDS} fields")));
+    }
+    if bytes_of(parts) > most_bytes as usize {
+        return Err(malformed("The header section", &format!("may have {most_bytes} bytes")));
+    }
+    if let Some(name) = SENT_ONCE.iter().find(|name| headers.get_all(*name).iter().count() > 1) {
+        return Err(malformed(name.as_str(), "may be sent once"));
+    }
+    match headers.get(header::HOST) {
+        None if parts.version == Version::HTTP_11 => Err(malformed("Host", "is required")),
+        Some(host) if !is_host(host) => Err(malformed("Host", "is not the name of a host")),
+        _ => Ok(()),
+    }
+}
+
+/// As HTTP/1.1 writes it: names, values, and four bytes between and after them.
+fn bytes_of(parts: &Parts) -> usize {
+    let fields = parts.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4);
+    let target = parts.uri.path_and_query().map_or(0, |target| target.as_str().len());
+    target + fields.sum::<usize>()
+}
+
+/// A host that has no name is one, too (RFC 9110, section 7.2).
+fn is_host(value: &HeaderValue) -> bool {
+    value.is_empty() || Authority::try_from(value.as_bytes()).is_ok()
+}
 
 /// Takes back what a client says against an answer sent as it is
 /// (`identity;q=0`, `*;q=0`). HTTP lets a server disregard that, and the codings
@@ -40,6 +87,51 @@ mod tests {
             map.append(header::ACCEPT_ENCODING, list);
             map
         })
+    }
+
+    fn refused(version: Version, fields: &[(&str, &str)], most_bytes: u32) -> Option<String> {
+        let request = axum::http::Request::get("/v1/x?y=z").version(version);
+        let with = |request: axum::http::request::Builder, (name, value): &(&str, &str)| {
+            request.header(*name, *value)
+        };
+        let (parts, ()) = fields.iter().fold(request, with).body(()).unwrap().into_parts();
+        check(&parts, most_bytes).err().map(|refusal| format!("{refusal:?}"))
+    }
+
+    #[test]
+    fn a_head_is_read_alike_by_everybody() {
+        let host = ("host", "a.example:8080");
+        let json = ("content-type", "application/json");
+        for (version, good) in [
+            (Version::HTTP_11, &[host, json, ("accept", "a"), ("accept", "b")][..]),
+            (Version::HTTP_11, &[("host", "")]),
+            (Version::HTTP_11, &[("host", "[::1]:80")]),
+            (Version::HTTP_10, &[]),
+            (Version::HTTP_2, &[json]),
+        ] {
+            assert_eq!(refused(version, good, 1_000), None, "{good:?}");
+        }
+        for (bad, named) in [
+            (&[json][..], "Host: is required"),
+            (&[host, host], "host: may be sent once"),
+            (&[host, json, json], "content-type: may be sent once"),
+            (&[("host", "a b")], "Host: is not"),
+        ] {
+            let told = refused(Version::HTTP_11, bad, 1_000).expect("a refusal");
+            assert!(told.contains(named), "{bad:?}: {told}");
+        }
+    }
+
+    #[test]
+    fn a_head_is_bounded_in_bytes_and_fields() {
+        let host = ("host", "a.example");
+        assert_eq!(refused(Version::HTTP_11, &[host], 26), None);
+        assert!(
+            refused(Version::HTTP_11, &[host], 25).is_some_and(|told| told.contains("25 bytes"))
+        );
+        let many = [("x", "y"); MOST_FIELDS + 1];
+        assert!(refused(Version::HTTP_2, &many[1..], 10_000).is_none());
+        assert!(refused(Version::HTTP_2, &many, 10_000).is_some());
     }
 
     #[test]

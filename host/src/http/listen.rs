@@ -20,11 +20,17 @@ use tokio_io_timeout::TimeoutWriter;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
+use super::head::MOST_FIELDS;
+
 /// A pause after a failed accept (usually: no file descriptors left).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Streams one HTTP/2 connection may have open.
 const MOST_STREAMS: u32 = 200;
+
+/// So much more than a head may have is read of it, in bytes and in fields: what
+/// is read can be refused with a problem.
+const ROOM: usize = 4;
 
 /// Where a request's connection comes from.
 #[derive(Clone, Copy, Debug)]
@@ -123,18 +129,19 @@ async fn accept(
 
 fn builder(settings: Settings) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
-    let max_bytes = settings.max_header_bytes;
+    let max_bytes = (settings.max_header_bytes as usize).saturating_mul(ROOM);
     builder
         .http1()
         .timer(TokioTimer::new())
         .header_read_timeout(settings.header_timeout)
         // The header section must fit into the buffer, and this is its least.
-        .max_buf_size((max_bytes as usize).max(8192));
+        .max_buf_size(max_bytes.max(8192))
+        .max_headers(MOST_FIELDS * ROOM);
     builder
         .http2()
         .timer(TokioTimer::new())
         .max_concurrent_streams(MOST_STREAMS)
-        .max_header_list_size(max_bytes)
+        .max_header_list_size(u32::try_from(max_bytes).unwrap_or(u32::MAX))
         .keep_alive_interval(Duration::from_secs(30))
         .keep_alive_timeout(Duration::from_secs(20));
     builder

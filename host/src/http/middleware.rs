@@ -8,7 +8,7 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::{Extensions, HeaderMap, HeaderValue, Method, StatusCode, Version, header};
 use axum::middleware::{Next, from_fn_with_state};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use futures::FutureExt;
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{Predicate, SizeAbove};
@@ -49,12 +49,8 @@ async fn surround(State(app): State<App>, mut request: Request, next: Next) -> R
     let context = Context::new(request.headers(), request.uri().path());
     let span = span(&context, &request);
     request.extensions_mut().insert(context.clone());
-    let (mut parts, body) = request.into_parts();
-    head::allow_identity(&mut parts.headers);
-    let body = linger(&parts.headers, body);
-    let request = Request::from_parts(parts, body);
-    let answered = AssertUnwindSafe(next.run(request)).catch_unwind().instrument(span.clone());
-    let mut response = match answered.await {
+    let answered = AssertUnwindSafe(hand_on(&app, request, next));
+    let mut response = match answered.catch_unwind().instrument(span.clone()).await {
         Ok(response) => response,
         Err(panic) => {
             let refusal = Refusal::internal(anyhow::anyhow!("panic: {}", said(&*panic)));
@@ -72,6 +68,17 @@ async fn surround(State(app): State<App>, mut request: Request, next: Next) -> R
     }
     tracing::debug!(parent: &span, status = response.status().as_u16(), "answered");
     response
+}
+
+/// Hands on a request whose head is in order.
+async fn hand_on(app: &App, request: Request, next: Next) -> Response {
+    let (mut parts, body) = request.into_parts();
+    let body = linger(&parts.headers, body);
+    if let Err(refusal) = head::check(&parts, app.config.limits.max_header_bytes) {
+        return refusal.into_response();
+    }
+    head::allow_identity(&mut parts.headers);
+    next.run(Request::from_parts(parts, body)).await
 }
 
 fn span(context: &Context, request: &Request) -> tracing::Span {

@@ -175,6 +175,27 @@ async fn http_that_is_not_http_gets_a_400() {
 }
 
 #[tokio::test]
+async fn a_head_that_is_out_of_order_gets_a_problem() {
+    let (host, _) = host().await;
+    let json = "Content-Type: application/json\r\n";
+    let one = "Host: x\r\n";
+    for (line, fields) in [
+        ("GET /v1/auth/session", String::new()),
+        ("GET /v1/auth/session", one.repeat(2)),
+        ("GET /v1/auth/session", "Host: x y\r\n".to_owned()),
+        ("POST /v1/auth/login", format!("{one}{}Content-Length: 0\r\n", json.repeat(2))),
+        ("GET /v1/auth/session", format!("{one}X-Long: {}\r\n", "x".repeat(40_000))),
+        ("GET /v1/auth/session", format!("{one}{}", "X-Many: x\r\n".repeat(150))),
+        (&format!("GET /v1/auth/session?{}", "x".repeat(50_000)), one.to_owned()),
+    ] {
+        let head = format!("{line} HTTP/1.1\r\n{fields}Connection: close\r\n\r\n");
+        let answer = raw::exchange(&host.api, head.as_bytes()).await;
+        assert_eq!(raw::status(&answer), 400, "{fields:.40}: {answer}");
+        assert!(answer.contains("\"code\":\"malformed_request\""), "{fields:.40}: {answer}");
+    }
+}
+
+#[tokio::test]
 async fn a_problem_has_a_page_that_explains_it() {
     let (host, ada) = host().await;
     let problem = ada.get("/v1/nothing").await.problem(404, "not_found");
