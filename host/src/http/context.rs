@@ -62,6 +62,11 @@ impl Context {
         }
     }
 
+    /// Whether any limit was asked.
+    pub(super) fn has_standing(&self) -> bool {
+        self.0.session.get().is_some() || self.0.shared.get().is_some()
+    }
+
     /// Whose measure the request counts in.
     pub(super) fn counts_for(&self, meter: &Arc<Meter>) {
         let _ = self.0.meter.set(Arc::clone(meter));

@@ -19,6 +19,7 @@ use super::context::{Context, traceparent};
 use super::head;
 use super::linger::linger;
 use super::problem::{Pending, Refusal};
+use super::standing::Asker;
 use crate::app::App;
 
 /// Bodies below this are sent as they are, in bytes.
@@ -29,27 +30,46 @@ const COMPRESS_ABOVE: u64 = 1024;
 #[derive(Clone, Copy)]
 pub(super) struct NotCompressed;
 
-/// Everything around the router.
+/// What surrounds a listener's router.
+#[derive(Clone)]
+struct Around {
+    app: App,
+    /// Whether rate limits apply there, and every answer tells of them.
+    limited: bool,
+}
+
+/// Everything around the router for API clients.
 pub(super) fn wrap(router: Router, app: &App) -> Router {
+    around(router, Around { app: app.clone(), limited: true })
+}
+
+/// Everything around the router for operators.
+pub(super) fn wrap_unlimited(router: Router, app: &App) -> Router {
+    around(router, Around { app: app.clone(), limited: false })
+}
+
+fn around(router: Router, around: Around) -> Router {
     let unless_secret = |_: StatusCode, _: Version, _: &HeaderMap, extensions: &Extensions| {
         extensions.get::<NotCompressed>().is_none()
     };
     let predicate = SizeAbove::new(COMPRESS_ABOVE).and(unless_secret);
     let mut router = router.layer(CompressionLayer::new().compress_when(predicate));
-    if !app.config.api.cors_origins.is_empty() {
-        router = router.layer(cors(&app.config.api.cors_origins));
+    let origins = &around.app.config.api.cors_origins;
+    if !origins.is_empty() {
+        router = router.layer(cors(origins));
     }
-    router.layer(from_fn_with_state(app.clone(), surround))
+    router.layer(from_fn_with_state(around, surround))
 }
 
 /// Gives the request its context, and the answer its headers. Refusals are
 /// rendered and panics caught here, so that no answer escapes its shape.
-async fn surround(State(app): State<App>, mut request: Request, next: Next) -> Response {
+async fn surround(State(around): State<Around>, mut request: Request, next: Next) -> Response {
+    let app = &around.app;
     let began = Instant::now();
     let context = Context::new(request.headers(), request.uri().path());
     let span = span(&context, &request);
     request.extensions_mut().insert(context.clone());
-    let answered = AssertUnwindSafe(hand_on(&app, request, next));
+    let answered = AssertUnwindSafe(hand_on(&around, &context, request, next));
     let mut response = match answered.catch_unwind().instrument(span.clone()).await {
         Ok(response) => response,
         Err(panic) => {
@@ -70,15 +90,24 @@ async fn surround(State(app): State<App>, mut request: Request, next: Next) -> R
     response
 }
 
-/// Hands on a request whose head is in order.
-async fn hand_on(app: &App, request: Request, next: Next) -> Response {
+/// Hands on a request whose head is in order, and notes where the client stands
+/// if no limit was asked.
+async fn hand_on(around: &Around, context: &Context, request: Request, next: Next) -> Response {
+    let app = &around.app;
     let (mut parts, body) = request.into_parts();
     let body = linger(&parts.headers, body);
-    if let Err(refusal) = head::check(&parts, app.config.limits.max_header_bytes) {
-        return refusal.into_response();
+    let asker = around.limited.then(|| Asker::of(&parts, app));
+    let response = match head::check(&parts, app.config.limits.max_header_bytes) {
+        Ok(()) => {
+            head::allow_identity(&mut parts.headers);
+            next.run(Request::from_parts(parts, body)).await
+        }
+        Err(refusal) => refusal.into_response(),
+    };
+    if let Some(asker) = asker.filter(|_| !context.has_standing()) {
+        context.stands(asker.standing(app));
     }
-    head::allow_identity(&mut parts.headers);
-    next.run(Request::from_parts(parts, body)).await
+    response
 }
 
 fn span(context: &Context, request: &Request) -> tracing::Span {

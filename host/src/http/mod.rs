@@ -25,6 +25,7 @@ mod parameters;
 mod problem;
 mod router;
 mod session;
+mod standing;
 mod workspaces;
 
 pub use operations::host_operations;

@@ -195,7 +195,7 @@ impl FromRequestParts<App> for ClientAddress {
     }
 }
 
-fn address_of(parts: &Parts, app: &App) -> IpAddr {
+pub(super) fn address_of(parts: &Parts, app: &App) -> IpAddr {
     let peer = parts.extensions.get::<Peer>().map(|peer| peer.0.ip().to_canonical());
     let peer = peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
     client_address(peer, &parts.headers, &app.config.api.trusted_proxies)

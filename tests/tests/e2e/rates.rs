@@ -1,6 +1,9 @@
 //! Rate limits: told on every answer, enforced per session and per workspace.
 
+use assurance_tests::client::send;
 use assurance_tests::{Backend, Builder, Client};
+use reqwest::Method;
+use serde_json::json;
 
 const CASES: &str = "/v1/workspaces/{ws}/support/cases";
 
@@ -33,6 +36,34 @@ async fn a_session_over_its_rate_is_told_when_to_come_again() {
     bob.get(CASES).await.expect(200);
     tokio::time::sleep(std::time::Duration::from_secs(seconds.unwrap_or(1) + 1)).await;
     ada.get(CASES).await.expect(200);
+}
+
+#[tokio::test]
+async fn every_answer_tells_where_its_client_stands() {
+    let builder = Builder::new(Backend::Sqlite).areas(&["support"]).set("rates.enabled", true);
+    let (host, ada) = builder.start_with_owner().await;
+    let (nobody, body) = (host.nobody(), json!({}));
+    let tokenless = Client { csrf: None, ..ada.clone() };
+    let elsewhere = ada.in_workspace("01939f1a-0000-7000-8000-000000000000");
+    // Of a session that was recognised a while ago, the address is told.
+    let (signed_in, either, by_address) = ("\"session\";q=", "\"s", "\"sign-in\";q=");
+    for (answer, status, policy) in [
+        (ada.get(CASES).await, 200, signed_in),
+        (tokenless.post(CASES, &body).await, 403, either),
+        (elsewhere.get(CASES).await, 404, either),
+        (ada.delete("/v1/auth/session").await, 405, either),
+        (nobody.get(CASES).await, 401, by_address),
+        (nobody.get("/v1/nothing").await, 404, by_address),
+        (nobody.get("/").await, 200, by_address),
+        (nobody.get("/openapi.json").await, 200, by_address),
+        (nobody.get("/problems/not_found").await, 200, by_address),
+        (send(nobody.request(Method::GET, CASES).header("host", "a b")).await, 400, by_address),
+    ] {
+        assert_eq!(answer.status, status, "{}: {}", answer.path, answer.text());
+        let told = answer.header("ratelimit-policy").unwrap_or_default();
+        assert!(told.starts_with(policy), "{} {status}: {told:?}", answer.path);
+        assert!(answer.header("ratelimit").is_some(), "{} {status}", answer.path);
+    }
 }
 
 #[tokio::test]

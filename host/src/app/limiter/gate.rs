@@ -160,6 +160,22 @@ impl<K: Hash + Eq + Clone> Gate<K> {
         self.limiter.retain_recent();
     }
 
+    /// Where somebody stands; takes nothing.
+    pub(super) fn standing_of(&self, key: &K) -> Standing {
+        let nothing_new = |at| Err::<(Infallible, Nanos), Option<Nanos>>(at);
+        // Whoever is not known here is not made known by that.
+        let known = self.cells.0.contains_key(key);
+        let regained_at = match known.then(|| self.cells.measure_and_replace(key, nothing_new)) {
+            Some(Ok(never)) => match never {},
+            Some(Err(at)) => at.map_or(0, Nanos::as_u64),
+            None => 0,
+        };
+        let now = self.limiter.clock().now().duration_since(self.began).as_u64();
+        let used = regained_at.saturating_sub(now).div_ceil(nanos(self.one_per).max(1));
+        let used = u32::try_from(used).unwrap_or(u32::MAX);
+        self.standing(self.policy.quota.saturating_sub(used))
+    }
+
     fn standing(&self, remaining: u32) -> Standing {
         let used = u64::from(self.policy.quota.saturating_sub(remaining));
         let reset_s = (used * self.policy.window_s).div_ceil(u64::from(self.policy.quota).max(1));
@@ -204,6 +220,16 @@ mod tests {
         told.sort_unstable();
         assert_eq!(told, [(1, 1), (2, 1)]);
         assert!(gate.untold().is_empty());
+    }
+
+    #[test]
+    fn to_tell_where_somebody_stands_takes_nothing() {
+        let gate: Gate<u8> = Gate::new("session", 10, 1, true);
+        assert_eq!((gate.standing_of(&1).remaining, gate.cells.0.len()), (10, 0));
+        let taken = gate.take(&1, NonZeroU32::new(4).unwrap()).unwrap();
+        assert_eq!((gate.standing_of(&1), gate.standing_of(&1)), (taken, taken));
+        gate.owe(&1, 100);
+        assert_eq!(gate.standing_of(&1).remaining, 0);
     }
 
     #[test]

@@ -135,6 +135,18 @@ impl Limiter {
         }
     }
 
+    /// Where a session stands; takes nothing.
+    #[must_use]
+    pub fn session_standing(&self, key: SessionId) -> Option<Standing> {
+        self.gates.as_ref().map(|gates| gates.session.standing_of(&key))
+    }
+
+    /// Where an address stands that wants to sign in; takes nothing.
+    #[must_use]
+    pub fn sign_in_standing(&self, address: IpAddr) -> Option<Standing> {
+        self.gates.as_ref().map(|gates| gates.sign_in.standing_of(&network_of(address)))
+    }
+
     /// Forgets whoever has regained everything.
     pub fn forget_idle(&self) {
         if let Some(gates) = &self.gates {

@@ -66,7 +66,7 @@ pub fn operators(operators: &Operators) -> Router {
         })
         .fallback(|| async { Refusal::not_found() })
         .with_state(operators.clone());
-    middleware::wrap(router, &operators.app)
+    middleware::wrap_unlimited(router, &operators.app)
 }
 
 fn reads() -> Router<Operators> {
