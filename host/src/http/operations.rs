@@ -23,7 +23,9 @@ fn signing_in() -> Vec<HostOperation> {
     vec![
         HostOperation {
             description: "Sets the `service_session` cookie. An account with a second factor also \
-                needs `code`. Wrong e-mail, password and code are told alike.",
+                needs `code`. Wrong e-mail, password and code are told alike. Like every operation of \
+                `auth`, it takes no notice of an `Idempotency-Key`: what it answers with is shown \
+                once and not kept, and sent again it only makes another session.",
             signed_in: false,
             body: Some(schema::<login::Login>()),
             response: Some(schema::<session::SessionView>()),
@@ -84,7 +86,8 @@ fn of_sessions() -> Vec<HostOperation> {
 fn second_factor() -> Vec<HostOperation> {
     vec![
         HostOperation {
-            description: "Counts for nothing until confirmed with a code.",
+            description: "Counts for nothing until confirmed with a code. Sent again, it gives \
+                another secret in place of the first; no `Idempotency-Key` brings that back.",
             response: Some(schema::<mfa::EnrolmentView>()),
             ..operation(
                 Method::Post,
@@ -115,7 +118,8 @@ fn second_factor() -> Vec<HostOperation> {
             )
         },
         HostOperation {
-            description: "The old ones stop working. Shown once.",
+            description: "The old ones stop working. Shown once: no `Idempotency-Key` brings \
+                them back, but the authenticator's next code brings new ones.",
             body: Some(schema::<mfa::CodeGiven>()),
             response: Some(schema::<mfa::RecoveryCodes>()),
             ..operation(

@@ -42,7 +42,7 @@ both_backends! {
     }
 
     async fn a_cursor_is_worth_nothing_altered_or_to_another_person(backend) {
-        let (host, ada) = Builder::new(backend).start_with_owner().await;
+        let (mut host, ada) = Builder::new(backend).start_with_owner().await;
         ada.post(WORKSPACES, &json!({ "name": "Payments" })).await.expect(201);
         let page = |query: String| format!("{WORKSPACES}?{query}");
         let first = ada.get(&page("limit=1".to_owned())).await.expect(200);
