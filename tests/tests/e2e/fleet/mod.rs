@@ -2,6 +2,8 @@
 //! TCP balancer. What one decides all do; any may die; one that is cut off
 //! says so instead of serving what may have been withdrawn.
 
+mod slow_loads;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -298,97 +300,6 @@ async fn a_node_that_cannot_load_what_replaces_a_withdrawn_version_answers_with_
     std::fs::rename(&hidden, &component).expect("put back");
     until_status(&third, CASES, 200).await;
     assert_eq!(fleet.hosts[2].live_digest("support").await, Some(digest(&old)));
-}
-
-/// The file of a version, as all nodes read it; put back when dropped. Reading
-/// it does not end meanwhile.
-struct Stuck(std::path::PathBuf);
-
-impl Stuck {
-    fn new(fleet: &Fleet, version: &[u8]) -> Self {
-        let name = format!("data/blobs/components/{}.wasm", digest(version));
-        let file = fleet.hosts[0].folder().join(name);
-        std::fs::rename(&file, file.with_extension("aside")).expect("a component");
-        let made = std::process::Command::new("mkfifo").arg(&file).status().expect("mkfifo");
-        assert!(made.success());
-        Self(file)
-    }
-}
-
-impl Drop for Stuck {
-    fn drop(&mut self) {
-        // Who waits for it reads nothing, and then tries again.
-        let _ = std::fs::rename(&self.0, self.0.with_extension("stuck"));
-        let _ = std::fs::rename(self.0.with_extension("aside"), &self.0);
-        let writer = rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::NONBLOCK;
-        let stuck = self.0.with_extension("stuck");
-        let _ = rustix::fs::open(stuck, writer, rustix::fs::Mode::empty());
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nodes_that_take_long_to_load_a_canary_answer_meanwhile() {
-    if !Backend::Postgres.is_there() {
-        return;
-    }
-    let (fleet, ada) = Fleet::start(&["support"]).await;
-    let (old, new) = (version(1), version(2));
-    fleet.hosts[0].put_area("support", &old).await.expect(200);
-    fleet.until_all_run(&old).await;
-    let request = fleet.hosts[0].operator(Method::PUT, "/areas/support?activate=false");
-    send(request.body(new.clone())).await.expect(200);
-    let stuck = Stuck::new(&fleet, &new);
-    let wish = json!({"digest": digest(&new), "share": 5});
-    fleet.hosts[0].operate_with("/areas/support/canary", &wish).await.expect(200);
-    let begun = Instant::now();
-    while begun.elapsed() < 2 * BOUND {
-        for node in 0..NODES {
-            fleet.at(node, &ada).get(CASES).await.expect(200);
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    drop(stuck);
-}
-
-/// Waits until a node asks for the lock under which indexes are made.
-async fn until_waits(connection: &mut PgConnection) {
-    let query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() \
-                 AND query LIKE 'SELECT pg_try_advisory_lock%'";
-    let begun = Instant::now();
-    while sqlx::query_scalar::<_, i64>(query).fetch_one(&mut *connection).await.expect("a row") == 0
-    {
-        assert!(begun.elapsed() < PATIENCE, "nobody makes an index");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn going_back_waits_for_no_index_that_another_area_needs() {
-    if !Backend::Postgres.is_there() {
-        return;
-    }
-    let (fleet, ada) = Fleet::start(&[]).await;
-    let (old, new) = (version(1), version(2));
-    for version in [&old, &new] {
-        fleet.hosts[0].put_area("support", version).await.expect(200);
-        fleet.until_all_run(version).await;
-    }
-    // The lock under which indexes are made, as who makes a long one has it.
-    let mut other = PgConnection::connect(&fleet.database).await.expect("a connection");
-    other.execute("SELECT pg_advisory_lock(7022083192268351864)").await.expect("the lock");
-    let slow = std::fs::read(place::areas().join("notes.wasm")).expect("a built area");
-    let put = fleet.hosts[0].operator(Method::PUT, "/areas/notes").body(slow);
-    let putting = tokio::spawn(send(put));
-    until_waits(&mut other).await;
-
-    let back = json!({"reason": "it is wrong"});
-    let back = fleet.hosts[0].operate_with("/areas/support/rollback", &back);
-    tokio::time::timeout(PATIENCE, back).await.expect("an answer").expect(200);
-    fleet.until_all_run(&old).await;
-    fleet.at(1, &ada).get(CASES).await.expect(200);
-    assert!(!putting.is_finished());
-    other.close().await.expect("the lock is given up");
-    putting.await.expect("no panic").expect(200);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
