@@ -42,7 +42,7 @@ async fn a_session_over_its_rate_is_told_when_to_come_again() {
 async fn every_answer_tells_where_its_client_stands() {
     let builder = Builder::new(Backend::Sqlite).areas(&["support"]).set("rates.enabled", true);
     let (host, ada) = builder.start_with_owner().await;
-    let (nobody, body) = (host.nobody(), json!({}));
+    let (nobody, body) = (host.nobody().in_workspace(&ada.workspace), json!({}));
     let tokenless = Client { csrf: None, ..ada.clone() };
     let elsewhere = ada.in_workspace("01939f1a-0000-7000-8000-000000000000");
     // Of a session that was recognised a while ago, the address is told.

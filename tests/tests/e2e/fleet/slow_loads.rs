@@ -78,7 +78,7 @@ async fn going_back_waits_for_no_index_that_another_area_needs() {
     // The lock under which indexes are made, as who makes a long one has it.
     let mut other = PgConnection::connect(&fleet.database).await.expect("a connection");
     other.execute("SELECT pg_advisory_lock(7022083192268351864)").await.expect("the lock");
-    let slow = std::fs::read(place::areas().join("notes.wasm")).expect("a built area");
+    let slow = std::fs::read(place::areas().join("examples/notes.wasm")).expect("a built area");
     let put = fleet.hosts[0].operator(Method::PUT, "/areas/notes").body(slow);
     let putting = tokio::spawn(send(put));
     until_waits(&mut other).await;
