@@ -8,10 +8,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use zeroize::Zeroizing;
 
-use crate::config::{Config, files};
+use crate::config::{Config, credentials, files};
 use crate::domain::time::Clock;
 use crate::identity::{Identity, Settings};
 use crate::secrets::Keys;
+use crate::store::blobs::{Bucket, Place};
 use crate::store::{self, Store};
 
 /// What is open.
@@ -36,17 +37,35 @@ pub async fn open(config: &Config) -> anyhow::Result<Opened> {
     rustix::process::umask(rustix::fs::Mode::from_bits_retain(0o077));
     files::private_dir(&config.data_dir)?;
     let keys = Arc::new(keys(config)?);
+    // A bucket's service is asked over TLS.
+    crate::egress::install_tls_provider();
     let store = Store::open(&store::Settings {
         url: config.database_url(),
         max_connections: config.database.max_connections,
         acquire_timeout_ms: config.database.acquire_timeout_ms,
-        blobs: config.blobs_dir(),
+        blobs: place_of_blobs(config)?,
     })
     .await?;
     let clock = Clock::System;
     let identity =
         Identity::new(store.clone(), Arc::clone(&keys), clock.clone(), Settings::from(config));
     Ok(Opened { store, keys, identity, clock })
+}
+
+fn place_of_blobs(config: &Config) -> anyhow::Result<Place> {
+    let blobs = &config.blobs;
+    let Some((name, prefix)) = blobs.bucket() else {
+        return Ok(Place::Folder(config.blobs_dir()));
+    };
+    Ok(Place::Bucket(Bucket {
+        name: name.to_owned(),
+        prefix: prefix.to_owned(),
+        endpoint: blobs.endpoint.as_deref().map(url::Url::parse).transpose()?,
+        region: blobs.region.clone(),
+        virtual_host: blobs.virtual_host,
+        allow_http: blobs.allow_http,
+        key: blobs.credentials_file.as_deref().map(credentials::read).transpose()?,
+    }))
 }
 
 fn keys(config: &Config) -> anyhow::Result<Keys> {

@@ -95,7 +95,12 @@ pub fn id_of(resource: &Value) -> String {
     resource["id"].as_str().unwrap_or_else(|| panic!("no id: {resource:#}")).to_owned()
 }
 
-fn headers_of(upload: &Value) -> Vec<(String, String)> {
+/// The headers an upload's content is to be sent with.
+///
+/// # Panics
+/// Where it tells none.
+#[must_use]
+pub fn headers_of(upload: &Value) -> Vec<(String, String)> {
     let headers = upload["upload_headers"].as_object().expect("headers");
     let text = |value: &Value| value.as_str().expect("a text header").to_owned();
     headers.iter().map(|(name, value)| (name.clone(), text(value))).collect()

@@ -22,15 +22,20 @@ pub struct Client {
     pub workspace: String,
 }
 
+/// Makes ring this process's TLS provider, once.
+pub fn install_tls_provider() {
+    static PROVIDER: Once = Once::new();
+    PROVIDER.call_once(|| {
+        // Another test of this process may have installed one: as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+    });
+}
+
 impl Client {
     /// Somebody who has not signed in.
     #[must_use]
     pub fn nobody(base: &str) -> Self {
-        static PROVIDER: Once = Once::new();
-        PROVIDER.call_once(|| {
-            // Another test of this process may have installed one: as good.
-            let _ = rustls::crypto::ring::default_provider().install_default();
-        });
+        install_tls_provider();
         let http = reqwest::Client::builder().no_proxy().build().expect("an HTTP client");
         let base = base.trim_end_matches('/').to_owned();
         Self { http, base, session: None, csrf: None, workspace: String::new() }

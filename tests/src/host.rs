@@ -98,8 +98,12 @@ impl Builder {
     #[must_use]
     pub fn beside(self, host: &TestHost) -> Self {
         let url = host.config["database"]["url"].clone();
-        let blobs = host.folder.path().join("data/blobs").to_string_lossy().into_owned();
-        self.set("database.url", url).set("blobs.dir", blobs)
+        let folder = host.folder.path().join("data/blobs").to_string_lossy().into_owned();
+        let builder = self.set("database.url", url);
+        match host.config.get("blobs") {
+            Some(bucket) => builder.set("blobs", bucket.clone()),
+            None => builder.set("blobs.dir", folder),
+        }
     }
 
     /// Gives `assurance serve` one more argument.

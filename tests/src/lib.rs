@@ -8,6 +8,7 @@ pub mod answer;
 pub mod artifacts;
 pub mod backend;
 pub mod balancer;
+pub mod bucket;
 pub mod clamd;
 pub mod cli;
 pub mod client;

@@ -4,7 +4,7 @@ use clap::Subcommand;
 use serde_json::json;
 
 use super::Common;
-use crate::config::{Config, Flags, files};
+use crate::config::{Config, Flags, credentials, files};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -32,6 +32,9 @@ fn check(config: &Config, common: &Common) -> anyhow::Result<()> {
         if file.exists() {
             files::read_private(&file)?;
         }
+    }
+    if let Some(file) = &config.blobs.credentials_file {
+        credentials::read(file)?;
     }
     if let Some(file) = &config.egress.ca_file {
         anyhow::ensure!(file.is_file(), "egress.ca_file: there is no file {}", file.display());

@@ -5,6 +5,7 @@
 //! refused, and every refusal names the key, its source and the way out.
 
 mod check;
+pub mod credentials;
 pub mod files;
 mod load;
 mod sections;

@@ -56,6 +56,24 @@ fn a_wrong_key_is_named_with_the_way_out() {
         ("api.trusted_proxies = ['x']", "key api.trusted_proxies[0]: "),
         ("api.listen = '0.0.0.0:1'\nsession.cookie_secure = false", "key session.cookie_secure: "),
         ("database.url = 'mysql://x'", "key database.url: must begin"),
+        ("blobs.url = 'https://x/y'", "key blobs.url: must be like s3://BUCKET"),
+        ("blobs.url = 's3://u:p@x/y'", "key blobs.url: must be like s3://BUCKET"),
+        ("blobs.url = 's3://x/a/../b'", "key blobs.url: must be like s3://BUCKET"),
+        ("blobs.url = 's3://x'\nblobs.dir = 'y'", "key blobs.url: is set, and so is blobs.dir"),
+        ("blobs.region = 'x'", "key blobs.region: is for a bucket; set blobs.url"),
+        ("blobs.url = 's3://x'\nblobs.endpoint = 'x:9000'", "key blobs.endpoint: must be a URL"),
+        (
+            "blobs.url = 's3://x'\nblobs.endpoint = 'https://u:p@x'",
+            "key blobs.endpoint: has a user in it",
+        ),
+        (
+            "blobs.url = 's3://x'\nblobs.endpoint = 'https://x/bucket'",
+            "key blobs.endpoint: must be scheme, host and port alone",
+        ),
+        (
+            "blobs.url = 's3://x'\nblobs.endpoint = 'http://127.0.0.1:9000'",
+            "or set blobs.allow_http",
+        ),
         ("jobs.lease_ms = 9000", "key jobs.lease_ms: "),
         ("areas.grants.x = ['sockets']", "key areas.grants.x"),
         ("passwords.memory_kib = 1", "key passwords.memory_kib: "),
@@ -89,6 +107,20 @@ fn a_password_may_travel_to_a_mail_server_that_hides_it_or_is_here() {
         let text = format!("mail.smtp_url = '{url}'\nmail.from = 'a@example.com'");
         assert!(load_text(&text).is_ok(), "{url}");
     }
+}
+
+#[test]
+fn a_bucket_is_named_with_or_without_a_prefix() {
+    for (url, bucket) in [
+        ("s3://blobs", ("blobs", "")),
+        ("s3://blobs/", ("blobs", "")),
+        ("s3://my.blobs/fleet/one/", ("my.blobs", "fleet/one")),
+    ] {
+        let text = format!("blobs.url = '{url}'\nblobs.endpoint = 'https://s3.example.com'");
+        assert_eq!(load_text(&text).unwrap().blobs.bucket(), Some(bucket));
+    }
+    let text = "blobs.url = 's3://x'\nblobs.endpoint = 'http://h:9000'\nblobs.allow_http = true";
+    assert!(load_text(text).is_ok());
 }
 
 #[test]

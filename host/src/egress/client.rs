@@ -32,6 +32,9 @@ impl Egress {
             .no_proxy()
             .referer(false)
             .connect_timeout(ms(settings.connect_timeout_ms))
+            // Each connection carries one request, so a newer protocol's
+            // handshake would be for nothing.
+            .http1_only()
             // A kept connection would outlive the check of its address.
             .pool_max_idle_per_host(0)
             .user_agent(concat!("workspace-assurance/", env!("CARGO_PKG_VERSION")))

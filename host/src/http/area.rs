@@ -266,17 +266,11 @@ async fn stream(
     let least_rate = NonZeroU32::new(limits.min_upload_rate).unwrap_or(NonZeroU32::MIN);
     let idle = Duration::from_millis(u64::from(limits.body_timeout_ms));
     let pace = Pace::begin(idle, least_rate);
-    let mut upload = app.store.blobs().upload(workspace, area).await?;
-    loop {
-        match content.next_at(pace).await {
-            Ok(Some(piece)) => upload.write(piece).await?,
-            Ok(None) => return Ok(upload.finish().await?),
-            Err(fault) => {
-                upload.abort().await?;
-                return Err(fault.into());
-            }
-        }
+    let mut upload = app.store.blobs().upload(workspace, area);
+    while let Some(piece) = content.next_at(pace).await? {
+        upload.write(piece).await?;
     }
+    Ok(upload.finish().await?)
 }
 
 /// A success as HTTP says it.

@@ -255,12 +255,14 @@ impl IntoResponse for Refusal {
 impl From<store::Error> for Refusal {
     fn from(error: store::Error) -> Self {
         match error {
-            store::Error::Unavailable(_) | store::Error::RunAgain => Self::new(
-                Code::Unavailable,
-                "The service's storage is away for the moment; nothing was kept.",
-            )
-            .retry_after(1)
-            .caused_by(error),
+            store::Error::Unavailable(_) | store::Error::Blobs(_) | store::Error::RunAgain => {
+                Self::new(
+                    Code::Unavailable,
+                    "The service's storage is away for the moment; nothing was kept.",
+                )
+                .retry_after(1)
+                .caused_by(error)
+            }
             store::Error::WorkspaceGone => Self::not_found(),
             other => Self::internal(other),
         }

@@ -111,6 +111,7 @@ async fn assemble(
     code_of: fn(Loaded) -> Loaded,
 ) -> anyhow::Result<App> {
     let open::Opened { store, keys, identity, clock } = open::open(&config).await?;
+    store.blobs().check().await?;
     let egress = Egress::new(egress::Settings::from(&config.egress))?;
     let mail = Mail::new(mail::Settings::from(&config))?;
     let runtime = Runtime::new((&config).into(), &keys, clock.clone(), egress, mail)?;

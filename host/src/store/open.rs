@@ -1,6 +1,5 @@
 //! Opening the databases, and bringing their schema up to date.
 
-use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +9,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection as _, PgConnection, SqliteConnection};
 use tokio::sync::{Mutex, Semaphore};
 
-use super::blobs::Blobs;
+use super::blobs::{Blobs, Place};
 use super::error::Error;
 use super::pool::Pool;
 use super::{Databases, Inner, Store};
@@ -24,8 +23,8 @@ pub struct Settings {
     pub max_connections: u32,
     /// How long a call waits for a connection, or for its turn to write.
     pub acquire_timeout_ms: u64,
-    /// The folder of the blob store; made where it is missing.
-    pub blobs: PathBuf,
+    /// Where blobs are.
+    pub blobs: Place,
 }
 
 /// Statements a connection keeps prepared.

@@ -2,6 +2,7 @@
 
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
 
+use super::blobs::Place;
 use super::{Backend, Settings, Store};
 
 /// A store of a test's own. What it keeps in files goes with it; a PostgreSQL
@@ -23,7 +24,7 @@ pub(crate) async fn fresh(backend: Backend) -> Option<Fresh> {
         url,
         max_connections: 16,
         acquire_timeout_ms: 30_000,
-        blobs: folder.path().join("blobs"),
+        blobs: Place::Folder(folder.path().join("blobs")),
     };
     let store = Store::open(&settings).await.expect("a fresh store opens");
     Some(Fresh { store, settings, _folder: folder })

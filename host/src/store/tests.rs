@@ -41,7 +41,7 @@ async fn a_url_of_no_known_database_is_named() {
         url: "mysql://x".into(),
         max_connections: 1,
         acquire_timeout_ms: 10,
-        blobs: folder.path().to_owned(),
+        blobs: blobs::Place::Folder(folder.path().to_owned()),
     };
     assert!(matches!(Store::open(&settings).await, Err(Error::Url(url)) if url == "mysql://x"));
 }

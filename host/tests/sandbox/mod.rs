@@ -77,7 +77,7 @@ impl Sandbox {
         let database = folder.path().join("test.db");
         let settings = store::Settings {
             url: format!("sqlite://{}", database.display()),
-            blobs: folder.path().join("blobs"),
+            blobs: store::blobs::Place::Folder(folder.path().join("blobs")),
             max_connections: 4,
             acquire_timeout_ms: 2000,
         };

@@ -3,6 +3,8 @@
 
 mod assistant;
 mod audits;
+mod blobs;
+mod bucket;
 mod canary;
 mod catalog;
 mod context;

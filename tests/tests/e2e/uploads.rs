@@ -4,6 +4,7 @@
 use std::io::Write as _;
 use std::time::{Duration, Instant};
 
+use assurance_tests::bucket::Bucket;
 use assurance_tests::client::send;
 use assurance_tests::contract::Contract;
 use assurance_tests::{Answer, Backend, Builder, Client, TestHost, both_backends, clamd, place};
@@ -13,8 +14,14 @@ use serde_json::{Value, json};
 const UPLOADS: &str = "/v1/workspaces/{ws}/uploads";
 const SARIF: &[u8] = br#"{"version": "2.1.0", "runs": []}"#;
 
+/// A single host keeps content in a folder, a fleet's in a bucket.
 async fn host(backend: Backend) -> (TestHost, Client) {
-    Builder::new(backend).areas(&["catalog", "uploads"]).start_with_owner().await
+    let builder = Builder::new(backend).areas(&["catalog", "uploads"]);
+    let builder = match backend {
+        Backend::Sqlite => builder,
+        Backend::Postgres => Bucket::fresh().keeps_blobs_of(builder),
+    };
+    builder.start_with_owner().await
 }
 
 fn announcement(filename: &str, content: &[u8]) -> Value {

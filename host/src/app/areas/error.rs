@@ -150,7 +150,7 @@ pub enum InstallError {
     /// The blob store does not have it.
     #[error(
         "the blob store has no {object}, a component of area {area:?}; do all nodes share one \
-         (blobs.dir)?"
+         (blobs.url, or blobs.dir)?"
     )]
     Missing {
         /// Which area.

@@ -3,6 +3,7 @@
 //! `assurance config show` prints.
 
 mod areas;
+mod blobs;
 mod budgets;
 mod limits;
 mod malware;
@@ -12,10 +13,11 @@ mod service;
 mod work;
 
 pub use areas::{AreaLimits, Areas, Canary, Publisher, Shadow};
+pub use blobs::Blobs;
 pub use budgets::{Budget, Budgets};
 pub use limits::{Idempotency, Limits, Rates, Runtime};
 pub use malware::{Malware, Socket};
 pub use people::{Passwords, Session, SignIn};
 pub use record::Record;
-pub use service::{Api, Blobs, Database, Keys, Operators, Secret};
+pub use service::{Api, Database, Keys, Operators, Secret};
 pub use work::{Egress, Jobs, LaneShare, Lanes, Log, LogFormat, Mail};

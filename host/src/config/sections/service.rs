@@ -110,14 +110,6 @@ impl Default for Database {
     }
 }
 
-/// Where uploads and component binaries are kept.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Blobs {
-    /// A folder; not set: `blobs` in the data folder.
-    pub dir: Option<PathBuf>,
-}
-
 /// Keys that protect stored secrets, cursors and tokens.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]

@@ -12,8 +12,10 @@ use super::answers::Health;
 use crate::app::areas::Closed;
 use crate::http::code::Code;
 use crate::http::problem::Refusal;
+use crate::store;
 
-/// How long the database may take to say that it is there.
+/// How long the database, and the blob store, may take to say that they are
+/// there.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Whether the service takes requests; no longer, once it stops.
@@ -36,7 +38,7 @@ pub(super) async fn live() -> Json<Health> {
     Json(Health { status: "live" })
 }
 
-/// The service takes requests, and the database answers.
+/// The service takes requests, and what it keeps things in answers.
 pub(super) async fn ready(State(operators): State<Operators>) -> Result<Json<Health>, Refusal> {
     if !operators.readiness.get() {
         return Err(unready("The service is starting or stopping."));
@@ -44,10 +46,20 @@ pub(super) async fn ready(State(operators): State<Operators>) -> Result<Json<Hea
     if !operators.app.node.is_sure() {
         return Err(Closed::Unsure.into());
     }
-    match tokio::time::timeout(PATIENCE, operators.app.store.ping()).await {
-        Ok(Ok(())) => Ok(Json(Health { status: "ready" })),
-        Ok(Err(error)) => Err(error.into()),
-        Err(_) => Err(unready("The database does not answer.")),
+    let store = &operators.app.store;
+    let database = in_time(store.ping(), "The database does not answer.");
+    let blobs = in_time(store.blobs().ping(), "The blob store does not answer.");
+    tokio::try_join!(database, blobs)?;
+    Ok(Json(Health { status: "ready" }))
+}
+
+async fn in_time(
+    asked: impl Future<Output = Result<(), store::Error>>,
+    silent: &str,
+) -> Result<(), Refusal> {
+    match tokio::time::timeout(PATIENCE, asked).await {
+        Ok(answered) => Ok(answered?),
+        Err(_) => Err(unready(silent)),
     }
 }
 

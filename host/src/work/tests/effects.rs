@@ -213,7 +213,7 @@ on_both! {
         let stat = unit.blob_write("dir/x", b"0123456789".to_vec()).await.unwrap();
         assert_eq!(stat.sha256, "84d89877f0d4041efb6bf91a16f0248f2fd573e6af05c19f96bedb9f882f7882");
         assert_eq!(area.unit().blob_stat("dir/x").await.unwrap(), None);
-        let mut upload = store.blobs().upload(area.workspace, "test").await.unwrap();
+        let mut upload = store.blobs().upload(area.workspace, "test");
         upload.write(b"strea".as_slice().into()).await.unwrap();
         upload.write(b"med".as_slice().into()).await.unwrap();
         unit.blob_attach("streamed", upload.finish().await.unwrap()).unwrap();

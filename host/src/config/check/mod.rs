@@ -1,17 +1,20 @@
 //! What the types of the configuration cannot say.
 
+mod blobs;
+
 use std::net::IpAddr;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::{Config, ConfigError};
+use crate::config::{Config, ConfigError};
 
 impl Config {
     /// Refuses values that would only fail later, or not be safe.
-    pub(super) fn check(&self) -> Result<(), ConfigError> {
+    pub(in crate::config) fn check(&self) -> Result<(), ConfigError> {
         self.check_addresses()?;
         self.check_database()?;
+        self.check_blobs()?;
         self.check_positive()?;
         self.check_passwords()?;
         self.check_times()?;

@@ -1,0 +1,118 @@
+//! Buckets of an S3-compatible service on a loopback port: `moto` of PyPI,
+//! other people's implementation, which checks signatures and rights. All
+//! tests of a process share one, each below a prefix of its own.
+
+use std::io::{BufRead as _, BufReader, Lines, Write as _};
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::OnceLock;
+
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use crate::{Builder, python};
+
+const SERVE: &str = include_str!("bucket.py");
+
+/// The service; it ends with the process that asks it.
+#[derive(Debug)]
+struct Service {
+    endpoint: String,
+    credentials_file: String,
+    secret: String,
+    questions: Mutex<(ChildStdin, Lines<BufReader<ChildStdout>>)>,
+}
+
+/// A place of one test's own in the bucket `blobs`.
+#[derive(Clone, Debug)]
+pub struct Bucket {
+    /// `http://127.0.0.1:PORT`.
+    pub endpoint: String,
+    /// `s3://BUCKET/PREFIX`.
+    pub url: String,
+    /// Where the service's key is, mode 0600.
+    pub credentials_file: String,
+    /// Who has it may do everything; it must be in no log.
+    pub secret: String,
+    service: &'static Service,
+}
+
+impl Bucket {
+    /// An empty place. The first one starts the service.
+    #[must_use]
+    pub fn fresh() -> Self {
+        static SERVICE: OnceLock<Service> = OnceLock::new();
+        let service = SERVICE.get_or_init(Service::start);
+        Self {
+            endpoint: service.endpoint.clone(),
+            url: format!("s3://blobs/{}", uuid::Uuid::now_v7()),
+            credentials_file: service.credentials_file.clone(),
+            secret: service.secret.clone(),
+            service,
+        }
+    }
+
+    /// Has a host keep its blobs here.
+    #[must_use]
+    pub fn keeps_blobs_of(&self, builder: Builder) -> Builder {
+        builder
+            .set("blobs.url", self.url.as_str())
+            .set("blobs.endpoint", self.endpoint.as_str())
+            .set("blobs.allow_http", true)
+            .set("blobs.credentials_file", self.credentials_file.as_str())
+    }
+
+    /// The prefix of this place's objects, with a slash at the end.
+    #[must_use]
+    pub fn prefix(&self) -> String {
+        format!("{}/", self.url.trim_start_matches("s3://blobs/"))
+    }
+
+    /// The names of what is kept here.
+    #[must_use]
+    pub fn objects(&self) -> Vec<String> {
+        self.ask("objects")
+    }
+
+    /// The names of what has come in parts and is not complete.
+    #[must_use]
+    pub fn uploads(&self) -> Vec<String> {
+        self.ask("uploads")
+    }
+
+    fn ask(&self, what: &str) -> Vec<String> {
+        let held = self.service.ask(&self.prefix());
+        let names = held[what].as_array().expect("a list").iter();
+        names.map(|name| name.as_str().expect("a name").to_owned()).collect()
+    }
+}
+
+impl Service {
+    fn start() -> Self {
+        let python = python::with_packages(&["moto[s3]==5.2.5", "flask", "flask-cors"]);
+        let mut command = Command::new(python);
+        command.args(["-c", SERVE]).stderr(Stdio::null());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = command.spawn().expect("python starts");
+        let stdin = process.stdin.take().expect("a pipe");
+        let mut lines = BufReader::new(process.stdout.take().expect("a pipe")).lines();
+        let told = answer(&mut lines);
+        let text = |name: &str| told[name].as_str().expect("text").to_owned();
+        Self {
+            endpoint: text("endpoint"),
+            credentials_file: text("credentials_file"),
+            secret: text("secret"),
+            questions: Mutex::new((stdin, lines)),
+        }
+    }
+
+    fn ask(&self, prefix: &str) -> Value {
+        let (stdin, lines) = &mut *self.questions.lock();
+        writeln!(stdin, "{prefix}").expect("the service listens");
+        answer(lines)
+    }
+}
+
+fn answer(lines: &mut Lines<BufReader<ChildStdout>>) -> Value {
+    let line = lines.next().expect("the service answers").expect("a line");
+    serde_json::from_str(&line).expect("JSON")
+}
