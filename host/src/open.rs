@@ -57,7 +57,7 @@ fn place_of_blobs(config: &Config) -> anyhow::Result<Place> {
     let Some((name, prefix)) = blobs.bucket() else {
         return Ok(Place::Folder(config.blobs_dir()));
     };
-    Ok(Place::Bucket(Bucket {
+    Ok(Place::Bucket(Box::new(Bucket {
         name: name.to_owned(),
         prefix: prefix.to_owned(),
         endpoint: blobs.endpoint.as_deref().map(url::Url::parse).transpose()?,
@@ -65,7 +65,7 @@ fn place_of_blobs(config: &Config) -> anyhow::Result<Place> {
         virtual_host: blobs.virtual_host,
         allow_http: blobs.allow_http,
         key: blobs.credentials_file.as_deref().map(credentials::read).transpose()?,
-    }))
+    })))
 }
 
 fn keys(config: &Config) -> anyhow::Result<Keys> {

@@ -3,7 +3,7 @@
 //! tests of a process share one, each below a prefix of its own.
 
 use std::io::{BufRead as _, BufReader, Lines, Write as _};
-use std::process::{ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::OnceLock;
 
 use parking_lot::Mutex;
@@ -13,13 +13,15 @@ use crate::{Builder, python};
 
 const SERVE: &str = include_str!("bucket.py");
 
-/// The service; it ends with the process that asks it.
+/// The service.
 #[derive(Debug)]
 struct Service {
     endpoint: String,
     credentials_file: String,
     secret: String,
     questions: Mutex<(ChildStdin, Lines<BufReader<ChildStdout>>)>,
+    /// Ends when its questions do, with this process.
+    _process: Child,
 }
 
 /// A place of one test's own in the bucket `blobs`.
@@ -102,6 +104,7 @@ impl Service {
             credentials_file: text("credentials_file"),
             secret: text("secret"),
             questions: Mutex::new((stdin, lines)),
+            _process: process,
         }
     }
 

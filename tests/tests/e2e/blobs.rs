@@ -24,7 +24,7 @@ async fn store(folder: &tempfile::TempDir, blobs: Place) -> Store {
 fn place_in(bucket: &Bucket) -> Place {
     let prefix = bucket.prefix().trim_end_matches('/').to_owned();
     let file = bucket.credentials_file.as_ref();
-    Place::Bucket(blobs::Bucket {
+    Place::Bucket(Box::new(blobs::Bucket {
         name: "blobs".into(),
         prefix,
         endpoint: Some(bucket.endpoint.parse().expect("a URL")),
@@ -32,7 +32,7 @@ fn place_in(bucket: &Bucket) -> Place {
         virtual_host: false,
         allow_http: true,
         key: Some(credentials::read(file).expect("the key")),
-    })
+    }))
 }
 
 /// What is thrown away is thrown away in the background.

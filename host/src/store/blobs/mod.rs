@@ -39,7 +39,7 @@ pub enum Place {
     /// In a folder; made where it is missing.
     Folder(PathBuf),
     /// In a bucket, which must be there.
-    Bucket(Bucket),
+    Bucket(Box<Bucket>),
 }
 
 /// Where content is kept.
