@@ -30,7 +30,7 @@ impl UnitOfWork {
         Ok(self.blobs.get(name).and_then(|kept| kept.now.clone()))
     }
 
-    /// At most `length` bytes from `offset`, and at most [`MAX_PIECE`]; empty at
+    /// At most `length` bytes from `offset`, and at most 8 MiB; empty at
     /// the end.
     pub async fn blob_read(
         &mut self,
