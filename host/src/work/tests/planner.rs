@@ -188,6 +188,24 @@ fn needle() -> impl Strategy<Value = String> {
     })
 }
 
+/// Rows, conditions with an order, and a page's limit.
+type Case = (Vec<Row>, (Vec<Condition>, Vec<&'static str>), u32);
+
+/// Compares many questions, each to a workspace of its own.
+async fn compare_many(store: &Store, cases: u32, strategy: impl Strategy<Value = Case>) {
+    let area = Area::installed(store).await;
+    let config = Config { cases, failure_persistence: None, ..Config::default() };
+    let compared = TestRunner::new(config).run(&strategy, |(rows, (conditions, order), limit)| {
+        let area = area.elsewhere();
+        tokio::task::block_in_place(|| {
+            let compared = compare(&area, rows, conditions, &order, limit);
+            tokio::runtime::Handle::current().block_on(compared);
+        });
+        Ok(())
+    });
+    compared.unwrap();
+}
+
 /// Those that kept pairs answer.
 fn search() -> impl Strategy<Value = (Vec<Condition>, Vec<&'static str>)> {
     (needle(), prop::collection::vec(condition(), 0..2), order()).prop_map(
@@ -215,42 +233,16 @@ fn list() -> impl Strategy<Value = (Vec<Condition>, Vec<&'static str>)> {
 
 on_both! {
     async fn answers_are_those_of_a_naive_evaluation(store: &Store) {
-        let area = Area::installed(store).await;
-        let strategy = (rows(), prop::collection::vec(condition(), 0..3), order(), 1..6_u32);
-        let mut runner = TestRunner::new(Config { cases: 150, failure_persistence: None, ..Config::default() });
-        runner.run(&strategy, |(rows, conditions, order, limit)| {
-            let area = area.elsewhere();
-            tokio::task::block_in_place(|| {
-                tokio::runtime::Handle::current().block_on(compare(&area, rows, conditions, &order, limit));
-            });
-            Ok(())
-        }).unwrap();
+        let any = (prop::collection::vec(condition(), 0..3), order());
+        compare_many(store, 150, (rows(), any, 1..6_u32)).await;
     }
 
     async fn so_are_those_of_a_search_in_the_order_of_its_key(store: &Store) {
-        let area = Area::installed(store).await;
-        let strategy = (rows(), search(), 1..4_u32);
-        let mut runner = TestRunner::new(Config { cases: 100, failure_persistence: None, ..Config::default() });
-        runner.run(&strategy, |(rows, (conditions, order), limit)| {
-            let area = area.elsewhere();
-            tokio::task::block_in_place(|| {
-                tokio::runtime::Handle::current().block_on(compare(&area, rows, conditions, &order, limit));
-            });
-            Ok(())
-        }).unwrap();
+        compare_many(store, 100, (rows(), search(), 1..4_u32)).await;
     }
 
     async fn so_are_those_of_a_list_in_the_order_of_its_field(store: &Store) {
-        let area = Area::installed(store).await;
-        let strategy = (rows(), list(), 1..4_u32);
-        let mut runner = TestRunner::new(Config { cases: 100, failure_persistence: None, ..Config::default() });
-        runner.run(&strategy, |(rows, (conditions, order), limit)| {
-            let area = area.elsewhere();
-            tokio::task::block_in_place(|| {
-                tokio::runtime::Handle::current().block_on(compare(&area, rows, conditions, &order, limit));
-            });
-            Ok(())
-        }).unwrap();
+        compare_many(store, 100, (rows(), list(), 1..4_u32)).await;
     }
 
     async fn a_declared_index_is_used(store: &Store) {
