@@ -1,8 +1,6 @@
 //! The two databases, and how one test body becomes a test case on each.
 
-use sqlx::{Connection as _, Executor as _, PgConnection};
-
-use crate::place;
+use test_database::TestDatabase;
 
 /// Which database a host keeps its data in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,26 +15,7 @@ impl Backend {
     /// Whether this backend can be used; says so on the console if not.
     #[must_use]
     pub fn is_there(self) -> bool {
-        let there = self == Self::Sqlite || place::postgres().is_some();
-        if !there {
-            eprintln!("skipped: ASSURANCE_TEST_POSTGRES names no server (cargo xtask test does)");
-        }
-        there
-    }
-
-    /// Makes a fresh database where one is needed and tells its address. It is
-    /// never dropped: the whole server goes when the tests end.
-    pub async fn fresh_url(self) -> Option<String> {
-        if self == Self::Sqlite {
-            return None;
-        }
-        let server = place::postgres().expect("a PostgreSQL server");
-        let name = format!("test_{}", uuid::Uuid::now_v7().simple());
-        let mut connection = PgConnection::connect(&server).await.expect("the server answers");
-        let statement = sqlx::AssertSqlSafe(format!("CREATE DATABASE {name}"));
-        connection.execute(statement).await.expect("a fresh database");
-        let (address, _) = server.rsplit_once('/').expect("a URL with a database");
-        Some(format!("{address}/{name}"))
+        self == Self::Sqlite || TestDatabase::has_server()
     }
 }
 

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
+use test_database::TestDatabase;
 use toml::{Table, Value as Toml};
 
 use crate::{Backend, Client, place};
@@ -45,6 +46,8 @@ pub struct TestHost {
     pub operators: String,
     /// Text that must not be in the log.
     secrets: Vec<String>,
+    /// Of this host alone, or of the others that were built beside it too.
+    _database: Option<TestDatabase>,
 }
 
 impl Builder {
@@ -128,10 +131,11 @@ impl Builder {
                 component.display()
             );
         }
-        if !self.config.contains_key("database")
-            && let Some(url) = self.backend.fresh_url().await
-        {
-            self = self.set("database.url", url);
+        let mut database = None;
+        if self.backend == Backend::Postgres && !self.config.contains_key("database") {
+            let fresh = TestDatabase::create().await.expect("a PostgreSQL server");
+            self = self.set("database.url", fresh.url());
+            database = Some(fresh);
         }
         self = self
             .set("data_dir", folder.path().join("data").to_string_lossy().into_owned())
@@ -146,6 +150,7 @@ impl Builder {
             api: String::new(),
             operators: String::new(),
             secrets: Vec::new(),
+            _database: database,
         }
     }
 

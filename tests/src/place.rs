@@ -27,12 +27,6 @@ pub fn corpus() -> PathBuf {
     named("ASSURANCE_CORPUS").unwrap_or_else(|| repository().join("../shared/data"))
 }
 
-/// A PostgreSQL server on which databases may be made, if there is one.
-#[must_use]
-pub fn postgres() -> Option<String> {
-    std::env::var("ASSURANCE_TEST_POSTGRES").ok().filter(|url| !url.is_empty())
-}
-
 /// The program `docker-registry`.
 #[must_use]
 pub fn registry() -> PathBuf {

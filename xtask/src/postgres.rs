@@ -198,6 +198,7 @@ fn launch(programs: &Path, folder: &Path, user: &User, port: u16) -> anyhow::Res
         "unix_socket_directories=",
         "max_connections=400",
         "shared_buffers=128MB",
+        "max_wal_size=256MB",
         "fsync=on",
         "synchronous_commit=on",
     ] {

@@ -1,24 +1,29 @@
 //! Databases for tests: a fresh one each time, of both kinds.
 
-use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
+use test_database::TestDatabase;
 
 use super::blobs::Place;
 use super::{Backend, Settings, Store};
 
-/// A store of a test's own. What it keeps in files goes with it; a PostgreSQL
-/// database goes with the server that was started for the tests.
+/// A store of a test's own. Its database and what it keeps in files go with it.
 pub(crate) struct Fresh {
     pub(crate) store: Store,
     pub(crate) settings: Settings,
     _folder: tempfile::TempDir,
+    _database: Option<TestDatabase>,
 }
 
 /// An empty store; nothing, where the test environment has no such database.
 pub(crate) async fn fresh(backend: Backend) -> Option<Fresh> {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let url = match backend {
-        Backend::Sqlite => format!("sqlite:{}", folder.path().join("test.sqlite").display()),
-        Backend::Postgres => postgres_url().await?,
+    let (url, database) = match backend {
+        Backend::Sqlite => {
+            (format!("sqlite:{}", folder.path().join("test.sqlite").display()), None)
+        }
+        Backend::Postgres => {
+            let database = TestDatabase::create().await?;
+            (database.url(), Some(database))
+        }
     };
     let settings = Settings {
         url,
@@ -27,21 +32,7 @@ pub(crate) async fn fresh(backend: Backend) -> Option<Fresh> {
         blobs: Place::Folder(folder.path().join("blobs")),
     };
     let store = Store::open(&settings).await.expect("a fresh store opens");
-    Some(Fresh { store, settings, _folder: folder })
-}
-
-async fn postgres_url() -> Option<String> {
-    let Some(server) = std::env::var("ASSURANCE_TEST_POSTGRES").ok().filter(|url| !url.is_empty())
-    else {
-        eprintln!("skipped: ASSURANCE_TEST_POSTGRES names no server (cargo xtask test does)");
-        return None;
-    };
-    let name = format!("test_{}", uuid::Uuid::new_v4().simple());
-    let mut connection = PgConnection::connect(&server).await.expect("the server answers");
-    let statement = AssertSqlSafe(format!("CREATE DATABASE {name}"));
-    connection.execute(statement).await.expect("a fresh database");
-    let (address, _) = server.rsplit_once('/').expect("a URL with a database");
-    Some(format!("{address}/{name}"))
+    Some(Fresh { store, settings, _folder: folder, _database: database })
 }
 
 /// Makes a test of each database from one body:
