@@ -18,6 +18,8 @@ mod pairs;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
+
 use super::Backend;
 use super::connection::Connection;
 use super::error::Error;
@@ -32,8 +34,15 @@ pub(super) use pairs::{ensure, is_missing};
 
 /// Most keys of one look.
 const MOST_KEYS: u32 = 1_000;
-/// Pairs that are looked at one by one: a few milliseconds.
-const NEXT_PAIRS: u32 = 8_000;
+/// Pairs that are looked at one by one before the trigrams are asked: about a
+/// millisecond.
+const NEXT_PAIRS: u32 = 4_000;
+/// Pairs that are taken from the trigrams: each costs ten times as much there.
+const MOST_BY_TRIGRAMS: u32 = 2_000;
+/// Marks that are letters to the index of trigrams, each as a capital, which no
+/// folded text has: versions and paths are told apart by them.
+const MARKS: &str = "._@/-:+~";
+const CAPITALS: &str = "JVXZQWKY";
 /// Pairs that the index of the keys holds whole, so that one by one they are
 /// read from it alone; and the others, which are too long for an index's entry.
 const SHORT: &str = " AND octet_length(key) + octet_length(folded) <= 2000";
@@ -46,6 +55,14 @@ pub(super) enum Start {
     /// This one too.
     At(String),
     After(String),
+}
+
+/// What looking at pairs in their order has found.
+struct Walk {
+    keys: Vec<String>,
+    /// How many keys the walk came by, up to what was asked; long pairs, which
+    /// it does not come by, may lie behind keys that it did not reach.
+    near: i64,
 }
 
 /// A search that the pairs answer.
@@ -83,6 +100,11 @@ impl<'a> Search<'a> {
     }
 
     /// The next keys, in order: so many at most.
+    ///
+    /// First the next pairs, in order, are looked at: of what is frequent they
+    /// have enough. Only where they have not, the trigrams are asked for all
+    /// there is, and only where that is much, all pairs are looked at in order:
+    /// names that begin alike lie together, so what is frequent may begin late.
     pub(super) async fn keys(
         self,
         connection: &mut Connection,
@@ -90,61 +112,87 @@ impl<'a> Search<'a> {
         from: &Start,
         most: u32,
     ) -> Result<Vec<String>, Error> {
-        let mut keys = Vec::new();
-        each_row(connection, self.keys_sql(asked, from, most), |row| {
-            keys.push(row.text(0)?);
+        if !has_trigrams(self.part) {
+            return Ok(self.walk(connection, asked, from, most, None).await?.keys);
+        }
+        let next = self.walk(connection, asked, from, most, Some(NEXT_PAIRS)).await?;
+        if next.near >= most.into() {
+            return Ok(next.keys);
+        }
+        if let Some(keys) = self.by_trigrams(connection, asked, from, most).await? {
+            return Ok(keys);
+        }
+        Ok(self.walk(connection, asked, from, most, None).await?.keys)
+    }
+
+    async fn walk(
+        self,
+        connection: &mut Connection,
+        asked: Asked<'_>,
+        from: &Start,
+        most: u32,
+        pairs: Option<u32>,
+    ) -> Result<Walk, Error> {
+        let mut walk = Walk { keys: Vec::new(), near: 0 };
+        each_row(connection, self.walk_sql(asked, from, most, pairs), |row| {
+            walk.keys.push(row.text(0)?);
+            walk.near = row.integer(1)?;
             Ok(())
         })
         .await?;
-        Ok(keys)
+        Ok(walk)
     }
 
-    /// First the next pairs, in order, are looked at: of what is frequent they
-    /// have enough. Only where they have not, the trigrams are asked for all
-    /// there is. Left to itself, PostgreSQL takes what is found for evenly
-    /// spread, and walks through everything before names that begin alike. A
-    /// part too short for trigrams is looked for until there are enough.
-    fn keys_sql(self, asked: Asked<'_>, from: &Start, most: u32) -> Sql {
-        let mut sql = Sql::new(Backend::Postgres, "WITH long AS MATERIALIZED (");
+    /// Nothing where there are too many to be worth it.
+    async fn by_trigrams(
+        self,
+        connection: &mut Connection,
+        asked: Asked<'_>,
+        from: &Start,
+        most: u32,
+    ) -> Result<Option<Vec<String>>, Error> {
+        let (mut keys, mut pairs) = (BTreeSet::new(), 0);
+        each_row(connection, self.trigrams_sql(asked, from), |row| {
+            keys.insert(row.text(0)?);
+            pairs += 1;
+            Ok(())
+        })
+        .await?;
+        let found = || keys.into_iter().take(most as usize).collect();
+        Ok((pairs <= MOST_BY_TRIGRAMS).then(found))
+    }
+
+    /// Keys of the next pairs in order and of the long ones, each with how many
+    /// the walk came by.
+    fn walk_sql(self, asked: Asked<'_>, from: &Start, most: u32, pairs: Option<u32>) -> Sql {
+        let mut sql = Sql::new(Backend::Postgres, "WITH near AS MATERIALIZED (");
+        sql.push("SELECT DISTINCT key FROM (");
+        self.push_pairs(&mut sql, asked, from, SHORT);
+        sql.push(" ORDER BY key");
+        if let Some(pairs) = pairs {
+            sql.push_limit(pairs);
+        }
+        sql.push(") AS next WHERE ");
+        self.push_contains(&mut sql, asked);
+        sql.push(" ORDER BY key").push_limit(most).push("), long AS MATERIALIZED (");
         self.push_pairs(&mut sql, asked, from, LONG);
         sql.push(" AND ");
         self.push_contains(&mut sql, asked);
-        sql.push("), ");
-        if has_trigrams(self.part) {
-            self.push_near_and_far(&mut sql, asked, from, most);
-        } else {
-            self.push_walk(&mut sql, asked, from, most);
-        }
-        sql.push(" SELECT DISTINCT key FROM (SELECT key FROM near UNION ALL ");
-        sql.push("SELECT key FROM long UNION ALL SELECT key FROM far) AS found ORDER BY key");
-        sql.push_limit(most);
-        // What is rare decides how the trigrams are asked, so it must be known.
-        sql.plan_anew();
+        sql.push(") SELECT DISTINCT key, (SELECT count(*) FROM near) FROM (");
+        sql.push("SELECT key FROM near UNION ALL SELECT key FROM long) AS found ORDER BY key");
+        sql.push_limit(most).plan_anew();
         sql
     }
 
-    fn push_near_and_far(self, sql: &mut Sql, asked: Asked<'_>, from: &Start, most: u32) {
-        let pairs = NEXT_PAIRS.to_string();
-        sql.push("next AS MATERIALIZED (");
-        self.push_pairs(sql, asked, from, SHORT);
-        sql.push(" ORDER BY key LIMIT ").push(&pairs);
-        sql.push("), near AS MATERIALIZED (SELECT DISTINCT key FROM next WHERE ");
-        self.push_contains(sql, asked);
-        sql.push("), far AS MATERIALIZED (");
-        self.push_pairs(sql, asked, from, "");
+    /// Keys of all that the index of trigrams finds, up to one more than is
+    /// taken. What is rare decides how it is asked, so it must be known.
+    fn trigrams_sql(self, asked: Asked<'_>, from: &Start) -> Sql {
+        let mut sql = Sql::new(Backend::Postgres, "WITH found AS MATERIALIZED (");
+        self.push_pairs(&mut sql, asked, from, "");
         sql.push(" AND ");
-        self.push_contains(sql, asked);
-        sql.push(" AND key >= (SELECT max(key) FROM next HAVING count(*) = ").push(&pairs);
-        sql.push(") AND (SELECT count(*) FROM near) < ").bind(Arg::Integer(most.into())).push(")");
-    }
-
-    fn push_walk(self, sql: &mut Sql, asked: Asked<'_>, from: &Start, most: u32) {
-        sql.push("near AS MATERIALIZED (SELECT DISTINCT key FROM (");
-        self.push_pairs(sql, asked, from, SHORT);
-        sql.push(" AND ");
-        self.push_contains(sql, asked);
-        sql.push(") AS matching ORDER BY key").push_limit(most);
-        sql.push("), far AS (SELECT NULL::text AS key WHERE false)");
+        self.push_has_trigrams(&mut sql, asked);
+        sql.push(") SELECT key FROM found").push_limit(MOST_BY_TRIGRAMS + 1).plan_anew();
+        sql
     }
 
     fn push_pairs(self, sql: &mut Sql, asked: Asked<'_>, from: &Start, which: &str) {
@@ -171,7 +219,19 @@ impl<'a> Search<'a> {
     /// A collation that is named inside would be the comparison's too, and not
     /// that of the index, which then could not be used.
     fn push_contains(self, sql: &mut Sql, asked: Asked<'_>) {
-        sql.push("folded LIKE lower(").bind(Arg::Text(like_pattern(self.part)));
+        sql.push("folded LIKE ");
+        self.push_pattern(sql, asked);
+    }
+
+    /// The same, as the index of trigrams has the texts.
+    fn push_has_trigrams(self, sql: &mut Sql, asked: Asked<'_>) {
+        sql.push(&with_capitals("folded")).push(" LIKE translate(");
+        self.push_pattern(sql, asked);
+        sql.push(&format!(", '{MARKS}', '{CAPITALS}')"));
+    }
+
+    fn push_pattern(self, sql: &mut Sql, asked: Asked<'_>) {
+        sql.push("lower(").bind(Arg::Text(like_pattern(self.part)));
         sql.push(asked.folding).push(") COLLATE \"C\"");
     }
 }
@@ -186,11 +246,17 @@ impl Searched {
     }
 }
 
-/// Whether `pg_trgm` finds trigrams in a part of a text: three letters or digits
-/// in a row, where an end that the part shows counts for two at the beginning
-/// of a word and for one behind it.
+/// A text as the index of trigrams has it.
+fn with_capitals(text: &str) -> String {
+    format!("translate({text}, '{MARKS}', '{CAPITALS}')")
+}
+
+/// Whether `pg_trgm` finds trigrams in a part of a text: three letters, digits
+/// or marks in a row, where an end that the part shows counts for two at the
+/// beginning of a word and for one behind it.
 fn has_trigrams(part: &str) -> bool {
-    let mut words = part.split(|c: char| !c.is_alphanumeric()).peekable();
+    let parts_words = |c: char| !c.is_alphanumeric() && !MARKS.contains(c);
+    let mut words = part.split(parts_words).peekable();
     let mut before = 0;
     while let Some(word) = words.next() {
         let behind = usize::from(words.peek().is_some());

@@ -11,6 +11,7 @@ use super::super::error::Error;
 use super::super::scope::{CollectionScope, Searched};
 use super::super::sql::{Arg, Sql};
 use super::super::{Backend, Store};
+use super::with_capitals;
 
 /// Keeps the pairs of documents that are about to be written.
 pub async fn keep<'a>(
@@ -152,8 +153,11 @@ async fn index_trigrams(c: &mut PgConnection) -> Result<(), Error> {
     // One by one, new texts would take longer to index than all else of an
     // import; the list of those that wait is short (in kB), as each search
     // reads it.
-    let index = "CREATE INDEX IF NOT EXISTS search_texts_trigrams ON search_texts \
-                 USING gin (folded gin_trgm_ops) WITH (gin_pending_list_limit = 512)";
-    sqlx::raw_sql(index).execute(c).await?;
+    let index = format!(
+        "CREATE INDEX IF NOT EXISTS search_texts_trigrams ON search_texts \
+         USING gin ({} gin_trgm_ops) WITH (gin_pending_list_limit = 512)",
+        with_capitals("folded")
+    );
+    sqlx::raw_sql(AssertSqlSafe(index)).execute(c).await?;
     Ok(())
 }
