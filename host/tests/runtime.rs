@@ -295,7 +295,7 @@ async fn no_spelling_reaches_another_workspace_or_area() {
 async fn a_trap_is_reported_with_its_stack_and_the_last_lines() {
     let sandbox = Sandbox::new(settings()).await;
     let falling = sandbox.load("trap").await.unwrap();
-    let (seen, guard) = sandbox::listen();
+    let (seen, guard) = sandbox::log::listen();
     let trapped = sandbox.answer(&falling, "fall").await;
     drop(guard);
     let Err(CallError::Trap(why)) = trapped else { panic!("{trapped:?}") };
@@ -335,11 +335,11 @@ async fn an_import_that_the_manifest_does_not_ask_for_is_refused() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn describe_runs_under_limits_and_without_capabilities() {
-    let sandbox = Sandbox::new(Settings { describe_timeout_ms: 200, ..settings() }).await;
+    let sandbox = Sandbox::new(Settings { describe_cpu_ms: 200, ..settings() }).await;
     let refused = sandbox.load("abort-in-describe").await.err().unwrap();
     assert!(matches!(refused, LoadError::Describe(CallError::Trap(_))), "{refused}");
     let refused = sandbox.load("loop-in-describe").await.err().unwrap();
-    assert!(matches!(refused, LoadError::Describe(CallError::Deadline(_))), "{refused}");
+    assert!(matches!(refused, LoadError::Describe(CallError::CpuTime(_))), "{refused}");
     let refused = sandbox.load("capability-in-describe").await.err().unwrap();
     assert!(matches!(refused, LoadError::Describe(CallError::Contract(_))), "{refused}");
     assert!(refused.to_string().contains("Documents"), "{refused}");
@@ -384,4 +384,25 @@ async fn a_compiled_component_is_kept_and_used_only_as_it_was_written() {
     assert!(load().await.compiled_in.is_none(), "and is replaced");
     std::fs::write(&file, b"short").unwrap();
     assert!(load().await.compiled_in.is_some(), "nor is a broken one");
+}
+
+#[tokio::test]
+async fn what_one_host_compiled_another_of_the_installation_takes_in_as_it_is() {
+    let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let at = |folder: &tempfile::TempDir| Settings {
+        cache_dir: Some(folder.path().to_owned()),
+        ..settings()
+    };
+    let (first, second) = (Sandbox::new(at(&one)).await, Sandbox::new(at(&other)).await);
+    let digest = first.load("echo").await.unwrap().digest;
+    let sealed = first.runtime.cache().unwrap().read(&digest).unwrap();
+    let cache = second.runtime.cache().unwrap();
+    let mut altered = sealed.clone();
+    *altered.last_mut().unwrap() ^= 1;
+    assert!(cache.take_in(&digest, &altered).is_err(), "altered");
+    assert!(cache.take_in(&"0".repeat(64), &sealed).is_err(), "under another's name");
+    assert!(!cache.has(&digest));
+    cache.take_in(&digest, &sealed).unwrap();
+    assert!(cache.has(&digest));
+    assert!(second.load("echo").await.unwrap().compiled_in.is_none(), "nothing is compiled");
 }

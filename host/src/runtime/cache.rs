@@ -1,14 +1,15 @@
-//! Compiled components on disk, so that a restart compiles nothing.
+//! Compiled components on disk, so that a restart compiles nothing, and so that
+//! the hosts of a fleet can hand them to each other.
 //!
 //! A compiled component is machine code: whoever writes one runs in the host.
 //! So the folder is the host's alone, and a file is loaded only if it carries
 //! a MAC under a key that only this installation has, over exactly these bytes
 //! for exactly this component and engine.
 
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs::{self, DirBuilder};
 use std::hash::{Hash, Hasher};
 use std::io::Write as _;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -19,9 +20,10 @@ use wasmtime::component::Component;
 
 const MAC_BYTES: usize = 32;
 
-/// The folder, the key and the engine they are for.
+/// The folder, the key and the engine they are for. What reads or writes a
+/// file is to be called where blocking is fine.
 #[derive(Clone)]
-pub(super) struct Cache {
+pub struct Cache {
     dir: PathBuf,
     keyed: Hmac<Sha256>,
     engine: String,
@@ -40,15 +42,45 @@ impl Cache {
         Ok(Self { dir: dir.to_owned(), keyed, engine: compatibility(engine) })
     }
 
-    /// The compiled form, if it is there and is what this host wrote.
+    /// What the compiled form of the component with this digest is called. Other
+    /// engines and processors have other names for theirs.
+    #[must_use]
+    pub fn name(&self, digest: &str) -> String {
+        format!("{digest}-{}.cwasm", self.engine)
+    }
+
+    /// Whether there is a compiled form.
+    #[must_use]
+    pub fn has(&self, digest: &str) -> bool {
+        self.dir.join(self.name(digest)).exists()
+    }
+
+    /// The compiled form with its MAC, for another host of this installation.
+    ///
+    /// # Errors
+    /// It is not there, or cannot be read.
+    pub fn read(&self, digest: &str) -> std::io::Result<Vec<u8>> {
+        fs::read(self.dir.join(self.name(digest)))
+    }
+
+    /// Keeps what [`Cache::read`] gave another host of this installation.
+    ///
+    /// # Errors
+    /// It is not what that host wrote, or the folder cannot be written.
+    pub fn take_in(&self, digest: &str, sealed: &[u8]) -> anyhow::Result<()> {
+        let name = self.name(digest);
+        anyhow::ensure!(self.unsealed(&name, sealed).is_some(), "{name} was altered");
+        self.write(&name, &[sealed])
+    }
+
+    /// The compiled form, if it is there and is what this installation wrote.
     pub(super) fn load(&self, engine: &Engine, digest: &str) -> Option<Component> {
         let name = self.name(digest);
-        let file = fs::read(self.dir.join(&name)).ok()?;
-        let (mac, compiled) = file.split_at_checked(MAC_BYTES)?;
-        if self.mac(&name, compiled).verify_slice(mac).is_err() {
+        let file = self.read(digest).ok()?;
+        let Some(compiled) = self.unsealed(&name, &file) else {
             tracing::warn!(file = %name, "a compiled component was altered, and is not used");
             return None;
-        }
+        };
         match deserialize(engine, compiled) {
             Ok(component) => Some(component),
             Err(error) => {
@@ -58,22 +90,28 @@ impl Cache {
         }
     }
 
-    /// Keeps the compiled form. The file appears whole or not at all.
+    /// Keeps the compiled form.
     pub(super) fn store(&self, digest: &str, component: &Component) -> anyhow::Result<()> {
         let name = self.name(digest);
         let compiled = component.serialize()?;
         let mac = self.mac(&name, &compiled).finalize().into_bytes();
-        let fresh = self.dir.join(format!(".{name}.{}", std::process::id()));
-        let mut file =
-            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
-        file.write_all(&mac)?;
-        file.write_all(&compiled)?;
-        fs::rename(&fresh, self.dir.join(&name))?;
+        self.write(&name, &[&mac, &compiled])
+    }
+
+    /// The file appears whole or not at all.
+    fn write(&self, name: &str, parts: &[&[u8]]) -> anyhow::Result<()> {
+        let mut file = tempfile::Builder::new().prefix(".").tempfile_in(&self.dir)?;
+        for part in parts {
+            file.write_all(part)?;
+        }
+        file.persist(self.dir.join(name))?;
         Ok(())
     }
 
-    fn name(&self, digest: &str) -> String {
-        format!("{digest}-{}.cwasm", self.engine)
+    /// What is left without its MAC, if that is right.
+    fn unsealed<'a>(&self, name: &str, sealed: &'a [u8]) -> Option<&'a [u8]> {
+        let (mac, compiled) = sealed.split_at_checked(MAC_BYTES)?;
+        self.mac(name, compiled).verify_slice(mac).is_ok().then_some(compiled)
     }
 
     /// Over name and content: a file is no use under another's name.

@@ -99,14 +99,14 @@ impl Component {
         invocation: I,
         deadline: Duration,
     ) -> Finished<I::Answer> {
-        let meter = self.meter(deadline);
+        let meter = self.meter::<I>(deadline);
         let (shared, area) = (self.shared.clone(), self.area.clone());
         let state = CallState::new(shared, area, unit, entry, meter.clone());
         self.run_in(state, &meter, invocation).await
     }
 
-    pub(super) fn meter(&self, deadline: Duration) -> Arc<Meter> {
-        let max_cpu = self.shared.limits_of(self.area.name()).cpu;
+    pub(super) fn meter<I: Invocation>(&self, deadline: Duration) -> Arc<Meter> {
+        let max_cpu = I::max_cpu(&self.shared, &self.area);
         Arc::new(Meter::new(&self.shared.settings, deadline, max_cpu))
     }
 

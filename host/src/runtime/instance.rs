@@ -2,6 +2,7 @@
 //! it. Gone with the call; no instance ever serves two.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use wasmtime::{ResourceLimiter, Store};
 
@@ -205,6 +206,11 @@ pub(super) trait Invocation: Send + Sync + 'static {
     /// What the export gives back.
     type Answer: Send + 'static;
 
+    /// How long it may compute, where that is bounded.
+    fn max_cpu(shared: &Shared, area: &AreaName) -> Option<Duration> {
+        shared.limits_of(area.name()).cpu
+    }
+
     /// Where it goes on when it runs for long.
     fn long(shared: &Shared) -> &Overstayers {
         &shared.long_requests
@@ -223,6 +229,10 @@ pub(super) struct Describe;
 
 impl Invocation for Describe {
     type Answer = manifest::Manifest;
+
+    fn max_cpu(shared: &Shared, _: &AreaName) -> Option<Duration> {
+        Some(shared.settings.describe_cpu())
+    }
 
     async fn invoke(
         &self,

@@ -27,7 +27,7 @@ use crate::domain::manifest::Capability;
 /// What loading needs and calling does not.
 pub(super) struct Loader {
     engine: Engine,
-    cache: Option<Cache>,
+    pub(super) cache: Option<Cache>,
     linker: Linker<CallState>,
     /// For components that import something of WASI.
     linker_with_wasi: Linker<CallState>,

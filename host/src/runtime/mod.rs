@@ -32,7 +32,6 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use jiff::tz::TimeZoneDatabase;
 
-use self::cache::Cache;
 use self::limits::SharedMemory;
 use self::loader::Loader;
 use self::overstay::Overstayers;
@@ -47,6 +46,7 @@ use crate::mail::Mail;
 use crate::secrets::Keys;
 use crate::work::{AreaCode, CallError};
 
+pub use cache::Cache;
 pub use settings::Settings;
 
 /// Compiles and runs components. One for the process; a clone is the same one.
@@ -169,6 +169,12 @@ impl Runtime {
     #[must_use]
     pub fn journals(&self) -> &Journals {
         &self.shared.journals
+    }
+
+    /// Where compiled components are kept, if anywhere.
+    #[must_use]
+    pub fn cache(&self) -> Option<&Cache> {
+        self.loader.cache.as_ref()
     }
 
     /// Sets other limits of single calls, by area, for those that begin from

@@ -45,7 +45,7 @@ impl Component {
         let input = recording.input.as_ref().map_or("null", |input| input.get());
         let input: I = serde_json::from_str(input)
             .map_err(|error| CallError::Host(anyhow::anyhow!("the recorded input: {error}")))?;
-        let meter = self.meter(Duration::from_millis(recording.limits.deadline_ms));
+        let meter = self.meter::<I>(Duration::from_millis(recording.limits.deadline_ms));
         let (shared, area) = (Arc::clone(self.shared()), Arc::clone(self.area()));
         let state = CallState::replay(shared, area, Arc::clone(player), meter.clone());
         let finished = self.run_in(state, &meter, input).await;

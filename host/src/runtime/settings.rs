@@ -46,7 +46,10 @@ pub struct Settings {
     pub max_log_line_bytes: usize,
     /// Largest component, in bytes.
     pub max_component_bytes: usize,
-    /// How long `describe` may take, in milliseconds.
+    /// How long `describe` may compute, in milliseconds of processor time.
+    pub describe_cpu_ms: u32,
+    /// How long `describe` may take, in milliseconds: longer, so that a busy
+    /// machine refuses no area.
     pub describe_timeout_ms: u32,
     /// Each lane's share, as the queue shows it.
     pub lanes: Lanes,
@@ -92,7 +95,8 @@ impl Default for Settings {
             max_log_lines: 200,
             max_log_line_bytes: 4096,
             max_component_bytes: 64 << 20,
-            describe_timeout_ms: 1000,
+            describe_cpu_ms: 1_000,
+            describe_timeout_ms: 30_000,
             lanes: Lanes::default(),
             cache_dir: None,
             budgets: Budgets::default(),
@@ -153,6 +157,10 @@ impl Settings {
 
     pub(super) fn first_slice(&self) -> Duration {
         Duration::from_millis(u64::from(self.first_slice_ms))
+    }
+
+    pub(super) fn describe_cpu(&self) -> Duration {
+        Duration::from_millis(u64::from(self.describe_cpu_ms))
     }
 
     pub(super) fn describe_timeout(&self) -> Duration {

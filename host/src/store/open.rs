@@ -31,6 +31,11 @@ pub struct Settings {
 const STATEMENTS: usize = 512;
 /// How long SQLite waits for another process's write.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// Pages that SQLite keeps (a negative number is of KiB). A transaction that
+/// writes more than it keeps writes it twice; a reader finds what it has not
+/// kept in the kernel's own cache, and there are many readers.
+const WRITER_CACHE: &str = "-16384";
+const READER_CACHE: &str = "-4096";
 /// How many queues the calls that lock a workspace share.
 const GATES: usize = 64;
 
@@ -73,10 +78,11 @@ async fn open_sqlite(settings: &Settings, timeout: Duration) -> Result<Databases
         .busy_timeout(BUSY_TIMEOUT)
         .statement_cache_capacity(STATEMENTS)
         .pragma("temp_store", "memory")
-        .pragma("cache_size", "-16384")
+        .pragma("cache_size", WRITER_CACHE)
         .disable_statement_logging();
     let mut writer = SqliteConnection::connect_with(&options).await?;
     migrate_sqlite(&mut writer, &options).await?;
+    let options = options.pragma("cache_size", READER_CACHE);
     let readers = Pool::new(options, settings.max_connections.saturating_sub(1), timeout);
     Ok(Databases::Sqlite { readers, writer: Arc::new(Mutex::new(writer)) })
 }

@@ -8,6 +8,8 @@
     reason = "for tests and benchmarks, each of which takes what it needs"
 )]
 
+pub mod log;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -70,6 +72,7 @@ impl Sandbox {
 
     /// In a folder that another one may have used before.
     pub async fn within(folder: tempfile::TempDir, settings: Settings) -> Self {
+        log::set_up();
         let keys = Arc::new(Keys::new([7; 32]));
         let egress = Egress::new(egress::Settings::default()).unwrap();
         let runtime =
@@ -209,34 +212,4 @@ fn fixtures() -> PathBuf {
 pub fn mode(path: &std::path::Path) -> u32 {
     use std::os::unix::fs::PermissionsExt as _;
     std::fs::metadata(path).unwrap().permissions().mode() & 0o777
-}
-
-/// What this thread logs, as text.
-#[derive(Clone, Default)]
-pub struct Seen(Arc<std::sync::Mutex<Vec<u8>>>);
-
-impl Seen {
-    pub fn text(&self) -> String {
-        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
-    }
-}
-
-impl std::io::Write for Seen {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-/// Listens to this thread's log until the guard is dropped.
-pub fn listen() -> (Seen, tracing::subscriber::DefaultGuard) {
-    let seen = Seen::default();
-    let writer = seen.clone();
-    let subscriber =
-        tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
-    (seen, tracing::subscriber::set_default(subscriber))
 }

@@ -17,7 +17,7 @@ use super::switch::{self, Activation};
 use super::trail::Trail;
 use super::trials::{TrialWish, begin_trial};
 use super::trust::{self, Signature};
-use super::{InstallError, load, ready};
+use super::{InstallError, compiled, load, ready};
 use crate::domain::deployment::{Deployment, Stage, Step};
 use crate::domain::id::WorkspaceId;
 use crate::domain::manifest::Manifest;
@@ -181,7 +181,8 @@ impl Staging<'_> {
         trail: &mut Trail<'_>,
     ) -> Result<(), InstallError> {
         let blobs = self.app.store.blobs();
-        let object = blobs.write_component(self.digest, self.received.component.clone()).await?;
+        let written = blobs.write_component(self.digest, self.received.component.clone());
+        let object = tokio::join!(written, compiled::share(self.app, self.digest)).0?;
         let deployment = self.deployment(version, checked, object)?;
         let manifest = serde_json::to_string(&version.manifest)
             .map_err(|error| LoadError::Host(error.into()))?;

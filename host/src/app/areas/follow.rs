@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use futures::future::join_all;
 
 use super::super::App;
-use super::{InstallError, announce, follow_trials, load, ready, trust};
+use super::{InstallError, announce, compiled, follow_trials, load, ready, trust};
 use crate::domain::deployment::{Deployment, NodeReport, Pointer, Stage};
 use crate::domain::manifest::Manifest;
 use crate::domain::trial::Trial;
@@ -217,7 +217,9 @@ pub(super) async fn candidate(app: &App, version: Deployment) -> Result<Candidat
     let signature = trust::kept(version.publisher.as_deref(), version.signature.as_deref());
     let vouched = trust::who_vouches(&app.config, &version.digest, signature.as_ref())?;
     vouched.covers(&version.area)?;
-    let component = match app.store.blobs().read_component(&version.object).await {
+    let read = app.store.blobs().read_component(&version.object);
+    let fetched = compiled::fetch(app, &version.digest, version.size);
+    let component = match tokio::join!(read, fetched).0 {
         Err(store::Error::NotFound) => {
             let (area, object) = (version.area, version.object);
             return Err(InstallError::Missing { area, object });

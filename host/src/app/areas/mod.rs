@@ -11,6 +11,7 @@
 mod approve;
 mod canary;
 mod checks;
+mod compiled;
 mod deploy;
 mod error;
 mod fence;

@@ -135,8 +135,8 @@ async fn a_taken_route_is_told_whose_it_is() {
 
 #[tokio::test]
 async fn a_looping_describe_is_told_what_describe_may_do() {
-    let late = CallError::Deadline(Duration::from_secs(1));
-    insta::assert_snapshot!(InstallError::from(LoadError::Describe(late)));
+    let looped = CallError::CpuTime(Duration::from_secs(1));
+    insta::assert_snapshot!(InstallError::from(LoadError::Describe(looped)));
 }
 
 #[tokio::test]

@@ -133,6 +133,30 @@ impl Blobs {
         }
     }
 
+    /// Whether there is a compiled component of this name.
+    pub async fn has_compiled(&self, name: &str) -> Result<bool, Error> {
+        match self.objects.head(&compiled(name)).await {
+            Ok(_) => Ok(true),
+            Err(object_store::Error::NotFound { .. }) => Ok(false),
+            Err(failed) => Err(failed.into()),
+        }
+    }
+
+    /// Writes a compiled component. No row names it, so it is there for a day.
+    pub async fn write_compiled(&self, name: &str, content: Vec<u8>) -> Result<(), Error> {
+        self.objects.put(&compiled(name), content.into()).await?;
+        Ok(())
+    }
+
+    /// Reads a compiled component, where there is one of at most so many bytes.
+    pub async fn read_compiled(&self, name: &str, max: u64) -> Result<Option<Bytes>, Error> {
+        match self.objects.get(&compiled(name)).await {
+            Ok(found) if found.meta.size <= max => Ok(Some(found.bytes().await?)),
+            Ok(_) | Err(object_store::Error::NotFound { .. }) => Ok(None),
+            Err(failed) => Err(failed.into()),
+        }
+    }
+
     /// Begins to take content in pieces.
     #[must_use]
     pub fn upload(&self, workspace: WorkspaceId, area: &str) -> Upload {
@@ -147,6 +171,10 @@ impl Blobs {
         }
         Ok(self.objects.get_range(&Path::from(blob.object.as_str()), offset..end).await?)
     }
+}
+
+fn compiled(name: &str) -> Path {
+    Path::from_iter(["compiled", name])
 }
 
 /// Each blob is on the disk before it counts as written.

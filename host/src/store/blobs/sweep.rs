@@ -49,6 +49,9 @@ fn is_ours(object: &Path) -> bool {
     let parts: Vec<&str> = parts.iter().map(AsRef::as_ref).collect();
     match parts[..] {
         ["components", file] => file.strip_suffix(".wasm").is_some_and(hex),
+        ["compiled", file] => {
+            file.strip_suffix(".cwasm").and_then(|name| name.get(..NAME_DIGITS)).is_some_and(hex)
+        }
         [workspace, _, name] => workspace.parse::<WorkspaceId>().is_ok() && hex(name),
         _ => false,
     }
@@ -94,6 +97,8 @@ mod tests {
         for (object, ours) in [
             (format!("{workspace}/uploads/{name}"), true),
             (format!("components/{name}.wasm"), true),
+            (format!("compiled/{name}-0011223344556677.cwasm"), true),
+            ("compiled/notes.cwasm".to_owned(), false),
             (format!("{workspace}/uploads/report.pdf"), false),
             (format!("backups/uploads/{name}"), false),
             (format!("fleet/{workspace}/uploads/{name}"), false),

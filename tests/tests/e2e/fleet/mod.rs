@@ -2,6 +2,7 @@
 //! TCP balancer. What one decides all do; any may die; one that is cut off
 //! says so instead of serving what may have been withdrawn.
 
+mod compiled_once;
 mod slow_loads;
 
 use std::collections::BTreeMap;
@@ -16,6 +17,7 @@ use assurance_tests::{Answer, Backend, Balancer, Builder, Client, TestHost, plac
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use sqlx::{Connection as _, Executor as _, PgConnection};
+use test_database::TestDatabase;
 
 const CASES: &str = "/v1/workspaces/{ws}/support/cases";
 const HISTORY: &str = "/v1/workspaces/{ws}/support/case-history?limit=100";
@@ -33,14 +35,22 @@ struct Fleet {
     lines: Vec<Balancer>,
     balancer: Balancer,
     database: String,
+    /// Where it is of this fleet alone.
+    _fresh: Option<TestDatabase>,
 }
 
 impl Fleet {
     /// Three hosts that serve these areas from their folders, and the owner
     /// of a workspace, who goes by the balancer.
     async fn start(areas: &[&str]) -> (Self, Client) {
-        let database = Backend::Postgres.fresh_url().await.expect("a database");
-        Self::start_on(database, |_, builder| builder.areas(areas)).await
+        Self::start_fresh(|_, builder| builder.areas(areas)).await
+    }
+
+    /// On a database of its own.
+    async fn start_fresh(shape: impl Fn(usize, Builder) -> Builder) -> (Self, Client) {
+        let database = TestDatabase::create().await.expect("a database");
+        let (fleet, ada) = Self::start_on(database.url(), shape).await;
+        (Self { _fresh: Some(database), ..fleet }, ada)
     }
 
     async fn start_on(
@@ -72,7 +82,7 @@ impl Fleet {
         let balancer = Balancer::start(addresses(&hosts)).await;
         let base = format!("http://{}", balancer.address());
         let ada = Client { base, ..ada.expect("an owner") };
-        (Self { hosts, lines, balancer, database }, ada)
+        (Self { hosts, lines, balancer, database, _fresh: None }, ada)
     }
 
     /// The same person, who goes to one node.
@@ -235,12 +245,11 @@ async fn what_is_deployed_at_one_node_answers_at_all_and_a_node_that_cannot_keep
     if !Backend::Postgres.is_there() {
         return;
     }
-    let database = Backend::Postgres.fresh_url().await.expect("a database");
     let shape = |number, builder: Builder| match number {
         2 => builder.areas(&["support"]).set("blobs.dir", "elsewhere"),
         _ => builder.areas(&["support"]),
     };
-    let (fleet, ada) = Fleet::start_on(database, shape).await;
+    let (fleet, ada) = Fleet::start_fresh(shape).await;
     let old = fleet.hosts[2].live_digest("support").await.expect("it is live");
     let new = version(1);
     fleet.hosts[0].put_area("support", &new).await.expect(200);
@@ -272,13 +281,12 @@ async fn a_node_that_cannot_load_what_replaces_a_withdrawn_version_answers_with_
     if !Backend::Postgres.is_there() {
         return;
     }
-    let database = Backend::Postgres.fresh_url().await.expect("a database");
     // The third keeps no version ready but the one that answers.
     let shape = |number, builder: Builder| match number {
         2 => builder.set("areas.warm_versions", 1),
         _ => builder,
     };
-    let (fleet, ada) = Fleet::start_on(database, shape).await;
+    let (fleet, ada) = Fleet::start_fresh(shape).await;
     let (old, new) = (version(1), version(2));
     for version in [&old, &new] {
         fleet.hosts[0].put_area("support", version).await.expect(200);
@@ -328,8 +336,10 @@ async fn sessions_hold_at_every_node_and_so_do_their_ends() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_spreads_its_requests_is_limited_as_one() {
     const BURST: u32 = 60;
-    let Some(database) = Backend::Postgres.fresh_url().await else { return };
-    let (fleet, ada) = Fleet::start_on(database, |_, builder| {
+    if !Backend::Postgres.is_there() {
+        return;
+    }
+    let (fleet, ada) = Fleet::start_fresh(|_, builder| {
         builder
             .areas(&["support"])
             .set("rates.enabled", true)
