@@ -23,6 +23,13 @@ pub fn begin() {
     }));
 }
 
+/// What follows may take much memory, so none of it comes out of the arena: the
+/// host wipes every page that any call has written there after each later call
+/// in its place, while it forgets what an instance has grown by.
+pub fn leave_arena() {
+    ALLOCATOR.used.set(ARENA_BYTES);
+}
+
 /// The component's imports. Methods are resolved statically, so that a
 /// component imports nothing that its area does not use.
 #[derive(Clone, Copy, Debug)]
@@ -75,8 +82,9 @@ impl Host for Imports {
 }
 
 /// What an instance can allocate before it has to ask for memory: growing a
-/// memory costs more than the rest of a small call.
-const ARENA_BYTES: usize = 256 * 1024;
+/// memory costs more than the rest of a small call, and so would wiping a
+/// larger arena.
+const ARENA_BYTES: usize = 128 * 1024;
 
 #[repr(C, align(16))]
 struct Arena(UnsafeCell<[u8; ARENA_BYTES]>);

@@ -103,6 +103,7 @@ macro_rules! export {
             impl $crate::wit::Guest for Component {
                 fn describe() -> $crate::wit::Manifest {
                     $crate::glue::begin();
+                    $crate::glue::leave_arena();
                     $area().manifest()
                 }
                 fn handle(
@@ -115,6 +116,7 @@ macro_rules! export {
                     job: $crate::wit::Job,
                 ) -> ::core::result::Result<$crate::wit::Outcome, $crate::wit::JobError> {
                     $crate::glue::begin();
+                    $crate::glue::leave_arena();
                     $area().run($crate::glue::Imports, job)
                 }
             }

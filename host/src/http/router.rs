@@ -3,6 +3,7 @@
 
 use axum::Router;
 use axum::http::Method;
+use axum::middleware::from_fn_with_state;
 use axum::routing::{delete, get, post};
 
 use super::problem::Refusal;
@@ -11,12 +12,15 @@ use crate::app::App;
 
 /// The listener for API clients.
 pub fn api(app: &App) -> Router {
-    let router = Router::new()
+    let pages = Router::new()
         .route("/", get(pages::home))
         .route("/openapi.json", get(pages::openapi))
         .route("/reference", get(pages::reference))
         .route("/reference/{operation_id}", get(pages::operation))
         .route("/problems/{code}", get(pages::problem))
+        .route_layer(from_fn_with_state(app.clone(), pages::limited));
+    let router = Router::new()
+        .merge(pages)
         .route("/v1/auth/login", post(auth::login::login))
         .route("/v1/auth/logout", post(auth::login::logout))
         .route("/v1/auth/register", post(auth::register::register))

@@ -117,3 +117,19 @@ async fn who_guesses_sessions_waits_and_known_ones_at_the_same_address_go_on() {
     assert!(refused.header("retry-after").is_some(), "{:?}", refused.headers);
     ada.get(CASES).await.expect(200);
 }
+
+#[tokio::test]
+async fn an_address_may_ask_for_so_many_pages_and_the_rest_goes_on() {
+    let builder = Builder::new(Backend::Sqlite)
+        .areas(&["support"])
+        .set("rates.enabled", true)
+        .set("rates.pages_per_minute", 3);
+    let (_host, ada) = builder.start_with_owner().await;
+    for page in ["/", "/reference", "/openapi.json"] {
+        assert_eq!(ada.get(page).await.status, 200, "{page}");
+    }
+    let refused = ada.get("/openapi.json").await;
+    refused.problem(429, "rate_limited");
+    assert!(refused.header("retry-after").is_some(), "{:?}", refused.headers);
+    ada.get(CASES).await.expect(200);
+}

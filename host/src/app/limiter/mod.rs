@@ -1,6 +1,6 @@
 //! How often somebody may ask: per session, per workspace and, for sign-in,
 //! per address; in a fleet, of all nodes together. How many sessions an address
-//! may guess, each node decides alone.
+//! may guess, and how many pages it may have, each node decides alone.
 
 mod fleet;
 mod gate;
@@ -64,6 +64,7 @@ struct Gates {
     workspace: Gate<WorkspaceId>,
     sign_in: Gate<IpAddr>,
     guess: Gate<IpAddr>,
+    page: Gate<IpAddr>,
 }
 
 impl Gates {
@@ -75,6 +76,7 @@ impl Gates {
             workspace: Gate::new("workspace", rates.workspace_burst, workspace, shared),
             sign_in: Gate::new("sign-in", sign_in, sign_in, shared),
             guess: Gate::new("unknown-session", guess, guess, false),
+            page: Gate::new("page", rates.pages_per_minute, rates.pages_per_minute, false),
         }
     }
 }
@@ -135,6 +137,15 @@ impl Limiter {
         }
     }
 
+    /// Takes one page that an address asks for.
+    ///
+    /// # Errors
+    /// It has had too many.
+    pub fn page(&self, address: IpAddr) -> Result<Option<Standing>, Spent> {
+        let gate = self.gates.as_ref().map(|gates| &gates.page);
+        gate.map(|gate| gate.take(&network_of(address), NonZeroU32::MIN)).transpose()
+    }
+
     /// Where a session stands; takes nothing.
     #[must_use]
     pub fn session_standing(&self, key: SessionId) -> Option<Standing> {
@@ -154,6 +165,7 @@ impl Limiter {
             gates.workspace.forget_idle();
             gates.sign_in.forget_idle();
             gates.guess.forget_idle();
+            gates.page.forget_idle();
         }
     }
 

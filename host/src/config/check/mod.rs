@@ -86,6 +86,7 @@ impl Config {
             ("rates.workspace_per_minute", self.rates.workspace_per_minute),
             ("rates.sign_in_per_minute", self.rates.sign_in_per_minute),
             ("rates.unknown_sessions_per_minute", self.rates.unknown_sessions_per_minute),
+            ("rates.pages_per_minute", self.rates.pages_per_minute),
             ("rates.share_ms", self.rates.share_ms),
             ("limits.min_upload_rate", self.limits.min_upload_rate),
             ("limits.deadline_ms", self.limits.deadline_ms),

@@ -25,6 +25,9 @@ pub struct Rates {
     /// Sessions that nobody has which an address may ask with per minute; then
     /// it gets in with those only that were recognised here lately.
     pub unknown_sessions_per_minute: u32,
+    /// Pages (the reference, the OpenAPI document) an address may ask for per
+    /// minute.
+    pub pages_per_minute: u32,
     /// Units of a small read.
     pub light_units: u32,
     /// Units of an ordinary call.
@@ -50,6 +53,7 @@ impl Default for Rates {
             workspace_burst: 5_000,
             sign_in_per_minute: 30,
             unknown_sessions_per_minute: 300,
+            pages_per_minute: 600,
             light_units: 1,
             standard_units: 2,
             heavy_units: 20,

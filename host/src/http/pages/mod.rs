@@ -4,14 +4,16 @@ mod example;
 mod members;
 mod reference;
 
-use axum::extract::{Path, State};
+use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::middleware::Next;
 use axum::response::{Html, IntoResponse, Response};
 use headers::{ETag, HeaderMapExt as _, IfNoneMatch};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::code::{self, Code};
 use super::problem::Refusal;
+use super::session::address_of;
 use crate::app::App;
 
 pub(super) use reference::{index as reference, operation};
@@ -21,6 +23,18 @@ const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;mar
     pre code{background:none;padding:0}table{border-collapse:collapse;width:100%}\
     td,th{text-align:left;vertical-align:top;padding:.3em .8em .3em 0;\
     border-bottom:1px solid #8884}td p{margin:0}";
+
+/// Pages are for everybody, and each is made and compressed anew, so an address
+/// may ask for so many.
+pub(super) async fn limited(
+    State(app): State<App>,
+    request: Request,
+    next: Next,
+) -> Result<Response, Refusal> {
+    let (parts, body) = request.into_parts();
+    app.limiter.page(address_of(&parts, &app))?;
+    Ok(next.run(Request::from_parts(parts, body)).await)
+}
 
 /// What this is, and where to go on.
 pub(super) async fn home(State(app): State<App>) -> Response {
