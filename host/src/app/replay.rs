@@ -8,14 +8,9 @@ use serde_json::{Value as Json, json};
 use sha2::{Digest as _, Sha256};
 
 use super::call;
-use crate::config::Config;
-use crate::domain::time::Clock;
-use crate::egress::{self, Egress};
-use crate::mail::{self, Mail};
 use crate::recordings::{Departure, Export, Outcome, Player, Recording, Silence, Withheld};
 use crate::registry::{AreaVersion, Ceilings, Registry, differences};
 use crate::runtime::{self, Loaded, Runtime, Settings};
-use crate::secrets::Keys;
 use crate::work::{LimitsByArea, end_of_request, end_of_run};
 
 /// What a component made of a recorded call.
@@ -96,11 +91,7 @@ pub async fn replay(recording: Recording, component: Arc<[u8]>) -> anyhow::Resul
 }
 
 async fn load(recording: &Recording, component: Arc<[u8]>) -> anyhow::Result<Loaded> {
-    let config = Config::default();
-    let egress = Egress::new(egress::Settings::from(&config.egress))?;
-    let mail = Mail::new(mail::Settings::from(&config))?;
-    let settings = Settings::of_recording(recording);
-    let runtime = Runtime::new(settings, &Keys::new(rand::random()), Clock::System, egress, mail)?;
+    let runtime = Runtime::offline(Settings::of_recording(recording))?;
     Ok(runtime.load(component, |_| runtime::every_capability()).await?)
 }
 

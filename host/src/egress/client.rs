@@ -15,7 +15,8 @@ use super::{EgressError, Incoming, Outgoing, Refused, Settings};
 /// The one way out. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Egress {
-    client: Client,
+    /// Nothing: nobody is reached.
+    client: Option<Client>,
     settings: Arc<Settings>,
 }
 
@@ -49,7 +50,14 @@ impl Egress {
                 chain(&error)
             )
         })?;
-        Ok(Self { client, settings: Arc::new(settings) })
+        Ok(Self { client: Some(client), settings: Arc::new(settings) })
+    }
+
+    /// Reaches nobody, and so needs no certificates: for commands that run a
+    /// component offline.
+    #[must_use]
+    pub fn closed() -> Self {
+        Self { client: None, settings: Arc::default() }
     }
 
     /// Would `send` accept this URL as it stands, before names are resolved?
@@ -68,8 +76,11 @@ impl Egress {
         let timeout = ms(capped(outgoing.timeout_ms, self.settings.max_timeout_ms));
         let max_bytes = capped(outgoing.max_response_bytes, self.settings.max_response_bytes);
         let request = self.request(outgoing)?;
+        let Some(client) = &self.client else {
+            return Err(EgressError::Refused("there is no network offline".to_owned()));
+        };
         let exchange = async {
-            let response = self.client.execute(request).await.map_err(|error| blame(&error))?;
+            let response = client.execute(request).await.map_err(|error| blame(&error))?;
             read(response, max_bytes as usize).await
         };
         tokio::time::timeout(timeout, exchange).await.unwrap_or(Err(EgressError::Timeout))

@@ -37,12 +37,12 @@ use self::loader::Loader;
 use self::overstay::Overstayers;
 use self::settings::CallLimits;
 use crate::budgets::Budgets;
-use crate::config::AreaLimits;
+use crate::config::{AreaLimits, Config};
 use crate::domain::manifest::{Capability, Manifest};
 use crate::domain::time::Clock;
 use crate::egress::Egress;
 use crate::journal::Journals;
-use crate::mail::Mail;
+use crate::mail::{self, Mail};
 use crate::secrets::Keys;
 use crate::work::{AreaCode, CallError};
 
@@ -159,6 +159,14 @@ impl Runtime {
         Ok(Self { loader, shared })
     }
 
+    /// For a command that runs a component without a service: keys are made up,
+    /// and nobody is reached.
+    pub fn offline(settings: Settings) -> anyhow::Result<Self> {
+        let mail = Mail::new(mail::Settings::from(&Config::default()))?;
+        let keys = Keys::new(rand::random());
+        Self::new(settings.offline(), &keys, Clock::System, Egress::closed(), mail)
+    }
+
     /// What calls use together.
     #[must_use]
     pub fn budgets(&self) -> &Budgets {
@@ -192,6 +200,16 @@ impl Runtime {
         grants: impl FnOnce(&str) -> BTreeSet<Capability> + Send,
     ) -> Result<Loaded, LoadError> {
         self.loader.clone().load(self.shared.clone(), bytes, grants).await
+    }
+
+    /// The same of a component that was compiled before, without its bytes;
+    /// nothing, where they are needed.
+    pub async fn load_kept(
+        &self,
+        digest: &str,
+        grants: impl FnOnce(&str) -> BTreeSet<Capability> + Send,
+    ) -> Result<Option<Loaded>, LoadError> {
+        self.loader.clone().load_kept(self.shared.clone(), digest.to_owned(), grants).await
     }
 }
 

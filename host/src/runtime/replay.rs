@@ -57,7 +57,7 @@ impl Component {
 }
 
 impl Settings {
-    /// As a recorded call had them; nothing is cached.
+    /// As a recorded call had them.
     #[must_use]
     pub fn of_recording(recording: &Recording) -> Self {
         let limits = &recording.limits;

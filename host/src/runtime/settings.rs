@@ -133,7 +133,17 @@ impl From<&Config> for Settings {
     }
 }
 
+/// Instances that an offline command has room for: it makes one after the
+/// other, of which each may be linked from several modules.
+const OFFLINE_INSTANCES: u32 = 16;
+
 impl Settings {
+    /// For a command that loads one component: nothing is cached, and there is
+    /// room for few instances, since a machine's address space may be small.
+    pub(super) fn offline(self) -> Self {
+        Self { cache_dir: None, max_instances: OFFLINE_INSTANCES, ..self }
+    }
+
     /// What one call may use, given what an operator has set for its area. The
     /// pool has no more memory than it was made with.
     pub(super) fn call_limits(&self, own: AreaLimits) -> CallLimits {

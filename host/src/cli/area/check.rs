@@ -12,14 +12,10 @@ use super::super::operators::Target;
 use super::source::Source;
 use crate::config::{Config, Flags};
 use crate::domain::manifest::Manifest;
-use crate::domain::time::Clock;
-use crate::egress::{self, Egress};
 use crate::http;
-use crate::mail::{self, Mail};
 use crate::registry::compatibility::{self, Verdict};
 use crate::registry::{Ceilings, Registry};
 use crate::runtime::{Loaded, Runtime, Settings};
-use crate::secrets::Keys;
 use crate::work::LimitsByArea;
 
 #[derive(Debug, Args)]
@@ -79,10 +75,7 @@ impl Check {
 
 /// As the service loads it, keeping nothing.
 async fn load(config: &Config, source: &Source) -> anyhow::Result<Loaded> {
-    let settings = Settings { cache_dir: None, ..Settings::from(config) };
-    let egress = Egress::new(egress::Settings::from(&config.egress))?;
-    let mail = Mail::new(mail::Settings::from(config))?;
-    let runtime = Runtime::new(settings, &Keys::new(rand::random()), Clock::System, egress, mail)?;
+    let runtime = Runtime::offline(Settings::from(config))?;
     let fetched = source.fetch(config.limits.max_component_bytes).await?;
     let component = Arc::from(&*fetched.component);
     Ok(runtime.load(component, |area| config.areas.granted(area)).await?)
