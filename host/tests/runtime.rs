@@ -61,6 +61,13 @@ async fn wasi_is_an_empty_world_that_is_the_same_at_every_run() {
     assert_eq!(body(sandbox.answer(&foreign, "look").await), first);
 }
 
+#[tokio::test]
+async fn what_is_not_a_number_is_the_same_on_every_processor() {
+    let sandbox = Sandbox::new(settings()).await;
+    let echo = sandbox.load("echo").await.unwrap();
+    assert_eq!(body(sandbox.answer(&echo, "not_a_number").await), r#"{"bits":"7ff8000000000000"}"#);
+}
+
 // ----- time -----
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -57,6 +57,9 @@ fn config(settings: &Settings, pagemap_scan: Enabled) -> Config {
     config
         .epoch_interruption(true)
         .cranelift_opt_level(OptLevel::Speed)
+        // A recorded call does the same again on any processor.
+        .cranelift_nan_canonicalization(true)
+        .relaxed_simd_deterministic(true)
         .memory_init_cow(true)
         .table_lazy_init(true)
         .max_wasm_stack(WASM_STACK_BYTES)
