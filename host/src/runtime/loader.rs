@@ -56,7 +56,30 @@ impl Loader {
         if bytes.len() > max {
             return Err(LoadError::TooLarge { bytes: bytes.len(), max });
         }
-        let compiled = self.clone().compiled(bytes).await?;
+        let compiled = self.clone().in_background(move |here| here.compile(&bytes)).await??;
+        self.asked(shared, compiled, grants).await
+    }
+
+    /// What is kept as machine code; nothing, where its component is needed.
+    pub(super) async fn load_kept(
+        self: Arc<Self>,
+        shared: Arc<Shared>,
+        digest: String,
+        grants: impl FnOnce(&str) -> BTreeSet<Capability> + Send,
+    ) -> Result<Option<Loaded>, LoadError> {
+        match self.clone().in_background(move |here| here.kept(digest)).await? {
+            Ok(compiled) => self.asked(shared, compiled, grants).await.map(Some),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Linked, and asked what it is.
+    async fn asked(
+        &self,
+        shared: Arc<Shared>,
+        compiled: Machine,
+        grants: impl FnOnce(&str) -> BTreeSet<Capability> + Send,
+    ) -> Result<Loaded, LoadError> {
         let imports = Imports::of(&self.engine, &compiled.component)?;
         let exports = self.link(&compiled.component, &imports)?;
         let code = Component::new(exports, shared, compiled.digest.clone());
@@ -73,20 +96,24 @@ impl Loader {
         })
     }
 
-    async fn compiled(self: Arc<Self>, bytes: Arc<[u8]>) -> Result<Machine, LoadError> {
+    /// Runs what takes long where it may.
+    async fn in_background<T: Send + 'static>(
+        self: Arc<Self>,
+        work: impl FnOnce(&Self) -> T + Send + 'static,
+    ) -> Result<T, LoadError> {
         let (done, outcome) = oneshot::channel();
         let here = self.clone();
         // Whoever wanted it may be gone.
-        self.compilers.spawn(move || drop(done.send(here.compile(&bytes))));
-        outcome.await.context("the compiler did not come to an end").map_err(LoadError::Host)?
+        self.compilers.spawn(move || drop(done.send(work(&here))));
+        outcome.await.context("the compiler did not come to an end").map_err(LoadError::Host)
     }
 
-    /// From the cache, or by compiling: to be called where blocking is fine.
+    /// From the cache, or by compiling.
     fn compile(&self, bytes: &[u8]) -> Result<Machine, LoadError> {
-        let digest = hex::encode(Sha256::digest(bytes));
-        if let Some(component) = self.cache.as_ref().and_then(|c| c.load(&self.engine, &digest)) {
-            return Ok(Machine { component, digest, took: None });
-        }
+        let digest = match self.kept(hex::encode(Sha256::digest(bytes))) {
+            Ok(machine) => return Ok(machine),
+            Err(digest) => digest,
+        };
         let begun = Instant::now();
         let component = Compiled::from_binary(&self.engine, bytes)
             .map_err(|error| LoadError::NotAComponent(format!("{error:#}")))?;
@@ -95,6 +122,14 @@ impl Loader {
             tracing::warn!(%error, area.digest = %digest, "a compiled component is not kept");
         }
         Ok(Machine { component, digest, took })
+    }
+
+    /// From the cache; or the digest back.
+    fn kept(&self, digest: String) -> Result<Machine, String> {
+        match self.cache.as_ref().and_then(|cache| cache.load(&self.engine, &digest)) {
+            Some(component) => Ok(Machine { component, digest, took: None }),
+            None => Err(digest),
+        }
     }
 
     pub(super) fn link(

@@ -82,7 +82,7 @@ pub enum CameTo {
 /// # Errors
 /// Every way in which a version can be refused.
 pub async fn deploy(app: &App, who: &str, received: Received) -> Result<Deployed, InstallError> {
-    let digest = hex::encode(Sha256::digest(&received.component));
+    let digest = digest_of(received.component.clone()).await?;
     let mut trail = Trail::new(app, who, &received.area, Some(&digest));
     trail.note(Step::Received, None, Some(json!({"bytes": received.component.len()})));
     trail.keep().await?;
@@ -93,6 +93,12 @@ pub async fn deploy(app: &App, who: &str, received: Received) -> Result<Deployed
     };
     let came_to = go_on(app, who, &received, &digest).await?;
     Ok(Deployed { digest, report, came_to })
+}
+
+/// Where it takes no time from requests: a component may have megabytes.
+async fn digest_of(component: Bytes) -> Result<String, InstallError> {
+    let digest = tokio::task::spawn_blocking(move || hex::encode(Sha256::digest(&component))).await;
+    Ok(digest.map_err(|error| LoadError::Host(error.into()))?)
 }
 
 async fn go_on(

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use futures::future::join_all;
 
 use super::super::App;
-use super::{InstallError, announce, compiled, follow_trials, load, ready, trust};
+use super::{InstallError, announce, compiled, follow_trials, load, load_kept, ready, trust};
 use crate::domain::deployment::{Deployment, NodeReport, Pointer, Stage};
 use crate::domain::manifest::Manifest;
 use crate::domain::trial::Trial;
@@ -217,9 +217,16 @@ pub(super) async fn candidate(app: &App, version: Deployment) -> Result<Candidat
     let signature = trust::kept(version.publisher.as_deref(), version.signature.as_deref());
     let vouched = trust::who_vouches(&app.config, &version.digest, signature.as_ref())?;
     vouched.covers(&version.area)?;
-    let read = app.store.blobs().read_component(&version.object);
-    let fetched = compiled::fetch(app, &version.digest, version.size);
-    let component = match tokio::join!(read, fetched).0 {
+    compiled::fetch(app, &version.digest, version.size).await;
+    let loaded = match load_kept(app, &version.digest).await? {
+        Some(loaded) => loaded,
+        None => from_component(app, version).await?,
+    };
+    Ok(Candidate::Fresh(Box::new(loaded)))
+}
+
+async fn from_component(app: &App, version: Deployment) -> Result<Loaded, InstallError> {
+    let component = match app.store.blobs().read_component(&version.object).await {
         Err(store::Error::NotFound) => {
             let (area, object) = (version.area, version.object);
             return Err(InstallError::Missing { area, object });
@@ -227,11 +234,11 @@ pub(super) async fn candidate(app: &App, version: Deployment) -> Result<Candidat
         component => component?,
     };
     let loaded = load(app, Arc::from(&component[..])).await?;
-    if loaded.digest != version.digest {
-        let (area, digest, found) = (version.area, version.digest, loaded.digest);
-        return Err(InstallError::Damaged { area, digest, found });
+    if loaded.digest == version.digest {
+        return Ok(loaded);
     }
-    Ok(Candidate::Fresh(Box::new(loaded)))
+    let (area, digest, found) = (version.area, version.digest, loaded.digest);
+    Err(InstallError::Damaged { area, digest, found })
 }
 
 /// Does what a pointer says, unless an operator at this node has meanwhile.

@@ -64,6 +64,13 @@ pub async fn load(app: &App, component: Arc<[u8]>) -> Result<Loaded, LoadError> 
     Ok((app.code_of)(loaded))
 }
 
+/// The same of a component that was compiled before, whose bytes nobody needs
+/// to read; nothing, where somebody does.
+async fn load_kept(app: &App, digest: &str) -> Result<Option<Loaded>, LoadError> {
+    let loaded = app.runtime.load_kept(digest, |area| app.config.areas.granted(area)).await?;
+    Ok(loaded.map(app.code_of))
+}
+
 /// The indexes are there before the version that needs them.
 async fn ensure_indexes(app: &App, version: &AreaVersion) -> Result<(), InstallError> {
     let own: Vec<_> = version.scope.collections.values().filter(|c| c.own).cloned().collect();
