@@ -1,5 +1,6 @@
 //! What each process of the fleet runs, by its own account.
 
+use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 use super::connection::{Connection, on};
@@ -24,21 +25,24 @@ pub async fn report(
             .execute(&mut *c)
             .await?.rows_affected()
     });
-    for report in reports {
-        on!(connection, c => sqlx::query(
-            "INSERT INTO area_nodes (node, area, host, digest, candidate, state, why, seen_at) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
-        )
-        .bind(report.node)
-        .bind(&report.area)
-        .bind(&report.host)
-        .bind(&report.digest)
-        .bind(&report.candidate)
-        .bind(report.state.as_str())
-        .bind(&report.why)
-        .bind(report.seen_at.0)
-        .execute(&mut *c)
-        .await?.rows_affected());
+    if !reports.is_empty() {
+        on!(connection, c => {
+            let mut insert = QueryBuilder::new(
+                "INSERT INTO area_nodes \
+                 (node, area, host, digest, candidate, state, why, seen_at) ",
+            );
+            insert.push_values(reports, |mut row, report| {
+                row.push_bind(report.node)
+                    .push_bind(&report.area)
+                    .push_bind(&report.host)
+                    .push_bind(&report.digest)
+                    .push_bind(&report.candidate)
+                    .push_bind(report.state.as_str())
+                    .push_bind(&report.why)
+                    .push_bind(report.seen_at.0);
+            });
+            insert.build().execute(&mut *c).await?.rows_affected()
+        });
     }
     Ok(())
 }
