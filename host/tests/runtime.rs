@@ -394,6 +394,20 @@ async fn a_compiled_component_is_kept_and_used_only_as_it_was_written() {
 }
 
 #[tokio::test]
+async fn what_was_compiled_is_loaded_without_its_component() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = Settings { cache_dir: Some(folder.path().to_owned()), ..settings() };
+    let first = Sandbox::new(settings.clone()).await;
+    let digest = first.load("echo").await.unwrap().digest;
+    let second = Sandbox::new(settings).await;
+    let kept = async |digest: &str| second.runtime.load_kept(digest, |_| ALL.into()).await;
+    let echo = kept(&digest).await.unwrap().unwrap();
+    assert_eq!((echo.digest.as_str(), echo.compiled_in), (digest.as_str(), None));
+    assert_eq!(body(second.answer(&echo, "hello").await), r#"{"hello":"world"}"#);
+    assert!(kept(&"0".repeat(64)).await.unwrap().is_none(), "nobody compiled that");
+}
+
+#[tokio::test]
 async fn what_one_host_compiled_another_of_the_installation_takes_in_as_it_is() {
     let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let at = |folder: &tempfile::TempDir| Settings {

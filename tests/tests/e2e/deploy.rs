@@ -233,7 +233,8 @@ async fn every_node_of_a_fleet_does_what_an_operator_decides_at_one() {
     let first = Builder::new(Backend::Postgres).start().await;
     let second = Builder::new(Backend::Postgres).beside(&first).start().await;
     let lonely = Builder::new(Backend::Postgres).beside(&first);
-    let lonely = lonely.set("blobs.dir", "elsewhere").start().await;
+    let lonely = lonely.set("blobs.dir", "elsewhere").set("runtime.cache_dir", "compiled");
+    let lonely = lonely.start().await;
     let (one, two) = (version(1), version(2));
     first.put_area("support", &one).await.expect(200);
     let took = until_live(&second, &digest(&one)).await;

@@ -1,8 +1,6 @@
 //! A version is compiled at the node that takes it in; the others take the
 //! machine code from the blob store, as long as it is what that node wrote.
 
-use std::path::PathBuf;
-
 use super::*;
 
 /// What a node's log says when it has compiled a version.
@@ -10,16 +8,7 @@ const COMPILED: &str = "area compiled";
 
 /// Three nodes without an area, each with machine code of its own.
 async fn fleet() -> (Fleet, Client) {
-    Fleet::start_fresh(|_, builder| builder.set("runtime.cache_dir", "compiled")).await
-}
-
-/// The one compiled version that the fleet shares.
-fn shared_file(fleet: &Fleet) -> PathBuf {
-    let folder = fleet.hosts[0].folder().join("data/blobs/compiled");
-    let mut files = std::fs::read_dir(folder).expect("a folder").map(|file| file.expect("a file"));
-    let file = files.next().expect("a compiled version").path();
-    assert!(files.next().is_none(), "one version");
-    file
+    Fleet::start_fresh(|_, builder| own_code(builder)).await
 }
 
 fn compilers(fleet: &Fleet) -> Vec<bool> {
@@ -39,7 +28,7 @@ async fn the_node_that_takes_a_version_in_compiles_it_for_all() {
     for node in 0..NODES {
         fleet.at(node, &ada).get(CASES).await.expect(200);
     }
-    assert!(shared_file(&fleet).to_string_lossy().contains(&digest(&new)));
+    assert!(shared_code(&fleet, &new).is_file());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -51,7 +40,7 @@ async fn machine_code_that_somebody_else_wrote_is_not_run() {
     let new = version(1);
     let staged = fleet.hosts[0].operator(Method::PUT, "/areas/support?activate=false");
     send(staged.body(new.clone())).await.expect(200);
-    let file = shared_file(&fleet);
+    let file = shared_code(&fleet, &new);
     let mut altered = std::fs::read(&file).expect("machine code");
     let middle = altered.len() / 2;
     altered[middle] ^= 1;

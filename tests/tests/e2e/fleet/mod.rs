@@ -2,10 +2,12 @@
 //! TCP balancer. What one decides all do; any may die; one that is cut off
 //! says so instead of serving what may have been withdrawn.
 
+mod cannot_load;
 mod compiled_once;
 mod slow_loads;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -28,6 +30,20 @@ const BOUND: Duration = Duration::from_secs(3);
 const MARGIN: Duration = Duration::from_secs(4);
 const NODES: usize = 3;
 const WRITERS: u64 = 4;
+
+/// All tests' hosts share machine code, but those of a test that looks at it.
+fn own_code(builder: Builder) -> Builder {
+    builder.set("runtime.cache_dir", "compiled")
+}
+
+/// A version's machine code, as the nodes hand it to each other.
+fn shared_code(fleet: &Fleet, version: &[u8]) -> PathBuf {
+    let folder = fleet.hosts[0].folder().join("data/blobs/compiled");
+    let files = std::fs::read_dir(folder).expect("a folder");
+    let mut files = files.map(|file| file.expect("a file").path());
+    let is_of = |file: &PathBuf| file.to_string_lossy().contains(&digest(version));
+    files.find(is_of).expect("machine code")
+}
 
 /// Hosts, each with a line of its own to their database, behind a balancer.
 struct Fleet {
@@ -238,76 +254,6 @@ async fn everything(client: &Client) -> Vec<Value> {
             None => return found,
         }
     }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_deployed_at_one_node_answers_at_all_and_a_node_that_cannot_keeps_the_old() {
-    if !Backend::Postgres.is_there() {
-        return;
-    }
-    let shape = |number, builder: Builder| match number {
-        2 => builder.areas(&["support"]).set("blobs.dir", "elsewhere"),
-        _ => builder.areas(&["support"]),
-    };
-    let (fleet, ada) = Fleet::start_fresh(shape).await;
-    let old = fleet.hosts[2].live_digest("support").await.expect("it is live");
-    let new = version(1);
-    fleet.hosts[0].put_area("support", &new).await.expect(200);
-    let begun = Instant::now();
-    for node in 0..2 {
-        until_live(&fleet.hosts[node], &digest(&new)).await;
-    }
-    assert!(begun.elapsed() < MARGIN, "two nodes took {:?}", begun.elapsed());
-
-    // The third cannot read the component: it answers with the old version,
-    // and whoever asks for the status is told why.
-    fleet.at(2, &ada).get(CASES).await.expect(200);
-    let begun = Instant::now();
-    let failed = loop {
-        let status = fleet.hosts[0].operate(Method::GET, "/areas/support").await.expect(200);
-        let nodes = items(&status["nodes"]).to_vec();
-        if let Some(node) = nodes.into_iter().find(|node| node["state"] == "failed") {
-            break node;
-        }
-        assert!(begun.elapsed() < PATIENCE, "{status}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    };
-    assert_eq!(failed["digest"], old.as_str());
-    assert!(failed["why"].to_string().contains("blobs.dir"), "{failed}");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_that_cannot_load_what_replaces_a_withdrawn_version_answers_with_neither() {
-    if !Backend::Postgres.is_there() {
-        return;
-    }
-    // The third keeps no version ready but the one that answers.
-    let shape = |number, builder: Builder| match number {
-        2 => builder.set("areas.warm_versions", 1),
-        _ => builder,
-    };
-    let (fleet, ada) = Fleet::start_fresh(shape).await;
-    let (old, new) = (version(1), version(2));
-    for version in [&old, &new] {
-        fleet.hosts[0].put_area("support", version).await.expect(200);
-        fleet.until_all_run(version).await;
-    }
-    let name = format!("data/blobs/components/{}.wasm", digest(&old));
-    let component = fleet.hosts[0].folder().join(name);
-    let hidden = component.with_extension("hidden");
-    std::fs::rename(&component, &hidden).expect("a component");
-    let wish = json!({"reason": "it is wrong"});
-    fleet.hosts[0].operate_with("/areas/support/rollback", &wish).await.expect(200);
-    until_live(&fleet.hosts[1], &digest(&old)).await;
-
-    let third = fleet.at(2, &ada);
-    let refused = until_status(&third, CASES, 503).await;
-    is_away(&refused);
-    assert!(refused.text().contains("was withdrawn"), "{}", refused.text());
-    fleet.at(1, &ada).get(CASES).await.expect(200);
-    std::fs::rename(&hidden, &component).expect("put back");
-    until_status(&third, CASES, 200).await;
-    assert_eq!(fleet.hosts[2].live_digest("support").await, Some(digest(&old)));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

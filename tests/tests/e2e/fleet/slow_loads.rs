@@ -2,15 +2,14 @@
 
 use super::*;
 
-/// The file of a version, as all nodes read it; put back when dropped. Reading
-/// it does not end meanwhile.
-struct Stuck(std::path::PathBuf);
+/// The machine code of a version, as the nodes read it that have not compiled
+/// it; put back when dropped. Reading it does not end meanwhile.
+struct Stuck(PathBuf);
 
 impl Stuck {
     fn new(fleet: &Fleet, version: &[u8]) -> Self {
-        let name = format!("data/blobs/components/{}.wasm", digest(version));
-        let file = fleet.hosts[0].folder().join(name);
-        std::fs::rename(&file, file.with_extension("aside")).expect("a component");
+        let file = shared_code(fleet, version);
+        std::fs::rename(&file, file.with_extension("aside")).expect("machine code");
         let made = std::process::Command::new("mkfifo").arg(&file).status().expect("mkfifo");
         assert!(made.success());
         Self(file)
@@ -33,7 +32,7 @@ async fn nodes_that_take_long_to_load_a_canary_answer_meanwhile() {
     if !Backend::Postgres.is_there() {
         return;
     }
-    let (fleet, ada) = Fleet::start(&["support"]).await;
+    let (fleet, ada) = Fleet::start_fresh(|_, builder| own_code(builder)).await;
     let (old, new) = (version(1), version(2));
     fleet.hosts[0].put_area("support", &old).await.expect(200);
     fleet.until_all_run(&old).await;

@@ -1,0 +1,97 @@
+//! A node that cannot load a version keeps the old one, unless that was
+//! withdrawn, and says why.
+
+use super::*;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_deployed_at_one_node_answers_at_all_and_a_node_that_cannot_keeps_the_old() {
+    if !Backend::Postgres.is_there() {
+        return;
+    }
+    let shape = |number, builder: Builder| match number {
+        2 => own_code(builder).areas(&["support"]).set("blobs.dir", "elsewhere"),
+        _ => builder.areas(&["support"]),
+    };
+    let (fleet, ada) = Fleet::start_fresh(shape).await;
+    let old = fleet.hosts[2].live_digest("support").await.expect("it is live");
+    let new = version(1);
+    fleet.hosts[0].put_area("support", &new).await.expect(200);
+    let begun = Instant::now();
+    for node in 0..2 {
+        until_live(&fleet.hosts[node], &digest(&new)).await;
+    }
+    assert!(begun.elapsed() < MARGIN, "two nodes took {:?}", begun.elapsed());
+
+    // The third cannot read the component: it answers with the old version,
+    // and whoever asks for the status is told why.
+    fleet.at(2, &ada).get(CASES).await.expect(200);
+    let begun = Instant::now();
+    let failed = loop {
+        let status = fleet.hosts[0].operate(Method::GET, "/areas/support").await.expect(200);
+        let nodes = items(&status["nodes"]).to_vec();
+        if let Some(node) = nodes.into_iter().find(|node| node["state"] == "failed") {
+            break node;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{status}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    };
+    assert_eq!(failed["digest"], old.as_str());
+    assert!(failed["why"].to_string().contains("blobs.dir"), "{failed}");
+}
+
+/// A version that a node cannot load: neither its component nor its machine
+/// code is there. What the fleet shares is put back when this is dropped.
+struct Hidden([PathBuf; 2]);
+
+impl Hidden {
+    fn from(fleet: &Fleet, node: usize, version: &[u8]) -> Self {
+        let component = format!("data/blobs/components/{}.wasm", digest(version));
+        let code = shared_code(fleet, version);
+        let own = fleet.hosts[node].folder().join("compiled");
+        std::fs::remove_file(own.join(code.file_name().expect("a name"))).expect("machine code");
+        let files = [fleet.hosts[0].folder().join(component), code];
+        for file in &files {
+            std::fs::rename(file, file.with_extension("hidden")).expect("it is there");
+        }
+        Self(files)
+    }
+}
+
+impl Drop for Hidden {
+    fn drop(&mut self) {
+        for file in &self.0 {
+            let _ = std::fs::rename(file.with_extension("hidden"), file);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_cannot_load_what_replaces_a_withdrawn_version_answers_with_neither() {
+    if !Backend::Postgres.is_there() {
+        return;
+    }
+    // The third keeps no version ready but the one that answers.
+    let shape = |number, builder: Builder| match number {
+        2 => own_code(builder).set("areas.warm_versions", 1),
+        _ => own_code(builder),
+    };
+    let (fleet, ada) = Fleet::start_fresh(shape).await;
+    let (old, new) = (version(1), version(2));
+    for version in [&old, &new] {
+        fleet.hosts[0].put_area("support", version).await.expect(200);
+        fleet.until_all_run(version).await;
+    }
+    let hidden = Hidden::from(&fleet, 2, &old);
+    let wish = json!({"reason": "it is wrong"});
+    fleet.hosts[0].operate_with("/areas/support/rollback", &wish).await.expect(200);
+    until_live(&fleet.hosts[1], &digest(&old)).await;
+
+    let third = fleet.at(2, &ada);
+    let refused = until_status(&third, CASES, 503).await;
+    is_away(&refused);
+    assert!(refused.text().contains("was withdrawn"), "{}", refused.text());
+    fleet.at(1, &ada).get(CASES).await.expect(200);
+    drop(hidden);
+    until_status(&third, CASES, 200).await;
+    assert_eq!(fleet.hosts[2].live_digest("support").await, Some(digest(&old)));
+}
