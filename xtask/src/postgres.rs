@@ -20,6 +20,15 @@ use crate::{apt, process};
 const HOME: &str = "/usr/lib/postgresql";
 const START_LIMIT: Duration = Duration::from_secs(60);
 const STOP_LIMIT: Duration = Duration::from_secs(20);
+/// What every server has, whatever it is for.
+const SETTINGS: [&str; 6] = [
+    "listen_addresses=127.0.0.1",
+    "unix_socket_directories=",
+    "max_connections=400",
+    "shared_buffers=128MB",
+    "fsync=on",
+    "synchronous_commit=on",
+];
 /// Folders of ours are named by this and the task's process id.
 const FOLDER: &str = "assurance-postgres-";
 
@@ -32,8 +41,19 @@ pub(crate) struct Postgres {
 }
 
 impl Postgres {
-    /// Starts a server and waits until it answers.
+    /// Starts a server with PostgreSQL's own settings for a log and waits until
+    /// it answers.
     pub(crate) fn start() -> anyhow::Result<Self> {
+        Self::start_with(&[])
+    }
+
+    /// The same with a short log, for the many small databases of the tests:
+    /// each leaves its log behind, and a disk is soon full of them.
+    pub(crate) fn start_small() -> anyhow::Result<Self> {
+        Self::start_with(&["max_wal_size=256MB"])
+    }
+
+    fn start_with(settings: &[&str]) -> anyhow::Result<Self> {
         let programs = programs()?;
         sweep();
         let folder = std::env::temp_dir().join(format!("{FOLDER}{}", std::process::id()));
@@ -42,7 +62,7 @@ impl Postgres {
         initialise(&programs, &folder, &user)?;
         let version = version(&programs)?;
         let port = free_port()?;
-        let server = launch(&programs, &folder, &user, port)?;
+        let server = launch(&programs, &folder, &user, port, settings)?;
         let mut postgres = Self { server, folder, port, version };
         postgres.wait_until_ready(&programs)?;
         Ok(postgres)
@@ -189,19 +209,17 @@ fn initialise(programs: &Path, folder: &Path, user: &User) -> anyhow::Result<()>
     Ok(())
 }
 
-fn launch(programs: &Path, folder: &Path, user: &User, port: u16) -> anyhow::Result<Child> {
+fn launch(
+    programs: &Path,
+    folder: &Path,
+    user: &User,
+    port: u16,
+    settings: &[&str],
+) -> anyhow::Result<Child> {
     let log = File::create(folder.join("log"))?;
     let mut server = user.command(&programs.join("postgres"));
     server.current_dir(folder).arg("-D").arg(folder.join("data")).args(["-p", &port.to_string()]);
-    for setting in [
-        "listen_addresses=127.0.0.1",
-        "unix_socket_directories=",
-        "max_connections=400",
-        "shared_buffers=128MB",
-        "max_wal_size=256MB",
-        "fsync=on",
-        "synchronous_commit=on",
-    ] {
+    for setting in SETTINGS.iter().chain(settings) {
         server.args(["-c", setting]);
     }
     // A group of its own: an interruption at the terminal is for the tests,

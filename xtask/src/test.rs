@@ -41,7 +41,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<()
     process::run(cargo_test(workspace).arg("--no-run"))?;
     let binary = workspace.target.join("debug/assurance");
     let registry = registry::program(workspace)?;
-    let postgres = Postgres::start()?;
+    let postgres = Postgres::start_small()?;
     let mut command = cargo_test(workspace);
     command
         .args(["--no-fail-fast", "--"])
