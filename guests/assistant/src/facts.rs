@@ -7,7 +7,7 @@ use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope, Value};
 
 use crate::records::{
-    Advisory, Audit, Component, Deployment, Evidence, Finding, Match, Program, Question,
+    Advisory, Audit, Component, Deployment, Evidence, Finding, Head, Match, Program, Question,
     Questionnaire, Repository,
 };
 use crate::redact::redact;
@@ -153,9 +153,14 @@ fn count<T: Document>(scope: &Scope) -> Read<u64> {
     scope.documents::<T>().query().count()
 }
 
-/// How many there are of which a member is true.
-fn count_where<T: Document>(scope: &Scope, member: &str) -> Read<u64> {
-    scope.documents::<T>().query().equals(member, true).count()
+/// The components of the latest audits, by how many each branch has.
+fn component_count(scope: &Scope) -> Read<u64> {
+    let sizes = scope.documents::<Head>().query().count_by(&["components"])?;
+    let components = |(size, heads): (Vec<Value>, u64)| match size.first() {
+        Some(Value::Integer(size)) => size.unsigned_abs() * heads,
+        _ => 0,
+    };
+    Ok(sizes.into_iter().map(components).sum())
 }
 
 fn count_by<T: Document>(scope: &Scope, field: &str) -> Read<Counts> {
@@ -175,9 +180,9 @@ fn counts(scope: &Scope) -> Read<Facts> {
         repositories: count::<Repository>(scope)?,
         audits: count_by::<Audit>(scope, "state")?,
         open_findings: open_findings(scope, None)?,
-        components: count_where::<Component>(scope, "latest")?,
+        components: component_count(scope)?,
         advisories: count::<Advisory>(scope)?,
-        deployments: count_where::<Deployment>(scope, "current")?,
+        deployments: scope.documents::<Deployment>().query().equals("current", true).count()?,
         questionnaires: count::<Questionnaire>(scope)?,
         questions: count_by::<Question>(scope, "status")?,
         evidence: count_by::<Evidence>(scope, "kind")?,

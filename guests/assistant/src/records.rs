@@ -57,6 +57,14 @@ impl Document for Component {
     const COLLECTION: &'static str = "dependencies.components";
 }
 
+/// The latest audit of a repository's branch; they are only counted.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Head {}
+
+impl Document for Head {
+    const COLLECTION: &'static str = "dependencies.heads";
+}
+
 /// A component under one name of an advisory that affects it.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]

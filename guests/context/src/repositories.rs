@@ -195,22 +195,14 @@ impl Landscape {
     }
 
     fn add_services(&mut self, scope: &Scope) -> Result<(), DocumentError> {
-        let mut cursor = None;
-        loop {
-            let services = scope.documents::<Service>().query().cursor(cursor).limit(1000);
-            let page = services.page()?;
-            for service in page.items {
-                let service = service.value;
-                let people = [service.group_id, service.owner_id].into_iter().flatten().count();
-                self.service_count += 1;
-                self.service_links += (service.repository_ids.len() + people) as u64;
-                self.with_service.extend(service.repository_ids);
-            }
-            cursor = page.next_cursor;
-            if cursor.is_none() {
-                return Ok(());
-            }
+        for service in scope.documents::<Service>().query().limit(1000).all() {
+            let service = service?.value;
+            let people = [service.group_id, service.owner_id].into_iter().flatten().count();
+            self.service_count += 1;
+            self.service_links += (service.repository_ids.len() + people) as u64;
+            self.with_service.extend(service.repository_ids);
         }
+        Ok(())
     }
 
     /// The listed repository that another system calls so.

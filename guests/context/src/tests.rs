@@ -105,7 +105,7 @@ fn counts_are_those_of_the_areas() {
     for n in 0..3 {
         let id = Uuid::from_u128(n).to_string();
         host.put_document("control_room.findings", &id, json!({ "open": n < 2 }));
-        host.put_document("dependencies.components", &id, json!({ "latest": n < 1 }));
+        host.put_document("dependencies.heads", &id, json!({ "components": n }));
         host.put_document("dependencies.deployments", &id, json!({ "current": n < 1 }));
         host.put_document("catalog.groups", &id, json!({}));
         host.put_document("groups.dependencies", &id, json!({}));
@@ -115,9 +115,23 @@ fn counts_are_those_of_the_areas() {
     assert_eq!(context["repository_count"], 2);
     assert_eq!(context["finding_count"], 2);
     assert_eq!(context["evidence_count"], 3);
-    assert_eq!(context["entity_count"], 2 + 1 + 3 + 1 + 1);
+    assert_eq!(context["entity_count"], 2 + 1 + 3 + (1 + 2) + 1);
     assert_eq!(context["relationship_count"], 4 + 3);
     assert_eq!(context["source_count"], 2);
+}
+
+#[test]
+fn services_beyond_a_page_are_counted() {
+    let host = host();
+    let service = json!({ "repository_ids": [], "group_id": null, "owner_id": USER });
+    for n in 0..2_500_u128 {
+        host.put_document("catalog.services", &Uuid::from_u128(n).to_string(), service.clone());
+    }
+    let context = context(&host);
+    assert_eq!(
+        (&context["entity_count"], &context["relationship_count"]),
+        (&2_500.into(), &2_500.into())
+    );
 }
 
 #[test]

@@ -93,7 +93,12 @@ fn component_collections(area: Area) -> Area {
             .index(&["latest", "identity"])
             .readable_by(&["*"]),
     )
-    .collection(Collection::of::<Head>().summary("The latest audit of each branch"))
+    .collection(
+        Collection::of::<Head>()
+            .summary("The latest audit of each branch, and how many components it has")
+            .integer("components")
+            .readable_by(&["assistant", "context"]),
+    )
     .collection(
         Collection::of::<Artifact>().summary("What was found out about files, by their SHA-256"),
     )

@@ -241,18 +241,11 @@ fn packages(
     let keys: Vec<&str> = keys.iter().copied().collect();
     let mut packages: BTreeMap<String, Vec<AffectedPackage>> = BTreeMap::new();
     for keys in keys.chunks(KEYS) {
-        let mut cursor = None;
-        loop {
-            let query = scope.documents::<AffectedPackage>().query();
-            let query = query.one_of("package_key", keys.iter().copied()).ascending("package_key");
-            let page = query.limit(1000).cursor(cursor).page()?;
-            for package in page.items {
-                packages.entry(package.package_key.clone()).or_default().push(package.value);
-            }
-            cursor = page.next_cursor;
-            if cursor.is_none() {
-                break;
-            }
+        let query = scope.documents::<AffectedPackage>().query();
+        let query = query.one_of("package_key", keys.iter().copied()).ascending("package_key");
+        for package in query.limit(1000).all() {
+            let package = package?.value;
+            packages.entry(package.package_key.clone()).or_default().push(package);
         }
     }
     Ok(packages)

@@ -60,15 +60,10 @@ const MOST_ASKED: usize = 5_000;
 
 /// The paths that a repository's findings name, each once.
 pub(crate) fn paths(scope: &Scope, repository_id: Uuid) -> Result<BTreeSet<String>, DocumentError> {
-    let (mut paths, mut cursor) = (BTreeSet::new(), None);
-    for _ in 0..MOST_ASKED.div_ceil(STEP as usize) {
-        let findings = scope.documents::<Finding>().query().equals("repository_id", repository_id);
-        let page = findings.cursor(cursor).limit(STEP).page()?;
-        paths.extend(page.items.into_iter().flat_map(|finding| finding.value.paths));
-        cursor = page.next_cursor;
-        if cursor.is_none() {
-            break;
-        }
+    let mut paths = BTreeSet::new();
+    let findings = scope.documents::<Finding>().query().equals("repository_id", repository_id);
+    for finding in findings.limit(STEP).all().take(MOST_ASKED) {
+        paths.extend(finding?.value.paths);
     }
     Ok(paths)
 }

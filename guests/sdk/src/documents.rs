@@ -292,7 +292,7 @@ pub struct Query<'a, T> {
     query: wit::Query,
 }
 
-impl<T: Document> Query<'_, T> {
+impl<'a, T: Document> Query<'a, T> {
     fn test(mut self, fields: &[&str], test: wit::Test) -> Self {
         let fields = fields.iter().map(|&field| field.to_owned()).collect();
         self.query.conditions.push(wit::Condition { fields, test });
@@ -390,6 +390,13 @@ impl<T: Document> Query<'_, T> {
         Ok(self.page()?.items)
     }
 
+    /// All of them, page by page as they are taken; the limit is a page's.
+    ///
+    /// An error is the last item.
+    pub fn all(self) -> All<'a, T> {
+        All { query: Some(self), page: Vec::new().into_iter() }
+    }
+
     /// The first of them.
     ///
     /// # Errors
@@ -423,6 +430,35 @@ impl<T: Document> Query<'_, T> {
         let fields: Vec<String> = fields.iter().map(|&field| field.to_owned()).collect();
         let groups = self.scope.host.count_by(T::COLLECTION, &self.query.conditions, &fields)?;
         Ok(groups.into_iter().map(|group| (group.values, group.count)).collect())
+    }
+}
+
+/// See [`Query::all`].
+#[derive(Debug)]
+#[must_use]
+pub struct All<'a, T> {
+    /// Where the next page begins; nothing after the last.
+    query: Option<Query<'a, T>>,
+    page: std::vec::IntoIter<Stored<T>>,
+}
+
+impl<T: Document> Iterator for All<'_, T> {
+    type Item = Result<Stored<T>, DocumentError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(stored) = self.page.next() {
+                return Some(Ok(stored));
+            }
+            let Query { scope, of, query } = self.query.take()?;
+            let page = match (Query { scope, of, query: query.clone() }).page() {
+                Ok(page) => page,
+                Err(error) => return Some(Err(error)),
+            };
+            self.page = page.items.into_iter();
+            self.query =
+                page.next_cursor.map(|cursor| Query { scope, of, query }.cursor(Some(cursor)));
+        }
     }
 }
 

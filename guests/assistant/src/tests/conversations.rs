@@ -47,6 +47,7 @@ fn records(host: &FakeHost) {
         "component_id": "c1",
     });
     host.put_document("dependencies.components", "c1", component.clone());
+    host.put_document("dependencies.heads", "h1", json!({ "components": 1 }));
     host.put_document("dependencies.matches", "c1/cve-2021-44228", component);
     let audit = json!({
         "repository_id": REPOSITORY, "state": "completed", "started_at": host.now(),

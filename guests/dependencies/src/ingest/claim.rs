@@ -17,6 +17,10 @@ pub(crate) struct Head {
     pub(super) started_at: Timestamp,
     /// Audits whose components are to be marked as no longer latest.
     pub(super) former: Vec<Uuid>,
+    /// How many components the branch has: those of the latest audit whose
+    /// import has ended. Others add them up; counted row by row, a million
+    /// would take a second.
+    pub(super) components: usize,
 }
 
 impl Document for Head {
@@ -46,6 +50,7 @@ impl Audit {
                 audit_id: self.audit_id,
                 started_at: self.started_at,
                 former: Vec::new(),
+                components: 0,
             };
             return Ok(ctx.documents().create(id, &head)?);
         };
@@ -57,6 +62,17 @@ impl Audit {
             ctx.documents().replace(&mut head)?;
         }
         Ok(())
+    }
+
+    /// Notes how many components this audit has brought, if it is the head.
+    pub(super) fn note_components(&self, ctx: &JobCtx, components: usize) -> Result<(), JobError> {
+        match ctx.documents::<Head>().find(self.head_id(ctx))? {
+            Some(mut head) if head.audit_id == self.audit_id => {
+                head.components = components;
+                Ok(ctx.documents().replace(&mut head)?)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Notes that this audit looked at a commit, unless a later one did.

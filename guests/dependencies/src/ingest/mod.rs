@@ -147,6 +147,7 @@ pub(crate) fn run(ctx: &JobCtx, mut job: ImportDependencies) -> JobResult<Import
             None => Stage::Tell,
         },
         Stage::Tell => {
+            job.audit.note_components(ctx, job.tally.total)?;
             tell::tell(ctx, job.audit, job.tally);
             return Ok(Outcome::Done);
         }

@@ -111,17 +111,11 @@ pub(crate) fn known(
 ) -> Result<BTreeSet<(String, String)>, DocumentError> {
     let mut known = BTreeSet::new();
     for identities in identities.chunks(500) {
-        let mut cursor = None;
-        loop {
-            let query = scope.documents::<StoredMatch>().query().equals("latest", true);
-            let query = query.one_of("identity", identities.iter().copied()).ascending("identity");
-            let page = query.limit(1000).cursor(cursor).page()?;
-            let pairs = page.items.into_iter().map(|found| found.value);
-            known.extend(pairs.map(|found| (found.identity, found.advisory_key)));
-            cursor = page.next_cursor;
-            if cursor.is_none() {
-                break;
-            }
+        let query = scope.documents::<StoredMatch>().query().equals("latest", true);
+        let query = query.one_of("identity", identities.iter().copied()).ascending("identity");
+        for found in query.limit(1000).all() {
+            let found = found?.value;
+            known.insert((found.identity, found.advisory_key));
         }
     }
     Ok(known)

@@ -75,7 +75,17 @@ impl World {
                 "records": [],
             }),
         );
+        self.check_heads();
         id
+    }
+
+    /// What the branches' heads say they have is what is there.
+    fn check_heads(&self) {
+        let components = self.host.documents("components");
+        let latest = components.iter().filter(|component| component["latest"] == true).count();
+        let heads = self.host.documents("heads");
+        let said = heads.iter().filter_map(|head| head["components"].as_u64()).sum::<u64>();
+        assert_eq!(said, latest as u64);
     }
 
     /// Puts an upload's content where the uploads area keeps it.

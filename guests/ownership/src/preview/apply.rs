@@ -70,17 +70,9 @@ pub(crate) fn apply(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<Ownersh
 
 /// The items that are to be applied.
 fn ready(ctx: &Ctx, preview_id: Uuid) -> Result<Vec<Item>, DocumentError> {
-    let (mut ready, mut cursor) = (Vec::new(), None);
-    loop {
-        let items = ctx.documents::<PreviewItem>().query().equals("preview_id", preview_id);
-        let items = items.equals("status", "ready");
-        let page = items.cursor(cursor).limit(STEP).page()?;
-        ready.extend(page.items.into_iter().map(|stored| stored.value.item));
-        cursor = page.next_cursor;
-        if cursor.is_none() {
-            return Ok(ready);
-        }
-    }
+    let items = ctx.documents::<PreviewItem>().query().equals("preview_id", preview_id);
+    let ready = items.equals("status", "ready").limit(STEP).all();
+    ready.map(|stored| Ok(stored?.value.item)).collect()
 }
 
 /// The findings that are not as they were previewed, or whose assignee left.

@@ -22,8 +22,8 @@ const MOST_RECORDS: u32 = 500;
 /// How many uploads a question asks for, and digests it names.
 const STEP: u32 = 200;
 
-/// How many pages of a format are looked through for uploads of the branch.
-const MOST_PAGES: usize = 10;
+/// How many of a format are looked through for uploads of the branch.
+const MOST_LOOKED_AT: usize = 2_000;
 
 /// An upload, as its area keeps it.
 #[derive(Serialize, Deserialize)]
@@ -107,20 +107,11 @@ fn of_format(
     target: &Target,
     format: &str,
 ) -> Result<Vec<Stored<Upload>>, DocumentError> {
-    let mut fitting = Vec::new();
-    let mut cursor = None;
-    for _ in 0..MOST_PAGES {
-        let ready = scope.documents::<Upload>().query().equals("validation_stage", "ready");
-        let ready = ready.equals("repository_id", target.repository_id).equals("format", format);
-        let page = ready.cursor(cursor).limit(STEP).page()?;
-        fitting.extend(page.items.into_iter().filter(|upload| fits(upload, target)));
-        cursor = page.next_cursor;
-        if cursor.is_none() || fitting.len() >= MOST_UPLOADS {
-            break;
-        }
-    }
-    fitting.truncate(MOST_UPLOADS);
-    Ok(fitting)
+    let ready = scope.documents::<Upload>().query().equals("validation_stage", "ready");
+    let ready = ready.equals("repository_id", target.repository_id).equals("format", format);
+    let looked_at = ready.limit(STEP).all().take(MOST_LOOKED_AT);
+    let fitting = looked_at.filter(|one| one.as_ref().map_or(true, |one| fits(one, target)));
+    fitting.take(MOST_UPLOADS).collect()
 }
 
 /// The ready uploads whose content the evidence names.
