@@ -269,8 +269,8 @@ async fn obey(
 pub(super) fn settle(app: &App, change: &Change) {
     app.node.forget_file(&change.area);
     app.node.recovered(&change.area);
-    if let Some(now) = &change.now {
-        app.node.keep_warm(now);
+    for version in change.before.iter().chain(&change.now) {
+        app.node.keep_warm(version);
     }
     announce(app, change);
 }

@@ -39,8 +39,8 @@ struct Known {
     failures: BTreeMap<String, Failure>,
     /// Of versions on trial.
     trial_failures: BTreeMap<String, Failure>,
-    /// By area, the one that was live last at the end.
-    warm: BTreeMap<String, Vec<Arc<AreaVersion>>>,
+    /// Of all areas, the one that was wanted last at the end.
+    warm: Vec<Arc<AreaVersion>>,
 }
 
 struct Failure {
@@ -154,15 +154,17 @@ impl Node {
         self.fence.set_withdrawn(area, false);
     }
 
-    /// Keeps a version ready, and lets go of those that were not live for the
+    /// Keeps a version ready, and lets go of those that were not wanted for the
     /// longest.
     pub(super) fn keep_warm(&self, version: &Arc<AreaVersion>) {
         let mut known = self.known.lock();
-        let versions = known.warm.entry(version.manifest.name.clone()).or_default();
-        versions.retain(|other| other.digest != version.digest);
-        versions.push(Arc::clone(version));
-        let surplus = versions.len().saturating_sub(self.warm_versions);
-        let let_go: Vec<_> = versions.drain(..surplus).collect();
+        let warm = &mut known.warm;
+        let is_same =
+            |other: &mut Arc<AreaVersion>| is(other, &version.manifest.name, &version.digest);
+        let mut let_go: Vec<_> = warm.extract_if(.., is_same).collect();
+        warm.push(Arc::clone(version));
+        let surplus = warm.len().saturating_sub(self.warm_versions);
+        let_go.extend(warm.drain(..surplus));
         drop(known);
         // The kernel takes machine code back for a third of a millisecond.
         tokio::task::spawn_blocking(move || drop(let_go));
@@ -171,7 +173,7 @@ impl Node {
     /// A version that is ready.
     pub(super) fn warm(&self, area: &str, digest: &str) -> Option<Arc<AreaVersion>> {
         let known = self.known.lock();
-        known.warm.get(area)?.iter().find(|version| version.digest == digest).cloned()
+        known.warm.iter().find(|version| is(version, area, digest)).cloned()
     }
 
     /// What this process runs, for the others to read.
@@ -195,6 +197,10 @@ impl Node {
         let missing = known.failures.keys().filter(|area| live.area(area).is_none());
         running.chain(missing.map(|area| line(area, None))).collect()
     }
+}
+
+fn is(version: &AreaVersion, area: &str, digest: &str) -> bool {
+    version.digest == digest && version.manifest.name == area
 }
 
 impl Failure {

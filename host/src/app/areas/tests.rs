@@ -21,6 +21,7 @@ use crate::domain::job::{Failure, Outcome};
 use crate::domain::manifest::{Capability, Collection, Manifest};
 use crate::domain::time::Timestamp;
 use crate::domain::trial::{Mode, Share};
+use crate::registry::AreaVersion;
 use crate::registry::fixtures::{creating, manifest, route};
 use crate::runtime::{LoadError, Loaded};
 use crate::store::deployments;
@@ -70,10 +71,15 @@ fn loaded(manifest: Manifest) -> Loaded {
 
 /// A host on which notes 0.1.0 answers.
 async fn scene() -> (App, TempDir) {
+    scene_with(|_| ()).await
+}
+
+async fn scene_with(change: impl FnOnce(&mut Config)) -> (App, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let source = Source { without_environment: true, ..Source::default() };
     let mut config = Config::load(&source).unwrap();
     config.data_dir = folder.path().join("data");
+    change(&mut config);
     let app = app(config).await;
     app.registry.activate(app.registry.plan(loaded(notes())).unwrap()).unwrap();
     (app, folder)
@@ -265,4 +271,19 @@ async fn a_trial_that_runs_here_is_not_begun_again() {
     // As a node does that read the row while the operator's call was at work.
     super::follow_trials::begin_one(&app, &trial).await.unwrap();
     assert!(Arc::ptr_eq(&seen, &figures()));
+}
+
+#[tokio::test]
+async fn what_was_wanted_last_stays_ready_whatever_its_area() {
+    let (app, _folder) = scene_with(|config| config.areas.warm_versions = 2).await;
+    let other = manifest("ledger", vec![route("list_entries", "/v1/workspaces/{workspace_id}/x")]);
+    let of = |manifest| app.registry.plan(loaded(manifest)).unwrap().change().now.clone().unwrap();
+    let (first, second, other) = (of(notes()), of(next()), of(other));
+    for version in [&first, &second, &first, &other] {
+        app.node.keep_warm(version);
+    }
+    let is_ready =
+        |version: &AreaVersion| app.node.warm(&version.manifest.name, &version.digest).is_some();
+    assert_eq!([&first, &second, &other].map(|version| is_ready(version)), [true, false, true]);
+    assert!(app.node.warm("notes", &other.digest).is_none(), "another area's");
 }

@@ -24,8 +24,9 @@ pub struct Areas {
     /// answers 503 rather than with one that may have been withdrawn, in
     /// milliseconds.
     pub max_stale_ms: u32,
-    /// Versions of each area kept in memory, ready to answer without being
-    /// compiled again: the live one, those before it, those that wait.
+    /// Versions kept in memory, of all areas together, ready to answer without
+    /// being loaded again: those that were live, tried or deployed last. Each
+    /// takes some three times its component's size.
     pub warm_versions: u32,
     /// When a version that is tried on some workspaces is withdrawn.
     pub canary: Canary,
@@ -77,7 +78,7 @@ impl Default for Areas {
             watch: false,
             poll_ms: 1_000,
             max_stale_ms: 10_000,
-            warm_versions: 4,
+            warm_versions: 64,
             canary: Canary::default(),
             shadow: Shadow::default(),
             record: Record::default(),

@@ -37,7 +37,10 @@ const MORE_SWAPS: usize = 5_000;
 const DEPLOYMENTS: usize = 20;
 /// Between two swaps under load.
 const PACE: Duration = Duration::from_millis(50);
-const QUIET: Duration = Duration::from_secs(20);
+/// Quiet times and swaps take turns, so that a machine that others slow down
+/// slows both.
+const ROUNDS: usize = 10;
+const QUIET: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(30);
 
 const SWAPPED: &str = "/areas/hello";
@@ -97,11 +100,15 @@ impl Stage {
             eprintln!("{rate} requests a second, {name}");
             steady.during(work)
         };
-        let quiet = phase("nothing else", &|| {
-            std::thread::sleep(QUIET);
-            Ok(())
-        })?;
-        let swapping = phase("swapping", &|| self.swap(SWAPS, PACE))?;
+        let (mut quiet, mut swapping) = (Vec::new(), Vec::new());
+        for round in 1..=ROUNDS {
+            quiet.push(phase(&format!("nothing else, {round} of {ROUNDS}"), &|| {
+                std::thread::sleep(QUIET);
+                Ok(())
+            })?);
+            swapping.push(phase("swapping", &|| self.swap(SWAPS / ROUNDS, PACE))?);
+        }
+        let [quiet, swapping] = [quiet, swapping].map(Figures::of_rounds);
         let rolling_back = phase("rolling back", &|| self.roll_back())?;
         let trying = phase("faulty canaries", &|| self.try_out())?;
         let before = server.memory_bytes()?;

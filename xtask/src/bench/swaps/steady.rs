@@ -18,7 +18,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Below the workspace: the area that is swapped.
 pub(super) const HELLO_PATH: &str = "/hello";
 
-/// What a client sees of one phase.
+/// What a client sees of one phase; of one in rounds, percentiles and rates are
+/// the rounds' medians.
 #[derive(Debug, Serialize)]
 pub(super) struct Figures {
     pub(super) requests: usize,
@@ -30,6 +31,25 @@ pub(super) struct Figures {
     pub(super) wrong: usize,
     /// Requests of the area on trial that its canary failed.
     pub(super) failed_by_canaries: usize,
+}
+
+impl Figures {
+    pub(super) fn of_rounds(rounds: Vec<Self>) -> Self {
+        let median = |of: fn(&Self) -> f64| {
+            let mut all: Vec<f64> = rounds.iter().map(of).collect();
+            all.sort_by(f64::total_cmp);
+            all.get(all.len() / 2).copied().unwrap_or_default()
+        };
+        Self {
+            requests: rounds.iter().map(|round| round.requests).sum(),
+            requests_per_second: median(|round| round.requests_per_second),
+            p50_ms: median(|round| round.p50_ms),
+            p99_ms: median(|round| round.p99_ms),
+            max_ms: rounds.iter().map(|round| round.max_ms).fold(0.0, f64::max),
+            wrong: rounds.iter().map(|round| round.wrong).sum(),
+            failed_by_canaries: rounds.iter().map(|round| round.failed_by_canaries).sum(),
+        }
+    }
 }
 
 /// The load on one server.
