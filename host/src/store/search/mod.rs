@@ -18,8 +18,6 @@ mod pairs;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
-
 use super::Backend;
 use super::connection::Connection;
 use super::error::Error;
@@ -37,10 +35,10 @@ const MOST_KEYS: u32 = 1_000;
 /// Pairs that are looked at one by one before the trigrams are asked: about a
 /// millisecond.
 const NEXT_PAIRS: u32 = 4_000;
-/// Pairs that are taken from the trigrams: each costs ten times as much there.
+/// Pairs that are taken from the trigrams: each costs four times as much there.
 const MOST_BY_TRIGRAMS: u32 = 2_000;
-/// Marks that are letters to the index of trigrams, each as a capital, which no
-/// folded text has: versions and paths are told apart by them.
+/// Marks that are letters to the index of trigrams, each kept as a capital,
+/// which no text in lower case has: versions and paths are told apart by them.
 const MARKS: &str = "._@/-:+~";
 const CAPITALS: &str = "JVXZQWKY";
 /// Pairs that the index of the keys holds whole, so that one by one they are
@@ -151,15 +149,14 @@ impl<'a> Search<'a> {
         from: &Start,
         most: u32,
     ) -> Result<Option<Vec<String>>, Error> {
-        let (mut keys, mut pairs) = (BTreeSet::new(), 0);
-        each_row(connection, self.trigrams_sql(asked, from), |row| {
-            keys.insert(row.text(0)?);
-            pairs += 1;
+        let (mut keys, mut pairs) = (Vec::new(), 0);
+        each_row(connection, self.trigrams_sql(asked, from, most), |row| {
+            keys.push(row.text(0)?);
+            pairs = row.integer(1)?;
             Ok(())
         })
         .await?;
-        let found = || keys.into_iter().take(most as usize).collect();
-        Ok((pairs <= MOST_BY_TRIGRAMS).then(found))
+        Ok((pairs <= MOST_BY_TRIGRAMS.into()).then_some(keys))
     }
 
     /// Keys of the next pairs in order and of the long ones, each with how many
@@ -184,14 +181,18 @@ impl<'a> Search<'a> {
         sql
     }
 
-    /// Keys of all that the index of trigrams finds, up to one more than is
-    /// taken. What is rare decides how it is asked, so it must be known.
-    fn trigrams_sql(self, asked: Asked<'_>, from: &Start) -> Sql {
+    /// The first keys of what the index of trigrams finds, each with how many
+    /// pairs that is, up to one more than is taken. What is rare decides how it
+    /// is asked, so it must be known, and how many are taken must not be.
+    fn trigrams_sql(self, asked: Asked<'_>, from: &Start, most: u32) -> Sql {
         let mut sql = Sql::new(Backend::Postgres, "WITH found AS MATERIALIZED (");
         self.push_pairs(&mut sql, asked, from, "");
-        sql.push(" AND ");
-        self.push_has_trigrams(&mut sql, asked);
-        sql.push(") SELECT key FROM found").push_limit(MOST_BY_TRIGRAMS + 1).plan_anew();
+        sql.push(" AND folded LIKE ");
+        push_folded(&mut sql, like_pattern(self.part), asked.folding);
+        sql.push("), taken AS MATERIALIZED (SELECT key FROM found");
+        sql.push_limit(MOST_BY_TRIGRAMS + 1);
+        sql.push(") SELECT DISTINCT key, (SELECT count(*) FROM taken) FROM taken ORDER BY key");
+        sql.push_limit(most).plan_anew();
         sql
     }
 
@@ -216,24 +217,18 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// A collation that is named inside would be the comparison's too, and not
-    /// that of the index, which then could not be used.
+    /// Written so that no index of texts can answer it.
     fn push_contains(self, sql: &mut Sql, asked: Asked<'_>) {
-        sql.push("folded LIKE ");
-        self.push_pattern(sql, asked);
+        sql.push("strpos(folded, ");
+        push_folded(sql, self.part.to_owned(), asked.folding);
+        sql.push(") > 0");
     }
+}
 
-    /// The same, as the index of trigrams has the texts.
-    fn push_has_trigrams(self, sql: &mut Sql, asked: Asked<'_>) {
-        sql.push(&with_capitals("folded")).push(" LIKE translate(");
-        self.push_pattern(sql, asked);
-        sql.push(&format!(", '{MARKS}', '{CAPITALS}')"));
-    }
-
-    fn push_pattern(self, sql: &mut Sql, asked: Asked<'_>) {
-        sql.push("lower(").bind(Arg::Text(like_pattern(self.part)));
-        sql.push(asked.folding).push(") COLLATE \"C\"");
-    }
+/// What is looked for, as the texts are kept.
+fn push_folded(sql: &mut Sql, part: String, folding: &str) {
+    let [before, after] = folded(folding);
+    sql.push(&before).bind(Arg::Text(part)).push(&after);
 }
 
 impl Searched {
@@ -246,9 +241,12 @@ impl Searched {
     }
 }
 
-/// A text as the index of trigrams has it.
-fn with_capitals(text: &str) -> String {
-    format!("translate({text}, '{MARKS}', '{CAPITALS}')")
+/// What is around a text to fold it: in lower case, marks as capitals. A
+/// collation that is named inside would be the comparison's too, and not that of
+/// the index, which then could not be used.
+fn folded(folding: &str) -> [String; 2] {
+    let after = format!("{folding}) COLLATE \"C\", '{MARKS}', '{CAPITALS}')");
+    ["translate(lower(".to_owned(), after]
 }
 
 /// Whether `pg_trgm` finds trigrams in a part of a text: three letters, digits

@@ -11,7 +11,7 @@ use super::super::error::Error;
 use super::super::scope::{CollectionScope, Searched};
 use super::super::sql::{Arg, Sql};
 use super::super::{Backend, Store};
-use super::with_capitals;
+use super::folded;
 
 /// Keeps the pairs of documents that are about to be written.
 pub async fn keep<'a>(
@@ -73,7 +73,8 @@ impl Pairs {
         let mut sql = Sql::new(Backend::Postgres, "INSERT INTO search_texts ");
         sql.push("(workspace_id, collection, field, key, folded) SELECT DISTINCT ");
         sql.bind(Arg::Uuid(effects.workspace.0)).push("::uuid, u.collection, u.field, u.key, ");
-        sql.push(&format!("lower(u.text{folding}) COLLATE \"C\" AS folded FROM unnest("));
+        let [before, after] = folded(folding);
+        sql.push(&format!("{before}u.text{after} AS folded FROM unnest("));
         sql.bind(Arg::Texts(self.collections)).push("::text[], ");
         sql.bind(Arg::Texts(self.fields)).push("::text[], ");
         sql.bind(Arg::Texts(self.keys)).push("::text[], ");
@@ -100,10 +101,11 @@ pub(in crate::store) async fn ensure(
             let (name, Searched { text, by, .. }) = (&scope.full_name, searched);
             index_trigrams(c).await?;
             // Both are declared fields, whose names `indexes::check` has seen.
+            let [before, after] = folded(folding);
             let fill = format!(
                 "INSERT INTO search_texts (workspace_id, collection, field, key, folded) \
                  SELECT DISTINCT workspace_id, collection, '{text}', body->>'{by}', \
-                 lower((body->>'{text}'){folding}) COLLATE \"C\" FROM documents \
+                 {before}(body->>'{text}'){after} FROM documents \
                  WHERE collection = '{name}' AND body->>'{text}' IS NOT NULL \
                  AND body->>'{by}' IS NOT NULL ON CONFLICT DO NOTHING"
             );
@@ -153,11 +155,8 @@ async fn index_trigrams(c: &mut PgConnection) -> Result<(), Error> {
     // One by one, new texts would take longer to index than all else of an
     // import; the list of those that wait is short (in kB), as each search
     // reads it.
-    let index = format!(
-        "CREATE INDEX IF NOT EXISTS search_texts_trigrams ON search_texts \
-         USING gin ({} gin_trgm_ops) WITH (gin_pending_list_limit = 512)",
-        with_capitals("folded")
-    );
-    sqlx::raw_sql(AssertSqlSafe(index)).execute(c).await?;
+    let index = "CREATE INDEX IF NOT EXISTS search_texts_trigrams ON search_texts \
+                 USING gin (folded gin_trgm_ops) WITH (gin_pending_list_limit = 512)";
+    sqlx::raw_sql(index).execute(c).await?;
     Ok(())
 }

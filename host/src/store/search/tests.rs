@@ -1,5 +1,7 @@
 //! Which keys a search finds, and by what.
 
+use sqlx::AssertSqlSafe;
+
 use super::super::connection::Raw;
 use super::super::scope::CollectionScope;
 use super::super::sql::Row;
@@ -51,6 +53,9 @@ async fn fill(connection: &mut Connection, workspace: WorkspaceId) {
     let late = "INSERT INTO search_texts SELECT $1, 'a.b', 'name', 'z' || n, \
                 'late_' || n FROM generate_series(1, 2500) AS n";
     sqlx::query(late).bind(workspace.0).execute(&mut *c).await.unwrap();
+    let marked =
+        format!("UPDATE search_texts SET folded = translate(folded, '{MARKS}', '{CAPITALS}')");
+    sqlx::raw_sql(AssertSqlSafe(marked)).execute(&mut *c).await.unwrap();
     sqlx::raw_sql("VACUUM ANALYZE search_texts").execute(c).await.unwrap();
 }
 
@@ -63,8 +68,11 @@ async fn texts(connection: &mut Connection, sql: Sql) -> Vec<String> {
 
 /// What [`Search::keys`] finds, by looking at every pair.
 async fn all_keys(connection: &mut Connection, part: &str, from: &Start) -> Vec<String> {
-    let sql = "SELECT DISTINCT key FROM search_texts WHERE strpos(folded, ";
-    let mut sql = Sql::new(Backend::Postgres, sql);
+    let sql = format!(
+        "SELECT DISTINCT key FROM search_texts \
+         WHERE strpos(translate(folded, '{CAPITALS}', '{MARKS}'), "
+    );
+    let mut sql = Sql::new(Backend::Postgres, &sql);
     sql.bind(Arg::Text(part.into())).push(") > 0 ORDER BY key");
     let mut keys = texts(connection, sql).await;
     match from {
@@ -85,7 +93,7 @@ async fn a_rare_part_is_found_by_its_trigrams_whatever_folds_its_letters() {
     for folding in ["", " COLLATE \"und-x-icu\"", " COLLATE \"C.utf8\""] {
         let asked = Asked { workspace, scope: &scope, folding, by_pairs: true };
         let search = Search::of(Backend::Postgres, asked, &query).unwrap();
-        let mut sql = search.trigrams_sql(asked, &Start::First);
+        let mut sql = search.trigrams_sql(asked, &Start::First, 10);
         sql.text.insert_str(0, "EXPLAIN ");
         let plan = texts(&mut connection, sql).await.join("\n");
         assert!(plan.contains("search_texts_trigrams"), "{folding}: {plan}");
