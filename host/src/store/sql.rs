@@ -80,13 +80,12 @@ impl Sql {
         self
     }
 
-    /// At most so many rows. SQLite plans a statement anew whenever a limit is
-    /// bound to it, which costs more than the rest of a small page.
+    /// At most so many rows, not as a placeholder: whenever a limit is bound,
+    /// SQLite plans the statement anew; and PostgreSQL, which then takes it for a
+    /// tenth of all rows, thinks so little of a plan for any values that it never
+    /// keeps one. Either costs more than the rest of a small page.
     pub(super) fn push_limit(&mut self, rows: u32) -> &mut Self {
-        match self.backend {
-            Backend::Sqlite => self.push(&format!(" LIMIT {rows}")),
-            Backend::Postgres => self.push(" LIMIT ").bind(Arg::Integer(rows.into())),
-        }
+        self.push(&format!(" LIMIT {rows}"))
     }
 
     /// A placeholder for any of these: PostgreSQL's array, SQLite's list.
