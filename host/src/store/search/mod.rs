@@ -18,13 +18,15 @@ mod pairs;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
+
 use super::Backend;
 use super::connection::Connection;
 use super::error::Error;
 use super::fields::like_pattern;
 use super::query::Asked;
 use super::scope::Searched;
-use super::sql::{Arg, Sql, each_row};
+use super::sql::{Arg, Sql, each_row, one_row};
 use crate::domain::document::{Query, Test, Value};
 
 pub use pairs::keep;
@@ -120,7 +122,26 @@ impl<'a> Search<'a> {
         if let Some(keys) = self.by_trigrams(connection, asked, from, most).await? {
             return Ok(keys);
         }
-        Ok(self.walk(connection, asked, from, most, None).await?.keys)
+        let Some(there) = self.behind_next(connection, asked, from).await? else {
+            return Ok(next.keys);
+        };
+        let rest = self.walk(connection, asked, &Start::At(there), most, None).await?;
+        let keys: BTreeSet<String> = next.keys.into_iter().chain(rest.keys).collect();
+        Ok(keys.into_iter().take(most as usize).collect())
+    }
+
+    /// The key of the pair that the next ones end before, where they are not
+    /// all.
+    async fn behind_next(
+        self,
+        connection: &mut Connection,
+        asked: Asked<'_>,
+        from: &Start,
+    ) -> Result<Option<String>, Error> {
+        let mut sql = Sql::new(Backend::Postgres, "");
+        self.push_pairs(&mut sql, asked, from, SHORT);
+        sql.push(&format!(" ORDER BY key OFFSET {NEXT_PAIRS}")).push_limit(1);
+        one_row(connection, sql).await?.map(|row| row.text(0)).transpose()
     }
 
     async fn walk(
