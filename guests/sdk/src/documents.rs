@@ -1,5 +1,7 @@
 //! The workspace's documents, typed.
 
+mod all;
+
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
@@ -9,6 +11,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+pub use self::all::All;
 use crate::context::Scope;
 #[allow(unused_imports, reason = "natively the handle is a trait object")]
 use crate::host::Host as _;
@@ -394,7 +397,7 @@ impl<'a, T: Document> Query<'a, T> {
     ///
     /// An error is the last item.
     pub fn all(self) -> All<'a, T> {
-        All { query: Some(self), page: Vec::new().into_iter() }
+        All::of(self)
     }
 
     /// The first of them.
@@ -430,35 +433,6 @@ impl<'a, T: Document> Query<'a, T> {
         let fields: Vec<String> = fields.iter().map(|&field| field.to_owned()).collect();
         let groups = self.scope.host.count_by(T::COLLECTION, &self.query.conditions, &fields)?;
         Ok(groups.into_iter().map(|group| (group.values, group.count)).collect())
-    }
-}
-
-/// See [`Query::all`].
-#[derive(Debug)]
-#[must_use]
-pub struct All<'a, T> {
-    /// Where the next page begins; nothing after the last.
-    query: Option<Query<'a, T>>,
-    page: std::vec::IntoIter<Stored<T>>,
-}
-
-impl<T: Document> Iterator for All<'_, T> {
-    type Item = Result<Stored<T>, DocumentError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            if let Some(stored) = self.page.next() {
-                return Some(Ok(stored));
-            }
-            let Query { scope, of, query } = self.query.take()?;
-            let page = match (Query { scope, of, query: query.clone() }).page() {
-                Ok(page) => page,
-                Err(error) => return Some(Err(error)),
-            };
-            self.page = page.items.into_iter();
-            self.query =
-                page.next_cursor.map(|cursor| Query { scope, of, query }.cursor(Some(cursor)));
-        }
     }
 }
 

@@ -5,8 +5,9 @@
 
 use std::ops::{Deref, DerefMut};
 
-use sqlx::{PgConnection, Postgres, Sqlite, SqliteConnection};
+use sqlx::{Connection as _, PgConnection, Postgres, Sqlite, SqliteConnection};
 use sqlx_core::transaction::TransactionManager;
+use tokio::runtime::Handle;
 use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit};
 
 use super::Backend;
@@ -75,6 +76,22 @@ impl Connection {
     pub(super) fn set_laden(&mut self, laden: bool) {
         if let Kind::Postgres(connection) = &mut self.0 {
             connection.set_laden(laden);
+        }
+    }
+
+    /// Passes the turn to write on when what was written is undone: while
+    /// another has SQLite's lock, a reader that becomes a writer is refused at
+    /// once.
+    fn pass_turn_on(self) {
+        match self.0 {
+            Kind::Reader(reader, Some(turn)) => reader.abandon(turn),
+            Kind::Writer(mut writer) => {
+                // At shutdown nobody has another turn.
+                if let Ok(runtime) = Handle::try_current() {
+                    runtime.spawn(async move { writer.ping().await });
+                }
+            }
+            Kind::Reader(_, None) | Kind::Postgres(_) => {}
         }
     }
 
@@ -178,11 +195,11 @@ impl DerefMut for Tx {
 
 impl Drop for Tx {
     fn drop(&mut self) {
-        if let Some(connection) = &mut self.connection {
-            match connection.raw() {
-                Raw::Sqlite(c) => SqliteTransactions::start_rollback(c),
-                Raw::Postgres(c) => PostgresTransactions::start_rollback(c),
-            }
+        let Some(mut connection) = self.connection.take() else { return };
+        match connection.raw() {
+            Raw::Sqlite(c) => SqliteTransactions::start_rollback(c),
+            Raw::Postgres(c) => PostgresTransactions::start_rollback(c),
         }
+        connection.pass_turn_on();
     }
 }

@@ -155,6 +155,24 @@ impl<C: Connection + 'static> Pooled<C> {
         self.laden = laden;
     }
 
+    /// The work was left half-way; what is given is dropped when the
+    /// connection is tidy again.
+    pub(super) fn abandon(mut self, then_drop: impl Send + 'static) {
+        if let Some(connection) = self.connection.take() {
+            self.tidy_up(connection, then_drop);
+        }
+    }
+
+    fn tidy_up(&mut self, connection: C, then_drop: impl Send + 'static) {
+        let (pool, permit, made) = (Arc::clone(&self.pool), self.permit.take(), self.made);
+        // At shutdown nothing is run any more, and the connection is simply
+        // closed.
+        self.pool.runtime.spawn(async move {
+            pool.tidy(connection, made).await;
+            drop((permit, then_drop));
+        });
+    }
+
     /// The work ended in good order: nothing is open, nothing on its way.
     pub(super) fn release(mut self) {
         self.tidy = true;
@@ -168,16 +186,9 @@ impl<C: Connection + 'static> Drop for Pooled<C> {
             self.pool.put_back(connection, self.made);
             return;
         }
-        if self.laden {
-            return;
+        if !self.laden {
+            self.tidy_up(connection, ());
         }
-        let (pool, permit, made) = (Arc::clone(&self.pool), self.permit.take(), self.made);
-        // At shutdown nothing is run any more, and the connection is simply
-        // closed.
-        self.pool.runtime.spawn(async move {
-            pool.tidy(connection, made).await;
-            drop(permit);
-        });
     }
 }
 

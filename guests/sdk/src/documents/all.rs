@@ -1,0 +1,38 @@
+//! All that a question finds, page by page as it is taken.
+
+use super::{Document, DocumentError, Query, Stored};
+
+/// See [`Query::all`].
+#[derive(Debug)]
+#[must_use]
+pub struct All<'a, T> {
+    /// Where the next page begins; nothing after the last.
+    query: Option<Query<'a, T>>,
+    page: std::vec::IntoIter<Stored<T>>,
+}
+
+impl<'a, T> All<'a, T> {
+    pub(super) fn of(query: Query<'a, T>) -> Self {
+        Self { query: Some(query), page: Vec::new().into_iter() }
+    }
+}
+
+impl<T: Document> Iterator for All<'_, T> {
+    type Item = Result<Stored<T>, DocumentError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(stored) = self.page.next() {
+                return Some(Ok(stored));
+            }
+            let Query { scope, of, query } = self.query.take()?;
+            let page = match (Query { scope, of, query: query.clone() }).page() {
+                Ok(page) => page,
+                Err(error) => return Some(Err(error)),
+            };
+            self.page = page.items.into_iter();
+            self.query =
+                page.next_cursor.map(|cursor| Query { scope, of, query }.cursor(Some(cursor)));
+        }
+    }
+}
