@@ -156,7 +156,7 @@ mod tests {
         let bases = json!({
             "REPO": { "description": { "text": "no uri" } },
             "SRC": { "uri": " src/", "uriBaseId": "ROOT" },
-            "ROOT": { "uri": "file:///builds/work/" },
+            "ROOT": { "uri": "file:///builds/acme/" },
             "LOGS": { "uri": "file:///C:/logs/" },
             "RING": { "uri": "r/", "uriBaseId": "RING" },
         });
@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(below("a.log", "LOGS").as_deref(), Some("a.log"));
         assert_eq!(below("a.c", "%SRCROOT%").as_deref(), Some("a.c"));
         assert!(below("a.c", "RING").is_some_and(|path| path.starts_with("r/r/")));
-        let absolute = path(json!({ "uri": "file:///builds/work/src/a.c" }), bases.clone());
+        let absolute = path(json!({ "uri": "file:///builds/acme/src/a.c" }), bases.clone());
         assert_eq!(absolute.as_deref(), Some("src/a.c"));
         let drive = path(json!({ "uri": "file:///c%3a/logs/a.log" }), bases.clone());
         assert_eq!(drive.as_deref(), Some("a.log"));
