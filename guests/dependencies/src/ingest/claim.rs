@@ -19,7 +19,8 @@ pub(crate) struct Head {
     pub(super) former: Vec<Uuid>,
     /// How many components the branch has: those of the latest audit whose
     /// import has ended. Others add them up; counted row by row, a million
-    /// would take a second.
+    /// would take a second. None where an earlier version wrote the head.
+    #[serde(default)]
     pub(super) components: usize,
 }
 

@@ -50,6 +50,18 @@ fn the_next_audit_takes_the_place_of_the_one_before() {
 }
 
 #[test]
+fn a_head_of_an_earlier_version_learns_its_components_from_the_next_audit() {
+    let world = World::new();
+    world.audit(Some("main"), &[sbom("a.json", &bom("shop", &[LEFT_PAD]))]);
+    let mut head = world.host.documents("heads").remove(0);
+    head.as_object_mut().expect("an object").remove("components");
+    let id = sha256(format!("{REPOSITORY}\nmain").as_bytes());
+    world.host.put_document("heads", &id, head);
+    world.audit(Some("main"), &[sbom("a.json", &bom("shop", &[LEFT_PAD, "pkg:npm/a@1"]))]);
+    assert_eq!(world.host.documents("heads").len(), 1);
+}
+
+#[test]
 fn branches_and_subjects_stand_beside_each_other() {
     let world = World::new();
     world.audit(Some("main"), &[sbom("a.json", &bom("shop", &[LEFT_PAD]))]);
