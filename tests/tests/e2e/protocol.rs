@@ -196,6 +196,22 @@ async fn a_head_that_is_out_of_order_gets_a_problem() {
 }
 
 #[tokio::test]
+async fn who_sends_everything_before_reading_still_gets_the_refusal() {
+    let (host, _) = host().await;
+    let body = vec![b' '; 64 << 20];
+    let json = "Content-Type: application/json\r\n";
+    let mut request = format!(
+        "POST /v1/auth/login HTTP/1.1\r\nHost: x\r\n{json}Connection: close\r\nContent-Length: {}\r\n\r\n",
+        body.len(),
+    )
+    .into_bytes();
+    request.extend(body);
+    let answer = raw::exchange(&host.api, &request).await;
+    assert_eq!(raw::status(&answer), 413, "{answer}");
+    assert!(answer.contains("\"code\":\"payload_too_large\""), "{answer}");
+}
+
+#[tokio::test]
 async fn a_problem_has_a_page_that_explains_it() {
     let (host, ada) = host().await;
     let problem = ada.get("/v1/nothing").await.problem(404, "not_found");
