@@ -64,6 +64,9 @@ fn config(settings: &Settings, pagemap_scan: Enabled) -> Config {
         .table_lazy_init(true)
         .max_wasm_stack(WASM_STACK_BYTES)
         .async_stack_size(FIBER_STACK_BYTES)
+        // Nothing unwinds through guests: their frames are walked by pointer,
+        // and a host with many versions would register them all in vain.
+        .native_unwind_info(false)
         .concurrency_support(false)
         .allocation_strategy(InstanceAllocationStrategy::Pooling(pool(settings, pagemap_scan)));
     config
