@@ -85,6 +85,16 @@ async fn a_flood_of_log_lines_is_cut_and_counted() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_of_payloads_is_cut_at_what_one_call_may_hand_over() {
+    let builder = Builder::new(Backend::Sqlite).fixtures(&["payload-flood"]);
+    let builder = builder.set("limits.max_outgoing_bytes", 5_500_000);
+    let (mut host, ada) = builder.set("limits.deadline_ms", 20_000).start_with_owner().await;
+    let told = call(&ada, "payload-flood").await.expect(200);
+    assert_eq!(told, json!({"taken": 5, "larger": false}));
+    assert!(host.is_alive());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_instance_serves_two_requests() {
     let (_host, ada) = host_with(&["keeps-state"]).await;
     for _ in 0..20 {
