@@ -18,8 +18,6 @@ mod pairs;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
-
 use super::Backend;
 use super::connection::Connection;
 use super::error::Error;
@@ -34,11 +32,12 @@ pub(super) use pairs::{ensure, is_missing};
 
 /// Most keys of one look.
 const MOST_KEYS: u32 = 1_000;
-/// Pairs that are looked at one by one before the trigrams are asked: about a
-/// millisecond.
-const NEXT_PAIRS: u32 = 4_000;
-/// Pairs that are taken from the trigrams: each costs four times as much there.
-const MOST_BY_TRIGRAMS: u32 = 2_000;
+/// One pair of 64, by what it hashes to; these have an index of trigrams of their
+/// own, which tells how frequent a part is in a fraction of the time.
+const SAMPLE: &str = "md5(key || folded) < '04'";
+/// Pairs of the sample from which on a part is frequent: of all pairs, those are
+/// about 4,000, which the trigrams take ten milliseconds to find.
+const FREQUENT: u32 = 63;
 /// Marks that are letters to the index of trigrams, each kept as a capital,
 /// which no text in lower case has: versions and paths are told apart by them.
 const MARKS: &str = "._@/-:+~";
@@ -55,14 +54,6 @@ pub(super) enum Start {
     /// This one too.
     At(String),
     After(String),
-}
-
-/// What looking at pairs in their order has found.
-struct Walk {
-    keys: Vec<String>,
-    /// How many keys the walk came by, up to what was asked; long pairs, which
-    /// it does not come by, may lie behind keys that it did not reach.
-    near: i64,
 }
 
 /// A search that the pairs answer.
@@ -101,10 +92,8 @@ impl<'a> Search<'a> {
 
     /// The next keys, in order: so many at most.
     ///
-    /// First the next pairs, in order, are looked at: of what is frequent they
-    /// have enough. Only where they have not, the trigrams are asked for all
-    /// there is, and only where that is much, all pairs are looked at in order:
-    /// names that begin alike lie together, so what is frequent may begin late.
+    /// What is frequent is soon come by among the pairs in their order; of what
+    /// is rare, the trigrams find all there is, which is then put in order.
     pub(super) async fn keys(
         self,
         connection: &mut Connection,
@@ -112,108 +101,61 @@ impl<'a> Search<'a> {
         from: &Start,
         most: u32,
     ) -> Result<Vec<String>, Error> {
-        if !has_trigrams(self.part) {
-            return Ok(self.walk(connection, asked, from, most, None).await?.keys);
-        }
-        let next = self.walk(connection, asked, from, most, Some(NEXT_PAIRS)).await?;
-        if next.near >= most.into() {
-            return Ok(next.keys);
-        }
-        if let Some(keys) = self.by_trigrams(connection, asked, from, most).await? {
-            return Ok(keys);
-        }
-        let Some(there) = self.behind_next(connection, asked, from).await? else {
-            return Ok(next.keys);
+        let by_trigrams =
+            has_trigrams(self.part) && !self.is_frequent(connection, asked, from).await?;
+        let sql = if by_trigrams {
+            self.trigrams_sql(asked, from, most)
+        } else {
+            self.walk_sql(asked, from, most)
         };
-        let rest = self.walk(connection, asked, &Start::At(there), most, None).await?;
-        let keys: BTreeSet<String> = next.keys.into_iter().chain(rest.keys).collect();
-        Ok(keys.into_iter().take(most as usize).collect())
+        let mut keys = Vec::new();
+        each_row(connection, sql, |row| row.text(0).map(|key| keys.push(key))).await?;
+        Ok(keys)
     }
 
-    /// The key of the pair that the next ones end before, where they are not
-    /// all.
-    async fn behind_next(
+    async fn is_frequent(
         self,
         connection: &mut Connection,
         asked: Asked<'_>,
         from: &Start,
-    ) -> Result<Option<String>, Error> {
-        let mut sql = Sql::new(Backend::Postgres, "");
-        self.push_pairs(&mut sql, asked, from, SHORT);
-        sql.push(&format!(" ORDER BY key OFFSET {NEXT_PAIRS}")).push_limit(1);
-        one_row(connection, sql).await?.map(|row| row.text(0)).transpose()
+    ) -> Result<bool, Error> {
+        let row = one_row(connection, self.sample_sql(asked, from)).await?;
+        Ok(row.map(|row| row.integer(0)).transpose()? >= Some(FREQUENT.into()))
     }
 
-    async fn walk(
-        self,
-        connection: &mut Connection,
-        asked: Asked<'_>,
-        from: &Start,
-        most: u32,
-        pairs: Option<u32>,
-    ) -> Result<Walk, Error> {
-        let mut walk = Walk { keys: Vec::new(), near: 0 };
-        each_row(connection, self.walk_sql(asked, from, most, pairs), |row| {
-            walk.keys.push(row.text(0)?);
-            walk.near = row.integer(1)?;
-            Ok(())
-        })
-        .await?;
-        Ok(walk)
-    }
-
-    /// Nothing where there are too many to be worth it.
-    async fn by_trigrams(
-        self,
-        connection: &mut Connection,
-        asked: Asked<'_>,
-        from: &Start,
-        most: u32,
-    ) -> Result<Option<Vec<String>>, Error> {
-        let (mut keys, mut pairs) = (Vec::new(), 0);
-        each_row(connection, self.trigrams_sql(asked, from, most), |row| {
-            keys.push(row.text(0)?);
-            pairs = row.integer(1)?;
-            Ok(())
-        })
-        .await?;
-        Ok((pairs <= MOST_BY_TRIGRAMS.into()).then_some(keys))
-    }
-
-    /// Keys of the next pairs in order and of the long ones, each with how many
-    /// the walk came by.
-    fn walk_sql(self, asked: Asked<'_>, from: &Start, most: u32, pairs: Option<u32>) -> Sql {
-        let mut sql = Sql::new(Backend::Postgres, "WITH near AS MATERIALIZED (");
-        sql.push("SELECT DISTINCT key FROM (");
-        self.push_pairs(&mut sql, asked, from, SHORT);
-        sql.push(" ORDER BY key");
-        if let Some(pairs) = pairs {
-            sql.push_limit(pairs);
-        }
-        sql.push(") AS next WHERE ");
-        self.push_contains(&mut sql, asked);
-        sql.push(" ORDER BY key").push_limit(most).push("), long AS MATERIALIZED (");
-        self.push_pairs(&mut sql, asked, from, LONG);
-        sql.push(" AND ");
-        self.push_contains(&mut sql, asked);
-        sql.push(") SELECT DISTINCT key, (SELECT count(*) FROM near) FROM (");
-        sql.push("SELECT key FROM near UNION ALL SELECT key FROM long) AS found ORDER BY key");
-        sql.push_limit(most).plan_anew();
+    /// How many pairs of the sample have it, up to what makes it frequent. How
+    /// many are counted must not decide how they are found.
+    fn sample_sql(self, asked: Asked<'_>, from: &Start) -> Sql {
+        let mut sql = Sql::new(Backend::Postgres, "WITH found AS MATERIALIZED (");
+        self.push_pairs(&mut sql, asked, from, &format!(" AND {SAMPLE}"));
+        self.push_like(&mut sql, asked);
+        sql.push(") SELECT count(*) FROM (SELECT FROM found");
+        sql.push_limit(FREQUENT).push(") AS counted").plan_anew();
         sql
     }
 
-    /// The first keys of what the index of trigrams finds, each with how many
-    /// pairs that is, up to one more than is taken. What is rare decides how it
-    /// is asked, so it must be known, and how many are taken must not be.
+    /// The keys of the next pairs in order, and of the long ones.
+    fn walk_sql(self, asked: Asked<'_>, from: &Start, most: u32) -> Sql {
+        let mut sql = Sql::new(Backend::Postgres, "SELECT DISTINCT key FROM (");
+        sql.push("(SELECT DISTINCT key FROM (");
+        self.push_pairs(&mut sql, asked, from, SHORT);
+        sql.push(" ORDER BY key) AS next WHERE ");
+        self.push_contains(&mut sql, asked);
+        sql.push(" ORDER BY key").push_limit(most).push(") UNION ALL SELECT key FROM (");
+        self.push_pairs(&mut sql, asked, from, LONG);
+        sql.push(") AS long WHERE ");
+        self.push_contains(&mut sql, asked);
+        sql.push(") AS found ORDER BY key").push_limit(most).plan_anew();
+        sql
+    }
+
+    /// The first keys of what the index of trigrams finds. What is rare decides
+    /// how it is asked, so it must be known, and how many are taken must not be.
     fn trigrams_sql(self, asked: Asked<'_>, from: &Start, most: u32) -> Sql {
         let mut sql = Sql::new(Backend::Postgres, "WITH found AS MATERIALIZED (");
         self.push_pairs(&mut sql, asked, from, "");
-        sql.push(" AND folded LIKE ");
-        push_folded(&mut sql, like_pattern(self.part), asked.folding);
-        sql.push("), taken AS MATERIALIZED (SELECT key FROM found");
-        sql.push_limit(MOST_BY_TRIGRAMS + 1);
-        sql.push(") SELECT DISTINCT key, (SELECT count(*) FROM taken) FROM taken ORDER BY key");
-        sql.push_limit(most).plan_anew();
+        self.push_like(&mut sql, asked);
+        sql.push(") SELECT DISTINCT key FROM found ORDER BY key").push_limit(most).plan_anew();
         sql
     }
 
@@ -236,6 +178,11 @@ impl<'a> Search<'a> {
                 sql.push(" AND key > ").bind(Arg::Text(key.clone()));
             }
         }
+    }
+
+    fn push_like(self, sql: &mut Sql, asked: Asked<'_>) {
+        sql.push(" AND folded LIKE ");
+        push_folded(sql, like_pattern(self.part), asked.folding);
     }
 
     /// Written so that no index of texts can answer it.

@@ -11,7 +11,7 @@ use super::super::error::Error;
 use super::super::scope::{CollectionScope, Searched};
 use super::super::sql::{Arg, Sql};
 use super::super::{Backend, Store};
-use super::folded;
+use super::{SAMPLE, folded};
 
 /// Keeps the pairs of documents that are about to be written.
 pub async fn keep<'a>(
@@ -143,6 +143,8 @@ async fn is_known(
     Ok(known.fetch_one(c).await?)
 }
 
+/// The indexes of trigrams, of all pairs and of a sample of them.
+///
 /// `pg_trgm` comes with PostgreSQL, and an owner of the database may add it.
 /// Where it is not installed, searches walk through the pairs.
 async fn index_trigrams(c: &mut PgConnection) -> Result<(), Error> {
@@ -157,6 +159,11 @@ async fn index_trigrams(c: &mut PgConnection) -> Result<(), Error> {
     // reads it.
     let index = "CREATE INDEX IF NOT EXISTS search_texts_trigrams ON search_texts \
                  USING gin (folded gin_trgm_ops) WITH (gin_pending_list_limit = 512)";
-    sqlx::raw_sql(index).execute(c).await?;
+    sqlx::raw_sql(index).execute(&mut *c).await?;
+    let sample = format!(
+        "CREATE INDEX IF NOT EXISTS search_texts_sample ON search_texts \
+         USING gin (folded gin_trgm_ops) WITH (gin_pending_list_limit = 64) WHERE {SAMPLE}"
+    );
+    sqlx::raw_sql(AssertSqlSafe(sample)).execute(c).await?;
     Ok(())
 }

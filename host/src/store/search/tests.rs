@@ -35,8 +35,8 @@ fn query(part: &str) -> Query {
     }
 }
 
-/// More than are looked at one by one; two of each key. What is written last
-/// is frequent, and behind everything else.
+/// Two of each key. What is written last is frequent, and behind everything
+/// else.
 async fn fill(connection: &mut Connection, workspace: WorkspaceId) {
     let Raw::Postgres(c) = connection.raw() else { return };
     let pairs = "INSERT INTO search_texts SELECT $1, 'a.b', 'name', md5((n / 2)::text), \
@@ -51,7 +51,7 @@ async fn fill(connection: &mut Connection, workspace: WorkspaceId) {
                     'name_' || n || '@1.2.' || n FROM generate_series(1, 40) AS n";
     sqlx::query(versions).bind(workspace.0).execute(&mut *c).await.unwrap();
     let late = "INSERT INTO search_texts SELECT $1, 'a.b', 'name', 'z' || n, \
-                'late_' || n FROM generate_series(1, 2500) AS n";
+                'late_' || n FROM generate_series(1, 6000) AS n";
     sqlx::query(late).bind(workspace.0).execute(&mut *c).await.unwrap();
     let marked =
         format!("UPDATE search_texts SET folded = translate(folded, '{MARKS}', '{CAPITALS}')");
@@ -84,7 +84,7 @@ async fn all_keys(connection: &mut Connection, part: &str, from: &Start) -> Vec<
 }
 
 #[tokio::test]
-async fn a_rare_part_is_found_by_its_trigrams_whatever_folds_its_letters() {
+async fn trigrams_are_asked_for_a_sample_and_for_all_whatever_folds_the_letters() {
     let Some(fresh) = fresh(Backend::Postgres).await else { return };
     let (workspace, scope, query) = (WorkspaceId::new(), scope(), query("abcdef"));
     ensure_indexes(&fresh.store, std::slice::from_ref(&scope)).await.unwrap();
@@ -93,10 +93,14 @@ async fn a_rare_part_is_found_by_its_trigrams_whatever_folds_its_letters() {
     for folding in ["", " COLLATE \"und-x-icu\"", " COLLATE \"C.utf8\""] {
         let asked = Asked { workspace, scope: &scope, folding, by_pairs: true };
         let search = Search::of(Backend::Postgres, asked, &query).unwrap();
-        let mut sql = search.trigrams_sql(asked, &Start::First, 10);
-        sql.text.insert_str(0, "EXPLAIN ");
-        let plan = texts(&mut connection, sql).await.join("\n");
-        assert!(plan.contains("search_texts_trigrams"), "{folding}: {plan}");
+        for (index, mut sql) in [
+            ("search_texts_sample", search.sample_sql(asked, &Start::First)),
+            ("search_texts_trigrams", search.trigrams_sql(asked, &Start::First, 10)),
+        ] {
+            sql.text.insert_str(0, "EXPLAIN ");
+            let plan = texts(&mut connection, sql).await.join("\n");
+            assert!(plan.contains(index), "{folding}: {plan}");
+        }
     }
 }
 
@@ -114,16 +118,10 @@ async fn pairs_are_read_in_order_from_their_index_alone_and_no_more_than_needed(
     let mut connection = fresh.store.writer().await.unwrap();
     fill(&mut connection, workspace).await;
     let asked = Asked { workspace, scope: &scope, folding: "", by_pairs: true };
-    for (part, pairs, fewest, most) in [
-        ("a", None, 10, 100),
-        ("abc", Some(NEXT_PAIRS), 10, 10_000),
-        ("abcdef", Some(NEXT_PAIRS), NEXT_PAIRS, NEXT_PAIRS),
-        ("late", None, 24_000, 25_000),
-    ] {
+    for (part, fewest, most) in [("a", 10, 100), ("abc", 10, 10_000), ("late", 24_000, 25_000)] {
         let query = query(part);
         let search = Search::of(Backend::Postgres, asked, &query).unwrap();
-        let plan = explained(&mut connection, search.walk_sql(asked, &Start::First, 10, pairs));
-        let plan = plan.await;
+        let plan = explained(&mut connection, search.walk_sql(asked, &Start::First, 10)).await;
         let read = read_in_order(&plan);
         assert!((fewest..=most).contains(&read), "{part}, {read}: {plan:#?}");
     }
@@ -135,7 +133,7 @@ fn read_in_order(plan: &[String]) -> u32 {
     let scan =
         plan.iter().position(|line| line.contains("Index Only Scan using search_texts_walk"));
     let lines = &plan[scan.unwrap()..];
-    let end = lines.iter().position(|line| line.contains("CTE long")).unwrap();
+    let end = lines.iter().position(|line| line.contains("search_texts_long")).unwrap();
     let after = |line: &String, label| {
         let (_, number) = line.split_once(label)?;
         number.split(' ').next()?.parse::<u32>().ok()
@@ -143,6 +141,29 @@ fn read_in_order(plan: &[String]) -> u32 {
     let removed = lines[..end].iter().find_map(|line| after(line, "Rows Removed by Filter: "));
     after(&lines[0], "rows=").unwrap() + removed.unwrap_or(0)
 }
+
+#[tokio::test]
+async fn what_is_frequent_is_known_from_the_sample_and_only_behind_the_position() {
+    let Some(fresh) = fresh(Backend::Postgres).await else { return };
+    let (workspace, scope) = (WorkspaceId::new(), scope());
+    ensure_indexes(&fresh.store, std::slice::from_ref(&scope)).await.unwrap();
+    let mut connection = fresh.store.writer().await.unwrap();
+    fill(&mut connection, workspace).await;
+    let asked = Asked { workspace, scope: &scope, folding: "", by_pairs: true };
+    for (part, from, expected) in [
+        ("late", Start::First, true),
+        ("late_77", Start::First, false),
+        ("late", Start::After("z9".into()), false),
+        ("abcdef", Start::First, false),
+        ("nowhere", Start::First, false),
+    ] {
+        let query = query(part);
+        let search = Search::of(Backend::Postgres, asked, &query).unwrap();
+        let frequent = search.is_frequent(&mut connection, asked, &from).await.unwrap();
+        assert_eq!(frequent, expected, "{part} from {from:?}");
+    }
+}
+
 #[test]
 fn a_part_has_trigrams_as_pg_trgm_finds_them() {
     for part in ["abc", "é1x", " a", "ab@", "a@b", "@1.2.3", "a.b.", "_.-", "%_"] {
