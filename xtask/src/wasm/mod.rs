@@ -55,6 +55,9 @@ impl Toolchain {
         let mut flags = vec![
             format!("-Clink-arg=--wasm-ld-path={}", self.linker.wasm.display()),
             format!("-Clink-arg=-zstack-size={STACK_BYTES}"),
+            // Reading UUIDs and scanning texts, 16 bytes at a time, is much of
+            // what an area does.
+            "-Ctarget-feature=+simd128".to_owned(),
         ];
         flags.extend(self.sysroot.iter().map(|s| format!("--sysroot={}", s.display())));
         let mut command = clean_cargo(&self.cargo, &self.rustc);
