@@ -7,7 +7,8 @@ use super::{End, UnitOfWork};
 use crate::domain::job::{JobEnd, Lane};
 use crate::store::apply::{Effects, apply};
 use crate::store::idempotency::{self, IdempotentReply};
-use crate::store::{Access, Backend, Error, Tx, indexes, jobs, memberships, search};
+use crate::store::search::Pairs;
+use crate::store::{Access, Backend, Error, Tx, indexes, jobs, memberships};
 
 impl UnitOfWork {
     /// Keeps everything, or nothing. Opens no write transaction where there is
@@ -26,7 +27,6 @@ impl UnitOfWork {
         let checked = self.has_let_go || !matches!(reading, Reading::In(_));
         let mut effects = self.effects(checked);
         self.note_effects(&effects);
-        self.keep_search(&effects).await?;
         effects.reply.clone_from(&end.reply);
         let mut lanes: BTreeSet<Lane> = effects.jobs.iter().map(|job| job.lane).collect();
         lanes.extend(self.job_changes.iter().map(|change| change.lane));
@@ -97,7 +97,7 @@ impl UnitOfWork {
         let mut effects = Effects::new(call.workspace, &self.spec.area.area, call.now);
         self.documents.take(&mut effects);
         self.note_effects(&effects);
-        self.keep_search(&effects).await?;
+        self.pairs(&effects).keep(&self.store).await?;
         self.flushed = true;
         Ok((tx, effects))
     }
@@ -128,6 +128,7 @@ impl UnitOfWork {
             return self.keep_in(tx, effects, job).await;
         }
         if job.is_none() && !self.changes_more() && self.store.backend() == Backend::Postgres {
+            self.pairs(&effects).keep(&self.store).await?;
             let mut connection = self.store.serializable().await?;
             apply(&mut connection, effects, false).await?;
             connection.release();
@@ -147,9 +148,12 @@ impl UnitOfWork {
         effects: Effects,
         job: Option<&JobEnd>,
     ) -> Result<(), Error> {
+        let pairs = self.pairs(&effects);
         self.store.upgrade(&mut tx).await?;
         let gated = tx.is_gated();
-        apply(&mut tx, effects, gated).await?;
+        // Each is much of the time that an import takes.
+        let (applied, kept) = tokio::join!(apply(&mut tx, effects, gated), pairs.keep(&self.store));
+        applied.and(kept)?;
         self.change_more(&mut tx).await?;
         if let Some(end) = job {
             jobs::end(&mut tx, end, self.spec.call.now).await?;
@@ -158,9 +162,9 @@ impl UnitOfWork {
     }
 
     /// What searches need to find the documents that are about to be written.
-    async fn keep_search(&self, effects: &Effects) -> Result<(), Error> {
+    fn pairs(&self, effects: &Effects) -> Pairs {
         let own = self.spec.area.collections.values().filter(|scope| scope.own);
-        search::keep(&self.store, own, effects).await
+        Pairs::of(&self.store, own, effects)
     }
 
     /// What calls seldom leave behind, each by a statement of its own.

@@ -7,7 +7,7 @@
 //! short, and their trigrams are indexed. A page asks for the next keys first,
 //! and then for the documents of those.
 //!
-//! Pairs are written before the documents, by a statement of their own: inside
+//! Pairs are there before the documents are, by a statement of their own: inside
 //! serializable transactions, imports of the same names would lose races to
 //! each other. A pair that outlives its documents, or whose documents were
 //! never written, costs a look; no answer is wrong by it.
@@ -27,7 +27,7 @@ use super::scope::Searched;
 use super::sql::{Arg, Sql, each_row, one_row};
 use crate::domain::document::{Query, Test, Value};
 
-pub use pairs::keep;
+pub use pairs::Pairs;
 pub(super) use pairs::{ensure, is_missing};
 
 /// Most keys of one look.

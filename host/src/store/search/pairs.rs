@@ -12,38 +12,12 @@ use super::super::scope::{CollectionScope, Searched};
 use super::super::sql::{Arg, Sql};
 use super::super::{Backend, Store};
 use super::{SAMPLE, folded};
+use crate::domain::id::WorkspaceId;
 
-/// Keeps the pairs of documents that are about to be written.
-pub async fn keep<'a>(
-    store: &Store,
-    scopes: impl Iterator<Item = &'a CollectionScope>,
-    effects: &Effects,
-) -> Result<(), Error> {
-    if store.backend() == Backend::Sqlite {
-        return Ok(());
-    }
-    let mut pairs = Pairs::default();
-    for scope in scopes.filter(|scope| !scope.searched.is_empty()) {
-        let new = effects.inserts.iter().map(|one| (&one.collection, &one.body));
-        let all = new.chain(effects.updates.iter().map(|one| (&one.collection, &one.body)));
-        for (_, body) in all.filter(|(collection, _)| **collection == scope.full_name) {
-            pairs.add(scope, body);
-        }
-    }
-    if pairs.keys.is_empty() {
-        return Ok(());
-    }
-    let mut connection = store.writer().await?;
-    if let Raw::Postgres(c) = connection.raw() {
-        pairs.insert(store.folding(), effects).postgres()?.execute(c).await?;
-    }
-    connection.release();
-    Ok(())
-}
-
-/// Columns of pairs to be written.
-#[derive(Default)]
-struct Pairs {
+/// Columns of the pairs of documents that are about to be written.
+#[derive(Debug)]
+pub struct Pairs {
+    workspace: WorkspaceId,
     collections: Vec<String>,
     fields: Vec<String>,
     keys: Vec<String>,
@@ -51,6 +25,40 @@ struct Pairs {
 }
 
 impl Pairs {
+    /// No pairs on SQLite, which has no use for them.
+    pub fn of<'a>(
+        store: &Store,
+        scopes: impl Iterator<Item = &'a CollectionScope>,
+        effects: &Effects,
+    ) -> Self {
+        let (collections, fields, keys, texts) = Default::default();
+        let mut pairs = Self { workspace: effects.workspace, collections, fields, keys, texts };
+        if store.backend() == Backend::Sqlite {
+            return pairs;
+        }
+        for scope in scopes.filter(|scope| !scope.searched.is_empty()) {
+            let new = effects.inserts.iter().map(|one| (&one.collection, &one.body));
+            let all = new.chain(effects.updates.iter().map(|one| (&one.collection, &one.body)));
+            for (_, body) in all.filter(|(collection, _)| **collection == scope.full_name) {
+                pairs.add(scope, body);
+            }
+        }
+        pairs
+    }
+
+    /// Writes them, by a statement of its own.
+    pub async fn keep(self, store: &Store) -> Result<(), Error> {
+        if self.keys.is_empty() {
+            return Ok(());
+        }
+        let mut connection = store.writer().await?;
+        if let Raw::Postgres(c) = connection.raw() {
+            self.insert(store.folding()).postgres()?.execute(c).await?;
+        }
+        connection.release();
+        Ok(())
+    }
+
     fn add(&mut self, scope: &CollectionScope, body: &str) {
         // Bodies have been checked; one that cannot be read has no texts.
         let Ok(members) = serde_json::from_str::<BTreeMap<String, &RawValue>>(body) else { return };
@@ -69,10 +77,10 @@ impl Pairs {
     }
 
     /// In order, so that two of these never wait for each other.
-    fn insert(self, folding: &str, effects: &Effects) -> Sql {
+    fn insert(self, folding: &str) -> Sql {
         let mut sql = Sql::new(Backend::Postgres, "INSERT INTO search_texts ");
         sql.push("(workspace_id, collection, field, key, folded) SELECT DISTINCT ");
-        sql.bind(Arg::Uuid(effects.workspace.0)).push("::uuid, u.collection, u.field, u.key, ");
+        sql.bind(Arg::Uuid(self.workspace.0)).push("::uuid, u.collection, u.field, u.key, ");
         let [before, after] = folded(folding);
         sql.push(&format!("{before}u.text{after} AS folded FROM unnest("));
         sql.bind(Arg::Texts(self.collections)).push("::text[], ");
