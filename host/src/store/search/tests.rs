@@ -10,7 +10,7 @@ use crate::domain::document::{Condition, Order, Start as First};
 use crate::domain::id::WorkspaceId;
 use crate::domain::manifest::FieldKind;
 use crate::store::indexes::ensure_indexes;
-use crate::store::testing::fresh;
+use crate::store::testing::{Fresh, fresh};
 
 fn scope() -> CollectionScope {
     CollectionScope {
@@ -59,6 +59,15 @@ async fn fill(connection: &mut Connection, workspace: WorkspaceId) {
     sqlx::raw_sql("VACUUM ANALYZE search_texts").execute(c).await.unwrap();
 }
 
+/// A database with all that; nothing where there is no PostgreSQL.
+async fn filled(workspace: WorkspaceId, scope: &CollectionScope) -> Option<(Fresh, Connection)> {
+    let fresh = fresh(Backend::Postgres).await?;
+    ensure_indexes(&fresh.store, std::slice::from_ref(scope)).await.unwrap();
+    let mut connection = fresh.store.writer().await.unwrap();
+    fill(&mut connection, workspace).await;
+    Some((fresh, connection))
+}
+
 async fn texts(connection: &mut Connection, sql: Sql) -> Vec<String> {
     let mut texts = Vec::new();
     let take = |row: Row| row.text(0).map(|text| texts.push(text));
@@ -85,11 +94,8 @@ async fn all_keys(connection: &mut Connection, part: &str, from: &Start) -> Vec<
 
 #[tokio::test]
 async fn trigrams_are_asked_for_a_sample_and_for_all_whatever_folds_the_letters() {
-    let Some(fresh) = fresh(Backend::Postgres).await else { return };
     let (workspace, scope, query) = (WorkspaceId::new(), scope(), query("abcdef"));
-    ensure_indexes(&fresh.store, std::slice::from_ref(&scope)).await.unwrap();
-    let mut connection = fresh.store.writer().await.unwrap();
-    fill(&mut connection, workspace).await;
+    let Some((_fresh, mut connection)) = filled(workspace, &scope).await else { return };
     for folding in ["", " COLLATE \"und-x-icu\"", " COLLATE \"C.utf8\""] {
         let asked = Asked { workspace, scope: &scope, folding, by_pairs: true };
         let search = Search::of(Backend::Postgres, asked, &query).unwrap();
@@ -112,11 +118,8 @@ async fn explained(connection: &mut Connection, mut sql: Sql) -> Vec<String> {
 
 #[tokio::test]
 async fn pairs_are_read_in_order_from_their_index_alone_and_no_more_than_needed() {
-    let Some(fresh) = fresh(Backend::Postgres).await else { return };
     let (workspace, scope) = (WorkspaceId::new(), scope());
-    ensure_indexes(&fresh.store, std::slice::from_ref(&scope)).await.unwrap();
-    let mut connection = fresh.store.writer().await.unwrap();
-    fill(&mut connection, workspace).await;
+    let Some((_fresh, mut connection)) = filled(workspace, &scope).await else { return };
     let asked = Asked { workspace, scope: &scope, folding: "", by_pairs: true };
     for (part, fewest, most) in [("a", 10, 100), ("abc", 10, 10_000), ("late", 24_000, 25_000)] {
         let query = query(part);
@@ -144,11 +147,8 @@ fn read_in_order(plan: &[String]) -> u32 {
 
 #[tokio::test]
 async fn what_is_frequent_is_known_from_the_sample_and_only_behind_the_position() {
-    let Some(fresh) = fresh(Backend::Postgres).await else { return };
     let (workspace, scope) = (WorkspaceId::new(), scope());
-    ensure_indexes(&fresh.store, std::slice::from_ref(&scope)).await.unwrap();
-    let mut connection = fresh.store.writer().await.unwrap();
-    fill(&mut connection, workspace).await;
+    let Some((_fresh, mut connection)) = filled(workspace, &scope).await else { return };
     let asked = Asked { workspace, scope: &scope, folding: "", by_pairs: true };
     for (part, from, expected) in [
         ("late", Start::First, true),
@@ -180,11 +180,8 @@ const PARTS: [&str; 13] = [
 
 #[tokio::test]
 async fn the_next_keys_are_those_that_a_look_at_every_pair_finds() {
-    let Some(fresh) = fresh(Backend::Postgres).await else { return };
     let (workspace, scope) = (WorkspaceId::new(), scope());
-    ensure_indexes(&fresh.store, std::slice::from_ref(&scope)).await.unwrap();
-    let mut connection = fresh.store.writer().await.unwrap();
-    fill(&mut connection, workspace).await;
+    let Some((_fresh, mut connection)) = filled(workspace, &scope).await else { return };
     let asked = Asked { workspace, scope: &scope, folding: "", by_pairs: true };
     for part in PARTS {
         let query = query(part);
