@@ -20,7 +20,7 @@ pub(super) enum Code {
     PermissionDenied,
     /// Nobody who is trusted vouches for the component.
     SignatureRefused,
-    /// Not in this workspace, for now.
+    /// Not in this workspace at present.
     FeatureDisabled,
     /// Not there, or not the caller's.
     NotFound,

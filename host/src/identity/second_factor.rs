@@ -14,7 +14,7 @@ pub enum CodeError {
     /// Not a code of this moment, or used before.
     #[error("the code is wrong, or was used before")]
     Wrong,
-    /// Too many wrong codes: recovery codes are not taken for now.
+    /// Too many wrong codes: recovery codes are not taken meanwhile.
     #[error("recovery codes are locked after too many wrong codes; use the authenticator")]
     RecoveryLocked {
         /// From then on they are.

@@ -51,7 +51,7 @@ pub enum SignInError {
     /// The password is right, the code is not.
     #[error("the code is wrong, or was used before")]
     WrongCode,
-    /// Too many wrong codes: recovery codes are not taken for now.
+    /// Too many wrong codes: recovery codes are not taken meanwhile.
     #[error("recovery codes are locked after too many wrong codes; use the authenticator")]
     RecoveryLocked {
         /// From then on they are.
