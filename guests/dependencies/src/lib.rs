@@ -58,16 +58,12 @@ fn component_collections(area: Area) -> Area {
             .text("version")
             .text("search_text")
             .text("package_key")
-            // One for each way to filter, with and without earlier audits; all
-            // end in the order of the list.
+            // One for each way to filter, all in the order of the list. With
+            // earlier audits' too, a page is merged from both values of `latest`.
             .index(&["latest", "name", "ecosystem", "version"])
             .index(&["latest", "repository_id", "name", "ecosystem", "version"])
             .index(&["latest", "repository_id", "branch_ref", "name", "ecosystem", "version"])
             .index(&["latest", "branch_ref", "name", "ecosystem", "version"])
-            .index(&["name", "ecosystem", "version"])
-            .index(&["repository_id", "name", "ecosystem", "version"])
-            .index(&["repository_id", "branch_ref", "name", "ecosystem", "version"])
-            .index(&["branch_ref", "name", "ecosystem", "version"])
             .index(&["audit_id", "name", "ecosystem", "version"])
             .index(&["latest", "package_key"])
             .readable_by(&["*"]),
@@ -87,8 +83,6 @@ fn component_collections(area: Area) -> Area {
             .text("search_text")
             .index(&["advisory_key", "latest", "name", "ecosystem", "version"])
             .index(&["advisory_key", "latest", "repository_id", "name", "ecosystem", "version"])
-            .index(&["advisory_key", "name", "ecosystem", "version"])
-            .index(&["advisory_key", "repository_id", "name", "ecosystem", "version"])
             .index(&["audit_id", "name"])
             .index(&["latest", "identity"])
             .readable_by(&["*"]),

@@ -53,6 +53,9 @@ pub fn check(scope: &CollectionScope) -> Result<(), String> {
         if index.fields.is_empty() || index.fields.len() > MAX_FIELDS {
             return Err(format!("{}: an index has 1 to {MAX_FIELDS} fields", scope.full_name));
         }
+        if index.fields.iter().collect::<BTreeSet<_>>().len() < index.fields.len() {
+            return Err(format!("{}: an index has each field once", scope.full_name));
+        }
         if let Some(name) = index.fields.iter().find(|name| !scope.fields.contains_key(*name)) {
             return Err(format!("{}: index of undeclared field {name:?}", scope.full_name));
         }
@@ -312,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_no_names_never_reach_the_database() {
+    fn what_is_no_declaration_never_reaches_the_database() {
         let field = |name: &str| CollectionScope {
             fields: [(name.to_owned(), FieldKind::Text)].into(),
             indexes: vec![],
@@ -328,5 +331,7 @@ mod tests {
         }
         let undeclared = CollectionScope { fields: [].into(), ..scope("a.b", false) };
         assert!(check(&undeclared).is_err());
+        let twice = Index { fields: vec!["name".into(), "name".into()], unique: false };
+        assert!(check(&CollectionScope { indexes: vec![twice], ..scope("a.b", false) }).is_err());
     }
 }

@@ -3,14 +3,16 @@
 //! What comes after a position is a list of segments, in order and disjoint:
 //! the rest of those equal to it, then for each field, from the last to the
 //! first, what differs there, nulls apart. Where an index can walk the order,
-//! each segment is a range of that index, and the page is the beginning of
-//! their union; elsewhere one pass over the documents tests for all of them.
+//! each segment is a range of that index (one for each of its `arms`), and the
+//! page is the beginning of their union; elsewhere one pass over the documents
+//! tests for all of them.
 
 use super::Backend;
+use super::arms::arms;
 use super::cursor::Position;
 use super::documents::columns;
 use super::fields::Field;
-use super::listed::{Listed, is_indexed, listed};
+use super::listed::{Listed, listed};
 use super::query::{Asked, MAX_ORDER, QueryError, push_where};
 use super::scope::CollectionScope;
 use super::sql::{Arg, Sql};
@@ -48,14 +50,14 @@ pub(super) fn page_sql(
     let page = PageSql { asked, query, keys };
     let mut sql = Sql::new(backend, "");
     let listed = listed(backend, asked.scope, query);
-    match (after.map(|after| segments(keys, after)), listed) {
-        (None, Some(listed)) => page.push_of_keys(&mut sql, None, listed)?,
-        (None, None) => page.push_all(&mut sql)?,
-        (Some(segments), listed) if segments.len() > 1 && is_indexed(asked.scope, query) => {
+    let segments = after.map(|after| segments(keys, after)).unwrap_or_default();
+    match (listed, arms(asked.scope, query)) {
+        (Some(listed), _) if after.is_none() => page.push_of_keys(&mut sql, None, listed)?,
+        (listed, Some(arms)) if arms.len() > 1 || segments.len() > 1 => {
             let beyond = listed.map(|listed| listed.beyond(after));
-            page.push_union(&mut sql, &segments, beyond)?;
+            page.push_union(&mut sql, &arms, &segments, beyond)?;
         }
-        (Some(segments), _) => page.push_filtered(&mut sql, &segments)?,
+        _ => page.push_filtered(&mut sql, &segments)?,
     }
     Ok(sql)
 }
@@ -84,12 +86,6 @@ struct PageSql<'a> {
 }
 
 impl PageSql<'_> {
-    fn push_all(self, sql: &mut Sql) -> Result<(), QueryError> {
-        self.push_select(sql)?;
-        self.push_end(sql);
-        Ok(())
-    }
-
     /// Documents of listed values, value after value.
     fn push_of_keys(
         self,
@@ -98,21 +94,30 @@ impl PageSql<'_> {
         Listed { values, query }: Listed,
     ) -> Result<(), QueryError> {
         let page = PageSql { query: &query, ..self };
+        let arms = arms(self.asked.scope, &query).unwrap_or_else(|| vec![query.clone()]);
+        let segments = after.map(|after| segments(self.keys, after)).unwrap_or_default();
         sql.push("SELECT d.* FROM unnest(").bind(Arg::Texts(values));
         sql.push("::text[]) WITH ORDINALITY AS t(value, place) CROSS JOIN LATERAL (");
-        page.push_select(sql)?;
-        if let Some(first) = self.keys.first() {
-            let name = first.field.sql(sql.backend);
-            sql.push(" AND ").push(&name).push(" = t.value");
+        for (at, arm) in arms.iter().enumerate() {
+            let page = PageSql { query: arm, ..self };
+            push_part(sql, at, |sql| page.push_of_value(sql, &segments))?;
         }
-        if let Some(after) = after {
-            push_any(sql, &segments(self.keys, after))?;
-        }
-        page.push_end(sql);
         let names: Vec<String> = (0..self.keys.len()).map(|at| format!("d.k{at}")).collect();
         sql.push(") AS d");
         page.push_order(sql, Some("t.place"), &names, "d.id");
         page.push_limit(sql);
+        Ok(())
+    }
+
+    /// What one of the listed values has.
+    fn push_of_value(self, sql: &mut Sql, segments: &[Segment<'_>]) -> Result<(), QueryError> {
+        self.push_select(sql)?;
+        if let Some(first) = self.keys.first() {
+            let name = first.field.sql(sql.backend);
+            sql.push(" AND ").push(&name).push(" = t.value");
+        }
+        push_any(sql, segments)?;
+        self.push_end(sql);
         Ok(())
     }
 
@@ -123,26 +128,28 @@ impl PageSql<'_> {
         Ok(())
     }
 
-    /// With a list, what is beyond the first field's value is of the list.
+    /// Segment by segment of each arm; where the order's first field has a list,
+    /// what is beyond the position's value is of the list.
     fn push_union(
         self,
         sql: &mut Sql,
+        arms: &[Query],
         segments: &[Segment<'_>],
         beyond: Option<Listed>,
     ) -> Result<(), QueryError> {
         let of_list = |segment: &&Segment<'_>| beyond.is_some() && segment.equal.is_empty();
-        for (at, segment) in segments.iter().filter(|segment| !of_list(segment)).enumerate() {
-            sql.push(if at == 0 { "" } else { " UNION ALL " }).push("SELECT * FROM (");
-            self.push_select(sql)?;
-            sql.push(" AND ");
-            segment.push(sql)?;
-            self.push_end(sql);
-            sql.push(&format!(") AS s{at}"));
+        let ranges: Vec<&[Segment<'_>]> = match segments {
+            [] => vec![&[]],
+            _ => segments.iter().filter(|s| !of_list(s)).map(std::slice::from_ref).collect(),
+        };
+        let of_arm = |query| ranges.iter().map(move |range| (PageSql { query, ..self }, *range));
+        let mut parts = 0;
+        for (page, range) in arms.iter().flat_map(of_arm) {
+            push_part(sql, parts, |sql| page.push_filtered(sql, range))?;
+            parts += 1;
         }
         if let Some(beyond) = beyond {
-            sql.push(" UNION ALL SELECT * FROM (");
-            self.push_of_keys(sql, None, beyond)?;
-            sql.push(") AS listed");
+            push_part(sql, parts, |sql| self.push_of_keys(sql, None, beyond))?;
         }
         // By the place of the columns, which is all a union knows of them.
         let place = |at: usize| (columns_before_keys() + at + 1).to_string();
@@ -264,13 +271,24 @@ impl Segment<'_> {
     }
 }
 
-/// Writes ` AND (…)`: in one of the segments.
+/// Writes ` AND (…)`: in one of the segments, where there are any.
 fn push_any(sql: &mut Sql, segments: &[Segment<'_>]) -> Result<(), QueryError> {
-    sql.push(" AND (");
     for (at, segment) in segments.iter().enumerate() {
-        sql.push(if at == 0 { "" } else { " OR " });
+        sql.push(if at == 0 { " AND (" } else { " OR " });
         segment.push(sql)?;
     }
-    sql.push(")");
+    sql.push(if segments.is_empty() { "" } else { ")" });
+    Ok(())
+}
+
+/// Writes one part of a union, whose order and limit are its own.
+fn push_part(
+    sql: &mut Sql,
+    at: usize,
+    part: impl FnOnce(&mut Sql) -> Result<(), QueryError>,
+) -> Result<(), QueryError> {
+    sql.push(if at == 0 { "" } else { " UNION ALL " }).push("SELECT * FROM (");
+    part(sql)?;
+    sql.push(&format!(") AS s{at}"));
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Lists of values (`one_of`) that a query's order begins with.
 
 use super::Backend;
+use super::arms::arms;
 use super::cursor::Position;
 use super::fields::MAX_VALUES;
 use super::scope::CollectionScope;
@@ -24,7 +25,7 @@ pub(super) struct Listed {
 pub(super) fn listed(backend: Backend, scope: &CollectionScope, query: &Query) -> Option<Listed> {
     let first = query.order.first()?;
     let is_text = scope.fields.get(&first.field) == Some(&FieldKind::Text);
-    if backend == Backend::Sqlite || !is_text || !is_indexed(scope, query) {
+    if backend == Backend::Sqlite || !is_text || arms(scope, query).is_none() {
         return None;
     }
     let at = query.conditions.iter().position(|condition| {
@@ -58,22 +59,6 @@ impl Listed {
         }
         self
     }
-}
-
-/// Whether an index begins with fields that the query fixes and goes on with
-/// the first field of the order.
-pub(super) fn is_indexed(scope: &CollectionScope, query: &Query) -> bool {
-    let Some(first) = query.order.first() else { return false };
-    let fixed = |field: &String| {
-        query.conditions.iter().any(|condition| {
-            matches!(condition.test, Test::Equals(_))
-                && condition.fields.as_slice() == std::slice::from_ref(field)
-        })
-    };
-    scope.indexes.iter().any(|index| {
-        let at = index.fields.iter().position(|field| *field == first.field);
-        at.is_some_and(|at| index.fields[..at].iter().all(fixed))
-    })
 }
 
 #[cfg(test)]

@@ -27,6 +27,7 @@ pub mod trials;
 pub mod users;
 pub mod workspaces;
 
+mod arms;
 mod cursor;
 mod error;
 mod fields;

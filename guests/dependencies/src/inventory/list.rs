@@ -151,8 +151,11 @@ fn affected(
 impl Filters {
     /// What components and matches are both filtered and ordered by.
     fn apply<'a, T: Document>(&self, query: area_sdk::Query<'a, T>) -> area_sdk::Query<'a, T> {
+        let query = match self.history {
+            true => query.one_of("latest", [false, true]),
+            false => query.equals("latest", true),
+        };
         let query = query
-            .equals_if("latest", (!self.history).then_some(true))
             .equals_if("repository_id", self.repository_id)
             .equals_if("audit_id", self.audit_id)
             .equals_if("branch_ref", self.branch_ref.as_deref());
