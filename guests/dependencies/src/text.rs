@@ -2,6 +2,9 @@
 
 /// The beginning of a text: at most so many bytes, no U+0000.
 pub(crate) fn bounded(text: &str, most_bytes: usize) -> String {
+    if text.len() <= most_bytes && !text.contains('\0') {
+        return text.to_owned();
+    }
     let mut bounded = String::with_capacity(text.len().min(most_bytes));
     for c in text.chars().filter(|c| *c != '\0') {
         if bounded.len() + c.len_utf8() > most_bytes {

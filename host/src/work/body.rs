@@ -3,6 +3,7 @@
 //! for it), no lone surrogates; a declared field holds what it is declared to
 //! hold or null, and is short enough for its indexes.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
@@ -18,6 +19,9 @@ const MAX_INDEXED_BYTES: usize = 1_600;
 /// What is wrong with a document's body, for the area's author.
 pub(super) fn check_document(scope: &CollectionScope, body: &str) -> Result<(), String> {
     let lengths = parse(&scope.fields, body)?;
+    if lengths.values().sum::<usize>() <= MAX_INDEXED_BYTES {
+        return Ok(());
+    }
     for index in &scope.indexes {
         let length: usize = index.fields.iter().filter_map(|field| lengths.get(&**field)).sum();
         if length > MAX_INDEXED_BYTES {
@@ -66,7 +70,7 @@ impl<'de, 'f> Visitor<'de> for Object<'f> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let (mut seen, mut lengths) = (HashSet::new(), BTreeMap::new());
         while let Some(name) = next_name(&mut map, &mut seen)? {
-            match self.0.get_key_value(&name) {
+            match self.0.get_key_value(&*name) {
                 Some((name, kind)) => {
                     if let Some(length) = map.next_value_seed(Field { name, kind: *kind })? {
                         lengths.insert(&**name, length);
@@ -82,14 +86,41 @@ impl<'de, 'f> Visitor<'de> for Object<'f> {
 /// The next member's name, which must be new.
 fn next_name<'de, A: MapAccess<'de>>(
     map: &mut A,
-    seen: &mut HashSet<String>,
-) -> Result<Option<String>, A::Error> {
-    let Some(name) = map.next_key::<String>()? else { return Ok(None) };
+    seen: &mut HashSet<Cow<'de, str>>,
+) -> Result<Option<Cow<'de, str>>, A::Error> {
+    let Some(name) = map.next_key_seed(Name)? else { return Ok(None) };
     no_nul(&name)?;
     if !seen.insert(name.clone()) {
         return Err(de::Error::custom(format_args!("the member {name:?} appears twice")));
     }
     Ok(Some(name))
+}
+
+/// A member's name, borrowed where nothing in it is escaped.
+struct Name;
+
+impl<'de> DeserializeSeed<'de> for Name {
+    type Value = Cow<'de, str>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Name {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a member's name")
+    }
+
+    fn visit_borrowed_str<E: de::Error>(self, name: &'de str) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(name))
+    }
+
+    fn visit_str<E: de::Error>(self, name: &str) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(name.to_owned()))
+    }
 }
 
 fn no_nul<E: de::Error>(text: &str) -> Result<(), E> {
@@ -251,6 +282,7 @@ mod tests {
             "{} {}",
             r#"{"a":1,"a":2}"#,
             r#"{"b":{"a":1,"a":2}}"#,
+            r#"{"a":1,"\u0061":2}"#,
             r#"{"a":"\u0000"}"#,
             r#"{"a":["\u0000"]}"#,
             r#"{"\u0000":1}"#,

@@ -26,12 +26,12 @@ pub(crate) fn records(bytes: &[u8]) -> Result<Vec<&RawValue>, Mistake> {
         #[serde(borrow)]
         vulns: Option<Vec<&'a RawValue>>,
     }
-    let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace() && byte.is_ascii());
-    if first == Some(&b'[') {
-        return reading::json(bytes);
+    let text = reading::text(bytes)?;
+    if text.trim_start().starts_with('[') {
+        return reading::json(text);
     }
-    let whole: &RawValue = reading::json(bytes)?;
-    let answer: Answer<'_> = reading::json(whole.get().as_bytes())?;
+    let whole: &RawValue = reading::json(text)?;
+    let answer: Answer<'_> = reading::json(whole.get())?;
     Ok(answer.vulns.unwrap_or_else(|| vec![whole]))
 }
 

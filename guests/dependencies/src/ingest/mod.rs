@@ -137,10 +137,7 @@ pub(crate) fn run(ctx: &JobCtx, mut job: ImportDependencies) -> JobResult<Import
         Stage::Advisories { input, offset, artifact } => {
             advisories(ctx, audit, tally, (input, offset, artifact))?
         }
-        Stage::Look => match select::look(ctx, audit, tally)? {
-            Some(inputs) => Stage::Write { inputs, offset: 0 },
-            None => Stage::Look,
-        },
+        Stage::Look => select::look(ctx, audit, tally)?,
         Stage::Write { inputs, offset } => write::some(ctx, audit, tally, inputs, offset)?,
         Stage::Retire(retiring) => match retire::some(ctx, audit, retiring)? {
             Some(rest) => Stage::Retire(rest),

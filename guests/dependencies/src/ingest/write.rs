@@ -14,10 +14,9 @@ use crate::sbom::{Component, Graph, Sbom, identify};
 
 /// Components that are assessed and written together.
 const BATCH: usize = 500;
-/// Components of a step.
-const STEP: usize = 4_000;
-/// Matches of a step, after which it ends early: a call has 10,000 documents.
-const MOST_MATCHES: usize = 2_000;
+/// Components and matches after which a step ends. A call writes 10,000
+/// documents at most, and the last components may each have some matches.
+const STEP: usize = 6_000;
 
 /// Writes some components of the first of these inputs.
 pub(super) fn some(
@@ -27,26 +26,39 @@ pub(super) fn some(
     mut inputs: Vec<usize>,
     offset: usize,
 ) -> Result<Stage, JobError> {
-    let Some(input) = inputs.first().and_then(|at| audit.inputs.get(*at)) else {
+    let Some(input) = audit.first_of(&inputs) else {
         return Ok(Stage::Retire(Retiring::default()));
     };
     let content = artifacts::sbom_content(ctx, &input.blob)?;
-    let sbom = match artifacts::sbom(&content) {
-        Ok(sbom) => sbom,
+    match artifacts::sbom(&content) {
+        Ok(sbom) => of_bill(ctx, audit, tally, (inputs, offset), &sbom),
         Err(error) => {
             tally.fail(input, error);
             inputs.remove(0);
-            return Ok(Stage::Write { inputs, offset: 0 });
+            Ok(Stage::Write { inputs, offset: 0 })
         }
+    }
+}
+
+/// Writes some components of the first of these inputs, which was read.
+pub(super) fn of_bill(
+    ctx: &JobCtx,
+    audit: &Audit,
+    tally: &mut Tally,
+    (mut inputs, offset): (Vec<usize>, usize),
+    sbom: &Sbom<'_>,
+) -> Result<Stage, JobError> {
+    let Some(input) = audit.first_of(&inputs) else {
+        return Ok(Stage::Retire(Retiring::default()));
     };
     if offset == 0 {
-        begin(ctx, audit, tally, input, &sbom)?;
+        begin(ctx, audit, tally, input, sbom)?;
     }
-    let run = run(ctx, audit, input, &sbom)?;
+    let run = run(ctx, audit, input, sbom)?;
     if let Some(commit_sha) = run.commit_sha.as_deref().filter(|_| offset == 0) {
         audit.note_commit(ctx, commit_sha)?;
     }
-    let end = write(ctx, audit, &run, tally, (&sbom, offset))?;
+    let end = write(ctx, audit, &run, tally, (sbom, offset))?;
     if end < sbom.len() {
         return Ok(Stage::Write { inputs, offset: end });
     }
@@ -111,6 +123,10 @@ fn run(ctx: &JobCtx, audit: &Audit, input: &Input, sbom: &Sbom<'_>) -> Result<Ru
 }
 
 impl Audit {
+    fn first_of(&self, inputs: &[usize]) -> Option<&Input> {
+        inputs.first().and_then(|at| self.inputs.get(*at))
+    }
+
     /// An id that a second run of the same import makes again: UUIDv7 of the
     /// audit's moment, and of what it is for.
     fn derived_id(&self, scope: &Scope, what: &str) -> Uuid {
@@ -137,7 +153,7 @@ fn write(
 ) -> Result<usize, JobError> {
     let (mut at, mut matched) = (offset, 0);
     let mut alerts = Alerts::default();
-    while at < sbom.len() && at < offset + STEP && matched < MOST_MATCHES {
+    while at < sbom.len() && at - offset + matched < STEP {
         let batch = sbom.components(at..at + BATCH);
         let named = batch.into_iter().map(|component| named(ctx, audit, run, component));
         let mut new: BTreeMap<String, StoredComponent> = named.collect();

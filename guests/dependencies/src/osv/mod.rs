@@ -126,7 +126,7 @@ pub(crate) enum RangeEvent {
 impl Osv {
     /// Reads one advisory.
     pub(crate) fn read(text: &str) -> Result<Self, Mistake> {
-        let osv: Self = reading::json(text.as_bytes())?;
+        let osv: Self = reading::json(text)?;
         osv.check()?;
         Ok(osv)
     }

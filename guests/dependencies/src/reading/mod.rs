@@ -37,16 +37,21 @@ impl fmt::Display for Mistake {
     }
 }
 
-/// Reads a document; only one that is wrong is read again, to tell where.
-pub(crate) fn json<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Mistake> {
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    list::begin();
-    serde_json::from_slice(bytes).map_err(|_| explain::<T>(bytes))
+/// A file's text, without its byte order mark.
+pub(crate) fn text(bytes: &[u8]) -> Result<&str, Mistake> {
+    let text = std::str::from_utf8(bytes).map_err(|_| Mistake::at("", "Is not UTF-8."))?;
+    Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
 }
 
-fn explain<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Mistake {
+/// Reads a document; only one that is wrong is read again, to tell where.
+pub(crate) fn json<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Mistake> {
     list::begin();
-    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    serde_json::from_str(text).map_err(|_| explain::<T>(text))
+}
+
+fn explain<'a, T: Deserialize<'a>>(text: &'a str) -> Mistake {
+    list::begin();
+    let mut deserializer = serde_json::Deserializer::from_str(text);
     match serde_path_to_error::deserialize::<_, T>(&mut deserializer) {
         Err(error) => {
             let pointer = pointer(error.path());
@@ -89,17 +94,12 @@ pub(crate) fn perhaps<T: DeserializeOwned>(text: &str) -> Option<T> {
 }
 
 /// How deep the arrays and objects of a JSON text nest.
-pub(crate) fn depth(bytes: &[u8]) -> usize {
-    let (mut depth, mut deepest) = (0_usize, 0_usize);
-    let (mut in_string, mut escaped) = (false, false);
-    for byte in bytes {
-        if in_string {
-            in_string = escaped || *byte != b'"';
-            escaped = !escaped && *byte == b'\\';
-            continue;
-        }
+pub(crate) fn depth(text: &[u8]) -> usize {
+    let (mut at, mut depth, mut deepest) = (0, 0_usize, 0_usize);
+    while let Some(byte) = text.get(at) {
+        at += 1;
         match byte {
-            b'"' => in_string = true,
+            b'"' => at += string_len(&text[at..]),
             b'[' | b'{' => {
                 depth += 1;
                 deepest = deepest.max(depth);
@@ -109,4 +109,43 @@ pub(crate) fn depth(bytes: &[u8]) -> usize {
         }
     }
     deepest
+}
+
+/// Bytes of a string behind its opening quotation mark, the closing one too.
+fn string_len(text: &[u8]) -> usize {
+    let mut at = 0;
+    while let Some(found) = text.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
+        at += found + 1;
+        if text[at - 1] == b'"' {
+            return at;
+        }
+        // What is escaped ends nothing.
+        at += 1;
+    }
+    text.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stands_in_strings_does_not_nest() {
+        for (text, deepest) in [
+            ("", 0),
+            ("1", 0),
+            (r#"[{"a": []}]"#, 3),
+            (r#"["[[", "\"[[", "\\", []]"#, 2),
+            (r#"["[[\"#, 1),
+            (r#"[]]]["#, 1),
+        ] {
+            assert_eq!(depth(text.as_bytes()), deepest, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_the_text() {
+        assert_eq!(text(b"\xef\xbb\xbf{}"), Ok("{}"));
+        assert_eq!(text(b"\xff").map_err(|mistake| mistake.message), Err("Is not UTF-8.".into()));
+    }
 }

@@ -2,12 +2,13 @@
 //! on whom, and the components that this makes.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use area_sdk::prelude::*;
 
 use super::identity::{self, Named};
+use super::references::References;
 use super::{Component, Format, Reported, Scope};
 use crate::purl::Purl;
 
@@ -29,10 +30,10 @@ pub(crate) struct Sbom<'a> {
     pub(crate) warnings: Vec<String>,
     mentions: Vec<Mention<'a>>,
     /// The mention of each reference and purl.
-    references: BTreeMap<Cow<'a, str>, usize>,
+    references: References<'a, usize>,
     edges: Edges<'a>,
     /// What the subject itself depends on.
-    direct: BTreeSet<Cow<'a, str>>,
+    direct: References<'a, ()>,
     /// By mention.
     reported: BTreeMap<usize, Vec<Reported>>,
     /// The first mention of each component.
@@ -73,7 +74,7 @@ pub(super) struct Mention<'a> {
 }
 
 /// Who depends on whom, by reference.
-pub(super) type Edges<'a> = BTreeMap<Cow<'a, str>, Vec<Cow<'a, str>>>;
+pub(super) type Edges<'a> = References<'a, Vec<Cow<'a, str>>>;
 
 /// What a standard's reader finds.
 pub(super) struct Found<'a> {
@@ -108,16 +109,16 @@ impl Mention<'_> {
 
 impl<'a> Sbom<'a> {
     pub(super) fn new(found: Found<'a>) -> Self {
-        let mut references = BTreeMap::new();
+        let mut references = References::default();
         for (at, mention) in found.mentions.iter().enumerate() {
             if let Some(reference) = &mention.reference {
-                references.entry(reference.clone()).or_insert(at);
+                references.or_insert(reference.clone(), at);
             }
         }
         // Some tools refer by purl where there is another reference.
         for (at, mention) in found.mentions.iter().enumerate() {
             if let Some(purl) = &mention.purl {
-                references.entry(purl.clone()).or_insert(at);
+                references.or_insert(purl.clone(), at);
             }
         }
         let (firsts, others) = grouped(&found.mentions);
@@ -128,7 +129,10 @@ impl<'a> Sbom<'a> {
             (false, true) => Graph::Rootless,
             (false, false) => Graph::Rooted,
         };
-        let direct = known.into_iter().flatten().cloned().collect();
+        let mut direct = References::default();
+        for reference in known.into_iter().flatten() {
+            direct.or_insert(reference.clone(), ());
+        }
         Self {
             format: found.format,
             spec_version: found.spec_version,
@@ -194,7 +198,7 @@ impl<'a> Sbom<'a> {
         Component {
             reference: reference.map(identity::bounded),
             scope: mention.scope,
-            direct: reference.is_some_and(|reference| self.direct.contains(reference)),
+            direct: reference.is_some_and(|reference| self.direct.get(reference).is_some()),
             dependencies: on.map(|reference| self.name_of(reference)).collect(),
             reported: self.reported.get(&at).cloned().unwrap_or_default(),
             ..mention.named().component()
@@ -210,10 +214,10 @@ impl<'a> Sbom<'a> {
 
 /// The first mention of each component, and the others by component.
 fn grouped(mentions: &[Mention<'_>]) -> (Vec<usize>, BTreeMap<usize, Vec<usize>>) {
-    let mut places: BTreeMap<String, usize> = BTreeMap::new();
+    let mut places = References::default();
     let (mut firsts, mut others) = (Vec::new(), BTreeMap::<usize, Vec<usize>>::new());
     for (at, mention) in mentions.iter().enumerate() {
-        let place = *places.entry(mention.named().identity()).or_insert(firsts.len());
+        let place = *places.or_insert(mention.named().identity().into(), firsts.len());
         if place == firsts.len() {
             firsts.push(at);
         } else {

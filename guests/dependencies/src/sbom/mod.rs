@@ -8,9 +8,11 @@
 mod bill;
 mod cyclonedx;
 mod identity;
+mod references;
 mod spdx;
 
 use area_sdk::prelude::*;
+use memchr::memmem;
 
 pub(crate) use bill::{Graph, Sbom};
 pub(crate) use identity::identify;
@@ -83,15 +85,16 @@ impl<'a> Sbom<'a> {
             let message = format!("Nests deeper than {MAX_DEPTH} levels.");
             return Err(Mistake::at("", message));
         }
-        let text = std::str::from_utf8(bytes).map_err(|_| Mistake::at("", "Is not UTF-8."))?;
-        match (text.find("\"bomFormat\""), text.find("\"spdxVersion\"")) {
+        let text = reading::text(bytes)?;
+        let place = |member: &str| memmem::find(text.as_bytes(), member.as_bytes());
+        match (place("\"bomFormat\""), place("\"spdxVersion\"")) {
             (None, None) => Err(Mistake::at(
                 "",
                 "Neither `bomFormat` (CycloneDX) nor `spdxVersion` (SPDX) is there.",
             )),
-            (Some(cyclonedx), Some(spdx)) if spdx < cyclonedx => spdx::read(bytes),
-            (None, Some(_)) => spdx::read(bytes),
-            (Some(_), _) => cyclonedx::read(bytes),
+            (Some(cyclonedx), Some(spdx)) if spdx < cyclonedx => spdx::read(text),
+            (None, Some(_)) => spdx::read(text),
+            (Some(_), _) => cyclonedx::read(text),
         }
     }
 }

@@ -1,12 +1,13 @@
 //! SPDX 2.2 and 2.3, JSON.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use area_sdk::prelude::*;
 
 use super::bill::{Edges, Found, Mention, Sbom, Subject};
 use super::identity::bounded;
+use super::references::References;
 use super::{Format, Scope};
 use crate::purl::Purl;
 use crate::reading::list::List;
@@ -92,8 +93,8 @@ struct Relationship<'a> {
     related_spdx_element: Cow<'a, str>,
 }
 
-pub(super) fn read(bytes: &[u8]) -> Result<Sbom<'_>, Mistake> {
-    let document: Document<'_> = reading::json(bytes)?;
+pub(super) fn read(text: &str) -> Result<Sbom<'_>, Mistake> {
+    let document: Document<'_> = reading::json(text)?;
     document.check()?;
     let subjects: BTreeSet<String> = document.subjects().into_iter().map(Into::into).collect();
     let (subject, tool) = (document.subject(&subjects), document.tool());
@@ -206,7 +207,7 @@ impl Relationship<'_> {
 struct Links<'a> {
     edges: Edges<'a>,
     /// By how much each is needed.
-    scopes: BTreeMap<Cow<'a, str>, Scope>,
+    scopes: References<'a, Scope>,
 }
 
 impl<'a> Links<'a> {
@@ -220,16 +221,16 @@ impl<'a> Links<'a> {
             match (to.as_ref(), inverse) {
                 // It depends on nothing, and that is known.
                 ("NONE", false) => {
-                    links.edges.entry(from).or_default();
+                    links.edges.or_insert(from, Vec::new());
                     continue;
                 }
                 ("NONE", true) | ("NOASSERTION", _) => continue,
                 _ => {}
             }
             let (from, to) = if inverse { (to, from) } else { (from, to) };
-            let known = links.scopes.entry(to.clone()).or_insert(scope);
+            let known = links.scopes.or_insert(to.clone(), scope);
             *known = (*known).min(scope);
-            links.edges.entry(from).or_default().push(to);
+            links.edges.or_insert(from, Vec::new()).push(to);
         }
         links
     }
@@ -252,7 +253,7 @@ fn mention<'a>(package: Package<'a>, links: &Links<'_>) -> Mention<'a> {
     let purls = package.external_refs.0.into_iter();
     let mut purls = purls.filter(|reference| reference.reference_type == "purl");
     Mention {
-        scope: links.scopes.get(package.id.as_ref()).copied(),
+        scope: links.scopes.get(&package.id).copied(),
         purl: purls.next().map(|reference| reference.reference_locator),
         reference: Some(package.id),
         group: None,

@@ -13,8 +13,8 @@ use super::{Format, Scope};
 use crate::purl::Purl;
 use crate::reading::{self, Mistake};
 
-pub(super) fn read(bytes: &[u8]) -> Result<Sbom<'_>, Mistake> {
-    let mut bom: Bom<'_> = reading::json(bytes)?;
+pub(super) fn read(text: &str) -> Result<Sbom<'_>, Mistake> {
+    let mut bom: Bom<'_> = reading::json(text)?;
     bom.check()?;
     let mut root = bom.metadata.component.take();
     // What a subject is assembled from is a component of it.
@@ -74,10 +74,10 @@ fn mention(item: ComponentItem<'_>) -> Mention<'_> {
 }
 
 fn edges<'a>(bom: &mut Bom<'a>) -> Edges<'a> {
-    let mut edges = Edges::new();
+    let mut edges = Edges::default();
     for dependency in std::mem::take(&mut bom.dependencies.0) {
         let on = dependency.depends_on.0.into_iter().map(|reference| reference.0);
-        edges.entry(dependency.reference.0).or_default().extend(on);
+        edges.or_insert(dependency.reference.0, Vec::new()).extend(on);
     }
     edges
 }
