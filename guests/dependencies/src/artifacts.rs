@@ -47,14 +47,14 @@ impl Artifact {
     }
 
     /// What a bill of materials is, without its components.
-    pub(crate) fn of_sbom(read: Result<&Sbom<'_>, &ArtifactError>) -> Self {
+    pub(crate) fn of_sbom(read: Result<Sbom<'_>, ArtifactError>) -> Self {
         match read {
             Ok(sbom) => Self {
                 components: sbom.len(),
-                subject: sbom.subject.as_ref().map(|subject| subject.key.clone()),
+                subject: sbom.subject.map(|subject| subject.key),
                 ..Self::new(Vec::new())
             },
-            Err(error) => Self::new(vec![error.clone()]),
+            Err(error) => Self::new(vec![error]),
         }
     }
 

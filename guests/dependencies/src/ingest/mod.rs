@@ -1,9 +1,9 @@
 //! An audit's part of this area: advisories and bills of materials among its
 //! inputs become advisories and components.
 //!
-//! A job in bounded steps: advisories first, then a look at each bill that is
-//! not known yet, then the newest of each subject, some components a step,
-//! then the components of the audit before are marked as no longer latest.
+//! A job in bounded steps: advisories first, then, of several bills, a look at
+//! each that is not known yet, then the newest of each subject, some components
+//! a step, then the components of the audit before are marked as no longer latest.
 //! While that goes on, both audits' components are there: a vulnerable one is
 //! rather seen twice than not at all.
 
@@ -66,7 +66,7 @@ impl Job for ImportDependencies {
 enum Stage {
     /// Advisories of this input, from this record on.
     Advisories { input: usize, offset: usize, artifact: Option<Artifact> },
-    /// A look at the bills that are not known.
+    /// A look at the bills that are not known, where there are several.
     Look,
     /// Components of these inputs, of the first from this one on.
     Write { inputs: Vec<usize>, offset: usize },
@@ -137,7 +137,10 @@ pub(crate) fn run(ctx: &JobCtx, mut job: ImportDependencies) -> JobResult<Import
         Stage::Advisories { input, offset, artifact } => {
             advisories(ctx, audit, tally, (input, offset, artifact))?
         }
-        Stage::Look => select::look(ctx, audit, tally)?,
+        Stage::Look => match select::look(ctx, audit, tally)? {
+            Some(inputs) => Stage::Write { inputs, offset: 0 },
+            None => Stage::Look,
+        },
         Stage::Write { inputs, offset } => write::some(ctx, audit, tally, inputs, offset)?,
         Stage::Retire(retiring) => match retire::some(ctx, audit, retiring)? {
             Some(rest) => Stage::Retire(rest),

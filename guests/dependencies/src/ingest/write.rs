@@ -26,39 +26,26 @@ pub(super) fn some(
     mut inputs: Vec<usize>,
     offset: usize,
 ) -> Result<Stage, JobError> {
-    let Some(input) = audit.first_of(&inputs) else {
+    let Some(input) = inputs.first().and_then(|at| audit.inputs.get(*at)) else {
         return Ok(Stage::Retire(Retiring::default()));
     };
     let content = artifacts::sbom_content(ctx, &input.blob)?;
-    match artifacts::sbom(&content) {
-        Ok(sbom) => of_bill(ctx, audit, tally, (inputs, offset), &sbom),
+    let sbom = match artifacts::sbom(&content) {
+        Ok(sbom) => sbom,
         Err(error) => {
             tally.fail(input, error);
             inputs.remove(0);
-            Ok(Stage::Write { inputs, offset: 0 })
+            return Ok(Stage::Write { inputs, offset: 0 });
         }
-    }
-}
-
-/// Writes some components of the first of these inputs, which was read.
-pub(super) fn of_bill(
-    ctx: &JobCtx,
-    audit: &Audit,
-    tally: &mut Tally,
-    (mut inputs, offset): (Vec<usize>, usize),
-    sbom: &Sbom<'_>,
-) -> Result<Stage, JobError> {
-    let Some(input) = audit.first_of(&inputs) else {
-        return Ok(Stage::Retire(Retiring::default()));
     };
     if offset == 0 {
-        begin(ctx, audit, tally, input, sbom)?;
+        begin(ctx, audit, tally, input, &sbom)?;
     }
-    let run = run(ctx, audit, input, sbom)?;
+    let run = run(ctx, audit, input, &sbom)?;
     if let Some(commit_sha) = run.commit_sha.as_deref().filter(|_| offset == 0) {
         audit.note_commit(ctx, commit_sha)?;
     }
-    let end = write(ctx, audit, &run, tally, (sbom, offset))?;
+    let end = write(ctx, audit, &run, tally, (&sbom, offset))?;
     if end < sbom.len() {
         return Ok(Stage::Write { inputs, offset: end });
     }
@@ -123,10 +110,6 @@ fn run(ctx: &JobCtx, audit: &Audit, input: &Input, sbom: &Sbom<'_>) -> Result<Ru
 }
 
 impl Audit {
-    fn first_of(&self, inputs: &[usize]) -> Option<&Input> {
-        inputs.first().and_then(|at| self.inputs.get(*at))
-    }
-
     /// An id that a second run of the same import makes again: UUIDv7 of the
     /// audit's moment, and of what it is for.
     fn derived_id(&self, scope: &Scope, what: &str) -> Uuid {
