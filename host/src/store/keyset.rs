@@ -93,7 +93,6 @@ impl PageSql<'_> {
         after: Option<&Position>,
         Listed { values, query }: Listed,
     ) -> Result<(), QueryError> {
-        let page = PageSql { query: &query, ..self };
         let arms = arms(self.asked.scope, &query).unwrap_or_else(|| vec![query.clone()]);
         let segments = after.map(|after| segments(self.keys, after)).unwrap_or_default();
         sql.push("SELECT d.* FROM unnest(").bind(Arg::Texts(values));
@@ -104,8 +103,8 @@ impl PageSql<'_> {
         }
         let names: Vec<String> = (0..self.keys.len()).map(|at| format!("d.k{at}")).collect();
         sql.push(") AS d");
-        page.push_order(sql, Some("t.place"), &names, "d.id");
-        page.push_limit(sql);
+        self.push_order(sql, Some("t.place"), &names, "d.id");
+        self.push_limit(sql);
         Ok(())
     }
 
