@@ -41,7 +41,7 @@ struct Facts {
 }
 
 pub(super) fn tell(ctx: &JobCtx, audit: Audit, mut tally: Tally) {
-    if tally.sboms == 0 {
+    if audit.inputs.iter().all(|input| input.format == "osv") {
         tally
             .warn("There is no bill of materials (CycloneDX or SPDX) among the inputs.".to_owned());
     }

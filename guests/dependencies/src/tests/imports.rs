@@ -102,6 +102,7 @@ fn a_wrong_file_stops_neither_the_others_nor_the_audit() {
 
     world.audit(None, &[sbom("wrong.json", &wrong)]);
     assert_eq!(world.told()["status"], "failed");
+    assert_eq!(world.told()["warnings"], json!([]), "there is a bill, though a wrong one");
     assert_eq!(names(&world.list(&[])), ["left-pad"], "what was known stays");
     world.audit(None, &[]);
     assert_eq!(world.told()["status"], "succeeded");
