@@ -15,8 +15,8 @@ use crate::sbom::{Component, Graph, Sbom, identify};
 /// Components that are assessed and written together.
 const BATCH: usize = 500;
 /// Components and matches after which a step ends. A call writes 10,000
-/// documents at most, and the last components may each have some matches.
-const STEP: usize = 6_000;
+/// documents at most, which leaves the last batch nine matches a component.
+const STEP: usize = 5_000;
 
 /// Writes some components of the first of these inputs.
 pub(super) fn some(
