@@ -1,5 +1,7 @@
 //! The fake host's side of every capability, held to the area's manifest.
 
+use std::rc::Rc;
+
 use ed25519_dalek::{Signature, VerifyingKey};
 use hmac::{Hmac, KeyInit, Mac};
 use jiff::tz::TimeZone;
@@ -7,7 +9,7 @@ use jiff::{Timestamp as Instant, civil};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::{EnqueuedJob, FakeHost, PublishedEvent, SignedLink};
+use super::{EnqueuedJob, FakeHost, MOST_DOCUMENTS, PublishedEvent, SignedLink};
 use crate::host::Host;
 use crate::id::Ids;
 use crate::time::Timestamp;
@@ -60,6 +62,13 @@ impl FakeHost {
         self.fields(collection, conditions.iter().flat_map(|condition| &condition.fields))
     }
 
+    /// Counts documents that the call reads or writes.
+    fn charge(&self, documents: usize) -> Result<(), documents::Error> {
+        let used = self.0.used.get() + documents;
+        self.0.used.set(used);
+        if used > MOST_DOCUMENTS { Err(documents::Error::LimitExceeded) } else { Ok(()) }
+    }
+
     fn id(&self) -> Uuid {
         let made = self.0.calls.get() + 1;
         self.0.calls.set(made);
@@ -74,7 +83,9 @@ impl Host for FakeHost {
         id: &str,
     ) -> Result<Option<documents::Document>, documents::Error> {
         self.readable(collection)?;
-        Ok(self.0.state.borrow().documents.get(collection, id))
+        let found = self.0.state.borrow().documents.get(collection, id);
+        self.charge(found.iter().len())?;
+        Ok(found)
     }
 
     fn get_many(
@@ -84,7 +95,10 @@ impl Host for FakeHost {
     ) -> Result<Vec<documents::Document>, documents::Error> {
         self.readable(collection)?;
         let state = self.0.state.borrow();
-        Ok(ids.iter().filter_map(|id| state.documents.get(collection, id)).collect())
+        let found: Vec<_> =
+            ids.iter().filter_map(|id| state.documents.get(collection, id)).collect();
+        self.charge(found.len())?;
+        Ok(found)
     }
 
     fn query(&self, query: &documents::Query) -> Result<documents::Page, documents::Error> {
@@ -94,6 +108,7 @@ impl Host for FakeHost {
             return Err(documents::Error::Misuse("a limit is 1 to 1000".to_owned()));
         }
         let (documents, next) = self.0.state.borrow().documents.query(query)?;
+        self.charge(documents.len())?;
         Ok(documents::Page { documents, next })
     }
 
@@ -104,7 +119,7 @@ impl Host for FakeHost {
         at_most: Option<u32>,
     ) -> Result<u64, documents::Error> {
         self.asked(collection, conditions)?;
-        let count = self.0.state.borrow().documents.matching(collection, conditions).len() as u64;
+        let count = self.0.state.borrow().documents.count(collection, conditions) as u64;
         Ok(at_most.map_or(count, |most| count.min(most.into())))
     }
 
@@ -126,6 +141,7 @@ impl Host for FakeHost {
     ) -> Result<Vec<u64>, documents::Error> {
         self.need(Capability::Documents);
         let declared = self.declared(collection)?;
+        self.charge(writes.len())?;
         let now = self.now();
         let mut state = self.0.state.borrow_mut();
         writes.iter().map(|write| state.documents.write(declared, write, now)).collect()
@@ -224,7 +240,7 @@ impl Host for FakeHost {
         }
         let (id, data) = (self.id(), serde_json::from_str(data).unwrap_or_default());
         let event = PublishedEvent { id, name: name.to_owned(), data };
-        self.0.state.borrow_mut().events.push(event);
+        self.0.state.borrow_mut().events.push(Rc::new(event));
         Ok(id.to_string())
     }
 

@@ -54,6 +54,10 @@ pub const USER: Uuid = Uuid::from_u128(0x0196_0000_0000_7000_8000_0000_0000_0001
 /// The workspace of every call.
 pub const WORKSPACE: Uuid = Uuid::from_u128(0x0196_0000_0000_7000_8000_0000_0000_0002);
 
+/// Documents that one call may read and write, as a service allows it where its
+/// operator says nothing else.
+const MOST_DOCUMENTS: usize = 10_000;
+
 type MailServer = Box<dyn FnMut(&Message) -> Result<(), MailError>>;
 type Network = Box<dyn FnMut(&Outgoing) -> Result<Incoming, EgressError>>;
 type Scanner = Box<dyn FnMut(&[u8]) -> Result<Verdict, ScanError>>;
@@ -68,6 +72,8 @@ struct Inner {
     manifest: Manifest,
     now: Cell<Timestamp>,
     calls: Cell<u64>,
+    /// Documents that the call has read and written.
+    used: Cell<usize>,
     in_job: Cell<bool>,
     state: RefCell<State>,
     network: RefCell<Network>,
@@ -85,7 +91,7 @@ struct Inner {
 #[derive(Clone, Default)]
 struct State {
     documents: Documents,
-    events: Vec<PublishedEvent>,
+    events: Vec<Rc<PublishedEvent>>,
     jobs: Vec<EnqueuedJob>,
     secrets: BTreeMap<String, Vec<u8>>,
     blobs: BTreeMap<String, Vec<u8>>,
@@ -256,6 +262,7 @@ impl FakeHost {
             manifest,
             now: Cell::new(START),
             calls: Cell::new(0),
+            used: Cell::new(0),
             in_job: Cell::new(false),
             state: RefCell::default(),
             network: RefCell::new(Box::new(|_| Err(EgressError::Unresolved))),
@@ -278,6 +285,7 @@ impl FakeHost {
     fn circumstances(&self) -> Call {
         let calls = self.0.calls.get() + 1;
         self.0.calls.set(calls);
+        self.0.used.set(0);
         Call { workspace: WORKSPACE.to_string(), now: self.now().0, seed: (calls, 1) }
     }
 
@@ -368,7 +376,7 @@ impl FakeHost {
     /// The events published so far.
     #[must_use]
     pub fn events(&self) -> Vec<PublishedEvent> {
-        self.0.state.borrow().events.clone()
+        self.0.state.borrow().events.iter().map(|event| (**event).clone()).collect()
     }
 
     /// The jobs put off so far.

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use serde_json::Value as Json;
 
@@ -11,13 +12,30 @@ use crate::wit::assurance::area::documents::{
 };
 use crate::wit::assurance::area::manifest::Collection;
 
+/// By collection. Every call begins with a copy, so what it does not change is
+/// shared.
 #[derive(Clone, Default)]
-pub(super) struct Documents(BTreeMap<(String, String), Document>);
+pub(super) struct Documents(BTreeMap<String, Rc<Kept>>);
 
-/// The body's member as a value of a field.
-fn value(document: &Document, field: &str) -> Value {
-    let body: Json = serde_json::from_str(&document.body).unwrap_or_default();
-    member(&body[field])
+/// The documents of a collection, by id.
+type Kept = BTreeMap<String, Rc<Read>>;
+
+/// A document, and its body as it was read once.
+struct Read {
+    document: Document,
+    body: Json,
+}
+
+impl Read {
+    fn new(document: Document) -> Self {
+        let body = serde_json::from_str(&document.body).unwrap_or_default();
+        Self { document, body }
+    }
+
+    /// The body's member as a value of a field.
+    fn value(&self, field: &str) -> Value {
+        member(&self.body[field])
+    }
 }
 
 fn member(member: &Json) -> Value {
@@ -57,9 +75,9 @@ fn passes(found: &Value, test: &Test) -> bool {
     }
 }
 
-fn matches(document: &Document, conditions: &[Condition]) -> bool {
+fn matches(document: &Read, conditions: &[Condition]) -> bool {
     conditions.iter().all(|condition| {
-        condition.fields.iter().any(|field| passes(&value(document, field), &condition.test))
+        condition.fields.iter().any(|field| passes(&document.value(field), &condition.test))
     })
 }
 
@@ -72,10 +90,9 @@ struct Position {
 }
 
 impl Position {
-    fn of(document: &Document, order: &[Order]) -> Self {
-        let body: Json = serde_json::from_str(&document.body).unwrap_or_default();
-        let values = order.iter().map(|step| member(&body[&step.field])).collect();
-        Self { values, id: document.id.clone() }
+    fn of(document: &Read, order: &[Order]) -> Self {
+        let values = order.iter().map(|step| document.value(&step.field)).collect();
+        Self { values, id: document.document.id.clone() }
     }
 
     /// A cursor: that of a document that has gone still has its place.
@@ -110,23 +127,25 @@ impl Position {
 }
 
 impl Documents {
-    fn of<'a>(&'a self, collection: &'a str) -> impl Iterator<Item = &'a Document> {
-        self.0.iter().filter(move |((of, _), _)| of == collection).map(|(_, document)| document)
+    fn of(&self, collection: &str) -> impl Iterator<Item = &Read> {
+        self.0.get(collection).into_iter().flat_map(|kept| kept.values()).map(Rc::as_ref)
     }
 
     pub(super) fn all(&self, collection: &str) -> Vec<Json> {
-        self.of(collection)
-            .map(|document| serde_json::from_str(&document.body).unwrap_or_default())
-            .collect()
+        self.of(collection).map(|document| document.body.clone()).collect()
+    }
+
+    fn find(&self, collection: &str, id: &str) -> Option<&Read> {
+        self.0.get(collection)?.get(id).map(Rc::as_ref)
     }
 
     pub(super) fn get(&self, collection: &str, id: &str) -> Option<Document> {
-        self.0.get(&(collection.to_owned(), id.to_owned())).cloned()
+        self.find(collection, id).map(|found| found.document.clone())
     }
 
     pub(super) fn put(&mut self, collection: &str, id: &str, body: String, now: Timestamp) -> u64 {
-        let before = self.get(collection, id);
-        let version = before.as_ref().map_or(1, |document| document.version + 1);
+        let before = self.find(collection, id).map(|found| &found.document);
+        let version = before.map_or(1, |document| document.version + 1);
         let document = Document {
             id: id.to_owned(),
             version,
@@ -134,13 +153,17 @@ impl Documents {
             created_at: before.map_or(now.0, |document| document.created_at),
             updated_at: now.0,
         };
-        self.0.insert((collection.to_owned(), id.to_owned()), document);
+        let kept = self.0.entry(collection.to_owned()).or_default();
+        Rc::make_mut(kept).insert(id.to_owned(), Rc::new(Read::new(document)));
         version
     }
 
-    pub(super) fn matching(&self, collection: &str, conditions: &[Condition]) -> Vec<&Document> {
-        let all = self.0.iter().filter(|((of, _), _)| of == collection);
-        all.map(|(_, document)| document).filter(|document| matches(document, conditions)).collect()
+    fn matching(&self, collection: &str, conditions: &[Condition]) -> Vec<&Read> {
+        self.of(collection).filter(|document| matches(document, conditions)).collect()
+    }
+
+    pub(super) fn count(&self, collection: &str, conditions: &[Condition]) -> usize {
+        self.matching(collection, conditions).len()
     }
 
     pub(super) fn groups(
@@ -151,7 +174,7 @@ impl Documents {
     ) -> Vec<Group> {
         let mut groups: Vec<Group> = Vec::new();
         for document in self.matching(collection, conditions) {
-            let values: Vec<Value> = fields.iter().map(|field| value(document, field)).collect();
+            let values: Vec<Value> = fields.iter().map(|field| document.value(field)).collect();
             match groups.iter_mut().find(|group| group.values == values) {
                 Some(group) => group.count += 1,
                 None => groups.push(Group { values, count: 1 }),
@@ -164,7 +187,7 @@ impl Documents {
     pub(super) fn query(&self, query: &Query) -> Result<(Vec<Document>, Option<String>), Error> {
         let order = &query.order;
         let found = self.matching(&query.collection, &query.conditions).into_iter();
-        let mut found: Vec<(Position, &Document)> =
+        let mut found: Vec<(Position, &Read)> =
             found.map(|document| (Position::of(document, order), document)).collect();
         found.sort_by(|(a, _), (b, _)| a.cmp(b, order));
         let after = match &query.start {
@@ -173,8 +196,8 @@ impl Documents {
                 Some(Position::decode(cursor, order).ok_or(Error::InvalidCursor)?)
             }
             Start::After(id) => {
-                let document = self.get(&query.collection, id).ok_or(Error::NotFound)?;
-                Some(Position::of(&document, order))
+                let document = self.find(&query.collection, id).ok_or(Error::NotFound)?;
+                Some(Position::of(document, order))
             }
         };
         let beyond = |position: &Position| {
@@ -185,7 +208,7 @@ impl Documents {
         let more = found.len() > limit;
         found.truncate(limit);
         let next = found.last().filter(|_| more).map(|(position, _)| position.encode());
-        Ok((found.into_iter().map(|(_, document)| document.clone()).collect(), next))
+        Ok((found.into_iter().map(|(_, found)| found.document.clone()).collect(), next))
     }
 
     pub(super) fn write(
@@ -197,7 +220,7 @@ impl Documents {
         let collection = &declared.name;
         match write {
             Write::Create((id, body)) => {
-                if self.get(collection, id).is_some() {
+                if self.find(collection, id).is_some() {
                     return Err(Error::AlreadyExists);
                 }
                 self.keep(declared, id, body, now)
@@ -208,18 +231,18 @@ impl Documents {
             }
             Write::Delete((id, expected)) => {
                 self.expect(collection, id, *expected)?;
-                self.0.remove(&(collection.clone(), id.clone()));
+                if let Some(kept) = self.0.get_mut(collection) {
+                    Rc::make_mut(kept).remove(id);
+                }
                 Ok(0)
             }
         }
     }
 
     fn expect(&self, collection: &str, id: &str, expected: Option<u64>) -> Result<(), Error> {
-        let document = self.get(collection, id).ok_or(Error::NotFound)?;
+        let current = self.find(collection, id).ok_or(Error::NotFound)?.document.version;
         match expected {
-            Some(expected) if expected != document.version => {
-                Err(Error::VersionConflict(document.version))
-            }
+            Some(expected) if expected != current => Err(Error::VersionConflict(current)),
             _ => Ok(()),
         }
     }
@@ -231,21 +254,15 @@ impl Documents {
         body: &str,
         now: Timestamp,
     ) -> Result<u64, Error> {
-        let new = Document {
-            id: id.to_owned(),
-            version: 0,
-            body: body.to_owned(),
-            created_at: 0,
-            updated_at: 0,
-        };
+        let new: Json = serde_json::from_str(body).unwrap_or_default();
         for index in declared.indexes.iter().filter(|index| index.unique) {
-            let values = |document: &Document| -> Option<Vec<Value>> {
-                let values = index.fields.iter().map(|field| value(document, field));
+            let values = |body: &Json| -> Option<Vec<Value>> {
+                let values = index.fields.iter().map(|field| member(&body[field]));
                 values.map(|value| (value != Value::Null).then_some(value)).collect()
             };
+            let others = || self.of(&declared.name).filter(|other| other.document.id != id);
             let taken = values(&new).is_some_and(|ours| {
-                self.of(&declared.name)
-                    .any(|other| other.id != id && values(other).as_ref() == Some(&ours))
+                others().any(|other| values(&other.body).as_ref() == Some(&ours))
             });
             if taken {
                 return Err(Error::UniqueConflict(index.fields.clone()));
