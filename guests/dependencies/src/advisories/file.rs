@@ -14,8 +14,10 @@ use crate::reading::{self, Mistake};
 
 /// Largest file that is read.
 const MAX_BYTES: usize = 26_214_400;
-/// How many records a step takes in.
+/// How many records a step takes in, at most.
 const STEP: usize = 100;
+/// Documents that a step reads and writes at most; a call has 10,000.
+const ROOM: usize = 9_500;
 /// How many mistakes of a file are told.
 const MOST_ERRORS: usize = 20;
 
@@ -60,9 +62,16 @@ pub(crate) fn import_some(
     };
     let mut changed = Changed::default();
     let mut seen = BTreeSet::new();
-    let step = found.iter().enumerate().skip(offset).take(STEP);
-    for (at, record) in step {
-        match Osv::read(record.get()) {
+    let (mut end, mut room) = (offset, ROOM);
+    for (at, record) in found.iter().enumerate().skip(offset).take(STEP) {
+        let read = Osv::read(record.get());
+        let cost = read.as_ref().map_or(0, import::cost);
+        if cost > room && at > offset {
+            break;
+        }
+        room = room.saturating_sub(cost);
+        end = at + 1;
+        match read {
             // Of two with one id in a step, the host would see only one.
             Ok(osv) if !seen.insert(osv.id.clone()) => {}
             Ok(osv) => {
@@ -80,7 +89,7 @@ pub(crate) fn import_some(
         }
     }
     changed.settle(scope);
-    Ok((offset + STEP < found.len()).then_some(offset + STEP))
+    Ok((end < found.len()).then_some(end))
 }
 
 /// The digest of a record as it is written.

@@ -56,6 +56,13 @@ impl Changed {
     }
 }
 
+/// Documents that keeping an advisory reads and writes, at most: itself and its
+/// names twice; the packages that it affects, and as many of the one before
+/// twice.
+pub(crate) fn cost(osv: &Osv) -> usize {
+    2 + 2 * (1 + osv.aliases.len()) + 3 * osv.affected.len()
+}
+
 /// Keeps an advisory, of whose text this is the digest.
 pub(crate) fn keep(
     scope: &Scope,

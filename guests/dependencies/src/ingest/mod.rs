@@ -7,6 +7,7 @@
 //! While that goes on, both audits' components are there: a vulnerable one is
 //! rather seen twice than not at all.
 
+mod batch;
 mod claim;
 mod retire;
 mod select;

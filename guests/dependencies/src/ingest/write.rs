@@ -1,22 +1,23 @@
 //! Components of a bill of materials, some a step, with their advisories.
 
-use std::collections::BTreeMap;
-
 use area_sdk::prelude::*;
 use area_sdk::{JobError, Scope};
 
+use super::batch::Batch;
 use super::{Audit, Input, Retiring, Stage, Tally};
 use crate::artifacts;
 use crate::inventory::component::{Run, SourceScope, StoredComponent};
-use crate::inventory::matches::{self, Alerts};
-use crate::matching::{Assessment, Known};
+use crate::inventory::matches::Alerts;
+use crate::matching::MOST_ENTRIES;
 use crate::sbom::{Component, Graph, Sbom, identify};
 
-/// Components that are assessed and written together.
+/// Components that are assessed together, at most.
 const BATCH: usize = 500;
-/// Components and matches after which a step ends. A call writes 10,000
-/// documents at most, which leaves the last batch nine matches a component.
+/// Documents that a step's batches read and write at most; a call has 10,000.
+const ROOM: usize = 9_500;
+/// After so many of them a step ends: what a batch reads fits into the rest.
 const STEP: usize = 5_000;
+const _: () = assert!(ROOM - STEP >= BATCH + MOST_ENTRIES, "a batch's reading fits");
 
 /// Writes some components of the first of these inputs.
 pub(super) fn some(
@@ -134,21 +135,18 @@ fn write(
     tally: &mut Tally,
     (sbom, offset): (&Sbom<'_>, usize),
 ) -> Result<usize, JobError> {
-    let (mut at, mut matched) = (offset, 0);
+    let (mut at, mut room) = (offset, ROOM);
     let mut alerts = Alerts::default();
-    while at < sbom.len() && at - offset + matched < STEP {
-        let batch = sbom.components(at..at + BATCH);
-        let named = batch.into_iter().map(|component| named(ctx, audit, run, component));
-        let mut new: BTreeMap<String, StoredComponent> = named.collect();
-        // Only another bill of this audit can have brought some of them.
-        if tally.sboms > 1 {
-            merge_into_known(ctx, tally, &mut new)?;
-        }
-        matched += create(ctx, tally, &mut new, &mut alerts)?;
-        at += BATCH;
+    while at < sbom.len() && room > ROOM - STEP {
+        let components = sbom.components(at..at + BATCH).into_iter();
+        let named = components.map(|component| named(ctx, audit, run, component)).collect();
+        let mut batch = Batch::assess(ctx, named, tally.sboms > 1)?;
+        let kept = batch.fit(&mut room, usize::from(at == offset));
+        batch.keep(ctx, tally, &mut alerts)?;
+        at += kept;
     }
     alerts.publish(ctx);
-    Ok(at.min(sbom.len()))
+    Ok(at)
 }
 
 /// A component as it will be kept, and its id.
@@ -163,91 +161,4 @@ fn named(
     let identity = ctx.sha256_hex(format!("{}\n{branch}\n{who}", run.repository_id).as_bytes());
     let id = audit.derived_id(ctx, &identity).to_string();
     (id, StoredComponent::new(run, component, identity))
-}
-
-/// Assesses and keeps new components; how many matches that made.
-fn create(
-    ctx: &JobCtx,
-    tally: &mut Tally,
-    new: &mut BTreeMap<String, StoredComponent>,
-    alerts: &mut Alerts,
-) -> Result<usize, JobError> {
-    let known = Known::load(ctx, new.values())?;
-    let mut found = BTreeMap::new();
-    for (id, component) in new.iter_mut() {
-        let assessment = known.assess(component);
-        matches::apply(component, &assessment);
-        tally.add(component);
-        if !assessment.vulnerabilities.is_empty() && component.latest {
-            found.insert(id.clone(), assessment);
-        }
-    }
-    alert(ctx, new, &found, alerts)?;
-    ctx.documents().create_all(new.iter())?;
-    Ok(matches::create(ctx, new.iter().map(|(id, component)| (id.as_str(), component)))?)
-}
-
-/// Notes the vulnerabilities that the branch did not have before.
-fn alert(
-    ctx: &JobCtx,
-    components: &BTreeMap<String, StoredComponent>,
-    found: &BTreeMap<String, Assessment>,
-    alerts: &mut Alerts,
-) -> Result<(), JobError> {
-    let affected = found.keys().filter_map(|id| components.get(id));
-    let identities: Vec<&str> = affected.map(|component| component.identity.as_str()).collect();
-    let before = matches::known(ctx, &identities)?;
-    for (id, assessment) in found {
-        let Some(component) = components.get(id) else { continue };
-        for vulnerability in &assessment.vulnerabilities {
-            let mut pairs =
-                vulnerability.names.iter().map(|name| (component.identity.clone(), name.clone()));
-            if !pairs.any(|pair| before.contains(&pair)) {
-                alerts.add(id, component, vulnerability);
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Takes what another bill of this audit brought already out of `new`, and
-/// adds to it what this one says.
-fn merge_into_known(
-    ctx: &JobCtx,
-    tally: &mut Tally,
-    new: &mut BTreeMap<String, StoredComponent>,
-) -> Result<(), JobError> {
-    let mut again = ctx.documents::<StoredComponent>().get_many(new.keys())?;
-    for stored in &mut again {
-        if let Some(other) = new.remove(&stored.id) {
-            tally.remove(stored);
-            stored.value.merge(other);
-        }
-    }
-    let known = Known::load(ctx, again.iter().map(|stored| &stored.value))?;
-    for stored in &mut again {
-        let before = stored.advisory_keys.clone();
-        let assessment = known.assess(stored);
-        matches::apply(stored, &assessment);
-        matches::renew(ctx, stored, &before)?;
-        tally.add(stored);
-    }
-    Ok(ctx.documents().replace_all(&again)?)
-}
-
-impl Tally {
-    fn add(&mut self, component: &StoredComponent) {
-        self.total += 1;
-        self.direct += usize::from(component.direct);
-        self.vulnerable += usize::from(!component.advisories.is_empty());
-        let ids = component.advisories.iter().map(|found| found.advisory_id.clone());
-        self.advisories.extend(ids);
-    }
-
-    /// Takes a component out, to be added again.
-    fn remove(&mut self, component: &StoredComponent) {
-        self.total -= 1;
-        self.direct -= usize::from(component.direct);
-        self.vulnerable -= usize::from(!component.advisories.is_empty());
-    }
 }

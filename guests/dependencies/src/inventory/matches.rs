@@ -73,7 +73,7 @@ pub(crate) fn apply(component: &mut StoredComponent, assessment: &Assessment) ->
 pub(crate) fn create<'a>(
     scope: &Scope,
     components: impl Iterator<Item = (&'a str, &'a StoredComponent)>,
-) -> Result<usize, DocumentError> {
+) -> Result<(), DocumentError> {
     let mut matches = Vec::new();
     for (component_id, component) in components {
         for key in &component.advisory_keys {
@@ -81,8 +81,7 @@ pub(crate) fn create<'a>(
             matches.push((id(component_id, key), found));
         }
     }
-    scope.documents().create_all(matches.iter().map(|(id, found)| (id, found)))?;
-    Ok(matches.len())
+    scope.documents().create_all(matches.iter().map(|(id, found)| (id, found)))
 }
 
 /// Brings a component's matches from these names to the ones it has now.
@@ -93,15 +92,25 @@ pub(crate) fn renew(
 ) -> Result<(), DocumentError> {
     let documents = scope.documents::<StoredMatch>();
     let now = &component.advisory_keys;
-    let gone = before.iter().filter(|key| !now.contains(key)).map(|key| id(&component.id, key));
+    let gone = without(before, now).map(|key| id(&component.id, key));
     documents.delete_all(&documents.get_many(gone)?)?;
-    let added = now.iter().filter(|key| !before.contains(key));
-    let added: Vec<(String, StoredMatch)> = added
+    let added: Vec<(String, StoredMatch)> = without(now, before)
         .map(|key| {
             (id(&component.id, key), StoredMatch::new(&component.id, component, key.clone()))
         })
         .collect();
     documents.create_all(added.iter().map(|(id, found)| (id, found)))
+}
+
+/// Documents that [`renew`] reads and writes between these names.
+pub(crate) fn renewal_cost(now: &[String], before: &[String]) -> usize {
+    2 * without(before, now).count() + without(now, before).count()
+}
+
+/// The keys that are not among the others. Both are in order, as [`apply`]
+/// writes them.
+fn without<'a>(keys: &'a [String], others: &[String]) -> impl Iterator<Item = &'a String> {
+    keys.iter().filter(|key| others.binary_search(key).is_err())
 }
 
 /// The names under which these packages are known to be affected already.

@@ -5,6 +5,7 @@ mod advisories;
 mod deployments;
 mod imports;
 mod inventory;
+mod many;
 
 use area_sdk::prelude::*;
 use area_sdk::testing::{Answer, FakeHost, Request};

@@ -1,0 +1,181 @@
+//! The entries of advisories for the packages of components, and what they say
+//! of the components' versions.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use area_sdk::prelude::*;
+use area_sdk::{DocumentError, Scope, Value};
+
+use super::{AdvisoryMatch, Assessed, Assessment, MatchBasis, Vulnerability};
+use crate::advisories::document::AffectedPackage;
+use crate::ecosystem::{self, Package};
+use crate::inventory::component::StoredComponent;
+use crate::osv::evaluate::{self, Ground};
+use crate::text::advisory_key;
+
+/// The tool that compares versions: this area.
+const EVALUATOR: &str = "osv";
+
+/// Entries of advisories that are read for one look at components. A package
+/// may have more; then the newest are looked at, and the rest is told of.
+pub(crate) const MOST_ENTRIES: usize = 4_000;
+
+/// Entries that are in memory at a time: some list hundreds of versions.
+const PAGE: u32 = 500;
+
+/// How many keys one question holds.
+const KEYS: usize = 500;
+
+/// How many entries there are for packages that have any, by package key.
+type Counts = BTreeMap<String, usize>;
+
+/// Assesses as many of the components as one look has room for, and at least
+/// the first.
+pub(super) fn assess(
+    scope: &Scope,
+    components: &[&StoredComponent],
+) -> Result<Assessed, DocumentError> {
+    let entries = count(scope, components)?;
+    let components = &components[..together(components, &entries)];
+    let mut assessments: Vec<Assessment> =
+        components.iter().map(|component| Assessment::of(component, &entries)).collect();
+    let packages: Vec<_> = components.iter().map(|component| component.package()).collect();
+    let of_key = by_key(components, &entries);
+    let keys: Vec<&str> = of_key.keys().copied().collect();
+    let mut read = 0;
+    for keys in keys.chunks(KEYS) {
+        // Of one package those of the latest ids first.
+        let query = scope.documents::<AffectedPackage>().query();
+        let query = query.one_of("package_key", keys.iter().copied()).descending("package_key");
+        for entry in query.limit(PAGE).all().take(MOST_ENTRIES) {
+            let entry = entry?.value;
+            read += 1;
+            for &at in of_key.get(entry.package_key.as_str()).into_iter().flatten() {
+                if let Some(package) = &packages[at] {
+                    assessments[at].look_at(components[at], package, &entry);
+                }
+            }
+        }
+    }
+    Ok(Assessed { assessments, read })
+}
+
+/// How many of the components have no more entries, together, than are read.
+fn together(components: &[&StoredComponent], entries: &Counts) -> usize {
+    let (mut room, mut seen) = (MOST_ENTRIES, BTreeSet::new());
+    let fits = components.iter().take_while(|component| {
+        let key = component.package_key.as_ref().filter(|key| seen.insert(*key));
+        let of_package = key.and_then(|key| entries.get(key)).copied().unwrap_or_default();
+        let left = room.checked_sub(of_package + component.reported.len());
+        room = left.unwrap_or(room);
+        left.is_some()
+    });
+    fits.count().max(1).min(components.len())
+}
+
+fn count(scope: &Scope, components: &[&StoredComponent]) -> Result<Counts, DocumentError> {
+    let keys = components.iter().filter_map(|component| component.package_key.as_deref());
+    let keys: Vec<&str> = keys.collect::<BTreeSet<_>>().into_iter().collect();
+    let mut counts = Counts::new();
+    for keys in keys.chunks(KEYS) {
+        let entries = scope.documents::<AffectedPackage>().query();
+        let entries = entries.one_of("package_key", keys.iter().copied());
+        for (key, count) in entries.count_by(&["package_key"])? {
+            if let [Value::Text(key)] = key.as_slice() {
+                counts.insert(key.clone(), usize::try_from(count).unwrap_or(usize::MAX));
+            }
+        }
+    }
+    Ok(counts)
+}
+
+/// Where the components of each package are that has entries.
+fn by_key<'a>(
+    components: &[&'a StoredComponent],
+    entries: &Counts,
+) -> BTreeMap<&'a str, Vec<usize>> {
+    let mut by_key: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (at, component) in components.iter().enumerate() {
+        if let Some(key) = component.package_key.as_deref()
+            && entries.contains_key(key)
+        {
+            by_key.entry(key).or_default().push(at);
+        }
+    }
+    by_key
+}
+
+impl Assessment {
+    /// Of a component that nothing is known of yet.
+    fn of(component: &StoredComponent, entries: &Counts) -> Self {
+        let mut new = Self::default();
+        let entries = component.package_key.as_ref().and_then(|key| entries.get(key));
+        if let Some(entries) = entries.filter(|entries| **entries > MOST_ENTRIES) {
+            new.limitations.insert(format!(
+                "Advisories have {entries} entries for this package; the {MOST_ENTRIES} of the \
+                 latest ids were looked at."
+            ));
+        }
+        new
+    }
+
+    /// Notes whether an entry affects a component, the version of this package.
+    fn look_at(&mut self, component: &StoredComponent, package: &Package, entry: &AffectedPackage) {
+        if entry.withdrawn || !entry.is_for_release_of(package, &mut self.limitations) {
+            return;
+        }
+        let verdict = evaluate::evaluate(&entry.affected, package);
+        if let Some(ground) = verdict.ground {
+            self.vulnerabilities.push(entry.affects(component, ground));
+        } else if verdict.unevaluated {
+            self.limitations.insert(entry.unevaluated(package));
+        }
+    }
+}
+
+impl AffectedPackage {
+    /// Whether the entry is for the package's release of its distribution.
+    fn is_for_release_of(&self, package: &Package, limitations: &mut BTreeSet<String>) -> bool {
+        let Some(named) = &self.affected.package else { return false };
+        let release = Package::of_osv(&named.ecosystem, &named.name).release;
+        match (&release, &package.release) {
+            (None, _) => true,
+            (Some(ours), Some(theirs)) => ours.covers(theirs),
+            (Some(_), None) => {
+                limitations.insert(format!(
+                    "The purl names no release of {}, so advisories for single releases are not \
+                     applied.",
+                    package.ecosystem
+                ));
+                false
+            }
+        }
+    }
+
+    fn affects(&self, component: &StoredComponent, ground: Ground) -> Vulnerability {
+        let names = std::iter::once(&self.advisory_id).chain(&self.aliases);
+        Vulnerability {
+            entry: AdvisoryMatch {
+                advisory_id: self.advisory_id.clone(),
+                artifact_sha256: self.artifact_sha256.clone(),
+                match_basis: match ground {
+                    Ground::Listed => MatchBasis::PurlExact,
+                    Ground::Range => MatchBasis::VersionRange,
+                },
+                scanner_run_id: component.scanner_run_id,
+                source_tool: EVALUATOR.to_owned(),
+            },
+            severity: self.severity,
+            names: names.map(|name| advisory_key(name)).collect(),
+        }
+    }
+
+    fn unevaluated(&self, package: &Package) -> String {
+        let id = &self.advisory_id;
+        if ecosystem::scheme(&package.ecosystem).is_none() {
+            let ecosystem = &package.ecosystem;
+            return format!("{id} has ranges, but the order of {ecosystem} versions is not known.");
+        }
+        format!("{id} has ranges of commits, or of versions that cannot be compared with this one.")
+    }
+}
