@@ -17,6 +17,7 @@
 
 mod host;
 mod queue;
+mod request;
 mod store;
 
 use std::cell::{Cell, RefCell};
@@ -36,12 +37,13 @@ use crate::time::Timestamp;
 use crate::wit::assurance::area::directory::Person;
 use crate::wit::assurance::area::malware::{Error as ScanError, Verdict};
 use crate::wit::assurance::area::manifest::Manifest;
-use crate::wit::assurance::area::types::{Actor, Body, Call, Parameter, Part, ReceivedBlob, Role};
+use crate::wit::assurance::area::types::{Actor, Call, ReceivedBlob, Role};
 use crate::wit::{self, JobError, Outcome};
 
 pub use crate::wit::assurance::area::egress::{Error as EgressError, Header, Incoming, Outgoing};
 pub use host::hmac_sha256;
 use queue::Queue;
+pub use request::Request;
 use store::Documents;
 
 /// The moment at which a fake host's clock stands at first:
@@ -153,96 +155,6 @@ pub struct Answer {
     pub version: Option<u64>,
     /// An earlier result.
     pub replayed: bool,
-}
-
-/// A request to be made.
-#[derive(Clone, Debug)]
-#[must_use]
-pub struct Request {
-    operation: String,
-    user: Uuid,
-    role: Role,
-    parameters: Vec<Parameter>,
-    body: Body,
-    idempotency_key: Option<String>,
-    if_match: Option<u64>,
-    link: Option<Value>,
-}
-
-impl Request {
-    /// To an operation, by [`USER`] as an owner.
-    pub fn to(operation: &str) -> Self {
-        Self {
-            operation: operation.to_owned(),
-            user: USER,
-            role: Role::Owner,
-            parameters: Vec::new(),
-            body: Body::None,
-            idempotency_key: None,
-            if_match: None,
-            link: None,
-        }
-    }
-
-    /// By this user.
-    pub fn by(mut self, user: Uuid) -> Self {
-        self.user = user;
-        self
-    }
-
-    /// In this role.
-    pub fn role(mut self, role: Role) -> Self {
-        self.role = role;
-        self
-    }
-
-    /// With a parameter.
-    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
-        self.parameters.push(Parameter { name: name.to_owned(), value: value.into().to_string() });
-        self
-    }
-
-    /// With a JSON body.
-    #[expect(clippy::needless_pass_by_value, reason = "called with json!")]
-    pub fn json(self, body: Value) -> Self {
-        self.json_text(body.to_string())
-    }
-
-    /// With a JSON body in exactly these characters.
-    pub fn json_text(mut self, body: impl Into<String>) -> Self {
-        self.body = Body::Json(body.into());
-        self
-    }
-
-    /// With a multipart body.
-    pub fn form(mut self, parts: Vec<Part>) -> Self {
-        self.body = Body::Form(parts);
-        self
-    }
-
-    /// With content that is in the area's blobs already.
-    pub fn blob(mut self, blob: ReceivedBlob) -> Self {
-        self.body = Body::Blob(blob);
-        self
-    }
-
-    /// By a signed link with these claims.
-    pub fn link(mut self, claims: Value) -> Self {
-        self.link = Some(claims);
-        self
-    }
-
-    /// With an `Idempotency-Key`.
-    pub fn key(mut self, key: &str) -> Self {
-        self.idempotency_key = Some(key.to_owned());
-        self
-    }
-
-    /// With `If-Match`.
-    pub fn if_match(mut self, version: u64) -> Self {
-        self.if_match = Some(version);
-        self
-    }
 }
 
 impl std::fmt::Debug for FakeHost {
