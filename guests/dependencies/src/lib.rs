@@ -37,6 +37,10 @@ use inventory::component::StoredComponent;
 use inventory::matches::{DependencyVulnerable, StoredMatch};
 use reevaluate::Reevaluate;
 
+/// Documents that the large part of a job's step reads and writes at most; a
+/// call has 10,000.
+const ROOM: usize = 9_500;
+
 /// The area.
 pub fn area() -> Area {
     let area = Area::new("dependencies", env!("CARGO_PKG_VERSION"))

@@ -6,14 +6,13 @@ use std::collections::BTreeSet;
 use area_sdk::JobError;
 use area_sdk::prelude::*;
 
+use crate::ROOM;
 use crate::inventory::component::StoredComponent;
 use crate::inventory::matches::{self, Alerts, StoredMatch};
 use crate::matching::{self, MOST_ENTRIES};
 
 /// How many components are asked for at a time.
 const PAGE: u32 = 500;
-/// Documents that a step reads and writes at most; a call has 10,000.
-const ROOM: usize = 9_500;
 /// While so many are left, a step goes on: a page, with its matches, and what
 /// is known of its packages fit into them.
 const LEAST: usize = 2 * PAGE as usize + MOST_ENTRIES;

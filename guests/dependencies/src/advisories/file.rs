@@ -8,6 +8,7 @@ use area_sdk::{JobError, Scope};
 use serde_json::value::RawValue;
 
 use super::import::{self, Changed};
+use crate::ROOM;
 use crate::artifacts::{self, Artifact, ArtifactError};
 use crate::osv::Osv;
 use crate::reading::{self, Mistake};
@@ -16,8 +17,6 @@ use crate::reading::{self, Mistake};
 const MAX_BYTES: usize = 26_214_400;
 /// How many records a step takes in, at most.
 const STEP: usize = 100;
-/// Documents that a step reads and writes at most; a call has 10,000.
-const ROOM: usize = 9_500;
 /// How many mistakes of a file are told.
 const MOST_ERRORS: usize = 20;
 

@@ -24,6 +24,8 @@ struct Member {
     known: Option<Stored<StoredComponent>>,
     component: StoredComponent,
     assessment: Assessment,
+    /// Matches that the branch has of the same package.
+    former: usize,
 }
 
 impl Batch {
@@ -51,6 +53,10 @@ impl Batch {
         for (member, assessment) in members.iter_mut().zip(assessed.assessments) {
             matches::apply(&mut member.component, &assessment);
             member.assessment = assessment;
+        }
+        let mut former = matches::known_counts(scope, &identities(&members))?;
+        for member in &mut members {
+            member.former = former.remove(&member.component.identity).unwrap_or_default();
         }
         Ok(Self { members, read: read + assessed.read })
     }
@@ -109,28 +115,35 @@ impl Member {
             }
             None => new,
         };
-        Self { id, known, component, assessment: Assessment::default() }
+        Self { id, known, component, assessment: Assessment::default(), former: 0 }
+    }
+
+    /// Whether it may tell the branch of vulnerabilities.
+    fn is_told_of(&self) -> bool {
+        let affected = !self.assessment.vulnerabilities.is_empty();
+        affected && self.component.latest && self.known.is_none()
     }
 
     /// Documents that keeping it reads and writes: of a new one itself, its
-    /// matches, and those of the audit before.
+    /// matches, and those that the branch has.
     fn cost(&self) -> usize {
         let names = &self.component.advisory_keys;
         match &self.known {
             Some(known) => 1 + matches::renewal_cost(names, &known.advisory_keys),
-            None => 1 + 2 * names.len(),
+            None => 1 + names.len() + self.former,
         }
     }
 }
 
+/// The packages that may tell the branch of vulnerabilities.
+fn identities(members: &[Member]) -> Vec<&str> {
+    let told = members.iter().filter(|member| member.is_told_of());
+    told.map(|member| member.component.identity.as_str()).collect()
+}
+
 fn alert(scope: &Scope, new: &[Member], alerts: &mut Alerts) -> Result<(), DocumentError> {
-    let is_affected =
-        |member: &&Member| member.component.latest && !member.assessment.vulnerabilities.is_empty();
-    let affected: Vec<&Member> = new.iter().filter(is_affected).collect();
-    let identities: Vec<&str> =
-        affected.iter().map(|member| member.component.identity.as_str()).collect();
-    let before = matches::known(scope, &identities)?;
-    for Member { id, component, assessment, .. } in affected {
+    let before = matches::known(scope, &identities(new))?;
+    for Member { id, component, assessment, .. } in new.iter().filter(|new| new.is_told_of()) {
         for vulnerability in &assessment.vulnerabilities {
             let mut pairs =
                 vulnerability.names.iter().map(|name| (component.identity.clone(), name.clone()));

@@ -5,6 +5,7 @@ use area_sdk::{JobError, Scope};
 
 use super::batch::Batch;
 use super::{Audit, Input, Retiring, Stage, Tally};
+use crate::ROOM;
 use crate::artifacts;
 use crate::inventory::component::{Run, SourceScope, StoredComponent};
 use crate::inventory::matches::Alerts;
@@ -13,9 +14,7 @@ use crate::sbom::{Component, Graph, Sbom, identify};
 
 /// Components that are assessed together, at most.
 const BATCH: usize = 500;
-/// Documents that a step's batches read and write at most; a call has 10,000.
-const ROOM: usize = 9_500;
-/// After so many of them a step ends: what a batch reads fits into the rest.
+/// After so many documents a step ends: what a batch reads fits into the rest.
 const STEP: usize = 5_000;
 const _: () = assert!(ROOM - STEP >= BATCH + MOST_ENTRIES, "a batch's reading fits");
 

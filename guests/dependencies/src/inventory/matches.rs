@@ -4,11 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use area_sdk::prelude::*;
-use area_sdk::{DocumentError, Scope};
+use area_sdk::{DocumentError, Query, Scope, Value};
 
 use super::component::StoredComponent;
 use crate::matching::{Assessment, MatchBasis, Vulnerability};
 use crate::osv::Rating;
+
+/// How many packages one question holds.
+const KEYS: usize = 500;
 
 /// A component under one name of an advisory.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
@@ -119,15 +122,34 @@ pub(crate) fn known(
     identities: &[&str],
 ) -> Result<BTreeSet<(String, String)>, DocumentError> {
     let mut known = BTreeSet::new();
-    for identities in identities.chunks(500) {
-        let query = scope.documents::<StoredMatch>().query().equals("latest", true);
-        let query = query.one_of("identity", identities.iter().copied()).ascending("identity");
-        for found in query.limit(1000).all() {
+    for identities in identities.chunks(KEYS) {
+        for found in of_packages(scope, identities).ascending("identity").limit(1000).all() {
             let found = found?.value;
             known.insert((found.identity, found.advisory_key));
         }
     }
     Ok(known)
+}
+
+/// How many documents [`known`] reads for each of these packages.
+pub(crate) fn known_counts(
+    scope: &Scope,
+    identities: &[&str],
+) -> Result<BTreeMap<String, usize>, DocumentError> {
+    let mut counts = BTreeMap::new();
+    for identities in identities.chunks(KEYS) {
+        for (identity, count) in of_packages(scope, identities).count_by(&["identity"])? {
+            if let [Value::Text(identity)] = identity.as_slice() {
+                counts.insert(identity.clone(), usize::try_from(count).unwrap_or(usize::MAX));
+            }
+        }
+    }
+    Ok(counts)
+}
+
+fn of_packages<'a>(scope: &'a Scope, identities: &[&str]) -> Query<'a, StoredMatch> {
+    let latest = scope.documents::<StoredMatch>().query().equals("latest", true);
+    latest.one_of("identity", identities.iter().copied())
 }
 
 /// Told when packages of a repository's branch are found to be affected by an

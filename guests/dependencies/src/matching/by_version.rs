@@ -17,7 +17,7 @@ use crate::text::advisory_key;
 const EVALUATOR: &str = "osv";
 
 /// Entries of advisories that are read for one look at components. A package
-/// may have more; then the newest are looked at, and the rest is told of.
+/// may have more; then those of the latest ids are, and the component says so.
 pub(crate) const MOST_ENTRIES: usize = 4_000;
 
 /// Entries that are in memory at a time: some list hundreds of versions.

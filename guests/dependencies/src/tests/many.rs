@@ -79,6 +79,24 @@ fn two_bills_of_one_audit_share_packages_with_many_advisories() {
 }
 
 #[test]
+fn a_scanner_that_takes_much_back_is_believed() {
+    let world = World::new();
+    let purls: Vec<String> = (0..300).map(|package| format!("pkg:npm/p{package:03}@1")).collect();
+    let purls: Vec<&str> = purls.iter().map(String::as_str).collect();
+    for reported in [40, 1] {
+        let affects: Vec<Value> = purls.iter().map(|purl| json!({ "ref": purl })).collect();
+        let vulnerabilities: Vec<Value> = (0..reported)
+            .map(|at| json!({ "id": format!("CVE-2026-{at:04}"), "affects": affects }))
+            .collect();
+        let mut bill = bom("shop", &purls);
+        bill["vulnerabilities"] = vulnerabilities.into();
+        world.audit(Some("main"), &[sbom("scan.json", &bill)]);
+        assert_eq!(world.told()["facts"]["vulnerable"], json!(purls.len()));
+        assert_eq!(matches(&world), reported * purls.len());
+    }
+}
+
+#[test]
 fn a_package_with_more_entries_than_are_read_says_so() {
     let world = World::new();
     let entry = |at: usize, fixed: &str| {
