@@ -14,7 +14,7 @@ use crate::wasm::{TARGET, Toolchain};
 use crate::workspace::{Guest, GuestKind, Workspace};
 
 /// The cargo profile of guests.
-const PROFILE: &str = "guest";
+pub(crate) const PROFILE: &str = "guest";
 
 #[derive(Args, Clone, Copy)]
 pub(crate) struct Options {

@@ -4,6 +4,7 @@
 
 mod apt;
 mod bench;
+mod dependencies;
 mod guests;
 mod host;
 mod postgres;
@@ -37,6 +38,8 @@ enum Task {
     Test(test::Options),
     /// Measure the components beside a native twin of their logic
     Bench(bench::Options),
+    /// List the compiled registry crates in the target folder, for .ci/cache
+    Dependencies,
 }
 
 fn main() -> ExitCode {
@@ -56,5 +59,6 @@ fn run(task: Task) -> anyhow::Result<()> {
         Task::Serve(options) => serve::run(&workspace, &options),
         Task::Test(options) => test::run(&workspace, &options),
         Task::Bench(options) => bench::run(&workspace, &options),
+        Task::Dependencies => dependencies::list(&workspace),
     }
 }

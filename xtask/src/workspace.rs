@@ -1,6 +1,7 @@
 //! Where things are: the repository, cargo's target directory and the guest
 //! crates, as cargo itself tells them.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -15,6 +16,8 @@ pub(crate) struct Workspace {
     pub(crate) target: PathBuf,
     /// Every guest crate.
     pub(crate) guests: Vec<Guest>,
+    /// Names of the packages and of what they compile to, as cargo names files.
+    pub(crate) names: BTreeSet<String>,
 }
 
 /// A crate below `guests/` that becomes a component.
@@ -60,7 +63,8 @@ impl Workspace {
         let packages = metadata["packages"].as_array().context("no packages")?;
         let mut guests: Vec<Guest> = packages.iter().filter_map(|p| guest(&root, p)).collect();
         guests.sort_by(|a, b| a.name.cmp(&b.name));
-        Ok(Self { root, target, guests })
+        let names = packages.iter().flat_map(names).collect();
+        Ok(Self { root, target, guests, names })
     }
 
     /// Where built areas are put; what `serve` loads.
@@ -104,6 +108,13 @@ fn guest(root: &Path, package: &Value) -> Option<Guest> {
     };
     let library = library["name"].as_str()?.replace('-', "_");
     Some(Guest { package: package["name"].as_str()?.to_owned(), library, name, kind })
+}
+
+/// A package's name, and those of its targets as they are in file names.
+fn names(package: &Value) -> Vec<String> {
+    let targets = package["targets"].as_array().into_iter().flatten();
+    let named = targets.chain([package]).filter_map(|one| one["name"].as_str());
+    named.flat_map(|name| [name.to_owned(), name.replace('-', "_")]).collect()
 }
 
 fn text<'a>(value: &'a Value, key: &str) -> anyhow::Result<&'a str> {

@@ -1,5 +1,7 @@
 //! The standard library for wasm, compiled once from Debian's source and kept
-//! as a sysroot beside the other build products.
+//! as a sysroot beside the other build products, or in the folder that CI keeps
+//! between runs: its path is a compiler flag, so dependencies that were compiled
+//! under another path are compiled again.
 //!
 //! Guests are then built with plain `--sysroot`. The folder is named by the
 //! compiler's release and commit, so that another compiler makes another one,
@@ -40,7 +42,8 @@ pub(super) fn prepare(
     let release = version_line(&debian.rustc, "release: ")?;
     let commit = version_line(&debian.rustc, "commit-hash: ")?;
     let key = format!("{release}-{}", commit.get(..9).unwrap_or(&commit));
-    let home = workspace.target.join("wasm-sysroot");
+    let kept = std::env::var_os("CI_CACHE_DIR").filter(|folder| !folder.is_empty());
+    let home = kept.map_or_else(|| workspace.target.clone(), PathBuf::from).join("wasm-sysroot");
     let sysroot = home.join(&key);
     if !sysroot.exists() {
         eprintln!("compiling the standard library for {TARGET} (once, about a minute)");
