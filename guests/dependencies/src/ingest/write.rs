@@ -105,6 +105,7 @@ fn run(ctx: &JobCtx, audit: &Audit, input: &Input, sbom: &Sbom<'_>) -> Result<Ru
             filename: input.filename.clone(),
             upload_id: input.upload_id,
         },
+        case_known: sbom.case_known,
         limitations: graph_limitation(sbom.graph).into_iter().collect(),
     })
 }

@@ -21,6 +21,9 @@ pub(crate) struct StoredComponent {
     pub(crate) name: String,
     pub(crate) ecosystem: Option<String>,
     pub(crate) version: Option<String>,
+    /// Whether the SBOM keeps upper case in the paths of Go modules.
+    #[serde(default)]
+    pub(crate) case_known: bool,
     /// Name and purl, for `q`.
     #[schemars(extend("x-searched" = {"by": "name", "unless": ["repository_id", "audit_id"]}))]
     pub(crate) search_text: String,
@@ -93,6 +96,8 @@ pub(crate) struct Run {
     pub(crate) subject_digest: Option<String>,
     pub(crate) observed_at: Timestamp,
     pub(crate) source_scope: SourceScope,
+    /// Whether the SBOM keeps upper case in the paths of Go modules.
+    pub(crate) case_known: bool,
     /// What the bill leaves open for all its components.
     pub(crate) limitations: Vec<String>,
 }
@@ -118,6 +123,7 @@ impl StoredComponent {
             name: component.name,
             ecosystem: package.as_ref().map(|package| package.ecosystem.clone().into_owned()),
             version: component.version,
+            case_known: run.case_known,
             package_key: package.as_ref().map(Package::key),
             identity,
             purl,
@@ -142,6 +148,7 @@ impl StoredComponent {
     /// Adds what another bill of the same audit says of the same package.
     pub(crate) fn merge(&mut self, other: Self) {
         self.direct |= other.direct;
+        self.case_known |= other.case_known;
         self.scope = match (self.scope, other.scope) {
             (Some(ours), Some(theirs)) => Some(ours.min(theirs)),
             (ours, theirs) => ours.or(theirs),

@@ -22,7 +22,9 @@ JSON); `history=true` lists those of all audits, and finds an older audit's by `
 `q` is looked for in name and purl, without regard to case; `advisory` is an id or an alias. \
 `direct` comes from the bill's graph; without one it is false, and `limitations` say so. \
 `advisories[].match_basis` is `purl_exact` where the advisory lists the version, `version_range` \
-where it lies in a range, `scanner_reported` where a scanner said so.\n\n\
+where it lies in a range, `scanner_reported` where a scanner said so. A component without a \
+version is affected where all versions are. Advisories that cannot be compared with a component \
+are counted in its `limitations`, one for each cause; without a limitation, all were compared.\n\n\
 `deployments` are the current ones of the commit the bill describes, or of the image it \
 describes. `package_relationship` is `evidenced` where the bill is of the deployed image, or of \
 the deployed commit and the package is needed at run time; else `possible`. \

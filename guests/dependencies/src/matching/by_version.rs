@@ -8,7 +8,7 @@ use area_sdk::{DocumentError, Scope, Value};
 
 use super::{AdvisoryMatch, Assessed, Assessment, MatchBasis, Vulnerability};
 use crate::advisories::document::AffectedPackage;
-use crate::ecosystem::{self, Package};
+use crate::ecosystem::{Package, Spelling};
 use crate::inventory::component::StoredComponent;
 use crate::osv::evaluate::{self, Ground};
 use crate::text::advisory_key;
@@ -19,6 +19,10 @@ const EVALUATOR: &str = "osv";
 /// Entries of advisories that are read for one look at components. A package
 /// may have more; then those of the latest ids are, and the component says so.
 pub(crate) const MOST_ENTRIES: usize = 4_000;
+
+/// The limitation of a component that advisories for another spelling affect.
+const CASE_UNKNOWN: &str = "The SBOM writes the paths of Go modules in lower case, so advisories \
+                            for paths that differ in upper and lower case are applied too.";
 
 /// Entries that are in memory at a time: some list hundreds of versions.
 const PAGE: u32 = 500;
@@ -55,6 +59,11 @@ pub(super) fn assess(
                     assessments[at].look_at(components[at], package, &entry);
                 }
             }
+        }
+    }
+    for (assessment, package) in assessments.iter_mut().zip(&packages) {
+        if let Some(package) = package {
+            assessment.close_doubts(package);
         }
     }
     Ok(Assessed { assessments, read })
@@ -124,32 +133,55 @@ impl Assessment {
         if entry.withdrawn || !entry.is_for_release_of(package, &mut self.limitations) {
             return;
         }
-        let verdict = evaluate::evaluate(&entry.affected, package);
+        let mut verdict = evaluate::evaluate(&entry.affected, package);
+        match entry.spelling(component, package) {
+            Spelling::Same => {}
+            Spelling::Unknown if verdict.ground.is_some() => {
+                self.limitations.insert(CASE_UNKNOWN.to_owned());
+            }
+            Spelling::Unknown => {}
+            Spelling::Different => verdict = verdict.of_other_case(),
+        }
+        self.doubts.note(&entry.advisory_id, &verdict);
         if let Some(ground) = verdict.ground {
             self.vulnerabilities.push(entry.affects(component, ground));
-        } else if verdict.unevaluated {
-            self.limitations.insert(entry.unevaluated(package));
         }
+    }
+
+    /// Adds the limitations for entries that could not be compared.
+    fn close_doubts(&mut self, package: &Package) {
+        self.limitations.extend(std::mem::take(&mut self.doubts).limitations(package));
     }
 }
 
 impl AffectedPackage {
+    fn spelling(&self, component: &StoredComponent, package: &Package) -> Spelling {
+        let theirs = self.affected.package.as_ref().map_or("", |named| named.name.as_str());
+        Spelling::of(&package.ecosystem, &component.name, theirs, component.case_known)
+    }
+
     /// Whether the entry is for the package's release of its distribution.
     fn is_for_release_of(&self, package: &Package, limitations: &mut BTreeSet<String>) -> bool {
         let Some(named) = &self.affected.package else { return false };
         let release = Package::of_osv(&named.ecosystem, &named.name).release;
-        match (&release, &package.release) {
-            (None, _) => true,
-            (Some(ours), Some(theirs)) => ours.covers(theirs),
-            (Some(_), None) => {
-                limitations.insert(format!(
-                    "The purl names no release of {}, so advisories for single releases are not \
-                     applied.",
-                    package.ecosystem
-                ));
-                false
-            }
-        }
+        let Some(ours) = release else { return true };
+        let Some(theirs) = &package.release else {
+            limitations.insert(format!(
+                "The purl names no release of {}, so advisories for single releases are not \
+                 applied.",
+                package.ecosystem
+            ));
+            return false;
+        };
+        ours.covers(theirs).unwrap_or_else(|| {
+            limitations.insert(format!(
+                "The number of {:?}, the release of {} in the purl, is not known, so advisories \
+                 for single releases are not applied.",
+                theirs.text(),
+                package.ecosystem
+            ));
+            false
+        })
     }
 
     fn affects(&self, component: &StoredComponent, ground: Ground) -> Vulnerability {
@@ -168,14 +200,5 @@ impl AffectedPackage {
             severity: self.severity,
             names: names.map(|name| advisory_key(name)).collect(),
         }
-    }
-
-    fn unevaluated(&self, package: &Package) -> String {
-        let id = &self.advisory_id;
-        if ecosystem::scheme(&package.ecosystem).is_none() {
-            let ecosystem = &package.ecosystem;
-            return format!("{id} has ranges, but the order of {ecosystem} versions is not known.");
-        }
-        format!("{id} has ranges of commits, or of versions that cannot be compared with this one.")
     }
 }

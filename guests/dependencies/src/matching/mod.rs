@@ -2,6 +2,7 @@
 //! and what scanners reported, each vulnerability once under all its names.
 
 mod by_version;
+mod doubts;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,6 +15,7 @@ use crate::osv::Rating;
 use crate::text::advisory_key;
 
 pub(crate) use by_version::MOST_ENTRIES;
+use doubts::Doubts;
 
 /// Why a component is taken to be affected, the best reason last.
 #[derive(
@@ -57,6 +59,7 @@ pub(crate) struct Assessment {
     pub(crate) vulnerabilities: Vec<Vulnerability>,
     /// What could not be told.
     pub(crate) limitations: BTreeSet<String>,
+    doubts: Doubts,
 }
 
 /// Names of vulnerabilities under which a component is kept.

@@ -14,14 +14,40 @@ pub(crate) enum Ground {
     Listed,
 }
 
-/// What an entry of an advisory says of a version.
+/// Why an entry's ranges or versions could not be compared with a component.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Obstacle {
+    /// The component has no version.
+    NoVersion,
+    /// The range is of commits.
+    Commits,
+    /// The entry affects a Go module whose path differs in case.
+    OtherCase,
+    /// The order of the ecosystem's versions is not known.
+    NoOrder,
+    /// The component's version, or a bound of the range, is not a version of
+    /// the ecosystem.
+    Unreadable,
+}
+
+/// The result of comparing an entry of an advisory with a component.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Verdict {
-    /// Nothing where it is not affected, as far as can be told.
+    /// `None` if the component is not affected, as far as can be compared.
     pub(crate) ground: Option<Ground>,
-    /// There are ranges that could not be evaluated: of commits, or of an
-    /// ecosystem whose order is not known.
-    pub(crate) unevaluated: bool,
+    /// Whether a list of versions or a range gave an answer.
+    pub(crate) answered: bool,
+    /// The gravest reason why a range, or the list, gave none.
+    pub(crate) obstacle: Option<Obstacle>,
+}
+
+impl Verdict {
+    /// The verdict when the entry is for a module that differs in case: one
+    /// that would affect the component becomes an obstacle.
+    pub(crate) fn of_other_case(self) -> Self {
+        let obstacle = (self.ground.is_some()).then_some(Obstacle::OtherCase);
+        Self { ground: None, answered: true, obstacle }
+    }
 }
 
 /// A version, read by its ecosystem's order where there is one.
@@ -32,25 +58,54 @@ struct Candidate<'a> {
     version: Option<Version>,
 }
 
-/// Whether the package's version is among the affected ones. That the package
-/// itself is the affected one has been seen before.
+/// Compares an entry with a package's version. The caller has checked that the
+/// entry is for this package.
 pub(crate) fn evaluate(affected: &Affected, package: &Package) -> Verdict {
-    let Some(text) = package.version.as_deref() else { return Verdict::default() };
+    let Some(text) = package.comparable_version() else { return without_version(affected) };
     let scheme = ecosystem::scheme(&package.ecosystem);
-    let version = scheme.and_then(|scheme| scheme.parse(text));
-    let candidate = Candidate { text, scheme, version };
+    let version = scheme.and_then(|scheme| scheme.parse(&text));
+    let candidate = Candidate { text: &text, scheme, version };
     if affected.versions.iter().any(|listed| candidate.is(listed)) {
-        return Verdict { ground: Some(Ground::Listed), unevaluated: false };
+        return Verdict { ground: Some(Ground::Listed), answered: true, obstacle: None };
     }
-    let mut verdict = Verdict::default();
+    let mut verdict = Verdict { answered: !affected.versions.is_empty(), ..Verdict::default() };
     for range in &affected.ranges {
         match candidate.lies_in(range) {
-            Some(true) => verdict.ground = Some(Ground::Range),
-            Some(false) => {}
-            None => verdict.unevaluated = true,
+            Ok(inside) => {
+                verdict.answered = true;
+                verdict.ground = verdict.ground.or(inside.then_some(Ground::Range));
+            }
+            Err(obstacle) => verdict.obstacle = verdict.obstacle.max(Some(obstacle)),
         }
     }
     verdict
+}
+
+/// Only a range that has all versions affects a component without one.
+fn without_version(affected: &Affected) -> Verdict {
+    if affected.ranges.iter().any(Range::has_all_versions) {
+        return Verdict { ground: Some(Ground::Range), answered: true, obstacle: None };
+    }
+    let says_nothing = affected.ranges.is_empty() && affected.versions.is_empty();
+    let obstacle = (!says_nothing).then_some(Obstacle::NoVersion);
+    Verdict { ground: None, answered: false, obstacle }
+}
+
+impl Range {
+    /// Whether it goes from before the first version on without an end, so
+    /// that no version needs to be compared. Ranges of commits are not read.
+    fn has_all_versions(&self) -> bool {
+        let from_zero =
+            |event: &RangeEvent| matches!(event, RangeEvent::Introduced(at) if at == "0");
+        let ends = |event: &RangeEvent| match event {
+            RangeEvent::Introduced(_) => false,
+            RangeEvent::Fixed(_) | RangeEvent::LastAffected(_) => true,
+            RangeEvent::Limit(at) => at != "*",
+        };
+        self.r#type != RangeType::Git
+            && self.events.iter().any(from_zero)
+            && !self.events.iter().any(ends)
+    }
 }
 
 impl Candidate<'_> {
@@ -62,18 +117,21 @@ impl Candidate<'_> {
         self.version.is_some() && listed == self.version
     }
 
-    /// Nothing where that cannot be told.
-    fn lies_in(&self, range: &Range) -> Option<bool> {
+    fn lies_in(&self, range: &Range) -> Result<bool, Obstacle> {
+        if range.has_all_versions() {
+            return Ok(true);
+        }
         let scheme = match range.r#type {
-            RangeType::Git => return None,
+            RangeType::Git => return Err(Obstacle::Commits),
             RangeType::Semver => Scheme::Semantic,
-            RangeType::Ecosystem => self.scheme?,
+            RangeType::Ecosystem => self.scheme.ok_or(Obstacle::NoOrder)?,
         };
         let read = (Some(scheme) != self.scheme).then(|| scheme.parse(self.text));
-        let version = read.as_ref().unwrap_or(&self.version).as_ref()?;
-        let mut marks = read_marks(range, scheme)?;
+        let version = read.as_ref().unwrap_or(&self.version).as_ref();
+        let version = version.ok_or(Obstacle::Unreadable)?;
+        let mut marks = read_marks(range, scheme).ok_or(Obstacle::Unreadable)?;
         marks.sort_by(|a, b| a.at.cmp(&b.at));
-        Some(before_limits(&marks, version) && is_inside(&marks, version))
+        Ok(before_limits(&marks, version) && is_inside(&marks, version))
     }
 }
 

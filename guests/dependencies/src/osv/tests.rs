@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::evaluate::{Ground, evaluate};
+use super::evaluate::{Ground, Obstacle, Verdict, evaluate};
 use super::*;
 use crate::corpus::{self, corpus};
 use crate::ecosystem::Package;
@@ -89,14 +89,18 @@ fn listed_versions_count_before_ranges() {
 }
 
 #[test]
-fn unknown_ecosystems_match_exactly_or_not_at_all() {
-    let ranges = events("ECOSYSTEM", &json!([{ "introduced": "0" }]));
-    let entry = affected("Nobody", &ranges, &json!(["release-1"]));
+fn unknown_ecosystems_match_exactly_or_where_all_versions_do() {
+    let some = events("ECOSYSTEM", &json!([{ "introduced": "0" }, { "fixed": "2" }]));
+    let entry = affected("Nobody", &some, &json!(["release-1"]));
     assert_eq!(ground(&entry, "Nobody", "release-1"), Some(Ground::Listed));
     let verdict = evaluate(&entry, &package("Nobody", "release-2"));
-    assert_eq!((verdict.ground, verdict.unevaluated), (None, true));
+    assert_eq!((verdict.ground, verdict.obstacle), (None, Some(Obstacle::NoOrder)));
+    let all = events("ECOSYSTEM", &json!([{ "introduced": "0" }]));
+    let entry = affected("Nobody", &all, &json!(["release-1"]));
+    assert_eq!(ground(&entry, "Nobody", "release-2"), Some(Ground::Range));
     // A semantic range has its order in every ecosystem.
-    let entry = affected("Nobody", &events("SEMVER", &json!([{ "introduced": "0" }])), &json!([]));
+    let semver = events("SEMVER", &json!([{ "introduced": "0" }, { "fixed": "2.0.0" }]));
+    let entry = affected("Nobody", &semver, &json!([]));
     assert_eq!(ground(&entry, "Nobody", "1.0.0"), Some(Ground::Range));
 }
 
@@ -104,16 +108,60 @@ fn unknown_ecosystems_match_exactly_or_not_at_all() {
 fn commits_are_not_evaluated() {
     let ranges = events("GIT", &json!([{ "introduced": "0" }]));
     let verdict = evaluate(&affected("npm", &ranges, &json!([])), &package("npm", "1.0.0"));
-    assert_eq!((verdict.ground, verdict.unevaluated), (None, true));
+    assert_eq!(verdict, Verdict { obstacle: Some(Obstacle::Commits), ..Verdict::default() });
 }
 
 #[test]
-fn an_odd_version_is_affected_only_where_it_is_listed() {
-    let ranges = events("SEMVER", &json!([{ "introduced": "0" }]));
+fn a_list_or_another_range_answers_next_to_commits() {
+    let commits = json!({ "type": "GIT", "events": [{ "introduced": "0" }] });
+    let range = json!({ "type": "ECOSYSTEM", "events": [{ "introduced": "0" }, { "fixed": "1" }] });
+    for (ranges, versions) in
+        [(json!([commits, range]), json!([])), (json!([commits]), json!(["1"]))]
+    {
+        let verdict = evaluate(&affected("PyPI", &ranges, &versions), &package("PyPI", "2"));
+        assert_eq!((verdict.ground, verdict.answered), (None, true));
+    }
+}
+
+#[test]
+fn an_odd_version_is_affected_only_where_it_is_listed_or_all_are() {
+    let ranges = events("SEMVER", &json!([{ "introduced": "0" }, { "fixed": "9.0.0" }]));
     let entry = affected("npm", &ranges, &json!(["latest"]));
     assert_eq!(ground(&entry, "npm", "latest"), Some(Ground::Listed));
     let verdict = evaluate(&entry, &package("npm", "next"));
-    assert_eq!((verdict.ground, verdict.unevaluated), (None, true));
+    assert_eq!((verdict.ground, verdict.obstacle), (None, Some(Obstacle::Unreadable)));
+    let all = events("SEMVER", &json!([{ "introduced": "0" }]));
+    assert_eq!(ground(&affected("npm", &all, &json!([])), "npm", "next"), Some(Ground::Range));
+}
+
+#[test]
+fn a_component_without_a_version_is_affected_where_all_versions_are() {
+    let none = Package::of_osv("npm", "a");
+    let verdict = |kind: &str, range: Value, versions: Value| {
+        let range = if range.is_null() { json!([]) } else { events(kind, &range) };
+        evaluate(&affected("npm", &range, &versions), &none)
+    };
+    for all in [
+        json!([{ "introduced": "0" }]),
+        json!([{ "introduced": "0" }, { "introduced": "4.0.0" }]),
+        json!([{ "introduced": "0" }, { "limit": "*" }]),
+    ] {
+        let verdict = verdict("SEMVER", all.clone(), json!(["1.0.0"]));
+        assert_eq!((verdict.ground, verdict.obstacle), (Some(Ground::Range), None), "{all}");
+    }
+    for some in [
+        json!([{ "introduced": "0" }, { "fixed": "1.0.0" }]),
+        json!([{ "introduced": "0" }, { "last_affected": "1.0.0" }]),
+        json!([{ "introduced": "0" }, { "limit": "1.0.0" }]),
+        json!([{ "introduced": "1.0.0" }]),
+        json!(null),
+    ] {
+        let verdict = verdict("SEMVER", some.clone(), json!(["1.0.0"]));
+        let expected = Verdict { obstacle: Some(Obstacle::NoVersion), ..Verdict::default() };
+        assert_eq!(verdict, expected, "{some}");
+    }
+    let commits = verdict("GIT", json!([{ "introduced": "0" }]), json!([]));
+    assert_eq!((commits.ground, commits.obstacle), (None, Some(Obstacle::NoVersion)));
 }
 
 fn read(folder: &str, name: &str) -> Option<Osv> {

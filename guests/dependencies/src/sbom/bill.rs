@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use area_sdk::prelude::*;
 
+use super::cyclonedx::Hit;
 use super::identity::{self, Named};
 use super::references::References;
 use super::{Component, Format, Reported, Scope};
@@ -26,6 +27,9 @@ pub(crate) struct Sbom<'a> {
     pub(crate) tool: Option<String>,
     pub(crate) created_at: Option<Timestamp>,
     pub(crate) graph: Graph,
+    /// Whether some path of a Go module has upper case, so that the tool that
+    /// made the file keeps it.
+    pub(crate) case_known: bool,
     /// What was passed over.
     pub(crate) warnings: Vec<String>,
     mentions: Vec<Mention<'a>>,
@@ -36,6 +40,8 @@ pub(crate) struct Sbom<'a> {
     direct: References<'a, ()>,
     /// By mention.
     reported: BTreeMap<usize, Vec<Reported>>,
+    /// Limitations of what is reported, by mention.
+    assumed: BTreeMap<usize, Vec<String>>,
     /// The first mention of each component.
     firsts: Vec<usize>,
     /// Further mentions, by component.
@@ -100,6 +106,13 @@ impl Mention<'_> {
         }
     }
 
+    /// The version as the file writes it, else the purl's.
+    fn version(&self) -> Option<Cow<'_, str>> {
+        let written = self.version.as_deref().filter(|version| !version.is_empty());
+        let of_purl = || Purl::parse(self.purl.as_deref()?.trim()).ok()?.version;
+        written.map(Cow::Borrowed).or_else(|| of_purl().map(Cow::Owned))
+    }
+
     /// The canonical purl, where there is one.
     fn canonical(&self) -> Option<String> {
         let purl = Purl::parse(self.purl.as_deref()?.trim()).ok()?;
@@ -140,12 +153,14 @@ impl<'a> Sbom<'a> {
             tool: found.tool,
             created_at: found.created_at,
             graph,
+            case_known: found.mentions.iter().any(|mention| mention.named().shows_case()),
             warnings: found.warnings,
             mentions: found.mentions,
             references,
             edges: found.edges,
             direct,
             reported: BTreeMap::new(),
+            assumed: BTreeMap::new(),
             firsts,
             others,
         }
@@ -157,11 +172,17 @@ impl<'a> Sbom<'a> {
         &mut self,
         reference: &str,
         reported: &Reported,
-        hits: impl FnOnce(Option<&str>) -> bool,
+        hits: impl FnOnce(Option<&str>) -> Hit,
     ) -> bool {
         let Some(place) = self.references.get(reference).copied() else { return false };
-        if !hits(self.mentions.get(place).and_then(|mention| mention.version.as_deref())) {
-            return true;
+        let version = self.mentions.get(place).and_then(Mention::version);
+        match hits(version.as_deref()) {
+            Hit::No => return true,
+            Hit::Yes => {}
+            Hit::Assumed(why) => self.assumed.entry(place).or_default().push(format!(
+                "{} is assumed to affect this version: the SBOM gives {why}.",
+                reported.id
+            )),
         }
         let list = self.reported.entry(place).or_default();
         if !list.contains(reported) {
@@ -195,13 +216,17 @@ impl<'a> Sbom<'a> {
         let mention = &self.mentions[at];
         let reference = mention.reference.as_deref();
         let on = reference.and_then(|reference| self.edges.get(reference)).into_iter().flatten();
+        let named = mention.named().component();
+        let assumed = self.assumed.get(&at).into_iter().flatten().cloned();
+        let limitations = named.limitations.iter().cloned().chain(assumed).collect();
         Component {
             reference: reference.map(identity::bounded),
             scope: mention.scope,
             direct: reference.is_some_and(|reference| self.direct.get(reference).is_some()),
             dependencies: on.map(|reference| self.name_of(reference)).collect(),
             reported: self.reported.get(&at).cloned().unwrap_or_default(),
-            ..mention.named().component()
+            limitations,
+            ..named
         }
     }
 

@@ -14,9 +14,13 @@ pub(super) struct Named<'a> {
     pub(super) purl: Option<&'a str>,
 }
 
-/// What makes two components one, within a repository and branch.
+/// What makes two components one, within a repository and branch. Go modules
+/// whose paths differ in case are two, though they have one canonical purl.
 pub(crate) fn identify(purl: Option<&Purl>, name: &str, version: Option<&str>) -> String {
     match purl {
+        Some(purl) if purl.kind == "golang" && ecosystem::has_upper_case(name) => {
+            format!("{purl}\n{name}")
+        }
         Some(purl) => purl.to_string(),
         None => format!("{name}@{}", version.unwrap_or_default()),
     }
@@ -36,10 +40,13 @@ impl Named<'_> {
             let limitation = "Without a purl, no advisories are matched by version.";
             limitations.push(limitation.to_owned());
         }
+        let go_path =
+            purl.as_ref().and_then(|purl| ecosystem::go_path(purl, self.purl?, &self.full_name()));
+        let name = go_path.or_else(|| purl.as_ref().map(ecosystem::name_of));
         let given = |text: Option<&str>| text.filter(|text| !text.is_empty()).map(bounded);
         Component {
             reference: None,
-            name: bounded(&purl.as_ref().map_or_else(|| self.full_name(), ecosystem::name_of)),
+            name: bounded(&name.unwrap_or_else(|| self.full_name())),
             version: purl
                 .as_ref()
                 .and_then(|purl| given(purl.version.as_deref()))
@@ -57,6 +64,13 @@ impl Named<'_> {
     pub(super) fn identity(&self) -> String {
         let component = self.component();
         identify(component.purl.as_ref(), &component.name, component.version.as_deref())
+    }
+
+    /// Whether this is a Go module whose path has upper case.
+    pub(super) fn shows_case(&self) -> bool {
+        let component = self.component();
+        component.purl.is_some_and(|purl| purl.kind == "golang")
+            && ecosystem::has_upper_case(&component.name)
     }
 
     fn full_name(&self) -> String {

@@ -3,6 +3,7 @@
 
 mod advisories;
 mod deployments;
+mod doubts;
 mod imports;
 mod inventory;
 mod many;

@@ -11,6 +11,7 @@ mod dotted;
 mod maven;
 mod ruby;
 mod semantic;
+pub(crate) mod vers;
 
 use std::cmp::Ordering;
 

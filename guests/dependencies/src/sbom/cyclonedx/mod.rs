@@ -1,11 +1,13 @@
 //! CycloneDX 1.2 to 1.7, JSON.
 
+mod affected;
 mod licenses;
 mod model;
 mod vulnerabilities;
 
 use std::borrow::Cow;
 
+pub(super) use self::affected::Hit;
 use self::model::{Bom, ComponentItem, Tools};
 use super::bill::{Edges, Found, Mention, Sbom, Subject};
 use super::identity::bounded;

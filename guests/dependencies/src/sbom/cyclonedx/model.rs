@@ -417,6 +417,9 @@ pub(super) struct AffectedVersion<'a> {
     /// Nothing, where the entry is of a range.
     #[serde(borrow, default)]
     pub(super) version: Option<Cow<'a, str>>,
+    /// A `vers` range.
+    #[serde(borrow, default)]
+    pub(super) range: Option<Cow<'a, str>>,
     #[serde(default)]
     pub(super) status: AffectedStatus,
 }

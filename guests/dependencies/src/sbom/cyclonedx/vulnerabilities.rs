@@ -8,9 +8,8 @@ use percent_encoding::percent_decode_str;
 
 use super::super::Reported;
 use super::super::bill::Sbom;
-use super::model::{
-    AffectedStatus, AffectedVersion, Affects, Analysis, AnalysisState, Bom, VulnerabilityItem,
-};
+use super::affected::is_affected;
+use super::model::{Affects, Analysis, AnalysisState, Bom, VulnerabilityItem};
 
 /// Ids longer than this name nothing.
 const MAX_ID: usize = 128;
@@ -47,19 +46,6 @@ fn target<'a>(bom: &Bom<'_>, affected: &'a Affects<'_>) -> Option<Cow<'a, str>> 
     // A document without a number of its own can only mean itself.
     let of_this = own.is_none() || own == serial;
     of_this.then(|| percent_decode_str(element).decode_utf8_lossy())
-}
-
-/// Whether a component of this version is among those affected. Ranges are the
-/// tool's to evaluate: it has named the component.
-fn is_affected(versions: &[AffectedVersion<'_>], version: Option<&str>) -> bool {
-    let of_it =
-        |one: &&AffectedVersion<'_>| one.version.is_some() && one.version.as_deref() == version;
-    let unaffected = |one: &AffectedVersion<'_>| one.status == AffectedStatus::Unaffected;
-    let mut exact = versions.iter().filter(of_it).peekable();
-    if exact.peek().is_some() {
-        return !exact.all(unaffected);
-    }
-    versions.is_empty() || !versions.iter().all(unaffected)
 }
 
 /// What a vulnerability says; nothing, where its source has taken it back.

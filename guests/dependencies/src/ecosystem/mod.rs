@@ -1,11 +1,16 @@
 //! Packages as advisories know them: an ecosystem of the OSV schema, a name by
 //! that ecosystem's rules, and the release of a distribution.
 
+mod release;
+mod spelling;
+
 use std::borrow::Cow;
 
 use crate::purl::Purl;
 use crate::text::bounded;
 use crate::versions::Scheme;
+pub(crate) use release::Release;
+pub(crate) use spelling::{Spelling, go_path, has_upper_case};
 
 /// Bytes of a key, which an index holds.
 const MAX_KEY: usize = 1_000;
@@ -23,15 +28,6 @@ pub(crate) struct Package {
     /// The version that advisories speak of: the source package's, where the
     /// purl names one, with the epoch.
     pub(crate) version: Option<String>,
-}
-
-/// A distribution's release: `12`, `22.04`, `sid`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Release {
-    /// `[12]`, `[22, 4]`, `[15, 4]` of `15 SP4`; none, where it has a name alone.
-    numbers: Vec<u32>,
-    /// As it is written, in lower case.
-    text: String,
 }
 
 /// Purl types and their ecosystems.
@@ -86,21 +82,9 @@ const DISTRIBUTIONS: &[(&str, &str, &str)] = &[
     ("rpm", "suse", "SUSE"),
 ];
 
-/// Releases that are known by a name.
-const CODE_NAMES: &[(&str, &[u32])] = &[
-    ("jessie", &[8]),
-    ("stretch", &[9]),
-    ("buster", &[10]),
-    ("bullseye", &[11]),
-    ("bookworm", &[12]),
-    ("trixie", &[13]),
-    ("trusty", &[14, 4]),
-    ("xenial", &[16, 4]),
-    ("bionic", &[18, 4]),
-    ("focal", &[20, 4]),
-    ("jammy", &[22, 4]),
-    ("noble", &[24, 4]),
-];
+/// What tools write where they do not know a version.
+const PLACEHOLDERS: [&str; 7] =
+    ["", "UNKNOWN", "NOASSERTION", "NONE", "unspecified", "undefined", "(devel)"];
 
 /// How an ecosystem orders its versions; nothing where that is not known.
 pub(crate) fn scheme(ecosystem: &str) -> Option<Scheme> {
@@ -124,46 +108,6 @@ pub(crate) fn scheme(ecosystem: &str) -> Option<Scheme> {
         "Bioconductor" | "CRAN" | "GHC" | "Hackage" => Scheme::Dotted,
         _ => return None,
     })
-}
-
-impl Release {
-    /// By the first numbers of a text, `12` of `debian-12`, `22.04` of
-    /// `Pro:22.04:LTS`, and the service pack behind them; else by its name.
-    fn read(text: &str) -> Option<Self> {
-        let text = text.trim().to_lowercase();
-        if text.is_empty() {
-            return None;
-        }
-        let named = CODE_NAMES.iter().find(|(name, _)| text.ends_with(name));
-        let numbers = named.map_or_else(|| numbers(&text), |(_, numbers)| numbers.to_vec());
-        Some(Self { numbers, text })
-    }
-
-    /// Whether what holds for this release holds for `other`: 12 for 12.5. One
-    /// that has a name alone holds for those that are called so.
-    pub(crate) fn covers(&self, other: &Self) -> bool {
-        if self.numbers.is_empty() {
-            let words = |text: &str| {
-                let words = text.split(|c: char| !c.is_alphanumeric());
-                words.map(str::to_owned).collect::<Vec<_>>()
-            };
-            let theirs = words(&other.text);
-            return words(&self.text).iter().all(|word| theirs.contains(word));
-        }
-        other.numbers.starts_with(&self.numbers)
-    }
-}
-
-/// The first numbers of a text with dots between them, and that of a service
-/// pack: `[15, 4]` of `Linux Enterprise Server 15 SP4`.
-fn numbers(text: &str) -> Vec<u32> {
-    let digits = |text: &str| -> String { text.chars().take_while(char::is_ascii_digit).collect() };
-    let Some(from) = text.find(|c: char| c.is_ascii_digit()) else { return Vec::new() };
-    let rest = text.get(from..).unwrap_or_default();
-    let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
-    let (release, behind) = rest.split_at(end);
-    let pack = behind.split_once("sp").and_then(|(_, pack)| digits(pack).parse().ok());
-    release.split('.').map_while(|number| number.parse().ok()).chain(pack).collect()
 }
 
 impl Package {
@@ -196,6 +140,16 @@ impl Package {
     #[cfg(test)]
     pub(crate) fn at(self, version: &str) -> Self {
         Self { version: Some(version.to_owned()), ..self }
+    }
+
+    /// The version as its ecosystem writes versions. `None` without one, or if
+    /// a tool wrote a placeholder instead.
+    pub(crate) fn comparable_version(&self) -> Option<Cow<'_, str>> {
+        let text = self.version.as_deref()?.trim();
+        if PLACEHOLDERS.iter().any(|placeholder| text.eq_ignore_ascii_case(placeholder)) {
+            return None;
+        }
+        Some(if self.ecosystem == "Go" { go_version(text) } else { Cow::Borrowed(text) })
     }
 
     /// What brings advisories and components together.
@@ -243,6 +197,23 @@ fn with_epoch(purl: &Purl) -> Option<String> {
         Some(epoch) if !version.contains(':') => Some(format!("{epoch}:{version}")),
         _ => Some(version.clone()),
     }
+}
+
+/// The version of a Go toolchain as Go's advisories write it: `1.21-rc.2` of
+/// `go1.21rc2`.
+fn go_version(text: &str) -> Cow<'_, str> {
+    let toolchain =
+        text.strip_prefix("go").filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    // What follows a blank names experiments of the build.
+    let Some(version) = toolchain.and_then(|rest| rest.split_whitespace().next()) else {
+        return Cow::Borrowed(text);
+    };
+    for word in ["rc", "beta"] {
+        if let Some((release, number)) = version.split_once(word) {
+            return Cow::Owned(format!("{release}-{word}.{number}"));
+        }
+    }
+    Cow::Borrowed(version)
 }
 
 fn folded(ecosystem: &str, name: &str) -> String {
@@ -298,41 +269,9 @@ mod tests {
             let ours = package(purl);
             assert_eq!(ours.key(), osv.key(), "{purl}");
             if let (Some(theirs), Some(ours)) = (&osv.release, &ours.release) {
-                assert!(theirs.covers(ours), "{purl}");
+                assert_eq!(theirs.covers(ours), Some(true), "{purl}");
             }
         }
-    }
-
-    #[test]
-    fn releases_are_told_apart() {
-        let release = |text: &str| Release::read(text).expect("a release");
-        assert!(release("v3.18").covers(&release("alpine-3.18.4")));
-        assert!(!release("v3.1").covers(&release("alpine-3.18.4")));
-        assert!(release("22.04:LTS").covers(&release("jammy")));
-        assert!(release("enterprise_linux:8::baseos").covers(&release("rhel-8.4")));
-        assert!(!release("rhel_eus:8.6::baseos").covers(&release("rhel-8")));
-        assert!(release("Leap 15.3").covers(&release("opensuse-leap-15.3")));
-        assert!(release("Linux Enterprise Server 15 SP4").covers(&release("sles-15.4")));
-        assert!(!release("Linux Enterprise Server 15 SP4").covers(&release("sles-15.5")));
-        assert!(!release("24.03-LTS-SP1").covers(&release("openeuler-24.03-LTS")));
-        assert!(release("24.03-LTS-SP1").covers(&release("openEuler-24.03-LTS-SP1")));
-        assert_eq!(Release::read(" "), None);
-    }
-
-    #[test]
-    fn a_release_without_a_number_is_for_those_called_so() {
-        let release = |text: &str| Release::read(text).expect("a release");
-        for (theirs, ours) in [
-            ("Tumbleweed", "opensuse-leap-15.5"),
-            ("stream", "alpaquita-23"),
-            ("edge", "alpine-3.18"),
-            ("sid", "debian-12"),
-        ] {
-            assert!(!release(theirs).covers(&release(ours)), "{theirs} {ours}");
-        }
-        assert!(release("Tumbleweed").covers(&release("opensuse-tumbleweed-20240101")));
-        assert!(release("edge").covers(&release("edge")));
-        assert!(release("sid").covers(&release("debian-sid")));
     }
 
     #[test]
@@ -343,6 +282,35 @@ mod tests {
         let upstream = "pkg:deb/debian/a@1.0-1%2Bb2?upstream=b%401.0-1";
         assert_eq!(version(upstream).as_deref(), Some("1.0-1"));
         assert_eq!(version("pkg:npm/a"), None);
+    }
+
+    #[test]
+    fn versions_of_go_toolchains_are_read_without_their_prefix() {
+        let version = |version: &str| {
+            let package = Package::of_osv("Go", "stdlib").at(version);
+            package.comparable_version().map(Cow::into_owned)
+        };
+        for (written, expected) in [
+            ("go1.19.1", "1.19.1"),
+            ("go1.21rc2", "1.21-rc.2"),
+            ("go1.18beta1", "1.18-beta.1"),
+            ("go1.22.1 X:nocoverageredesign", "1.22.1"),
+            ("1.19.1", "1.19.1"),
+            ("v1.2.3", "v1.2.3"),
+            ("gopher", "gopher"),
+        ] {
+            assert_eq!(version(written).as_deref(), Some(expected));
+        }
+        let npm = Package::of_osv("npm", "a").at("go1.2");
+        assert_eq!(npm.comparable_version().as_deref(), Some("go1.2"));
+    }
+
+    #[test]
+    fn placeholders_are_no_versions() {
+        for written in ["UNKNOWN", "unknown", "NOASSERTION", " ", "(devel)", "unspecified"] {
+            let package = Package::of_osv("Maven", "a:b").at(written);
+            assert_eq!(package.comparable_version(), None, "{written}");
+        }
     }
 
     #[test]

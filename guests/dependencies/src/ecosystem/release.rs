@@ -1,0 +1,161 @@
+//! Releases of distributions, by number or by name.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+/// Debian's and Ubuntu's releases, see `releases/LICENSE`.
+const TABLES: [&str; 2] =
+    [include_str!("releases/debian.csv"), include_str!("releases/ubuntu.csv")];
+
+/// Releases without a number that advisories name: a package of one has all
+/// advisories that are for it.
+const ROLLING: [&str; 2] = ["stream", "tumbleweed"];
+
+/// Numbers of releases by series name: `[12]` of `bookworm`. Empty for a
+/// series that never gets one, such as `sid`.
+static SERIES: LazyLock<BTreeMap<&str, Vec<u32>>> = LazyLock::new(|| {
+    let rows = TABLES.into_iter().flat_map(|table| table.lines().skip(1));
+    rows.filter_map(|row| {
+        let mut cells = row.split(',');
+        let (version, series) = (cells.next()?, cells.nth(1)?);
+        Some((series, numbers(version)))
+    })
+    .collect()
+});
+
+/// A distribution's release: `12`, `22.04`, `sid`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Release {
+    /// `[12]`, `[22, 4]`, `[15, 4]` of `15 SP4`; empty if it has a name alone.
+    numbers: Vec<u32>,
+    /// As it is written, in lower case.
+    text: String,
+}
+
+impl Release {
+    /// Reads the name of a Debian or Ubuntu series, else the first numbers of
+    /// the text (`12` of `debian-12`, `22.04` of `Pro:22.04:LTS`) and the
+    /// service pack behind them.
+    pub(super) fn read(text: &str) -> Option<Self> {
+        let text = text.trim().to_lowercase();
+        if text.is_empty() {
+            return None;
+        }
+        let named = words(&text).find_map(|word| SERIES.get(word));
+        let numbers = named.cloned().unwrap_or_else(|| numbers(&text));
+        Some(Self { numbers, text })
+    }
+
+    /// Whether an advisory for this release applies to a package of `other`:
+    /// one for 12 to 12.5. A release that has a name alone is compared by it.
+    /// `None` if a name is not known, so that its number is not known either.
+    pub(crate) fn covers(&self, other: &Self) -> Option<bool> {
+        if self.numbers.is_empty() {
+            return Some(words(&self.text).all(|word| other.has_word(word)));
+        }
+        let is_rolling = ROLLING.iter().any(|name| other.has_word(name));
+        if other.numbers.is_empty() && !is_rolling {
+            return None;
+        }
+        Some(other.numbers.starts_with(&self.numbers))
+    }
+
+    fn has_word(&self, word: &str) -> bool {
+        words(&self.text).any(|other| other == word)
+    }
+
+    /// The release as a person writes it, in lower case.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_alphanumeric())
+}
+
+/// The first numbers of a text with dots between them, and that of a service
+/// pack: `[15, 4]` of `Linux Enterprise Server 15 SP4`.
+fn numbers(text: &str) -> Vec<u32> {
+    let digits = |text: &str| -> String { text.chars().take_while(char::is_ascii_digit).collect() };
+    let Some(from) = text.find(|c: char| c.is_ascii_digit()) else { return Vec::new() };
+    let rest = text.get(from..).unwrap_or_default();
+    let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+    let (release, behind) = rest.split_at(end);
+    let pack = behind.split_once("sp").and_then(|(_, pack)| digits(pack).parse().ok());
+    release.split('.').map_while(|number| number.parse().ok()).chain(pack).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn covers(theirs: &str, ours: &str) -> Option<bool> {
+        let release = |text: &str| Release::read(text).expect("a release");
+        release(theirs).covers(&release(ours))
+    }
+
+    #[test]
+    fn releases_are_told_apart() {
+        for (theirs, ours, expected) in [
+            ("v3.18", "alpine-3.18.4", true),
+            ("v3.1", "alpine-3.18.4", false),
+            ("22.04:LTS", "jammy", true),
+            ("enterprise_linux:8::baseos", "rhel-8.4", true),
+            ("rhel_eus:8.6::baseos", "rhel-8", false),
+            ("Leap 15.3", "opensuse-leap-15.3", true),
+            ("Linux Enterprise Server 15 SP4", "sles-15.4", true),
+            ("Linux Enterprise Server 15 SP4", "sles-15.5", false),
+            ("24.03-LTS-SP1", "openeuler-24.03-LTS", false),
+            ("24.03-LTS-SP1", "openEuler-24.03-LTS-SP1", true),
+        ] {
+            assert_eq!(covers(theirs, ours), Some(expected), "{theirs} {ours}");
+        }
+        assert_eq!(Release::read(" "), None);
+    }
+
+    #[test]
+    fn a_release_without_a_number_is_for_those_called_so() {
+        for (theirs, ours) in [
+            ("Tumbleweed", "opensuse-leap-15.5"),
+            ("stream", "alpaquita-23"),
+            ("edge", "alpine-3.18"),
+            ("sid", "debian-12"),
+        ] {
+            assert_eq!(covers(theirs, ours), Some(false), "{theirs} {ours}");
+        }
+        assert_eq!(covers("Tumbleweed", "opensuse-tumbleweed-20240101"), Some(true));
+        assert_eq!(covers("edge", "edge"), Some(true));
+        assert_eq!(covers("sid", "debian-sid"), Some(true));
+    }
+
+    #[test]
+    fn every_series_of_debian_and_ubuntu_has_its_number() {
+        for (theirs, ours) in [
+            ("25.04", "plucky"),
+            ("24.10", "ubuntu-oracular"),
+            ("23.10", "mantic"),
+            ("22.04:LTS", "Ubuntu-Jammy"),
+            ("14", "forky"),
+            ("7", "debian-wheezy"),
+            ("13", "trixie/sid"),
+            ("26.04:LTS", "resolute"),
+            ("4.0", "etch"),
+        ] {
+            assert_eq!(covers(theirs, ours), Some(true), "{theirs} {ours}");
+            assert_eq!(covers("11", ours), Some(false), "{ours}");
+        }
+        assert!(SERIES.len() > 60, "{}", SERIES.len());
+    }
+
+    #[test]
+    fn a_name_without_a_known_number_cannot_be_compared_with_one() {
+        for ours in ["zurg", "ubuntu-zany", "debian", "sid", "unstable", "edge", "rolling"] {
+            assert_eq!(covers("14", ours), None, "{ours}");
+        }
+        // Advisories name these, so what is for others is not for them.
+        for ours in ["tumbleweed", "alpaquita-stream"] {
+            assert_eq!(covers("15.5", ours), Some(false), "{ours}");
+        }
+    }
+}

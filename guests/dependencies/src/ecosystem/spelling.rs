@@ -1,0 +1,90 @@
+//! How the paths of Go modules are spelled. Go tells upper and lower case
+//! apart, and so do its advisories. Canonical purls are in lower case, and some
+//! scanners write nothing else, so a path in lower case may stand for another.
+
+use crate::purl::Purl;
+
+/// What the spelling of a component says about an advisory's package, when
+/// both have one key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Spelling {
+    /// Both are spelled the same, or their ecosystem does not care.
+    Same,
+    /// The component's scanner may have changed the case.
+    Unknown,
+    /// They are two modules.
+    Different,
+}
+
+impl Spelling {
+    /// Compares the component's name with the advisory's. `case_known`:
+    /// whether the component's scanner keeps upper case.
+    pub(crate) fn of(ecosystem: &str, ours: &str, theirs: &str, case_known: bool) -> Self {
+        match () {
+            () if ecosystem != "Go" || ours == theirs => Self::Same,
+            () if case_known || has_upper_case(ours) => Self::Different,
+            () => Self::Unknown,
+        }
+    }
+}
+
+/// The path of a Go module with the upper case that the SBOM has for it, in
+/// the purl as written or in the component's name; else in lower case. `None`
+/// for other packages.
+pub(crate) fn go_path(purl: &Purl, written: &str, name: &str) -> Option<String> {
+    if purl.kind != "golang" {
+        return None;
+    }
+    let canonical = super::name_of(purl);
+    let same = |path: &String| path.to_lowercase() == canonical && *path != canonical;
+    let as_written = || path_as_written(written).filter(same);
+    let as_named = || Some(name.trim().to_owned()).filter(same);
+    Some(as_written().or_else(as_named).unwrap_or(canonical))
+}
+
+/// Whether a text has letters that canonical purls of Go have not.
+pub(crate) fn has_upper_case(text: &str) -> bool {
+    text.chars().any(char::is_uppercase)
+}
+
+/// Namespace and name of a purl, decoded, without its type's rules.
+fn path_as_written(purl: &str) -> Option<String> {
+    let (_, rest) = purl.trim().split_once(':')?;
+    let (_, path) = rest.trim_start_matches('/').split_once('/')?;
+    let generic = Purl::parse(&format!("pkg:generic/{path}")).ok()?;
+    Some(super::name_of(&generic))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(written: &str, name: &str) -> Option<String> {
+        go_path(&Purl::parse(written).expect("a purl"), written, name)
+    }
+
+    #[test]
+    fn upper_case_comes_from_the_purl_or_the_name() {
+        for (written, name, expected) in [
+            ("pkg:golang/github.com/0xJacky/Nginx-UI@v2", "x", "github.com/0xJacky/Nginx-UI"),
+            ("pkg:golang/github.com/a%2Eb/C@v2?x=Y#Z", "x", "github.com/a.b/C"),
+            ("pkg:golang/github.com/azure/x@v1", "github.com/Azure/x", "github.com/Azure/x"),
+            ("pkg:golang/github.com/azure/x@v1", "Azure", "github.com/azure/x"),
+            ("pkg:GOLANG/Example.com@v1", "", "Example.com"),
+        ] {
+            assert_eq!(path(written, name).as_deref(), Some(expected), "{written}");
+        }
+        assert_eq!(path("pkg:npm/JSONStream@1", "JSONStream"), None);
+    }
+
+    #[test]
+    fn only_a_path_in_lower_case_may_stand_for_another() {
+        let of = |ours, theirs, known| Spelling::of("Go", ours, theirs, known);
+        assert_eq!(of("a/B", "a/B", true), Spelling::Same);
+        assert_eq!(of("a/b", "a/b", false), Spelling::Same);
+        assert_eq!(of("a/B", "a/b", false), Spelling::Different);
+        assert_eq!(of("a/b", "a/B", false), Spelling::Unknown);
+        assert_eq!(of("a/b", "a/B", true), Spelling::Different);
+        assert_eq!(Spelling::of("npm", "a", "A", true), Spelling::Same);
+    }
+}

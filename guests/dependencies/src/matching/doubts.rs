@@ -1,0 +1,161 @@
+//! Advisories that could not be compared with a component: one limitation for
+//! each cause, however many advisories it has.
+
+use std::collections::BTreeMap;
+
+use crate::ecosystem::Package;
+use crate::osv::evaluate::{Obstacle, Verdict};
+
+/// Advisories that a limitation names.
+const EXAMPLES: usize = 3;
+
+/// What entries of advisories left open for one component.
+#[derive(Debug, Default)]
+pub(super) struct Doubts {
+    /// The advisory whose entries are being read.
+    current: Option<Open>,
+    causes: BTreeMap<Obstacle, Cause>,
+}
+
+/// An advisory, as far as its entries have been read.
+#[derive(Debug)]
+struct Open {
+    advisory_id: String,
+    affects: bool,
+    answered: bool,
+    obstacle: Option<Obstacle>,
+}
+
+#[derive(Debug, Default)]
+struct Cause {
+    advisories: usize,
+    examples: Vec<String>,
+}
+
+impl Doubts {
+    /// Notes the verdict of an entry. The entries of an advisory come one
+    /// after another.
+    pub(super) fn note(&mut self, advisory_id: &str, verdict: &Verdict) {
+        if self.current.as_ref().is_none_or(|open| open.advisory_id != advisory_id) {
+            self.close();
+        }
+        let open = self.current.get_or_insert_with(|| Open {
+            advisory_id: advisory_id.to_owned(),
+            affects: false,
+            answered: false,
+            obstacle: None,
+        });
+        open.affects |= verdict.ground.is_some();
+        open.answered |= verdict.answered;
+        open.obstacle = open.obstacle.max(verdict.obstacle);
+    }
+
+    /// Counts the advisory unless it affects the component, or its ranges of
+    /// commits only repeat what other ranges or a list of versions answered.
+    fn close(&mut self) {
+        let Some(open) = self.current.take() else { return };
+        let Some(obstacle) = open.obstacle.filter(|_| !open.affects) else { return };
+        if obstacle == Obstacle::Commits && open.answered {
+            return;
+        }
+        let cause = self.causes.entry(obstacle).or_default();
+        cause.advisories += 1;
+        if cause.examples.len() < EXAMPLES {
+            cause.examples.push(open.advisory_id);
+        }
+    }
+
+    /// The limitations of the component, which is of this package.
+    pub(super) fn limitations(mut self, package: &Package) -> Vec<String> {
+        self.close();
+        let causes = self.causes.into_iter();
+        causes.map(|(obstacle, cause)| cause.limitation(&because(obstacle, package))).collect()
+    }
+}
+
+impl Cause {
+    fn limitation(self, because: &str) -> String {
+        let what = if self.advisories == 1 { "advisory" } else { "advisories" };
+        let count = self.advisories;
+        let rest = match count.saturating_sub(self.examples.len()) {
+            0 => String::new(),
+            rest => format!(" and {rest} more"),
+        };
+        let examples = self.examples.join(", ");
+        format!("{count} {what} cannot be {because}: {examples}{rest}.")
+    }
+}
+
+fn because(obstacle: Obstacle, package: &Package) -> String {
+    let ecosystem = &package.ecosystem;
+    match obstacle {
+        Obstacle::NoVersion => "compared because the component has no version".to_owned(),
+        Obstacle::Commits => "compared because only ranges of commits are given".to_owned(),
+        Obstacle::OtherCase => {
+            "applied because the paths of the Go modules differ in upper and lower case".to_owned()
+        }
+        Obstacle::NoOrder => {
+            format!("compared because the order of {ecosystem} versions is not known")
+        }
+        Obstacle::Unreadable => {
+            let version = package.version.as_deref().unwrap_or_default();
+            format!(
+                "compared because version {version:?} or a bound of the range is not a version \
+                 of {ecosystem}"
+            )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::osv::evaluate::Ground;
+
+    fn verdict(ground: Option<Ground>, answered: bool, obstacle: Option<Obstacle>) -> Verdict {
+        Verdict { ground, answered, obstacle }
+    }
+
+    fn limitations(entries: &[(&str, Verdict)]) -> Vec<String> {
+        let mut doubts = Doubts::default();
+        for (advisory_id, verdict) in entries {
+            doubts.note(advisory_id, verdict);
+        }
+        doubts.limitations(&Package::of_osv("npm", "a").at("next"))
+    }
+
+    #[test]
+    fn commits_are_passed_over_where_another_entry_of_the_advisory_answers() {
+        let commits = verdict(None, false, Some(Obstacle::Commits));
+        let no = verdict(None, true, None);
+        assert_eq!(limitations(&[("A", no), ("A", commits)]), [""; 0]);
+        assert_eq!(limitations(&[("A", commits), ("A", no)]), [""; 0]);
+        assert_eq!(
+            limitations(&[("A", no), ("B", commits)]),
+            ["1 advisory cannot be compared because only ranges of commits are given: B."]
+        );
+    }
+
+    #[test]
+    fn a_version_that_no_range_can_place_is_open_though_another_range_answers() {
+        let some = verdict(None, true, Some(Obstacle::Unreadable));
+        assert_eq!(
+            limitations(&[("A", some)]),
+            ["1 advisory cannot be compared because version \"next\" or a bound of the range is \
+              not a version of npm: A."]
+        );
+        let affected = verdict(Some(Ground::Listed), true, None);
+        assert_eq!(limitations(&[("A", some), ("A", affected)]), [""; 0]);
+    }
+
+    #[test]
+    fn a_cause_is_told_once_with_its_count() {
+        let none = verdict(None, false, Some(Obstacle::NoVersion));
+        let entries: Vec<_> = ["A", "B", "B", "C", "D", "E"].map(|id| (id, none)).into();
+        assert_eq!(
+            limitations(&entries),
+            ["5 advisories cannot be compared because the component has no version: A, B, C and \
+              2 more."]
+        );
+    }
+}

@@ -1,0 +1,149 @@
+//! What cannot be compared is said where the inventory is read.
+
+use super::*;
+
+/// An advisory about a package, with these members of its `affected` entry.
+fn advisory_of(id: &str, ecosystem: &str, name: &str, says: &Value) -> Value {
+    let mut affected = json!({ "package": { "ecosystem": ecosystem, "name": name } });
+    for (member, value) in says.as_object().expect("members") {
+        affected[member] = value.clone();
+    }
+    json!({ "id": id, "modified": "2026-01-01T00:00:00Z", "affected": [affected] })
+}
+
+fn range(kind: &str, events: &Value) -> Value {
+    json!({ "ranges": [{ "type": kind, "events": events }] })
+}
+
+/// The advisories and limitations of each component, by name.
+fn results(world: &World) -> Vec<(String, Vec<String>, Vec<String>)> {
+    let list = world.list(&[]);
+    let texts = |value: &Value| -> Vec<String> {
+        value.as_array().expect("texts").iter().map(|t| t.as_str().expect("text").into()).collect()
+    };
+    let items = list["items"].as_array().expect("items").iter();
+    items
+        .map(|item| {
+            let ids = item["advisories"].as_array().expect("advisories").iter();
+            let ids = ids.map(|found| found["advisory_id"].clone()).collect();
+            (
+                item["name"].as_str().expect("a name").to_owned(),
+                texts(&Value::Array(ids)),
+                texts(&item["limitations"]),
+            )
+        })
+        .collect()
+}
+
+/// The one component of this purl, after these advisories.
+fn result(purl: &str, advisories: &[Value]) -> (Vec<String>, Vec<String>) {
+    let world = World::new();
+    for advisory in advisories {
+        world.import(advisory).expect("imported");
+    }
+    world.audit(None, &[sbom("a.json", &bom("shop", &[purl]))]);
+    let [(_, advisories, limitations)] = &results(&world)[..] else { panic!("one component") };
+    (advisories.clone(), limitations.clone())
+}
+
+#[test]
+fn a_component_without_a_version_is_not_silently_clean() {
+    let all =
+        advisory_of("MAL-1", "npm", "evil", &range("SEMVER", &json!([{ "introduced": "0" }])));
+    assert_eq!(result("pkg:npm/evil", &[all]), (vec!["MAL-1".to_owned()], vec![]));
+    let some = json!([{ "introduced": "0" }, { "fixed": "2.0.0" }]);
+    let some = advisory_of("GHSA-1", "npm", "left-pad", &range("SEMVER", &some));
+    let listed = advisory_of("GHSA-2", "npm", "left-pad", &json!({ "versions": ["1.0.0"] }));
+    let limitation = "2 advisories cannot be compared because the component has no version: \
+                      GHSA-2, GHSA-1.";
+    assert_eq!(result("pkg:npm/left-pad", &[some, listed]), (vec![], vec![limitation.to_owned()]));
+}
+
+#[test]
+fn a_release_by_name_is_compared_or_reported() {
+    let all = json!([{ "introduced": "0" }]);
+    for (name, ecosystem) in
+        [("plucky", "Ubuntu:25.04"), ("oracular", "Ubuntu:24.10"), ("mantic", "Ubuntu:23.10")]
+    {
+        let advisory = advisory_of("UBUNTU-1", ecosystem, "curl", &range("ECOSYSTEM", &all));
+        let purl = format!("pkg:deb/ubuntu/curl@8.0?distro={name}");
+        assert_eq!(result(&purl, &[advisory]).0, ["UBUNTU-1"], "{name}");
+    }
+    let advisory = advisory_of("DEBIAN-1", "Debian:14", "curl", &range("ECOSYSTEM", &all));
+    let forky = "pkg:deb/debian/curl@8.0?distro=forky";
+    assert_eq!(result(forky, std::slice::from_ref(&advisory)).0, ["DEBIAN-1"]);
+    let (advisories, limitations) =
+        result("pkg:deb/debian/curl@8.0?distro=zurg", std::slice::from_ref(&advisory));
+    assert_eq!(advisories, [""; 0]);
+    assert!(limitations[0].contains("\"zurg\""), "{limitations:?}");
+    let trixie = "pkg:deb/debian/curl@8.0?distro=trixie";
+    assert_eq!(result(trixie, &[advisory]), (vec![], vec![]));
+}
+
+#[test]
+fn commits_are_mentioned_only_where_nothing_else_answers() {
+    let commits = json!({ "type": "GIT", "events": [{ "introduced": "0" }] });
+    let answer =
+        json!({ "type": "ECOSYSTEM", "events": [{ "introduced": "0" }, { "fixed": "1" }] });
+    let says = |ranges: Value| json!({ "ranges": ranges });
+    let both = advisory_of("PYSEC-1", "PyPI", "pip", &says(json!([commits, answer])));
+    assert_eq!(result("pkg:pypi/pip@24", std::slice::from_ref(&both)), (vec![], vec![]));
+    let mut apart = advisory_of("PYSEC-1", "PyPI", "pip", &says(json!([answer])));
+    let other = advisory_of("PYSEC-1", "PyPI", "pip", &says(json!([commits])));
+    apart["affected"].as_array_mut().expect("entries").push(other["affected"][0].clone());
+    assert_eq!(result("pkg:pypi/pip@24", &[apart]), (vec![], vec![]));
+    let limitation = "1 advisory cannot be compared because only ranges of commits are given: \
+                      PYSEC-1.";
+    assert_eq!(result("pkg:pypi/pip@24", &[other]), (vec![], vec![limitation.to_owned()]));
+}
+
+#[test]
+fn hundreds_of_doubts_are_one_limitation() {
+    let some = json!([{ "introduced": "0" }, { "fixed": "1.20.0" }]);
+    let advisories: Vec<Value> = (100..250)
+        .map(|n| advisory_of(&format!("GO-{n}"), "Go", "stdlib", &range("SEMVER", &some)))
+        .collect();
+    let (found, limitations) = result("pkg:golang/stdlib@weird", &advisories);
+    assert_eq!((found.len(), limitations.len()), (0, 1));
+    assert!(limitations[0].starts_with("150 advisories cannot be compared"), "{limitations:?}");
+    let (found, limitations) = result("pkg:golang/stdlib@go1.19.1", &advisories);
+    assert_eq!((found.len(), limitations), (150, vec![]));
+    let (found, limitations) = result("pkg:golang/stdlib@go1.20.1", &advisories);
+    assert_eq!((found.len(), limitations), (0, vec![]));
+}
+
+#[test]
+fn go_modules_that_differ_in_case_are_two() {
+    let some = json!([{ "introduced": "0" }, { "fixed": "2.0.0" }]);
+    let world = World::new();
+    let name = "github.com/0xJacky/Nginx-UI";
+    world.import(&advisory_of("GO-1", "Go", name, &range("SEMVER", &some))).expect("imported");
+    let purls = [
+        "pkg:golang/github.com/0xJacky/Nginx-UI@v1.0.0",
+        "pkg:golang/github.com/0xJacky/nginx-ui@v1.0.0",
+    ];
+    world.audit(None, &[sbom("a.json", &bom("shop", &purls))]);
+    let other = "1 advisory cannot be applied because the paths of the Go modules differ in upper \
+                 and lower case: GO-1.";
+    let expected = [
+        (name.to_owned(), vec!["GO-1".to_owned()], vec![]),
+        ("github.com/0xJacky/nginx-ui".to_owned(), vec![], vec![other.to_owned()]),
+    ];
+    assert_eq!(results(&world), expected);
+}
+
+#[test]
+fn a_scanner_that_writes_go_paths_in_lower_case_misses_nothing() {
+    let some = json!([{ "introduced": "0" }, { "fixed": "2.0.0" }]);
+    let advisory = advisory_of("GO-1", "Go", "github.com/Azure/x", &range("SEMVER", &some));
+    let lower = "pkg:golang/github.com/azure/x@v1.0.0";
+    let (found, limitations) = result(lower, std::slice::from_ref(&advisory));
+    assert_eq!(found, ["GO-1"]);
+    assert!(limitations[0].contains("lower case"), "{limitations:?}");
+    // Another path shows that the scanner keeps upper case.
+    let world = World::new();
+    world.import(&advisory).expect("imported");
+    let purls = [lower, "pkg:golang/github.com/BurntSushi/toml@v1.0.0"];
+    world.audit(None, &[sbom("a.json", &bom("shop", &purls))]);
+    assert!(results(&world).iter().all(|(_, advisories, _)| advisories.is_empty()));
+}

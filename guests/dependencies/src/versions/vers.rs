@@ -1,0 +1,240 @@
+//! Version ranges as `vers` URIs: `vers:npm/>=1.0.0|<2.0.0`. The rules are
+//! those of <https://github.com/package-url/vers-spec>.
+
+use std::fmt;
+
+use percent_encoding::percent_decode_str;
+
+use super::{Scheme, Version};
+
+/// A range.
+#[derive(Debug)]
+pub(crate) enum VersRange {
+    /// `*`, or `vers:all/*`.
+    All,
+    /// `vers:none/*`.
+    None,
+    /// Constraints by version, in the order of their scheme.
+    Constraints(Scheme, Vec<(Version, Comparator)>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Comparator {
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+/// Why a range cannot be evaluated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum VersError {
+    /// It is not a `vers` URI.
+    Malformed,
+    /// The order of its versioning scheme is not known.
+    UnknownScheme,
+    /// A version is none of its scheme, or the component has none.
+    Unreadable,
+}
+
+impl fmt::Display for VersError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Malformed => "it is not a `vers` URI",
+            Self::UnknownScheme => "the order of its versioning scheme is not known",
+            Self::Unreadable => "a version in it, or the component's, cannot be read",
+        })
+    }
+}
+
+/// The order of a versioning scheme; most are named as purl types are.
+fn scheme(name: &str) -> Option<Scheme> {
+    Some(match name {
+        "bitnami" | "cargo" | "conan" | "github" | "golang" | "hex" | "julia" | "npm" | "pub"
+        | "semver" | "swift" | "vscode-extension" => Scheme::Semantic,
+        "nuget" => Scheme::NuGet,
+        "pypi" => Scheme::Python,
+        "maven" => Scheme::Maven,
+        "gem" => Scheme::Ruby,
+        "composer" => Scheme::Composer,
+        "deb" | "opam" => Scheme::Debian,
+        "alpine" | "apk" => Scheme::Alpine,
+        "rpm" => Scheme::Rpm,
+        "bioconductor" | "cran" | "hackage" | "intdot" => Scheme::Dotted,
+        _ => return None,
+    })
+}
+
+impl VersRange {
+    /// Reads a URI.
+    pub(crate) fn parse(uri: &str) -> Result<Self, VersError> {
+        let uri: String = uri.chars().filter(|c| !c.is_whitespace()).collect();
+        let (name, constraints) = uri
+            .split_once(':')
+            .filter(|(vers, _)| vers.eq_ignore_ascii_case("vers"))
+            .and_then(|(_, rest)| rest.split_once('/'))
+            .ok_or(VersError::Malformed)?;
+        let constraints = constraints.trim_matches('|');
+        match (name.to_ascii_lowercase().as_str(), constraints) {
+            (_, "") => Err(VersError::Malformed),
+            ("none", "*") => Ok(Self::None),
+            (_, "*") => Ok(Self::All),
+            (name, constraints) => {
+                let scheme = scheme(name).ok_or(VersError::UnknownScheme)?;
+                let constraints = constraints.split('|').filter(|text| !text.is_empty());
+                let mut constraints: Vec<_> =
+                    constraints.map(|text| constraint(scheme, text)).collect::<Result<_, _>>()?;
+                constraints.sort_by(|(a, _), (b, _)| a.cmp(b));
+                Ok(Self::Constraints(scheme, constraints))
+            }
+        }
+    }
+
+    /// Whether a version lies in the range.
+    pub(crate) fn contains(&self, version: Option<&str>) -> Result<bool, VersError> {
+        match self {
+            Self::All => Ok(true),
+            Self::None => Ok(false),
+            Self::Constraints(scheme, constraints) => {
+                let version = version.and_then(|version| scheme.parse(version));
+                Ok(lies_in(constraints, &version.ok_or(VersError::Unreadable)?))
+            }
+        }
+    }
+}
+
+fn constraint(scheme: Scheme, text: &str) -> Result<(Version, Comparator), VersError> {
+    const COMPARATORS: [(&str, Comparator); 6] = [
+        ("!=", Comparator::NotEqual),
+        ("<=", Comparator::LessOrEqual),
+        (">=", Comparator::GreaterOrEqual),
+        ("<", Comparator::Less),
+        (">", Comparator::Greater),
+        ("=", Comparator::Equal),
+    ];
+    let stripped = COMPARATORS
+        .iter()
+        .find_map(|(mark, comparator)| Some((text.strip_prefix(mark)?, *comparator)));
+    let (version, comparator) = stripped.unwrap_or((text, Comparator::Equal));
+    // `*` stands alone.
+    if version == "*" {
+        return Err(VersError::Malformed);
+    }
+    let version = percent_decode_str(version).decode_utf8().map_err(|_| VersError::Malformed)?;
+    Ok((scheme.parse(&version).ok_or(VersError::Unreadable)?, comparator))
+}
+
+/// Single versions first, then the intervals between neighboring bounds. Of
+/// neighbors that bound the same side, the wider one counts.
+fn lies_in(constraints: &[(Version, Comparator)], version: &Version) -> bool {
+    use Comparator::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual, NotEqual};
+    let mut same = constraints.iter().filter(|(at, _)| at == version).map(|(_, c)| *c).peekable();
+    if same.peek().is_some() {
+        let same: Vec<Comparator> = same.collect();
+        if same.contains(&NotEqual) {
+            return false;
+        }
+        if same.iter().any(|c| matches!(c, Equal | LessOrEqual | GreaterOrEqual)) {
+            return true;
+        }
+    }
+    let mut bounds = constraints.iter().filter(|(_, c)| !matches!(c, Equal | NotEqual)).peekable();
+    if bounds.peek().is_none() {
+        // What only excludes versions has all others.
+        return constraints.iter().all(|(_, c)| *c == NotEqual);
+    }
+    // A bound that excludes the version itself is on the far side of it.
+    let is_below = |(at, c): &&(Version, Comparator)| at < version || at == version && *c == Less;
+    let is_above =
+        |(at, c): &&(Version, Comparator)| at > version || at == version && *c == Greater;
+    let below = bounds.clone().filter(is_below).last();
+    let above = bounds.find(is_above);
+    let opens = |c: &Comparator| matches!(c, Greater | GreaterOrEqual);
+    match (below, above) {
+        (Some((_, below)), Some((_, above))) => opens(below) || !opens(above),
+        (Some((_, below)), None) => opens(below),
+        (None, Some((_, above))) => !opens(above),
+        (None, None) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(range: &str, inside: &[&str], outside: &[&str]) {
+        let read = VersRange::parse(range).expect("a range");
+        for version in inside {
+            assert_eq!(read.contains(Some(version)), Ok(true), "{range} has {version}");
+        }
+        for version in outside {
+            assert_eq!(read.contains(Some(version)), Ok(false), "{range} has not {version}");
+        }
+    }
+
+    #[test]
+    fn bounds_count_with_their_comparator() {
+        check("vers:npm/<1.0.0", &["0.9.9", "1.0.0-rc.1"], &["1.0.0", "1.0.1"]);
+        check("vers:npm/<=1.0.0", &["1.0.0"], &["1.0.1"]);
+        check("vers:npm/>1.0.0", &["1.0.1"], &["1.0.0", "0.1.0"]);
+        check("vers:npm/>=1.0.0", &["1.0.0", "2.0.0"], &["0.9.9"]);
+        check("vers:npm/1.2.3", &["1.2.3"], &["1.2.4"]);
+        check("vers:npm/=1.2.3", &["1.2.3"], &["1.2.4"]);
+        check("vers:npm/!=1.2.3", &["1.2.4", "1.2.2"], &["1.2.3"]);
+        check("vers:npm/*", &["1.2.3", "whatever"], &[]);
+        check("vers:all/*", &["1.2.3"], &[]);
+        check("vers:none/*", &[], &["1.2.3"]);
+    }
+
+    #[test]
+    fn intervals_lie_between_neighboring_bounds() {
+        check(
+            "vers:npm/1.2.3|>=2.0.0|<5.0.0",
+            &["1.2.3", "2.0.0", "4.9.9"],
+            &["1.2.4", "1.9.9", "5.0.0"],
+        );
+        check(
+            "vers:pypi/<1|>=2|<3|>4|!=2.5|!=6",
+            &["0.9", "2", "2.4", "5"],
+            &["1", "1.5", "2.5", "3", "4", "6"],
+        );
+        check("vers:npm/>=0.5.0|<1.0.0|>2.0.0", &["0.9.0", "3.0.0"], &["1.0.0", "2.0.0"]);
+        // The order of the text does not matter, nor do blanks.
+        check("vers:npm/ <5.0.0 | >=2.0.0 ", &["3.0.0"], &["1.0.0", "5.0.0"]);
+        check("vers:npm/<1.0.0|<2.0.0", &["1.5.0", "1.0.0", "0.5.0"], &["2.0.0"]);
+        check("vers:npm/>1.0.0|>2.0.0", &["1.5.0", "2.0.0", "3.0.0"], &["1.0.0"]);
+    }
+
+    #[test]
+    fn each_scheme_has_its_own_order() {
+        check("vers:deb/<1.0-1", &["1.0~rc1-1"], &["1.0-1", "1:0.1"]);
+        check("vers:maven/>=1.0-alpha|<1.0", &["1.0-beta"], &["1.0", "1.0-sp1"]);
+        check("vers:pypi/<1.0", &["1.0.dev1"], &["1.0.post1"]);
+        check("vers:alpine/<1.2.3-r1", &["1.2.3-r0"], &["1.2.3-r1"]);
+        check("vers:rpm/<0:1.2-3.el8", &["1.2-2.el8"], &["1.2-3.el8"]);
+        check("vers:npm/<1.0.0%2Bbuild", &["0.9.0"], &["1.0.0"]);
+        check("vers:golang/>=v1.2.3", &["v1.2.3"], &["v1.2.2"]);
+    }
+
+    #[test]
+    fn what_cannot_be_evaluated_says_why() {
+        for (range, error) in [
+            ("", VersError::Malformed),
+            ("npm/<1", VersError::Malformed),
+            ("vers:npm", VersError::Malformed),
+            ("vers:npm/", VersError::Malformed),
+            ("vers:npm/<*", VersError::Malformed),
+            ("vers:npm/1|*", VersError::Malformed),
+            ("vers:openssl/<1.1.1a", VersError::UnknownScheme),
+            ("vers:npm/<latest", VersError::Unreadable),
+        ] {
+            assert_eq!(VersRange::parse(range).err(), Some(error), "{range}");
+        }
+        let range = VersRange::parse("vers:npm/<1").expect("a range");
+        assert_eq!(range.contains(Some("latest")), Err(VersError::Unreadable));
+        assert_eq!(range.contains(None), Err(VersError::Unreadable));
+    }
+}
