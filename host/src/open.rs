@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use zeroize::Zeroizing;
 
-use crate::config::{Config, credentials, files};
+use crate::config::{self, Config, credentials, files};
 use crate::domain::time::Clock;
 use crate::identity::{Identity, Settings};
 use crate::secrets::Keys;
@@ -43,6 +43,7 @@ pub async fn open(config: &Config) -> anyhow::Result<Opened> {
         url: config.database_url(),
         max_connections: config.database.max_connections,
         acquire_timeout_ms: config.database.acquire_timeout_ms,
+        timeouts: timeouts(&config.database),
         blobs: place_of_blobs(config)?,
     })
     .await?;
@@ -50,6 +51,15 @@ pub async fn open(config: &Config) -> anyhow::Result<Opened> {
     let identity =
         Identity::new(store.clone(), Arc::clone(&keys), clock.clone(), Settings::from(config));
     Ok(Opened { store, keys, identity, clock })
+}
+
+fn timeouts(database: &config::Database) -> store::Timeouts {
+    store::Timeouts {
+        statement_ms: database.statement_timeout_ms,
+        lock_ms: database.lock_timeout_ms,
+        idle_in_transaction_ms: database.idle_in_transaction_timeout_ms,
+        unreachable_ms: database.unreachable_timeout_ms,
+    }
 }
 
 fn place_of_blobs(config: &Config) -> anyhow::Result<Place> {

@@ -39,10 +39,12 @@ enum Go {
 
 /// Whether nobody is to blame for the failure and the run is not an attempt.
 fn waits(error: &CallError) -> bool {
-    use store::Error::Unavailable;
+    use store::Error::{Full, Unavailable};
     matches!(
         error,
-        CallError::Overloaded | CallError::OverBudget(_) | CallError::Store(Unavailable(_))
+        CallError::Overloaded
+            | CallError::OverBudget(_)
+            | CallError::Store(Unavailable(_) | Full(_))
     )
 }
 
@@ -149,7 +151,7 @@ impl Step<'_> {
             Ok(()) => return Go::Ended(Some(how)),
             Err(store::Error::LeaseLost) => return Go::Ended(None),
             Err(error) if error.lost_race() => return Go::LostRace,
-            Err(store::Error::Unavailable(_)) => self.not_now(),
+            Err(store::Error::Unavailable(_) | store::Error::Full(_)) => self.not_now(),
             Err(error) => self.faulted(&CallError::Store(error)),
         };
         Go::Ended(self.settle(how).await)

@@ -2,20 +2,22 @@
 //!
 //! Functions of the store take a `&mut Connection`; a [`Tx`] is one, with a
 //! transaction open on it.
+//!
+//! Invariant: a commit is reported only after the server has confirmed it. On
+//! PostgreSQL a `COMMIT` of an aborted transaction succeeds and rolls back, and
+//! one outside of a transaction succeeds and does nothing; the statement before
+//! it in the same message fails in both cases.
 
 use std::ops::{Deref, DerefMut};
 
-use sqlx::{Connection as _, PgConnection, Postgres, Sqlite, SqliteConnection};
-use sqlx_core::transaction::TransactionManager;
-use tokio::runtime::Handle;
-use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit};
+use sqlx::{AssertSqlSafe, PgConnection, SqliteConnection};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::Backend;
 use super::error::Error;
+use super::gates::GatePass;
 use super::pool::Pooled;
-
-type SqliteTransactions = <Sqlite as sqlx::Database>::TransactionManager;
-type PostgresTransactions = <Postgres as sqlx::Database>::TransactionManager;
+use super::shares::Place;
 
 /// Runs one expression on whichever database the connection leads to; inside
 /// it the name stands for the connection, to be lent as `&mut *name`.
@@ -45,10 +47,10 @@ pub struct Connection(pub(super) Kind);
 
 #[derive(Debug)]
 pub(super) enum Kind {
-    /// One of SQLite's readers; with the writer's guard once it writes.
-    Reader(Pooled<SqliteConnection>, Option<OwnedMutexGuard<SqliteConnection>>),
+    /// One of SQLite's readers; with the turn to write once it writes.
+    Reader(Pooled<SqliteConnection>, Option<OwnedSemaphorePermit>),
     /// SQLite's one writer.
-    Writer(OwnedMutexGuard<SqliteConnection>),
+    Writer(Pooled<SqliteConnection>),
     /// PostgreSQL.
     Postgres(Pooled<PgConnection>),
 }
@@ -72,37 +74,64 @@ impl Connection {
         }
     }
 
-    /// See [`Pooled::set_laden`].
-    pub(super) fn set_laden(&mut self, laden: bool) {
-        if let Kind::Postgres(connection) = &mut self.0 {
-            connection.set_laden(laden);
+    /// To be called before the session is given something that outlives a
+    /// statement: a transaction, an advisory lock, a setting. Dropped before
+    /// [`Connection::is_plain_again`], it is rolled back and unlocked.
+    pub(super) fn is_special(&mut self) {
+        match &mut self.0 {
+            Kind::Reader(one, _) | Kind::Writer(one) => one.begins_transaction(),
+            Kind::Postgres(one) => one.begins_transaction(),
         }
     }
 
-    /// Passes the turn to write on when what was written is undone: while
-    /// another has SQLite's lock, a reader that becomes a writer is refused at
-    /// once.
-    fn pass_turn_on(self) {
-        match self.0 {
-            Kind::Reader(reader, Some(turn)) => reader.abandon(turn),
-            Kind::Writer(mut writer) => {
-                // At shutdown nobody has another turn.
-                if let Ok(runtime) = Handle::try_current() {
-                    runtime.spawn(async move { writer.ping().await });
-                }
-            }
-            Kind::Reader(_, None) | Kind::Postgres(_) => {}
+    /// To be called when the server has confirmed the end of that.
+    pub(super) fn is_plain_again(&mut self) {
+        match &mut self.0 {
+            Kind::Reader(one, _) | Kind::Writer(one) => one.ended_transaction(),
+            Kind::Postgres(one) => one.ended_transaction(),
+        }
+    }
+
+    /// Has PostgreSQL confirm that what is written next is a transaction of its
+    /// own. SQLite's writer has only ever whole transactions.
+    pub(super) async fn confirm_idle(&mut self) -> Result<(), Error> {
+        match &mut self.0 {
+            Kind::Postgres(connection) => Ok(connection.confirm_idle().await?),
+            Kind::Reader(..) | Kind::Writer(_) => Ok(()),
         }
     }
 
     /// Gives the connection back; worth calling when its last statement went
-    /// well, since a dropped one is asked for its health first.
+    /// well, since a dropped one is settled first.
     pub fn release(self) {
         match self.0 {
             Kind::Reader(reader, _) => reader.release(),
-            Kind::Writer(_) => {}
+            Kind::Writer(writer) => writer.release(),
             Kind::Postgres(connection) => connection.release(),
         }
+    }
+
+    /// Settles it. The turn to write is passed on when what was written has
+    /// been rolled back: a reader that becomes a writer before is refused.
+    fn abandon(self) {
+        match self.0 {
+            Kind::Reader(reader, Some(turn)) => reader.abandon(turn),
+            Kind::Reader(_, None) | Kind::Writer(_) | Kind::Postgres(_) => {}
+        }
+    }
+
+    /// Runs a statement that begins or ends a transaction.
+    async fn control(&mut self, text: &str) -> Result<(), Error> {
+        match self.raw() {
+            Raw::Sqlite(c) => {
+                sqlx::query(AssertSqlSafe(text)).execute(c).await?;
+            }
+            // Not prepared, so that it may be several statements in one message.
+            Raw::Postgres(c) => {
+                sqlx::raw_sql(AssertSqlSafe(text)).execute(c).await?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -110,8 +139,10 @@ impl Connection {
 #[derive(Debug)]
 pub struct Tx {
     connection: Option<Connection>,
-    /// Keeps a workspace's other locked calls out until this one has ended.
-    gate: Option<(Box<Tx>, OwnedSemaphorePermit)>,
+    /// Keeps other locked calls of the workspace out until this one has ended.
+    gate: Option<GatePass>,
+    /// The unit of work's place among those that hold connections.
+    place: Option<Place>,
 }
 
 impl Tx {
@@ -120,17 +151,19 @@ impl Tx {
         statement: &'static str,
     ) -> Result<Self, Error> {
         // Made first, so that a `begin` that is cancelled is rolled back.
-        let mut tx = Self { connection: Some(connection), gate: None };
-        let statement = Some(sqlx::SqlSafeStr::into_sql_str(statement));
-        match tx.raw() {
-            Raw::Sqlite(c) => SqliteTransactions::begin(c, statement).await?,
-            Raw::Postgres(c) => PostgresTransactions::begin(c, statement).await?,
-        }
+        let mut tx = Self { connection: Some(connection), gate: None, place: None };
+        tx.is_special();
+        tx.control(statement).await?;
         Ok(tx)
     }
 
-    pub(super) fn behind(mut self, gate: Tx, turn: OwnedSemaphorePermit) -> Self {
-        self.gate = Some((Box::new(gate), turn));
+    pub(super) fn behind(mut self, gate: GatePass) -> Self {
+        self.gate = Some(gate);
+        self
+    }
+
+    pub(super) fn at(mut self, place: Option<Place>) -> Self {
+        self.place = place;
         self
     }
 
@@ -139,40 +172,38 @@ impl Tx {
         self.gate.is_some()
     }
 
-    /// Marks a place to come back to with [`Tx::go_back`].
-    pub(crate) async fn mark(&mut self) -> Result<(), Error> {
-        match self.raw() {
-            Raw::Sqlite(c) => SqliteTransactions::begin(c, None).await?,
-            Raw::Postgres(c) => PostgresTransactions::begin(c, None).await?,
-        }
-        Ok(())
+    /// Sets a savepoint for [`Tx::roll_back_to_savepoint`].
+    pub(crate) async fn savepoint(&mut self) -> Result<(), Error> {
+        self.control("SAVEPOINT flush").await
     }
 
-    /// Undoes what was done since the mark.
-    pub(crate) async fn go_back(&mut self) -> Result<(), Error> {
-        match self.raw() {
-            Raw::Sqlite(c) => SqliteTransactions::rollback(c).await?,
-            Raw::Postgres(c) => PostgresTransactions::rollback(c).await?,
-        }
-        Ok(())
+    /// Rolls back to the savepoint; the transaction goes on.
+    pub(crate) async fn roll_back_to_savepoint(&mut self) -> Result<(), Error> {
+        self.control("ROLLBACK TO SAVEPOINT flush").await
     }
 
-    /// Forgets the mark.
-    pub(crate) async fn go_on(&mut self) -> Result<(), Error> {
-        match self.raw() {
-            Raw::Sqlite(c) => SqliteTransactions::commit(c).await?,
-            Raw::Postgres(c) => PostgresTransactions::commit(c).await?,
-        }
-        Ok(())
+    /// Releases the savepoint.
+    pub(crate) async fn release_savepoint(&mut self) -> Result<(), Error> {
+        self.control("RELEASE SAVEPOINT flush").await
     }
 
-    /// Keeps everything.
+    /// Commits.
+    ///
+    /// # Errors
+    /// If the server did not confirm it: then everything is rolled back, unless
+    /// the connection was lost and nobody can know.
     pub async fn commit(mut self) -> Result<(), Error> {
-        match self.raw() {
-            Raw::Sqlite(c) => SqliteTransactions::commit(c).await?,
-            Raw::Postgres(c) => PostgresTransactions::commit(c).await?,
-        }
-        if let Some(connection) = self.connection.take() {
+        let gate = self.gate.take();
+        let statement = match (self.backend(), &gate) {
+            (Backend::Sqlite, _) => "COMMIT".to_owned(),
+            (Backend::Postgres, None) => "SAVEPOINT confirm; COMMIT".to_owned(),
+            (Backend::Postgres, Some(gate)) => {
+                format!("SAVEPOINT confirm; COMMIT; {}", gate.unlock())
+            }
+        };
+        self.control(&statement).await?;
+        if let Some(mut connection) = self.connection.take() {
+            connection.is_plain_again();
             connection.release();
         }
         Ok(())
@@ -195,11 +226,8 @@ impl DerefMut for Tx {
 
 impl Drop for Tx {
     fn drop(&mut self) {
-        let Some(mut connection) = self.connection.take() else { return };
-        match connection.raw() {
-            Raw::Sqlite(c) => SqliteTransactions::start_rollback(c),
-            Raw::Postgres(c) => PostgresTransactions::start_rollback(c),
+        if let Some(connection) = self.connection.take() {
+            connection.abandon();
         }
-        connection.pass_turn_on();
     }
 }

@@ -7,6 +7,9 @@ pub enum Error {
     /// Another transaction got there first; run the whole call again.
     #[error("the transaction lost a race and must be run again")]
     RunAgain,
+    /// Another call of the workspace holds its gate, or waits for it.
+    #[error("another call of the workspace has to come first")]
+    GateBusy,
     /// No such row.
     #[error("not found")]
     NotFound,
@@ -39,9 +42,12 @@ pub enum Error {
     /// The answer is larger than the call may take.
     #[error("the answer is larger than the call's limit")]
     TooLarge,
-    /// The database is away.
-    #[error("the database is away: {0}")]
+    /// The database does not answer, or refuses for the moment.
+    #[error("the database is unavailable: {0}")]
     Unavailable(#[source] sqlx::Error),
+    /// The database's disk, or its quota, is full.
+    #[error("the database's disk is full: {0}")]
+    Full(#[source] sqlx::Error),
     /// The blob store failed.
     #[error("the blob store failed: {0}")]
     Blobs(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -67,6 +73,7 @@ impl Error {
         matches!(
             self,
             Self::RunAgain
+                | Self::GateBusy
                 | Self::AlreadyExists
                 | Self::VersionConflict(_)
                 | Self::UniqueConflict { .. }
@@ -93,28 +100,69 @@ impl From<sqlx::Error> for Error {
             // Who answers is no PostgreSQL, or ended in the middle of a word.
             | sqlx::Error::Protocol(_)
             | sqlx::Error::WorkerCrashed => Self::Unavailable(error),
-            sqlx::Error::Database(cause) => match cause.code().as_deref() {
-                Some(code) if lost_race(code) => Self::RunAgain,
-                Some("AS001") => Self::KeyTaken,
-                Some(code) if away(code) => Self::Unavailable(error),
-                _ => Self::Database(error),
+            sqlx::Error::Database(cause) => match meaning(cause.code().as_deref()) {
+                Meaning::LostRace => Self::RunAgain,
+                Meaning::KeyTaken => Self::KeyTaken,
+                Meaning::GateBusy => Self::GateBusy,
+                Meaning::Full => Self::Full(error),
+                Meaning::Unavailable => Self::Unavailable(error),
+                Meaning::Other => Self::Database(error),
             },
             _ => Self::Database(error),
         }
     }
 }
 
-/// PostgreSQL: serialization failure, deadlock, and our own `must_match`.
-/// SQLite: busy, busy recovering, stale snapshot, busy timeout, locked.
-fn lost_race(code: &str) -> bool {
-    matches!(code, "40001" | "40P01" | "5" | "261" | "517" | "773" | "6")
+/// What a database's error code means for the caller.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Meaning {
+    LostRace,
+    KeyTaken,
+    GateBusy,
+    Full,
+    Unavailable,
+    Other,
 }
 
-/// PostgreSQL: connection trouble, too many clients, shutting down, read-only
-/// stand-by. SQLite: cannot open, disk full.
-fn away(code: &str) -> bool {
-    code.starts_with("08")
-        || matches!(code, "53300" | "53100" | "57P01" | "57P02" | "57P03" | "25006" | "14" | "13")
+fn meaning(code: Option<&str>) -> Meaning {
+    match code {
+        // SQLSTATE has five characters (PostgreSQL, appendix A).
+        Some(code) if code.len() == 5 => postgres_meaning(code),
+        // An extended result code's low byte is the primary one (SQLite, rescode).
+        Some(code) => {
+            code.parse::<u32>().map_or(Meaning::Other, |code| sqlite_meaning(code & 0xff))
+        }
+        None => Meaning::Other,
+    }
+}
+
+fn postgres_meaning(code: &str) -> Meaning {
+    match code {
+        // Serialization failure, deadlock, and our own `must_match`.
+        "40001" | "40P01" => Meaning::LostRace,
+        "AS001" => Meaning::KeyTaken,
+        "AS003" => Meaning::GateBusy,
+        "53100" => Meaning::Full,
+        // Connection trouble; out of memory, connections or other resources.
+        _ if code.starts_with("08") || code.starts_with("53") => Meaning::Unavailable,
+        // Not the transaction it should be part of; read-only standby; idle
+        // transaction ended; lock timeout; canceled, among others by the
+        // statement timeout; shutdown, crash, starting up; error of a disk.
+        "AS002" | "25006" | "25P03" | "55P03" | "57014" | "57P01" | "57P02" | "57P03" | "57P05"
+        | "58000" | "58030" => Meaning::Unavailable,
+        _ => Meaning::Other,
+    }
+}
+
+fn sqlite_meaning(primary: u32) -> Meaning {
+    match primary {
+        // Busy, also recovering and with a stale snapshot; locked.
+        5 | 6 => Meaning::LostRace,
+        13 => Meaning::Full,
+        // Out of memory, read-only, disk error, damaged, cannot open, no database.
+        7 | 8 | 10 | 11 | 14 | 26 => Meaning::Unavailable,
+        _ => Meaning::Other,
+    }
 }
 
 /// SQLite tells the constraint only in its message: `UNIQUE constraint failed:
@@ -129,7 +177,24 @@ fn sqlite_constraint(message: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::Error;
+    use super::{Error, Meaning, meaning};
+
+    #[test]
+    fn a_database_in_trouble_is_unavailable_and_a_full_one_is_full() {
+        let codes = ["53200", "53300", "57014", "58030", "25P03", "55P03", "08006", "AS002"];
+        for code in codes.into_iter().chain(["10", "778", "7", "8", "264", "11", "14", "26"]) {
+            assert_eq!(meaning(Some(code)), Meaning::Unavailable, "{code}");
+        }
+        for code in ["53100", "13"] {
+            assert_eq!(meaning(Some(code)), Meaning::Full, "{code}");
+        }
+        for code in ["40001", "40P01", "5", "261", "517", "6", "262"] {
+            assert_eq!(meaning(Some(code)), Meaning::LostRace, "{code}");
+        }
+        for code in [Some("23505"), Some("1"), Some("42P01"), None] {
+            assert_eq!(meaning(code), Meaning::Other, "{code:?}");
+        }
+    }
 
     #[test]
     fn only_what_another_transaction_can_cause_is_run_again() {

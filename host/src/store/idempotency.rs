@@ -1,7 +1,7 @@
 //! The answers that a retried request gets again.
 
 use super::Store;
-use super::apply::{Effects, apply};
+use super::apply::{Effects, Within, apply};
 use super::connection::Tx;
 use super::connection::{Connection, on};
 use super::error::Error;
@@ -77,7 +77,8 @@ pub async fn find(
 pub async fn keep(tx: &mut Tx, reply: IdempotentReply, now: Timestamp) -> Result<(), Error> {
     let nothing_else = Effects::new(reply.workspace, "", now);
     // There is nobody to wait for: no call of an area has this scope.
-    apply(tx, Effects { reply: Some(reply), ..nothing_else }, true).await
+    let within = Within::Transaction { gated: true };
+    apply(tx, Effects { reply: Some(reply), ..nothing_else }, within).await
 }
 
 /// Deletes at most `limit` answers that nobody gets any more; how many.

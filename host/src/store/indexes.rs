@@ -108,6 +108,7 @@ pub async fn drop_unused_indexes(
     collections: &[CollectionScope],
 ) -> Result<u64, Error> {
     let mut connection = store.writer().await?;
+    unbind(&mut connection).await?;
     let mut dropped = 0;
     for scope in collections {
         let prefix = name_prefix(scope);
@@ -124,6 +125,7 @@ pub async fn drop_unused_indexes(
             }
         }
     }
+    bind(&mut connection).await?;
     connection.release();
     Ok(dropped)
 }
@@ -234,8 +236,7 @@ async fn run(connection: &mut Connection, sql: String) -> Result<(), Error> {
 /// wait inside a statement would hold a snapshot, and who builds an index
 /// concurrently waits for all snapshots to go.
 async fn lock(connection: &mut Connection) -> Result<(), Error> {
-    // If this is cancelled, the lock must not go back to the pool.
-    connection.set_laden(true);
+    unbind(connection).await?;
     let Raw::Postgres(c) = connection.raw() else { return Ok(()) };
     while !try_lock(c).await? {
         tokio::time::sleep(LOCK_POLL).await;
@@ -252,7 +253,26 @@ async fn unlock(connection: &mut Connection) -> Result<(), Error> {
     if let Raw::Postgres(c) = connection.raw() {
         sqlx::query("SELECT pg_advisory_unlock($1)").bind(LOCK).execute(c).await?;
     }
-    connection.set_laden(false);
+    bind(connection).await
+}
+
+/// Lifts the session's bounds: an index takes as long as it takes, and one that
+/// is built concurrently waits for all older transactions.
+async fn unbind(connection: &mut Connection) -> Result<(), Error> {
+    connection.is_special();
+    if let Raw::Postgres(c) = connection.raw() {
+        let unbound = "SET statement_timeout = 0; SET lock_timeout = 0";
+        sqlx::raw_sql(unbound).execute(c).await?;
+    }
+    Ok(())
+}
+
+/// Puts the session's bounds back.
+async fn bind(connection: &mut Connection) -> Result<(), Error> {
+    if let Raw::Postgres(c) = connection.raw() {
+        sqlx::raw_sql("RESET statement_timeout; RESET lock_timeout").execute(c).await?;
+    }
+    connection.is_plain_again();
     Ok(())
 }
 

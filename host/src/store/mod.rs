@@ -31,12 +31,16 @@ mod arms;
 mod cursor;
 mod error;
 mod fields;
+mod gates;
+mod keyed;
 mod keyset;
 mod listed;
 mod notices;
 mod open;
 mod pool;
 mod scope;
+mod session;
+mod shares;
 mod sql;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -48,18 +52,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::postgres::PgConnectOptions;
-use sqlx::{PgConnection, SqliteConnection};
-use tokio::sync::{Mutex, OwnedMutexGuard, Semaphore};
+use sqlx::{AssertSqlSafe, PgConnection, SqliteConnection};
 
-use self::connection::{Kind, on};
+use self::connection::{Kind, Raw, on};
+use self::gates::Gates;
 use self::pool::Pool;
-use crate::domain::id::WorkspaceId;
+use self::shares::Shares;
 
 pub use connection::{Connection, Tx};
 pub use error::Error;
 pub use notices::Notices;
-pub use open::Settings;
+pub use open::{Settings, Timeouts};
 pub use scope::{CollectionScope, Searched};
+pub use shares::Holder;
 pub use wake::Wake;
 
 /// The database and the blob store.
@@ -94,9 +99,11 @@ struct Inner {
     databases: Databases,
     blobs: blobs::Blobs,
     timeout: Duration,
-    /// One process's calls that lock a workspace queue here first, so that
-    /// they wait without holding a connection. Workspaces share by hash.
-    gates: Box<[Arc<Semaphore>]>,
+    gates: Gates,
+    /// Who holds connections that read while its code runs.
+    reading: Shares,
+    /// The same for those that write.
+    writing: Shares,
     wake: Wake,
 }
 
@@ -106,7 +113,7 @@ enum Databases {
         readers: Pool<SqliteConnection>,
         /// The one connection that writes, and the turn to write: a reader
         /// that becomes a writer holds the turn too. First come, first served.
-        writer: Arc<Mutex<SqliteConnection>>,
+        writer: Pool<SqliteConnection>,
     },
     Postgres {
         /// Read committed; reads, and the host's own short writes.
@@ -162,7 +169,10 @@ impl Store {
     /// Refuses new work and closes what is idle.
     pub async fn close(&self) {
         match &self.0.databases {
-            Databases::Sqlite { readers, .. } => readers.close().await,
+            Databases::Sqlite { readers, writer } => {
+                readers.close().await;
+                writer.close().await;
+            }
             Databases::Postgres { common, serializable, .. } => {
                 common.close().await;
                 serializable.close().await;
@@ -178,73 +188,92 @@ impl Store {
         }))
     }
 
-    /// A connection for single statements that write.
+    /// A connection for single statements that write. The server has confirmed
+    /// that it is outside of a transaction, so each is committed by itself.
     pub async fn writer(&self) -> Result<Connection, Error> {
-        Ok(Connection(match &self.0.databases {
-            Databases::Sqlite { .. } => Kind::Writer(self.turn_to_write().await?),
-            Databases::Postgres { common, .. } => Kind::Postgres(common.acquire().await?),
-        }))
+        let mut connection = self.unconfirmed_writer().await?;
+        Box::pin(connection.confirm_idle()).await?;
+        Ok(connection)
     }
 
-    /// The same; nothing where SQLite's turn to write is somebody else's.
+    /// The same; `None` if somebody else has SQLite's turn to write.
     pub async fn writer_if_free(&self) -> Result<Option<Connection>, Error> {
         match &self.0.databases {
             Databases::Sqlite { writer, .. } => {
-                let turn = Arc::clone(writer).try_lock_owned().ok();
-                Ok(turn.map(|turn| Connection(Kind::Writer(turn))))
+                let free = writer.try_acquire().await?;
+                Ok(free.map(|writer| Connection(Kind::Writer(writer))))
             }
             Databases::Postgres { .. } => self.writer().await.map(Some),
         }
     }
 
-    /// Opens a transaction.
+    async fn unconfirmed_writer(&self) -> Result<Connection, Error> {
+        Ok(Connection(match &self.0.databases {
+            Databases::Sqlite { writer, .. } => Kind::Writer(writer.acquire().await?),
+            Databases::Postgres { common, .. } => Kind::Postgres(common.acquire().await?),
+        }))
+    }
+
+    /// Opens a transaction for a short piece of the host's own work.
     pub async fn begin(&self, access: Access) -> Result<Tx, Error> {
-        let (connection, statement) = match (&self.0.databases, access) {
-            (Databases::Sqlite { .. }, Access::Read | Access::Write) => {
-                (self.reader().await?, "BEGIN")
-            }
-            (Databases::Sqlite { .. }, Access::WriteLocked) => {
-                (self.writer().await?, "BEGIN IMMEDIATE")
-            }
-            (Databases::Postgres { .. }, Access::Read) => {
-                (self.reader().await?, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            }
-            (Databases::Postgres { .. }, Access::Write) => (self.serializable().await?, "BEGIN"),
-            (Databases::Postgres { .. }, Access::WriteLocked) => (self.writer().await?, "BEGIN"),
+        let connection = match (&self.0.databases, access) {
+            (Databases::Postgres { .. }, Access::Write) => self.serializable().await?,
+            (_, Access::WriteLocked) => self.unconfirmed_writer().await?,
+            (_, Access::Read | Access::Write) => self.reader().await?,
         };
-        Tx::begin(connection, statement).await
+        Tx::begin(connection, self.begin_statement(access)).await
+    }
+
+    /// Opens a transaction that its holder keeps while an area's code runs.
+    pub async fn begin_held(&self, access: Access, holder: Holder) -> Result<Tx, Error> {
+        let shares = match access {
+            Access::Read => &self.0.reading,
+            Access::Write | Access::WriteLocked => &self.0.writing,
+        };
+        let place = self.wait(shares.place(holder)).await?;
+        Ok(self.begin(access).await?.at(Some(place)))
+    }
+
+    /// PostgreSQL: rolls back first whatever may be open, and marks the
+    /// transaction, so that a statement can assert whether it is part of one
+    /// ([`apply::apply`]).
+    fn begin_statement(&self, access: Access) -> &'static str {
+        match (self.backend(), access) {
+            (Backend::Sqlite, Access::Read | Access::Write) => "BEGIN",
+            (Backend::Sqlite, Access::WriteLocked) => "BEGIN IMMEDIATE",
+            (Backend::Postgres, Access::Read) => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+            (Backend::Postgres, Access::Write | Access::WriteLocked) => {
+                "ROLLBACK; BEGIN; SET LOCAL assurance.transaction = 'open'"
+            }
+        }
     }
 
     /// Opens a serializable transaction that no other call of the workspace
     /// can make lose: others of this kind wait before they start, optimistic
     /// ones before they write.
-    pub async fn begin_locked(&self, workspace: WorkspaceId) -> Result<Tx, Error> {
+    pub async fn begin_locked(&self, holder: Holder) -> Result<Tx, Error> {
         let Databases::Postgres { .. } = &self.0.databases else {
-            return self.begin(Access::WriteLocked).await;
+            return self.begin_held(Access::WriteLocked, holder).await;
         };
-        let gates = &self.0.gates;
-        let gate = Arc::clone(&gates[workspace.0.as_u128() as usize % gates.len()]);
-        let turn = self.wait(gate.acquire_owned()).await?;
-        let turn = turn.map_err(|_| Error::Unavailable(sqlx::Error::PoolClosed))?;
-        // Taken before the lock: those who wait for it hold one of these too.
-        let connection = self.serializable().await?;
-        // The lock is held by a transaction of its own: taken by the
-        // serializable one, it would be granted after that one's snapshot.
-        let mut gate = self.begin(Access::WriteLocked).await?;
-        on!(gate, c => {
-            sqlx::query("SELECT pg_advisory_xact_lock($1)")
-                .bind(gate_key(workspace))
-                .execute(&mut *c)
-                .await?;
-        });
-        Ok(Tx::begin(connection, "BEGIN").await?.behind(gate, turn))
+        // Neither a connection nor a place is held while this waits.
+        let gate = self.wait(self.0.gates.queue(holder.workspace)).await?;
+        let place = self.wait(self.0.writing.place(holder)).await?;
+        let mut connection = self.serializable().await?;
+        connection.is_special();
+        if let Raw::Postgres(c) = connection.raw() {
+            sqlx::raw_sql(AssertSqlSafe(gate.lock())).execute(c).await?;
+        }
+        let tx = Tx::begin(connection, self.begin_statement(Access::Write)).await?;
+        Ok(tx.behind(gate).at(Some(place)))
     }
 
     /// Makes an [`Access::Write`] transaction ready to write: on SQLite it
     /// waits for the turn, elsewhere there is nothing to do.
     pub async fn upgrade(&self, tx: &mut Tx) -> Result<(), Error> {
-        if let Kind::Reader(_, turn @ None) = &mut tx.0 {
-            *turn = Some(self.turn_to_write().await?);
+        if let (Kind::Reader(_, turn @ None), Databases::Sqlite { writer, .. }) =
+            (&mut tx.0, &self.0.databases)
+        {
+            *turn = Some(writer.turn().await?);
         }
         Ok(())
     }
@@ -252,18 +281,11 @@ impl Store {
     /// A connection on which each statement is a serializable transaction.
     pub(crate) async fn serializable(&self) -> Result<Connection, Error> {
         match &self.0.databases {
-            Databases::Sqlite { .. } => self.writer().await,
+            Databases::Sqlite { .. } => self.unconfirmed_writer().await,
             Databases::Postgres { serializable, .. } => {
                 Ok(Connection(Kind::Postgres(serializable.acquire().await?)))
             }
         }
-    }
-
-    async fn turn_to_write(&self) -> Result<OwnedMutexGuard<SqliteConnection>, Error> {
-        let Databases::Sqlite { writer, .. } = &self.0.databases else {
-            return Err(Error::Unavailable(sqlx::Error::PoolClosed));
-        };
-        self.wait(Arc::clone(writer).lock_owned()).await
     }
 
     /// Waits no longer than a call waits for a connection: a server that is
@@ -280,10 +302,4 @@ impl Store {
             .await
             .map_err(|_| Error::Unavailable(sqlx::Error::PoolTimedOut))
     }
-}
-
-/// The advisory lock of a workspace.
-fn gate_key(workspace: WorkspaceId) -> i64 {
-    let (high, low) = workspace.0.as_u64_pair();
-    (high ^ low).cast_signed()
 }

@@ -3,7 +3,7 @@
 use test_database::TestDatabase;
 
 use super::blobs::Place;
-use super::{Backend, Settings, Store};
+use super::{Backend, Settings, Store, Timeouts};
 
 /// A store of a test's own. Its database and what it keeps in files go with it.
 pub(crate) struct Fresh {
@@ -29,6 +29,7 @@ pub(crate) async fn fresh(backend: Backend) -> Option<Fresh> {
         url,
         max_connections: 16,
         acquire_timeout_ms: 30_000,
+        timeouts: Timeouts::default(),
         blobs: Place::Folder(folder.path().join("blobs")),
     };
     let store = Store::open(&settings).await.expect("a fresh store opens");

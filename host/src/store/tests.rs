@@ -2,6 +2,7 @@
 
 use super::testing::{fresh, on_both};
 use super::*;
+use crate::domain::id::WorkspaceId;
 
 async fn tables(store: &Store) -> Result<(), Error> {
     let mut connection = store.writer().await?;
@@ -41,9 +42,14 @@ async fn a_url_of_no_known_database_is_named() {
         url: "mysql://x".into(),
         max_connections: 1,
         acquire_timeout_ms: 10,
+        timeouts: Timeouts::default(),
         blobs: blobs::Place::Folder(folder.path().to_owned()),
     };
     assert!(matches!(Store::open(&settings).await, Err(Error::Url(url)) if url == "mysql://x"));
+}
+
+fn holder(workspace: WorkspaceId) -> Holder {
+    Holder { area: "notes".into(), workspace, in_job: false }
 }
 
 on_both! {
@@ -55,7 +61,7 @@ on_both! {
             }
         }
         for _ in 0..40 {
-            let gated = store.begin_locked(WorkspaceId::new()).await.unwrap();
+            let gated = store.begin_locked(holder(WorkspaceId::new())).await.unwrap();
             drop(gated);
         }
         tables(store).await.unwrap();
@@ -63,14 +69,14 @@ on_both! {
 
     async fn a_cancelled_begin_leaves_nothing_open(store: &Store) {
         let workspace = WorkspaceId::new();
-        let holder = store.begin_locked(workspace).await.unwrap();
+        let first = store.begin_locked(holder(workspace)).await.unwrap();
         for _ in 0..10 {
-            let waits = Box::pin(store.begin_locked(workspace));
+            let waits = Box::pin(store.begin_locked(holder(workspace)));
             let waited = tokio::time::timeout(Duration::from_millis(5), waits).await;
             assert!(waited.is_err(), "two hold one workspace");
         }
-        drop(holder);
-        store.begin_locked(workspace).await.unwrap().commit().await.unwrap();
+        drop(first);
+        store.begin_locked(holder(workspace)).await.unwrap().commit().await.unwrap();
         tables(store).await.unwrap();
     }
 

@@ -103,11 +103,18 @@ impl UnitOfWork {
         let blob = match self.blobs.get(name) {
             Some(kept) => kept.now.clone(),
             None => {
-                let (workspace, area) = (self.spec.call.workspace, &self.spec.area.area);
-                let mut connection = self.store.reader().await?;
-                let found = blobs::find(&mut connection, workspace, area, name).await?;
-                connection.release();
-                found
+                let workspace = self.spec.call.workspace;
+                let area = std::sync::Arc::clone(&self.spec.area);
+                match self.held() {
+                    Some(held) => blobs::find(held, workspace, &area.area, name).await?,
+                    None => {
+                        let mut connection = self.store.reader().await?;
+                        let found =
+                            blobs::find(&mut connection, workspace, &area.area, name).await?;
+                        connection.release();
+                        found
+                    }
+                }
             }
         };
         let blob = blob.ok_or(Fault::Refused(BlobError::NotFound))?;

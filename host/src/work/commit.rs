@@ -1,14 +1,23 @@
 //! The end of a call: everything is written, or nothing.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use super::reading::Reading;
 use super::{End, UnitOfWork};
 use crate::domain::job::{JobEnd, Lane};
-use crate::store::apply::{Effects, apply};
+use crate::store::apply::{Effects, Within, apply};
 use crate::store::idempotency::{self, IdempotentReply};
 use crate::store::search::Pairs;
 use crate::store::{Access, Backend, Error, Tx, indexes, jobs, memberships};
+
+/// Pauses after a write that found its workspace's gate taken.
+const GATE_PAUSES: [Duration; 4] = [
+    Duration::from_millis(2),
+    Duration::from_millis(5),
+    Duration::from_millis(10),
+    Duration::from_millis(20),
+];
 
 impl UnitOfWork {
     /// Keeps everything, or nothing. Opens no write transaction where there is
@@ -54,8 +63,8 @@ impl UnitOfWork {
     /// query finds them.
     pub(super) async fn flush(&mut self) -> Result<(), Error> {
         let (mut tx, effects) = self.prepare_flush().await?;
-        let gated = tx.is_gated();
-        if let Err(error) = apply(&mut tx, effects, gated).await {
+        let within = within(&tx);
+        if let Err(error) = apply(&mut tx, effects, within).await {
             drop(tx);
             return Err(Box::pin(self.explain(error, None)).await);
         }
@@ -67,16 +76,16 @@ impl UnitOfWork {
     /// guest can be told: [`Error::UniqueConflict`], and the call goes on.
     pub(super) async fn flush_carefully(&mut self) -> Result<(), Error> {
         let (mut tx, effects) = self.prepare_flush().await?;
-        tx.mark().await?;
-        let gated = tx.is_gated();
-        let Err(error) = apply(&mut tx, effects, gated).await else {
-            tx.go_on().await?;
+        tx.savepoint().await?;
+        let within = within(&tx);
+        let Err(error) = apply(&mut tx, effects, within).await else {
+            tx.release_savepoint().await?;
             self.reading = Reading::In(tx);
             return Ok(());
         };
         let error = Box::pin(self.explain(error, None)).await;
         if matches!(error, Error::UniqueConflict { .. }) {
-            tx.go_back().await?;
+            tx.roll_back_to_savepoint().await?;
             self.reading = Reading::In(tx);
         }
         Err(error)
@@ -119,27 +128,47 @@ impl UnitOfWork {
         effects
     }
 
-    /// A call that read nothing but documents, which are checked to be still as
-    /// they were: on PostgreSQL one statement is enough, which is a transaction
-    /// by itself.
+    /// Commits a call that read nothing but documents, which are checked to be
+    /// unchanged: on PostgreSQL by one statement, which is a transaction by
+    /// itself.
     async fn keep(&self, effects: Effects, job: Option<&JobEnd>) -> Result<(), Error> {
-        if self.spec.locked {
-            let tx = self.store.begin_locked(self.spec.call.workspace).await?;
-            return self.keep_in(tx, effects, job).await;
-        }
-        if job.is_none() && !self.changes_more() && self.store.backend() == Backend::Postgres {
-            self.pairs(&effects).keep(&self.store).await?;
-            let mut connection = self.store.serializable().await?;
-            apply(&mut connection, effects, false).await?;
-            connection.release();
+        let alone = job.is_none()
+            && !self.spec.locked
+            && !self.changes_more()
+            && self.store.backend() == Backend::Postgres;
+        if alone && self.keep_alone(&effects).await? == Kept::Done {
             return Ok(());
         }
-        let access = match self.store.backend() {
-            Backend::Sqlite => Access::WriteLocked,
-            Backend::Postgres => Access::Write,
+        let tx = if alone || self.spec.locked {
+            self.store.begin_locked(self.holder()).await?
+        } else {
+            let access = match self.store.backend() {
+                Backend::Sqlite => Access::WriteLocked,
+                Backend::Postgres => Access::Write,
+            };
+            self.store.begin(access).await?
         };
-        let tx = self.store.begin(access).await?;
         self.keep_in(tx, effects, job).await
+    }
+
+    /// Tries the one statement, a few times while another call has the
+    /// workspace's gate; after that this call waits for the gate like others.
+    async fn keep_alone(&self, effects: &Effects) -> Result<Kept, Error> {
+        self.pairs(effects).keep(&self.store).await?;
+        for pause in GATE_PAUSES {
+            let mut connection = self.store.serializable().await?;
+            match apply(&mut connection, effects.clone(), Within::Itself).await {
+                Ok(()) => {
+                    connection.release();
+                    return Ok(Kept::Done);
+                }
+                // The statement has ended, by the server's own word.
+                Err(Error::GateBusy) => connection.release(),
+                Err(error) => return Err(error),
+            }
+            tokio::time::sleep(pause).await;
+        }
+        Ok(Kept::GateBusy)
     }
 
     async fn keep_in(
@@ -150,9 +179,10 @@ impl UnitOfWork {
     ) -> Result<(), Error> {
         let pairs = self.pairs(&effects);
         self.store.upgrade(&mut tx).await?;
-        let gated = tx.is_gated();
+        let within = within(&tx);
         // Each is much of the time that an import takes.
-        let (applied, kept) = tokio::join!(apply(&mut tx, effects, gated), pairs.keep(&self.store));
+        let (applied, kept) =
+            tokio::join!(apply(&mut tx, effects, within), pairs.keep(&self.store));
         applied.and(kept)?;
         self.change_more(&mut tx).await?;
         if let Some(end) = job {
@@ -200,7 +230,10 @@ impl UnitOfWork {
     /// What a failure to write means for the caller.
     async fn explain(&self, error: Error, reply: Option<&IdempotentReply>) -> Error {
         let own = self.spec.area.collections.values().filter(|scope| scope.own);
-        let error = indexes::explain(error, own);
+        let error = match indexes::explain(error, own) {
+            Error::GateBusy => Error::RunAgain,
+            error => error,
+        };
         let Some(reply) = reply.filter(|_| error.lost_race()) else { return error };
         match self.is_kept(reply).await {
             Ok(true) => Error::KeyTaken,
@@ -215,6 +248,17 @@ impl UnitOfWork {
             idempotency::find(&self.store, workspace, user, &reply.operation, &reply.key, now);
         Ok(kept.await?.is_some())
     }
+}
+
+/// What became of the one statement.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kept {
+    Done,
+    GateBusy,
+}
+
+fn within(tx: &Tx) -> Within {
+    Within::Transaction { gated: tx.is_gated() }
 }
 
 /// Nobody waits for the end of a snapshot.

@@ -1,7 +1,7 @@
 //! When a call's snapshot is opened, and of what kind it is.
 
 use super::UnitOfWork;
-use crate::store::{Access, Connection, Error, Tx};
+use crate::store::{Access, Connection, Error, Holder, Tx};
 
 /// How far a call's reading has come.
 #[derive(Debug)]
@@ -102,9 +102,27 @@ impl UnitOfWork {
     pub(super) async fn begin(&self) -> Result<Tx, Error> {
         let contended = self.spec.habit.as_ref().is_some_and(|habit| habit.is_contended());
         if self.spec.locked || contended {
-            return self.store.begin_locked(self.spec.call.workspace).await;
+            return self.store.begin_locked(self.holder()).await;
         }
-        self.store.begin(Access::Write).await
+        self.store.begin_held(Access::Write, self.holder()).await
+    }
+
+    /// Who holds the connection.
+    pub(super) fn holder(&self) -> Holder {
+        Holder {
+            area: self.spec.area.area.clone(),
+            workspace: self.spec.call.workspace,
+            in_job: self.spec.in_job,
+        }
+    }
+
+    /// The connection that the call holds already, for a read that must not
+    /// begin anything. A call never takes a second one while it holds one.
+    pub(super) fn held(&mut self) -> Option<&mut Connection> {
+        match &mut self.reading {
+            Reading::In(tx) | Reading::Snapshot(tx) => Some(tx),
+            Reading::NotYet | Reading::Once | Reading::Broken => None,
+        }
     }
 
     /// More was read than the route's habit allows for.
@@ -130,6 +148,6 @@ impl UnitOfWork {
         if statements == 1 && habit.is_some_and(|habit| !habit.reads_twice()) {
             return Ok(Lease::Alone(self.store.reader().await?));
         }
-        Ok(Lease::Snapshot(self.store.begin(Access::Read).await?))
+        Ok(Lease::Snapshot(self.store.begin_held(Access::Read, self.holder()).await?))
     }
 }

@@ -59,19 +59,25 @@ impl UnitOfWork {
     /// with the call's other reads it would begin a transaction, which would
     /// then be open for as long as the other side takes to answer.
     pub async fn secret_to_send(
-        &self,
+        &mut self,
         name: &str,
     ) -> Result<Zeroizing<Vec<u8>>, Fault<SecretError>> {
         self.check_secret(name)?;
         let sealed = match self.secrets.get(name) {
             Some(kept) => kept.now.clone(),
             None => {
-                let mut connection = self.store.reader().await?;
                 let workspace = self.spec.call.workspace;
-                let area = &self.spec.area.area;
-                let found = secrets::find(&mut connection, workspace, area, name).await?;
-                connection.release();
-                found
+                let area = std::sync::Arc::clone(&self.spec.area);
+                match self.held() {
+                    Some(held) => secrets::find(held, workspace, &area.area, name).await?,
+                    None => {
+                        let mut connection = self.store.reader().await?;
+                        let found =
+                            secrets::find(&mut connection, workspace, &area.area, name).await?;
+                        connection.release();
+                        found
+                    }
+                }
             }
         };
         let sealed = sealed.ok_or(Fault::Refused(SecretError::NotFound))?;

@@ -83,6 +83,7 @@ impl Sandbox {
             blobs: store::blobs::Place::Folder(folder.path().join("blobs")),
             max_connections: 4,
             acquire_timeout_ms: 2000,
+            timeouts: store::Timeouts::default(),
         };
         let store = Store::open(&settings).await.unwrap();
         Self { runtime, store, keys, workspace: WorkspaceId::new(), folder }

@@ -7,7 +7,7 @@ use assurance::config::credentials;
 use assurance::domain::id::WorkspaceId;
 use assurance::domain::time::Timestamp;
 use assurance::store::blobs::{self, Place};
-use assurance::store::{Error, Settings, Store};
+use assurance::store::{Error, Settings, Store, Timeouts};
 use assurance_tests::bucket::Bucket;
 use assurance_tests::client::install_tls_provider;
 use assurance_tests::operators::digest;
@@ -17,7 +17,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// An empty store whose blobs are in this place.
 async fn store(folder: &tempfile::TempDir, blobs: Place) -> Store {
     let url = format!("sqlite:{}", folder.path().join("test.sqlite").display());
-    let settings = Settings { url, max_connections: 4, acquire_timeout_ms: 30_000, blobs };
+    let timeouts = Timeouts::default();
+    let settings =
+        Settings { url, max_connections: 4, acquire_timeout_ms: 30_000, timeouts, blobs };
     Store::open(&settings).await.expect("a fresh store opens")
 }
 

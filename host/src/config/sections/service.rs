@@ -102,11 +102,31 @@ pub struct Database {
     pub max_connections: u32,
     /// How long a request waits for a connection, in milliseconds.
     pub acquire_timeout_ms: u64,
+    /// How long PostgreSQL may take for one statement, in milliseconds; 0: no
+    /// bound. Building indexes and migrating have none.
+    pub statement_timeout_ms: u32,
+    /// How long a statement waits for a lock in PostgreSQL, in milliseconds; 0:
+    /// no bound.
+    pub lock_timeout_ms: u32,
+    /// How long PostgreSQL keeps a transaction open that sends no statement, in
+    /// milliseconds; 0: no bound.
+    pub idle_in_transaction_timeout_ms: u32,
+    /// How long PostgreSQL keeps a session whose client does not answer, in
+    /// milliseconds; 0: as the server is configured.
+    pub unreachable_timeout_ms: u32,
 }
 
 impl Default for Database {
     fn default() -> Self {
-        Self { url: None, max_connections: 16, acquire_timeout_ms: 3_000 }
+        Self {
+            url: None,
+            max_connections: 16,
+            acquire_timeout_ms: 3_000,
+            statement_timeout_ms: 30_000,
+            lock_timeout_ms: 2_000,
+            idle_in_transaction_timeout_ms: 60_000,
+            unreachable_timeout_ms: 20_000,
+        }
     }
 }
 

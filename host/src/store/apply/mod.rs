@@ -128,16 +128,29 @@ impl Effects {
     }
 }
 
-/// Writes it all. [`Error::RunAgain`] where a document is not as it was read,
-/// [`Error::KeyTaken`] where the answer's key is kept already; a broken unique
-/// index is explained by `indexes::explain`.
+/// In which transaction effects are written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Within {
+    /// One of its own: the statement is committed when it has ended.
+    Itself,
+    /// One that the caller has begun.
+    Transaction {
+        /// It holds the workspace's gate.
+        gated: bool,
+    },
+}
+
+/// Writes it all. [`Error::RunAgain`] if a document is not as it was read,
+/// [`Error::KeyTaken`] if the idempotency key is stored already,
+/// [`Error::GateBusy`] if another call holds or waits for the workspace's gate;
+/// a broken unique index is explained by `indexes::explain`.
 ///
-/// `gated` says that the caller's transaction holds the workspace's gate;
-/// others wait at it (on PostgreSQL) until the holder has ended.
+/// PostgreSQL asserts in the statement that it is part of a transaction, or
+/// not, as `within` says.
 pub async fn apply(
     connection: &mut Connection,
     effects: Effects,
-    gated: bool,
+    within: Within,
 ) -> Result<(), Error> {
     if effects.is_empty() {
         return Ok(());
@@ -145,7 +158,7 @@ pub async fn apply(
     match connection.raw() {
         Raw::Sqlite(_) => sqlite::apply(connection, effects).await,
         Raw::Postgres(c) => {
-            postgres::statement(effects, gated).postgres()?.execute(c).await?;
+            postgres::statement(effects, within).postgres()?.execute(c).await?;
             Ok(())
         }
     }

@@ -7,12 +7,13 @@
 
 use super::super::Backend;
 use super::super::sql::{Arg, Sql};
-use super::super::{gate_key, idempotency::IdempotentReply};
-use super::Effects;
+use super::super::{gates::gate_key, idempotency::IdempotentReply};
+use super::{Effects, Within};
 
-pub(super) fn statement(effects: Effects, gated: bool) -> Sql {
-    let mut arms = Arms { sql: Sql::new(Backend::Postgres, "WITH "), checks: Vec::new(), gated };
-    arms.gate(&effects);
+pub(super) fn statement(effects: Effects, within: Within) -> Sql {
+    let mut arms = Arms { sql: Sql::new(Backend::Postgres, "WITH "), checks: Vec::new() };
+    arms.transaction(within);
+    arms.gate(&effects, within);
     arms.seen(&effects);
     arms.deletes(&effects);
     arms.updates(&effects);
@@ -29,19 +30,31 @@ pub(super) fn statement(effects: Effects, gated: bool) -> Sql {
 struct Arms {
     sql: Sql,
     checks: Vec<String>,
-    gated: bool,
 }
 
 impl Arms {
-    /// The first arm: where the caller is not behind the workspace's gate, it
-    /// waits for who is. The others select from it, and so come after it.
-    fn gate(&mut self, effects: &Effects) {
+    /// Asserts that the statement is part of a transaction of the store's, or
+    /// of none. A single statement inside a transaction that somebody left open
+    /// would be acknowledged and rolled back later.
+    fn transaction(&mut self, within: Within) {
+        let wanted = u8::from(within != Within::Itself);
+        self.checks.push(format!(
+            "must_match((coalesce(current_setting('assurance.transaction', true), '') = 'open')\
+             ::int::bigint, {wanted}, 'AS002')"
+        ));
+    }
+
+    /// The first arm: whether the workspace's gate is open to this call. The
+    /// others select from it, and so come after it. Nothing waits here, since
+    /// the statement holds locks of its tables already.
+    fn gate(&mut self, effects: &Effects, within: Within) {
         self.sql.push("gate AS MATERIALIZED (SELECT ");
-        if self.gated {
+        if within == (Within::Transaction { gated: true }) {
             self.sql.push("1");
         } else {
-            self.sql.push("pg_advisory_xact_lock_shared(");
-            self.sql.bind(Arg::Integer(gate_key(effects.workspace))).push(")");
+            self.sql.push("pg_try_advisory_xact_lock_shared(");
+            self.sql.bind(Arg::Integer(gate_key(effects.workspace))).push(") AS open");
+            self.check("gate WHERE open", 1, "AS003");
         }
         self.sql.push(")");
     }

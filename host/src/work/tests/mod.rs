@@ -3,12 +3,14 @@
 mod bounds;
 mod conflicts;
 mod documents;
+mod dropped;
 mod effects;
 mod others;
 mod paging;
 mod planner;
 mod queue;
 mod tape;
+mod trouble;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -140,6 +142,18 @@ impl Area {
             expires_at: NOW.plus_ms(1_000),
         }
     }
+}
+
+/// Writes one document, again and again while others come first: PostgreSQL
+/// also refuses what it only takes for a conflict.
+pub(super) async fn put_in_the_end(area: &Area, write: Write) {
+    for _ in 0..20 {
+        match area.put(vec![write.clone()]).await {
+            Err(Error::RunAgain) => tokio::time::sleep(std::time::Duration::from_millis(2)).await,
+            put => return drop(put.unwrap()),
+        }
+    }
+    panic!("others always came first");
 }
 
 pub(super) fn items() -> CollectionScope {
