@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use rand::RngExt;
 use serde_json::Value as Json;
+use tracing::Instrument;
 
 use super::App;
 use super::idempotency::{self, Scope};
@@ -323,12 +324,22 @@ async fn run_once(
     };
     let answered = answered(route, reply);
     let record = keyed.map(|keyed| keyed.record(app, &answered, request.call.now));
-    match unit.commit(End { reply: record, job: None }).await {
+    match commit(unit, End { reply: record, job: None }).await? {
         Ok(()) => Ok(Run::Answered(answered)),
         Err(store::Error::KeyTaken) => Ok(Run::Stored),
         Err(error) if error.lost_race() => Ok(Run::Again),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Commits. What writes is committed in a task of its own: a client that hangs
+/// up, or a request that runs out of time, does not leave a commit half-way.
+async fn commit(unit: UnitOfWork, end: End) -> Result<Result<(), store::Error>, Refused> {
+    if !unit.wrote() && end.reply.is_none() {
+        return Ok(unit.commit(end).await);
+    }
+    let committing = tokio::spawn(unit.commit(end).in_current_span());
+    committing.await.map_err(|error| Refused::Failed(CallError::Host(error.into())))
 }
 
 /// An answer that keeps to the route's contract.

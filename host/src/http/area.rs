@@ -12,6 +12,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::Value as Json;
 
 use super::body::{Content, Pace, check_media_type};
+use super::budget::Budget;
 use super::caller::Admitted;
 use super::code::Code;
 use super::context::Context;
@@ -37,9 +38,11 @@ pub(super) async fn answer(
     let found = find(&snapshot, &parts)?;
     context.counts_for(&found.route.meter);
     app.node.admit(&found.area.manifest.name)?;
-    let principal = caller::enter(&app, &found, &parts).await?;
+    let mut budget = Budget::new(&app, found.route.deadline);
+    let principal = budget.spend(caller::enter(&app, &found, &parts)).await?;
     let given = Given::new(found.route, &found.path_values, parts.uri.query(), &parts.headers)?;
-    let admitted = caller::admit(&app, &context, &found, principal.as_ref(), &given).await?;
+    let admitting = caller::admit(&app, &context, &found, principal.as_ref(), &given);
+    let admitted = budget.spend(admitting).await?;
 
     let mut arriving = Arriving { app: &app, route: found.route, parts: &parts, wrong: Vec::new() };
     let content = arriving.open(body)?;
@@ -52,16 +55,20 @@ pub(super) async fn answer(
             let principal = principal.as_ref().ok_or_else(Refusal::not_found)?;
             let source = &found.route.route.workspace;
             let workspace = workspace_in_body(source, shaped.read.json.as_ref())?;
-            let admitted = caller::by_membership(&app, &found, principal, workspace).await?;
+            let admitting = caller::by_membership(&app, &found, principal, workspace);
+            let admitted = budget.spend(admitting).await?;
             session::spend_workspace(&app, &context, workspace, found.route.route.rate)?;
             admitted
         }
     };
     let mut incoming = receive(&app, &found, workspace, shaped, &parts).await?;
     incoming.link = claims;
-    let answered = answer::answer(&app, &snapshot, &found, caller, incoming, context.request_id());
-    let answered = answered.await;
-    answered.map(respond).map_err(|refused| Refusal::of_call(found.route, refused))
+    let id = context.request_id();
+    let answering = Box::pin(async {
+        let answered = answer::answer(&app, &snapshot, &found, caller, incoming, id).await;
+        answered.map(respond).map_err(|refused| Refusal::of_call(found.route, refused))
+    });
+    budget.spend(answering).await
 }
 
 fn find<'s, 'p>(snapshot: &'s Snapshot, parts: &'p Parts) -> Result<Match<'s, 'p>, Refusal> {

@@ -52,6 +52,8 @@ pub(super) enum Code {
     AreaFault,
     /// Something needed is away for the moment.
     Unavailable,
+    /// The disk that documents are kept on is full.
+    InsufficientStorage,
     /// The area has more to do than it can.
     AreaOverloaded,
     /// The area took too long.
@@ -60,7 +62,7 @@ pub(super) enum Code {
 
 impl Code {
     /// Every code, in the order of statuses.
-    pub(super) const ALL: [Self; 25] = [
+    pub(super) const ALL: [Self; 26] = [
         Self::MalformedRequest,
         Self::Unauthenticated,
         Self::InvalidCredentials,
@@ -86,6 +88,7 @@ impl Code {
         Self::Unavailable,
         Self::AreaOverloaded,
         Self::AreaTimeout,
+        Self::InsufficientStorage,
     ];
 
     /// As sent.
@@ -116,6 +119,7 @@ impl Code {
             Self::Unavailable => "unavailable",
             Self::AreaOverloaded => "area_overloaded",
             Self::AreaTimeout => "area_timeout",
+            Self::InsufficientStorage => "insufficient_storage",
         }
     }
 
@@ -145,6 +149,7 @@ impl Code {
             Self::AreaFault => StatusCode::BAD_GATEWAY,
             Self::Unavailable | Self::AreaOverloaded => StatusCode::SERVICE_UNAVAILABLE,
             Self::AreaTimeout => StatusCode::GATEWAY_TIMEOUT,
+            Self::InsufficientStorage => StatusCode::INSUFFICIENT_STORAGE,
         }
     }
 
@@ -216,7 +221,10 @@ impl Code {
                 "The part of the service that answers this operation failed. Nothing of the request was kept. The operators can find it by request_id."
             }
             Self::Unavailable => {
-                "Something this operation needs is away for the moment. Nothing was kept; send the request again after Retry-After."
+                "Something this operation needs is unavailable for the moment. Send the request again after Retry-After; with the same Idempotency-Key it is carried out once, even if the first attempt was."
+            }
+            Self::InsufficientStorage => {
+                "The disk that the service keeps its data on is full. Nothing of the request was kept, and reading goes on. The operators have been notified by the log and the metrics; send the request again after Retry-After."
             }
             Self::AreaOverloaded => {
                 "The part of the service that answers this operation has more to do than it can. Nothing was kept; send the request again after Retry-After."

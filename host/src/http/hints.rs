@@ -40,6 +40,7 @@ impl Code {
             | Self::InternalError
             | Self::AreaFault
             | Self::Unavailable
+            | Self::InsufficientStorage
             | Self::AreaOverloaded
             | Self::AreaTimeout => self.hint_to_wait(),
         }

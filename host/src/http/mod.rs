@@ -7,6 +7,7 @@ pub mod admin;
 mod area;
 mod auth;
 mod body;
+mod budget;
 mod caller;
 mod code;
 mod context;

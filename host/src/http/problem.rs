@@ -255,14 +255,20 @@ impl IntoResponse for Refusal {
 impl From<store::Error> for Refusal {
     fn from(error: store::Error) -> Self {
         match error {
-            store::Error::Unavailable(_) | store::Error::Blobs(_) | store::Error::RunAgain => {
-                Self::new(
-                    Code::Unavailable,
-                    "The service's storage is away for the moment; nothing was kept.",
-                )
-                .retry_after(1)
-                .caused_by(error)
+            store::Error::Unavailable(_)
+            | store::Error::Blobs(_)
+            | store::Error::RunAgain
+            | store::Error::GateBusy => {
+                Self::new(Code::Unavailable, "The service's storage is unavailable for the moment.")
+                    .retry_after(1)
+                    .caused_by(error)
             }
+            store::Error::Full(_) => Self::new(
+                Code::InsufficientStorage,
+                "The disk that the service keeps its data on is full; nothing was kept.",
+            )
+            .retry_after(5)
+            .caused_by(error),
             store::Error::WorkspaceGone => Self::not_found(),
             other => Self::internal(other),
         }

@@ -7,7 +7,7 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{delete, get, post};
 
 use super::problem::Refusal;
-use super::{area, auth, middleware, pages, workspaces};
+use super::{area, auth, budget, middleware, pages, workspaces};
 use crate::app::App;
 
 /// The listener for API clients.
@@ -32,6 +32,7 @@ pub fn api(app: &App) -> Router {
         .route("/v1/auth/mfa/disable", post(auth::mfa::disable))
         .route("/v1/auth/recovery-codes", post(auth::mfa::renew_recovery_codes))
         .route("/v1/workspaces", get(workspaces::list).post(workspaces::create))
+        .route_layer(from_fn_with_state(app.clone(), budget::bounded))
         .method_not_allowed_fallback(method_not_allowed)
         .fallback(area::answer)
         .with_state(app.clone());

@@ -3,6 +3,7 @@
 
 mod assistant;
 mod audits;
+mod availability;
 mod blobs;
 mod bucket;
 mod canary;

@@ -89,6 +89,10 @@ pub struct Limits {
     pub deadline_ms: u32,
     /// The longest deadline a route may name, in milliseconds.
     pub max_deadline_ms: u32,
+    /// How long a request may take beyond its route's deadline, in milliseconds:
+    /// waiting for the database, running again, committing. Then it is answered
+    /// with 503.
+    pub request_grace_ms: u32,
     /// Times a call is run again after losing a write conflict.
     pub max_reruns: u32,
     /// Documents one call may read and write.
@@ -122,6 +126,7 @@ impl Default for Limits {
             min_upload_rate: 8_192,
             deadline_ms: 1_000,
             max_deadline_ms: 30_000,
+            request_grace_ms: 9_000,
             max_reruns: 8,
             max_documents: 10_000,
             max_document_bytes: 67_108_864,

@@ -4,7 +4,7 @@ use serde_json::{Map, Value as Json, json};
 
 /// The statuses an operation may refuse with, and their names: the seven of
 /// the contract, what a body may be refused for, and the faults.
-const PROBLEMS: [(&str, &str, &str); 13] = [
+const PROBLEMS: [(&str, &str, &str); 14] = [
     ("400", "MalformedRequest", "The request is broken at the level of HTTP."),
     ("401", "Unauthenticated", "There is no valid session."),
     ("403", "Forbidden", "The CSRF token, the role or the workspace's features forbid it."),
@@ -18,6 +18,7 @@ const PROBLEMS: [(&str, &str, &str); 13] = [
     ("502", "AreaFault", "The part that answers this operation failed; nothing was kept."),
     ("503", "Unavailable", "Overloaded, or something it needs is away; see `Retry-After`."),
     ("504", "AreaTimeout", "The part that answers this operation took too long."),
+    ("507", "InsufficientStorage", "The service's disk is full; see `Retry-After`."),
 ];
 
 /// Those that only a request with a body meets.
@@ -138,7 +139,7 @@ fn shared_responses() -> Map<String, Json> {
         .iter()
         .map(|(status, name, description)| {
             let mut headers = json!({"X-Request-Id": {"$ref": "#/components/headers/RequestId"}});
-            if matches!(*status, "429" | "503") {
+            if matches!(*status, "429" | "503" | "507") {
                 headers["Retry-After"] = json!({"$ref": "#/components/headers/RetryAfter"});
             }
             let response = json!({
