@@ -14,6 +14,7 @@ use preview::apply::OwnershipApplied;
 use preview::{PreviewItem, StoredPreview};
 use source::Source;
 use source::import::{ImportOwnership, OwnershipImported};
+use source::intake::EarlyFindings;
 
 /// The area.
 pub fn area() -> Area {
@@ -36,6 +37,10 @@ fn collections(area: Area) -> Area {
             .text("state")
             .index(&["repository_id", "state"])
             .readable_by(&["*"]),
+    )
+    .collection(
+        Collection::of::<EarlyFindings>()
+            .summary("Audits whose findings were imported before their beginning was noted"),
     )
     .collection(
         Collection::of::<StoredPreview>()

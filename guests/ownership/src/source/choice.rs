@@ -29,7 +29,9 @@ pub(super) struct Choice {
 pub(super) fn choose(inputs: Vec<AuditInput>, host: Option<Dialect>) -> Choice {
     let (files, others): (Vec<_>, Vec<_>) =
         inputs.into_iter().partition(|input| input.format == "code_owners");
-    let path_list = others.into_iter().find(|input| input.format == "path_list");
+    let mut lists = others.into_iter().filter(|input| input.format == "path_list");
+    let path_list = lists.next().map(|list| list.input);
+    let other_lists: BTreeSet<String> = lists.map(|list| list.input.filename).collect();
     let mut seen = BTreeSet::new();
     let mut files: Vec<Input> = files.into_iter().map(|file| file.input).collect();
     files.retain(|file| seen.insert(file.filename.clone()));
@@ -37,12 +39,16 @@ pub(super) fn choose(inputs: Vec<AuditInput>, host: Option<Dialect>) -> Choice {
     let mut files = files.into_iter();
     let chosen = files.next();
     let path = chosen.as_ref().map(|file| file.filename.clone()).unwrap_or_default();
+    let unread = files.map(|other| format!("{} is not read: {path} comes first.", other.filename));
+    let newest = path_list.as_ref().map(|list| list.filename.clone()).unwrap_or_default();
+    let other_lists = other_lists.into_iter().filter(|name| *name != newest);
+    let unread_lists = other_lists.map(|name| {
+        format!("The path list {name} is not read: {newest} is newer, and one list has all paths.")
+    });
     Choice {
         dialect: said_by_place(&path).or(host),
-        warnings: files
-            .map(|other| format!("{} is not read: {path} comes first.", other.filename))
-            .collect(),
+        warnings: unread.chain(unread_lists).collect(),
         code_owners: chosen,
-        path_list: path_list.map(|list| list.input),
+        path_list,
     }
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use area_sdk::prelude::*;
 use area_sdk::{BlobError, JobError};
 
+use super::intake::PATIENCE_SECONDS;
 use super::{ImportError, Source, SourceState, SourceStatus};
 use crate::codeowners::{
     Codeowners, Dialect, MOST_BYTES, ParseError, Tally, Warning, from_root, hidden_for_sure,
@@ -204,6 +205,12 @@ fn told(source: &Stored<Source>) -> OwnershipImported {
 /// nothing.
 fn warnings(source: &Source, opened: &Opened, tally: &Tally) -> Vec<String> {
     let mut warnings = source.warnings.clone();
+    if source.path_list.is_none() && !source.findings_imported {
+        warnings.push(format!(
+            "The audit's findings were not imported within {PATIENCE_SECONDS} s: paths are those of \
+             earlier findings."
+        ));
+    }
     match opened.status {
         SourceStatus::Missing => warnings.push("The audit has no CODEOWNERS file.".to_owned()),
         SourceStatus::Unsupported => warnings

@@ -2,6 +2,9 @@
 //!
 //! Rules are held against the audit's path list. Without one the paths are
 //! those of the findings, and the import waits until the findings are in.
+//! Events come in any order: findings that come before their audit are noted,
+//! however long the audit's beginning takes (a lost node's jobs come back only
+//! after their lease).
 
 use area_sdk::prelude::*;
 use area_sdk::{EventDelivery, JobError, Later, Scope};
@@ -11,11 +14,20 @@ use super::import::ImportOwnership;
 use super::{Source, SourceState, SourceStatus};
 use crate::catalog::Repository;
 
-/// How long findings are waited for.
-const PATIENCE_SECONDS: i64 = 120;
+/// How long findings are waited for: longer than a lost node's jobs take to
+/// come back, and shorter than the audit waits for this area.
+pub(super) const PATIENCE_SECONDS: i64 = 240;
 
-/// How often findings that came before their audit are looked at again.
-const MOST_LOOKS: u32 = 5;
+/// Notes that an audit's findings came before its beginning; the id is the
+/// audit's.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub(crate) struct EarlyFindings {
+    arrived_at: Timestamp,
+}
+
+impl Document for EarlyFindings {
+    const COLLECTION: &'static str = "early_findings";
+}
 
 /// What is needed of `audit.started`.
 #[derive(Deserialize)]
@@ -33,9 +45,14 @@ pub(crate) fn audit_started(ctx: &JobCtx, event: EventDelivery) -> JobResult<Eve
     if ctx.documents::<Source>().find(audit_id)?.is_some() {
         return Ok(Outcome::Done);
     }
-    let source = begin(ctx, audit)?;
+    let early = ctx.documents::<EarlyFindings>().find(audit_id)?;
+    let mut source = begin(ctx, audit)?;
+    source.findings_imported = early.is_some();
     ctx.documents().create(audit_id, &source)?;
-    if source.path_list.is_some() {
+    if let Some(early) = early {
+        ctx.documents().delete(&early)?;
+    }
+    if source.path_list.is_some() || source.findings_imported {
         enqueue(ctx, audit_id, None);
     } else {
         enqueue(ctx, audit_id, Some(ctx.now().plus_seconds(PATIENCE_SECONDS)));
@@ -53,6 +70,7 @@ fn begin(scope: &Scope, audit: AuditStarted) -> Result<Source, JobError> {
         commit_sha: audit.commit_sha,
         state: SourceState::Importing,
         source_status: SourceStatus::Missing,
+        findings_imported: false,
         code_owners: choice.code_owners,
         path_list: choice.path_list,
         dialect: choice.dialect,
@@ -82,15 +100,16 @@ struct FindingsImported {
 pub(crate) fn findings_imported(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
     let FindingsImported { audit_id } = event.data()?;
     match ctx.documents::<Source>().find(audit_id)? {
-        Some(source) if source.path_list.is_none() && source.state == SourceState::Importing => {
+        Some(mut source)
+            if source.path_list.is_none() && source.state == SourceState::Importing =>
+        {
+            source.findings_imported = true;
+            ctx.documents().replace(&mut source)?;
             enqueue(ctx, audit_id, None);
-            Ok(Outcome::Done)
         }
-        // Events come in any order: the audit's beginning may not be heard yet.
-        None if ctx.attempt() <= MOST_LOOKS => {
-            let why = "the audit's beginning is not heard yet".to_owned();
-            Ok(Outcome::Retry(ctx.now().plus_seconds(1), why))
-        }
-        _ => Ok(Outcome::Done),
+        Some(_) => {}
+        None if ctx.documents::<EarlyFindings>().find(audit_id)?.is_some() => {}
+        None => ctx.documents().create(audit_id, &EarlyFindings { arrived_at: ctx.now() })?,
     }
+    Ok(Outcome::Done)
 }

@@ -92,6 +92,9 @@ pub(crate) struct Source {
     pub(crate) branch_ref: Option<String>,
     pub(crate) commit_sha: Option<String>,
     pub(crate) state: SourceState,
+    /// The audit's findings are in.
+    #[serde(default)]
+    findings_imported: bool,
     code_owners: Option<Input>,
     path_list: Option<Input>,
     /// The dialect that place or provider tell; once imported, the file's.

@@ -71,6 +71,7 @@ fn run_jobs(host: &FakeHost) -> usize {
 /// Imports a CODEOWNERS file without any path list.
 fn import(host: &FakeHost, text: &str) {
     start_audit(host, &[input(host, "code_owners", ".github/CODEOWNERS", text)]);
+    findings_imported(host);
     run_jobs(host);
 }
 

@@ -109,7 +109,7 @@ fn without_a_path_list_the_findings_paths_count() {
     finding(&host, 2, &["src/a.rs"], None);
     start_audit(&host, &[input(&host, "code_owners", "CODEOWNERS", "*.rs @a\n*.rs @b\n")]);
     let late = host.take_jobs();
-    assert!(late[0].available_at > Some(host.now()), "it waits for the findings");
+    assert_eq!(late[0].available_at, Some(host.now().plus_seconds(240)), "it waits for findings");
     assert!(matches!(findings_imported(&host), Outcome::Done));
     run_jobs(&host);
     let first = told(&host);
@@ -122,15 +122,20 @@ fn without_a_path_list_the_findings_paths_count() {
 }
 
 #[test]
-fn findings_that_come_before_their_audit_wait_for_it() {
+fn findings_that_come_long_before_their_audit_are_not_waited_for_again() {
     let host = host();
-    assert!(matches!(findings_imported(&host), Outcome::Retry(_)));
+    for _ in 0..2 {
+        assert!(matches!(findings_imported(&host), Outcome::Done));
+    }
+    // A lost node's job comes back after its lease.
+    host.advance(60);
     start_audit(&host, &[]);
     start_audit(&host, &[]);
-    let _ = host.take_jobs();
-    findings_imported(&host);
+    let [job] = &host.jobs()[..] else { panic!("one job") };
+    assert_eq!(job.available_at, None, "nothing is left to wait for");
     run_jobs(&host);
     assert_eq!(host.events().len(), 1);
+    assert!(host.documents("early_findings").is_empty());
     let told = told(&host);
     assert_eq!(told["warnings"], json!(["The audit has no CODEOWNERS file."]));
     assert_eq!(source(&host)["source_status"], "missing");
@@ -204,4 +209,33 @@ fn a_file_that_is_gone_or_no_text_is_invalid() {
     start_audit(&host, &[broken, input(&host, "path_list", "p", "a\n")]);
     run_jobs(&host);
     assert_eq!(told(&host)["errors"][0]["code"], "not_utf8");
+}
+
+#[test]
+fn findings_that_never_come_are_reported() {
+    let host = host();
+    finding(&host, 1, &["src/a.rs"], None);
+    start_audit(&host, &[input(&host, "code_owners", "CODEOWNERS", "*.rs @a\n")]);
+    host.advance(240);
+    run_jobs(&host);
+    let told = told(&host);
+    assert_eq!(told["facts"], json!({ "rules": 1, "paths": 1, "unowned": 0 }));
+    let warnings = told["warnings"].to_string();
+    assert!(warnings.contains("not imported within 240 s"), "{warnings}");
+}
+
+#[test]
+fn path_lists_that_are_not_read_are_named() {
+    let host = host();
+    let inputs = [
+        input(&host, "code_owners", "CODEOWNERS", "* @a\n"),
+        input(&host, "path_list", "front.txt", "a\n"),
+        input(&host, "path_list", "back.txt", "b\n"),
+        input(&host, "path_list", "front.txt", "c\n"),
+    ];
+    start_audit(&host, &inputs);
+    run_jobs(&host);
+    let warning =
+        "The path list back.txt is not read: front.txt is newer, and one list has all paths.";
+    assert_eq!(told(&host)["warnings"], json!([warning]));
 }

@@ -4,7 +4,7 @@
 use area_sdk::Later;
 use area_sdk::prelude::*;
 
-use super::document::{AuditState, PartStatus, StoredAudit};
+use super::document::{AuditState, ImportError, PartStatus, StoredAudit};
 use super::events::AuditStarted;
 use super::{inputs, parts};
 use crate::repositories::Repository;
@@ -69,9 +69,24 @@ pub(crate) fn deadline(ctx: &JobCtx, job: AuditDeadline) -> JobResult<AuditDeadl
     for part in audit.parts.each_mut() {
         if part.status == PartStatus::Pending {
             part.status = PartStatus::Missing;
+            part.errors = vec![not_imported(job.audit_id)];
         }
     }
     parts::finish(ctx, &mut audit)?;
     ctx.documents().replace(&mut audit)?;
     Ok(Outcome::Done)
+}
+
+/// Why a part is missing, as far as this area can know.
+fn not_imported(audit_id: Uuid) -> ImportError {
+    ImportError {
+        upload_id: None,
+        code: "not_imported_in_time".to_owned(),
+        detail: format!(
+            "Nothing came of this part within {PATIENCE_SECONDS} s: its import still waits or \
+             runs, has failed, or its area is not live. Lists show what was imported before. \
+             `queue/jobs?resource_id={audit_id}` lists the import's jobs with their last error; \
+             start another audit when they are done."
+        ),
+    }
 }

@@ -179,6 +179,11 @@ fn parts_that_do_not_answer_in_time_are_missing() {
     let done = show(&host, &audit["id"]);
     assert_eq!(done["state"], "completed");
     assert_eq!(done["parts"]["dependencies"]["status"], "missing");
+    let why = &done["parts"]["dependencies"]["errors"][0];
+    assert_eq!((&why["code"], &why["upload_id"]), (&json!("not_imported_in_time"), &Value::Null));
+    let id = audit["id"].as_str().expect("an id");
+    assert!(why["detail"].as_str().is_some_and(|text| text.contains(id)), "{why}");
+    assert_eq!(done["parts"]["findings"]["errors"], json!([]));
     assert_eq!(done["facts"].get("dependencies"), None);
     answer(&host, &audit, "dependencies", "succeeded");
     assert_eq!(show(&host, &audit["id"]), done, "too late");
