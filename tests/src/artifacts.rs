@@ -39,12 +39,34 @@ impl Client {
     /// upload as it then stands.
     pub async fn upload(&self, repository: &str, filename: &str, content: &[u8]) -> Value {
         let upload = self.begin_upload(repository, filename, content).await;
+        self.finish_upload(&upload, content).await
+    }
+
+    /// Uploads an artifact that was made at a commit of a repository.
+    pub async fn upload_at(
+        &self,
+        repository: &str,
+        commit: &str,
+        filename: &str,
+        content: &[u8],
+    ) -> Value {
+        let body = json!({
+            "filename": filename, "content_type": "application/json",
+            "compressed_bytes": content.len(), "repository_id": repository,
+            "commit_sha": commit, "purpose": "audit",
+        });
+        let upload = self.post("/v1/workspaces/{ws}/uploads", &body).await.expect(201);
+        self.finish_upload(&upload, content).await
+    }
+
+    /// Sends an announced artifact's content and waits until it is settled.
+    async fn finish_upload(&self, upload: &Value, content: &[u8]) -> Value {
         let put = self.http.put(upload["upload_url"].as_str().expect("a URL"));
         let put =
-            headers_of(&upload).into_iter().fold(put, |put, (name, value)| put.header(name, value));
+            headers_of(upload).into_iter().fold(put, |put, (name, value)| put.header(name, value));
         let stored = send(put.body(content.to_vec())).await;
         assert!(stored.status < 300, "{}", stored.text());
-        let path = format!("/v1/workspaces/{{ws}}/uploads/{}", id_of(&upload));
+        let path = format!("/v1/workspaces/{{ws}}/uploads/{}", id_of(upload));
         send(self.request(Method::POST, &format!("{path}/complete"))).await.expect(200);
         self.settled(&path, "validation_stage", &["ready", "rejected"]).await
     }
@@ -60,8 +82,12 @@ impl Client {
 
     /// Audits a repository and waits for the end of it: the audit.
     pub async fn audit(&self, repository: &str) -> Value {
-        let body = json!({ "repository_id": repository });
-        let audit = self.post("/v1/workspaces/{ws}/audits", &body).await.expect(201);
+        self.audit_of(&json!({ "repository_id": repository })).await
+    }
+
+    /// Starts an audit and waits for the end of it: the audit.
+    pub async fn audit_of(&self, body: &Value) -> Value {
+        let audit = self.post("/v1/workspaces/{ws}/audits", body).await.expect(201);
         let path = format!("/v1/workspaces/{{ws}}/audits/{}", id_of(&audit));
         self.settled(&path, "state", &["completed", "failed"]).await
     }

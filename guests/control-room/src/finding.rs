@@ -3,7 +3,7 @@
 //! takes three times as long): what is not known is left out, and the words that
 //! likeness is measured by are a document of their own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use area_sdk::prelude::*;
 
@@ -11,6 +11,11 @@ use crate::architecture::Surroundings;
 use crate::observation::{Observation, Place, SourceFamily, SourceTool};
 use crate::severity::{Rating, Severity};
 use crate::state::State;
+
+/// Other analyses of a finding that are kept.
+const MOST_ANALYSES: usize = 16;
+/// Stands for all analyses.
+const ANY: &str = "*";
 
 /// A finding as it is kept.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -75,6 +80,16 @@ pub(crate) struct Finding {
     /// Other analyses that showed it, and their runs.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) also_seen: BTreeMap<String, i64>,
+    /// Streams of its tool that ran over its files without it while another
+    /// showed it.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(crate) overlooked_by: BTreeSet<String>,
+    /// When the newest file that showed it became ready.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) shown_at: Option<Timestamp>,
+    /// When the file became ready whose run did not show it any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) gone_at: Option<Timestamp>,
     pub(crate) rule_family: String,
     pub(crate) signature: String,
 }
@@ -93,7 +108,11 @@ pub(crate) struct Sighting<'a> {
     /// The commit the audit looks at, where the scan does not say its own.
     pub(crate) commit_sha: Option<&'a str>,
     pub(crate) analysis_id: &'a str,
+    /// What the streams of a tool without a category share.
+    pub(crate) group_id: &'a str,
     pub(crate) analysis_run: i64,
+    /// When the file, or the newest evidence record, came.
+    pub(crate) ready_at: Timestamp,
     pub(crate) surroundings: &'a Surroundings,
 }
 
@@ -140,6 +159,9 @@ impl Finding {
             analysis_id: sighting.analysis_id.to_owned(),
             analysis_run: sighting.analysis_run,
             also_seen: BTreeMap::new(),
+            overlooked_by: BTreeSet::new(),
+            shown_at: Some(sighting.ready_at),
+            gone_at: None,
             rule_family: String::new(),
             signature: String::new(),
         };
@@ -149,30 +171,76 @@ impl Finding {
 
     /// It was seen again.
     pub(crate) fn seen_again(&mut self, observation: Observation, sighting: &Sighting<'_>) {
-        if self.audit_id != sighting.audit_id {
+        let first_in_audit = self.audit_id != sighting.audit_id;
+        if first_in_audit {
             self.audit_id = sighting.audit_id;
             self.audit_count += 1;
             self.recurring = true;
             self.last_seen_at = self.last_seen_at.max(sighting.seen_at);
         }
-        self.mark(sighting.analysis_id, sighting.analysis_run);
+        self.mark(sighting, first_in_audit);
         self.describe(observation, sighting);
     }
 
-    /// Notes the analysis that shows it. A finding that was gone belongs to the
-    /// one that shows it again.
-    fn mark(&mut self, analysis_id: &str, run: i64) {
+    /// Notes the analysis that shows it. It belongs to the first that shows it
+    /// in an audit; the analysis before there were streams has no other run.
+    fn mark(&mut self, sighting: &Sighting<'_>, first_in_audit: bool) {
+        let Sighting { analysis_id, group_id, analysis_run, .. } = *sighting;
+        self.shown_at = self.shown_at.max(Some(sighting.ready_at));
+        self.also_seen.remove(group_id);
+        self.overlooked_by.remove(analysis_id);
         if !self.present {
-            self.present = true;
             self.also_seen.clear();
-            analysis_id.clone_into(&mut self.analysis_id);
-            self.analysis_run = run;
-        } else if self.analysis_id == analysis_id {
-            self.analysis_run = self.analysis_run.max(run);
-        } else {
-            let known = self.also_seen.entry(analysis_id.to_owned()).or_default();
-            *known = run.max(*known);
+            self.overlooked_by.clear();
+            (self.present, self.gone_at) = (true, None);
+        } else if ![analysis_id, group_id].contains(&self.analysis_id.as_str()) {
+            if !first_in_audit {
+                self.also_seen.insert(analysis_id.to_owned(), analysis_run);
+                return self.forget_analyses(analysis_id);
+            }
+            self.also_seen.insert(self.analysis_id.clone(), self.analysis_run);
         }
+        self.also_seen.remove(analysis_id);
+        analysis_id.clone_into(&mut self.analysis_id);
+        self.analysis_run = analysis_run;
+        self.forget_analyses(analysis_id);
+    }
+
+    /// Keeps the map of other analyses small: names of files may change with
+    /// every run.
+    fn forget_analyses(&mut self, latest: &str) {
+        while self.also_seen.len() > MOST_ANALYSES {
+            let first = self.also_seen.keys().find(|id| *id != latest).cloned();
+            self.also_seen.remove(&first.unwrap_or_default());
+        }
+    }
+
+    /// Notes an analysis that ran over its files without it. Beyond what is kept,
+    /// any analysis may be one.
+    pub(crate) fn overlooked_by(&mut self, analysis_id: &str) {
+        if self.analysis_id == analysis_id || self.also_seen.contains_key(analysis_id) {
+            return;
+        }
+        let full = self.overlooked_by.len() >= MOST_ANALYSES;
+        self.overlooked_by.insert(if full { ANY } else { analysis_id }.to_owned());
+    }
+
+    /// Whether this analysis ran over its files without it while another showed
+    /// it.
+    pub(crate) fn is_overlooked_by(&self, analysis_id: &str) -> bool {
+        self.overlooked_by.contains(analysis_id) || self.overlooked_by.contains(ANY)
+    }
+
+    /// Whether nothing that became ready at this moment or later showed it.
+    /// Findings from before this was noted say nothing against it.
+    pub(crate) fn was_shown_before(&self, ready_at: Timestamp) -> bool {
+        self.shown_at.is_none_or(|shown_at| shown_at < ready_at)
+    }
+
+    /// Whether it was found to be gone by a file as new as this, or newer.
+    pub(crate) fn was_gone_at(&self, ready_at: Timestamp) -> bool {
+        let verified_at = (self.state == State::Verified).then_some(self.lifecycle_updated_at);
+        !self.present && self.gone_at.or(verified_at).is_some_and(|gone_at| ready_at <= gone_at)
     }
 
     /// Takes over what the latest scan says of it.

@@ -5,6 +5,7 @@ use area_sdk::prelude::*;
 use crate::decimal::fixed;
 use crate::finding::Finding;
 use crate::identity;
+use crate::import::limits;
 use crate::observation::{Place, SourceFamily, SourceTool};
 use crate::paging::default_limit;
 use crate::severity::{Severity, SeveritySource};
@@ -200,7 +201,24 @@ pub(crate) struct ListParams {
     limit: u32,
 }
 
-pub(crate) fn list(ctx: &Ctx, Params(params): Params<ListParams>) -> Result<Page<FindingView>> {
+/// A page of findings, and what the latest audits did not look at.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct FindingPage {
+    #[serde(flatten)]
+    page: Page<FindingView>,
+    /// Files that the latest audit of each branch set aside or could not read,
+    /// and analyses whose findings no run looked at.
+    limitations: Vec<String>,
+}
+
+/// The meaning of `limitations`, for the operation's documentation.
+pub(crate) const DESCRIPTION: &str = "\
+`limitations` names, for the latest audit of each branch of the repository (of all repositories \
+without `repository_id`), the files that were set aside or refused, and the analyses whose \
+findings stay as they were because no run looked at their files. Empty, all that was sent was read.";
+
+pub(crate) fn list(ctx: &Ctx, Params(params): Params<ListParams>) -> Result<FindingPage> {
+    let limitations = limits::shown(ctx, params.repository_id)?;
     let mut some = ctx
         .documents::<Finding>()
         .query()
@@ -216,7 +234,8 @@ pub(crate) fn list(ctx: &Ctx, Params(params): Params<ListParams>) -> Result<Page
     if let Some(part) = params.q {
         some = some.contains(&["title", "rule_id", "purl"], &part);
     }
-    Ok(some.cursor(params.cursor).limit(params.limit).page()?.map(Into::into))
+    let page = some.cursor(params.cursor).limit(params.limit).page()?.map(Into::into);
+    Ok(FindingPage { page, limitations })
 }
 
 pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<FindingView>> {

@@ -28,7 +28,7 @@ use area_sdk::prelude::*;
 
 use finding::Finding;
 use import::events::{FindingsCreated, FindingsImported, FindingsReopened, FindingsVerified};
-use import::{Analysis, Import, ImportFindings};
+use import::{Analysis, Import, ImportFindings, ScanLimitations};
 use lifecycle::{ExpireAcceptance, FindingTransitioned};
 use owners::AssignOwners;
 use room::{ControlRoom, ControlRoomRebuilt, StoredSnapshot};
@@ -130,7 +130,19 @@ fn collections(area: Area) -> Area {
     )
     .collection(Collection::of::<ControlRoom>().summary("The control room, as rebuilt last"))
     .collection(
-        Collection::of::<Analysis>().summary("One tool, category and branch of a repository"),
+        Collection::of::<Analysis>()
+            .summary("One tool, category or artifact stream, and branch of a repository")
+            .text("repository_id")
+            .text("branch_ref")
+            .text("last_run_at")
+            .index(&["repository_id", "branch_ref", "last_run_at"]),
+    )
+    .collection(
+        Collection::of::<ScanLimitations>()
+            .summary("What the latest audit of a branch did not look at")
+            .text("repository_id")
+            .boolean("limited")
+            .index(&["limited", "repository_id"]),
     )
     .collection(Collection::of::<Import>().summary("One for each audit"))
 }
@@ -175,6 +187,7 @@ fn finding_operations(area: Area) -> Area {
     area.route(
         get("list_findings", "/v1/workspaces/{workspace_id}/findings")
             .summary("List findings, newest first")
+            .description(findings::DESCRIPTION)
             .rate(RateClass::Standard)
             .deadline_ms(10_000)
             .handler(findings::list),

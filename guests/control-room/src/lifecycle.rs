@@ -18,7 +18,12 @@ or to the last four of these; from `remediated` back to `in_progress` or to `reo
 `verified`, `false_positive`, `accepted_risk` and `duplicate` to `reopened` only. Any other step \
 is a 409 `transition_not_allowed`.\n\n\
 Only an audit verifies: an open finding becomes `verified` when the same tool and category ran \
-successfully over the same branch without it, and `reopened` when it is seen again. \
+successfully over the same branch, covered its files and did not report it; it becomes `reopened` \
+when a newer file shows it again. A run without a category (`automationDetails.id`) is of the \
+artifact stream that its upload's filename names, path included, or the evidence record's provider \
+and `source_ref`. It covers the findings of its own stream, and files that its `artifacts` name or \
+in which it reports something, of the rules that it lists, unless it ran over them without the \
+finding while another stream showed it. \
 `accepted_risk` takes a reason and a date, at which it is reopened by itself. `duplicate` may name \
 the other finding in `duplicate_of`.\n\n\
 `If-Match` takes the finding's lifecycle version. Transitions are never changed; each supersedes \

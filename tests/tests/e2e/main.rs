@@ -25,6 +25,7 @@ mod invitations;
 mod languages;
 mod limits;
 mod logs;
+mod monorepo;
 mod notes;
 mod oci;
 mod openapi;

@@ -7,6 +7,7 @@ use area_sdk::JobError;
 use area_sdk::prelude::*;
 
 use super::chunk::{self, CHUNK, Chunk};
+use super::coverage::GroupCoverage;
 use super::events::{self, Told};
 use super::{ImportFindings, Step};
 use crate::finding::{Finding, Sighting};
@@ -19,14 +20,14 @@ use crate::transition::{Change, StoredTransition, pass};
 /// Matches a chunk.
 pub(super) fn step(ctx: &JobCtx, job: &mut ImportFindings, at: u32) -> Result<Step, JobError> {
     if at >= job.chunks {
-        return Ok(Step::Gone { part: 0 });
+        return Ok(Step::Gone { part: 0, cursor: None, left: 0 });
     }
     let mut chunk = chunk::take(ctx, job.audit.audit_id, at)?;
     let observations = std::mem::take(&mut chunk.observations);
     let mut known = known(ctx, &observations)?;
     let mut outcome = Outcomes::default();
     let surroundings = job.surroundings()?.clone();
-    let branch_ref = surroundings.branch(job.audit.branch_ref.as_deref());
+    let branch_ref = job.branch()?;
     let Some(part) = job.parts.get(chunk.part) else {
         return Err(JobError::Fail("a chunk of no analysis".to_owned()));
     };
@@ -37,15 +38,21 @@ pub(super) fn step(ctx: &JobCtx, job: &mut ImportFindings, at: u32) -> Result<St
         branch_ref: &branch_ref,
         commit_sha: chunk.commit_sha.as_deref(),
         analysis_id: &part.analysis_id,
+        group_id: &part.group_id,
         analysis_run: part.run,
+        ready_at: chunk.ready_at,
         surroundings: &surroundings,
     };
+    let siblings = GroupCoverage::of_siblings(ctx, job, part)?;
     for observation in observations {
         match known.remove(&observation.identity) {
+            // Newer runs looked for it and did not find it.
+            Some(finding) if finding.was_gone_at(chunk.ready_at) => outcome.outdated += 1,
             Some(finding) => again(ctx, &chunk, &sighting, finding, observation, &mut outcome)?,
             None => first(ctx, &chunk, &sighting, observation, &mut outcome),
         }
     }
+    outcome.each_finding().for_each(|finding| siblings.note_overlooked(finding));
     outcome.keep(ctx, job)?;
     Ok(Step::Apply { chunk: at + 1 })
 }
@@ -70,6 +77,7 @@ struct Outcomes {
     new: Vec<Newcomer>,
     again: Vec<Stored<Finding>>,
     seen: i64,
+    outdated: i64,
     transitions: Vec<StoredTransition>,
     reopened: Vec<Told>,
 }
@@ -91,12 +99,18 @@ impl Outcomes {
         let transitions = self.transitions.iter().map(|one| (one.record.id, one));
         ctx.documents::<StoredTransition>().create_all(transitions)?;
         job.tally.seen += self.seen;
+        job.tally.outdated += self.outdated;
         job.tally.new += i64::try_from(self.new.len()).unwrap_or_default();
         job.tally.reopened += i64::try_from(self.reopened.len()).unwrap_or_default();
         let created = self.new.iter().map(|one| Told::of(one.id, &one.finding)).collect();
         events::created(ctx, audit_id, repository_id, created);
         events::reopened(ctx, audit_id, repository_id, self.reopened);
         Ok(())
+    }
+
+    fn each_finding(&mut self) -> impl Iterator<Item = &mut Finding> {
+        let new = self.new.iter_mut().map(|one| &mut one.finding);
+        new.chain(self.again.iter_mut().map(|one| &mut one.value))
     }
 
     fn add(&mut self, ctx: &JobCtx, id: Uuid, finding: &mut Finding, change: Change) {

@@ -7,12 +7,13 @@ use area_sdk::{DocumentError, JobError, Value};
 use serde_json::{Map, json};
 
 use super::events::{FindingsImported, ImportStatus};
-use super::{Import, ImportFindings, Tally};
+use super::{Import, ImportFindings, Tally, coverage, limits};
 use crate::finding::Finding;
 use crate::severity::Severity;
 
 /// Counts, tells, and closes the import.
 pub(super) fn step(ctx: &JobCtx, job: &ImportFindings) -> Result<(), JobError> {
+    let warnings = limits::warnings(job);
     let tally = &job.tally;
     let status = if tally.imported == 0 && tally.refused > 0 && tally.seen == 0 {
         ImportStatus::Failed
@@ -27,6 +28,7 @@ pub(super) fn step(ctx: &JobCtx, job: &ImportFindings) -> Result<(), JobError> {
             ("runs", tally.imported),
             ("refused", tally.refused),
             ("superseded", tally.superseded),
+            ("outdated", tally.outdated),
             ("seen", tally.seen),
             ("new", tally.new),
             ("reopened", tally.reopened),
@@ -34,9 +36,11 @@ pub(super) fn step(ctx: &JobCtx, job: &ImportFindings) -> Result<(), JobError> {
             ("match_suggestions", i64::try_from(suggestions).unwrap_or_default()),
         ]),
         facts: facts(ctx, job.audit.repository_id, tally)?,
-        warnings: tally.warnings.clone(),
+        warnings: warnings.clone(),
         errors: tally.errors.clone(),
     });
+    limits::keep(ctx, job, &warnings)?;
+    coverage::delete(ctx, job)?;
     if let Some(mut import) = ctx.documents::<Import>().find(job.audit.audit_id)? {
         import.finished_at = Some(ctx.now());
         ctx.documents().replace(&mut import)?;

@@ -1,5 +1,9 @@
-//! What is gone: shown by an analysis before, and not by its latest run, which
-//! ended well. A finding that another analysis (of another category, or branch)
+//! What is gone: shown by an analysis before, and not by a later run, which
+//! ended well and covers its place. The run covers it if it is of the same
+//! analysis (for a tool without a category: of the same artifact stream), or if
+//! it is of the same tool and names all of the finding's files.
+//!
+//! A finding that another analysis (of another category, stream or branch)
 //! still shows stays, and belongs to that one from now on.
 
 use std::collections::BTreeMap;
@@ -8,8 +12,11 @@ use area_sdk::JobError;
 use area_sdk::Value;
 use area_sdk::prelude::*;
 
+use super::absent::{self, Absent};
 use super::analysis::{self, Analysis};
+use super::coverage::GroupCoverage;
 use super::events::{self, Told};
+use super::part::describe;
 use super::{ImportFindings, Part, Step};
 use crate::finding::Finding;
 use crate::state::{Mover, State};
@@ -18,78 +25,254 @@ use crate::transition::{Change, StoredTransition, pass};
 /// Findings of one step.
 const STEP: u32 = 200;
 
-/// Looks at the next findings that a part's run did not show.
-pub(super) fn step(ctx: &JobCtx, job: &mut ImportFindings, at: usize) -> Result<Step, JobError> {
-    let Some(part) = job.parts.get(at).cloned() else { return Ok(Step::Finish) };
-    if !part.successful {
-        return Ok(Step::Gone { part: at + 1 });
-    }
-    let missed = ctx.documents::<Finding>().query();
-    let missed = missed.equals("analysis_id", &part.analysis_id).equals("present", true);
-    let missed = missed.range("analysis_run", None, Some(Value::Integer(part.run)));
-    let missed = missed.ascending("analysis_run").limit(STEP).list()?;
-    if missed.is_empty() {
-        analysis::settle(ctx, &part)?;
-        return Ok(Step::Gone { part: at + 1 });
-    }
-    let good_runs = good_runs(ctx, &missed)?;
-    let mut transitions = Vec::new();
-    let mut verified = Vec::new();
-    for mut finding in missed {
-        if !finding.handed_over(&good_runs) {
-            finding.present = false;
-            job.tally.gone += 1;
-            if let Some(transition) = verify(ctx, job, &part, &mut finding) {
-                verified.push(Told::of(finding.uuid(), &finding));
-                transitions.push(transition);
-            }
-        }
-        ctx.documents().replace(&mut finding)?;
-    }
-    let records = transitions.iter().map(|one| (one.record.id, one));
-    ctx.documents::<StoredTransition>().create_all(records)?;
-    events::verified(ctx, job.audit.audit_id, job.audit.repository_id, verified);
-    Ok(Step::Gone { part: at })
+/// An analysis whose findings this audit may not have shown.
+#[derive(Clone, Debug)]
+struct Suspect {
+    analysis_id: String,
+    group_id: String,
+    /// As warnings name it.
+    description: String,
+    /// Its run in this audit, if it has one.
+    run: Option<i64>,
+    /// When the file became ready that speaks for the whole analysis.
+    whole_since: Option<Timestamp>,
 }
 
-/// The latest good runs of the other analyses that showed these.
-fn good_runs(
+/// Looks at the next findings of an analysis that this audit did not show.
+pub(super) fn step(
     ctx: &JobCtx,
-    findings: &[Stored<Finding>],
-) -> Result<BTreeMap<String, i64>, JobError> {
-    let mut others: Vec<&String> = findings.iter().flat_map(|one| one.also_seen.keys()).collect();
-    others.sort_unstable();
-    others.dedup();
-    let analyses = ctx.documents::<Analysis>().get_many(others)?;
-    Ok(analyses.into_iter().map(|kept| (kept.id.clone(), kept.good_run)).collect())
+    job: &mut ImportFindings,
+    at: usize,
+    cursor: Option<String>,
+    left: u64,
+) -> Result<Step, JobError> {
+    if job.absent.is_none() {
+        job.absent = Some(absent::find(ctx, job)?);
+    }
+    let Some(suspect) = suspect(job, at) else { return Ok(Step::Finish) };
+    let covered = job.parts.iter().any(|part| part.group_id == suspect.group_id && part.successful);
+    if !covered {
+        let left = suspect.present(ctx)?;
+        return end(ctx, job, at, &suspect, left);
+    }
+    let missed = suspect.missed(ctx, cursor)?;
+    let next = missed.next_cursor;
+    let left = left + look(ctx, job, &suspect, missed.items)?;
+    match next {
+        Some(_) => Ok(Step::Gone { part: at, cursor: next, left }),
+        None => end(ctx, job, at, &suspect, left),
+    }
+}
+
+/// The audit's parts come first, then the absent analyses.
+fn suspect(job: &ImportFindings, at: usize) -> Option<Suspect> {
+    let part = |part: &Part| Suspect {
+        analysis_id: part.analysis_id.clone(),
+        group_id: part.group_id.clone(),
+        description: describe(&part.tool, &part.category, part.stream.as_deref()),
+        run: Some(part.run),
+        whole_since: part.whole_since(job.audit.started_at),
+    };
+    let absent = |absent: &Absent| Suspect {
+        analysis_id: absent.analysis_id.clone(),
+        group_id: absent.group_id.clone(),
+        description: absent.description.clone(),
+        run: None,
+        whole_since: None,
+    };
+    let absents = job.absent.iter().flatten();
+    job.parts.iter().map(part).chain(absents.map(absent)).nth(at)
+}
+
+impl Suspect {
+    /// A page of its findings that its run did not show.
+    fn missed(
+        &self,
+        ctx: &JobCtx,
+        cursor: Option<String>,
+    ) -> Result<Page<Stored<Finding>>, JobError> {
+        let missed = self.query(ctx).ascending("analysis_run").limit(STEP);
+        Ok(missed.cursor(cursor).page()?)
+    }
+
+    /// How many findings it has that its run did not show.
+    fn present(&self, ctx: &JobCtx) -> Result<u64, JobError> {
+        Ok(self.query(ctx).count()?)
+    }
+
+    fn query<'a>(&self, ctx: &'a JobCtx) -> area_sdk::Query<'a, Finding> {
+        let present = ctx.documents::<Finding>().query();
+        let present = present.equals("analysis_id", &self.analysis_id).equals("present", true);
+        match self.run {
+            Some(run) => present.range("analysis_run", None, Some(Value::Integer(run))),
+            None => present,
+        }
+    }
+}
+
+/// Decides about findings that no run of this audit showed; how many of them
+/// stay because no run looked at their files.
+fn look(
+    ctx: &JobCtx,
+    job: &mut ImportFindings,
+    suspect: &Suspect,
+    missed: Vec<Stored<Finding>>,
+) -> Result<u64, JobError> {
+    if missed.is_empty() {
+        return Ok(0);
+    }
+    let covered = GroupCoverage::read(ctx, job, &suspect.group_id)?;
+    let others = Others::of(ctx, job, &missed)?;
+    let mut outcome = Outcomes::default();
+    for mut finding in missed {
+        let Some(look) = Look::at(suspect, &covered, &finding) else {
+            outcome.left += 1;
+            continue;
+        };
+        if let Some(id) = finding.handed_over(&look, suspect, &others) {
+            outcome.heirs.push(id);
+        } else {
+            finding.present = false;
+            finding.gone_at = Some(look.ready_at);
+            job.tally.gone += 1;
+            outcome.verify(ctx, job, suspect, &mut finding);
+        }
+        outcome.changed.push(finding);
+    }
+    let left = outcome.left;
+    outcome.keep(ctx, job, others)?;
+    Ok(left)
+}
+
+/// A run that would have shown a finding.
+struct Look {
+    ready_at: Timestamp,
+    /// It speaks for all streams of the tool, and not only for its own.
+    of_group: bool,
+}
+
+impl Look {
+    fn at(suspect: &Suspect, covered: &GroupCoverage, finding: &Finding) -> Option<Self> {
+        let in_group = covered.newer_look(finding);
+        let own = suspect.whole_since.filter(|ready_at| finding.was_shown_before(*ready_at));
+        let group = in_group.map(|ready_at| Self { ready_at, of_group: true });
+        group.or(own.map(|ready_at| Self { ready_at, of_group: false }))
+    }
+}
+
+/// The other analyses that showed some findings.
+struct Others {
+    analyses: BTreeMap<String, Stored<Analysis>>,
+    /// Runs of this audit, by analysis.
+    now: BTreeMap<String, i64>,
+}
+
+impl Others {
+    fn of(
+        ctx: &JobCtx,
+        job: &ImportFindings,
+        findings: &[Stored<Finding>],
+    ) -> Result<Self, JobError> {
+        let mut ids: Vec<&String> = findings.iter().flat_map(|one| one.also_seen.keys()).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let analyses = ctx.documents::<Analysis>().get_many(ids)?;
+        Ok(Self {
+            analyses: analyses.into_iter().map(|one| (one.id.clone(), one)).collect(),
+            now: job.parts.iter().map(|part| (part.analysis_id.clone(), part.run)).collect(),
+        })
+    }
+
+    /// Does this analysis still show what it showed in a run, after the look?
+    fn shows(&self, id: &str, run: i64, look: &Look, suspect: &Suspect) -> bool {
+        let Some(analysis) = self.analyses.get(id) else { return false };
+        let now = self.now.get(id) == Some(&run);
+        let looked_at = look.of_group && analysis.group(id) == suspect.group_id;
+        now || (run >= analysis.good_run && !looked_at)
+    }
 }
 
 impl Finding {
-    /// Gives it to another analysis that still shows it, where there is one.
-    fn handed_over(&mut self, good_runs: &BTreeMap<String, i64>) -> bool {
-        let shows =
-            |(id, run): &(String, i64)| good_runs.get(id).is_some_and(|good_run| run >= good_run);
-        let others = std::mem::take(&mut self.also_seen);
-        let mut others: Vec<(String, i64)> = others.into_iter().filter(shows).collect();
-        let Some((id, run)) = others.pop() else { return false };
-        (self.analysis_id, self.analysis_run) = (id, run);
-        self.also_seen = others.into_iter().collect();
-        true
+    /// Gives it to another analysis that still shows it, where there is one;
+    /// that one's id.
+    fn handed_over(&mut self, look: &Look, suspect: &Suspect, others: &Others) -> Option<String> {
+        let all = std::mem::take(&mut self.also_seen).into_iter();
+        let mut left: Vec<(String, i64)> =
+            all.filter(|(id, run)| others.shows(id, *run, look, suspect)).collect();
+        let (id, run) = left.pop()?;
+        (self.analysis_id, self.analysis_run) = (id.clone(), run);
+        self.also_seen = left.into_iter().collect();
+        Some(id)
     }
 }
 
-/// An open finding that is gone is mended; what was decided of others stands.
-fn verify(
-    ctx: &JobCtx,
-    job: &ImportFindings,
-    part: &Part,
-    finding: &mut Stored<Finding>,
-) -> Option<StoredTransition> {
-    if !finding.state.next(Mover::Service).contains(&State::Verified) {
-        return None;
+/// What looking at some findings came to. Written at the end of the step.
+#[derive(Default)]
+struct Outcomes {
+    changed: Vec<Stored<Finding>>,
+    transitions: Vec<StoredTransition>,
+    verified: Vec<Told>,
+    /// Analyses that findings belong to from now on.
+    heirs: Vec<String>,
+    left: u64,
+}
+
+impl Outcomes {
+    /// An open finding that is gone is fixed; what was decided of others stands.
+    fn verify(
+        &mut self,
+        ctx: &JobCtx,
+        job: &ImportFindings,
+        suspect: &Suspect,
+        finding: &mut Stored<Finding>,
+    ) {
+        if !finding.state.next(Mover::Service).contains(&State::Verified) {
+            return;
+        }
+        let reason = match suspect.run {
+            Some(_) => format!("{} ran without it.", finding.tool),
+            None => format!("{} ran over its files without it.", finding.tool),
+        };
+        let change = Change::by_audit(State::Verified, job.audit.audit_id, &reason, &[]);
+        let id = finding.uuid();
+        self.transitions.push(pass(ctx, id, finding, change));
+        self.verified.push(Told::of(id, finding));
     }
-    let reason = format!("{} ran without it.", part.tool);
-    let change = Change::by_audit(State::Verified, job.audit.audit_id, &reason, &[]);
-    let id = finding.uuid();
-    Some(pass(ctx, id, finding, change))
+
+    fn keep(self, ctx: &JobCtx, job: &ImportFindings, others: Others) -> Result<(), JobError> {
+        ctx.documents().replace_all(&self.changed)?;
+        let records = self.transitions.iter().map(|one| (one.record.id, one));
+        ctx.documents::<StoredTransition>().create_all(records)?;
+        let idle = |one: &Stored<Analysis>| one.idle && self.heirs.contains(&one.id);
+        for mut analysis in others.analyses.into_values().filter(idle) {
+            analysis.idle = false;
+            ctx.documents().replace(&mut analysis)?;
+        }
+        events::verified(ctx, job.audit.audit_id, job.audit.repository_id, self.verified);
+        Ok(())
+    }
+}
+
+/// Ends the look at an analysis, and reports what stays of it unseen.
+fn end(
+    ctx: &JobCtx,
+    job: &mut ImportFindings,
+    at: usize,
+    suspect: &Suspect,
+    left: u64,
+) -> Result<Step, JobError> {
+    match job.parts.get(at) {
+        Some(part) if part.successful && !part.partial => analysis::settle(ctx, part)?,
+        None if left == 0 => absent::rest(ctx, &suspect.analysis_id)?,
+        Some(_) | None => {}
+    }
+    if left > 0 {
+        let (findings, stay) = if left == 1 { ("finding", "stays") } else { ("findings", "stay") };
+        job.tally.warnings.push(format!(
+            "{left} {findings} of {} {stay} as before: no newer run in this audit looked at the \
+             files.",
+            suspect.description
+        ));
+    }
+    Ok(Step::Gone { part: at + 1, cursor: None, left: 0 })
 }

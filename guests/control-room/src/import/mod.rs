@@ -4,15 +4,21 @@
 //! A job in steps, each a transaction: `read` turns a file into chunks of
 //! observations, kept as blobs; `records` does so with evidence records; `apply`
 //! matches a chunk; `gone` looks for what an analysis showed before and does not
-//! show now; `finish` counts and tells.
+//! show now; `finish` counts and tells. `limits` collects what was set aside or
+//! not looked at.
 
+mod absent;
 mod analysis;
 mod apply;
 mod chunk;
 mod content;
+mod coverage;
 pub(crate) mod events;
 mod finish;
 mod gone;
+mod key;
+pub(crate) mod limits;
+mod part;
 mod read;
 mod records;
 
@@ -22,9 +28,11 @@ use area_sdk::prelude::*;
 use area_sdk::{EventDelivery, Later};
 
 use crate::architecture::Surroundings;
-use crate::sarif::Subject;
+use absent::Absent;
 pub(crate) use analysis::Analysis;
 use events::ImportError;
+pub(crate) use limits::ScanLimitations;
+use part::Part;
 
 /// An artifact that an audit takes in.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -32,6 +40,11 @@ struct AuditInput {
     upload_id: Uuid,
     blob: String,
     format: Option<String>,
+    #[serde(default)]
+    filename: String,
+    /// Artifact streams it belongs to; empty means that of its filename.
+    #[serde(default)]
+    streams: Vec<String>,
     bytes: u64,
     ready_at: Timestamp,
     commit_sha: Option<String>,
@@ -79,32 +92,38 @@ struct Tally {
     new: i64,
     reopened: i64,
     gone: i64,
+    /// Results of files older than the run without them, which change nothing.
+    #[serde(default)]
+    outdated: i64,
     /// Match suggestions, by rule family.
     suggestions: BTreeMap<String, usize>,
     warnings: Vec<String>,
     errors: Vec<ImportError>,
 }
 
-/// What an analysis of this audit is, and which run of it this is.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Part {
-    analysis_id: String,
-    tool: String,
-    category: String,
-    run: i64,
-    /// Did a run of it end well? Only then is anything gone.
-    successful: bool,
-}
-
 /// What is to be done next.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Step {
     Begin,
-    Read { input: usize },
-    Records { from: usize },
-    Apply { chunk: u32 },
-    Gone { part: usize },
+    Read {
+        input: usize,
+    },
+    Records {
+        from: usize,
+    },
+    Apply {
+        chunk: u32,
+    },
+    /// The audit's parts come first, then the absent analyses.
+    Gone {
+        part: usize,
+        #[serde(default)]
+        cursor: Option<String>,
+        /// Findings of it that stay although this audit did not show them.
+        #[serde(default)]
+        left: u64,
+    },
     Finish,
 }
 
@@ -115,7 +134,13 @@ pub(crate) struct ImportFindings {
     step: Step,
     surroundings: Option<Surroundings>,
     parts: Vec<Part>,
+    /// Analyses of the branch that are not in this audit; `None` until they
+    /// are looked up.
+    #[serde(default)]
+    absent: Option<Vec<Absent>>,
     chunks: u32,
+    #[serde(default)]
+    coverages: u32,
     tally: Tally,
 }
 
@@ -138,7 +163,9 @@ pub(crate) fn audit_started(ctx: &JobCtx, event: EventDelivery) -> JobResult<Eve
         step: Step::Begin,
         surroundings: None,
         parts: Vec::new(),
+        absent: None,
         chunks: 0,
+        coverages: 0,
         tally: Tally::default(),
     };
     let later = Later {
@@ -152,7 +179,7 @@ pub(crate) fn audit_started(ctx: &JobCtx, event: EventDelivery) -> JobResult<Eve
 
 /// Does one step.
 pub(crate) fn run(ctx: &JobCtx, mut job: ImportFindings) -> JobResult<ImportFindings> {
-    job.step = match job.step {
+    job.step = match job.step.clone() {
         Step::Begin => {
             job.surroundings = Some(Surroundings::of(ctx, job.audit.repository_id)?);
             Step::Read { input: 0 }
@@ -160,7 +187,7 @@ pub(crate) fn run(ctx: &JobCtx, mut job: ImportFindings) -> JobResult<ImportFind
         Step::Read { input } => read::step(ctx, &mut job, input)?,
         Step::Records { from } => records::step(ctx, &mut job, from)?,
         Step::Apply { chunk } => apply::step(ctx, &mut job, chunk)?,
-        Step::Gone { part } => gone::step(ctx, &mut job, part)?,
+        Step::Gone { part, cursor, left } => gone::step(ctx, &mut job, part, cursor, left)?,
         Step::Finish => {
             finish::step(ctx, &job)?;
             return Ok(Outcome::Done);
@@ -175,9 +202,8 @@ impl ImportFindings {
         self.surroundings.as_ref().ok_or_else(missing)
     }
 
-    /// Which of the audit's analyses has this subject.
-    fn part_of(&self, subject: &Subject) -> Option<usize> {
-        let same = |part: &Part| part.tool == subject.tool && part.category == subject.category;
-        self.parts.iter().position(same)
+    /// The branch that the audit looks at, by its short name.
+    fn branch(&self) -> Result<String, area_sdk::JobError> {
+        Ok(self.surroundings()?.branch(self.audit.branch_ref.as_deref()))
     }
 }

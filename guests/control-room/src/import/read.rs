@@ -1,7 +1,7 @@
-//! Files: the newest of each tool and category counts, as far as its run ended
-//! well; older ones say nothing new.
+//! Files: the newest of each analysis counts, as far as its run ended well;
+//! older ones are set aside.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use area_sdk::JobError;
 use area_sdk::prelude::*;
@@ -9,9 +9,10 @@ use area_sdk::prelude::*;
 use super::chunk::{self, CHUNK, Chunk};
 use super::content::{self, Missing};
 use super::events::ImportError;
-use super::{AuditInput, ImportFindings, Step, analysis};
+use super::key::AnalysisKey;
+use super::{AuditInput, ImportFindings, Step, analysis, coverage};
 use crate::identity::Identities;
-use crate::sarif::{self, Refusal, ScanRun, Subject};
+use crate::sarif::{self, Coverage, Refusal, ScanRun};
 
 /// Reads a file into chunks.
 pub(super) fn step(ctx: &JobCtx, job: &mut ImportFindings, input: usize) -> Result<Step, JobError> {
@@ -35,6 +36,17 @@ fn refuse(job: &mut ImportFindings, artifact: &AuditInput, refusal: Refusal) {
     job.tally.errors.push(ImportError { upload_id, code: code.to_owned(), detail });
 }
 
+/// A file while its runs are read.
+struct File<'a> {
+    artifact: &'a AuditInput,
+    /// Runs of one analysis share what they give out.
+    identities: BTreeMap<AnalysisKey, Identities>,
+    /// Analyses of which a run did not end well.
+    failed: BTreeSet<AnalysisKey>,
+    /// A run was refused, of whichever analysis.
+    refused: bool,
+}
+
 fn take_in(
     ctx: &JobCtx,
     job: &mut ImportFindings,
@@ -51,44 +63,82 @@ fn take_in(
     if runs.len() == 0 {
         job.tally.warnings.push(format!("Upload {} has no runs.", artifact.upload_id));
     }
-    // What newer files have settled; runs of this file may share a subject.
-    let settled: Vec<Subject> = settled(job);
-    let mut identities = BTreeMap::new();
+    let mut file =
+        File { artifact, identities: BTreeMap::new(), failed: BTreeSet::new(), refused: false };
     for run in runs.iter() {
-        match run.and_then(|run| run.check().map(|()| run)) {
-            Err(refusal) => refuse(job, artifact, refusal),
-            Ok(run) if settled.contains(&run.subject) => job.tally.superseded += 1,
-            Ok(run) => observe(ctx, job, artifact, &run, &mut identities)?,
+        match run.and_then(|run| Ok((run.check()?, run))) {
+            Ok((covered, run)) => take_run(ctx, job, &mut file, &run, &covered)?,
+            Err(refusal) => {
+                file.refused = true;
+                refuse(job, artifact, refusal);
+            }
         }
+    }
+    for part in job.parts.iter_mut().filter(|part| part.is_of(artifact.upload_id)) {
+        part.partial = file.refused || file.failed.contains(&part.key());
     }
     Ok(())
 }
 
-fn settled(job: &ImportFindings) -> Vec<Subject> {
-    let good = job.parts.iter().filter(|part| part.successful);
-    good.map(|part| Subject { tool: part.tool.clone(), category: part.category.clone() }).collect()
+/// Reads a run for each analysis that it belongs to, unless a newer file has
+/// settled that.
+fn take_run(
+    ctx: &JobCtx,
+    job: &mut ImportFindings,
+    file: &mut File<'_>,
+    run: &ScanRun<'_>,
+    covered: &Coverage,
+) -> Result<(), JobError> {
+    let mut unsettled = Vec::new();
+    for key in AnalysisKey::of_run(&run.subject, file.artifact) {
+        let part = job.part_of(&key).map(|at| &mut job.parts[at]);
+        match part.filter(|part| part.successful && !part.is_of(file.artifact.upload_id)) {
+            Some(settled) => {
+                settled.set_aside(file.artifact);
+                job.tally.superseded += 1;
+            }
+            None => unsettled.push(key),
+        }
+    }
+    if !unsettled.is_empty() {
+        warn_of_failure(job, file, run);
+    }
+    unsettled.into_iter().try_for_each(|key| observe(ctx, job, file, run, key, covered))
+}
+
+fn warn_of_failure(job: &mut ImportFindings, file: &File<'_>, run: &ScanRun<'_>) {
+    if !run.successful {
+        let how = if run.has_results() { "did not end well" } else { "has no list of results" };
+        let (tool, name) = (&run.subject.tool, &file.artifact.filename);
+        let warning = format!("A run of {tool} in {name} {how}; nothing is taken for gone by it.");
+        job.tally.warnings.push(warning);
+    }
 }
 
 /// Puts a run's observations into chunks.
 fn observe(
     ctx: &JobCtx,
     job: &mut ImportFindings,
-    artifact: &AuditInput,
+    file: &mut File<'_>,
     run: &ScanRun<'_>,
-    identities: &mut BTreeMap<Subject, Identities>,
+    key: AnalysisKey,
+    covered: &Coverage,
 ) -> Result<(), JobError> {
     if !run.successful {
-        let Subject { tool, .. } = &run.subject;
-        let how = if run.has_results() { "did not end well" } else { "has no list of results" };
-        let warning = format!("A run of {tool} {how}; nothing is taken for gone.");
-        job.tally.warnings.push(warning);
+        file.failed.insert(key.clone());
     }
     let fresh = || Identities::new(ctx.workspace_id(), job.audit.repository_id);
-    let counted = identities.remove(&run.subject).unwrap_or_else(fresh);
+    let counted = file.identities.remove(&key).unwrap_or_else(fresh);
     let Some(mut results) = run.results(counted) else { return Ok(()) };
     job.tally.imported += 1;
+    let artifact = file.artifact;
+    let part = analysis::begin(ctx, job, &key, Some(artifact))?;
+    if run.successful {
+        let number = coverage::keep(ctx, job, covered)?;
+        job.parts[part].note_success(artifact, number);
+    }
     let mut chunk = Chunk {
-        part: analysis::begin(ctx, job, &run.subject, run.successful)?,
+        part,
         ready_at: artifact.ready_at,
         commit_sha: artifact.commit_sha.clone().or_else(|| job.audit.commit_sha.clone()),
         evidence_ids: artifact.evidence_ids.clone(),
@@ -101,6 +151,6 @@ fn observe(
             chunk::keep(ctx, job, &mut chunk)?;
         }
     }
-    identities.insert(run.subject.clone(), results.into_identities());
+    file.identities.insert(key, results.into_identities());
     chunk::keep(ctx, job, &mut chunk)
 }

@@ -13,10 +13,10 @@ use area_sdk::prelude::*;
 use serde_json::Map;
 
 use super::chunk::{self, Chunk};
+use super::key::AnalysisKey;
 use super::{ImportFindings, Step, analysis};
 use crate::identity::{Identities, Key};
 use crate::observation::{Observation, Place, SourceFamily, SourceTool};
-use crate::sarif::Subject;
 use crate::severity::Rating;
 use crate::similarity::Sketch;
 use crate::text::{clean, first_line};
@@ -64,10 +64,10 @@ fn observe(
     tool: String,
     records: Vec<Record>,
 ) -> Result<(), JobError> {
-    let subject = Subject { tool, category: "evidence".to_owned() };
+    let key = AnalysisKey::of_category(tool, "evidence");
     let Some(latest) = records.iter().map(|record| record.observed_at).max() else { return Ok(()) };
     let mut chunk = Chunk {
-        part: analysis::begin(ctx, job, &subject, false)?,
+        part: analysis::begin(ctx, job, &key, None)?,
         ready_at: latest,
         commit_sha: job.audit.commit_sha.clone(),
         evidence_ids: Vec::new(),

@@ -12,7 +12,9 @@ mod rules;
 mod uri;
 mod weakness;
 
-use serde::Deserialize;
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_path_to_error::Segment;
 
@@ -54,6 +56,31 @@ pub(crate) struct Subject {
     pub(crate) tool: String,
     /// `automationDetails.id` up to its last slash; empty where there is none.
     pub(crate) category: String,
+}
+
+/// Files that a run looked at, and rules it looked for.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Coverage {
+    /// Paths that `artifacts` names or in which the run reports something.
+    paths: BTreeSet<String>,
+    /// Ids that the tool's components list; `None` if they list none.
+    rules: Option<BTreeSet<String>>,
+}
+
+impl Coverage {
+    /// Whether the run would have reported a finding of this rule in these
+    /// files. A run that lists its rules looked for no others.
+    pub(crate) fn includes(&self, rule_id: &str, paths: &[String]) -> bool {
+        let all_paths = !paths.is_empty() && paths.iter().all(|path| self.paths.contains(path));
+        all_paths && self.rules.as_ref().is_none_or(|rules| is_listed(rules, rule_id))
+    }
+}
+
+/// Whether a rule or one of its parents is in the list: `CA1000/1` is a rule
+/// below `CA1000` (3.52.4).
+fn is_listed(rules: &BTreeSet<String>, rule_id: &str) -> bool {
+    let parents = rule_id.match_indices('/').map(|(at, _)| &rule_id[..at]);
+    parents.chain([rule_id]).any(|id| rules.contains(id))
 }
 
 /// A run that can be used.
@@ -136,8 +163,8 @@ impl<'a> ScanRun<'a> {
         self.run.results.is_some()
     }
 
-    /// Can every result be read?
-    pub(crate) fn check(&self) -> Result<(), Refusal> {
+    /// Reads every result, and collects the files and rules of the run.
+    pub(crate) fn check(&self) -> Result<Coverage, Refusal> {
         results::check(self)
     }
 

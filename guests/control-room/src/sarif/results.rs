@@ -1,12 +1,14 @@
 //! Results, one at a time and rule by rule, as observations.
 
+use std::collections::BTreeSet;
+
 use serde_json::Map;
 use serde_json::value::RawValue;
 
 use super::model::{Location, LogicalLocation, NamedRule, ResultObject, Suppression};
-use super::rules::{FoundRule, Rules};
+use super::rules::{self, FoundRule, Rules};
 use super::uri::Places;
-use super::{Refusal, ScanRun, message, parse, weakness};
+use super::{Coverage, Refusal, ScanRun, message, parse, weakness};
 use crate::identity::{Identities, Key, Traits};
 use crate::observation::{MOST_LOCATIONS, Observation, Place, SourceFamily, SourceTool};
 use crate::severity::Rating;
@@ -37,10 +39,7 @@ impl<'r, 'a> Results<'r, 'a> {
         Some(Self {
             run,
             rules: Rules::of(content.tool.as_ref()?, invocations),
-            places: Places {
-                bases: content.original_uri_base_ids.as_ref(),
-                artifacts: content.artifacts.as_deref().unwrap_or_default(),
-            },
+            places: run.places(),
             identities,
             left: by_rule(content.results.as_ref()?).into_iter(),
         })
@@ -153,10 +152,19 @@ fn read(run: &ScanRun<'_>, index: usize, text: &RawValue) -> Result<ResultObject
     parse(text.get(), &format!("/runs/{}/results/{index}", run.at))
 }
 
-/// Can every result be read? The first that cannot is told.
-pub(super) fn check(run: &ScanRun<'_>) -> Result<(), Refusal> {
-    let mut results = run.run.results.iter().flatten().enumerate();
-    results.try_for_each(|(index, text)| read(run, index, text).map(drop))
+/// Reads every result for its files; the first that cannot be read refuses the
+/// run.
+pub(super) fn check(run: &ScanRun<'_>) -> Result<Coverage, Refusal> {
+    let places = run.places();
+    let listed = places.artifacts.iter().filter_map(|artifact| artifact.location.as_ref());
+    let mut paths: BTreeSet<String> = listed.filter_map(|location| places.path(location)).collect();
+    for (index, text) in run.run.results.iter().flatten().enumerate() {
+        let result = read(run, index, text)?;
+        let locations = result.locations.iter().flatten();
+        paths.extend(locations.filter_map(|location| path(&places, location)));
+    }
+    let rules = run.run.tool.as_ref().map(rules::listed).unwrap_or_default();
+    Ok(Coverage { paths, rules: (!rules.is_empty()).then_some(rules) })
 }
 
 /// Where a result is, and what it is about.
@@ -167,6 +175,13 @@ struct Looks {
 }
 
 impl ScanRun<'_> {
+    fn places(&self) -> Places<'_> {
+        Places {
+            bases: self.run.original_uri_base_ids.as_ref(),
+            artifacts: self.run.artifacts.as_deref().unwrap_or_default(),
+        }
+    }
+
     /// The revision that was scanned.
     fn revision(&self) -> Option<String> {
         let sources = self.run.version_control_provenance.as_deref().unwrap_or_default();
@@ -206,13 +221,17 @@ fn title(rule: &FoundRule<'_>, said: &str) -> String {
     clean(first_line(title), MOST_TITLE_BYTES)
 }
 
+/// The file of a location.
+fn path(places: &Places<'_>, location: &Location) -> Option<String> {
+    places.path(location.physical_location.as_ref()?.artifact_location.as_ref()?)
+}
+
 fn place(places: &Places<'_>, location: &Location) -> Place {
     let physical = location.physical_location.as_ref();
     let region = physical.and_then(|physical| physical.region.as_ref());
-    let artifact = physical.and_then(|physical| physical.artifact_location.as_ref());
     let logical = location.logical_locations.as_ref().and_then(|names| names.first());
     Place {
-        path: artifact.and_then(|artifact| places.path(artifact)),
+        path: path(places, location),
         start_line: region.and_then(|region| region.start_line),
         start_column: region.and_then(|region| region.start_column),
         end_line: region.and_then(|region| region.end_line),

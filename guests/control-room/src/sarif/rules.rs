@@ -1,7 +1,7 @@
 //! Rules of a run: found by index, by id, by the id's beginning, in the driver
 //! or in an extension.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use serde_json::{Map, Value};
 
@@ -21,6 +21,13 @@ pub(super) struct Rules<'a> {
     by_guid: HashMap<String, Place>,
     /// Levels that each invocation set instead of the rules' own.
     overrides: Vec<HashMap<Place, &'a str>>,
+}
+
+/// Ids of the rules that the tool's components list.
+pub(super) fn listed(tool: &Tool) -> BTreeSet<String> {
+    let components = tool.driver.iter().chain(tool.extensions.iter().flatten());
+    let rules = components.flat_map(|component| component.rules.iter().flatten());
+    rules.filter_map(|rule| Some(clean(rule.id.as_deref()?, MOST_ID_BYTES))).collect()
 }
 
 /// A component of the tool, and a rule of it.

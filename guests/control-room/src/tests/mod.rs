@@ -6,6 +6,7 @@ mod identity_at_work;
 mod lifecycle;
 mod matching;
 mod scale;
+mod streams;
 
 use std::path::PathBuf;
 

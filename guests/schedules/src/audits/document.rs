@@ -63,6 +63,12 @@ pub(crate) struct AuditInput {
     pub(crate) blob: String,
     pub(crate) format: String,
     pub(crate) filename: String,
+    /// What its content continues: `file:` and the filename; for an upload that
+    /// only evidence assigns to the repository, `evidence:` and the record's
+    /// provider and `source_ref`, one for each record. Empty in audits from
+    /// before streams.
+    #[serde(default)]
+    pub(crate) streams: Vec<String>,
     pub(crate) content_sha256: String,
     pub(crate) bytes: u64,
     pub(crate) ready_at: Timestamp,
@@ -86,7 +92,7 @@ pub(crate) enum PartStatus {
     Missing,
 }
 
-/// What keeps one artifact from being imported.
+/// What keeps one artifact, or a whole part, from being imported.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ImportError {
     /// The artifact, where it is one's fault.

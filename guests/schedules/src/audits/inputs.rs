@@ -29,6 +29,8 @@ const MOST_LOOKED_AT: usize = 2_000;
 #[derive(Serialize, Deserialize)]
 struct Upload {
     filename: String,
+    #[serde(default)]
+    repository_id: Option<Uuid>,
     format: Option<String>,
     branch_ref: Option<String>,
     commit_sha: Option<String>,
@@ -46,6 +48,14 @@ impl Document for Upload {
 #[derive(Serialize, Deserialize)]
 struct Evidence {
     content_sha256: String,
+    provider: String,
+    source_ref: String,
+}
+
+/// A record that names an upload's content.
+struct Naming {
+    evidence_id: Uuid,
+    stream: String,
 }
 
 impl Document for Evidence {
@@ -75,13 +85,13 @@ pub(super) fn gather(
     let mut seen = BTreeSet::new();
     uploads.retain(|upload| seen.insert(upload.id.clone()));
     let mut inputs: Vec<AuditInput> =
-        uploads.into_iter().filter_map(|upload| input(upload, &evidence)).collect();
+        uploads.into_iter().filter_map(|upload| input(upload, target, &evidence)).collect();
     inputs.sort_by_key(|input| std::cmp::Reverse((input.ready_at, input.upload_id)));
     Ok(Gathered { inputs, records })
 }
 
 /// By the digest of their content, the records that name it.
-type ByContent = BTreeMap<String, Vec<Uuid>>;
+type ByContent = BTreeMap<String, Vec<Naming>>;
 
 /// The evidence about a repository: its findings, and what carries content.
 fn evidence(scope: &Scope, subjects: &[String]) -> Result<(Vec<Uuid>, ByContent), DocumentError> {
@@ -91,10 +101,12 @@ fn evidence(scope: &Scope, subjects: &[String]) -> Result<(Vec<Uuid>, ByContent)
         let about = scope.documents::<Evidence>().query().one_of("subject_key", subjects);
         let about = about.equals("kind", kind).descending("observed_at");
         for record in about.limit(MOST_RECORDS).list()? {
-            let id = record.uuid();
-            by_content.entry(record.value.content_sha256).or_default().push(id);
+            let evidence_id = record.uuid();
+            let Evidence { content_sha256, provider, source_ref } = record.value;
+            let stream = format!("evidence:{provider}:{source_ref}");
+            by_content.entry(content_sha256).or_default().push(Naming { evidence_id, stream });
             if kind == "finding" {
-                findings.push(id);
+                findings.push(evidence_id);
             }
         }
     }
@@ -150,17 +162,25 @@ fn fits(upload: &Upload, target: &Target) -> bool {
 
 /// An upload as an input, if it is of a format that audits take and its
 /// content is there.
-fn input(upload: Stored<Upload>, evidence: &ByContent) -> Option<AuditInput> {
+fn input(upload: Stored<Upload>, target: &Target, evidence: &ByContent) -> Option<AuditInput> {
     let upload_id = upload.uuid();
     let upload = upload.value;
     let content_sha256 = upload.content_sha256?;
+    let naming = evidence.get(&content_sha256).map(Vec::as_slice).unwrap_or_default();
+    let streams = if upload.repository_id == Some(target.repository_id) {
+        vec![format!("file:{}", upload.filename)]
+    } else {
+        let streams: BTreeSet<&String> = naming.iter().map(|one| &one.stream).collect();
+        streams.into_iter().cloned().collect()
+    };
     let format = upload.format.filter(|format| FORMATS.contains(&format.as_str()))?;
     Some(AuditInput {
         upload_id,
         blob: upload.blob?,
         format,
         filename: upload.filename,
-        evidence_ids: evidence.get(&content_sha256).cloned().unwrap_or_default(),
+        streams,
+        evidence_ids: naming.iter().map(|one| one.evidence_id).collect(),
         content_sha256,
         bytes: upload.content_bytes?,
         ready_at: upload.ready_at?,

@@ -40,6 +40,7 @@ fn put_record(host: &FakeHost, number: u128, kind: &str, subject: &str, content:
         "kind": kind,
         "subject_key": subject,
         "content_sha256": format!("{content:064x}"),
+        "provider": "ci", "source_ref": format!("lint {number}"),
         "observed_at": host.now(),
     });
     host.put_document("evidence.records", &id.to_string(), record);
@@ -125,6 +126,22 @@ fn evidence_brings_its_content_and_its_findings() {
     assert_eq!(input_ids(&audit), [carried]);
     assert_eq!(audit["inputs"][0]["evidence_ids"], json!([by_name]));
     assert_eq!(event(&host, "audit.started")["records"], json!([finding]));
+}
+
+#[test]
+fn an_input_names_the_streams_that_it_belongs_to() {
+    let host = host();
+    put_upload(&host, 1, json!({ "filename": "front/eslint.sarif" }));
+    put_record(&host, 1, "scan_report", "shop", 1);
+    host.advance(60);
+    put_upload(&host, 2, json!({ "repository_id": null }));
+    for number in [2, 3] {
+        put_record(&host, number, "scan_report", "shop", 2);
+    }
+    let audit = run_plain(&host);
+    let streams = [&audit["inputs"][0]["streams"], &audit["inputs"][1]["streams"]];
+    let carried = json!(["evidence:ci:lint 2", "evidence:ci:lint 3"]);
+    assert_eq!(streams, [&carried, &json!(["file:front/eslint.sarif"])]);
 }
 
 #[test]

@@ -1,0 +1,46 @@
+//! Analyses of the branch that have no run in an audit. What they showed last
+//! stays as it is, unless a run of the same tool covers it.
+
+use area_sdk::JobError;
+use area_sdk::prelude::*;
+
+use super::ImportFindings;
+use super::analysis::Analysis;
+use super::part::describe;
+
+/// Analyses that are looked at, those of the latest runs.
+const MOST: u32 = 500;
+
+/// An analysis without a run in this audit.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Absent {
+    pub(super) analysis_id: String,
+    pub(super) group_id: String,
+    /// As warnings name it.
+    pub(super) description: String,
+}
+
+/// The analyses of the audit's branch that have findings and no run.
+pub(super) fn find(ctx: &JobCtx, job: &ImportFindings) -> Result<Vec<Absent>, JobError> {
+    let all = ctx.documents::<Analysis>().query();
+    let all = all.equals("repository_id", job.audit.repository_id);
+    let all = all.equals("branch_ref", job.branch()?).descending("last_run_at").limit(MOST);
+    let here = |id: &str| job.parts.iter().any(|part| part.analysis_id == id);
+    let absent = all.list()?.into_iter().filter(|one| !one.idle && !here(&one.id));
+    let absent = absent.map(|one| Absent {
+        group_id: one.group(&one.id).to_owned(),
+        description: describe(&one.tool, &one.category, one.stream.as_deref()),
+        analysis_id: one.id,
+    });
+    Ok(absent.collect())
+}
+
+/// Notes that an analysis has no finding any more, so that audits without it
+/// pass over it.
+pub(super) fn rest(ctx: &JobCtx, analysis_id: &str) -> Result<(), JobError> {
+    if let Some(mut analysis) = ctx.documents::<Analysis>().find(analysis_id)? {
+        analysis.idle = true;
+        ctx.documents().replace(&mut analysis)?;
+    }
+    Ok(())
+}

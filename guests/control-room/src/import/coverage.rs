@@ -1,0 +1,113 @@
+//! Coverages of successful runs, kept as blobs until the import has found out
+//! what is gone.
+
+use area_sdk::JobError;
+use area_sdk::prelude::*;
+
+use super::{ImportFindings, Part};
+use crate::finding::Finding;
+use crate::sarif::Coverage;
+
+/// A larger one would not fit into this area's memory.
+const MOST_BYTES: u64 = 64 << 20;
+
+fn name(audit_id: Uuid, number: u32) -> String {
+    format!("imports/{audit_id}/coverage/{number}")
+}
+
+fn away(error: impl std::fmt::Debug) -> JobError {
+    JobError::Retry(format!("blobs: {error:?}"))
+}
+
+/// Keeps the coverage of a successful run; its number.
+pub(super) fn keep(
+    ctx: &JobCtx,
+    job: &mut ImportFindings,
+    coverage: &Coverage,
+) -> Result<u32, JobError> {
+    let content =
+        serde_json::to_vec(coverage).map_err(|error| JobError::Fail(error.to_string()))?;
+    let number = job.coverages;
+    ctx.blobs().write(&name(job.audit.audit_id, number), &content).map_err(away)?;
+    job.coverages += 1;
+    Ok(number)
+}
+
+/// Deletes the coverages of an import.
+pub(super) fn delete(ctx: &JobCtx, job: &ImportFindings) -> Result<(), JobError> {
+    let mut numbers = 0..job.coverages;
+    numbers
+        .try_for_each(|number| ctx.blobs().delete(&name(job.audit.audit_id, number)).map_err(away))
+}
+
+/// What successful runs of a group covered: of a tool without category, those of
+/// all its streams.
+pub(super) struct GroupCoverage(Vec<RunCoverage>);
+
+struct RunCoverage {
+    analysis_id: String,
+    /// When the run's file became ready.
+    ready_at: Timestamp,
+    coverage: Coverage,
+}
+
+impl GroupCoverage {
+    /// Of all runs in this audit.
+    pub(super) fn read(ctx: &JobCtx, job: &ImportFindings, group: &str) -> Result<Self, JobError> {
+        Self::of(ctx, job, job.parts.iter().filter(|part| part.group_id == group))
+    }
+
+    /// Of the runs in the other streams of a part's tool.
+    pub(super) fn of_siblings(
+        ctx: &JobCtx,
+        job: &ImportFindings,
+        part: &Part,
+    ) -> Result<Self, JobError> {
+        let siblings = job.parts.iter().filter(|other| {
+            other.group_id == part.group_id && other.analysis_id != part.analysis_id
+        });
+        Self::of(ctx, job, siblings)
+    }
+
+    fn of<'a>(
+        ctx: &JobCtx,
+        job: &ImportFindings,
+        parts: impl Iterator<Item = &'a Part>,
+    ) -> Result<Self, JobError> {
+        let mut runs = Vec::new();
+        for part in parts {
+            let Some(file) = &part.file else { continue };
+            for number in &part.coverages {
+                let name = name(job.audit.audit_id, *number);
+                let content = ctx.blobs().read_all(&name, MOST_BYTES).map_err(away)?;
+                let coverage = serde_json::from_slice(&content)
+                    .map_err(|error| JobError::Fail(format!("{name}: {error}")))?;
+                let (analysis_id, ready_at) = (part.analysis_id.clone(), file.ready_at);
+                runs.push(RunCoverage { analysis_id, ready_at, coverage });
+            }
+        }
+        Ok(Self(runs))
+    }
+
+    /// Whether a run looked for the finding in its files, after it was last
+    /// shown; when that run's file became ready. A stream that ran without it
+    /// while another showed it says nothing: its paths, or its rules, are others.
+    pub(super) fn newer_look(&self, finding: &Finding) -> Option<Timestamp> {
+        let looks = self.0.iter().filter(|run| {
+            finding.was_shown_before(run.ready_at)
+                && !finding.is_overlooked_by(&run.analysis_id)
+                && run.coverage.includes(&finding.rule_id, &finding.paths)
+        });
+        looks.map(|run| run.ready_at).max()
+    }
+
+    /// Notes the analyses that ran over the finding's files without it while
+    /// another showed it.
+    pub(super) fn note_overlooked(&self, finding: &mut Finding) {
+        for run in &self.0 {
+            if run.coverage.includes(&finding.rule_id, &finding.paths) {
+                finding.overlooked_by(&run.analysis_id);
+            }
+        }
+    }
+}

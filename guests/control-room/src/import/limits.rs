@@ -1,0 +1,97 @@
+//! Limitations: what the latest audit of a branch set aside, could not read or
+//! did not look at. Lists of findings show them, since a finding that is absent
+//! there may only not have been looked for.
+
+use area_sdk::prelude::*;
+use area_sdk::{DocumentError, JobError, Scope};
+
+use super::ImportFindings;
+use crate::identity::named_by;
+
+/// Limitations of one audit that are kept.
+const MOST_KEPT: usize = 50;
+/// Branches whose limitations a list shows.
+const MOST_BRANCHES: u32 = 20;
+
+/// The limitations of the latest audit of a branch.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub(crate) struct ScanLimitations {
+    repository_id: Uuid,
+    branch_ref: String,
+    audit_id: Uuid,
+    started_at: Timestamp,
+    /// Are there any?
+    limited: bool,
+    limitations: Vec<String>,
+}
+
+impl Document for ScanLimitations {
+    const COLLECTION: &'static str = "scan_limitations";
+}
+
+/// The warnings of an import: files set aside first, because there may be more
+/// warnings than an audit keeps.
+pub(super) fn warnings(job: &ImportFindings) -> Vec<String> {
+    let set_aside = job.parts.iter().filter_map(super::Part::set_aside_warning);
+    set_aside.chain(job.tally.warnings.iter().cloned()).collect()
+}
+
+/// Keeps the limitations of an audit, unless a later one has kept its own.
+pub(super) fn keep(
+    ctx: &JobCtx,
+    job: &ImportFindings,
+    warnings: &[String],
+) -> Result<(), JobError> {
+    let branch_ref = job.branch()?;
+    let repository_id = job.audit.repository_id;
+    let latest = ScanLimitations {
+        repository_id,
+        audit_id: job.audit.audit_id,
+        started_at: job.audit.started_at,
+        limited: !warnings.is_empty() || !job.tally.errors.is_empty(),
+        limitations: texts(job, warnings),
+        branch_ref,
+    };
+    let mut id = named_by(&(repository_id, &latest.branch_ref));
+    id.truncate(32);
+    match ctx.documents::<ScanLimitations>().find(&id)? {
+        None => ctx.documents().create(&id, &latest)?,
+        Some(kept) if kept.started_at > latest.started_at => {}
+        Some(mut kept) => {
+            kept.value = latest;
+            ctx.documents().replace(&mut kept)?;
+        }
+    }
+    Ok(())
+}
+
+fn texts(job: &ImportFindings, warnings: &[String]) -> Vec<String> {
+    let errors = job.tally.errors.iter().map(|error| match error.upload_id {
+        Some(upload) => format!("Upload {upload} was not imported: {}", error.detail),
+        None => error.detail.clone(),
+    });
+    let mut texts: Vec<String> = errors.chain(warnings.iter().cloned()).collect();
+    let more = texts.len().saturating_sub(MOST_KEPT);
+    if more > 0 {
+        texts.truncate(MOST_KEPT);
+        texts.push(format!("{more} more; see the audit."));
+    }
+    texts
+}
+
+/// The limitations of one repository's latest audits, or of all.
+pub(crate) fn shown(scope: &Scope, repository: Option<Uuid>) -> Result<Vec<String>, DocumentError> {
+    let some = scope.documents::<ScanLimitations>().query().equals("limited", true);
+    let page = some.equals_if("repository_id", repository).limit(MOST_BRANCHES).page()?;
+    let one = |kept: &Stored<ScanLimitations>| {
+        let ScanLimitations { repository_id, branch_ref, audit_id, limitations, .. } = &kept.value;
+        let place =
+            format!("Repository {repository_id}, branch {branch_ref:?}, audit {audit_id}: ");
+        limitations.iter().map(|text| format!("{place}{text}")).collect::<Vec<_>>()
+    };
+    let mut shown: Vec<String> = page.items.iter().flat_map(one).collect();
+    if page.next_cursor.is_some() {
+        shown.push("More repositories have limitations; filter by `repository_id`.".to_owned());
+    }
+    Ok(shown)
+}
