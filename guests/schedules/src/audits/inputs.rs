@@ -154,7 +154,10 @@ fn fits(upload: &Upload, target: &Target) -> bool {
         _ => true,
     };
     let commit_fits = match (&upload.commit_sha, &target.commit_sha) {
-        (Some(theirs), Some(ours)) => theirs.eq_ignore_ascii_case(ours),
+        // The audit may name the commit by its beginning.
+        (Some(theirs), Some(ours)) => {
+            theirs.to_ascii_lowercase().starts_with(&ours.to_ascii_lowercase())
+        }
         _ => true,
     };
     branch_fits && commit_fits

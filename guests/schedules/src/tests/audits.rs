@@ -107,7 +107,7 @@ fn an_audit_takes_in_what_is_ready_and_of_its_branch_newest_first() {
 #[test]
 fn an_audit_of_a_commit_takes_in_what_is_of_it_or_of_none() {
     let host = host();
-    let same = put_upload(&host, 1, json!({ "commit_sha": "ABCDEF0" }));
+    let same = put_upload(&host, 1, json!({ "commit_sha": "ABCDEF0123456789" }));
     put_upload(&host, 2, json!({ "commit_sha": "1234567" }));
     let none = put_upload(&host, 3, json!({}));
     let body = json!({ "repository_id": REPOSITORY, "commit_sha": "abcdef0" });
