@@ -131,3 +131,19 @@ pub fn headers_of(upload: &Value) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().expect("a text header").to_owned();
     headers.iter().map(|(name, value)| (name.clone(), text(value))).collect()
 }
+
+/// A `multipart/form-data` body with the boundary `boundary`: each part has a
+/// name, and a file name if it is a file.
+#[must_use]
+pub fn form(parts: &[(&str, Option<&str>, &[u8])]) -> Vec<u8> {
+    let mut body = Vec::new();
+    for (name, filename, content) in parts {
+        let filename = filename.map(|name| format!("; filename=\"{name}\"")).unwrap_or_default();
+        let head = format!(
+            "--boundary\r\ncontent-disposition: form-data; name=\"{name}\"{filename}\r\n\r\n"
+        );
+        body.extend([head.as_bytes(), content, b"\r\n"].concat());
+    }
+    body.extend(b"--boundary--\r\n");
+    body
+}

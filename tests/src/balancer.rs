@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
-use tokio::io::copy_bidirectional;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -19,13 +19,22 @@ pub struct Balancer {
     accepting: JoinHandle<()>,
 }
 
+/// What becomes of connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Passing {
+    /// They are passed on.
+    Open,
+    /// They stay, and nothing gets through, as when packets are dropped.
+    Silent,
+    /// They end.
+    Cut,
+}
+
 #[derive(Debug)]
 struct Shared {
     upstreams: Mutex<Vec<String>>,
     next: AtomicUsize,
-    /// Whether connections are passed on. Those under way end when it turns
-    /// false.
-    open: watch::Sender<bool>,
+    passing: watch::Sender<Passing>,
 }
 
 impl Balancer {
@@ -36,7 +45,7 @@ impl Balancer {
         let shared = Arc::new(Shared {
             upstreams: Mutex::new(upstreams),
             next: AtomicUsize::new(0),
-            open: watch::Sender::new(true),
+            passing: watch::Sender::new(Passing::Open),
         });
         let accepting = tokio::spawn(accept(listener, Arc::clone(&shared)));
         Self { address, shared, accepting }
@@ -55,12 +64,18 @@ impl Balancer {
 
     /// Ends every connection, and each new one at once.
     pub fn cut(&self) {
-        self.shared.open.send_replace(false);
+        self.shared.passing.send_replace(Passing::Cut);
     }
 
-    /// Passes new connections on again.
+    /// Lets nothing through, in either direction, on old connections and new
+    /// ones. Nobody is told: packets are lost on the way.
+    pub fn silence(&self) {
+        self.shared.passing.send_replace(Passing::Silent);
+    }
+
+    /// Passes connections on again, with what was held back.
     pub fn mend(&self) {
-        self.shared.open.send_replace(true);
+        self.shared.passing.send_replace(Passing::Open);
     }
 }
 
@@ -77,16 +92,39 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
-async fn pass_on(mut client: TcpStream, shared: Arc<Shared>) {
-    let mut open = shared.open.subscribe();
-    if !*open.borrow_and_update() {
+async fn pass_on(client: TcpStream, shared: Arc<Shared>) {
+    let mut passing = shared.passing.subscribe();
+    if passing.wait_for(|state| *state != Passing::Silent).await.is_ok_and(|s| *s == Passing::Cut) {
         return;
     }
-    let Some(mut upstream) = shared.connect().await else { return };
+    let Some(upstream) = shared.connect().await else { return };
+    let (from_client, to_client) = client.into_split();
+    let (from_upstream, to_upstream) = upstream.into_split();
+    let there = copy(from_client, to_upstream, shared.passing.subscribe());
+    let back = copy(from_upstream, to_client, shared.passing.subscribe());
     tokio::select! {
         // How either side ends a connection is its own affair.
-        _ = copy_bidirectional(&mut client, &mut upstream) => {}
-        _ = open.changed() => {}
+        _ = async { tokio::join!(there, back) } => {}
+        _ = passing.wait_for(|state| *state == Passing::Cut) => {}
+    }
+}
+
+/// Passes bytes on while the connection is open.
+async fn copy(
+    mut from: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+    mut passing: watch::Receiver<Passing>,
+) -> std::io::Result<()> {
+    let mut bytes = vec![0; 64 * 1024];
+    loop {
+        let count = from.read(&mut bytes).await?;
+        if passing.wait_for(|state| *state != Passing::Silent).await.is_err() {
+            return Ok(());
+        }
+        if count == 0 {
+            return to.shutdown().await;
+        }
+        to.write_all(&bytes[..count]).await?;
     }
 }
 

@@ -24,6 +24,28 @@ const LOG_COLUMNS_SHOWN: usize = 500;
 /// 32 bytes in base64.
 const MASTER_KEY: &str = "YSBtYXN0ZXIga2V5IG9mIHRoZSB0ZXN0cywgMzIgYi4=";
 
+/// Every area of the service.
+pub const AREAS: &[&str] = &[
+    "assistant",
+    "catalog",
+    "context",
+    "control-room",
+    "dependencies",
+    "evidence",
+    "groups",
+    "identity",
+    "invitations",
+    "ownership",
+    "questionnaires",
+    "queue",
+    "remediation",
+    "repohost",
+    "schedules",
+    "support",
+    "uploads",
+    "webhooks",
+];
+
 /// How a host is to be.
 #[derive(Debug)]
 pub struct Builder {
@@ -31,6 +53,7 @@ pub struct Builder {
     components: Vec<PathBuf>,
     config: Table,
     arguments: Vec<String>,
+    place: PathBuf,
 }
 
 /// A host and where it is.
@@ -39,6 +62,7 @@ pub struct TestHost {
     folder: TempDir,
     process: Option<Child>,
     arguments: Vec<String>,
+    environment: Vec<(String, String)>,
     config: Table,
     /// Where the API answers.
     pub api: String,
@@ -54,7 +78,13 @@ impl Builder {
     /// Development mode, no area, generous rates.
     #[must_use]
     pub fn new(backend: Backend) -> Self {
-        let builder = Self { backend, components: vec![], config: Table::new(), arguments: vec![] };
+        let builder = Self {
+            backend,
+            components: vec![],
+            config: Table::new(),
+            arguments: vec![],
+            place: std::env::temp_dir(),
+        };
         builder
             .set("development", true)
             .set("api.listen", "127.0.0.1:0")
@@ -116,9 +146,16 @@ impl Builder {
         self
     }
 
+    /// Keeps everything below this folder.
+    #[must_use]
+    pub fn within(mut self, place: &Path) -> Self {
+        place.clone_into(&mut self.place);
+        self
+    }
+
     /// Lays everything out without starting the host.
     pub async fn prepare(mut self) -> TestHost {
-        let folder = tempfile::Builder::new().prefix("assurance-test-").tempdir();
+        let folder = tempfile::Builder::new().prefix("assurance-test-").tempdir_in(&self.place);
         let folder = folder.expect("a temporary folder");
         let areas = folder.path().join("areas");
         fs::create_dir(&areas).expect("a folder of areas");
@@ -146,6 +183,7 @@ impl Builder {
             folder,
             process: None,
             arguments: self.arguments,
+            environment: Vec::new(),
             config: self.config,
             api: String::new(),
             operators: String::new(),
@@ -166,12 +204,20 @@ impl TestHost {
     /// Starts the process, again after it was stopped, and waits until it
     /// serves.
     pub async fn start(&mut self) {
+        if let Err(why) = self.try_start(START_LIMIT).await {
+            panic!("{why}");
+        }
+    }
+
+    /// The same of a host that may refuse to start: its last line, or that it
+    /// does not serve within this time.
+    pub async fn try_start(&mut self, limit: Duration) -> Result<(), String> {
         let begun = Instant::now();
         let _ = fs::remove_file(self.serving_file());
         let log = File::options().create(true).append(true).open(self.log_file());
         let log = log.expect("a log file");
         let mut command = self.command(&["serve"]);
-        command.args(&self.arguments).stdin(Stdio::null());
+        command.args(&self.arguments).envs(self.environment.iter().cloned()).stdin(Stdio::null());
         command.stdout(log.try_clone().expect("a second handle")).stderr(log);
         self.process = Some(command.spawn().expect("the host starts"));
         let serving = loop {
@@ -179,12 +225,25 @@ impl TestHost {
                 break serving;
             }
             let ended = self.process.as_mut().and_then(|p| p.try_wait().expect("its state"));
-            assert!(ended.is_none(), "the host ended ({ended:?})");
-            assert!(begun.elapsed() < START_LIMIT, "the host does not serve");
+            if let Some(status) = ended {
+                let log = self.log();
+                let last = log.lines().next_back().unwrap_or_default();
+                return Err(format!("the host ended ({status}): {last}"));
+            }
+            if begun.elapsed() > limit {
+                return Err(format!("the host does not serve within {limit:?}"));
+            }
             tokio::time::sleep(Duration::from_millis(10)).await;
         };
         self.api = serving["api"].as_str().expect("an address").to_owned();
         self.operators = serving["operators"].as_str().expect("an address").to_owned();
+        Ok(())
+    }
+
+    /// Sets a variable of the environment, for the next start.
+    pub fn set_environment(&mut self, name: &str, value: &str) {
+        self.environment.retain(|(known, _)| known != name);
+        self.environment.push((name.to_owned(), value.to_owned()));
     }
 
     /// Sets dotted keys of the configuration, for the next start.
@@ -223,6 +282,12 @@ impl TestHost {
     #[must_use]
     pub fn areas(&self) -> PathBuf {
         self.folder.path().join("areas")
+    }
+
+    /// Where the database is, if it is PostgreSQL.
+    #[must_use]
+    pub fn database_url(&self) -> Option<String> {
+        Some(self.config.get("database")?.get("url")?.as_str()?.to_owned())
     }
 
     /// The process id.

@@ -31,12 +31,17 @@ impl Postgres {
     /// Makes a cluster and starts it; nothing, said on the console, where the
     /// programs for it are not there.
     pub async fn start() -> Option<Self> {
+        Self::start_within(&std::env::temp_dir()).await
+    }
+
+    /// The same, with its files below this folder.
+    pub async fn start_within(place: &Path) -> Option<Self> {
         let Some(programs) = programs() else {
             eprintln!("skipped: no PostgreSQL below {HOME} (Debian: apt-get install postgresql)");
             return None;
         };
         let user = rustix::process::geteuid().is_root().then(user).flatten();
-        let folder = tempfile::Builder::new().prefix("assurance-cluster-").tempdir();
+        let folder = tempfile::Builder::new().prefix("assurance-cluster-").tempdir_in(place);
         let folder = folder.expect("a temporary folder");
         let port = TcpListener::bind(("127.0.0.1", 0)).and_then(|socket| socket.local_addr());
         let port = port.expect("a free port").port();
@@ -49,7 +54,13 @@ impl Postgres {
     /// Where a client connects.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("postgres://postgres@127.0.0.1:{}/postgres", self.port)
+        format!("postgres://postgres@{}/postgres", self.address())
+    }
+
+    /// Host and port.
+    #[must_use]
+    pub fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
     }
 
     /// Ends every connection and the server (a fast shutdown).
@@ -58,6 +69,28 @@ impl Postgres {
         let pid = i32::try_from(server.id()).ok().and_then(Pid::from_raw).expect("a process id");
         kill_process(pid, Signal::INT).expect("a running server");
         server.wait().expect("its end");
+    }
+
+    /// Sends every process of the server a signal.
+    pub fn signal(&self, signal: Signal) {
+        let server = self.server.as_ref().expect("a running server").id();
+        for pid in std::iter::once(server).chain(children(server)) {
+            let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).expect("a process id");
+            // A process of one connection may have ended meanwhile.
+            let _ = kill_process(pid, signal);
+        }
+    }
+
+    /// Ends every process of the server at once.
+    pub fn kill9(&mut self) {
+        self.signal(Signal::KILL);
+        self.server.take().expect("a running server").wait().expect("its end");
+    }
+
+    /// Whether the server that was started last still runs.
+    pub fn is_alive(&mut self) -> bool {
+        let server = self.server.as_mut();
+        server.is_some_and(|server| server.try_wait().expect("its state").is_none())
     }
 
     /// Starts the server and waits until it answers.
@@ -108,6 +141,19 @@ impl Drop for Postgres {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+/// The processes that a process has started.
+fn children(parent: u32) -> Vec<u32> {
+    let processes = fs::read_dir("/proc").expect("processes").flatten();
+    let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let is_child = |pid: &u32| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        // The name, in parentheses, may have spaces.
+        let after = stat.rsplit_once(") ").map_or("", |(_, after)| after);
+        after.split(' ').nth(1).is_some_and(|ppid| ppid == parent.to_string())
+    };
+    numbers.filter(is_child).collect()
 }
 
 /// The folder of the newest installed version's programs.

@@ -7,6 +7,7 @@ mod bench;
 mod dependencies;
 mod guests;
 mod host;
+mod ledger;
 mod postgres;
 mod registry;
 mod serve;
@@ -40,6 +41,10 @@ enum Task {
     Bench(bench::Options),
     /// List the compiled registry crates in the target folder, for .ci/cache
     Dependencies,
+    /// Hold acknowledged writes against the database, for as long as wanted
+    Ledger(ledger::Options),
+    /// Inject faults under load and print what clients see of each
+    Faults(ledger::Options),
 }
 
 fn main() -> ExitCode {
@@ -60,5 +65,7 @@ fn run(task: Task) -> anyhow::Result<()> {
         Task::Test(options) => test::run(&workspace, &options),
         Task::Bench(options) => bench::run(&workspace, &options),
         Task::Dependencies => dependencies::list(&workspace),
+        Task::Ledger(options) => ledger::run(&workspace, "load", &options),
+        Task::Faults(options) => ledger::run(&workspace, "faults", &options),
     }
 }

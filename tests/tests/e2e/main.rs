@@ -23,6 +23,7 @@ mod hostile;
 mod identity;
 mod invitations;
 mod languages;
+mod ledger;
 mod limits;
 mod logs;
 mod monorepo;

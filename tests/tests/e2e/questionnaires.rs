@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use assurance_tests::artifacts::form;
 use assurance_tests::client::send;
 use assurance_tests::contract::Contract;
 use assurance_tests::{Answer, Backend, Builder, Client, TestHost, both_backends, envelope, place};
@@ -15,20 +16,6 @@ const SMALL: &str = "Ref,Question,Answer\nA1,Is data encrypted?,=Yes\nA2,Who may
 
 async fn host(backend: Backend) -> (TestHost, Client) {
     Builder::new(backend).areas(&["evidence", "questionnaires"]).start_with_owner().await
-}
-
-/// A form with these parts; a file has a file name.
-pub(crate) fn form(parts: &[(&str, Option<&str>, &[u8])]) -> Vec<u8> {
-    let mut body = Vec::new();
-    for (name, filename, content) in parts {
-        let filename = filename.map(|name| format!("; filename=\"{name}\"")).unwrap_or_default();
-        let head = format!(
-            "--boundary\r\ncontent-disposition: form-data; name=\"{name}\"{filename}\r\n\r\n"
-        );
-        body.extend([head.as_bytes(), content, b"\r\n"].concat());
-    }
-    body.extend(b"--boundary--\r\n");
-    body
 }
 
 async fn send_form(client: &Client, parts: &[(&str, Option<&str>, &[u8])]) -> Answer {

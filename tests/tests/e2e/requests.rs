@@ -1,34 +1,11 @@
 //! One good request for each of the contract's operations, in a workspace that
 //! has what they speak of.
 
-use assurance_tests::artifacts::{id_of, sample};
+use assurance_tests::artifacts::{form, id_of, sample};
+pub(crate) use assurance_tests::host::AREAS;
 use assurance_tests::{Client, TestHost, envelope};
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
-
-use crate::questionnaires::form;
-
-/// Every area of the service.
-pub(crate) const AREAS: &[&str] = &[
-    "assistant",
-    "catalog",
-    "context",
-    "control-room",
-    "dependencies",
-    "evidence",
-    "groups",
-    "identity",
-    "invitations",
-    "ownership",
-    "questionnaires",
-    "queue",
-    "remediation",
-    "repohost",
-    "schedules",
-    "support",
-    "uploads",
-    "webhooks",
-];
 
 /// A request to be sent, more than once if need be.
 #[derive(Clone, Debug)]

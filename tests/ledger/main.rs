@@ -1,0 +1,137 @@
+//! The ledger test and the fault table by command: `cargo xtask ledger` and
+//! `cargo xtask faults` build what they need and start this.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use assurance_tests::Backend;
+use assurance_tests::faults::{self, Fault};
+use assurance_tests::ledger::{self, Plan};
+use clap::{Args, Parser, ValueEnum};
+
+#[derive(Parser)]
+#[command(name = "ledger", about = "Holds acknowledged writes against the database")]
+enum Command {
+    /// Write with every operation, then look every write up in the database
+    Load(Load),
+    /// Inject faults under load and print a row for each
+    Faults(Faults),
+}
+
+#[derive(Args)]
+struct Load {
+    /// Minutes of load
+    #[arg(long, default_value_t = 1.0)]
+    minutes: f64,
+    /// The database
+    #[arg(long, default_value = "postgres")]
+    database: Database,
+    /// Nodes on PostgreSQL
+    #[arg(long, default_value_t = 1)]
+    nodes: usize,
+    /// Clients that write
+    #[arg(long, default_value_t = 12)]
+    clients: u64,
+    /// Workspaces that are written to
+    #[arg(long, default_value_t = 4)]
+    workspaces: usize,
+    /// Clients that reset their connections up to 350 ms after sending
+    #[arg(long, default_value_t = 0, default_missing_value = "8", num_args = 0..=1)]
+    hang_up: u64,
+    /// Kill a random node so often under the load
+    #[arg(long, default_value_t = 0)]
+    kill: u32,
+    /// Seconds between two checks
+    #[arg(long, default_value_t = 120)]
+    check_every: u64,
+    /// Documents that a check reads over HTTP, too
+    #[arg(long, default_value_t = 500)]
+    reads: usize,
+    /// Chooses the requests
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+#[derive(Args)]
+struct Faults {
+    /// Only these faults
+    only: Vec<Fault>,
+    /// Only this database
+    #[arg(long)]
+    database: Option<Database>,
+    /// Chooses the requests
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Database {
+    Sqlite,
+    Postgres,
+}
+
+impl From<Database> for Backend {
+    fn from(database: Database) -> Self {
+        match database {
+            Database::Sqlite => Self::Sqlite,
+            Database::Postgres => Self::Postgres,
+        }
+    }
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let good = match Command::parse() {
+        Command::Load(options) => load(&options).await,
+        Command::Faults(options) => inject(&options).await,
+    };
+    if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+async fn load(options: &Load) -> bool {
+    let backend = Backend::from(options.database);
+    let plan = Plan {
+        backend,
+        nodes: if backend == Backend::Sqlite { 1 } else { options.nodes },
+        workspaces: options.workspaces,
+        clients: options.clients,
+        hang_up: options.hang_up,
+        kills: options.kill,
+        load: Duration::from_secs_f64(options.minutes * 60.0),
+        check_every: Duration::from_secs(options.check_every),
+        reads: options.reads,
+        seed: options.seed,
+    };
+    println!("{plan:?}");
+    let report = ledger::run(&plan, |line| println!("{line}")).await;
+    println!("at the end: {report}");
+    report.defects().is_empty()
+}
+
+async fn inject(options: &Faults) -> bool {
+    println!(
+        "| fault | database | responses | readiness | recovery | longest write | acknowledged \
+         | defects | note |\n|---|---|---|---|---|---|---|---|---|"
+    );
+    let all = Fault::value_variants().iter().copied();
+    let mut good = true;
+    for fault in all.filter(|fault| options.only.is_empty() || options.only.contains(fault)) {
+        let only = options.database.map(Backend::from);
+        let backends = fault.backends().iter().copied();
+        for backend in backends.filter(|backend| only.is_none_or(|only| only == *backend)) {
+            // A stage that breaks is a row of its own.
+            let row = tokio::spawn(faults::run(fault, backend, options.seed)).await;
+            match row {
+                Ok(row) => {
+                    println!("{row}");
+                    good &= row.is_good();
+                }
+                Err(error) => {
+                    println!("| {fault:?} | {backend:?} | the harness failed: {error} |");
+                    good = false;
+                }
+            }
+        }
+    }
+    good
+}

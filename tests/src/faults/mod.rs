@@ -1,0 +1,179 @@
+//! The fault table: each fault is injected while ten workspaces are written
+//! to, and a quiet observer reads readiness and writes. A row shows what the
+//! clients saw, how soon writes worked after the repair, and whether any
+//! acknowledged write was lost or doubled.
+
+mod disk;
+mod observer;
+mod processes;
+mod row;
+mod stage;
+
+use std::time::Duration;
+
+use clap::ValueEnum;
+
+pub use self::row::Row;
+pub use self::stage::Stage;
+
+use self::processes::Neighbour;
+use crate::Backend;
+
+/// What can go wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Fault {
+    /// The disk of the database is full, and freed.
+    DiskFull,
+    /// The file system of the database turns read-only; the repair checks and
+    /// mounts it anew and starts the host again.
+    ReadOnly,
+    /// `CREATE INDEX` and `DROP INDEX` on `documents` and `jobs`, over and over.
+    CreateIndex,
+    /// Another client locks `documents`.
+    LockTable,
+    /// Every process of PostgreSQL is stopped (SIGSTOP).
+    PostgresStopped,
+    /// PostgreSQL is killed, and started again.
+    PostgresKilled,
+    /// Packets between host and PostgreSQL are dropped.
+    NetworkCut,
+    /// The bucket of the blobs is out of reach.
+    BucketAway,
+    /// A webhook receiver accepts connections and does not answer.
+    HangingReceiver,
+    /// A webhook receiver answers after 10 s.
+    SlowReceiver,
+    /// One workspace starts 60 audits and floods the API.
+    NoisyTenant,
+    /// A second node has its clock 25 h ahead.
+    ClockAhead,
+    /// A second node has its clock 25 h back.
+    ClockBack,
+    /// A second node has another master key.
+    WrongKey,
+    /// A second node has no master key.
+    MissingKey,
+    /// The host starts again with the component of a live area truncated.
+    TruncatedComponent,
+    /// A second process on the same folder.
+    TwoProcesses,
+    /// 4,300 idle connections from one address.
+    Sockets,
+}
+
+/// What the injection of a fault needs of the stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Needs {
+    /// Nothing.
+    Nothing,
+    /// A disk of its own for the database: root and `mount`.
+    SmallDisk,
+    /// A file system that can turn read-only: root, `mount` and loop devices.
+    LoopDisk,
+    /// A PostgreSQL of its own.
+    OwnPostgres,
+    /// A line to PostgreSQL that can be cut.
+    Line,
+    /// A bucket for the blobs.
+    Bucket,
+    /// A second node.
+    SecondNode,
+}
+
+impl Fault {
+    /// The databases that the fault is injected on.
+    #[must_use]
+    pub fn backends(self) -> &'static [Backend] {
+        match self {
+            Self::CreateIndex
+            | Self::LockTable
+            | Self::PostgresStopped
+            | Self::PostgresKilled
+            | Self::NetworkCut
+            | Self::ClockAhead
+            | Self::ClockBack
+            | Self::WrongKey
+            | Self::MissingKey => &[Backend::Postgres],
+            Self::ReadOnly | Self::TwoProcesses => &[Backend::Sqlite],
+            _ => &[Backend::Sqlite, Backend::Postgres],
+        }
+    }
+
+    /// How long the fault lasts.
+    fn lasts(self) -> Duration {
+        Duration::from_secs(match self {
+            Self::LockTable => 40,
+            Self::PostgresStopped | Self::NetworkCut => 20,
+            Self::HangingReceiver | Self::SlowReceiver | Self::NoisyTenant => 20,
+            _ => 10,
+        })
+    }
+
+    fn needs(self) -> Needs {
+        match self {
+            Self::DiskFull => Needs::SmallDisk,
+            Self::ReadOnly => Needs::LoopDisk,
+            Self::PostgresStopped | Self::PostgresKilled => Needs::OwnPostgres,
+            Self::NetworkCut => Needs::Line,
+            Self::BucketAway => Needs::Bucket,
+            Self::ClockAhead | Self::ClockBack => Needs::SecondNode,
+            _ => Needs::Nothing,
+        }
+    }
+}
+
+/// Injects a fault on a fresh stage; the row of the table.
+pub async fn run(fault: Fault, backend: Backend, seed: u64) -> Row {
+    if backend == Backend::Postgres && !backend.is_there() {
+        return Row::skipped(fault, backend, "no PostgreSQL server is named".to_owned());
+    }
+    let mut stage = match Stage::set(fault.needs(), backend, seed).await {
+        Ok(stage) => stage,
+        Err(why) => return Row::skipped(fault, backend, why),
+    };
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    stage.mark_fault();
+    let note = inject(fault, &mut stage).await;
+    tokio::time::sleep(fault.lasts()).await;
+    stage.mark_repair();
+    repair(fault, &mut stage).await;
+    stage.until_writes_work().await;
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    stage.finish(fault, note).await
+}
+
+/// Makes the fault; what else the row says.
+async fn inject(fault: Fault, stage: &mut Stage) -> String {
+    match fault {
+        Fault::DiskFull => stage.disk().fill(),
+        Fault::ReadOnly => stage.disk().turn_read_only(),
+        Fault::CreateIndex => stage.build_indexes(fault.lasts()),
+        Fault::LockTable => stage.lock_table().await,
+        Fault::PostgresStopped => stage.stop_postgres(),
+        Fault::PostgresKilled => stage.kill_postgres(),
+        Fault::NetworkCut | Fault::BucketAway => stage.silence_line(),
+        Fault::HangingReceiver => stage.receive_after(None).await,
+        Fault::SlowReceiver => stage.receive_after(Some(Duration::from_secs(10))).await,
+        Fault::NoisyTenant => stage.make_noise().await,
+        Fault::ClockAhead => stage.turn_clock("+25h").await,
+        Fault::ClockBack => stage.turn_clock("-25h").await,
+        Fault::WrongKey => stage.start_neighbour(Neighbour::WrongKey).await,
+        Fault::MissingKey => stage.start_neighbour(Neighbour::NoKey).await,
+        Fault::TwoProcesses => stage.start_neighbour(Neighbour::SameFolder).await,
+        Fault::TruncatedComponent => stage.truncate_component().await,
+        Fault::Sockets => stage.open_sockets().await,
+    }
+}
+
+async fn repair(fault: Fault, stage: &mut Stage) {
+    match fault {
+        Fault::DiskFull => stage.free_disk().await,
+        Fault::ReadOnly => stage.mount_again().await,
+        Fault::PostgresStopped => stage.continue_postgres(),
+        Fault::PostgresKilled => stage.launch_postgres().await,
+        Fault::NetworkCut | Fault::BucketAway => stage.mend_line(),
+        Fault::ClockAhead | Fault::ClockBack => drop(stage.turn_clock("+0").await),
+        Fault::TruncatedComponent => stage.restore_component().await,
+        _ => stage.let_go(),
+    }
+}

@@ -1,0 +1,252 @@
+//! The operations that change and delete.
+
+use serde_json::{Value, json};
+
+use super::{Change, Deletion, Target};
+
+const QUESTIONS: &str = "questionnaires/{questionnaire}/questions";
+
+/// Every operation that changes a document.
+pub(crate) const CHANGES: &[Change] = &[
+    Change {
+        event: Some(("group.updated", "group_id")),
+        ..contended(
+            "update_group",
+            25,
+            "catalog.groups",
+            "groups",
+            |marker| json!({ "identities": [marker] }),
+        )
+    },
+    Change {
+        kept: &["external_id"],
+        event: Some(("repository.updated", "repository_id")),
+        ..contended(
+            "update_repository",
+            25,
+            "catalog.repositories",
+            "repositories",
+            |marker| json!({ "external_id": marker }),
+        )
+    },
+    Change {
+        kept: &["description"],
+        event: Some(("service.updated", "service_id")),
+        ..contended(
+            "update_service",
+            10,
+            "catalog.services",
+            "services",
+            |marker| json!({ "description": marker }),
+        )
+    },
+    Change {
+        kept: &["name"],
+        ..contended(
+            "update_audit_schedule",
+            5,
+            "schedules.schedules",
+            "audit-schedules",
+            |marker| json!({ "name": marker }),
+        )
+    },
+    Change {
+        kept: &["answer"],
+        event: Some(("questionnaire.question_answered", "question_id")),
+        ..contended(
+            "answer_question",
+            8,
+            "questionnaires.questions",
+            QUESTIONS,
+            |marker| json!({ "answer": marker }),
+        )
+    },
+    Change {
+        posts: true,
+        suffix: "/notes",
+        target: Target::Recent,
+        kept: &[],
+        event: None,
+        ..contended(
+            "add_support_note",
+            20,
+            "support.cases",
+            "support/cases",
+            |marker| json!({ "body": marker }),
+        )
+    },
+    Change {
+        event: Some(("support_case.closed", "case_id")),
+        ..act("close_support_case", 5, "support.cases", "support/cases", "/close")
+    },
+    Change {
+        kept: &["title"],
+        ..recent(
+            "update_assistant_conversation",
+            5,
+            "assistant.conversations",
+            "assistant/conversations",
+            |marker| json!({ "title": marker }),
+        )
+    },
+    Change {
+        kept: &["name"],
+        ..recent(
+            "update_webhook",
+            5,
+            "webhooks.subscriptions",
+            "webhooks",
+            |marker| json!({ "name": marker }),
+        )
+    },
+    Change {
+        target: Target::Recent,
+        ..act("rotate_webhook_secret", 3, "webhooks.subscriptions", "webhooks", "/rotate-secret")
+    },
+    Change {
+        kept: &["name"],
+        ..recent(
+            "update_model_endpoint",
+            3,
+            "assistant.endpoints",
+            "model-endpoints",
+            |marker| json!({ "name": marker }),
+        )
+    },
+    Change {
+        kept: &["client_id"],
+        ..recent(
+            "update_identity_provider",
+            3,
+            "identity.providers",
+            "identity/providers",
+            |marker| json!({ "client_id": marker }),
+        )
+    },
+    Change {
+        kept: &["title"],
+        ..recent(
+            "update_questionnaire",
+            3,
+            "questionnaires.questionnaires",
+            "questionnaires",
+            |marker| json!({ "title": marker }),
+        )
+    },
+    act("pause_audit_schedule", 2, "schedules.schedules", "audit-schedules", "/pause"),
+    Change {
+        event: Some(("invitation.revoked", "invitation_id")),
+        ..act("revoke_invitation", 4, "invitations.invitations", "invitations", "/revoke")
+    },
+    Change {
+        body: |marker| json!({ "to_state": "cancelled", "notes": marker }),
+        event: Some(("remediation.program_transitioned", "program_id")),
+        ..act(
+            "transition_remediation_program",
+            2,
+            "remediation.programs",
+            "structural/remediation-programs",
+            "/transitions",
+        )
+    },
+];
+
+/// A PATCH of one of three documents.
+const fn contended(
+    operation: &'static str,
+    weight: u32,
+    collection: &'static str,
+    path: &'static str,
+    body: fn(&str) -> Value,
+) -> Change {
+    Change {
+        operation,
+        weight,
+        posts: false,
+        collection,
+        path,
+        suffix: "",
+        target: Target::Contended,
+        kept: &["identities"],
+        event: None,
+        body,
+    }
+}
+
+/// A PATCH of one of the latest documents.
+const fn recent(
+    operation: &'static str,
+    weight: u32,
+    collection: &'static str,
+    path: &'static str,
+    body: fn(&str) -> Value,
+) -> Change {
+    Change { target: Target::Recent, ..contended(operation, weight, collection, path, body) }
+}
+
+/// A POST without a body, to a document that no other request is about.
+const fn act(
+    operation: &'static str,
+    weight: u32,
+    collection: &'static str,
+    path: &'static str,
+    suffix: &'static str,
+) -> Change {
+    Change {
+        posts: true,
+        suffix,
+        target: Target::Taken,
+        kept: &[],
+        ..contended(operation, weight, collection, path, no_body)
+    }
+}
+
+fn no_body(_: &str) -> Value {
+    Value::Null
+}
+
+/// Every operation that deletes a document.
+pub(crate) const DELETIONS: &[Deletion] = &[
+    Deletion {
+        operation: "delete_group_dependency",
+        weight: 10,
+        collection: "groups.dependencies",
+        path: "group-dependencies",
+        event: Some(("group_dependency.deleted", "dependency_id")),
+    },
+    Deletion {
+        operation: "delete_assistant_conversation",
+        weight: 4,
+        collection: "assistant.conversations",
+        path: "assistant/conversations",
+        event: None,
+    },
+    Deletion {
+        operation: "delete_webhook",
+        weight: 4,
+        collection: "webhooks.subscriptions",
+        path: "webhooks",
+        event: None,
+    },
+    Deletion {
+        operation: "delete_model_endpoint",
+        weight: 2,
+        collection: "assistant.endpoints",
+        path: "model-endpoints",
+        event: Some(("model_endpoint.deleted", "model_endpoint_id")),
+    },
+    Deletion {
+        operation: "delete_identity_provider",
+        weight: 2,
+        collection: "identity.providers",
+        path: "identity/providers",
+        event: Some(("identity_provider.deleted", "provider_id")),
+    },
+    Deletion {
+        operation: "delete_questionnaire",
+        weight: 2,
+        collection: "questionnaires.questionnaires",
+        path: "questionnaires",
+        event: Some(("questionnaire.deleted", "questionnaire_id")),
+    },
+];

@@ -1,0 +1,196 @@
+//! What a load found out, for people and for tests.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use super::book::Book;
+use super::check::{Parts, Versions};
+use super::database::Stored;
+
+/// How many of each kind of defect are printed.
+const SHOWN: usize = 5;
+
+/// Counts and defects.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// Requests answered 2xx.
+    pub acknowledged: u64,
+    /// Requests answered 4xx.
+    pub refused: u64,
+    /// Requests without an outcome.
+    pub unknown: u64,
+    /// Retries that got the response of the first attempt.
+    pub replays: u64,
+    /// Documents that were read over HTTP as well.
+    pub read: u64,
+    /// Acknowledged, and not there.
+    pub lost: Vec<String>,
+    /// One request, two effects.
+    pub doubled: Vec<String>,
+    /// In a workspace that no request of it named.
+    pub foreign: Vec<String>,
+    /// Refused, and there.
+    pub refused_but_there: Vec<String>,
+    /// There with other content or another version than acknowledged.
+    pub altered: Vec<String>,
+    /// Events without a document, and documents without an event.
+    pub unmatched_events: Vec<String>,
+    /// Responses that are wrong by themselves.
+    pub objections: Vec<String>,
+    /// Audits and uploads that did not come to an end.
+    pub unfinished: Vec<String>,
+    /// Jobs that were given up; not a defect by itself.
+    pub given_up: Vec<String>,
+    /// Responses by operation and status; 0: none.
+    pub statuses: BTreeMap<(&'static str, u16), u64>,
+    /// How long requests were sent.
+    pub load: Duration,
+    /// How often a node was killed.
+    pub kills: u32,
+}
+
+impl Report {
+    /// How many responses had this status.
+    #[must_use]
+    pub fn responses(&self, status: u16) -> u64 {
+        self.statuses.iter().filter(|((_, one), _)| *one == status).map(|(_, count)| count).sum()
+    }
+
+    /// Every defect: its kind, and where.
+    #[must_use]
+    pub fn defects(&self) -> Vec<(&'static str, &[String])> {
+        let all = [
+            ("acknowledged and lost", &self.lost),
+            ("doubled", &self.doubled),
+            ("foreign", &self.foreign),
+            ("refused and there", &self.refused_but_there),
+            ("altered", &self.altered),
+            ("events without documents or documents without events", &self.unmatched_events),
+            ("wrong responses", &self.objections),
+            ("audits and uploads without an end", &self.unfinished),
+        ];
+        all.into_iter().filter(|(_, o)| !o.is_empty()).map(|(n, o)| (n, o.as_slice())).collect()
+    }
+
+    /// Compares members of a document with what was acknowledged.
+    pub(super) fn compare<'m>(
+        &mut self,
+        name: &str,
+        kept: impl Iterator<Item = (&'m String, &'m Value)>,
+        body: &Value,
+    ) {
+        for (member, expected) in kept {
+            if body[member] != *expected {
+                let found = &body[member];
+                self.altered.push(format!("{name}: {member} is {found}, not {expected}"));
+            }
+        }
+    }
+
+    /// Compares the number of events about a document with the bounds.
+    pub(super) fn events(&mut self, name: &str, event: &str, seen: u64, least: u64, most: u64) {
+        if !(least..=most).contains(&seen) {
+            let what = format!("{event} of {name}: {seen}, not {least} to {most}");
+            self.unmatched_events.push(what);
+        }
+    }
+
+    /// Compares a document with its acknowledged changes.
+    pub(super) fn history(
+        &mut self,
+        book: &Book,
+        parts: &Parts<'_>,
+        (stored, body): (&Stored, &Value),
+        versions: &mut Versions,
+    ) {
+        let name = format!("{} {}", stored.collection, stored.id);
+        let numbers = parts.acknowledged.iter().filter_map(|change| change.0);
+        let numbers: Vec<u64> = numbers.collect();
+        if numbers.windows(2).any(|pair| pair[0] == pair[1]) {
+            self.altered.push(format!("{name}: two changes made one version, {numbers:?}"));
+        }
+        if parts.contended {
+            let before = versions.insert(stored.id.clone(), stored.version).unwrap_or(1);
+            let (made, acknowledged) =
+                (stored.version.saturating_sub(before), parts.acknowledged.len() as u64);
+            if !(acknowledged..=acknowledged + parts.in_doubt).contains(&made) {
+                let what = format!("{name}: {made} versions of {acknowledged} changes");
+                self.altered.push(what);
+            }
+        }
+        let mut last: Map<String, Value> = Map::new();
+        for (_, kind, content, marker) in &parts.acknowledged {
+            last.extend((*content).clone());
+            let adds = kind.kept.is_empty() && !(kind.body)("").is_null();
+            if adds && !stored.text.contains(&book.text(*marker)) {
+                self.lost.push(format!("{} of {name}: {}", kind.operation, book.text(*marker)));
+            }
+        }
+        if parts.in_doubt == 0 {
+            self.compare(&name, last.iter(), body);
+        }
+    }
+
+    /// Takes what the book has counted.
+    pub(super) fn take_counts(&mut self, book: &Book) {
+        book.with(|pages| {
+            self.statuses = std::mem::take(&mut pages.statuses);
+            self.replays = pages.replays;
+            self.objections.append(&mut pages.objections);
+        });
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rate = self.acknowledged as f64 / self.load.as_secs_f64().max(0.001);
+        writeln!(
+            f,
+            "acknowledged {}, refused {}, unknown {}; {rate:.0} writes/s over {:.0} s; \
+             {} retries, {} reads, {} kills",
+            self.acknowledged,
+            self.refused,
+            self.unknown,
+            self.load.as_secs_f64(),
+            self.replays,
+            self.read,
+            self.kills
+        )?;
+        writeln!(
+            f,
+            "lost {}, doubled {}, foreign {}, refused and there {}, altered {}, unmatched events \
+             {}, wrong responses {}, without an end {}",
+            self.lost.len(),
+            self.doubled.len(),
+            self.foreign.len(),
+            self.refused_but_there.len(),
+            self.altered.len(),
+            self.unmatched_events.len(),
+            self.objections.len(),
+            self.unfinished.len()
+        )?;
+        let mut by_status: BTreeMap<u16, u64> = BTreeMap::new();
+        for ((_, status), count) in &self.statuses {
+            *by_status.entry(*status).or_default() += count;
+        }
+        writeln!(f, "responses by status (0: none): {by_status:?}")?;
+        let failures = self.statuses.iter().filter(|((_, status), _)| *status >= 500);
+        for ((operation, status), count) in failures {
+            writeln!(f, "  {status} {operation}: {count}")?;
+        }
+        let mut jobs: BTreeMap<&str, u64> = BTreeMap::new();
+        self.given_up.iter().for_each(|job| *jobs.entry(job).or_default() += 1);
+        for (job, count) in jobs.iter().take(SHOWN) {
+            writeln!(f, "job given up {count} times: {job}")?;
+        }
+        for (name, places) in self.defects() {
+            for place in places.iter().take(SHOWN) {
+                writeln!(f, "{name}: {}", place.chars().take(300).collect::<String>())?;
+            }
+        }
+        Ok(())
+    }
+}

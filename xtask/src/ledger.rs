@@ -1,0 +1,41 @@
+//! `cargo xtask ledger` and `cargo xtask faults`: clients write, and every
+//! response is held against the database (`tests/src/ledger`, `tests/src/faults`).
+
+use std::process::Command;
+
+use clap::Args;
+
+use crate::postgres::Postgres;
+use crate::workspace::{Workspace, cargo};
+use crate::{guests, host, process};
+
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Build the host without optimization: slower, and built sooner
+    #[arg(long)]
+    debug: bool,
+    /// What `target/debug/ledger load` or `ledger faults` takes (its --help
+    /// lists it): --minutes 60 --nodes 3 --hang-up --kill 100 --database sqlite
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<String>,
+}
+
+/// Builds everything, starts PostgreSQL and runs a command of the program
+/// `ledger`.
+pub(crate) fn run(workspace: &Workspace, command: &str, options: &Options) -> anyhow::Result<()> {
+    process::outlive_interruptions()?;
+    guests::build(workspace, guests::Options { fixtures: false })?;
+    let binary = host::build(workspace, !options.debug)?;
+    let mut build = Command::new(cargo());
+    build.current_dir(&workspace.root).args(["build", "--workspace", "--bin", "ledger"]);
+    process::run(&mut build)?;
+    let postgres = Postgres::start()?;
+    let mut ledger = Command::new(workspace.target.join("debug/ledger"));
+    ledger
+        .arg(command)
+        .args(&options.arguments)
+        .env("ASSURANCE_TEST_POSTGRES", postgres.url())
+        .env("ASSURANCE_BIN", binary)
+        .env("ASSURANCE_AREAS", workspace.areas());
+    process::run(&mut ledger)
+}
