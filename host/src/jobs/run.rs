@@ -18,11 +18,14 @@ use crate::recordings::{About, Export, Recorder, Sealed};
 use crate::store;
 use crate::work::{CallError, End, Ended, Sent, UnitOfWork, UnitSpec, end_of_run};
 
-/// How often a run that lost a race is run again before that counts as an
-/// attempt.
-const MOST_RUNS: u32 = 6;
-/// Lost races after which a run takes the lock before it starts.
-const LOSSES_BEFORE_LOCK: u32 = 2;
+/// Number of write conflicts after which a run takes the workspace lock before
+/// it starts.
+const CONFLICTS_BEFORE_LOCK: u32 = 2;
+/// How long a run is repeated after write conflicts, before the job gives its
+/// place to others for a while.
+const CONFLICTS_LAST: Duration = Duration::from_secs(10);
+/// The longest pause after a write conflict.
+const MAX_CONFLICT_PAUSE_MS: u64 = 250;
 /// Beyond a job's own timeout, for code that does not keep to it.
 const TIMEOUT_MARGIN: Duration = Duration::from_secs(5);
 /// Before a job whose area has just gone, or is overloaded, is looked at again.
@@ -108,14 +111,20 @@ impl Step<'_> {
         let run = self.job_run();
         // And what one go has sent, the next does not send again.
         let sent = Arc::default();
-        for losses in 0..MOST_RUNS {
-            match self.go(&area, &run, &sent, losses >= LOSSES_BEFORE_LOCK).await {
-                Go::Ended(how) => return how,
-                Go::LostRace => tokio::time::sleep(Duration::from_millis(1 << losses)).await,
+        let begun = Instant::now();
+        let mut conflicts = 0;
+        loop {
+            let locked = conflicts >= CONFLICTS_BEFORE_LOCK;
+            if let Go::Ended(how) = self.go(&area, &run, &sent, locked).await {
+                return how;
             }
+            if locked && begun.elapsed() >= CONFLICTS_LAST {
+                tracing::warn!(conflicts, "a run of a job lost to other transactions each time");
+                return self.settle(self.not_now()).await;
+            }
+            conflicts += 1;
+            tokio::time::sleep(conflict_pause(conflicts)).await;
         }
-        let lost = "other transactions always came first";
-        self.settle(verdict::faulted(self.leased, lost, self.circumstances())).await
     }
 
     async fn go(&self, area: &Runnable, run: &JobRun, sent: &Arc<Sent>, locked: bool) -> Go {
@@ -264,6 +273,12 @@ impl Step<'_> {
 /// at the enqueuing, so that a lower ceiling also holds for what waits already.
 fn timeout(wished_ms: u32, settings: &config::Jobs) -> Duration {
     Duration::from_millis(wished_ms.min(settings.max_timeout_ms).into())
+}
+
+/// Before a run is repeated after its nth write conflict.
+fn conflict_pause(conflicts: u32) -> Duration {
+    let doubled = 1 << conflicts.saturating_sub(1).min(10);
+    Duration::from_millis(MAX_CONFLICT_PAUSE_MS.min(doubled))
 }
 
 /// Ends what runs far beyond its timeout.

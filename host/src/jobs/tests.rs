@@ -304,6 +304,23 @@ on_both! {
         assert!(calls.iter().all(|call| call.1 == calls[0].1));
     }
 
+    async fn a_run_that_keeps_losing_uses_up_no_attempt(store: &Store) {
+        let runs = Arc::new(AtomicU32::new(0));
+        let count = Arc::clone(&runs);
+        let code = area(move |unit, _| {
+            let run = count.fetch_add(1, Ordering::SeqCst);
+            assert_eq!(unit.spec().locked, run >= 2);
+            Box::pin(async move {
+                if run < 12 { Err(CallError::Store(store::Error::RunAgain)) } else { done() }
+            })
+        });
+        let mut bench = Bench::start(store, code).await;
+        bench.enqueue(&[NewJob { max_attempts: 1, ..job(1) }]).await;
+        let seen = bench.becomes(&[Status::Succeeded]).await;
+        bench.drain(1_000).await;
+        assert_eq!((seen[0].attempts, runs.load(Ordering::SeqCst)), (1, 13));
+    }
+
     async fn what_a_run_did_after_its_lease_was_lost_is_dropped(store: &Store) {
         let stolen = Arc::new(Mutex::new(None));
         let (thief, booty) = (store.clone(), Arc::clone(&stolen));
