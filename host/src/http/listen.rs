@@ -1,10 +1,13 @@
 //! A listener: connections accepted, bounded in number and in patience, and
 //! let go of gently.
+//!
+//! One address has so many connections at most; further ones are closed as
+//! they come. When all places are taken, the connection that has been without
+//! a request for longest makes room.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -13,17 +16,27 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use hyper_util::server::graceful::GracefulShutdown;
+use metrics::{counter, describe_counter};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_io_timeout::TimeoutWriter;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
+use super::connections::{Connections, Entry, Requests};
 use super::head::MOST_FIELDS;
+use super::session::is_trusted;
 
 /// A pause after a failed accept (usually: no file descriptors left).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// For how long a connection that was asked to close may take, before another
+/// one is.
+const CLOSE_PAUSE: Duration = Duration::from_millis(100);
+
+const REFUSED: &str = "assurance_connections_refused_total";
+const EVICTED: &str = "assurance_connections_evicted_total";
 
 /// Streams one HTTP/2 connection may have open.
 const MOST_STREAMS: u32 = 200;
@@ -37,10 +50,18 @@ const ROOM: usize = 4;
 pub struct Peer(pub SocketAddr);
 
 /// How long and how many.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Settings {
-    /// Connections open at a time; further ones wait to be accepted.
+    /// The listener's name in metrics.
+    pub name: &'static str,
+    /// Connections open at a time. For a further one, the connection that has
+    /// been without a request for longest is closed; where all are busy, it
+    /// waits.
     pub max_connections: u32,
+    /// Connections of one address at a time; further ones are closed.
+    pub max_per_address: u32,
+    /// Addresses and networks to which `max_per_address` does not apply.
+    pub trusted_proxies: Arc<[String]>,
     /// How long a client may take to send its header section, and its first
     /// request after it has connected.
     pub header_timeout: Duration,
@@ -59,35 +80,113 @@ pub async fn serve(
     settings: Settings,
     stop: CancellationToken,
 ) {
-    let room = Arc::new(Semaphore::new(settings.max_connections as usize));
-    let server = Arc::new(builder(settings));
-    let graceful = GracefulShutdown::new();
-    loop {
-        let accepted = tokio::select! {
-            () = stop.cancelled() => break,
-            accepted = accept(&listener, &room) => accepted,
-        };
-        let Some((stream, peer, place)) = accepted else {
-            tokio::time::sleep(ACCEPT_PAUSE).await;
-            continue;
-        };
-        let begun = Arc::<AtomicBool>::default();
-        let service = service(router.clone(), peer, Arc::clone(&begun));
-        let io = TokioIo::new(giving_up(stream, settings.stall_timeout));
-        let connection = server.serve_connection(io, service).into_owned();
-        let connection = graceful.watch(connection);
-        tokio::spawn(async move {
+    describe();
+    let drain = settings.drain;
+    let tasks = TaskTracker::new();
+    let listening = Listening {
+        places: Arc::new(Semaphore::new(settings.max_connections as usize)),
+        connections: Connections::new(),
+        server: Arc::new(builder(&settings)),
+        settings,
+        stop: stop.clone(),
+    };
+    while let Some(accepted) = stop.run_until_cancelled(listening.accept(&listener)).await {
+        let Some((stream, peer, place, entry)) = accepted else { continue };
+        let service = service(router.clone(), peer, entry.requests());
+        let io = TokioIo::new(giving_up(stream, listening.settings.stall_timeout));
+        let connection = listening.server.serve_connection(io, service).into_owned();
+        let patience = listening.settings.header_timeout;
+        tasks.spawn(async move {
+            let mut connection = std::pin::pin!(connection);
+            // Once it must close, only what is in flight is served.
+            let served = async {
+                if entry.close().run_until_cancelled(connection.as_mut()).await.is_none() {
+                    connection.as_mut().graceful_shutdown();
+                    let _ = connection.await;
+                }
+            };
             // A connection that breaks, or stays silent, is the client's affair.
             tokio::select! {
-                ended = connection => tracing::trace!(?ended, "connection ended"),
-                () = silence(&begun, settings.header_timeout) => tracing::trace!("no request came"),
+                () = served => tracing::trace!("connection ended"),
+                () = silence(&entry, patience) => tracing::trace!("no request came"),
             }
-            drop(place);
+            drop((entry, place));
         });
     }
     drop(listener);
-    if tokio::time::timeout(settings.drain, graceful.shutdown()).await.is_err() {
+    tasks.close();
+    if tokio::time::timeout(drain, tasks.wait()).await.is_err() {
         tracing::warn!("requests were still in flight when the time to drain was over");
+    }
+}
+
+fn describe() {
+    describe_counter!(
+        REFUSED,
+        "Connections closed because their address had as many as it may have, by listener"
+    );
+    describe_counter!(EVICTED, "Idle connections closed to make room for others, by listener");
+}
+
+/// What accepting a connection needs.
+struct Listening {
+    places: Arc<Semaphore>,
+    connections: Arc<Connections>,
+    server: Arc<Builder<TokioExecutor>>,
+    settings: Settings,
+    stop: CancellationToken,
+}
+
+impl Listening {
+    /// The next connection; `None` where there was one that is not served.
+    async fn accept(
+        &self,
+        listener: &TcpListener,
+    ) -> Option<(TcpStream, SocketAddr, OwnedSemaphorePermit, Entry)> {
+        let (stream, peer) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                // Usually, there are no file descriptors left.
+                self.make_room();
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                return None;
+            }
+        };
+        let most = self.most(peer.ip());
+        let Some(entry) = self.connections.enter(peer.ip(), most, &self.stop) else {
+            counter!(REFUSED, "listener" => self.settings.name).increment(1);
+            return None;
+        };
+        // Responses are written whole; waiting to fill a segment only delays.
+        let _ = stream.set_nodelay(true);
+        Some((stream, peer, self.place().await?, entry))
+    }
+
+    /// How many connections an address may have; `None`: any number.
+    fn most(&self, peer: IpAddr) -> Option<u32> {
+        let trusted = is_trusted(peer.to_canonical(), &self.settings.trusted_proxies);
+        (!trusted).then_some(self.settings.max_per_address)
+    }
+
+    /// A place, if need be that of an idle connection.
+    async fn place(&self) -> Option<OwnedSemaphorePermit> {
+        if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
+            return Some(place);
+        }
+        loop {
+            self.make_room();
+            let place = Arc::clone(&self.places).acquire_owned();
+            if let Ok(place) = tokio::time::timeout(CLOSE_PAUSE, place).await {
+                return place.ok();
+            }
+        }
+    }
+
+    fn make_room(&self) {
+        if self.connections.close_longest_idle() {
+            counter!(EVICTED, "listener" => self.settings.name).increment(1);
+        }
     }
 }
 
@@ -100,34 +199,14 @@ fn giving_up(stream: TcpStream, after: Duration) -> Pin<Box<TimeoutWriter<TcpStr
 
 /// Ends when no request has come in that time. HTTP's own patience begins only
 /// once it is known which HTTP a client speaks.
-async fn silence(begun: &AtomicBool, patience: Duration) {
+async fn silence(entry: &Entry, patience: Duration) {
     tokio::time::sleep(patience).await;
-    if begun.load(Ordering::Relaxed) {
+    if entry.has_begun() {
         std::future::pending::<()>().await;
     }
 }
 
-type Place = tokio::sync::OwnedSemaphorePermit;
-
-async fn accept(
-    listener: &TcpListener,
-    room: &Arc<Semaphore>,
-) -> Option<(TcpStream, SocketAddr, Place)> {
-    let place = Arc::clone(room).acquire_owned().await.ok()?;
-    match listener.accept().await {
-        Ok((stream, peer)) => {
-            // Answers are written whole; waiting to fill a segment only delays.
-            let _ = stream.set_nodelay(true);
-            Some((stream, peer, place))
-        }
-        Err(error) => {
-            tracing::warn!(%error, "a connection could not be accepted");
-            None
-        }
-    }
-}
-
-fn builder(settings: Settings) -> Builder<TokioExecutor> {
+fn builder(settings: &Settings) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     let max_bytes = (settings.max_header_bytes as usize).saturating_mul(ROOM);
     builder
@@ -150,7 +229,7 @@ fn builder(settings: Settings) -> Builder<TokioExecutor> {
 fn service(
     router: Router,
     peer: SocketAddr,
-    begun: Arc<AtomicBool>,
+    requests: Requests,
 ) -> impl hyper::service::Service<
     hyper::Request<Incoming>,
     Response = axum::response::Response,
@@ -160,10 +239,11 @@ fn service(
              + 'static,
 > + Clone {
     service_fn(move |request: hyper::Request<Incoming>| {
-        begun.store(true, Ordering::Relaxed);
+        let in_flight = requests.begin();
         let mut request: Request = request.map(axum::body::Body::new);
         request.extensions_mut().insert(Peer(peer));
-        router.clone().oneshot(request)
+        let response = router.clone().oneshot(request);
+        async move { Ok(response.await?.map(|body| in_flight.until_sent(body))) }
     })
 }
 
@@ -171,6 +251,7 @@ fn service(
 mod tests {
     use axum::routing::get;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpSocket;
 
     use super::*;
 
@@ -180,10 +261,13 @@ mod tests {
     /// More than a connection's buffers hold.
     const LONG: usize = 64 << 20;
 
-    /// A listener with two places.
-    async fn listening() -> SocketAddr {
+    /// A listener with two places, of which one address has as many.
+    async fn listening(max_per_address: u32) -> SocketAddr {
         let settings = Settings {
+            name: "test",
             max_connections: 2,
+            max_per_address,
+            trusted_proxies: ["127.0.0.3".to_owned()].into(),
             header_timeout: Duration::from_millis(200),
             stall_timeout: Duration::from_millis(200),
             max_header_bytes: 8192,
@@ -204,6 +288,45 @@ mod tests {
         stream
     }
 
+    /// A connection from that address that has had one answer and stays open.
+    async fn kept_alive(from: &str, address: SocketAddr) -> std::io::Result<TcpStream> {
+        let socket = TcpSocket::new_v4()?;
+        socket.bind(format!("{from}:0").parse().unwrap())?;
+        let mut stream = socket.connect(address).await?;
+        stream.write_all(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n").await?;
+        let mut answer = Vec::new();
+        while !answer.ends_with(b"here") {
+            if stream.read_buf(&mut answer).await? == 0 {
+                return Err(std::io::ErrorKind::ConnectionReset.into());
+            }
+        }
+        Ok(stream)
+    }
+
+    #[tokio::test]
+    async fn an_address_that_has_its_connections_gets_no_more_and_a_proxy_does() {
+        let address = listening(1).await;
+        let _one = kept_alive("127.0.0.1", address).await.unwrap();
+        assert!(kept_alive("127.0.0.1", address).await.is_err());
+        let _other = kept_alive("127.0.0.2", address).await.unwrap();
+        for _ in 0..3 {
+            kept_alive("127.0.0.3", address).await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn the_longest_idle_connection_makes_room() {
+        let address = listening(2).await;
+        let mut oldest = kept_alive("127.0.0.1", address).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        let mut newer = kept_alive("127.0.0.1", address).await.unwrap();
+        let newest = tokio::time::timeout(PATIENCE, kept_alive("127.0.0.2", address)).await;
+        let _newest = newest.expect("there is room in time").unwrap();
+        assert_eq!(oldest.read(&mut [0; 8]).await.unwrap(), 0, "closed");
+        newer.write_all(GET).await.unwrap();
+        assert_ne!(newer.read(&mut [0; 8]).await.unwrap(), 0, "open");
+    }
+
     async fn is_answered(address: SocketAddr) {
         let mut stream = saying(address, GET).await;
         let mut answer = String::new();
@@ -214,7 +337,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_connects_and_says_nothing_keeps_no_place() {
-        let address = listening().await;
+        let address = listening(9).await;
         let _silent = saying(address, b"").await;
         let _half = saying(address, b"PRI * HTTP/2.0\r\n").await;
         is_answered(address).await;
@@ -222,7 +345,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_does_not_read_the_answer_keeps_no_place() {
-        let address = listening().await;
+        let address = listening(9).await;
         let request = b"GET /long HTTP/1.1\r\nHost: here\r\n\r\n";
         let _deaf = (saying(address, request).await, saying(address, request).await);
         is_answered(address).await;

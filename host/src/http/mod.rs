@@ -10,6 +10,7 @@ mod body;
 mod budget;
 mod caller;
 mod code;
+mod connections;
 mod context;
 mod extract;
 mod forms;

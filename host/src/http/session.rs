@@ -221,7 +221,8 @@ fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[String]) -> IpAd
     address
 }
 
-fn is_trusted(address: IpAddr, trusted: &[String]) -> bool {
+/// Whether an address is one of the trusted proxies or in one of their networks.
+pub(super) fn is_trusted(address: IpAddr, trusted: &[String]) -> bool {
     trusted.iter().any(|known| match known.parse::<ipnet::IpNet>() {
         Ok(network) => network.contains(&address),
         Err(_) => known.parse() == Ok(address),

@@ -254,13 +254,17 @@ impl Listeners {
     fn serve(self, app: &App, operators: &Operators, stop: &CancellationToken) -> Serving {
         let limits = &app.config.limits;
         let settings = listen::Settings {
+            name: "api",
             max_connections: app.config.api.max_connections,
+            max_per_address: app.config.api.max_connections_per_address,
+            trusted_proxies: app.config.api.trusted_proxies.as_slice().into(),
             header_timeout: Duration::from_millis(u64::from(limits.header_timeout_ms)),
             stall_timeout: Duration::from_millis(u64::from(limits.body_timeout_ms)),
             max_header_bytes: limits.max_header_bytes,
             drain: drain_time(&app.config),
         };
-        let api = listen::serve(self.api, http::api(app), settings, stop.clone());
+        let api = listen::serve(self.api, http::api(app), settings.clone(), stop.clone());
+        let settings = listen::Settings { name: "operators", ..settings };
         // Operators see the service until the last request has ended.
         let last = CancellationToken::new();
         let admin =

@@ -56,8 +56,13 @@ pub struct Api {
     pub trusted_proxies: Vec<String>,
     /// How long requests in flight may take to end after SIGTERM, in seconds.
     pub drain_seconds: u32,
-    /// Open connections at most.
+    /// Open connections at most. A further one takes the place of the one
+    /// that has been without a request for longest.
     pub max_connections: u32,
+    /// Open connections of one address at most, and of one IPv6 network of 64
+    /// bits; further ones are closed at once. Trusted proxies may have any
+    /// number.
+    pub max_connections_per_address: u32,
 }
 
 impl Default for Api {
@@ -69,6 +74,7 @@ impl Default for Api {
             trusted_proxies: Vec::new(),
             drain_seconds: 20,
             max_connections: 4096,
+            max_connections_per_address: 1024,
         }
     }
 }
