@@ -7,6 +7,7 @@ use area_sdk::prelude::*;
 use area_sdk::wit::assurance::area::egress::{Error as EgressError, Header, Incoming, Outgoing};
 use area_sdk::{EventDelivery, JobError, Scope};
 
+use crate::circuit;
 use crate::deliveries::{self, Attempt, DeliveryStatus, StoredDelivery};
 use crate::schedule::{self, GIVE_UP_SECONDS};
 use crate::signing;
@@ -31,6 +32,9 @@ Delivered at least once. Only 2xx is success; redirects are not followed; an ans
 within 15 s. Retries after 5 s, 5 m, 30 m, 2 h, 5 h, 10 h, 14 h, 20 h and 24 h, each up to 20 % \
 sooner or later, not before what `Retry-After` asks for. 410 disables the webhook, and so do 120 \
 hours without a success; `webhook.disabled` tells.\n\n\
+When three different deliveries have failed in a row, further ones are held: one at a time is sent \
+at `retry_at` to find out whether the receiver is back, by the same schedule. After a success, \
+those that were held are sent in the order of the events.\n\n\
 `url` is https, without user information, and leads to a public address.";
 
 /// A delivery's job; what is ready to be sent, once it is.
@@ -38,6 +42,9 @@ hours without a success; `webhook.disabled` tells.\n\n\
 pub(crate) struct Deliver {
     delivery_id: Uuid,
     prepared: Option<Prepared>,
+    /// Not held while the circuit is open: a person asked for it.
+    #[serde(default)]
+    at_once: bool,
 }
 
 /// A signed message, for the attempt of the job that signed it.
@@ -55,7 +62,12 @@ impl Job for Deliver {
 
 impl Deliver {
     pub(crate) fn new(delivery_id: Uuid) -> Self {
-        Self { delivery_id, prepared: None }
+        Self { delivery_id, prepared: None, at_once: false }
+    }
+
+    /// The same, sent even while the endpoint fails.
+    pub(crate) fn at_once(delivery_id: Uuid) -> Self {
+        Self { at_once: true, ..Self::new(delivery_id) }
     }
 }
 
@@ -101,32 +113,41 @@ pub(crate) fn fan_out(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDeli
     let made = made.limit(MOST_WEBHOOKS).list()?;
     let made: Vec<Uuid> = made.iter().map(|delivery| delivery.webhook_id).collect();
     let body = body(&event.name, event.occurred_at, &event.data);
+    wanting.retain(|webhook| !made.contains(&webhook.uuid()));
     let new: Vec<(Uuid, StoredDelivery)> = wanting
         .iter()
-        .map(Stored::uuid)
-        .filter(|webhook| !made.contains(webhook))
-        .map(|webhook| (webhook, (event.id, event.name.as_str()), body.clone()))
+        .map(|webhook| (webhook.uuid(), (event.id, event.name.as_str()), body.clone()))
         .map(|(webhook, named, body)| {
             let at = event.occurred_at;
             (ctx.new_id(), StoredDelivery::new(webhook, named, at, body, ctx.now()))
         })
         .collect();
     ctx.documents().create_all(new.iter().map(|(id, delivery)| (id, delivery)))?;
-    for (id, delivery) in &new {
-        deliveries::enqueue(ctx, *id, delivery.webhook_id);
+    for ((id, _), webhook) in new.iter().zip(&wanting) {
+        if webhook.circuit.is_open() {
+            circuit::hold(ctx, webhook);
+        } else {
+            deliveries::enqueue(ctx, *id, webhook.uuid());
+        }
     }
     Ok(Outcome::Done)
 }
 
 pub(crate) fn run(ctx: &JobCtx, job: Deliver) -> JobResult<Deliver> {
-    match job.prepared {
-        // A message that another attempt signed may be too old to be believed.
-        Some(prepared) if prepared.attempt == ctx.attempt() => {
-            let answer = send(ctx, prepared);
-            note(ctx, job.delivery_id, &answer)
-        }
-        _ => prepare(ctx, job.delivery_id),
+    if let Some((delivery, heard)) = send_prepared(ctx, job.clone()) {
+        return Ok(match note(ctx, delivery, &heard, false)? {
+            Some((at, why)) => Outcome::Retry(at, why),
+            None => Outcome::Done,
+        });
     }
+    prepare(ctx, &job)
+}
+
+/// Sends what this attempt has signed; `None` where it has not yet. A message
+/// that another attempt signed may be too old to be believed.
+pub(crate) fn send_prepared(ctx: &JobCtx, job: Deliver) -> Option<(Uuid, Heard)> {
+    let prepared = job.prepared.filter(|prepared| prepared.attempt == ctx.attempt())?;
+    Some((job.delivery_id, send(ctx, prepared)))
 }
 
 /// A delivery and its subscription.
@@ -139,9 +160,11 @@ fn look_up(ctx: &JobCtx, id: Uuid) -> Result<Option<Told>, JobError> {
     Ok(webhook.map(|webhook| (delivery, webhook)))
 }
 
-/// Signs the message, unless nobody wants it any more.
-fn prepare(ctx: &JobCtx, id: Uuid) -> JobResult<Deliver> {
-    let Some((mut delivery, webhook)) = look_up(ctx, id)? else { return Ok(Outcome::Done) };
+/// Signs the message, unless nobody wants it any more or it is held.
+fn prepare(ctx: &JobCtx, job: &Deliver) -> JobResult<Deliver> {
+    let Some((mut delivery, webhook)) = look_up(ctx, job.delivery_id)? else {
+        return Ok(Outcome::Done);
+    };
     if delivery.status != DeliveryStatus::Pending {
         return Ok(Outcome::Done);
     }
@@ -151,20 +174,34 @@ fn prepare(ctx: &JobCtx, id: Uuid) -> JobResult<Deliver> {
         ctx.documents().replace(&mut delivery)?;
         return Ok(Outcome::Done);
     }
+    if webhook.circuit.is_open() && !job.at_once {
+        circuit::hold(ctx, &webhook);
+        return Ok(Outcome::Done);
+    }
+    let at_once = job.at_once;
+    Ok(Outcome::Continue(Deliver { at_once, ..prepared(ctx, &delivery, &webhook) }))
+}
+
+/// A delivery, signed for this attempt.
+pub(crate) fn prepared(
+    ctx: &JobCtx,
+    delivery: &Stored<StoredDelivery>,
+    webhook: &Stored<Subscription>,
+) -> Deliver {
     let now = ctx.now();
     let message = (delivery.event_id, now, delivery.body.as_str());
     let headers = signing::headers(ctx, webhook.uuid(), &webhook.generations(now), message);
     let prepared = Prepared {
         attempt: ctx.attempt(),
-        url: webhook.value.url,
+        url: webhook.url.clone(),
         headers,
-        body: delivery.value.body,
+        body: delivery.body.clone(),
     };
-    Ok(Outcome::Continue(Deliver { delivery_id: id, prepared: Some(prepared) }))
+    Deliver { prepared: Some(prepared), ..Deliver::new(delivery.uuid()) }
 }
 
 /// What came of an attempt.
-struct Heard {
+pub(crate) struct Heard {
     status: Option<u16>,
     error: Option<String>,
     retry_after: Option<Timestamp>,
@@ -209,12 +246,18 @@ fn describe(error: &EgressError) -> String {
     }
 }
 
-/// Writes an attempt down, and says what comes next.
-fn note(ctx: &JobCtx, id: Uuid, heard: &Heard) -> JobResult<Deliver> {
-    let Some((mut delivery, mut webhook)) = look_up(ctx, id)? else { return Ok(Outcome::Done) };
+/// Writes an attempt down. Returns when and why the delivery is tried again by
+/// its own schedule; a held one waits for its endpoint's.
+pub(crate) fn note(
+    ctx: &JobCtx,
+    id: Uuid,
+    heard: &Heard,
+    probing: bool,
+) -> Result<Option<(Timestamp, String)>, JobError> {
+    let Some((mut delivery, mut webhook)) = look_up(ctx, id)? else { return Ok(None) };
     let now = ctx.now();
     delivery.log(Attempt { at: now, response_status: heard.status, error: heard.error.clone() });
-    let next = match &heard.error {
+    let own = match &heard.error {
         None => {
             delivery.status = DeliveryStatus::Succeeded;
             None
@@ -224,35 +267,43 @@ fn note(ctx: &JobCtx, id: Uuid, heard: &Heard) -> JobResult<Deliver> {
             schedule::next_attempt(delivery.tries, now, jitter, heard.retry_after)
         }
     };
-    judge(ctx, &mut webhook, heard)?;
-    let next = next.filter(|_| webhook.active);
-    if next.is_none() && heard.error.is_some() {
+    judge(ctx, &mut webhook, &delivery, heard, probing)?;
+    let own = own.filter(|_| webhook.active);
+    if own.is_none() && heard.error.is_some() {
         delivery.status = DeliveryStatus::Failed;
     }
-    delivery.next_attempt_at = next;
+    delivery.next_attempt_at = own.map(|own| webhook.circuit.retry_at.unwrap_or(own));
     ctx.documents().replace(&mut delivery)?;
-    if next.is_none() {
+    if own.is_none() {
         forget_old(ctx)?;
     }
-    Ok(match (next, &heard.error) {
-        (Some(at), Some(why)) => Outcome::Retry(at, why.clone()),
-        _ => Outcome::Done,
-    })
+    Ok(own.zip(heard.error.clone()).filter(|_| !webhook.circuit.is_open()))
 }
 
 /// Keeps how the subscription is doing, writing only what changes.
-fn judge(ctx: &JobCtx, webhook: &mut Stored<Subscription>, heard: &Heard) -> Result<(), JobError> {
+fn judge(
+    ctx: &JobCtx,
+    webhook: &mut Stored<Subscription>,
+    delivery: &Stored<StoredDelivery>,
+    heard: &Heard,
+    probing: bool,
+) -> Result<(), JobError> {
     let now = ctx.now();
+    let before = (webhook.failing_since, webhook.circuit.clone(), webhook.active);
     let failing = heard.error.as_ref().map(|_| webhook.failing_since.unwrap_or(now));
     let too_long = failing.is_some_and(|since| now.seconds_since(since) >= GIVE_UP_SECONDS);
     let gone = heard.status == Some(410);
-    if failing == webhook.failing_since && !too_long && !gone {
-        return Ok(());
-    }
     webhook.failing_since = failing;
     if webhook.active && (gone || too_long) {
         let reason = if gone { DisabledReason::Gone } else { DisabledReason::Failing };
         subscriptions::disable(ctx, webhook, reason);
+    } else if failing.is_some() {
+        circuit::failed(ctx, webhook, delivery, heard.retry_after, probing);
+    } else {
+        circuit::close(ctx, webhook);
+    }
+    if before == (webhook.failing_since, webhook.circuit.clone(), webhook.active) {
+        return Ok(());
     }
     Ok(ctx.documents().replace(webhook)?)
 }

@@ -22,7 +22,7 @@ pub(crate) enum DeliveryStatus {
 }
 
 impl DeliveryStatus {
-    fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "pending",
             Self::Succeeded => "succeeded",
@@ -134,14 +134,29 @@ impl From<Stored<StoredDelivery>> for Delivery {
     }
 }
 
-/// Puts a delivery off to the workers; one that waits already is not doubled.
+/// Puts a delivery into the queue; one that waits there already is not doubled.
 pub(crate) fn enqueue(scope: &Scope, delivery_id: Uuid, webhook_id: Uuid) {
-    let later = Later {
+    scope.enqueue_with(&Deliver::new(delivery_id), later(delivery_id, webhook_id));
+}
+
+/// The same, for a later moment.
+pub(crate) fn enqueue_at(scope: &Scope, delivery_id: Uuid, webhook_id: Uuid, at: Timestamp) {
+    let later = Later { at: Some(at), ..later(delivery_id, webhook_id) };
+    scope.enqueue_with(&Deliver::new(delivery_id), later);
+}
+
+/// The same for what a person asked for, which is sent even while the endpoint
+/// fails.
+fn enqueue_at_once(scope: &Scope, delivery_id: Uuid, webhook_id: Uuid) {
+    scope.enqueue_with(&Deliver::at_once(delivery_id), later(delivery_id, webhook_id));
+}
+
+fn later(delivery_id: Uuid, webhook_id: Uuid) -> Later {
+    Later {
         resource: Some(webhook_id),
         dedupe_key: Some(delivery_id.to_string()),
         ..Later::default()
-    };
-    scope.enqueue_with(&Deliver::new(delivery_id), later);
+    }
 }
 
 /// A webhook that is told of things.
@@ -167,7 +182,7 @@ pub(crate) fn test(ctx: &Ctx, Path(webhook_id): Path<Uuid>) -> Result<Created<De
     let body = deliver::body(event, now, &TestData { webhook_id });
     let value = StoredDelivery::new(webhook_id, (event_id, event), now, body, now);
     ctx.documents().create(id, &value)?;
-    enqueue(ctx, id, webhook_id);
+    enqueue_at_once(ctx, id, webhook_id);
     let id = id.to_string();
     let stored = Stored { id, version: 1, created_at: now, updated_at: now, value };
     Ok(Created(stored.into()))
@@ -195,10 +210,17 @@ pub(crate) fn list(
     Path(webhook_id): Path<Uuid>,
     Params(params): Params<ListParams>,
 ) -> Result<Page<Delivery>> {
-    ctx.documents::<Subscription>().get(webhook_id)?;
+    let webhook = ctx.documents::<Subscription>().get(webhook_id)?;
     let all = ctx.documents::<StoredDelivery>().query().equals("webhook_id", webhook_id);
     let some = all.equals_if("status", params.status.map(DeliveryStatus::as_str));
-    Ok(some.cursor(params.cursor).limit(params.limit).page()?.map(Delivery::from))
+    let page = some.cursor(params.cursor).limit(params.limit).page()?;
+    Ok(page.map(|mut delivery| {
+        // Held ones wait for their endpoint.
+        if delivery.status == DeliveryStatus::Pending && webhook.circuit.is_open() {
+            delivery.next_attempt_at = webhook.circuit.retry_at;
+        }
+        delivery.into()
+    }))
 }
 
 /// Which delivery.
@@ -222,6 +244,6 @@ pub(crate) fn resend(ctx: &Ctx, Params(path): Params<DeliveryPath>) -> Result<Cr
     delivery.tries = 0;
     delivery.next_attempt_at = Some(ctx.now());
     ctx.documents().replace(&mut delivery)?;
-    enqueue(ctx, path.delivery_id, path.webhook_id);
+    enqueue_at_once(ctx, path.delivery_id, path.webhook_id);
     Ok(Created(delivery.into()))
 }

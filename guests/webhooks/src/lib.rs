@@ -2,6 +2,7 @@
 //! telling, by Standard Webhooks 1.0. An event becomes one delivery for each
 //! subscription; a delivery is a job that tries until it is heard.
 
+mod circuit;
 mod deliver;
 mod deliveries;
 mod schedule;
@@ -10,6 +11,7 @@ mod subscriptions;
 
 use area_sdk::prelude::*;
 
+use circuit::{Drain, Probe};
 use deliver::{Deliver, ForgetSecret};
 use deliveries::StoredDelivery;
 use subscriptions::{Subscription, WebhookDisabled};
@@ -34,12 +36,15 @@ pub fn area() -> Area {
                 .text("occurred_at")
                 .unique(&["webhook_id", "event_id"])
                 .index(&["webhook_id", "status"])
+                .index(&["webhook_id", "status", "occurred_at"])
                 .index(&["event_id"])
                 .index(&["occurred_at"]),
         )
         .event::<WebhookDisabled>("A subscription was disabled because nobody hears it")
         .on("*", deliver::fan_out)
         .job::<Deliver>(Lane::Delivery, 30, 20_000, deliver::run)
+        .job::<Probe>(Lane::Delivery, 30, 20_000, circuit::probe)
+        .job::<Drain>(Lane::Maintenance, 30, 20_000, circuit::drain)
         .job::<ForgetSecret>(Lane::Maintenance, 10, 5_000, deliver::forget_secret);
     delivery_routes(subscription_routes(area))
 }

@@ -31,6 +31,19 @@ pub(crate) fn next_attempt(
     Some(asked.map_or(planned, |asked| asked.max(planned)))
 }
 
+/// The moment of the next probe of an endpoint that has failed so many times;
+/// after the last step of the schedule that step again, until the subscription
+/// is disabled.
+pub(crate) fn next_probe(
+    failures: u32,
+    now: Timestamp,
+    jitter: u64,
+    retry_after: Option<Timestamp>,
+) -> Timestamp {
+    let step = failures.clamp(1, DELAYS_SECONDS.len() as u32);
+    next_attempt(step, now, jitter, retry_after).expect("a step of the schedule")
+}
+
 /// `Retry-After` (RFC 9110, section 10.2.3): seconds, or a date.
 pub(crate) fn retry_after(value: &str, now: Timestamp) -> Option<Timestamp> {
     let value = value.trim();

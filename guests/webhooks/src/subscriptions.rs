@@ -4,6 +4,7 @@ use area_sdk::prelude::*;
 use area_sdk::{Later, Scope};
 use schemars::JsonSchema;
 
+use crate::circuit::{self, Circuit};
 use crate::deliver::ForgetSecret;
 use crate::signing;
 
@@ -52,6 +53,9 @@ pub(crate) struct WebhookDetails {
     updated_at: Timestamp,
     /// Since when nothing was heard; null while all is well.
     failing_since: Option<Timestamp>,
+    /// While deliveries are held because the endpoint fails: when one of them
+    /// is sent to find out whether it is back.
+    retry_at: Option<Timestamp>,
     disabled_reason: Option<DisabledReason>,
     /// Until when the secret before the present one signs too.
     previous_secret_expires_at: Option<Timestamp>,
@@ -65,6 +69,8 @@ pub(crate) struct Subscription {
     name: String,
     pub(crate) url: String,
     pub(crate) failing_since: Option<Timestamp>,
+    #[serde(default)]
+    pub(crate) circuit: Circuit,
     disabled_reason: Option<DisabledReason>,
     secret_generation: u32,
     previous_secret_expires_at: Option<Timestamp>,
@@ -116,6 +122,7 @@ impl Subscription {
 /// Nobody hears it: disables it, and tells.
 pub(crate) fn disable(scope: &Scope, webhook: &mut Stored<Subscription>, reason: DisabledReason) {
     webhook.active = false;
+    circuit::close(scope, webhook);
     webhook.disabled_reason = Some(reason);
     let (webhook_id, url) = (webhook.uuid(), webhook.url.clone());
     scope.publish(WebhookDisabled { webhook_id, url, reason });
@@ -138,6 +145,7 @@ fn details(webhook: Stored<Subscription>, secret: Option<String>) -> WebhookDeta
     WebhookDetails {
         updated_at: webhook.updated_at,
         failing_since: webhook.failing_since,
+        retry_at: webhook.circuit.retry_at,
         disabled_reason: webhook.disabled_reason,
         previous_secret_expires_at: webhook.previous_secret_expires_at,
         webhook: view(webhook, secret),
@@ -184,6 +192,7 @@ pub(crate) fn create(ctx: &Ctx, Body(new): Body<NewWebhook>) -> Result<Created<W
         name: host(&new.url),
         url: new.url,
         failing_since: None,
+        circuit: Circuit::default(),
         disabled_reason: None,
         secret_generation: 1,
         previous_secret_expires_at: None,
@@ -243,6 +252,9 @@ pub(crate) fn update(
     ctx.check_if_match(webhook.version)?;
     if let Some(url) = changes.url {
         check_url(ctx, &url)?;
+        if url != webhook.url {
+            circuit::close(ctx, &mut webhook);
+        }
         webhook.url = url;
     }
     if let Some(events) = changes.events {
@@ -254,6 +266,7 @@ pub(crate) fn update(
     if let Some(active) = changes.active {
         webhook.active = active;
         webhook.failing_since = None;
+        circuit::close(ctx, &mut webhook);
         webhook.disabled_reason = (!active).then_some(DisabledReason::ByRequest);
     }
     ctx.documents().replace(&mut webhook)?;

@@ -276,3 +276,130 @@ fn everybody_reads_and_only_admins_write() {
         assert_eq!(route.least_role, least, "{}", route.operation_id);
     }
 }
+
+/// Events of that many distinct deliveries, in order, and their jobs.
+fn deliver_events(host: &FakeHost, events: std::ops::Range<u128>) -> Vec<EnqueuedJob> {
+    for event in events {
+        host.advance(1);
+        host.deliver(Uuid::from_u128(1000 + event), "note.created", json!({})).expect("fanned out");
+    }
+    host.take_jobs()
+}
+
+/// Runs both steps of a probe.
+fn run_probe(host: &FakeHost, job: &EnqueuedJob) {
+    host.advance(job.available_at.expect("a moment").seconds_since(host.now()) + 1);
+    match host.run("probe", job.payload.clone(), 1).expect("chosen") {
+        Outcome::Continue(checkpoint) => {
+            let checkpoint = serde_json::from_str(&checkpoint).expect("JSON");
+            assert_eq!(host.run("probe", checkpoint, 1), Ok(Outcome::Done));
+        }
+        other => assert_eq!(other, Outcome::Done),
+    }
+}
+
+/// The one job of a kind that was enqueued since the last look.
+fn job_of(host: &FakeHost, kind: &str) -> EnqueuedJob {
+    let mut jobs = host.take_jobs();
+    jobs.retain(|job| job.kind == kind);
+    assert!(!jobs.is_empty(), "no {kind}");
+    jobs.remove(0)
+}
+
+fn sent_ids(host: &FakeHost) -> Vec<u128> {
+    let id = |sent: &Outgoing| header(sent, "webhook-id").parse::<Uuid>().expect("an id");
+    host.sent().iter().map(|sent| id(sent).as_u128() - 1000).collect()
+}
+
+#[test]
+fn an_endpoint_that_fails_is_probed_by_one_delivery_at_a_time_and_nothing_is_lost() {
+    let host = FakeHost::new(crate::area());
+    let webhook = create(&host);
+    let jobs = deliver_events(&host, 0..40);
+    host.network(|_| Err(EgressError::Timeout));
+    for job in &jobs {
+        attempt(&host, job, 1);
+    }
+    assert_eq!(sent_ids(&host), [0, 1, 2], "three failures, and nobody else tries");
+    let probe = job_of(&host, "probe");
+    let held = deliver_events(&host, 40..45);
+    assert!(held.iter().all(|job| job.kind == "probe"), "held without a job");
+
+    let show = Request::to("get_webhook").with("webhook_id", webhook["id"].clone());
+    assert!(host.call(show).expect("a webhook").body["retry_at"].is_string());
+    run_probe(&host, &probe);
+    let second = job_of(&host, "probe");
+    run_probe(&host, &second);
+    assert_eq!(sent_ids(&host)[3..], [3, 4], "each probe another message");
+    let [first_at, second_at] = [&probe, &second].map(|job| job.available_at.expect("a moment"));
+    let between = second_at.seconds_since(first_at);
+    assert!((240..=380).contains(&between), "five minutes, {between} s");
+
+    host.network(|_| Ok(answer(204, &[])));
+    let third = job_of(&host, "probe");
+    run_probe(&host, &third);
+    let mut drain = job_of(&host, "drain");
+    assert_eq!(host.run("drain", drain.payload.take(), 1), Ok(Outcome::Done));
+    let jobs = host.take_jobs();
+    assert!(jobs.is_sorted_by_key(|job| job.available_at.map(|at| at.0)));
+    for job in jobs.iter().filter(|job| job.kind == "deliver") {
+        assert_eq!(attempt(&host, job, 1), Outcome::Done);
+    }
+    let after: Vec<u128> = sent_ids(&host)[6..].to_vec();
+    assert_eq!(after, [vec![0, 1, 2, 3, 4], (6..45).collect()].concat(), "in the events' order");
+    assert!(host.documents("deliveries").iter().all(|one| one["status"] == "succeeded"));
+}
+
+#[test]
+fn one_message_that_is_refused_holds_no_other() {
+    let (host, _, poison) = with_delivery();
+    host.network(|sent| {
+        let refused = header(sent, "webhook-id") == EVENT.to_string();
+        Ok(answer(if refused { 500 } else { 204 }, &[]))
+    });
+    for nth in 1..=5 {
+        assert!(matches!(attempt(&host, &poison, nth), Outcome::Retry(_)));
+    }
+    for job in deliver_events(&host, 0..3) {
+        assert_eq!(attempt(&host, &job, 1), Outcome::Done);
+    }
+    assert_eq!(host.sent().len(), 8);
+}
+
+#[test]
+fn a_test_and_a_new_url_do_not_wait_for_the_probe() {
+    let host = FakeHost::new(crate::area());
+    let id = create(&host)["id"].clone();
+    host.network(|_| Err(EgressError::Timeout));
+    for job in deliver_events(&host, 0..4) {
+        attempt(&host, &job, 1);
+    }
+    host.take_jobs();
+    host.call(Request::to("test_webhook").with("webhook_id", id.clone())).expect("sent");
+    attempt(&host, &job_of(&host, "deliver"), 1);
+    assert_eq!(host.sent().len(), 4);
+
+    let moved = json!({ "url": "https://hooks.example/b" });
+    let update = Request::to("update_webhook").with("webhook_id", id).json(moved);
+    assert_eq!(host.call(update).expect("moved").body["retry_at"], Value::Null);
+    job_of(&host, "drain");
+}
+
+#[test]
+fn what_is_held_when_a_webhook_is_disabled_is_given_up() {
+    let host = FakeHost::new(crate::area());
+    create(&host);
+    host.network(|_| Err(EgressError::Timeout));
+    for job in deliver_events(&host, 0..4) {
+        attempt(&host, &job, 1);
+    }
+    host.network(|_| Ok(answer(410, &[])));
+    let probe = job_of(&host, "probe");
+    run_probe(&host, &probe);
+    let drain = job_of(&host, "drain");
+    assert_eq!(host.run("drain", drain.payload, 1), Ok(Outcome::Done));
+    for job in host.take_jobs() {
+        assert_eq!(attempt(&host, &job, 1), Outcome::Done);
+    }
+    assert!(host.documents("deliveries").iter().all(|one| one["status"] == "failed"));
+}

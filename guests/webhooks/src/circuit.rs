@@ -1,0 +1,181 @@
+//! An endpoint's circuit breaker.
+//!
+//! When deliveries fail one after the other, the circuit opens: what is to be
+//! delivered is held, without a job, and one delivery at a time is sent to
+//! find out whether the endpoint is back. These probes follow the schedule of
+//! the retries. A success closes the circuit, and what was held is sent in the
+//! order of the events.
+//!
+//! Invariant: while the circuit is open, a probe waits or runs. What changes
+//! the circuit writes the subscription, so a call that held a delivery
+//! meanwhile is run again.
+
+use area_sdk::prelude::*;
+use area_sdk::{JobError, Later, Scope};
+use schemars::JsonSchema;
+
+use crate::deliver::{self, Deliver};
+use crate::deliveries::{DeliveryStatus, StoredDelivery};
+use crate::schedule;
+use crate::subscriptions::Subscription;
+
+/// Different deliveries that fail in a row before the circuit opens.
+const FAILURES_TO_OPEN: u32 = 3;
+
+/// Held deliveries of which a probe chooses one.
+const CANDIDATES: u32 = 20;
+
+/// Held deliveries that are put into the queue at a time, and the pause after
+/// that: an endpoint that fails again finds few of them there.
+const DRAINED: u32 = 100;
+const DRAIN_PAUSE_MS: i64 = 500;
+
+/// How an endpoint is doing.
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Circuit {
+    /// Failures since the last success, without repeated ones of one delivery
+    /// while the circuit is closed.
+    failures: u32,
+    /// The delivery that failed last.
+    last_failed: Option<Uuid>,
+    /// When the next probe is sent; null while the circuit is closed.
+    pub(crate) retry_at: Option<Timestamp>,
+}
+
+/// Sends one held delivery to an endpoint that fails.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Probe {
+    webhook_id: Uuid,
+    /// The probe that the circuit waits for; any other is out of date.
+    retry_at: Timestamp,
+    /// What was chosen, once it is ready to be sent.
+    sending: Option<Deliver>,
+}
+
+impl Job for Probe {
+    const KIND: &'static str = "probe";
+}
+
+/// Puts held deliveries into the queue.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Drain {
+    webhook_id: Uuid,
+    cursor: Option<String>,
+}
+
+impl Job for Drain {
+    const KIND: &'static str = "drain";
+}
+
+impl Circuit {
+    /// Whether deliveries are held.
+    pub(crate) fn is_open(&self) -> bool {
+        self.retry_at.is_some()
+    }
+}
+
+/// An attempt failed. `tries` are the delivery's so far; `asked` is the
+/// receiver's `Retry-After`.
+pub(crate) fn failed(
+    ctx: &JobCtx,
+    webhook: &mut Stored<Subscription>,
+    delivery: &Stored<StoredDelivery>,
+    asked: Option<Timestamp>,
+    probing: bool,
+) {
+    let circuit = &webhook.circuit;
+    let counts =
+        if circuit.is_open() { probing } else { circuit.last_failed != Some(delivery.uuid()) };
+    if !counts {
+        return;
+    }
+    let failures = circuit.failures.saturating_add(1);
+    webhook.circuit.failures = failures;
+    webhook.circuit.last_failed = Some(delivery.uuid());
+    if failures >= FAILURES_TO_OPEN {
+        let step = (failures - FAILURES_TO_OPEN + 1).max(delivery.tries);
+        let at = schedule::next_probe(step, ctx.now(), ctx.random_below(4001), asked);
+        webhook.circuit.retry_at = Some(at);
+        await_probe(ctx, webhook.uuid(), at);
+    }
+}
+
+/// The endpoint is well, or its subscription has changed so that it may be.
+pub(crate) fn close(scope: &Scope, webhook: &mut Stored<Subscription>) {
+    if webhook.circuit.is_open() {
+        scope.enqueue(&Drain { webhook_id: webhook.uuid(), cursor: None });
+    }
+    webhook.circuit = Circuit::default();
+}
+
+/// A delivery was held: sees to it that there is a probe.
+pub(crate) fn hold(scope: &Scope, webhook: &Stored<Subscription>) {
+    if let Some(at) = webhook.circuit.retry_at {
+        await_probe(scope, webhook.uuid(), at);
+    }
+}
+
+fn await_probe(scope: &Scope, webhook_id: Uuid, at: Timestamp) {
+    let later = Later {
+        at: Some(at),
+        resource: Some(webhook_id),
+        dedupe_key: Some(format!("{webhook_id}.{}", at.0)),
+    };
+    scope.enqueue_with(&Probe { webhook_id, retry_at: at, sending: None }, later);
+}
+
+/// A subscription's pending deliveries, oldest event first.
+fn pending(scope: &Scope, webhook: Uuid) -> area_sdk::Query<'_, StoredDelivery> {
+    let all = scope.documents::<StoredDelivery>().query().equals("webhook_id", webhook);
+    all.equals("status", DeliveryStatus::Pending.as_str()).ascending("occurred_at")
+}
+
+pub(crate) fn probe(ctx: &JobCtx, job: Probe) -> JobResult<Probe> {
+    if let Some(sent) = job.sending.and_then(|sending| deliver::send_prepared(ctx, sending)) {
+        let (delivery_id, heard) = sent;
+        if let Some((at, _)) = deliver::note(ctx, delivery_id, &heard, true)? {
+            // Somebody closed the circuit meanwhile.
+            crate::deliveries::enqueue_at(ctx, delivery_id, job.webhook_id, at);
+        }
+        return Ok(Outcome::Done);
+    }
+    let Some(mut webhook) = ctx.documents::<Subscription>().find(job.webhook_id)? else {
+        return Ok(Outcome::Done);
+    };
+    if webhook.circuit.retry_at != Some(job.retry_at) {
+        return Ok(Outcome::Done);
+    }
+    let Some(delivery) = choose(ctx, job.webhook_id)? else {
+        // The next event is the probe.
+        webhook.circuit.retry_at = None;
+        ctx.documents().replace(&mut webhook)?;
+        return Ok(Outcome::Done);
+    };
+    let sending = Some(deliver::prepared(ctx, &delivery, &webhook));
+    Ok(Outcome::Continue(Probe { sending, ..job }))
+}
+
+/// The one that was tried least, so that no single message keeps the circuit
+/// open.
+fn choose(ctx: &JobCtx, webhook: Uuid) -> Result<Option<Stored<StoredDelivery>>, JobError> {
+    let oldest = pending(ctx, webhook).limit(CANDIDATES).list()?;
+    Ok(oldest.into_iter().min_by_key(|delivery| delivery.tries))
+}
+
+pub(crate) fn drain(ctx: &JobCtx, job: Drain) -> JobResult<Drain> {
+    let webhook_id = job.webhook_id;
+    let webhook = ctx.documents::<Subscription>().find(webhook_id)?;
+    if webhook.is_none_or(|webhook| webhook.circuit.is_open()) {
+        return Ok(Outcome::Done);
+    }
+    let page = pending(ctx, webhook_id).cursor(job.cursor).limit(DRAINED).page()?;
+    for (delivery, order) in page.items.iter().zip(0..) {
+        let at = Timestamp(ctx.now().0 + order);
+        crate::deliveries::enqueue_at(ctx, delivery.uuid(), webhook_id, at);
+    }
+    if let Some(cursor) = page.next_cursor {
+        let later = Later { at: Some(ctx.now().plus_ms(DRAIN_PAUSE_MS)), ..Later::default() };
+        ctx.enqueue_with(&Drain { webhook_id, cursor: Some(cursor) }, later);
+    }
+    Ok(Outcome::Done)
+}
