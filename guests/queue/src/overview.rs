@@ -14,6 +14,8 @@ run, wait for their next attempt (soonest first) and have ended (latest first); 
 paged through `/queue/jobs`. A succeeded job is shown for an hour unless the operator says \
 otherwise, a failed or dead one for 30 days, the successful delivery of an event (kind `event`) \
 not at all.\n\n\
+The lane `events` delivers events to the areas of the service, `delivery` messages to the \
+outside. Workspaces take turns in a lane, and none has all of it to itself.\n\n\
 `capacity` is how many jobs of the lane run at a time in one process of the service; `active` and \
 `queued` count this workspace's jobs that are `running` and `queued`. `position` is a job's place \
 among the workspace's queued jobs of its lane, from 1, and null in any other status. \

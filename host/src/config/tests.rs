@@ -54,6 +54,10 @@ fn a_wrong_key_is_named_with_the_way_out() {
         ("api.listen = 'here'", "key api.listen: "),
         ("api.base_url = 'https://x/y'", "key api.base_url: "),
         ("api.trusted_proxies = ['x']", "key api.trusted_proxies[0]: "),
+        (
+            "jobs.lanes.ingest.workspace_percent = 0",
+            "key jobs.lanes.ingest.workspace_percent: is 0, and must be 1 to 100",
+        ),
         ("api.listen = '0.0.0.0:1'\nsession.cookie_secure = false", "key session.cookie_secure: "),
         ("database.url = 'mysql://x'", "key database.url: must begin"),
         ("blobs.url = 'https://x/y'", "key blobs.url: must be like s3://BUCKET"),

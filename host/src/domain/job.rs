@@ -21,16 +21,25 @@ pub enum Lane {
     Ingest,
     /// Model calls.
     Assistant,
-    /// Events and webhooks.
+    /// Messages to the outside: webhooks, mail.
     Delivery,
     /// Everything that can wait.
     Maintenance,
+    /// Events to the areas that subscribe to them. The host's own: no area
+    /// puts jobs of its own here.
+    Events,
 }
 
 impl Lane {
-    /// Every lane, in the order of their names in the contract.
-    pub const ALL: [Self; 5] =
-        [Self::Scanner, Self::Ingest, Self::Assistant, Self::Delivery, Self::Maintenance];
+    /// Every lane, in the order of declaration.
+    pub const ALL: [Self; 6] = [
+        Self::Scanner,
+        Self::Ingest,
+        Self::Assistant,
+        Self::Delivery,
+        Self::Maintenance,
+        Self::Events,
+    ];
 
     /// The name as stored and sent.
     #[must_use]
@@ -41,6 +50,7 @@ impl Lane {
             Self::Assistant => "assistant",
             Self::Delivery => "delivery",
             Self::Maintenance => "maintenance",
+            Self::Events => "events",
         }
     }
 }
@@ -56,9 +66,19 @@ impl FromStr for Lane {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Self::ALL.into_iter().find(|lane| lane.as_str() == text).ok_or_else(|| {
-            format!("{text:?} is no lane; one of scanner, ingest, assistant, delivery, maintenance")
+            format!("{text:?} is no lane; one of scanner, ingest, assistant, delivery, maintenance, events")
         })
     }
+}
+
+/// A workspace's jobs about one resource, within a lane. The flows of a lane
+/// share its capacity.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Flow {
+    /// The workspace of all its jobs.
+    pub workspace: WorkspaceId,
+    /// The resource that all its jobs name; `None` for jobs that name none.
+    pub resource: Option<uuid::Uuid>,
 }
 
 /// A job to be written with its transaction.
@@ -86,6 +106,14 @@ pub struct NewJob {
     pub timeout_ms: u32,
     /// At most one waiting or running job of the kind has this key.
     pub dedupe_key: Option<String>,
+}
+
+impl NewJob {
+    /// The flow it waits in.
+    #[must_use]
+    pub fn flow(&self) -> Flow {
+        Flow { workspace: self.workspace, resource: self.resource }
+    }
 }
 
 /// A job taken from the queue under a lease.

@@ -24,10 +24,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::delay_ms;
-    use crate::config::LaneShare;
+    use crate::config::{LaneShare, Lanes};
 
     fn share(backoff_first_ms: u32, backoff_max_ms: u32) -> LaneShare {
-        LaneShare { capacity: 1, backoff_first_ms, backoff_max_ms }
+        LaneShare { backoff_first_ms, backoff_max_ms, ..Lanes::default().maintenance }
     }
 
     #[test]

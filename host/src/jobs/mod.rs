@@ -1,7 +1,7 @@
 //! Runs the durable queue's jobs.
 //!
 //! Each lane has a dispatcher that claims due jobs, as many as the lane has
-//! free places, and a task for each job. A run is one transaction: what the
+//! free places, in turns between workspaces, and a task for each job. A run is one transaction: what the
 //! area's code wanted written is committed together with the job's end, and
 //! only while the job is still under this process's lease. So a job's effects
 //! are kept once, however often it is run.
@@ -15,6 +15,7 @@ mod report;
 mod run;
 #[cfg(test)]
 mod tests;
+mod turns;
 mod upkeep;
 mod verdict;
 

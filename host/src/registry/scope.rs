@@ -104,7 +104,7 @@ fn subscriber(area: &Manifest) -> Subscriber {
     let declared = area.jobs.iter().find(|job| job.name == EVENT_JOB);
     Subscriber {
         area: area.name.clone(),
-        lane: declared.map_or(Lane::Delivery, |job: &JobSpec| job.lane),
+        lane: declared.map_or(Lane::Events, |job: &JobSpec| job.lane),
         max_attempts: declared.map_or(EVENT_ATTEMPTS, |job| job.max_attempts),
         timeout_ms: declared.map_or(EVENT_TIMEOUT_MS, |job| job.timeout_ms),
     }

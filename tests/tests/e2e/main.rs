@@ -15,6 +15,7 @@ mod dependencies;
 mod deploy;
 mod durability;
 mod evidence;
+mod fairness;
 mod fleet;
 mod fuzz;
 mod generations;

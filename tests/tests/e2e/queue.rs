@@ -84,7 +84,7 @@ both_backends! {
         assert_eq!(empty["jobs"], json!([]));
         let names: Vec<&Value> =
             empty["lanes"].as_array().expect("lanes").iter().map(|lane| &lane["name"]).collect();
-        assert_eq!(names, ["assistant", "delivery", "ingest", "maintenance", "scanner"]);
+        assert_eq!(names, ["assistant", "delivery", "events", "ingest", "maintenance", "scanner"]);
         assert_eq!(lane(&empty, "ingest")["capacity"], 4);
 
         let audits = [audit(&ada, "one").await, audit(&ada, "two").await, audit(&ada, "three").await];

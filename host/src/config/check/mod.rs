@@ -8,6 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::config::{Config, ConfigError};
+use crate::domain::job::Lane;
 
 impl Config {
     /// Refuses values that would only fail later, or not be safe.
@@ -16,6 +17,7 @@ impl Config {
         self.check_database()?;
         self.check_blobs()?;
         self.check_positive()?;
+        self.check_lanes()?;
         self.check_passwords()?;
         self.check_times()?;
         self.check_publishers()?;
@@ -69,6 +71,7 @@ impl Config {
         let numbers = [
             ("api.drain_seconds", self.api.drain_seconds),
             ("api.max_connections", self.api.max_connections),
+            ("api.max_connections_per_address", self.api.max_connections_per_address),
             ("database.max_connections", self.database.max_connections),
             ("areas.poll_ms", self.areas.poll_ms),
             ("areas.max_stale_ms", self.areas.max_stale_ms),
@@ -109,6 +112,23 @@ impl Config {
             Some((key, _)) => Err(wrong(key, "is 0, and must be at least 1")),
             None => Ok(()),
         }
+    }
+
+    fn check_lanes(&self) -> Result<(), ConfigError> {
+        for lane in Lane::ALL {
+            let share = self.jobs.lanes.of(lane);
+            let parts = [
+                ("workspace_percent", share.workspace_percent),
+                ("resource_percent", share.resource_percent),
+            ];
+            for (key, percent) in parts {
+                if !(1..=100).contains(&percent) {
+                    let problem = format!("is {percent}, and must be 1 to 100");
+                    return Err(wrong(&format!("jobs.lanes.{lane}.{key}"), problem));
+                }
+            }
+        }
+        Ok(())
     }
 
     fn check_passwords(&self) -> Result<(), ConfigError> {

@@ -63,10 +63,12 @@ pub struct Lanes {
     pub ingest: LaneShare,
     /// Model calls.
     pub assistant: LaneShare,
-    /// Events and webhooks.
+    /// Messages to the outside: webhooks, mail.
     pub delivery: LaneShare,
     /// Everything that can wait.
     pub maintenance: LaneShare,
+    /// Events to the areas that subscribe to them.
+    pub events: LaneShare,
 }
 
 /// One lane's share of this process, and its patience.
@@ -75,6 +77,14 @@ pub struct Lanes {
 pub struct LaneShare {
     /// Jobs that run at a time; 0: none in this process.
     pub capacity: u32,
+    /// The part of the capacity that one workspace's jobs take at most, in
+    /// percent, rounded up to whole jobs. The rest is for the others: their
+    /// jobs do not wait for one of these to end.
+    pub workspace_percent: u32,
+    /// The part of the capacity that jobs about one resource take at most, in
+    /// percent, rounded up to whole jobs. In the lane `delivery` the resource
+    /// is the webhook.
+    pub resource_percent: u32,
     /// The first wait before a failed job runs again, in milliseconds; it
     /// doubles with every attempt, and varies by a fifth.
     pub backoff_first_ms: u32,
@@ -88,6 +98,8 @@ impl Default for Lanes {
     fn default() -> Self {
         let share = |capacity, backoff_first_ms, backoff_max_ms| LaneShare {
             capacity,
+            workspace_percent: 75,
+            resource_percent: 100,
             backoff_first_ms,
             backoff_max_ms,
         };
@@ -95,8 +107,9 @@ impl Default for Lanes {
             scanner: share(2, 5_000, 900_000),
             ingest: share(4, 1_000, 300_000),
             assistant: share(4, 1_000, 60_000),
-            delivery: share(8, 1_000, 900_000),
+            delivery: LaneShare { resource_percent: 25, ..share(16, 1_000, 900_000) },
             maintenance: share(2, 10_000, 3_600_000),
+            events: share(8, 1_000, 900_000),
         }
     }
 }
@@ -111,6 +124,7 @@ impl Lanes {
             Lane::Assistant => self.assistant,
             Lane::Delivery => self.delivery,
             Lane::Maintenance => self.maintenance,
+            Lane::Events => self.events,
         }
     }
 }

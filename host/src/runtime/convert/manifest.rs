@@ -5,6 +5,7 @@ use serde_json::Value as Json;
 
 use super::super::bindings::assurance::area::manifest as wit;
 use super::call::named_role;
+use crate::domain::job::Lane;
 use crate::domain::manifest::{
     BodyKind, Capability, Collection, EventSpec, Field, FieldKind, FormPart, Idempotency, Index,
     JobSpec, Link, LinkHolder, Manifest, Method, ParameterKind, ParameterPlace, ParameterSpec,
@@ -205,6 +206,12 @@ fn event(event: wit::Event) -> Checked<EventSpec> {
 
 fn job(job: wit::JobKind) -> Checked<JobSpec> {
     let lane = job.lane.parse().map_err(|why| format!("job {}: {why}", job.name))?;
+    if lane == Lane::Events {
+        return Err(format!(
+            "job {}: the lane events is for the delivery of events alone",
+            job.name
+        ));
+    }
     Ok(JobSpec {
         name: snake_case(job.name, "job")?,
         lane,

@@ -1,12 +1,16 @@
 //! Taking due jobs from the queue.
 
+use std::fmt::Write as _;
+
+use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use super::super::connection::{Connection, Raw, on};
 use super::super::error::Error;
+use super::flows::{listed, resource_key};
 use super::{count, parsed};
 use crate::domain::id::{JobId, WorkspaceId};
-use crate::domain::job::{Lane, LeasedJob, NewJob};
+use crate::domain::job::{Flow, Lane, LeasedJob, NewJob};
 use crate::domain::time::Timestamp;
 
 /// What a lane's dispatcher takes.
@@ -14,8 +18,8 @@ use crate::domain::time::Timestamp;
 pub struct Claim<'a> {
     /// From which lane.
     pub lane: Lane,
-    /// At most so many.
-    pub limit: u32,
+    /// Of which flows, and of each at most how many jobs.
+    pub flows: &'a [(Flow, u32)],
     /// Jobs of other areas are left where they are.
     pub areas: &'a [String],
     /// The process that takes them; its row must be alive.
@@ -25,64 +29,117 @@ pub struct Claim<'a> {
     pub lease: Uuid,
 }
 
-const CLAIM_SQLITE: &str = "UPDATE jobs SET status = 'running', attempts = attempts + 1, \
-     lease_id = $1, worker_id = $2, updated_at = $3 \
-     WHERE rowid IN (SELECT rowid FROM jobs \
-     WHERE lane = $4 AND status IN ('queued', 'retrying') AND available_at <= $3 \
-     AND instr($5, ',' || area || ',') > 0 ORDER BY available_at LIMIT $6) RETURNING *";
+/// `$1` lease, `$2` worker, `$3` now, `$4` lane, `$5` areas; then of each flow
+/// workspace, resource and number.
+fn claim_sqlite(flows: usize) -> String {
+    let mut sql = String::from(
+        "UPDATE jobs SET status = 'running', attempts = attempts + 1, \
+         lease_id = $1, worker_id = $2, updated_at = $3 WHERE rowid IN (",
+    );
+    for flow in 0..flows {
+        let union = if flow == 0 { "" } else { " UNION ALL " };
+        let at = |column: usize| 5 + flow * 3 + column;
+        write!(
+            sql,
+            "{union}SELECT place FROM (SELECT rowid AS place FROM jobs \
+             WHERE lane = $4 AND status IN ('queued', 'retrying') \
+             AND workspace_id = ${} AND coalesce(resource_id, zeroblob(16)) = ${} \
+             AND available_at <= $3 AND instr($5, ',' || area || ',') > 0 \
+             ORDER BY available_at LIMIT ${})",
+            at(1),
+            at(2),
+            at(3),
+        )
+        .expect("writing to a string does not fail");
+    }
+    sql + ") RETURNING *"
+}
 
-// Materialized, so that the rows are picked and locked once.
-const CLAIM_POSTGRES: &str = "WITH picked AS MATERIALIZED (SELECT workspace_id, id FROM jobs \
-     WHERE lane = $4 AND status IN ('queued', 'retrying') AND available_at <= $3 \
-     AND strpos($5, ',' || area || ',') > 0 ORDER BY available_at LIMIT $6 \
-     FOR UPDATE SKIP LOCKED) \
+/// Materialized, so that the rows are picked and locked once. Ranges of whole
+/// rows, and an order by all of them, leave the planner one index to walk
+/// along, whatever it believes about the table's size.
+const CLAIM_POSTGRES: &str = "WITH picked AS MATERIALIZED (SELECT due.workspace_id, due.id \
+     FROM unnest($6::uuid[], $7::uuid[], $8::bigint[]) AS flow (workspace_id, resource, jobs) \
+     CROSS JOIN LATERAL (SELECT workspace_id, id FROM jobs \
+     WHERE lane = $4 AND status IN ('queued', 'retrying') \
+     AND (workspace_id, coalesce(resource_id, '00000000-0000-0000-0000-000000000000'::uuid), \
+     available_at) >= (flow.workspace_id, flow.resource, '-9223372036854775808'::bigint) \
+     AND (workspace_id, coalesce(resource_id, '00000000-0000-0000-0000-000000000000'::uuid), \
+     available_at) <= (flow.workspace_id, flow.resource, $3) \
+     AND strpos($5, ',' || area || ',') > 0 \
+     ORDER BY workspace_id, \
+     coalesce(resource_id, '00000000-0000-0000-0000-000000000000'::uuid), available_at \
+     LIMIT flow.jobs FOR UPDATE SKIP LOCKED) AS due) \
      UPDATE jobs SET status = 'running', attempts = attempts + 1, \
      lease_id = $1, worker_id = $2, updated_at = $3 \
      FROM picked WHERE jobs.workspace_id = picked.workspace_id AND jobs.id = picked.id \
      RETURNING jobs.*";
 
-/// Takes due jobs, oldest first. No job is ever taken twice.
+/// Takes due jobs, of each flow the oldest first. No job is ever taken twice.
 pub async fn claim(
     connection: &mut Connection,
     claim: Claim<'_>,
     now: Timestamp,
 ) -> Result<Vec<LeasedJob>, Error> {
     let areas = listed(claim.areas);
-    let sql = match connection.raw() {
-        Raw::Sqlite(_) => CLAIM_SQLITE,
-        Raw::Postgres(_) => CLAIM_POSTGRES,
+    let rows: Vec<Row> = match connection.raw() {
+        Raw::Sqlite(c) => {
+            let sql = claim_sqlite(claim.flows.len());
+            let mut query = sqlx::query_as(AssertSqlSafe(sql))
+                .bind(claim.lease)
+                .bind(claim.worker)
+                .bind(now.0)
+                .bind(claim.lane.as_str())
+                .bind(&areas);
+            for (flow, jobs) in claim.flows {
+                query = query
+                    .bind(flow.workspace.0)
+                    .bind(resource_key(flow.resource))
+                    .bind(i64::from(*jobs));
+            }
+            query.fetch_all(c).await?
+        }
+        Raw::Postgres(c) => {
+            let flows = claim.flows.iter();
+            let workspaces: Vec<Uuid> = flows.clone().map(|(flow, _)| flow.workspace.0).collect();
+            let resources: Vec<Uuid> =
+                flows.clone().map(|(flow, _)| resource_key(flow.resource)).collect();
+            let jobs: Vec<i64> = flows.map(|(_, jobs)| i64::from(*jobs)).collect();
+            sqlx::query_as(CLAIM_POSTGRES)
+                .bind(claim.lease)
+                .bind(claim.worker)
+                .bind(now.0)
+                .bind(claim.lane.as_str())
+                .bind(&areas)
+                .bind(workspaces)
+                .bind(resources)
+                .bind(jobs)
+                .fetch_all(c)
+                .await?
+        }
     };
-    let rows: Vec<Row> = on!(connection, c => {
-        sqlx::query_as(sql)
-            .bind(claim.lease)
-            .bind(claim.worker)
-            .bind(now.0)
-            .bind(claim.lane.as_str())
-            .bind(&areas)
-            .bind(i64::from(claim.limit))
-            .fetch_all(&mut *c)
-            .await?
-    });
     let mut jobs = rows.into_iter().map(Row::leased).collect::<Result<Vec<_>, _>>()?;
     // Neither database returns the rows in the order they were picked.
     jobs.sort_by_key(|leased| (leased.job.available_at, leased.job.id.0));
     Ok(jobs)
 }
 
-/// When the lane's next job of these areas is due, if one waits.
+/// When the first of the lane's jobs of these areas that are not due yet will
+/// be.
 pub async fn next_due(
     connection: &mut Connection,
     lane: Lane,
     areas: &[String],
+    now: Timestamp,
 ) -> Result<Option<Timestamp>, Error> {
     let sql = match connection.raw() {
         Raw::Sqlite(_) => {
-            "SELECT available_at FROM jobs WHERE lane = $1 \
+            "SELECT available_at FROM jobs WHERE lane = $1 AND available_at > $3 \
              AND status IN ('queued', 'retrying') AND instr($2, ',' || area || ',') > 0 \
              ORDER BY available_at LIMIT 1"
         }
         Raw::Postgres(_) => {
-            "SELECT available_at FROM jobs WHERE lane = $1 \
+            "SELECT available_at FROM jobs WHERE lane = $1 AND available_at > $3 \
              AND status IN ('queued', 'retrying') AND strpos($2, ',' || area || ',') > 0 \
              ORDER BY available_at LIMIT 1"
         }
@@ -91,17 +148,12 @@ pub async fn next_due(
         sqlx::query_scalar(sql)
             .bind(lane.as_str())
             .bind(listed(areas))
+            .bind(now.0)
             .fetch_optional(&mut *c)
             .await?
     });
     Ok(due.map(Timestamp))
 }
-
-/// `,a,b,`; an area's name holds no comma.
-fn listed(areas: &[String]) -> String {
-    areas.iter().fold(String::from(","), |list, area| list + area + ",")
-}
-
 /// A row of the table, as both databases give it.
 #[derive(sqlx::FromRow)]
 struct Row {

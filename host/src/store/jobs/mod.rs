@@ -8,6 +8,7 @@
 
 mod change;
 mod claim;
+mod flows;
 mod leases;
 #[cfg(test)]
 mod tests;
@@ -25,6 +26,7 @@ use crate::domain::time::Timestamp;
 
 pub use change::{change, is_superseded};
 pub use claim::{Claim, claim, next_due};
+pub use flows::{OLDEST, WaitingJob, Walk, oldest, walk};
 pub use leases::{forget_worker, heartbeat, lease_clock, recover, release};
 pub use view::{Depth, depths, find, loads, overview, page};
 

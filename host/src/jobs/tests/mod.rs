@@ -1,5 +1,7 @@
 //! Workers on a real queue of each database, with areas made of closures.
 
+mod fairness;
+
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 
@@ -9,7 +11,7 @@ use parking_lot::Mutex;
 use super::*;
 use crate::domain::area::{JobRun, Problem, Reply, Request};
 use crate::domain::id::{JobId, WorkspaceId};
-use crate::domain::job::{EVENT_KIND, Failure, LeasedJob, NewJob, Outcome, Status};
+use crate::domain::job::{EVENT_KIND, Failure, Flow, LeasedJob, NewJob, Outcome, Status};
 use crate::domain::manifest::JobSpec;
 use crate::domain::queue::QueuedJob;
 use crate::domain::time::Timestamp;
@@ -168,7 +170,8 @@ async fn list(store: &Store) -> Vec<QueuedJob> {
 async fn steal(store: &Store, now: Timestamp) -> Option<LeasedJob> {
     let areas = ["notes".to_owned()];
     let (worker, lease) = (Uuid::new_v4(), Uuid::new_v4());
-    let claim = Claim { lane: LANE, limit: 1, areas: &areas, worker, lease };
+    let flows = [(Flow { workspace: WORKSPACE, resource: None }, 1)];
+    let claim = Claim { lane: LANE, flows: &flows, areas: &areas, worker, lease };
     let mut c = store.writer().await.unwrap();
     store::jobs::heartbeat(&mut c, worker, now.plus_ms(3_600_000)).await.unwrap();
     store::jobs::claim(&mut c, claim, now).await.unwrap().pop()

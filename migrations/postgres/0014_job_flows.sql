@@ -1,0 +1,6 @@
+-- The walk through a lane's flows: pairs of workspace and resource. Few jobs
+-- wait, so it is made in no time.
+CREATE INDEX jobs_flows ON jobs (
+    lane, workspace_id,
+    (coalesce(resource_id, '00000000-0000-0000-0000-000000000000'::uuid)), available_at
+) WHERE status IN ('queued', 'retrying');
