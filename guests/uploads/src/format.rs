@@ -96,6 +96,10 @@ fn foreign(text: &str) -> Option<&'static str> {
         Some("It is SPDX as YAML; only the JSON form is taken.")
     } else if head.contains("spdx.org/rdf/3") {
         Some("It is SPDX 3; SPDX 2.2 and 2.3 are taken.")
+    } else if head.contains("openvex.dev/ns") {
+        Some("It is OpenVEX; of VEX documents only CycloneDX is read.")
+    } else if head.contains("\"csaf_version\"") {
+        Some("It is CSAF; of VEX documents only CycloneDX is read.")
     } else if head.starts_with("---") {
         Some("It looks like YAML, which no audit reads.")
     } else {
