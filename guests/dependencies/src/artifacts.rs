@@ -4,10 +4,10 @@
 use area_sdk::prelude::*;
 use area_sdk::{BlobError, JobError, Scope};
 
-use crate::sbom::{self, Sbom};
+use crate::sbom::{self, Sbom, Subject};
 
 /// Raised when a file would be read differently, so that it is read again.
-const READER: u32 = 1;
+const READER: u32 = 2;
 
 /// What was found out about a file; the document's id is its SHA-256.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -21,6 +21,26 @@ pub(crate) struct Artifact {
     pub(crate) advisories: usize,
     /// What could not be read.
     pub(crate) errors: Vec<ArtifactError>,
+    /// Of an SBOM or VEX document.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) details: Option<DocumentDetails>,
+}
+
+/// What identifies an SBOM or VEX document, and what is in it.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct DocumentDetails {
+    pub(crate) subject: Option<Subject>,
+    /// Serial number, and version of the document under it.
+    pub(crate) serial: Option<(Uuid, u64)>,
+    /// How many VEX statements it makes.
+    pub(crate) statements: usize,
+}
+
+impl DocumentDetails {
+    /// See [`sbom::stream`].
+    pub(crate) fn stream(&self, filename: &str) -> String {
+        sbom::stream(self.subject.as_ref(), filename)
+    }
 }
 
 impl Document for Artifact {
@@ -43,7 +63,7 @@ impl ArtifactError {
 
 impl Artifact {
     pub(crate) fn new(errors: Vec<ArtifactError>) -> Self {
-        Self { reader: READER, subject: None, components: 0, advisories: 0, errors }
+        Self { reader: READER, subject: None, components: 0, advisories: 0, errors, details: None }
     }
 
     /// What a bill of materials is, without its components.
@@ -51,7 +71,12 @@ impl Artifact {
         match read {
             Ok(sbom) => Self {
                 components: sbom.len(),
-                subject: sbom.subject.map(|subject| subject.key),
+                subject: sbom.subject.as_ref().map(|subject| subject.key.clone()),
+                details: Some(DocumentDetails {
+                    serial: sbom.serial,
+                    statements: sbom.statements.len(),
+                    subject: sbom.subject,
+                }),
                 ..Self::new(Vec::new())
             },
             Err(error) => Self::new(vec![error]),

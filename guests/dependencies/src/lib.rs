@@ -21,6 +21,7 @@ mod reevaluate;
 mod sbom;
 mod text;
 mod versions;
+mod vex;
 
 use area_sdk::RateClass;
 use area_sdk::prelude::*;
@@ -36,6 +37,7 @@ use ingest::{DependenciesImported, Head, ImportDependencies};
 use inventory::component::StoredComponent;
 use inventory::matches::{DependencyVulnerable, StoredMatch};
 use reevaluate::Reevaluate;
+use vex::document::{ImportedSbom, ListedStatement, StatementChunk, StatementSource};
 
 /// Documents that the large part of a job's step reads and writes at most; a
 /// call has 10,000.
@@ -46,7 +48,8 @@ pub fn area() -> Area {
     let area = Area::new("dependencies", env!("CARGO_PKG_VERSION"))
         .summary("Dependencies, advisories and deployments")
         .uses(&[Capability::Crypto, Capability::Blobs]);
-    routes(work(advisory_collections(deployment_collections(component_collections(area)))))
+    let area = statement_collections(deployment_collections(component_collections(area)));
+    routes(work(advisory_collections(area)))
 }
 
 fn component_collections(area: Area) -> Area {
@@ -153,6 +156,42 @@ fn deployment_collections(area: Area) -> Area {
     )
 }
 
+fn statement_collections(area: Area) -> Area {
+    area.collection(
+        Collection::of::<ImportedSbom>()
+            .summary("SBOMs that audits imported")
+            .text("audit_id")
+            .text("serial")
+            .index(&["audit_id"])
+            .index(&["serial"]),
+    )
+    .collection(
+        Collection::of::<StatementSource>()
+            .summary("The newest document of each subject that makes VEX statements")
+            .text("branch_key")
+            .index(&["branch_key"]),
+    )
+    .collection(
+        Collection::of::<StatementChunk>()
+            .summary("VEX statements by what they concern, as matching reads them")
+            .text("target_key")
+            .index(&["target_key"]),
+    )
+    .collection(
+        Collection::of::<ListedStatement>()
+            .summary("VEX statements, and what each matches")
+            .text("repository_id")
+            .text("source_id")
+            .text("stated_at")
+            .text("component_text")
+            .text("advisory_text")
+            .index(&["stated_at"])
+            .index(&["repository_id", "stated_at"])
+            .index(&["source_id"])
+            .readable_by(&["*"]),
+    )
+}
+
 fn work(area: Area) -> Area {
     area.event::<AdvisoryImported>("An advisory was imported, or a newer version of it")
         .event::<DependencyVulnerable>("Packages are newly found to be affected by an advisory")
@@ -195,6 +234,12 @@ fn routes(area: Area) -> Area {
         get("get_advisory", "/v1/workspaces/{workspace_id}/advisories/{advisory_id}")
             .summary("Read an advisory, by its id or an alias")
             .handler(advisories::routes::show),
+    )
+    .route(
+        get("list_vex_statements", "/v1/workspaces/{workspace_id}/vex-statements")
+            .summary("List VEX statements, newest document first")
+            .description(vex::list::DESCRIPTION)
+            .handler(vex::list::list),
     )
     .route(
         get("list_deployments", "/v1/workspaces/{workspace_id}/deployments")

@@ -118,7 +118,7 @@ fn under_name(ctx: &JobCtx, name: &str, cursor: Option<String>) -> Result<Found,
 
 /// Assesses components anew, as many as there is room for, and keeps what
 /// changed; the ids of those that are left.
-fn look_again(
+pub(crate) fn look_again(
     ctx: &JobCtx,
     mut components: Vec<Stored<StoredComponent>>,
     room: &mut usize,

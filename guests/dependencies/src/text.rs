@@ -15,6 +15,24 @@ pub(crate) fn bounded(text: &str, most_bytes: usize) -> String {
     bounded
 }
 
+/// `1 component`, `2 components`.
+pub(crate) fn counted(count: usize, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
+/// The first of some texts, and how many more there are.
+pub(crate) fn listed<'a>(
+    texts: impl Iterator<Item = &'a str>,
+    count: usize,
+    most: usize,
+) -> String {
+    let listed = texts.take(most).collect::<Vec<_>>().join(", ");
+    match count.saturating_sub(most) {
+        0 => listed,
+        more => format!("{listed}, and {more} more"),
+    }
+}
+
 /// What two spellings of an advisory's id have in common.
 pub(crate) fn advisory_key(id: &str) -> String {
     bounded(&id.trim().to_uppercase(), 160)

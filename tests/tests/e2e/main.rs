@@ -52,5 +52,6 @@ mod support;
 mod swap;
 mod tour;
 mod uploads;
+mod vex;
 mod webhooks;
 mod workspaces;

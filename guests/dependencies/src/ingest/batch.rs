@@ -156,7 +156,7 @@ fn alert(scope: &Scope, new: &[Member], alerts: &mut Alerts) -> Result<(), Docum
 }
 
 impl Tally {
-    fn add(&mut self, component: &StoredComponent) {
+    pub(super) fn add(&mut self, component: &StoredComponent) {
         self.total += 1;
         self.direct += usize::from(component.direct);
         self.vulnerable += usize::from(!component.advisories.is_empty());

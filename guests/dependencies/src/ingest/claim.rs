@@ -28,11 +28,16 @@ impl Document for Head {
     const COLLECTION: &'static str = "heads";
 }
 
+/// The id of a branch's head.
+pub(super) fn head_id(ctx: &JobCtx, repository_id: Uuid, branch_ref: Option<&str>) -> String {
+    let branch = branch_ref.unwrap_or_default();
+    ctx.sha256_hex(format!("{repository_id}\n{branch}").as_bytes())
+}
+
 impl Audit {
     /// The id of the branch's head.
     pub(super) fn head_id(&self, ctx: &JobCtx) -> String {
-        let branch = self.branch_ref.as_deref().unwrap_or_default();
-        ctx.sha256_hex(format!("{}\n{branch}", self.repository_id).as_bytes())
+        head_id(ctx, self.repository_id, self.branch_ref.as_deref())
     }
 
     /// Whether this audit is the branch's latest, at this moment.

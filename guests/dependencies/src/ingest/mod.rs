@@ -1,23 +1,28 @@
 //! An audit's part of this area: advisories and bills of materials among its
 //! inputs become advisories and components.
 //!
-//! A job in bounded steps: advisories first, then, of several bills, a look at
-//! each that is not known yet, then the newest of each subject, some components
-//! a step, then the components of the audit before are marked as no longer latest.
+//! A job in bounded steps: advisories first, then a look at each document that
+//! is not known yet, the statements of the newest of each subject, their
+//! components, some a step. Then the components of the audit before are marked
+//! as no longer latest, and the components that statements refer to are looked
+//! up.
 //! While that goes on, both audits' components are there: a vulnerable one is
 //! rather seen twice than not at all.
 
 mod batch;
 mod claim;
+mod prepare;
 mod retire;
 mod select;
+mod statements;
 mod tell;
+mod walk;
 mod write;
 
 use std::collections::BTreeSet;
 
 use area_sdk::prelude::*;
-use area_sdk::{EventDelivery, Later};
+use area_sdk::{EventDelivery, Later, Scope};
 
 use crate::advisories::file;
 use crate::artifacts::{Artifact, ArtifactError};
@@ -25,6 +30,7 @@ use crate::artifacts::{Artifact, ArtifactError};
 pub(crate) use claim::Head;
 pub(crate) use retire::Retiring;
 pub(crate) use tell::DependenciesImported;
+pub(crate) use walk::Walking;
 
 /// The audit, as its area tells of it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -67,12 +73,16 @@ impl Job for ImportDependencies {
 enum Stage {
     /// Advisories of this input, from this record on.
     Advisories { input: usize, offset: usize, artifact: Option<Artifact> },
-    /// A look at the bills that are not known, where there are several.
+    /// A look at the documents that are not known.
     Look,
+    /// The statements of these inputs; then the components of others.
+    Statements { statements: Vec<usize>, inputs: Vec<usize> },
     /// Components of these inputs, of the first from this one on.
     Write { inputs: Vec<usize>, offset: usize },
     /// Components of the audits before.
     Retire(Retiring),
+    /// The components that statements refer to.
+    Walk(Walking),
     /// All is there.
     Tell,
 }
@@ -90,6 +100,15 @@ struct Tally {
     readable: usize,
     warnings: Vec<String>,
     errors: Vec<InputError>,
+    /// What is left open for all components of a content, by its SHA-256.
+    #[serde(default)]
+    limitations: Vec<(String, String)>,
+    #[serde(default)]
+    vex_documents: usize,
+    #[serde(default)]
+    statements: usize,
+    #[serde(default)]
+    unmatched_statements: usize,
 }
 
 /// What keeps an artifact from being imported.
@@ -108,6 +127,16 @@ impl Tally {
         if self.warnings.len() < MOST_TOLD && !self.warnings.contains(&warning) {
             self.warnings.push(warning);
         }
+    }
+
+    /// Notes what is left open for all components of an input.
+    fn limit(&mut self, input: &Input, limitation: String) {
+        self.limitations.push((input.content_sha256.clone(), limitation));
+    }
+
+    fn limits(&self, input: &Input) -> impl Iterator<Item = String> {
+        let of_input = self.limitations.iter().filter(|(of, _)| *of == input.content_sha256);
+        of_input.map(|(_, limitation)| limitation.clone())
     }
 
     fn fail(&mut self, input: &Input, error: ArtifactError) {
@@ -139,12 +168,27 @@ pub(crate) fn run(ctx: &JobCtx, mut job: ImportDependencies) -> JobResult<Import
             advisories(ctx, audit, tally, (input, offset, artifact))?
         }
         Stage::Look => match select::look(ctx, audit, tally)? {
-            Some(inputs) => Stage::Write { inputs, offset: 0 },
+            Some(selection) => {
+                let prepared = prepare::prepare(ctx, audit, tally, selection)?;
+                Stage::Statements { statements: prepared.statements, inputs: prepared.inputs }
+            }
             None => Stage::Look,
+        },
+        Stage::Statements { mut statements, inputs } => match statements.pop() {
+            Some(at) => {
+                let input = audit.inputs.get(at);
+                input.map(|input| statements::store(ctx, audit, tally, input)).transpose()?;
+                Stage::Statements { statements, inputs }
+            }
+            None => Stage::Write { inputs, offset: 0 },
         },
         Stage::Write { inputs, offset } => write::some(ctx, audit, tally, inputs, offset)?,
         Stage::Retire(retiring) => match retire::some(ctx, audit, retiring)? {
             Some(rest) => Stage::Retire(rest),
+            None => Stage::Walk(Walking::begin(ctx, audit)?),
+        },
+        Stage::Walk(walking) => match walk::some(ctx, audit, tally, walking)? {
+            Some(rest) => Stage::Walk(rest),
             None => Stage::Tell,
         },
         Stage::Tell => {
@@ -183,6 +227,21 @@ fn advisories(
     artifact.keep(ctx, &input.content_sha256)?;
     note(tally, input, artifact);
     Ok(next(at + 1))
+}
+
+/// An id that a second run makes again: UUIDv7 of a moment, and of what it is
+/// for.
+fn derived_id(scope: &Scope, moment: Timestamp, what: &str) -> Uuid {
+    let digest = scope.sha256(what.as_bytes());
+    let ms = u64::try_from(moment.0 / 1000).unwrap_or_default();
+    let mut bytes = [0; 16];
+    bytes[..6].copy_from_slice(&ms.to_be_bytes()[2..]);
+    for (byte, from) in bytes[6..].iter_mut().zip(digest) {
+        *byte = from;
+    }
+    bytes[6] = 0x70 | (bytes[6] & 0x0f);
+    bytes[8] = 0x80 | (bytes[8] & 0x3f);
+    Uuid::from_bytes(bytes)
 }
 
 fn note(tally: &mut Tally, input: &Input, artifact: Artifact) {

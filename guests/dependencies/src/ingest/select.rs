@@ -1,31 +1,44 @@
-//! Which bills of materials count: of each subject the newest that can be
-//! read. Where there are several, what is found out about each is kept under
-//! its digest, so that it is read for that only once.
+//! Which documents count: of each subject the newest SBOM that has components,
+//! and the newest VEX document. What is found out about each file is stored
+//! under its digest, so that it is read for that only once.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use area_sdk::JobError;
 use area_sdk::prelude::*;
 
 use super::{Audit, Input, Tally};
-use crate::artifacts::{self, Artifact};
+use crate::artifacts::{self, Artifact, DocumentDetails};
+use crate::text;
 
-/// Looks at one bill that is not known; when all are, the places of those that
-/// count.
+/// Documents that one warning lists.
+const MOST_LISTED: usize = 5;
+
+/// The places of the inputs that count.
+#[derive(Debug, Default)]
+pub(super) struct Selection {
+    pub(super) sboms: Vec<Chosen>,
+    /// Documents without components that make statements.
+    pub(super) vex: Vec<Chosen>,
+}
+
+/// An input that counts.
+#[derive(Debug)]
+pub(super) struct Chosen {
+    pub(super) at: usize,
+    pub(super) components: usize,
+    pub(super) details: DocumentDetails,
+    pub(super) stream: String,
+}
+
+/// Looks at one file that is not known; when all are, returns those that count.
 pub(super) fn look(
     ctx: &JobCtx,
     audit: &Audit,
     tally: &mut Tally,
-) -> Result<Option<Vec<usize>>, JobError> {
-    let bills = audit.inputs.iter().enumerate().filter(|(_, input)| input.format != "osv");
-    let bills: Vec<(usize, &Input)> = bills.collect();
-    // Of one there is nothing to choose; whether it can be read is seen when
-    // it is written.
-    if let [(at, _)] = bills[..] {
-        return Ok(Some(vec![at]));
-    }
+) -> Result<Option<Selection>, JobError> {
     let mut known = Vec::new();
-    for (at, input) in bills {
+    for (at, input) in audit.inputs.iter().enumerate().filter(|(_, input)| input.format != "osv") {
         match Artifact::known(ctx, &input.content_sha256)? {
             Some(artifact) => known.push((at, input, artifact)),
             None => {
@@ -40,23 +53,119 @@ pub(super) fn look(
 }
 
 /// The inputs come newest first.
-fn choose(known: Vec<(usize, &Input, Artifact)>, tally: &mut Tally) -> Vec<usize> {
-    let (mut subjects, mut chosen) = (BTreeSet::new(), Vec::new());
-    let mut superseded = BTreeSet::new();
+fn choose(known: Vec<(usize, &Input, Artifact)>, tally: &mut Tally) -> Selection {
+    let mut streams = Streams::default();
+    let mut replaced = BTreeSet::new();
     for (at, input, artifact) in known {
-        // A wrong file that was mended under the same name is old news.
+        // A wrong file that was fixed under the same name is old news.
         let name = input.filename.as_str();
-        match artifact.errors.into_iter().next() {
-            Some(error) if !superseded.contains(name) => tally.fail(input, error),
-            Some(_) => {}
-            None => {
-                let subject = artifact.subject.unwrap_or_else(|| input.filename.clone());
-                if subjects.insert(subject) {
-                    chosen.push(at);
+        let error = artifact.errors.into_iter().next();
+        match (error, artifact.details) {
+            (Some(error), _) if !replaced.contains(name) => tally.fail(input, error),
+            (None, Some(details)) => {
+                let stream = details.stream(name);
+                let components = artifact.components;
+                streams.add(input, Chosen { at, components, details, stream });
+            }
+            _ => {}
+        }
+        replaced.insert(name);
+    }
+    streams.finish(tally)
+}
+
+/// Documents of each kind by stream, the newest of each first.
+#[derive(Default)]
+struct Streams<'a> {
+    sboms: BTreeMap<String, Vec<(&'a Input, Chosen)>>,
+    vex: BTreeMap<String, Vec<(&'a Input, Chosen)>>,
+    /// SBOMs without components.
+    empty: BTreeMap<String, Vec<(&'a Input, Chosen)>>,
+}
+
+impl<'a> Streams<'a> {
+    fn add(&mut self, input: &'a Input, chosen: Chosen) {
+        let kind = match (chosen.components, chosen.details.statements) {
+            (0, 0) => &mut self.empty,
+            (0, _) => &mut self.vex,
+            _ => &mut self.sboms,
+        };
+        kind.entry(chosen.stream.clone()).or_default().push((input, chosen));
+    }
+
+    fn finish(mut self, tally: &mut Tally) -> Selection {
+        for (stream, documents) in std::mem::take(&mut self.empty) {
+            match self.sboms.get(&stream).and_then(|sboms| sboms.first()) {
+                Some((sbom, _)) => {
+                    for (input, _) in &documents {
+                        tally.warn(format!(
+                            "{} has no components, so it does not replace {}.",
+                            input.named(),
+                            sbom.named()
+                        ));
+                    }
                 }
+                None => drop(self.sboms.insert(stream, documents)),
             }
         }
-        superseded.insert(name);
+        Selection {
+            sboms: newest(self.sboms, "", tally),
+            vex: newest(self.vex, "the statements of ", tally),
+        }
     }
+}
+
+/// The newest document of each stream, in the order of the inputs; the others
+/// are reported.
+fn newest(
+    streams: BTreeMap<String, Vec<(&Input, Chosen)>>,
+    what: &str,
+    tally: &mut Tally,
+) -> Vec<Chosen> {
+    let mut chosen = Vec::new();
+    for documents in streams.into_values() {
+        let mut documents = documents.into_iter();
+        let Some((newest, first)) = documents.next() else { continue };
+        let older: Vec<String> = documents
+            .filter(|(input, _)| input.content_sha256 != newest.content_sha256)
+            .map(|(input, document)| input.counted(document.components))
+            .collect();
+        if !older.is_empty() {
+            report(tally, (newest, &first), what, &older);
+        }
+        chosen.push(first);
+    }
+    chosen.sort_by_key(|chosen| chosen.at);
     chosen
+}
+
+/// Reports that a document replaces older ones: to the audit, and where the
+/// documents may not be of the same thing, to whoever reads the components.
+fn report(tally: &mut Tally, (newest, first): (&Input, &Chosen), what: &str, older: &[String]) {
+    let listed = text::listed(older.iter().map(String::as_str), older.len(), MOST_LISTED);
+    let document = newest.named();
+    let subject = first.details.subject.as_ref().filter(|subject| !subject.is_weak);
+    let (why, is_certain) = match subject {
+        Some(subject) => (format!("the same subject, {}", subject.key), true),
+        None => ("the same file name, and neither names a subject".to_owned(), false),
+    };
+    let text = format!("{document} replaces {what}{listed}: it is a later document of {why}.");
+    if !is_certain {
+        tally.limit(newest, text.clone());
+    }
+    tally.warn(text);
+}
+
+impl Input {
+    /// Its name, and when it was ready: names repeat.
+    pub(super) fn named(&self) -> String {
+        format!("{} of {}", self.filename, self.ready_at)
+    }
+
+    fn counted(&self, components: usize) -> String {
+        match components {
+            0 => self.named(),
+            _ => format!("{} ({})", self.named(), text::counted(components, "component")),
+        }
+    }
 }

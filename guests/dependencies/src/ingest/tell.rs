@@ -45,7 +45,7 @@ pub(super) fn tell(ctx: &JobCtx, audit: Audit, mut tally: Tally) {
         tally
             .warn("There is no bill of materials (CycloneDX or SPDX) among the inputs.".to_owned());
     }
-    let nothing = tally.sboms == 0 && tally.imported_advisories == 0;
+    let nothing = tally.sboms == 0 && tally.imported_advisories == 0 && tally.vex_documents == 0;
     let failed = nothing && tally.readable > 0 && !tally.errors.is_empty();
     let counts = BTreeMap::from([
         ("sboms", tally.sboms),
@@ -54,6 +54,9 @@ pub(super) fn tell(ctx: &JobCtx, audit: Audit, mut tally: Tally) {
         ("vulnerable", tally.vulnerable),
         ("advisories", tally.advisories.len()),
         ("imported_advisories", tally.imported_advisories),
+        ("vex_documents", tally.vex_documents),
+        ("statements", tally.statements),
+        ("unmatched_statements", tally.unmatched_statements),
     ]);
     ctx.publish(DependenciesImported {
         audit_id: audit.audit_id,

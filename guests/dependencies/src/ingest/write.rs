@@ -4,7 +4,7 @@ use area_sdk::prelude::*;
 use area_sdk::{JobError, Scope};
 
 use super::batch::Batch;
-use super::{Audit, Input, Retiring, Stage, Tally};
+use super::{Audit, Input, Retiring, Stage, Tally, derived_id};
 use crate::ROOM;
 use crate::artifacts;
 use crate::inventory::component::{Run, SourceScope, StoredComponent};
@@ -41,7 +41,7 @@ pub(super) fn some(
     if offset == 0 {
         begin(ctx, audit, tally, input, &sbom)?;
     }
-    let run = run(ctx, audit, input, &sbom)?;
+    let run = run(ctx, audit, tally, input, &sbom)?;
     if let Some(commit_sha) = run.commit_sha.as_deref().filter(|_| offset == 0) {
         audit.note_commit(ctx, commit_sha)?;
     }
@@ -85,7 +85,13 @@ fn graph_limitation(graph: Graph) -> Option<String> {
     .map(ToOwned::to_owned)
 }
 
-fn run(ctx: &JobCtx, audit: &Audit, input: &Input, sbom: &Sbom<'_>) -> Result<Run, JobError> {
+fn run(
+    ctx: &JobCtx,
+    audit: &Audit,
+    tally: &Tally,
+    input: &Input,
+    sbom: &Sbom<'_>,
+) -> Result<Run, JobError> {
     let subject = sbom.subject.as_ref();
     Ok(Run {
         latest: audit.is_head(ctx)?,
@@ -106,7 +112,7 @@ fn run(ctx: &JobCtx, audit: &Audit, input: &Input, sbom: &Sbom<'_>) -> Result<Ru
             upload_id: input.upload_id,
         },
         case_known: sbom.case_known,
-        limitations: graph_limitation(sbom.graph).into_iter().collect(),
+        limitations: graph_limitation(sbom.graph).into_iter().chain(tally.limits(input)).collect(),
     })
 }
 
@@ -114,16 +120,7 @@ impl Audit {
     /// An id that a second run of the same import makes again: UUIDv7 of the
     /// audit's moment, and of what it is for.
     fn derived_id(&self, scope: &Scope, what: &str) -> Uuid {
-        let digest = scope.sha256(format!("{}\n{what}", self.audit_id).as_bytes());
-        let ms = u64::try_from(self.started_at.0 / 1000).unwrap_or_default();
-        let mut bytes = [0; 16];
-        bytes[..6].copy_from_slice(&ms.to_be_bytes()[2..]);
-        for (byte, from) in bytes[6..].iter_mut().zip(digest) {
-            *byte = from;
-        }
-        bytes[6] = 0x70 | (bytes[6] & 0x0f);
-        bytes[8] = 0x80 | (bytes[8] & 0x3f);
-        Uuid::from_bytes(bytes)
+        derived_id(scope, self.started_at, &format!("{}\n{what}", self.audit_id))
     }
 }
 

@@ -10,6 +10,7 @@ use crate::matching::AdvisoryMatch;
 use crate::purl::Purl;
 use crate::sbom::{Component, Format, Scope};
 use crate::text::bounded;
+use crate::vex::State;
 
 /// A component.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
@@ -53,6 +54,21 @@ pub(crate) struct StoredComponent {
     pub(crate) advisories: Vec<AdvisoryMatch>,
     /// Every name of those, under which lists find it.
     pub(crate) advisory_keys: Vec<String>,
+    /// Advisories whose match a VEX statement ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) ended: Vec<String>,
+    /// Further mentions of the package, in the same SBOM and in others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) other_mentions: Vec<Mention>,
+}
+
+/// Where an SBOM mentions a component.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Mention {
+    pub(crate) artifact_sha256: String,
+    /// How the SBOM refers to it; `None` also stands for mentions beyond those
+    /// that are stored.
+    pub(crate) reference: Option<String>,
 }
 
 impl Document for StoredComponent {
@@ -79,8 +95,19 @@ pub(crate) struct ReportedAdvisory {
     pub(crate) source_tool: String,
     /// SHA-256 of what reports it.
     pub(crate) artifact_sha256: String,
-    /// Why the component is not affected all the same.
+    /// What the SBOM states about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) state: Option<State>,
+    /// State and justification, if the SBOM states that the component is not
+    /// affected.
     pub(crate) dismissed: Option<String>,
+}
+
+impl ReportedAdvisory {
+    /// What the SBOM states; earlier versions stored no state.
+    pub(crate) fn stated(&self) -> Option<State> {
+        self.state.or(self.dismissed.as_ref().map(|_| State::NotAffected))
+    }
 }
 
 /// The import of one bill of materials.
@@ -112,8 +139,17 @@ impl StoredComponent {
             aliases: reported.aliases,
             source_tool: reported.tool.unwrap_or_else(|| "sbom".to_owned()),
             artifact_sha256: run.artifact_sha256.clone(),
-            dismissed: reported.dismissed,
+            dismissed: reported
+                .state
+                .filter(|state| state.ends())
+                .map(|state| state.verdict(reported.justification.as_deref())),
+            state: reported.state,
         });
+        let beyond = (!component.has_all_references).then_some(None);
+        let other_mentions = component.other_references.into_iter().chain(beyond);
+        let artifact_sha256 = &run.artifact_sha256;
+        let other_mentions = other_mentions
+            .map(|reference| Mention { artifact_sha256: artifact_sha256.clone(), reference });
         Self {
             latest: run.latest,
             repository_id: run.repository_id,
@@ -142,11 +178,24 @@ impl StoredComponent {
             open_questions: Vec::new(),
             advisories: Vec::new(),
             advisory_keys: Vec::new(),
+            ended: Vec::new(),
+            other_mentions: other_mentions.collect(),
         }
+    }
+
+    /// Every mention of it, the first one first.
+    pub(crate) fn mentions(&self) -> impl Iterator<Item = Mention> {
+        let first = Mention {
+            artifact_sha256: self.artifact_sha256.clone(),
+            reference: self.component_ref.clone(),
+        };
+        std::iter::once(first).chain(self.other_mentions.iter().cloned())
     }
 
     /// Adds what another bill of the same audit says of the same package.
     pub(crate) fn merge(&mut self, other: Self) {
+        let mentions = other.mentions().collect();
+        add_new(&mut self.other_mentions, mentions);
         self.direct |= other.direct;
         self.case_known |= other.case_known;
         self.scope = match (self.scope, other.scope) {

@@ -25,6 +25,10 @@ JSON); `history=true` lists those of all audits, and finds an older audit's by `
 where it lies in a range, `scanner_reported` where a scanner said so. A component without a \
 version is affected where all versions are. Advisories that cannot be compared with a component \
 are counted in its `limitations`, one for each cause; without a limitation, all were compared.\n\n\
+Of several SBOMs the newest of each subject counts, and one without components replaces none that \
+has some. A subject that identifies nothing (`.`, a path, a `file` without purl) counts only \
+together with the path of its file. VEX statements end matches and add some; `limitations` name \
+those that end one, and `list_vex_statements` lists all.\n\n\
 `deployments` are the current ones of the commit the bill describes, or of the image it \
 describes. `package_relationship` is `evidenced` where the bill is of the deployed image, or of \
 the deployed commit and the package is needed at run time; else `possible`. \

@@ -65,10 +65,12 @@ pub(crate) fn apply(component: &mut StoredComponent, assessment: &Assessment) ->
     let questions: Vec<String> = assessment.limitations.iter().cloned().collect();
     let changed = component.advisories != entries
         || component.advisory_keys != keys
-        || component.open_questions != questions;
+        || component.open_questions != questions
+        || !component.ended.iter().eq(&assessment.ended);
     component.advisories = entries;
     component.advisory_keys = keys;
     component.open_questions = questions;
+    component.ended = assessment.ended.iter().cloned().collect();
     changed
 }
 

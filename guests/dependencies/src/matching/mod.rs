@@ -10,9 +10,10 @@ use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope};
 
 use crate::advisories::document::AdvisoryName;
-use crate::inventory::component::StoredComponent;
+use crate::inventory::component::{ReportedAdvisory, StoredComponent};
 use crate::osv::Rating;
 use crate::text::advisory_key;
+use crate::vex::{self, Opinions, State};
 
 pub(crate) use by_version::MOST_ENTRIES;
 use doubts::Doubts;
@@ -60,6 +61,8 @@ pub(crate) struct Assessment {
     /// What could not be told.
     pub(crate) limitations: BTreeSet<String>,
     doubts: Doubts,
+    /// Advisories whose match a VEX statement ended.
+    pub(crate) ended: BTreeSet<String>,
 }
 
 /// Names of vulnerabilities under which a component is kept.
@@ -80,30 +83,35 @@ pub(crate) fn assess(
     scope: &Scope,
     components: &[&StoredComponent],
 ) -> Result<Assessed, DocumentError> {
-    let Assessed { mut assessments, read } = by_version::assess(scope, components)?;
+    let (context, fits) = vex::Context::load(scope, components)?;
+    let Assessed { mut assessments, read } = by_version::assess(scope, &components[..fits])?;
     let components = &components[..assessments.len()];
-    let names = advisory_names(scope, components)?;
-    for (component, assessment) in components.iter().zip(&mut assessments) {
-        assessment.take_reported(component, &names);
+    let opinions: Vec<Opinions> =
+        components.iter().map(|component| Opinions::on(component, &context)).collect();
+    let names = advisory_names(scope, components, &opinions)?;
+    for ((component, assessment), opinions) in
+        components.iter().zip(&mut assessments).zip(&opinions)
+    {
+        let added = opinions.added(component);
+        assessment.take_reported(component, component.reported.iter().chain(&added), &names);
         assessment.vulnerabilities = merged(std::mem::take(&mut assessment.vulnerabilities));
+        assessment.apply(opinions);
         assessment.bound();
     }
-    Ok(Assessed { assessments, read: read + names.len() })
+    Ok(Assessed { assessments, read: read + names.len() + context.read })
 }
 
 impl Assessment {
     /// Adds what scanners reported, under all the names that advisories know.
-    fn take_reported(
+    fn take_reported<'a>(
         &mut self,
         component: &StoredComponent,
+        reported: impl Iterator<Item = &'a ReportedAdvisory>,
         names: &BTreeMap<String, AdvisoryName>,
     ) {
-        for reported in &component.reported {
+        let is_open = |reported: &&ReportedAdvisory| !reported.stated().is_some_and(State::ends);
+        for reported in reported.filter(is_open) {
             let id = &reported.advisory_id;
-            if let Some(why) = &reported.dismissed {
-                self.limitations.insert(format!("The SBOM says of {id}: {why}."));
-                continue;
-            }
             let known = names.get(&advisory_key(id)).map(|name| name.advisories.as_slice());
             let known = known.unwrap_or_default();
             if !known.is_empty() && known.iter().all(|named| named.withdrawn) {
@@ -113,17 +121,8 @@ impl Assessment {
             let others =
                 known.flat_map(|named| std::iter::once(&named.advisory_id).chain(&named.aliases));
             let names = std::iter::once(id).chain(&reported.aliases).chain(others);
-            self.vulnerabilities.push(Vulnerability {
-                entry: AdvisoryMatch {
-                    advisory_id: id.clone(),
-                    artifact_sha256: reported.artifact_sha256.clone(),
-                    match_basis: MatchBasis::ScannerReported,
-                    scanner_run_id: component.scanner_run_id,
-                    source_tool: reported.source_tool.clone(),
-                },
-                severity: None,
-                names: names.map(|name| advisory_key(name)).collect(),
-            });
+            let names = names.map(|name| advisory_key(name)).collect();
+            self.vulnerabilities.push(Vulnerability::reported(reported, component, names));
         }
     }
 
@@ -187,10 +186,12 @@ fn preference(entry: &AdvisoryMatch) -> (bool, bool, String) {
 fn advisory_names(
     scope: &Scope,
     components: &[&StoredComponent],
+    opinions: &[Opinions],
 ) -> Result<BTreeMap<String, AdvisoryName>, DocumentError> {
     let reported = components.iter().flat_map(|component| &component.reported);
-    let keys: BTreeSet<String> =
-        reported.map(|reported| advisory_key(&reported.advisory_id)).collect();
+    let reported = reported.map(|reported| &reported.advisory_id);
+    let added = opinions.iter().flat_map(Opinions::added_ids);
+    let keys: BTreeSet<String> = reported.chain(added).map(|id| advisory_key(id)).collect();
     let found = scope.documents::<AdvisoryName>().get_many(keys)?;
     Ok(found.into_iter().map(|name| (name.id, name.value)).collect())
 }

@@ -7,20 +7,25 @@ use std::ops::Range;
 
 use area_sdk::prelude::*;
 
-use super::cyclonedx::Hit;
 use super::identity::{self, Named};
 use super::references::References;
+use super::subject::Subject;
 use super::{Component, Format, Reported, Scope};
 use crate::purl::Purl;
+use crate::vex::{Hit, State, Statement};
 
 /// How many dependencies of one component are kept.
 const MAX_DEPENDENCIES: usize = 1_000;
+/// How many further references of one component are kept.
+const MAX_REFERENCES: usize = 100;
 
 /// A bill of materials.
 #[derive(Debug)]
 pub(crate) struct Sbom<'a> {
     pub(crate) format: Format,
     pub(crate) spec_version: &'static str,
+    /// CycloneDX's serial number, and the version of the document under it.
+    pub(crate) serial: Option<(Uuid, u64)>,
     /// What it is the bill of; nothing where the file does not say.
     pub(crate) subject: Option<Subject>,
     /// What made it: `syft 1.2.3`.
@@ -32,6 +37,8 @@ pub(crate) struct Sbom<'a> {
     pub(crate) case_known: bool,
     /// What was passed over.
     pub(crate) warnings: Vec<String>,
+    /// VEX statements, in the file's order.
+    pub(crate) statements: Vec<Statement>,
     mentions: Vec<Mention<'a>>,
     /// The mention of each reference and purl.
     references: References<'a, usize>,
@@ -46,15 +53,8 @@ pub(crate) struct Sbom<'a> {
     firsts: Vec<usize>,
     /// Further mentions, by component.
     others: BTreeMap<usize, Vec<usize>>,
-}
-
-/// What a bill of materials is the bill of.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Subject {
-    /// The same for every version of it.
-    pub(crate) key: String,
-    /// `sha256:…` of an image or file.
-    pub(crate) digest: Option<String>,
+    /// The component of each further mention.
+    repeats: BTreeMap<usize, usize>,
 }
 
 /// What a file tells of who depends on whom.
@@ -86,6 +86,7 @@ pub(super) type Edges<'a> = References<'a, Vec<Cow<'a, str>>>;
 pub(super) struct Found<'a> {
     pub(super) format: Format,
     pub(super) spec_version: &'static str,
+    pub(super) serial: Option<(Uuid, u64)>,
     pub(super) subject: Option<Subject>,
     /// The references that the subject goes by.
     pub(super) roots: Vec<Cow<'a, str>>,
@@ -135,6 +136,11 @@ impl<'a> Sbom<'a> {
             }
         }
         let (firsts, others) = grouped(&found.mentions);
+        let of_component = |(at, places): (&usize, &Vec<usize>)| {
+            let at = *at;
+            places.iter().map(move |place| (*place, at)).collect::<Vec<_>>()
+        };
+        let repeats = others.iter().flat_map(of_component).collect();
         let known: Vec<&Vec<Cow<'_, str>>> =
             found.roots.iter().filter_map(|root| found.edges.get(root)).collect();
         let graph = match (found.edges.is_empty(), known.is_empty()) {
@@ -149,12 +155,14 @@ impl<'a> Sbom<'a> {
         Self {
             format: found.format,
             spec_version: found.spec_version,
+            serial: found.serial,
             subject: found.subject,
             tool: found.tool,
             created_at: found.created_at,
             graph,
             case_known: found.mentions.iter().any(|mention| mention.named().shows_case()),
             warnings: found.warnings,
+            statements: Vec::new(),
             mentions: found.mentions,
             references,
             edges: found.edges,
@@ -163,32 +171,63 @@ impl<'a> Sbom<'a> {
             assumed: BTreeMap::new(),
             firsts,
             others,
+            repeats,
         }
     }
 
     /// Notes what the file reports of the component of a reference or purl, if
-    /// it hits that version; false where there is no such component.
+    /// it holds for that version. Returns the component's name and version, or
+    /// `None` if there is no such component, or a statement does not hold.
     pub(super) fn report(
         &mut self,
         reference: &str,
         reported: &Reported,
-        hits: impl FnOnce(Option<&str>) -> Hit,
-    ) -> bool {
-        let Some(place) = self.references.get(reference).copied() else { return false };
-        let version = self.mentions.get(place).and_then(Mention::version);
-        match hits(version.as_deref()) {
-            Hit::No => return true,
-            Hit::Yes => {}
-            Hit::Assumed(why) => self.assumed.entry(place).or_default().push(format!(
-                "{} is assumed to affect this version: the SBOM gives {why}.",
-                reported.id
-            )),
+        statement: &Statement,
+    ) -> Option<Vec<String>> {
+        let place = self.references.get(reference).copied()?;
+        // A purl is every mention of the package, a `bom-ref` only one.
+        let all = if reference.starts_with("pkg:") { self.component_of(place) } else { None };
+        let places = all.map_or_else(|| vec![place], |at| self.places_of(at).collect());
+        let mut holds = false;
+        for place in &places {
+            let version = self.mentions.get(*place).and_then(Mention::version);
+            match statement.holds_for(version.as_deref()) {
+                Hit::No => continue,
+                Hit::Assumed(_) if statement.state.ends() => continue,
+                Hit::Yes => {}
+                Hit::Assumed(why) => self.assumed.entry(*place).or_default().push(format!(
+                    "{} is assumed to affect this version: the SBOM gives {why}.",
+                    reported.id
+                )),
+            }
+            holds = true;
+            let list = self.reported.entry(*place).or_default();
+            if !list.contains(reported) {
+                list.push(reported.clone());
+            }
         }
-        let list = self.reported.entry(place).or_default();
-        if !list.contains(reported) {
-            list.push(reported.clone());
+        if !holds && reported.state.is_some() {
+            return None;
         }
-        true
+        let mention = self.mentions.get(place)?;
+        let version = mention.version.as_deref().map(|version| format!("@{version}"));
+        Some(vec![identity::bounded(&format!("{}{}", mention.name, version.unwrap_or_default()))])
+    }
+
+    /// Which component a mention is of.
+    fn component_of(&self, place: usize) -> Option<usize> {
+        self.firsts.binary_search(&place).ok().or_else(|| self.repeats.get(&place).copied())
+    }
+
+    /// The mentions of a component.
+    fn places_of(&self, at: usize) -> impl Iterator<Item = usize> {
+        let others = self.others.get(&at).into_iter().flatten();
+        self.firsts.get(at).into_iter().chain(others).copied()
+    }
+
+    /// Whether it has no components.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.firsts.is_empty()
     }
 
     /// How many components there are.
@@ -208,6 +247,8 @@ impl<'a> Sbom<'a> {
         for other in self.others.get(&at).into_iter().flatten() {
             component.merge(self.of_mention(*other));
         }
+        component.other_references.sort();
+        component.other_references.dedup();
         component.bound();
         component
     }
@@ -254,13 +295,19 @@ fn grouped(mentions: &[Mention<'_>]) -> (Vec<usize>, BTreeMap<usize, Vec<usize>>
 
 impl Component {
     /// Takes in another mention of the same package.
-    fn merge(&mut self, other: Self) {
+    fn merge(&mut self, mut other: Self) {
         self.direct |= other.direct;
         self.scope = match (self.scope, other.scope) {
             (Some(ours), Some(theirs)) => Some(ours.min(theirs)),
             (ours, theirs) => ours.or(theirs),
         };
         self.dependencies.extend(other.dependencies);
+        if self.other_references.len() < MAX_REFERENCES {
+            self.other_references.push(other.reference);
+        } else {
+            self.has_all_references = false;
+        }
+        self.keep_common_endings(&mut other.reported);
         for reported in other.reported {
             if !self.reported.contains(&reported) {
                 self.reported.push(reported);
@@ -270,6 +317,24 @@ impl Component {
             if !self.limitations.contains(&limitation) {
                 self.limitations.push(limitation);
             }
+        }
+    }
+
+    /// Drops statements about one mention only that would end the match of all.
+    fn keep_common_endings(&mut self, other: &mut Vec<Reported>) {
+        let ends = |reported: &Reported| reported.state.is_some_and(State::ends);
+        let (ours, theirs) = (self.reported.clone(), other.clone());
+        let mut dropped = Vec::new();
+        for (list, common) in [(&mut self.reported, &theirs), (other, &ours)] {
+            let partial = |reported: &Reported| ends(reported) && !common.contains(reported);
+            dropped.extend(list.extract_if(.., |reported| partial(reported)));
+        }
+        for reported in dropped {
+            self.limitations.push(format!(
+                "The SBOM's statement on {} is of one of several mentions of this package, so it \
+                 is not applied.",
+                reported.id
+            ));
         }
     }
 

@@ -47,6 +47,8 @@ impl Named<'_> {
         Component {
             reference: None,
             name: bounded(&name.unwrap_or_else(|| self.full_name())),
+            has_all_references: true,
+            other_references: Vec::new(),
             version: purl
                 .as_ref()
                 .and_then(|purl| given(purl.version.as_deref()))

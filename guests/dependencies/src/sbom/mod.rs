@@ -10,15 +10,18 @@ mod cyclonedx;
 mod identity;
 mod references;
 mod spdx;
+mod subject;
 
 use area_sdk::prelude::*;
 use memchr::memmem;
 
 pub(crate) use bill::{Graph, Sbom};
 pub(crate) use identity::identify;
+pub(crate) use subject::{Subject, stream};
 
 use crate::purl::Purl;
 use crate::reading::{self, Mistake};
+use crate::vex::State;
 
 /// Largest file that is read.
 pub(crate) const MAX_BYTES: usize = 26_214_400;
@@ -49,6 +52,10 @@ pub(crate) enum Scope {
 pub(crate) struct Component {
     /// How the file refers to it.
     pub(crate) reference: Option<String>,
+    /// Whether [`Self::other_references`] has all others.
+    pub(crate) has_all_references: bool,
+    /// References of the file's other mentions of the same package.
+    pub(crate) other_references: Vec<Option<String>>,
     /// As its ecosystem names it.
     pub(crate) name: String,
     pub(crate) version: Option<String>,
@@ -70,8 +77,9 @@ pub(crate) struct Reported {
     /// Other ids of the same vulnerability.
     pub(crate) aliases: Vec<String>,
     pub(crate) tool: Option<String>,
-    /// Why the file itself says that the component is not affected.
-    pub(crate) dismissed: Option<String>,
+    /// What the file states about it; `None` if a scanner only reports it.
+    pub(crate) state: Option<State>,
+    pub(crate) justification: Option<String>,
 }
 
 impl<'a> Sbom<'a> {

@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 
 use area_sdk::prelude::*;
 
-use super::bill::{Edges, Found, Mention, Sbom, Subject};
+use super::bill::{Edges, Found, Mention, Sbom};
 use super::identity::bounded;
 use super::references::References;
+use super::subject::Subject;
 use super::{Format, Scope};
 use crate::purl::Purl;
 use crate::reading::list::List;
@@ -62,6 +63,8 @@ struct Package<'a> {
     external_refs: List<ExternalRef<'a>>,
     #[serde(borrow, default)]
     checksums: List<Checksum<'a>>,
+    #[serde(borrow, default)]
+    primary_package_purpose: Option<Cow<'a, str>>,
 }
 
 #[derive(Deserialize)]
@@ -104,6 +107,7 @@ pub(super) fn read(text: &str) -> Result<Sbom<'_>, Mistake> {
     Ok(Sbom::new(Found {
         format: Format::Spdx,
         spec_version: document.spdx_version.as_str(),
+        serial: None,
         subject,
         roots: subjects.into_iter().map(Cow::Owned).collect(),
         tool,
@@ -157,7 +161,14 @@ impl Document<'_> {
         match (described.next(), described.next()) {
             (Some(only), None) => Some(only.subject()),
             _ if self.name.trim().is_empty() => None,
-            _ => Some(Subject { key: bounded(&self.name), digest: None }),
+            _ => Some(Subject {
+                key: bounded(&self.name),
+                name: bounded(&self.name),
+                version: None,
+                references: vec![DOCUMENT.to_owned()],
+                is_weak: Subject::is_place(&self.name),
+                digest: None,
+            }),
         }
     }
 
@@ -181,6 +192,11 @@ impl Package<'_> {
         purls.next().map(|reference| reference.reference_locator.as_ref())
     }
 
+    /// Whether it is a file or folder by itself, whose name says little.
+    fn is_file(&self) -> bool {
+        self.primary_package_purpose.as_deref() == Some("FILE")
+    }
+
     fn subject(&self) -> Subject {
         let purl = self.purl().and_then(|purl| Purl::parse(purl).ok());
         let sha256 = self.checksums.0.iter().find(|checksum| checksum.algorithm == "SHA256");
@@ -188,10 +204,15 @@ impl Package<'_> {
         let versions =
             [purl.as_ref().and_then(|p| p.version.as_deref()), self.version_info.as_deref()];
         let mut versions = versions.into_iter().flatten();
-        let version = versions.find(|version| version.starts_with("sha256:"));
+        let hash = versions.clone().find(|version| version.starts_with("sha256:"));
+        let references = std::iter::once(self.id.as_ref()).chain(self.purl());
         Subject {
             key: purl.as_ref().map_or_else(|| bounded(&self.name), |p| p.package().to_string()),
-            digest: version.map(str::to_lowercase).or(digest),
+            name: bounded(&self.name),
+            is_weak: purl.is_none() && (self.is_file() || Subject::is_place(&self.name)),
+            version: versions.next().filter(|version| !version.is_empty()).map(bounded),
+            references: references.map(bounded).collect(),
+            digest: hash.map(str::to_lowercase).or(digest),
         }
     }
 }

@@ -121,7 +121,7 @@ fn what_a_scanner_reports_counts_unless_it_is_dismissed_or_withdrawn() {
     assert_eq!(found["artifact_sha256"], list["items"][1]["artifact_sha256"]);
     assert_eq!(
         list["items"][1]["limitations"][0],
-        "The SBOM says of CVE-2026-6: not_affected: code_not_reachable."
+        "Not listed, since a.json states not_affected: code_not_reachable: CVE-2026-6."
     );
     assert_eq!(names(&world.list(&[("advisory", json!("SNYK-5"))])), ["left-pad"]);
 

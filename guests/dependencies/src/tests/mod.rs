@@ -7,6 +7,8 @@ mod doubts;
 mod imports;
 mod inventory;
 mod many;
+mod subjects;
+mod vex;
 
 use area_sdk::prelude::*;
 use area_sdk::testing::{Answer, FakeHost, Request};

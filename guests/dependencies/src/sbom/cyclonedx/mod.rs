@@ -1,16 +1,15 @@
 //! CycloneDX 1.2 to 1.7, JSON.
 
-mod affected;
 mod licenses;
 mod model;
 mod vulnerabilities;
 
 use std::borrow::Cow;
 
-pub(super) use self::affected::Hit;
-use self::model::{Bom, ComponentItem, Tools};
-use super::bill::{Edges, Found, Mention, Sbom, Subject};
+use self::model::{Bom, ComponentItem, ComponentType, Tools};
+use super::bill::{Edges, Found, Mention, Sbom};
 use super::identity::bounded;
+use super::subject::Subject;
 use super::{Format, Scope};
 use crate::purl::Purl;
 use crate::reading::{self, Mistake};
@@ -30,18 +29,21 @@ pub(super) fn read(text: &str) -> Result<Sbom<'_>, Mistake> {
     let warning = format!("{unnamed} components without a name were passed over.");
 
     let tool = tool(&bom.metadata.tools);
+    let subject = root.as_deref().map(subject).filter(|subject| !subject.key.is_empty());
+    let roots = root.map(|root| roots(*root)).unwrap_or_default();
     let mut sbom = Sbom::new(Found {
         format: Format::CycloneDx,
         spec_version: bom.spec_version.as_str(),
-        subject: root.as_deref().and_then(subject),
-        roots: root.map(|root| roots(*root)).unwrap_or_default(),
+        serial: bom.serial_number.as_ref().map(|serial| (serial.0, bom.version())),
+        subject,
+        roots: roots.clone(),
         tool: tool.clone(),
         created_at: bom.metadata.timestamp,
         mentions,
         edges: edges(&mut bom),
         warnings: (unnamed > 0).then_some(warning).into_iter().collect(),
     });
-    vulnerabilities::report(&bom, tool.as_ref(), &mut sbom);
+    vulnerabilities::report(&bom, &roots, tool.as_ref(), &mut sbom);
     Ok(sbom)
 }
 
@@ -89,19 +91,23 @@ fn roots(root: ComponentItem<'_>) -> Vec<Cow<'_, str>> {
     root.bom_ref.map(|reference| reference.0).into_iter().chain(root.purl).collect()
 }
 
-fn subject(root: &ComponentItem<'_>) -> Option<Subject> {
+fn subject(root: &ComponentItem<'_>) -> Subject {
     let purl = root.purl.as_deref().and_then(|purl| Purl::parse(purl).ok());
     let name = [root.group.as_deref(), Some(&root.name)].into_iter().flatten();
     let name = name.filter(|part| !part.trim().is_empty()).collect::<Vec<_>>().join("/");
-    let key = purl.as_ref().map_or(bounded(&name), |purl| purl.package().to_string());
-    if key.is_empty() {
-        return None;
-    }
     let versions =
         [purl.as_ref().and_then(|purl| purl.version.as_deref()), root.version.as_deref()];
-    let version = versions.into_iter().flatten().find(|version| version.starts_with("sha256:"));
-    let digest = version.map(str::to_lowercase).or_else(|| root.sha256());
-    Some(Subject { key, digest })
+    let mut versions = versions.into_iter().flatten().filter(|version| !version.is_empty());
+    let digest = versions.clone().find(|version| version.starts_with("sha256:"));
+    let references = root.bom_ref.iter().map(|reference| &reference.0).chain(&root.purl);
+    Subject {
+        key: purl.as_ref().map_or(bounded(&name), |purl| purl.package().to_string()),
+        is_weak: purl.is_none() && (root.kind == ComponentType::File || Subject::is_place(&name)),
+        version: versions.next().map(bounded),
+        digest: digest.map(str::to_lowercase).or_else(|| root.sha256()),
+        references: references.map(|reference| bounded(reference)).collect(),
+        name: bounded(&name),
+    }
 }
 
 fn tool(tools: &Tools<'_>) -> Option<String> {

@@ -20,6 +20,9 @@ pub(super) struct Bom<'a> {
     pub(super) spec_version: SpecVersion,
     #[serde(default)]
     pub(super) serial_number: Option<SerialNumber>,
+    /// Of one serial number; read by [`Bom::version`].
+    #[serde(default)]
+    version: serde_json::Value,
     #[serde(borrow, default, deserialize_with = "nullable")]
     pub(super) metadata: Metadata<'a>,
     #[serde(borrow, default)]
@@ -145,7 +148,7 @@ pub(super) struct Tool<'a> {
 #[derive(Deserialize)]
 pub(super) struct ComponentItem<'a> {
     #[serde(rename = "type")]
-    _type: ComponentType,
+    pub(super) kind: ComponentType,
     #[serde(borrow)]
     pub(super) name: Cow<'a, str>,
     #[serde(borrow, default)]
@@ -172,9 +175,9 @@ pub(super) struct ComponentItem<'a> {
     pub(super) components: List<ComponentItem<'a>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum ComponentType {
+pub(super) enum ComponentType {
     Application,
     Container,
     CryptographicAsset,
@@ -390,6 +393,8 @@ pub(super) struct Analysis {
     pub(super) state: Option<AnalysisState>,
     #[serde(default)]
     pub(super) justification: Option<String>,
+    #[serde(default)]
+    pub(super) detail: Option<String>,
 }
 
 #[derive(Clone, Copy, Deserialize, PartialEq, Eq)]
@@ -414,20 +419,20 @@ pub(super) struct Affects<'a> {
 /// Versions of an affected component, and how they stand.
 #[derive(Deserialize)]
 pub(super) struct AffectedVersion<'a> {
-    /// Nothing, where the entry is of a range.
+    /// `None` if the entry is of a range.
     #[serde(borrow, default)]
     pub(super) version: Option<Cow<'a, str>>,
     /// A `vers` range.
     #[serde(borrow, default)]
     pub(super) range: Option<Cow<'a, str>>,
+    /// The standard's default is `affected`.
     #[serde(default)]
-    pub(super) status: AffectedStatus,
+    pub(super) status: Option<AffectedStatus>,
 }
 
-#[derive(Clone, Copy, Default, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum AffectedStatus {
-    #[default]
     Affected,
     Unaffected,
     Unknown,
@@ -454,6 +459,11 @@ impl ServiceItem {
 }
 
 impl Bom<'_> {
+    /// Version of the document under its serial number; 1 unless it has one.
+    pub(super) fn version(&self) -> u64 {
+        self.version.as_u64().unwrap_or(1)
+    }
+
     /// The rules that the types do not hold.
     pub(super) fn check(&self) -> Result<(), Mistake> {
         let version = self.spec_version;

@@ -1,54 +1,113 @@
-//! What the document itself reports: scanners' results, and statements that a
-//! component is not affected (VEX).
+//! What the document itself reports: scanners' results, and VEX statements.
 
 use std::borrow::Cow;
 
-use area_sdk::Uuid;
-use percent_encoding::percent_decode_str;
-
 use super::super::Reported;
 use super::super::bill::Sbom;
-use super::affected::is_affected;
-use super::model::{Affects, Analysis, AnalysisState, Bom, VulnerabilityItem};
+use super::super::identity::bounded;
+use super::model::{
+    AffectedStatus, AffectedVersion, Affects, AnalysisState, Bom, VulnerabilityItem,
+};
+use crate::text;
+use crate::vex::{State, StatedVersion, Statement, Status, Target, VersionText};
 
 /// Ids longer than this name nothing.
 const MAX_ID: usize = 128;
+/// Bytes of a statement's texts.
+const MAX_JUSTIFICATION: usize = 100;
+const MAX_DETAIL: usize = 2_000;
+/// References without a component that one warning lists.
+const MOST_LISTED: usize = 20;
 
-/// Gives each vulnerability to the components it affects.
-pub(super) fn report(bom: &Bom<'_>, tool: Option<&String>, sbom: &mut Sbom<'_>) {
-    let mut lost = 0_usize;
+/// Gives each vulnerability to the components it affects, and gathers the
+/// statements. `roots` are the references of the document's subject.
+pub(super) fn report(
+    bom: &Bom<'_>,
+    roots: &[Cow<'_, str>],
+    tool: Option<&String>,
+    sbom: &mut Sbom<'_>,
+) {
+    let mut lost = Vec::new();
     for vulnerability in &bom.vulnerabilities.0 {
         let Some(reported) = reported(vulnerability, tool) else { continue };
         for affected in &vulnerability.affects.0 {
-            let found = target(bom, affected).is_some_and(|reference| {
-                let hits = |version: Option<&str>| is_affected(&affected.versions.0, version);
-                sbom.report(&reference, &reported, hits)
-            });
-            lost += usize::from(!found);
+            let mut statement = statement(vulnerability, &reported, affected, roots);
+            let own = own_reference(bom, sbom, &statement.target);
+            let found = own.and_then(|own| sbom.report(&own, &reported, &statement));
+            match found {
+                Some(found) => statement.resolved = found,
+                None if reported.state.is_none() && !sbom.is_empty() => {
+                    lost.push((reported.id.clone(), affected.reference.to_string()));
+                    continue;
+                }
+                None => {}
+            }
+            if reported.state.is_some() || sbom.is_empty() {
+                sbom.statements.push(statement);
+            }
         }
     }
-    if lost > 0 {
-        let what = "vulnerabilities are of components that are not in the SBOM";
-        sbom.warnings.push(format!("{lost} reported {what}."));
+    sbom.warnings.extend(lost_warning(&lost));
+}
+
+fn lost_warning(lost: &[(String, String)]) -> Option<String> {
+    let places: Vec<String> =
+        lost.iter().map(|(id, reference)| format!("{id} of {}", bounded(reference))).collect();
+    let listed = text::listed(places.iter().map(String::as_str), places.len(), MOST_LISTED);
+    let what = "reported vulnerabilities are of components that are not in the SBOM";
+    (!lost.is_empty()).then(|| format!("{} {what}: {listed}.", lost.len()))
+}
+
+/// The reference within this document that a target means.
+fn own_reference(bom: &Bom<'_>, sbom: &Sbom<'_>, target: &Target) -> Option<String> {
+    match target {
+        Target::Product => None,
+        Target::Component(reference) => Some(reference.clone()),
+        Target::Link { serial, element, .. } => {
+            let own = bom.serial_number.as_ref().map(|own| own.0);
+            // A document without a number of its own can only mean itself, if
+            // it has components.
+            let means_this = own.map_or(!sbom.is_empty(), |own| own == *serial);
+            element.clone().filter(|_| means_this)
+        }
     }
 }
 
-/// The reference within this document that is meant: of a BOM-Link to an
-/// element of it, what follows `#`.
-fn target<'a>(bom: &Bom<'_>, affected: &'a Affects<'_>) -> Option<Cow<'a, str>> {
-    let reference: &str = &affected.reference;
-    let Some((link, element)) = reference.split_once('#') else {
-        return Some(Cow::Borrowed(reference));
-    };
-    let Some(link) = link.strip_prefix("urn:cdx:") else { return Some(Cow::Borrowed(reference)) };
-    let serial = link.split('/').next().and_then(|serial| serial.parse::<Uuid>().ok());
-    let own = bom.serial_number.as_ref().map(|own| own.0);
-    // A document without a number of its own can only mean itself.
-    let of_this = own.is_none() || own == serial;
-    of_this.then(|| percent_decode_str(element).decode_utf8_lossy())
+fn statement(
+    vulnerability: &VulnerabilityItem<'_>,
+    reported: &Reported,
+    affected: &Affects<'_>,
+    roots: &[Cow<'_, str>],
+) -> Statement {
+    let detail = vulnerability.analysis.detail.as_deref();
+    Statement {
+        advisory_id: reported.id.clone(),
+        aliases: reported.aliases.clone(),
+        state: reported.state.unwrap_or(State::Affected),
+        justification: reported.justification.clone(),
+        detail: detail.map(|detail| text::bounded(detail, MAX_DETAIL)),
+        reference: bounded(&affected.reference),
+        target: Target::of(&affected.reference, roots),
+        versions: affected.versions.0.iter().filter_map(stated).collect(),
+        resolved: Vec::new(),
+    }
 }
 
-/// What a vulnerability says; nothing, where its source has taken it back.
+fn stated(version: &AffectedVersion<'_>) -> Option<StatedVersion> {
+    let text = match (&version.version, &version.range) {
+        (Some(exact), _) => VersionText::Exact(bounded(exact)),
+        (None, Some(range)) => VersionText::Range(bounded(range)),
+        (None, None) => return None,
+    };
+    let status = version.status.map(|status| match status {
+        AffectedStatus::Affected => Status::Affected,
+        AffectedStatus::Unaffected => Status::Unaffected,
+        AffectedStatus::Unknown => Status::Unknown,
+    });
+    Some(StatedVersion { text, status })
+}
+
+/// What a vulnerability says; `None` if its source has taken it back.
 fn reported(vulnerability: &VulnerabilityItem<'_>, tool: Option<&String>) -> Option<Reported> {
     if vulnerability.rejected.is_some() {
         return None;
@@ -62,23 +121,26 @@ fn reported(vulnerability: &VulnerabilityItem<'_>, tool: Option<&String>) -> Opt
     let id = vulnerability.id.as_deref().and_then(good)?;
     let references = vulnerability.references.0.iter();
     let aliases = references.filter_map(|other| good(other.id.as_deref()?));
+    let analysis = &vulnerability.analysis;
+    let justification = analysis.justification.as_deref().filter(|why| !why.is_empty());
     Some(Reported {
         aliases: aliases.filter(|alias| *alias != id).take(100).collect(),
         tool: tool.cloned(),
-        dismissed: dismissed(&vulnerability.analysis),
+        state: analysis.state.map(State::from),
+        justification: justification.map(|why| text::bounded(why, MAX_JUSTIFICATION)),
         id,
     })
 }
 
-/// Why the component is not affected, where somebody analysed that.
-fn dismissed(analysis: &Analysis) -> Option<String> {
-    let state = match analysis.state? {
-        AnalysisState::FalsePositive => "false_positive",
-        AnalysisState::NotAffected => "not_affected",
-        AnalysisState::Resolved => "resolved",
-        AnalysisState::ResolvedWithPedigree => "resolved_with_pedigree",
-        AnalysisState::Exploitable | AnalysisState::InTriage => return None,
-    };
-    let why = analysis.justification.iter().map(|why| why.chars().take(100).collect::<String>());
-    Some(std::iter::once(state.to_owned()).chain(why).collect::<Vec<_>>().join(": "))
+impl From<AnalysisState> for State {
+    fn from(state: AnalysisState) -> Self {
+        match state {
+            AnalysisState::Exploitable => Self::Exploitable,
+            AnalysisState::FalsePositive => Self::FalsePositive,
+            AnalysisState::InTriage => Self::InTriage,
+            AnalysisState::NotAffected => Self::NotAffected,
+            AnalysisState::Resolved => Self::Resolved,
+            AnalysisState::ResolvedWithPedigree => Self::ResolvedWithPedigree,
+        }
+    }
 }

@@ -1,0 +1,158 @@
+//! What an import notes before components are written: which SBOMs it has, and
+//! which of the audit before it has not.
+
+use std::collections::BTreeSet;
+
+use area_sdk::JobError;
+use area_sdk::prelude::*;
+
+use super::select::{Chosen, Selection};
+use super::{Audit, Head, Tally};
+use crate::inventory::component::StoredComponent;
+use crate::text;
+use crate::vex::document::{ImportedSbom, StatementSource, branch_key};
+
+/// Documents that one warning lists.
+const MOST_LISTED: usize = 5;
+
+/// The inputs whose components are imported, and those whose statements are.
+#[derive(Debug, Default)]
+pub(super) struct Prepared {
+    pub(super) inputs: Vec<usize>,
+    pub(super) statements: Vec<usize>,
+}
+
+/// Notes what there is, unless it would replace an inventory by none.
+pub(super) fn prepare(
+    ctx: &JobCtx,
+    audit: &Audit,
+    tally: &mut Tally,
+    mut selection: Selection,
+) -> Result<Prepared, JobError> {
+    let head = ctx.documents::<Head>().find(audit.head_id(ctx))?;
+    if let Some(head) = &head {
+        keep_inventory(ctx, audit, tally, &mut selection, head)?;
+        note_missing(ctx, audit, tally, &selection, head)?;
+    }
+    let mut known = BTreeSet::new();
+    for chosen in &selection.sboms {
+        // The same content may come under two names.
+        if known.insert(&audit.inputs[chosen.at].content_sha256) {
+            note(ctx, audit, chosen, selection.sboms.len() == 1)?;
+        }
+    }
+    forget_statements(ctx, audit, &selection)?;
+    let states = |chosen: &&Chosen| chosen.details.statements > 0;
+    let sboms = selection.sboms.iter().filter(states);
+    Ok(Prepared {
+        statements: selection.vex.iter().chain(sboms).map(|chosen| chosen.at).collect(),
+        inputs: selection.sboms.iter().map(|chosen| chosen.at).collect(),
+    })
+}
+
+/// Documents without components do not replace an inventory that has some.
+fn keep_inventory(
+    ctx: &JobCtx,
+    audit: &Audit,
+    tally: &mut Tally,
+    selection: &mut Selection,
+    head: &Head,
+) -> Result<(), JobError> {
+    if selection.sboms.is_empty() || selection.sboms.iter().any(|chosen| chosen.components > 0) {
+        return Ok(());
+    }
+    let latest = ctx.documents::<StoredComponent>().query().equals("latest", true);
+    if latest.equals("audit_id", head.audit_id).count_up_to(1)? == 0 {
+        return Ok(());
+    }
+    for chosen in selection.sboms.drain(..) {
+        tally.warn(format!(
+            "{} has no components, so it does not replace the inventory of audit {}.",
+            audit.inputs[chosen.at].named(),
+            head.audit_id
+        ));
+    }
+    Ok(())
+}
+
+/// Reports SBOMs of the audit before that this one has no successor of.
+fn note_missing(
+    ctx: &JobCtx,
+    audit: &Audit,
+    tally: &mut Tally,
+    selection: &Selection,
+    head: &Head,
+) -> Result<(), JobError> {
+    let is_later = (head.started_at, head.audit_id) < (audit.started_at, audit.audit_id);
+    if selection.sboms.is_empty() || !is_later {
+        return Ok(());
+    }
+    let before = ctx.documents::<ImportedSbom>().query().equals("audit_id", head.audit_id);
+    let streams: BTreeSet<&String> = selection.sboms.iter().map(|chosen| &chosen.stream).collect();
+    let mut missing = Vec::new();
+    for sbom in before.ascending("audit_id").limit(500).all() {
+        let sbom = sbom?.value;
+        if sbom.components > 0 && !streams.contains(&sbom.stream) {
+            let components = text::counted(sbom.components, "component");
+            missing.push(format!("{} ({components})", sbom.filename));
+        }
+    }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let listed = text::listed(missing.iter().map(String::as_str), missing.len(), MOST_LISTED);
+    let text = format!(
+        "The audit before, {}, also had components of {listed}. This audit has no SBOM of them, \
+         so they are not listed any more.",
+        head.audit_id
+    );
+    for chosen in &selection.sboms {
+        tally.limit(&audit.inputs[chosen.at], text.clone());
+    }
+    tally.warn(text);
+    Ok(())
+}
+
+fn note(ctx: &JobCtx, audit: &Audit, chosen: &Chosen, is_only: bool) -> Result<(), JobError> {
+    let input = &audit.inputs[chosen.at];
+    let serial = chosen.details.serial;
+    let sbom = ImportedSbom {
+        audit_id: audit.audit_id,
+        repository_id: audit.repository_id,
+        branch_ref: audit.branch_ref.clone(),
+        artifact_sha256: input.content_sha256.clone(),
+        filename: input.filename.clone(),
+        ready_at: input.ready_at,
+        serial: serial.map(|(serial, _)| serial.to_string()).unwrap_or_default(),
+        version: serial.map_or(1, |(_, version)| version),
+        subject: chosen.details.subject.clone(),
+        stream: chosen.stream.clone(),
+        components: chosen.components,
+        is_only,
+    };
+    let id = ImportedSbom::id(audit.audit_id, &input.content_sha256);
+    match ctx.documents::<ImportedSbom>().find(&id)? {
+        Some(_) => Ok(()),
+        None => Ok(ctx.documents().create(id, &sbom)?),
+    }
+}
+
+/// Drops the statements of SBOMs that this audit's replace: those of the same
+/// subject that make none any more, and those that the branch has no more.
+fn forget_statements(ctx: &JobCtx, audit: &Audit, selection: &Selection) -> Result<(), JobError> {
+    if selection.sboms.is_empty() {
+        return Ok(());
+    }
+    let stating = selection.sboms.iter().filter(|chosen| chosen.details.statements > 0);
+    let stating: BTreeSet<&String> = stating.map(|chosen| &chosen.stream).collect();
+    let key = branch_key(audit.repository_id, audit.branch_ref.as_deref());
+    let sources = ctx.documents::<StatementSource>().query().equals("branch_key", key);
+    for source in sources.ascending("branch_key").limit(500).all() {
+        let source = source?;
+        let is_newer = source.origin.stated_at > audit.started_at;
+        if source.is_sbom && !is_newer && !stating.contains(&source.origin.stream) {
+            super::statements::remove(ctx, &source)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,241 @@
+//! VEX statements of an audit's documents are stored, before components are
+//! matched.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use area_sdk::prelude::*;
+use area_sdk::{JobError, Scope};
+
+use super::{Audit, Input, Tally};
+use crate::artifacts::{self, ArtifactError};
+use crate::sbom::{self, Sbom};
+use crate::vex::document::{
+    ListedStatement, MatchedComponent, Matches, Origin, StatementChunk, StatementSource,
+    branch_key, serial_key,
+};
+use crate::vex::{Statement, Target};
+
+/// Statements of one document that are applied.
+const MOST_STATEMENTS: usize = 2_000;
+/// Statements of a chunk.
+const CHUNK: usize = 100;
+
+/// Stores the statements of one input.
+pub(super) fn store(
+    ctx: &JobCtx,
+    audit: &Audit,
+    tally: &mut Tally,
+    input: &Input,
+) -> Result<(), JobError> {
+    let content = artifacts::sbom_content(ctx, &input.blob)?;
+    let mut sbom = match artifacts::sbom(&content) {
+        Ok(sbom) => sbom,
+        Err(error) => {
+            tally.fail(input, error);
+            return Ok(());
+        }
+    };
+    let mut statements = std::mem::take(&mut sbom.statements);
+    if statements.len() > MOST_STATEMENTS {
+        let detail = format!(
+            "The document makes {} statements; the first {MOST_STATEMENTS} are applied. Split it \
+             by subject.",
+            statements.len()
+        );
+        tally.fail(input, ArtifactError::new("too_many_statements", detail));
+        statements.truncate(MOST_STATEMENTS);
+    }
+    tally.statements += statements.len();
+    tally.vex_documents += usize::from(sbom.is_empty());
+    let origin = origin(ctx, audit, input, &sbom);
+    let before = ctx.documents::<StatementSource>().find(&origin.source_id)?;
+    if let Some(before) = &before {
+        let is_newer = before.origin.stated_at > origin.stated_at;
+        if is_newer || before.origin == origin {
+            return Ok(());
+        }
+    }
+    replace(ctx, &origin, !sbom.is_empty(), statements, before)
+}
+
+fn origin(ctx: &JobCtx, audit: &Audit, input: &Input, sbom: &Sbom<'_>) -> Origin {
+    let stream = sbom::stream(sbom.subject.as_ref(), &input.filename);
+    let branch = audit.branch_ref.as_deref().unwrap_or_default();
+    let kind = if sbom.is_empty() { "vex" } else { "sbom" };
+    let source = format!("{}\n{branch}\n{kind}\n{stream}", audit.repository_id);
+    Origin {
+        source_id: ctx.sha256_hex(source.as_bytes()),
+        repository_id: audit.repository_id,
+        branch_ref: audit.branch_ref.clone(),
+        upload_id: input.upload_id,
+        filename: input.filename.clone(),
+        artifact_sha256: input.content_sha256.clone(),
+        serial: sbom.serial.map(|(serial, _)| serial),
+        subject: sbom.subject.clone(),
+        stream,
+        tool: sbom.tool.clone(),
+        stated_at: input.ready_at,
+    }
+}
+
+/// Puts the statements of a document in the place of those before.
+fn replace(
+    ctx: &JobCtx,
+    origin: &Origin,
+    is_sbom: bool,
+    statements: Vec<Statement>,
+    before: Option<Stored<StatementSource>>,
+) -> Result<(), JobError> {
+    let listed = statements.iter().enumerate().filter(|(_, one)| !one.resolved.is_empty());
+    let listed = listed.map(|(at, one)| (at, one, own_matches(one)));
+    list(ctx, origin, listed.collect())?;
+    let chunks = chunks(origin, statements);
+    store_chunks(ctx, &origin.source_id, before.as_deref(), &chunks)?;
+    let links = chunks.iter().flat_map(|chunk| &chunk.statements);
+    let links = links.filter_map(|(_, statement)| match statement.target {
+        Target::Link { serial, .. } => Some(serial.to_string()),
+        Target::Product | Target::Component(_) => None,
+    });
+    let former = before.iter().flat_map(|before| before.links.iter().chain(&before.former_links));
+    let source = StatementSource {
+        branch_key: branch_key(origin.repository_id, origin.branch_ref.as_deref()),
+        is_sbom,
+        chunks: chunks.len(),
+        links: links.collect::<BTreeSet<_>>().into_iter().collect(),
+        former_links: former.cloned().collect::<BTreeSet<_>>().into_iter().collect(),
+        is_applied: false,
+        origin: origin.clone(),
+    };
+    match before {
+        Some(mut before) => {
+            before.value = source;
+            Ok(ctx.documents().replace(&mut before)?)
+        }
+        None => Ok(ctx.documents().create(&origin.source_id, &source)?),
+    }
+}
+
+fn own_matches(statement: &Statement) -> Matches {
+    let component = |name: &String| MatchedComponent { id: None, name: name.clone(), purl: None };
+    Matches {
+        component_count: statement.resolved.len(),
+        components: statement.resolved.iter().map(component).collect(),
+        ..Matches::default()
+    }
+}
+
+/// The statements that are not applied with their own document's import, by
+/// what they concern.
+fn chunks(origin: &Origin, statements: Vec<Statement>) -> Vec<StatementChunk> {
+    let mut by_target: BTreeMap<String, Vec<(usize, Statement)>> = BTreeMap::new();
+    for (at, statement) in statements.into_iter().enumerate() {
+        if !statement.resolved.is_empty() {
+            continue;
+        }
+        let key = match statement.target {
+            Target::Link { serial, .. } => serial_key(serial),
+            Target::Product | Target::Component(_) => {
+                branch_key(origin.repository_id, origin.branch_ref.as_deref())
+            }
+        };
+        by_target.entry(key).or_default().push((at, statement));
+    }
+    let mut chunks = Vec::new();
+    for (target_key, statements) in by_target {
+        for statements in statements.chunks(CHUNK) {
+            chunks.push(StatementChunk {
+                target_key: target_key.clone(),
+                origin: origin.clone(),
+                statements: statements.to_vec(),
+            });
+        }
+    }
+    chunks
+}
+
+fn chunk_id(source_id: &str, at: usize) -> String {
+    format!("{source_id}/{at:05}")
+}
+
+/// The chunks of a source.
+pub(super) fn chunks_of(
+    ctx: &JobCtx,
+    source_id: &str,
+    source: &StatementSource,
+) -> Result<Vec<StatementChunk>, JobError> {
+    let ids = (0..source.chunks).map(|at| chunk_id(source_id, at));
+    let chunks = ctx.documents::<StatementChunk>().get_many(ids)?;
+    Ok(chunks.into_iter().map(|chunk| chunk.value).collect())
+}
+
+/// Stores chunks over those that a source had before.
+fn store_chunks(
+    ctx: &JobCtx,
+    source_id: &str,
+    before: Option<&StatementSource>,
+    chunks: &[StatementChunk],
+) -> Result<(), JobError> {
+    let documents = ctx.documents::<StatementChunk>();
+    let ids = (0..before.map_or(0, |before| before.chunks)).map(|at| chunk_id(source_id, at));
+    let mut known = documents.get_many(ids)?;
+    let beyond = known.split_off(known.len().min(chunks.len()));
+    for (known, chunk) in known.iter_mut().zip(chunks) {
+        known.value = chunk.clone();
+    }
+    documents.replace_all(&known)?;
+    documents.delete_all(&beyond)?;
+    let new = chunks.iter().enumerate().skip(known.len());
+    Ok(documents.create_all(new.map(|(at, chunk)| (chunk_id(source_id, at), chunk)))?)
+}
+
+fn delete_chunks(ctx: &JobCtx, source: &Stored<StatementSource>) -> Result<(), JobError> {
+    let ids = (0..source.chunks).map(|at| chunk_id(&source.id, at));
+    let documents = ctx.documents::<StatementChunk>();
+    Ok(documents.delete_all(&documents.get_many(ids)?)?)
+}
+
+/// Removes a source with all it states.
+pub(super) fn remove(ctx: &JobCtx, source: &Stored<StatementSource>) -> Result<(), JobError> {
+    delete_chunks(ctx, source)?;
+    let documents = ctx.documents::<ListedStatement>();
+    let listed = documents.query().equals("source_id", &source.id).descending("source_id");
+    let listed: Result<Vec<_>, _> = listed.limit(1_000).all().collect();
+    documents.delete_all(&listed?)?;
+    Ok(ctx.documents().delete(source)?)
+}
+
+/// Brings the listed statements of a source to these; those that were resolved
+/// within the document and are not among them stay.
+pub(super) fn list(
+    ctx: &JobCtx,
+    origin: &Origin,
+    statements: Vec<(usize, &Statement, Matches)>,
+) -> Result<(), JobError> {
+    let documents = ctx.documents::<ListedStatement>();
+    let mut before: BTreeMap<String, Stored<ListedStatement>> = BTreeMap::new();
+    let of_source = documents.query().equals("source_id", &origin.source_id);
+    for listed in of_source.descending("source_id").limit(1_000).all() {
+        let listed = listed?;
+        before.insert(listed.id.clone(), listed);
+    }
+    let (mut new, mut changed) = (Vec::new(), Vec::new());
+    for (at, statement, matches) in statements {
+        let id = listed_id(ctx, origin, at);
+        let listed = ListedStatement::new(origin, statement, matches);
+        match before.remove(&id) {
+            Some(known) if known.value == listed => {}
+            Some(known) => changed.push(Stored { value: listed, ..known }),
+            None => new.push((id, listed)),
+        }
+    }
+    let gone = before.into_values().filter(|left| left.artifact_sha256 != origin.artifact_sha256);
+    documents.delete_all(&gone.collect::<Vec<_>>())?;
+    documents.replace_all(&changed)?;
+    Ok(documents.create_all(new.iter().map(|(id, listed)| (id, listed)))?)
+}
+
+/// The same for the same statement of the same document, whoever makes it.
+fn listed_id(scope: &Scope, origin: &Origin, at: usize) -> String {
+    let what = format!("{}\n{}\n{at}", origin.source_id, origin.artifact_sha256);
+    super::derived_id(scope, origin.stated_at, &what).to_string()
+}

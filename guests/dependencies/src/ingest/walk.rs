@@ -1,0 +1,314 @@
+//! After an import, the components that statements refer to are looked up:
+//! what each statement matches is stored, what matches nothing is reported, and
+//! components of other audits are matched with new statements.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use area_sdk::JobError;
+use area_sdk::prelude::*;
+
+use super::{Audit, Head, Tally, statements};
+use crate::ROOM;
+use crate::inventory::component::StoredComponent;
+use crate::inventory::matches::Alerts;
+use crate::reevaluate;
+use crate::text::{self, bounded};
+use crate::vex::document::{
+    ImportedSbom, MatchedComponent, Matches, StatementChunk, StatementSource, branch_key,
+    serial_key,
+};
+use crate::vex::{Applicable, Context, Hit, Statement};
+
+/// Components of one step.
+const PAGE: u32 = 100;
+/// Matched components that a statement lists, of few statements and of many:
+/// they wait in the job.
+const LISTED: (usize, usize) = (5, 1);
+const FEW_STATEMENTS: usize = 300;
+/// Statements that one warning lists.
+const MOST_TOLD: usize = 20;
+
+/// How far the work is.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Walking {
+    /// Sources that are left, the current one last.
+    sources: Vec<String>,
+    /// Audits whose components are left for the current source; `None` before
+    /// its first step.
+    audits: Option<Vec<Uuid>>,
+    cursor: Option<String>,
+    /// Components of the current audit that are read but not done.
+    #[serde(default)]
+    components: Vec<String>,
+    /// By the statement's place in its document.
+    matches: BTreeMap<usize, Matches>,
+}
+
+impl Walking {
+    /// The sources that concern the branch or the SBOMs of this audit.
+    pub(super) fn begin(ctx: &JobCtx, audit: &Audit) -> Result<Self, JobError> {
+        let key = branch_key(audit.repository_id, audit.branch_ref.as_deref());
+        let own = ctx.documents::<StatementSource>().query().equals("branch_key", key);
+        let mut sources = BTreeSet::new();
+        for source in own.ascending("branch_key").limit(500).all() {
+            let source = source?;
+            if source.chunks > 0 || !source.former_links.is_empty() {
+                sources.insert(source.id);
+            }
+        }
+        let sboms = ctx.documents::<ImportedSbom>().query().equals("audit_id", audit.audit_id);
+        for sbom in sboms.ascending("audit_id").limit(500).all() {
+            let Ok(serial) = sbom?.serial.parse() else { continue };
+            let linking = ctx.documents::<StatementChunk>().query();
+            let linking = linking.equals("target_key", serial_key(serial));
+            for chunk in linking.ascending("target_key").limit(50).all() {
+                sources.insert(chunk?.origin.source_id.clone());
+            }
+        }
+        Ok(Self { sources: sources.into_iter().collect(), ..Self::default() })
+    }
+}
+
+/// Does some of it; `None` when nothing is left.
+pub(super) fn some(
+    ctx: &JobCtx,
+    audit: &Audit,
+    tally: &mut Tally,
+    mut at: Walking,
+) -> Result<Option<Walking>, JobError> {
+    let Some(id) = at.sources.last() else { return Ok(None) };
+    let Some(mut source) = ctx.documents::<StatementSource>().find(id)? else {
+        return Ok(Some(at.next_source()));
+    };
+    let Some(audits) = &mut at.audits else {
+        at.audits = Some(inventories(ctx, &source)?);
+        tally.forget_inventory(audit, &source);
+        return Ok(Some(at));
+    };
+    let chunks = statements::chunks_of(ctx, &source.id, &source)?;
+    let Some(audit_id) = audits.last().copied() else {
+        finish(ctx, audit, tally, (&mut source, &chunks), &mut at.matches)?;
+        return Ok(Some(at.next_source()));
+    };
+    let mut context = Context::of_chunks(chunks);
+    context.load_sboms(ctx, std::iter::once(audit_id))?;
+    let components = at.next_components(ctx, audit_id)?;
+    at.note_products(&context, audit_id);
+    at.note_components(&context, &components);
+    let is_known = source.is_applied || audit_id == audit.audit_id;
+    let components = match is_known {
+        true => components,
+        false => at.match_again(ctx, &context, components)?,
+    };
+    if tally.sboms == 0 && is_of_branch(audit, &source) {
+        let own = |component: &&Stored<StoredComponent>| component.is_of_branch(audit);
+        components.iter().filter(own).for_each(|component| tally.add(component));
+    }
+    if at.cursor.is_none()
+        && at.components.is_empty()
+        && let Some(audits) = &mut at.audits
+    {
+        audits.pop();
+    }
+    Ok(Some(at))
+}
+
+fn is_of_branch(audit: &Audit, source: &StatementSource) -> bool {
+    source.branch_key == branch_key(audit.repository_id, audit.branch_ref.as_deref())
+}
+
+impl StoredComponent {
+    fn is_of_branch(&self, audit: &Audit) -> bool {
+        (self.repository_id, &self.branch_ref) == (audit.repository_id, &audit.branch_ref)
+    }
+}
+
+/// The latest audits whose components a source may refer to: of its branch, and
+/// of the branches whose SBOMs it links to.
+fn inventories(ctx: &JobCtx, source: &Stored<StatementSource>) -> Result<Vec<Uuid>, JobError> {
+    let origin = &source.origin;
+    let mut branches = BTreeSet::from([(origin.repository_id, origin.branch_ref.clone())]);
+    let serials: Vec<&String> = source.links.iter().chain(&source.former_links).collect();
+    for serials in serials.chunks(500) {
+        let linked = ctx.documents::<ImportedSbom>().query();
+        let linked = linked.one_of("serial", serials.iter().copied());
+        for sbom in linked.ascending("serial").limit(500).all() {
+            let sbom = sbom?.value;
+            branches.insert((sbom.repository_id, sbom.branch_ref));
+        }
+    }
+    let heads: Vec<String> = branches
+        .iter()
+        .map(|(repository, branch)| super::claim::head_id(ctx, *repository, branch.as_deref()))
+        .collect();
+    let heads = ctx.documents::<Head>().get_many(heads)?;
+    Ok(heads.into_iter().map(|head| head.audit_id).collect())
+}
+
+impl Walking {
+    fn next_source(mut self) -> Self {
+        self.sources.pop();
+        Self { sources: self.sources, ..Self::default() }
+    }
+
+    fn next_components(
+        &mut self,
+        ctx: &JobCtx,
+        audit_id: Uuid,
+    ) -> Result<Vec<Stored<StoredComponent>>, JobError> {
+        if !self.components.is_empty() {
+            let left = std::mem::take(&mut self.components);
+            return Ok(ctx.documents::<StoredComponent>().get_many(left)?);
+        }
+        let latest = ctx.documents::<StoredComponent>().query().equals("latest", true);
+        let some = latest.equals("audit_id", audit_id).ascending("name");
+        let page = some.cursor(self.cursor.take()).limit(PAGE).page()?;
+        self.cursor = page.next_cursor;
+        Ok(page.items)
+    }
+
+    fn note_products(&mut self, context: &Context, audit_id: Uuid) {
+        for sbom in context.sboms_of(audit_id) {
+            for found in context.on_product(sbom) {
+                let matches = self.matches.entry(found.place).or_default();
+                match found.counts() {
+                    true => matches.is_product = true,
+                    false => matches.note_other_versions(&found.holds),
+                }
+            }
+        }
+    }
+
+    fn note_components(&mut self, context: &Context, components: &[Stored<StoredComponent>]) {
+        for component in components {
+            let found = context.all_applicable(component).into_iter();
+            let found = found.filter(|found| !found.is_product);
+            let (counting, others): (Vec<_>, Vec<_>) = found.partition(Applicable::counts);
+            // One mention may be of another version than the other.
+            let mut seen = BTreeSet::new();
+            for found in counting.iter().chain(&others) {
+                if seen.insert(found.place) {
+                    self.note(found, component);
+                }
+            }
+        }
+    }
+
+    fn note(&mut self, found: &Applicable<'_>, component: &Stored<StoredComponent>) {
+        let listed = if self.matches.len() > FEW_STATEMENTS { LISTED.1 } else { LISTED.0 };
+        let matches = self.matches.entry(found.place).or_default();
+        if !found.counts() {
+            return matches.note_other_versions(&found.holds);
+        }
+        matches.component_count += 1;
+        if matches.components.len() < listed {
+            let version = component.value.version.as_deref().map(|version| format!("@{version}"));
+            let name = format!("{}{}", component.name, version.unwrap_or_default());
+            matches.components.push(MatchedComponent {
+                id: Some(component.uuid()),
+                name: bounded(&name, 200),
+                purl: component.purl.as_deref().map(|purl| bounded(purl, 300)),
+            });
+        }
+    }
+
+    /// Matches the components anew that statements may concern, as many as
+    /// there is room for. Returns those that are done.
+    fn match_again(
+        &mut self,
+        ctx: &JobCtx,
+        context: &Context,
+        components: Vec<Stored<StoredComponent>>,
+    ) -> Result<Vec<Stored<StoredComponent>>, JobError> {
+        let concerned = |component: &Stored<StoredComponent>| {
+            let stated = |found: Applicable<'_>| !found.is_product;
+            !component.advisories.is_empty()
+                || !component.ended.is_empty()
+                || context.all_applicable(component).into_iter().any(stated)
+        };
+        let (concerned, others): (Vec<_>, Vec<_>) = components.into_iter().partition(concerned);
+        let mut alerts = Alerts::default();
+        let mut room = ROOM - 2 * PAGE as usize;
+        let ids: Vec<String> = concerned.iter().map(|component| component.id.clone()).collect();
+        self.components = reevaluate::look_again(ctx, concerned, &mut room, &mut alerts)?;
+        alerts.publish(ctx);
+        let done = ids.into_iter().filter(|id| !self.components.contains(id));
+        let done = ctx.documents::<StoredComponent>().get_many(done)?;
+        Ok(done.into_iter().chain(others).collect())
+    }
+}
+
+impl Matches {
+    /// A reason is only given if nothing matches.
+    fn settled(mut self) -> Self {
+        self.reason = self.reason.filter(|_| self.component_count == 0 && !self.is_product);
+        self
+    }
+
+    fn note_other_versions(&mut self, holds: &Hit) {
+        self.reason = Some(match holds {
+            Hit::Assumed(why) => format!("it is limited to {why}"),
+            Hit::Yes | Hit::No => "it is of another version".to_owned(),
+        });
+    }
+}
+
+impl Tally {
+    /// Prepares for counting an inventory that this audit did not import.
+    fn forget_inventory(&mut self, audit: &Audit, source: &StatementSource) {
+        if self.sboms == 0 && is_of_branch(audit, source) {
+            (self.total, self.direct, self.vulnerable) = (0, 0, 0);
+            self.advisories.clear();
+        }
+    }
+}
+
+/// Stores what the statements of a source match, and reports the others.
+fn finish(
+    ctx: &JobCtx,
+    audit: &Audit,
+    tally: &mut Tally,
+    (source, chunks): (&mut Stored<StatementSource>, &[StatementChunk]),
+    matches: &mut BTreeMap<usize, Matches>,
+) -> Result<(), JobError> {
+    let all = chunks.iter().flat_map(|chunk| &chunk.statements);
+    let listed: Vec<(usize, &Statement, Matches)> = all
+        .map(|(at, statement)| (*at, statement, matches.remove(at).unwrap_or_default().settled()))
+        .collect();
+    if is_of_branch(audit, source) {
+        report_unmatched(tally, source, &listed);
+    }
+    statements::list(ctx, &source.origin, listed)?;
+    if !source.is_applied || !source.former_links.is_empty() {
+        source.is_applied = true;
+        source.former_links = Vec::new();
+        ctx.documents().replace(source)?;
+    }
+    Ok(())
+}
+
+fn report_unmatched(
+    tally: &mut Tally,
+    source: &StatementSource,
+    listed: &[(usize, &Statement, Matches)],
+) {
+    let unmatched = listed.iter().filter(|(_, _, matches)| matches.is_empty());
+    let places: Vec<String> = unmatched
+        .map(|(_, statement, matches)| {
+            let reason = matches.reason.as_ref().map(|reason| format!(" ({reason})"));
+            let reason = reason.unwrap_or_default();
+            format!("{} of {}{reason}", statement.advisory_id, statement.reference)
+        })
+        .collect();
+    tally.unmatched_statements += places.len();
+    if places.is_empty() {
+        return;
+    }
+    let told = text::listed(places.iter().map(String::as_str), places.len(), MOST_TOLD);
+    tally.warn(format!(
+        "{}: {} of {} statements match no component: {told}.",
+        source.origin.filename,
+        places.len(),
+        listed.len(),
+    ));
+}

@@ -1,0 +1,204 @@
+//! The statements that may concern some components, and the SBOMs that these
+//! come from.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use area_sdk::prelude::*;
+use area_sdk::{DocumentError, Scope, Value};
+
+use super::document::{ImportedSbom, Origin, StatementChunk, branch_key};
+use super::index::{IndexedChunk, Named};
+use super::statement::Statement;
+use super::versions::Hit;
+use crate::inventory::component::{Mention, StoredComponent};
+use crate::purl::Purl;
+
+/// Chunks of statements that are in memory for one look at components, if not
+/// one component alone has more.
+const MOST_CHUNKS: usize = 300;
+/// How many keys one question holds.
+const KEYS: usize = 500;
+/// Chunks that one page has: each may have a hundred statements.
+const PAGE: u32 = 50;
+
+/// The statements that may concern some components.
+#[derive(Default)]
+pub(crate) struct Context {
+    /// By document id.
+    sboms: BTreeMap<String, ImportedSbom>,
+    /// By target key.
+    targets: BTreeMap<String, Vec<IndexedChunk>>,
+    /// Documents that were read.
+    pub(crate) read: usize,
+}
+
+/// A statement that concerns a component.
+#[derive(Clone)]
+pub(crate) struct Applicable<'a> {
+    pub(crate) origin: &'a Origin,
+    /// Its place in the document.
+    pub(crate) place: usize,
+    pub(crate) statement: &'a Statement,
+    /// [`Hit::No`] if only its versions are others.
+    pub(crate) holds: Hit,
+    /// Whether it is about the whole product.
+    pub(crate) is_product: bool,
+}
+
+impl Context {
+    /// Reads what there is for the first of these components, and returns how
+    /// many of them that is.
+    pub(crate) fn load(
+        scope: &Scope,
+        components: &[&StoredComponent],
+    ) -> Result<(Self, usize), DocumentError> {
+        let mut context = Self::default();
+        context.load_sboms(scope, components.iter().map(|component| component.audit_id))?;
+        let keys: Vec<Vec<String>> =
+            components.iter().map(|component| context.target_keys(component)).collect();
+        let counts = count(scope, keys.iter().flatten())?;
+        let (mut room, mut wanted, mut fits) = (MOST_CHUNKS, BTreeSet::new(), 0);
+        for keys in &keys {
+            let new: BTreeSet<&String> =
+                keys.iter().filter(|key| counts.contains_key(*key)).collect();
+            let cost = new.difference(&wanted).filter_map(|key| counts.get(*key)).sum::<usize>();
+            if cost > room && fits > 0 {
+                break;
+            }
+            room = room.saturating_sub(cost);
+            wanted.extend(new);
+            fits += 1;
+        }
+        context.load_chunks(scope, wanted)?;
+        Ok((context, fits))
+    }
+
+    /// The statements of these chunks, whatever components they concern.
+    pub(crate) fn of_chunks(chunks: Vec<StatementChunk>) -> Self {
+        let mut context = Self::default();
+        for chunk in chunks {
+            let key = chunk.target_key.clone();
+            context.targets.entry(key).or_default().push(IndexedChunk::of(chunk));
+        }
+        context
+    }
+
+    /// Reads the SBOMs of these audits.
+    pub(crate) fn load_sboms(
+        &mut self,
+        scope: &Scope,
+        audits: impl Iterator<Item = Uuid>,
+    ) -> Result<(), DocumentError> {
+        let audits: Vec<Uuid> = audits.collect::<BTreeSet<_>>().into_iter().collect();
+        for audits in audits.chunks(KEYS) {
+            let sboms = scope.documents::<ImportedSbom>().query();
+            let sboms = sboms.one_of("audit_id", audits.iter().copied());
+            for sbom in sboms.ascending("audit_id").limit(500).all() {
+                let sbom = sbom?;
+                self.read += 1;
+                self.sboms.insert(sbom.id, sbom.value);
+            }
+        }
+        Ok(())
+    }
+
+    fn load_chunks(&mut self, scope: &Scope, keys: BTreeSet<&String>) -> Result<(), DocumentError> {
+        let keys: Vec<&String> = keys.into_iter().collect();
+        for keys in keys.chunks(KEYS) {
+            let chunks = scope.documents::<StatementChunk>().query();
+            let chunks = chunks.one_of("target_key", keys.iter().copied());
+            for chunk in chunks.ascending("target_key").limit(PAGE).all() {
+                let chunk = chunk?.value;
+                self.read += 1;
+                let key = chunk.target_key.clone();
+                self.targets.entry(key).or_default().push(IndexedChunk::of(chunk));
+            }
+        }
+        Ok(())
+    }
+
+    /// The SBOM that mentions a component.
+    pub(super) fn sbom<'a>(
+        &'a self,
+        component: &StoredComponent,
+        artifact_sha256: &str,
+    ) -> Cow<'a, ImportedSbom> {
+        let id = ImportedSbom::id(component.audit_id, artifact_sha256);
+        match self.sboms.get(&id) {
+            Some(sbom) => Cow::Borrowed(sbom),
+            None => Cow::Owned(ImportedSbom::of_component(component, artifact_sha256)),
+        }
+    }
+
+    /// The keys under which there may be statements on a component.
+    fn target_keys(&self, component: &StoredComponent) -> Vec<String> {
+        let branch = branch_key(component.repository_id, component.branch_ref.as_deref());
+        let serials: BTreeSet<String> = component
+            .mentions()
+            .filter_map(|mention| self.sbom(component, &mention.artifact_sha256).serial_key())
+            .collect();
+        std::iter::once(branch).chain(serials).collect()
+    }
+
+    /// The statements that concern a mention of a component.
+    pub(super) fn applicable<'a>(
+        &'a self,
+        component: &StoredComponent,
+        mention: &Mention,
+    ) -> Vec<Applicable<'a>> {
+        if self.targets.is_empty() {
+            return Vec::new();
+        }
+        let sbom = self.sbom(component, &mention.artifact_sha256);
+        let purl = component.purl.as_deref().and_then(|purl| Purl::parse(purl).ok());
+        let named = Named { component, mention, sbom: &sbom, purl: purl.as_ref() };
+        let branch = branch_key(component.repository_id, component.branch_ref.as_deref());
+        let keys = std::iter::once(branch).chain(sbom.serial_key());
+        let chunks = keys.filter_map(|key| self.targets.get(&key)).flatten();
+        chunks.flat_map(|chunk| chunk.applicable(&named, self)).collect()
+    }
+
+    /// The statements that concern any mention of a component.
+    pub(crate) fn all_applicable<'a>(&'a self, component: &StoredComponent) -> Vec<Applicable<'a>> {
+        component.mentions().flat_map(|mention| self.applicable(component, &mention)).collect()
+    }
+
+    /// The SBOMs of an audit.
+    pub(crate) fn sboms_of(&self, audit_id: Uuid) -> impl Iterator<Item = &ImportedSbom> {
+        let from = ImportedSbom::id(audit_id, "");
+        let sboms = self.sboms.range(from..).map(|(_, sbom)| sbom);
+        sboms.take_while(move |sbom| sbom.audit_id == audit_id)
+    }
+
+    /// The statements that concern a whole SBOM.
+    pub(crate) fn on_product<'a>(&'a self, sbom: &ImportedSbom) -> Vec<Applicable<'a>> {
+        let branch = branch_key(sbom.repository_id, sbom.branch_ref.as_deref());
+        let keys = std::iter::once(branch).chain(sbom.serial_key());
+        let chunks = keys.filter_map(|key| self.targets.get(&key)).flatten();
+        chunks.flat_map(|chunk| chunk.on_product(sbom)).collect()
+    }
+
+    /// Whether an audit imported an SBOM of what the statements are about.
+    pub(super) fn has_subject(&self, origin: &Origin, audit_id: Uuid) -> bool {
+        self.sboms_of(audit_id).any(|sbom| sbom.is_of(origin))
+    }
+}
+
+fn count<'k>(
+    scope: &Scope,
+    keys: impl Iterator<Item = &'k String>,
+) -> Result<BTreeMap<String, usize>, DocumentError> {
+    let keys: Vec<&String> = keys.collect::<BTreeSet<_>>().into_iter().collect();
+    let mut counts = BTreeMap::new();
+    for keys in keys.chunks(KEYS) {
+        let chunks = scope.documents::<StatementChunk>().query();
+        let chunks = chunks.one_of("target_key", keys.iter().copied());
+        for (key, count) in chunks.count_by(&["target_key"])? {
+            if let [Value::Text(key)] = key.as_slice() {
+                counts.insert(key.clone(), usize::try_from(count).unwrap_or(usize::MAX));
+            }
+        }
+    }
+    Ok(counts)
+}

@@ -1,0 +1,150 @@
+//! A chunk of statements, by what their references name: which of them concern
+//! a component or a whole SBOM.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::context::{Applicable, Context};
+use super::document::{ImportedSbom, StatementChunk};
+use super::statement::{Target, covers};
+use super::versions::Hit;
+use crate::inventory::component::{Mention, StoredComponent};
+use crate::purl::Purl;
+use crate::sbom::Subject;
+
+/// A mention of a component, with all that names it.
+pub(super) struct Named<'a> {
+    pub(super) component: &'a StoredComponent,
+    pub(super) mention: &'a Mention,
+    pub(super) sbom: &'a ImportedSbom,
+    pub(super) purl: Option<&'a Purl>,
+}
+
+/// A chunk of statements, by what their references name.
+pub(super) struct IndexedChunk {
+    chunk: StatementChunk,
+    by_reference: BTreeMap<String, Vec<usize>>,
+    /// By purl without version, with the whole purl.
+    by_package: BTreeMap<String, Vec<(Purl, usize)>>,
+    products: Vec<usize>,
+}
+
+impl IndexedChunk {
+    pub(super) fn of(chunk: StatementChunk) -> Self {
+        let mut new = Self {
+            by_reference: BTreeMap::new(),
+            by_package: BTreeMap::new(),
+            products: Vec::new(),
+            chunk,
+        };
+        for (at, (_, statement)) in new.chunk.statements.iter().enumerate() {
+            let reference = match &statement.target {
+                Target::Component(reference) => reference,
+                Target::Link { element: Some(element), .. } => element,
+                Target::Product | Target::Link { element: None, .. } => {
+                    new.products.push(at);
+                    continue;
+                }
+            };
+            new.by_reference.entry(reference.clone()).or_default().push(at);
+            if let Ok(purl) = Purl::parse(reference) {
+                new.by_package.entry(purl.package().to_string()).or_default().push((purl, at));
+            }
+        }
+        new
+    }
+
+    fn found(&self, at: usize, holds: Hit, is_product: bool) -> Option<Applicable<'_>> {
+        let (place, statement) = self.chunk.statements.get(at)?;
+        Some(Applicable { origin: &self.chunk.origin, place: *place, statement, holds, is_product })
+    }
+
+    /// The statements that concern a mention of a component.
+    pub(super) fn applicable<'a>(
+        &'a self,
+        named: &Named<'_>,
+        context: &Context,
+    ) -> Vec<Applicable<'a>> {
+        let mut found = self.on_product(named.sbom);
+        let mut seen = BTreeSet::new();
+        let references = named.mention.reference.iter();
+        let exact = references.filter_map(|reference| self.by_reference.get(reference)).flatten();
+        for &at in exact.filter(|at| self.is_reference_of(**at, named.sbom)) {
+            seen.insert(at);
+        }
+        let package = named.purl.map(|purl| (purl, purl.package().to_string()));
+        if let Some((purl, package)) = package {
+            let stated = self.by_package.get(&package).into_iter().flatten();
+            let covering = stated.filter(|(stated, _)| covers(stated, purl));
+            let usable = covering.filter(|(_, at)| self.is_purl_for(*at, named, context));
+            seen.extend(usable.map(|(_, at)| *at));
+        }
+        for at in seen {
+            let Some((_, statement)) = self.chunk.statements.get(at) else { continue };
+            let holds = match self.has_other_version(named.sbom) {
+                true if !matches!(statement.target, Target::Link { .. }) => Hit::No,
+                _ => statement.holds_for(named.component.version.as_deref()),
+            };
+            found.extend(self.found(at, holds, false));
+        }
+        found
+    }
+
+    /// The statements on the whole product that an SBOM is of.
+    pub(super) fn on_product<'a>(&'a self, sbom: &ImportedSbom) -> Vec<Applicable<'a>> {
+        let subject = sbom.subject.as_ref();
+        let roots = subject.into_iter().flat_map(|subject| &subject.references);
+        let by_root = roots.filter_map(|root| self.by_reference.get(root)).flatten();
+        let products = self.products.iter().chain(by_root).collect::<BTreeSet<_>>();
+        let version = subject.and_then(|subject| subject.version.as_deref());
+        let one = |at: &usize| {
+            let (_, statement) = self.chunk.statements.get(*at)?;
+            let names_it = match &statement.target {
+                Target::Link { serial, version, .. } => sbom.is_linked(*serial, *version),
+                Target::Product | Target::Component(_) => sbom.is_of(&self.chunk.origin),
+            };
+            let is_other = statement.versions.is_empty()
+                && statement.target == Target::Product
+                && self.has_other_version(sbom);
+            let holds = if is_other { Hit::No } else { statement.holds_for_product(version) };
+            names_it.then(|| self.found(*at, holds, true)).flatten()
+        };
+        products.into_iter().filter_map(one).collect()
+    }
+
+    /// Whether a reference is one of this SBOM's.
+    fn is_reference_of(&self, at: usize, sbom: &ImportedSbom) -> bool {
+        let origin = &self.chunk.origin;
+        match self.chunk.statements.get(at).map(|(_, statement)| &statement.target) {
+            Some(Target::Link { serial, version, .. }) => sbom.is_linked(*serial, *version),
+            Some(Target::Component(_)) => {
+                let names_none = origin.subject.as_ref().is_none_or(|subject| subject.is_weak);
+                sbom.is_of(origin) || (names_none && sbom.is_only)
+            }
+            Some(Target::Product) | None => false,
+        }
+    }
+
+    /// Whether a purl means the components of this SBOM: those of the product
+    /// that the statements are about, if the inventory has it, else of all.
+    fn is_purl_for(&self, at: usize, named: &Named<'_>, context: &Context) -> bool {
+        let origin = &self.chunk.origin;
+        match self.chunk.statements.get(at).map(|(_, statement)| &statement.target) {
+            Some(Target::Link { serial, version, .. }) => named.sbom.is_linked(*serial, *version),
+            Some(Target::Component(_)) => {
+                named.sbom.is_of(origin) || !context.has_subject(origin, named.component.audit_id)
+            }
+            Some(Target::Product) | None => false,
+        }
+    }
+
+    /// Whether the statements are about another version of the SBOM's subject.
+    fn has_other_version(&self, sbom: &ImportedSbom) -> bool {
+        let version =
+            |subject: Option<&'_ Subject>| subject.and_then(|subject| subject.version.clone());
+        let origin = &self.chunk.origin;
+        match (version(origin.subject.as_ref()), version(sbom.subject.as_ref())) {
+            (Some(ours), Some(theirs)) => sbom.is_of(origin) && ours != theirs,
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! VEX: what documents state about advisories and components.
+//!
+//! Statements come from CycloneDX documents, SBOMs and separate ones alike. A
+//! statement about a component of its own SBOM is stored with the component.
+//! All others are stored by themselves and looked up whenever components are
+//! matched, so they survive new audits and new advisories.
+
+mod context;
+pub(crate) mod document;
+mod index;
+pub(crate) mod list;
+mod opinion;
+mod statement;
+mod versions;
+
+pub(crate) use context::{Applicable, Context};
+pub(crate) use opinion::Opinions;
+pub(crate) use statement::{State, Statement, Target};
+pub(crate) use versions::{Hit, StatedVersion, Status, VersionText};

@@ -1,0 +1,273 @@
+//! Which statement decides about a vulnerability of a component.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use area_sdk::prelude::*;
+
+use super::context::{Applicable, Context};
+use super::statement::{State, same_name};
+use super::versions::Hit;
+use crate::inventory::component::{Mention, ReportedAdvisory, StoredComponent};
+use crate::matching::{AdvisoryMatch, Assessment, MatchBasis, Vulnerability};
+use crate::text::{self, advisory_key};
+
+/// Advisories that one limitation lists.
+const MOST_LISTED: usize = 10;
+
+/// What a statement says of a mention of a component.
+#[derive(Clone, Debug)]
+struct Opinion {
+    advisory_id: String,
+    names: Vec<String>,
+    state: State,
+    /// State and justification.
+    verdict: String,
+    holds: Hit,
+    is_product: bool,
+    /// Whether it came with the component's own SBOM.
+    is_own: bool,
+    stated_at: Timestamp,
+    /// Documents of one stream are one source.
+    stream: String,
+    filename: String,
+    artifact_sha256: String,
+    tool: Option<String>,
+}
+
+impl Opinion {
+    fn of_statement(found: Applicable<'_>) -> Self {
+        let Applicable { origin, statement, holds, is_product, .. } = found;
+        Self {
+            advisory_id: statement.advisory_id.clone(),
+            names: statement.names().collect(),
+            state: statement.state,
+            verdict: statement.state.verdict(statement.justification.as_deref()),
+            holds,
+            is_product,
+            is_own: false,
+            stated_at: origin.stated_at,
+            stream: origin.stream.clone(),
+            filename: origin.filename.clone(),
+            artifact_sha256: origin.artifact_sha256.clone(),
+            tool: origin.tool.clone(),
+        }
+    }
+
+    /// Of a component's own SBOM; `None` if that only reports the advisory.
+    fn of_reported(
+        reported: &ReportedAdvisory,
+        component: &StoredComponent,
+        context: &Context,
+    ) -> Option<Self> {
+        let state = reported.stated()?;
+        let sbom = context.sbom(component, &reported.artifact_sha256);
+        let names = std::iter::once(&reported.advisory_id).chain(&reported.aliases);
+        Some(Self {
+            advisory_id: reported.advisory_id.clone(),
+            names: names.map(|name| advisory_key(name)).collect(),
+            state,
+            verdict: reported.dismissed.clone().unwrap_or_else(|| state.as_str().to_owned()),
+            holds: Hit::Yes,
+            is_product: false,
+            is_own: true,
+            stated_at: sbom.ready_at,
+            stream: sbom.stream.clone(),
+            filename: sbom.filename.clone(),
+            artifact_sha256: reported.artifact_sha256.clone(),
+            tool: Some(reported.source_tool.clone()),
+        })
+    }
+
+    fn names_one_of(&self, names: &BTreeSet<String>) -> bool {
+        self.names.iter().any(|ours| names.iter().any(|theirs| same_name(ours, theirs)))
+    }
+
+    /// The later statement counts; of one document the more specific one; else
+    /// the one that hides nothing.
+    fn rank(&self) -> impl Ord + use<> {
+        let caution = match self.state {
+            state if state.adds() => 2,
+            state if state.ends() => 0,
+            _ => 1,
+        };
+        let is_sure = self.holds == Hit::Yes;
+        (self.stated_at, !self.is_product, is_sure, caution)
+    }
+}
+
+impl Applicable<'_> {
+    /// Whether its versions let the statement take effect: what is not sure
+    /// ends nothing.
+    pub(crate) fn counts(&self) -> bool {
+        match self.holds {
+            Hit::Yes => true,
+            Hit::Assumed(_) => !self.statement.state.ends(),
+            Hit::No => false,
+        }
+    }
+}
+
+/// The opinions on each mention of a component.
+pub(crate) struct Opinions(Vec<Vec<Opinion>>);
+
+impl Opinions {
+    pub(crate) fn on(component: &StoredComponent, context: &Context) -> Self {
+        let own: Vec<Opinion> = component
+            .reported
+            .iter()
+            .filter_map(|reported| Opinion::of_reported(reported, component, context))
+            .collect();
+        let of_mention = |mention: Mention| {
+            let own = own.iter().filter(|own| own.artifact_sha256 == mention.artifact_sha256);
+            let found = context.applicable(component, &mention).into_iter();
+            let found = found.filter(Applicable::counts);
+            found.map(Opinion::of_statement).chain(own.cloned()).collect()
+        };
+        Self(component.mentions().map(of_mention).collect())
+    }
+
+    /// The ids of the advisories that statements add.
+    pub(crate) fn added_ids(&self) -> impl Iterator<Item = &String> {
+        self.adding().map(|opinion| &opinion.advisory_id)
+    }
+
+    /// Those that add a match by themselves. A product's adds none: it does not
+    /// say which component is affected.
+    fn adding(&self) -> impl Iterator<Item = &Opinion> {
+        let all = self.0.iter().flatten();
+        all.filter(|opinion| opinion.state.adds() && !opinion.is_product && !opinion.is_own)
+    }
+
+    /// The vulnerabilities that statements add.
+    pub(crate) fn added(&self, component: &StoredComponent) -> Vec<ReportedAdvisory> {
+        let reported = |opinion: &Opinion| ReportedAdvisory {
+            advisory_id: opinion.advisory_id.clone(),
+            aliases: opinion.names.clone(),
+            source_tool: opinion.tool.clone().unwrap_or_else(|| "vex".to_owned()),
+            artifact_sha256: opinion.artifact_sha256.clone(),
+            state: None,
+            dismissed: None,
+        };
+        let known: BTreeSet<&String> =
+            component.reported.iter().map(|reported| &reported.advisory_id).collect();
+        let new = self.adding().filter(|opinion| !known.contains(&opinion.advisory_id));
+        new.map(reported).collect()
+    }
+
+    /// Versions that statements are assumed to affect.
+    fn assumptions(&self) -> impl Iterator<Item = String> {
+        self.adding().filter_map(|opinion| match &opinion.holds {
+            Hit::Assumed(why) => Some(format!(
+                "{} is assumed to affect this version: {} gives {why}.",
+                opinion.advisory_id, opinion.filename
+            )),
+            Hit::Yes | Hit::No => None,
+        })
+    }
+
+    /// The statement that decides for one mention.
+    fn deciding<'a>(mention: &'a [Opinion], names: &BTreeSet<String>) -> Option<&'a Opinion> {
+        let mut newest: BTreeMap<&str, &Opinion> = BTreeMap::new();
+        for opinion in mention.iter().filter(|opinion| opinion.names_one_of(names)) {
+            let best = newest.entry(&opinion.stream).or_insert(opinion);
+            if opinion.rank() > best.rank() {
+                *best = opinion;
+            }
+        }
+        let decided = newest.into_values().filter(|opinion| opinion.state != State::InTriage);
+        decided.max_by(|a, b| a.rank().cmp(&b.rank()))
+    }
+}
+
+impl Assessment {
+    /// Ends the matches that statements end, and notes why.
+    pub(crate) fn apply(&mut self, opinions: &Opinions) {
+        self.limitations.extend(opinions.assumptions());
+        let mut reasons = Reasons::default();
+        let mut used = BTreeSet::new();
+        self.vulnerabilities.retain(|vulnerability| {
+            let names = &vulnerability.names;
+            used.extend(names.iter().cloned());
+            let deciding: Vec<Option<&Opinion>> =
+                opinions.0.iter().map(|mention| Opinions::deciding(mention, names)).collect();
+            let ending = deciding.iter().flatten().filter(|opinion| opinion.state.ends());
+            let ending: Vec<&&Opinion> = ending.collect();
+            let Some(first) = ending.first() else { return true };
+            let id = &vulnerability.entry.advisory_id;
+            if ending.len() == deciding.len() {
+                reasons.add(first, id);
+                self.ended.insert(id.clone());
+                return false;
+            }
+            reasons.add_partial(first, id);
+            true
+        });
+        // An SBOM's own statement is the only trace of what its scanner found.
+        for own in opinions.0.iter().flatten().filter(|own| own.is_own && own.state.ends()) {
+            if !own.names.iter().any(|name| used.contains(name)) {
+                reasons.add(own, &own.advisory_id);
+            }
+        }
+        self.limitations.extend(reasons.into_limitations());
+    }
+}
+
+/// Advisories by the statement that ends their matches: document, verdict, and
+/// whether for all SBOMs that have the component.
+#[derive(Default)]
+struct Reasons(BTreeMap<(String, String, bool), BTreeSet<String>>);
+
+impl Reasons {
+    fn add(&mut self, opinion: &Opinion, advisory_id: &str) {
+        self.insert(opinion, advisory_id, true);
+    }
+
+    fn add_partial(&mut self, opinion: &Opinion, advisory_id: &str) {
+        self.insert(opinion, advisory_id, false);
+    }
+
+    fn insert(&mut self, opinion: &Opinion, advisory_id: &str, is_whole: bool) {
+        let stated = &opinion.advisory_id;
+        let name = if stated.eq_ignore_ascii_case(advisory_id) {
+            advisory_id.to_owned()
+        } else {
+            format!("{advisory_id} ({stated})")
+        };
+        let key = (opinion.filename.clone(), opinion.verdict.clone(), is_whole);
+        self.0.entry(key).or_default().insert(name);
+    }
+
+    fn into_limitations(self) -> impl Iterator<Item = String> {
+        self.0.into_iter().map(|((filename, verdict, is_whole), ids)| {
+            let listed = text::listed(ids.iter().map(String::as_str), ids.len(), MOST_LISTED);
+            if is_whole {
+                return format!("Not listed, since {filename} states {verdict}: {listed}.");
+            }
+            format!(
+                "Listed although {filename} states {verdict}, since that does not cover every \
+                 SBOM with this component: {listed}."
+            )
+        })
+    }
+}
+
+impl Vulnerability {
+    /// What is reported of a component, under these names.
+    pub(crate) fn reported(
+        reported: &ReportedAdvisory,
+        component: &StoredComponent,
+        names: BTreeSet<String>,
+    ) -> Self {
+        Self {
+            entry: AdvisoryMatch {
+                advisory_id: reported.advisory_id.clone(),
+                artifact_sha256: reported.artifact_sha256.clone(),
+                match_basis: MatchBasis::ScannerReported,
+                scanner_run_id: component.scanner_run_id,
+                source_tool: reported.source_tool.clone(),
+            },
+            severity: None,
+            names,
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! A VEX statement: what a document states about one advisory and one
+//! reference to a component, a product or another document's element.
+
+use std::borrow::Cow;
+
+use area_sdk::prelude::*;
+use percent_encoding::percent_decode_str;
+
+use super::versions::{self, Hit, StatedVersion};
+use crate::purl::Purl;
+use crate::text::advisory_key;
+
+/// How an advisory concerns a component, by CycloneDX's `analysis.state`.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum State {
+    /// A document without components lists the vulnerability without analysis.
+    Affected,
+    Exploitable,
+    InTriage,
+    FalsePositive,
+    NotAffected,
+    Resolved,
+    ResolvedWithPedigree,
+}
+
+impl State {
+    /// Whether the advisory does not apply to the component any more.
+    pub(crate) fn ends(self) -> bool {
+        matches!(
+            self,
+            Self::FalsePositive | Self::NotAffected | Self::Resolved | Self::ResolvedWithPedigree
+        )
+    }
+
+    /// Whether the advisory applies to the component, whatever its ranges say.
+    pub(crate) fn adds(self) -> bool {
+        matches!(self, Self::Affected | Self::Exploitable)
+    }
+
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Affected => "affected",
+            Self::Exploitable => "exploitable",
+            Self::InTriage => "in_triage",
+            Self::FalsePositive => "false_positive",
+            Self::NotAffected => "not_affected",
+            Self::Resolved => "resolved",
+            Self::ResolvedWithPedigree => "resolved_with_pedigree",
+        }
+    }
+
+    /// The state with its justification: `not_affected: code_not_reachable`.
+    pub(crate) fn verdict(self, justification: Option<&str>) -> String {
+        let words = [Some(self.as_str()), justification];
+        words.into_iter().flatten().collect::<Vec<_>>().join(": ")
+    }
+}
+
+/// A statement.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Statement {
+    pub(crate) advisory_id: String,
+    /// Other ids of the same advisory, as the document lists them.
+    pub(crate) aliases: Vec<String>,
+    pub(crate) state: State,
+    pub(crate) justification: Option<String>,
+    pub(crate) detail: Option<String>,
+    /// `affects[].ref` as it is written.
+    pub(crate) reference: String,
+    pub(crate) target: Target,
+    /// Versions of the target that the statement is limited to; all if empty.
+    pub(crate) versions: Vec<StatedVersion>,
+    /// Components of the document itself that the reference names: name and
+    /// version. Such a statement is applied with the document's import.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) resolved: Vec<String>,
+}
+
+/// What a reference names.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Target {
+    /// The subject of the document that makes the statement.
+    Product,
+    /// A component by purl, or by its `bom-ref` in an SBOM of the same subject.
+    Component(String),
+    /// BOM-Link: a document, or the element of it that follows `#`.
+    Link { serial: Uuid, version: u64, element: Option<String> },
+}
+
+impl Target {
+    /// Reads a reference. `roots` are the references of the document's subject.
+    pub(crate) fn of(reference: &str, roots: &[Cow<'_, str>]) -> Self {
+        if let Some(link) = reference.strip_prefix("urn:cdx:")
+            && let Some(link) = Self::link(link)
+        {
+            return link;
+        }
+        if roots.iter().any(|root| root == reference) {
+            return Self::Product;
+        }
+        Self::Component(reference.to_owned())
+    }
+
+    /// Reads `serial/version#element`.
+    fn link(link: &str) -> Option<Self> {
+        let (document, element) = match link.split_once('#') {
+            Some((document, element)) => (document, Some(element)),
+            None => (link, None),
+        };
+        let (serial, version) = document.split_once('/')?;
+        let element = element.filter(|element| !element.is_empty());
+        let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
+        Some(Self::Link {
+            serial: serial.parse().ok()?,
+            version: version.parse().ok()?,
+            element: element.map(decoded),
+        })
+    }
+}
+
+impl Statement {
+    /// Keys of its names.
+    pub(crate) fn names(&self) -> impl Iterator<Item = String> {
+        std::iter::once(&self.advisory_id).chain(&self.aliases).map(|name| advisory_key(name))
+    }
+
+    /// Whether the statement holds for this version of its target.
+    pub(crate) fn holds_for(&self, version: Option<&str>) -> Hit {
+        match self.state.ends() {
+            true => versions::is_cleared(&self.versions, version),
+            false => versions::is_affected(&self.versions, version),
+        }
+    }
+
+    /// Whether the statement holds for a product of this version.
+    pub(super) fn holds_for_product(&self, version: Option<&str>) -> Hit {
+        match versions::is_listed(&self.versions, version) {
+            true => self.holds_for(version),
+            false => Hit::No,
+        }
+    }
+}
+
+/// Whether a purl in a statement covers a component's: the same package, and
+/// version, qualifiers and subpath as far as the statement has them.
+pub(crate) fn covers(stated: &Purl, component: &Purl) -> bool {
+    let same = (&stated.kind, &stated.namespace, &stated.name)
+        == (&component.kind, &component.namespace, &component.name);
+    let given =
+        |stated: &Option<String>, found: &Option<String>| stated.is_none() || stated == found;
+    same && given(&stated.version, &component.version)
+        && given(&stated.subpath, &component.subpath)
+        && stated.qualifiers.iter().all(|(key, value)| component.qualifier(key) == Some(value))
+}
+
+/// Whether two keys of advisory ids name one vulnerability: they are equal, or
+/// one is a distribution's record of the other (`DEBIAN-CVE-2024-1`).
+pub(crate) fn same_name(one: &str, other: &str) -> bool {
+    let record = |of: &str, cve: &str| {
+        cve.starts_with("CVE-") && of.strip_suffix(cve).is_some_and(|left| left.ends_with('-'))
+    };
+    one == other || record(one, other) || record(other, one)
+}

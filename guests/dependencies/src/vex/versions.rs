@@ -1,0 +1,203 @@
+//! Versions that a vulnerability or a statement about one is limited to.
+
+use area_sdk::prelude::*;
+
+use crate::versions::vers::{VersError, VersRange};
+
+/// A version or range of versions of what a document names.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct StatedVersion {
+    pub(crate) text: VersionText,
+    /// `None` if the document gives none: it is what the statement says.
+    pub(crate) status: Option<Status>,
+}
+
+/// A version, or a `vers` range.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum VersionText {
+    Exact(String),
+    Range(String),
+}
+
+/// How a version stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Status {
+    Affected,
+    Unaffected,
+    Unknown,
+}
+
+/// Whether a statement holds for some version.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Hit {
+    No,
+    /// It would be assumed, since a range cannot be evaluated: which, and why.
+    Assumed(String),
+    Yes,
+}
+
+/// Whether a vulnerability affects a version.
+///
+/// Entries that name the version come first, then ranges that have it. Without
+/// either, the document's naming the component counts, unless all entries are
+/// ranges that do not have the version, or are of versions that are not affected.
+pub(super) fn is_affected(versions: &[StatedVersion], version: Option<&str>) -> Hit {
+    let unaffected = |one: &&StatedVersion| one.status == Some(Status::Unaffected);
+    let entries = Entries::of(versions, version);
+    if !entries.named.is_empty() {
+        return Hit::of(!entries.named.iter().all(unaffected));
+    }
+    if entries.covering.iter().any(|one| !unaffected(one)) {
+        return Hit::Yes;
+    }
+    match entries.open {
+        Some(open) => Hit::Assumed(open),
+        None if !entries.covering.is_empty() => Hit::No,
+        None => {
+            let mut affected = versions.iter().filter(|one| !unaffected(one));
+            let names = |one: &StatedVersion| matches!(one.text, VersionText::Exact(_));
+            Hit::of(versions.is_empty() || affected.any(names))
+        }
+    }
+}
+
+/// Whether a statement that no version is affected holds for this one: it has
+/// no versions, or names the version, or a range that has it.
+pub(super) fn is_cleared(versions: &[StatedVersion], version: Option<&str>) -> Hit {
+    let against = |one: &&StatedVersion| !matches!(one.status, None | Some(Status::Unaffected));
+    let entries = Entries::of(versions, version);
+    let deciding = if entries.named.is_empty() { entries.covering } else { entries.named };
+    match entries.open {
+        _ if versions.is_empty() => Hit::Yes,
+        _ if !deciding.is_empty() => Hit::of(!deciding.iter().any(against)),
+        Some(open) => Hit::Assumed(open),
+        None => Hit::No,
+    }
+}
+
+/// Whether a statement about a product is about one of this version, if it
+/// lists versions. Without evaluating ranges that cannot be.
+pub(super) fn is_listed(versions: &[StatedVersion], version: Option<&str>) -> bool {
+    let entries = Entries::of(versions, version);
+    let found = !entries.named.is_empty() || !entries.covering.is_empty();
+    versions.is_empty() || found || entries.open.is_some()
+}
+
+/// The entries that decide about a version.
+struct Entries<'a> {
+    /// Those that name it.
+    named: Vec<&'a StatedVersion>,
+    /// Ranges that have it.
+    covering: Vec<&'a StatedVersion>,
+    /// A range that cannot be evaluated, and why.
+    open: Option<String>,
+}
+
+impl<'a> Entries<'a> {
+    fn of(versions: &'a [StatedVersion], version: Option<&str>) -> Self {
+        let mut entries = Self { named: Vec::new(), covering: Vec::new(), open: None };
+        for one in versions {
+            match &one.text {
+                VersionText::Exact(text) if Some(text.as_str()) == version => {
+                    entries.named.push(one);
+                }
+                VersionText::Exact(_) => {}
+                VersionText::Range(range) => match lies_in(range, version) {
+                    Ok(true) => entries.covering.push(one),
+                    Ok(false) => {}
+                    Err(why) => entries.open = Some(format!("the range {range:?}, as {why}")),
+                },
+            }
+        }
+        entries
+    }
+}
+
+impl Hit {
+    fn of(holds: bool) -> Self {
+        if holds { Self::Yes } else { Self::No }
+    }
+}
+
+fn lies_in(range: &str, version: Option<&str>) -> Result<bool, VersError> {
+    VersRange::parse(range)?.contains(version)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn stated(versions: &Value) -> Vec<StatedVersion> {
+        let text = |one: &Value, member: &str| one[member].as_str().map(ToOwned::to_owned);
+        let one = |one: &Value| StatedVersion {
+            text: match text(one, "version") {
+                Some(version) => VersionText::Exact(version),
+                None => VersionText::Range(text(one, "range").expect("a range")),
+            },
+            status: serde_json::from_value(one["status"].clone()).expect("a status"),
+        };
+        versions.as_array().expect("versions").iter().map(one).collect()
+    }
+
+    fn hit(version: Option<&str>, versions: &Value) -> Hit {
+        is_affected(&stated(versions), version)
+    }
+
+    #[test]
+    fn a_statement_clears_the_versions_that_it_names() {
+        let cleared = |versions: Value| is_cleared(&stated(&versions), Some("1.5.0"));
+        assert_eq!(cleared(json!([])), Hit::Yes);
+        assert_eq!(cleared(json!([{ "version": "1.5.0" }])), Hit::Yes);
+        assert_eq!(cleared(json!([{ "version": "1.5.0", "status": "unaffected" }])), Hit::Yes);
+        assert_eq!(cleared(json!([{ "version": "1.5.0", "status": "affected" }])), Hit::No);
+        assert_eq!(cleared(json!([{ "version": "1.5.0", "status": "unknown" }])), Hit::No);
+        assert_eq!(cleared(json!([{ "version": "1.4.0" }])), Hit::No);
+        assert_eq!(cleared(json!([{ "range": "vers:npm/>=1.5.0|<2.0.0" }])), Hit::Yes);
+        assert_eq!(cleared(json!([{ "range": "vers:npm/<1.5.0" }])), Hit::No);
+        assert!(matches!(cleared(json!([{ "range": "vers:generic/<2" }])), Hit::Assumed(_)));
+        let both =
+            json!([{ "range": "vers:npm/<2.0.0" }, { "version": "1.5.0", "status": "affected" }]);
+        assert_eq!(cleared(both), Hit::No);
+    }
+
+    #[test]
+    fn a_range_affects_the_versions_that_lie_in_it() {
+        let below_one = json!([{ "range": "vers:npm/<1.0.0" }]);
+        assert_eq!(hit(Some("0.9.0"), &below_one), Hit::Yes);
+        assert_eq!(hit(Some("1.0.0"), &below_one), Hit::No);
+        assert_eq!(hit(Some("1.0.0"), &json!([])), Hit::Yes);
+    }
+
+    #[test]
+    fn a_named_version_comes_before_a_range() {
+        let fixed = json!([
+            { "range": "vers:npm/<2.0.0" }, { "version": "1.5.0", "status": "unaffected" },
+        ]);
+        assert_eq!(hit(Some("1.5.0"), &fixed), Hit::No);
+        assert_eq!(hit(Some("1.4.0"), &fixed), Hit::Yes);
+        let both = json!([
+            { "range": "vers:npm/<2.0.0" }, { "range": "vers:npm/>=2.0.0", "status": "unaffected" },
+        ]);
+        assert_eq!(hit(Some("2.0.0"), &both), Hit::No);
+    }
+
+    #[test]
+    fn a_range_that_cannot_be_evaluated_is_assumed_to_affect() {
+        let open = |version, range: &str| hit(version, &json!([{ "range": range }]));
+        for (version, range) in [
+            (Some("1.0.0"), "vers:openssl/<1.1.1a"),
+            (Some("1.0.0"), "<1.0.0"),
+            (Some("latest"), "vers:npm/<1.0.0"),
+            (None, "vers:npm/<1.0.0"),
+        ] {
+            assert!(matches!(open(version, range), Hit::Assumed(why) if why.contains(range)));
+        }
+        assert_eq!(open(None, "vers:npm/*"), Hit::Yes);
+        let unaffected = json!([{ "range": "vers:openssl/>=3", "status": "unaffected" }]);
+        assert!(matches!(hit(Some("3"), &unaffected), Hit::Assumed(_)));
+    }
+}
