@@ -5,8 +5,11 @@ use std::time::UNIX_EPOCH;
 use area_sdk::Timestamp;
 
 /// Seconds between one attempt and the next.
-const DELAYS_SECONDS: [i64; 9] =
+const DELAYS_SECONDS: [i64; STEPS as usize] =
     [5, 5 * 60, 30 * 60, 2 * 3600, 5 * 3600, 10 * 3600, 14 * 3600, 20 * 3600, 24 * 3600];
+
+/// How many there are.
+const STEPS: u32 = 9;
 
 /// The longest a receiver can ask to be left alone for.
 const LONGEST_SECONDS: i64 = 24 * 3600;
@@ -40,7 +43,7 @@ pub(crate) fn next_probe(
     jitter: u64,
     retry_after: Option<Timestamp>,
 ) -> Timestamp {
-    let step = failures.clamp(1, DELAYS_SECONDS.len() as u32);
+    let step = failures.clamp(1, STEPS);
     next_attempt(step, now, jitter, retry_after).expect("a step of the schedule")
 }
 

@@ -374,7 +374,7 @@ fn a_test_and_a_new_url_do_not_wait_for_the_probe() {
     for job in deliver_events(&host, 0..4) {
         attempt(&host, &job, 1);
     }
-    host.take_jobs();
+    let _ = host.take_jobs();
     host.call(Request::to("test_webhook").with("webhook_id", id.clone())).expect("sent");
     attempt(&host, &job_of(&host, "deliver"), 1);
     assert_eq!(host.sent().len(), 4);

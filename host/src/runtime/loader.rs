@@ -2,10 +2,11 @@
 //! it is, and held against what its operator grants.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use parking_lot::Mutex;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::oneshot;
@@ -32,8 +33,10 @@ pub(super) struct Loader {
     /// For components that import something of WASI.
     linker_with_wasi: Linker<CallState>,
     /// Threads of lower priority: what is deployed while serving takes no time
-    /// from requests that want it.
-    compilers: ThreadPool,
+    /// from requests that want it. They end with the last component that they
+    /// compile: the allocator keeps what an idle thread has freed.
+    compilers: Mutex<Weak<ThreadPool>>,
+    niceness: i32,
 }
 
 impl Loader {
@@ -43,7 +46,7 @@ impl Loader {
         generations::add_earlier_to_linker(&mut linker)?;
         let mut linker_with_wasi = linker.clone();
         wasmtime_wasi::p2::add_to_linker_async(&mut linker_with_wasi)?;
-        Ok(Self { engine, cache, linker, linker_with_wasi, compilers: compilers(niceness)? })
+        Ok(Self { engine, cache, linker, linker_with_wasi, compilers: Mutex::default(), niceness })
     }
 
     pub(super) async fn load(
@@ -103,9 +106,27 @@ impl Loader {
     ) -> Result<T, LoadError> {
         let (done, outcome) = oneshot::channel();
         let here = self.clone();
-        // Whoever wanted it may be gone.
-        self.compilers.spawn(move || drop(done.send(work(&here))));
+        let compilers = self.compilers().map_err(LoadError::Host)?;
+        let kept = Arc::clone(&compilers);
+        compilers.spawn(move || {
+            let result = work(&here);
+            drop(kept);
+            // Whoever wanted it may be gone.
+            drop(done.send(result));
+        });
+        drop(compilers);
         outcome.await.context("the compiler did not come to an end").map_err(LoadError::Host)
+    }
+
+    /// The threads that compile, started if there are none.
+    fn compilers(&self) -> anyhow::Result<Arc<ThreadPool>> {
+        let mut running = self.compilers.lock();
+        if let Some(compilers) = running.upgrade() {
+            return Ok(compilers);
+        }
+        let compilers = Arc::new(compilers(self.niceness)?);
+        *running = Arc::downgrade(&compilers);
+        Ok(compilers)
     }
 
     /// From the cache, or by compiling.

@@ -120,7 +120,29 @@ async fn load(number: u32, client: Client, stop: Arc<AtomicBool>, served: Arc<At
 }
 
 fn resident_kib(pid: u32) -> u64 {
+    memory_kib(pid, "VmRSS:")
+}
+
+fn memory_kib(pid: u32, kind: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("its status");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("VmRSS");
+    let line = status.lines().find_map(|line| line.strip_prefix(kind)).expect(kind);
     line.trim().trim_end_matches(" kB").parse().expect("a number")
+}
+
+/// What compiling needed for a while is given back: a host that has compiled
+/// its areas is soon about as large as one that found them compiled.
+#[tokio::test]
+async fn compiling_leaves_little_memory_behind() {
+    let areas = ["dependencies", "control-room", "catalog", "schedules", "evidence", "uploads"];
+    let cache = tempfile::tempdir().expect("a folder");
+    let folder = cache.path().to_string_lossy().into_owned();
+    let builder = Builder::new(Backend::Sqlite).areas(&areas);
+    let mut host = builder.set("runtime.cache_dir", folder).start().await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let after = memory_kib(host.pid(), "RssAnon:");
+    host.kill9();
+    host.start().await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let found = memory_kib(host.pid(), "RssAnon:");
+    assert!(after < found + 50_000, "{after} KiB after compiling, {found} KiB without");
 }

@@ -102,7 +102,8 @@ pub async fn walk(
         resource: Some(resource).filter(|resource| !resource.is_nil()),
     };
     let last = rows.iter().max_by_key(|row| row.2);
-    let stopped_at = last.filter(|row| row.2 == FLOWS as i64).map(|row| flow(row.0, row.1));
+    let stopped_at =
+        last.filter(|row| usize::try_from(row.2) == Ok(FLOWS)).map(|row| flow(row.0, row.1));
     let due = rows.into_iter().filter_map(|(workspace, resource, _, at)| {
         Some(WaitingJob { flow: flow(workspace, resource), available_at: Timestamp(at?) })
     });
