@@ -21,10 +21,10 @@ async fn subscribe(client: &Client, url: &str) -> Value {
     client.post(WEBHOOKS, &body).await.expect(201)
 }
 
-async fn open_cases(client: &Client, count: usize) {
-    for n in 0..count {
+async fn open_cases(client: &Client, numbers: std::ops::Range<u32>) {
+    for n in numbers {
         let body = json!({ "subject": format!("case {n}"), "description": "d" });
-        client.post(CASES, &body).await.expect(201);
+        client.post_once(CASES, &format!("fairness-{n:04}"), &body).await.expect(201);
     }
 }
 
@@ -67,11 +67,11 @@ both_backends! {
         let (silent, healthy, other) =
             (Receiver::silent().await, Receiver::content().await, Receiver::content().await);
         subscribe(&ada, &silent.base).await;
-        open_cases(&ada, 40).await;
+        open_cases(&ada, 0..40).await;
         subscribe(&ada, &healthy.base).await;
         subscribe(&bea, &other.base).await;
-        open_cases(&ada, 5).await;
-        open_cases(&bea, 5).await;
+        open_cases(&ada, 40..45).await;
+        open_cases(&bea, 0..5).await;
         healthy.wait_for(5, PATIENCE).await;
         other.wait_for(5, PATIENCE).await;
         let held = silent.received().len();
