@@ -57,7 +57,7 @@ impl<'a> Check<'a> {
         Self { book, entries, documents, events, deleted, report }
     }
 
-    /// Everything that can be compared; the acknowledged requests.
+    /// Everything that can be compared; what was made and is there.
     pub(crate) async fn run(
         mut self,
         database: &mut Database,
@@ -74,8 +74,12 @@ impl<'a> Check<'a> {
             let Outcome::Acknowledged(id, _) = &entry.outcome else { return None };
             Some((id.clone(), entry))
         });
-        let stays = |(id, entry): &(String, Entry)| {
-            matches!(entry.effect, Effect::Creates(..)) && !self.deleted.contains(id)
+        let stays = |(id, entry): &(String, Entry)| match &entry.effect {
+            Effect::Creates(kind, _) => {
+                let key = (kind.collection.to_owned(), id.clone());
+                self.documents.contains_key(&key) && !self.deleted.contains(id)
+            }
+            _ => false,
         };
         made.filter(stays).collect()
     }
