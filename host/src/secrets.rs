@@ -72,23 +72,35 @@ impl Keys {
         Ok(Self::new(master))
     }
 
-    /// From a file that only its owner may read; makes the file, with a new
-    /// key, where there is none.
-    pub fn load_or_create(path: &Path) -> Result<Self, KeyError> {
+    /// From a file that only its owner may read; `None` if there is no file.
+    pub fn load(path: &Path) -> Result<Option<Self>, KeyError> {
         let file = |source| KeyError::File { path: path.to_owned(), source };
         match std::fs::metadata(path) {
             Ok(about) if about.permissions().mode() & 0o077 != 0 => {
                 Err(KeyError::Open { path: path.to_owned() })
             }
             Ok(_) => {
-                Self::from_base64(&Zeroizing::new(std::fs::read_to_string(path).map_err(file)?))
+                let text = Zeroizing::new(std::fs::read_to_string(path).map_err(file)?);
+                Self::from_base64(&text).map(Some)
             }
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                create(path).map_err(file)?;
-                Self::load_or_create(path)
-            }
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(file(error)),
         }
+    }
+
+    /// Makes the file, with a new key, and reads it; reads the one that is
+    /// there if another process was faster.
+    pub fn create(path: &Path) -> Result<Self, KeyError> {
+        let file = |source| KeyError::File { path: path.to_owned(), source };
+        create(path).map_err(file)?;
+        Self::load(path)?.ok_or_else(|| file(ErrorKind::NotFound.into()))
+    }
+
+    /// Identifies the master key and reveals nothing about it; a database
+    /// keeps the check value of the key it is used with.
+    #[must_use]
+    pub fn check_value(&self) -> [u8; 32] {
+        self.derive("key check")
     }
 
     /// A key for one purpose, which tells nothing of the others.
@@ -180,12 +192,14 @@ mod tests {
     fn a_key_file_is_made_once_and_kept_private() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("deep/master.key");
-        let first = Keys::load_or_create(&path).unwrap();
+        assert!(Keys::load(&path).unwrap().is_none());
+        let first = Keys::create(&path).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        let second = Keys::load_or_create(&path).unwrap();
-        assert_eq!(first.derive("x"), second.derive("x"));
+        for second in [Keys::load(&path).unwrap().unwrap(), Keys::create(&path).unwrap()] {
+            assert_eq!(first.check_value(), second.check_value());
+        }
         assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
-        assert!(matches!(Keys::load_or_create(&path), Err(KeyError::Open { .. })));
+        assert!(matches!(Keys::load(&path), Err(KeyError::Open { .. })));
     }
 }

@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 
 use crate::domain::area::{Body, Parameter, Part};
 use crate::domain::id::{UserId, WorkspaceId};
+use crate::domain::sealed::response_place;
 use crate::secrets::{Keys, SealError};
 
 /// SHA-256 of a body in canonical form.
@@ -95,8 +96,7 @@ impl Scope {
 
     fn place(&self) -> Vec<u8> {
         let Self { workspace, user, operation, key } = self;
-        // Only the key can hold a slash, and it comes last.
-        format!("idempotent-reply/{workspace}/{user}/{operation}/{key}").into_bytes()
+        response_place(*workspace, *user, operation, key)
     }
 }
 

@@ -4,6 +4,7 @@ pub mod answer;
 pub mod areas;
 pub mod call;
 pub mod folder;
+pub mod health;
 mod idempotency;
 mod keyed;
 mod limiter;
@@ -64,6 +65,8 @@ pub struct Parts {
     pub recordings: Recordings,
     /// This process among those that share the database.
     pub node: areas::Node,
+    /// Whether it can do its work.
+    pub health: health::Health,
     /// Held while the live areas change.
     pub installing: tokio::sync::Mutex<()>,
 }

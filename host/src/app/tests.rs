@@ -159,6 +159,7 @@ pub(super) async fn app(config: Config) -> App {
         limiter: Limiter::new(&config.rates, false),
         in_flight: InFlight::default(),
         node: super::areas::Node::new(&config.areas),
+        health: super::health::Health::default(),
         recordings: Recordings::open(Record::default(), config.recordings_dir()).unwrap(),
         installing: tokio::sync::Mutex::default(),
         config,

@@ -23,7 +23,7 @@ pub use load::{ConfigError, Flags, Source};
 pub use sections::{
     Api, AreaLimits, Areas, Blobs, Budget, Budgets, Canary, Database, Egress, Idempotency, Jobs,
     Keys, LaneShare, Lanes, Limits, Log, LogFormat, Mail, Malware, Operators, Passwords, Publisher,
-    Rates, Record, Runtime, Secret, Session, Shadow, SignIn, Socket,
+    Rates, Readiness, Record, Runtime, Secret, Session, Shadow, SignIn, Socket,
 };
 
 /// Everything an operator can set.
@@ -40,6 +40,8 @@ pub struct Config {
     pub api: Api,
     /// The listener for operators: deployment, health, metrics.
     pub operators: Operators,
+    /// When a node reports that it is not ready.
+    pub readiness: Readiness,
     /// Where documents, sessions and jobs are kept.
     pub database: Database,
     /// Where uploads and component binaries are kept.
@@ -85,6 +87,7 @@ impl Default for Config {
             development: false,
             api: Api::default(),
             operators: Operators::default(),
+            readiness: Readiness::default(),
             database: Database::default(),
             blobs: Blobs::default(),
             areas: Areas::default(),
@@ -124,6 +127,19 @@ impl Config {
         )
     }
 
+    /// The database's address without user, password and options, for messages.
+    #[must_use]
+    pub fn database_name(&self) -> String {
+        let address = self.database_url();
+        let place = match address.split_once("://") {
+            Some((scheme, rest)) if scheme != "sqlite" => {
+                rest.rsplit_once('@').map_or(rest, |(_, place)| place)
+            }
+            _ => &address,
+        };
+        place.split('?').next().unwrap_or_default().to_owned()
+    }
+
     /// Where clients reach the service, without a slash at the end.
     #[must_use]
     pub fn base_url(&self) -> String {
@@ -143,6 +159,12 @@ impl Config {
     #[must_use]
     pub fn master_key_file(&self) -> PathBuf {
         self.in_data_dir(self.keys.master_key_file.as_deref(), "master.key")
+    }
+
+    /// The folder that areas are loaded from.
+    #[must_use]
+    pub fn areas_dir(&self) -> PathBuf {
+        self.in_data_dir(self.areas.dir.as_deref(), "areas")
     }
 
     /// The folder of blobs.

@@ -158,6 +158,8 @@ words! {
     NodeState {
         /// It does.
         Running = "running",
+        /// It has yet to load the version that it should run.
+        Loading = "loading",
         /// It should run another version and cannot.
         Failed = "failed",
     }

@@ -5,6 +5,7 @@
 pub mod area;
 pub mod deployment;
 pub mod document;
+pub mod health;
 pub mod id;
 pub mod job;
 pub mod manifest;
@@ -12,6 +13,7 @@ pub mod operator;
 pub mod people;
 pub mod queue;
 pub mod role;
+pub mod sealed;
 pub mod time;
 pub mod trial;
 mod words;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Instant;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use schemars::JsonSchema;
@@ -53,6 +54,9 @@ impl<'de> Deserialize<'de> for Timestamp {
 pub enum Clock {
     /// The system's wall clock.
     System,
+    /// The clock of the database that this process shares with others. What
+    /// one node lets expire, expires for all; so all use one clock.
+    Shared(Arc<SharedClock>),
     /// A clock a test moves by hand; microseconds since the epoch.
     Manual(Arc<AtomicI64>),
 }
@@ -62,12 +66,102 @@ impl Clock {
     #[must_use]
     pub fn now(&self) -> Timestamp {
         match self {
-            #[expect(
-                clippy::disallowed_methods,
-                reason = "the one place that reads the wall clock"
-            )]
-            Self::System => Timestamp(Utc::now().timestamp_micros()),
+            Self::System => wall_clock(),
+            Self::Shared(clock) => clock.now(),
             Self::Manual(micros) => Timestamp(micros.load(Ordering::Acquire)),
         }
+    }
+
+    /// How far this machine's wall clock is ahead of this clock, in
+    /// milliseconds; negative where it is behind.
+    #[must_use]
+    pub fn wall_clock_ahead_ms(&self) -> i64 {
+        match self {
+            Self::System | Self::Manual(_) => 0,
+            Self::Shared(clock) => wall_clock().ms_since(clock.now()),
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one place that reads the wall clock")]
+fn wall_clock() -> Timestamp {
+    Timestamp(Utc::now().timestamp_micros())
+}
+
+/// The database's clock, between two measurements carried on by this machine's
+/// monotonic clock. Setting this machine's wall clock does not change it.
+#[derive(Debug)]
+pub struct SharedClock {
+    started: Instant,
+    /// The database's time at `started`, in microseconds.
+    at_start: AtomicI64,
+}
+
+impl SharedClock {
+    /// From the first measurement: the database returned `said` to a question
+    /// that was sent at `asked` and answered at `answered`.
+    #[must_use]
+    pub fn new(said: Timestamp, asked: Instant, answered: Instant) -> Self {
+        let halfway = micros(answered.saturating_duration_since(asked)) / 2;
+        Self { started: asked, at_start: AtomicI64::new(said.0.saturating_sub(halfway)) }
+    }
+
+    /// Takes a measurement into account. One that this clock agrees with,
+    /// given how long the answer took, changes nothing.
+    pub fn measured(&self, said: Timestamp, asked: Instant, answered: Instant) {
+        let since_start = |at: Instant| micros(at.saturating_duration_since(self.started));
+        let earliest = said.0.saturating_sub(since_start(answered));
+        let latest = said.0.saturating_sub(since_start(asked)).max(earliest);
+        let held = self.at_start.load(Ordering::Acquire);
+        self.at_start.store(held.clamp(earliest, latest), Ordering::Release);
+    }
+
+    fn now(&self) -> Timestamp {
+        let held = self.at_start.load(Ordering::Acquire);
+        Timestamp(held.saturating_add(micros(self.started.elapsed())))
+    }
+}
+
+fn micros(duration: std::time::Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const HOUR: i64 = 3_600_000;
+
+    fn held(clock: &SharedClock) -> i64 {
+        clock.at_start.load(Ordering::Acquire)
+    }
+
+    #[test]
+    fn a_wrong_wall_clock_does_not_reach_the_shared_clock() {
+        let asked = Instant::now();
+        let said = wall_clock().plus_ms(-25 * HOUR);
+        let clock = Clock::Shared(Arc::new(SharedClock::new(said, asked, asked)));
+        let ahead = clock.wall_clock_ahead_ms();
+        let expected = 25 * HOUR - 1_000..25 * HOUR + 10_000;
+        assert!(expected.contains(&ahead), "{ahead} ms");
+        assert!(clock.now().ms_since(said) < 10_000);
+    }
+
+    #[test]
+    fn a_measurement_moves_the_clock_no_further_than_its_answer_took() {
+        let asked = Instant::now();
+        let clock = SharedClock::new(Timestamp(1_000_000), asked, asked);
+        let later = asked + Duration::from_secs(1);
+        // Asked at one second, answered 200 ms later: at that time the
+        // database's clock was somewhere from 2.0 to 2.2 s.
+        let slow = later + Duration::from_millis(200);
+        clock.measured(Timestamp(2_100_000), later, slow);
+        assert_eq!(held(&clock), 1_000_000, "they agree");
+        clock.measured(Timestamp(2_500_000), later, slow);
+        assert_eq!(held(&clock), 1_300_000);
+        clock.measured(Timestamp(1_000_000), later, later);
+        assert_eq!(held(&clock), 0, "the database's clock was set back");
     }
 }

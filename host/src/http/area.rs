@@ -35,9 +35,15 @@ pub(super) async fn answer(
 ) -> Result<Response, Refusal> {
     let (parts, body) = request.into_parts();
     let snapshot = app.registry.snapshot();
-    let found = find(&snapshot, &parts)?;
+    let found = match find(&snapshot, &parts) {
+        Ok(found) => found,
+        Err(unknown) => {
+            app.node.admit_unknown_path(&snapshot)?;
+            return Err(unknown);
+        }
+    };
     context.counts_for(&found.route.meter);
-    app.node.admit(&found.area.manifest.name)?;
+    app.node.admit(found.area)?;
     let mut budget = Budget::new(&app, found.route.deadline);
     let principal = budget.spend(caller::enter(&app, &found, &parts)).await?;
     let given = Given::new(found.route, &found.path_values, parts.uri.query(), &parts.headers)?;

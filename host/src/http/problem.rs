@@ -285,6 +285,9 @@ impl From<Closed> for Refusal {
                 "The part of the service that answers this operation was withdrawn here; nothing \
                  was done."
             }
+            Closed::NotLoaded => {
+                "A part of the service cannot be loaded here for the moment; nothing was done."
+            }
         };
         Self::new(Code::Unavailable, detail).retry_after(1).caused_by(closed)
     }

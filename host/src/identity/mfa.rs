@@ -2,9 +2,10 @@
 
 use zeroize::Zeroizing;
 
-use super::second_factor::{CodeError, seal_place};
+use super::second_factor::CodeError;
 use super::sessions::Origin;
 use super::{Identity, NewSession, Principal, recovery, totp};
+use crate::domain::sealed::authenticator_place;
 use crate::store::{self, Access, mfa, sessions};
 
 /// What the person's authenticator is to be given; counts for nothing until
@@ -44,7 +45,7 @@ impl Identity {
     pub async fn enrol_totp(&self, principal: &Principal) -> Result<Enrolment, CodeError> {
         let user = &principal.user;
         let secret = totp::new_secret();
-        let sealed = self.0.keys.seal(&seal_place(user.id), &*secret);
+        let sealed = self.0.keys.seal(&authenticator_place(user.id), &*secret);
         let mut writer = self.0.store.writer().await?;
         match mfa::begin_enrolment(&mut writer, user.id, &sealed).await {
             Err(store::Error::AlreadyExists) => return Err(CodeError::AlreadyEnabled),

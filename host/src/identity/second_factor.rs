@@ -4,6 +4,7 @@
 use super::attempts::Early;
 use super::{Identity, Principal, recovery, totp};
 use crate::domain::id::UserId;
+use crate::domain::sealed::authenticator_place;
 use crate::domain::time::Timestamp;
 use crate::store::connection::Connection;
 use crate::store::{self, Access, mfa};
@@ -137,12 +138,7 @@ impl Identity {
         user: UserId,
         sealed: &[u8],
     ) -> Result<zeroize::Zeroizing<Vec<u8>>, CodeError> {
-        let opened = self.0.keys.open(&seal_place(user), sealed);
+        let opened = self.0.keys.open(&authenticator_place(user), sealed);
         opened.map_err(|error| CodeError::Host(format!("authenticator secret: {error}")))
     }
-}
-
-/// Where a sealed authenticator secret belongs: nobody else's opens there.
-pub(super) fn seal_place(user: UserId) -> Vec<u8> {
-    [b"totp\0".as_slice(), user.0.as_bytes()].concat()
 }

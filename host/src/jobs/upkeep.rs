@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::{Shared, report};
 use crate::domain::job::Lane;
+use crate::domain::time::Timestamp;
 use crate::store;
 
 /// Between two sweeps of old jobs.
@@ -111,7 +112,7 @@ async fn count(shared: &Shared) -> Result<(), store::Error> {
 
 async fn sweep(shared: &Shared) -> Result<(), store::Error> {
     let deps = &shared.deps;
-    let now = deps.clock.now();
+    let now = database_time(shared).await?;
     let kept = |ms: i64| now.plus_ms(-ms);
     let succeeded = kept(i64::from(deps.settings.keep_succeeded_minutes) * 60_000);
     let failed = kept(i64::from(deps.settings.keep_failed_hours) * 3_600_000);
@@ -127,12 +128,22 @@ async fn sweep(shared: &Shared) -> Result<(), store::Error> {
     sweep_answers(shared).await
 }
 
+/// The moment by which things expire for all nodes.
+async fn database_time(shared: &Shared) -> Result<Timestamp, store::Error> {
+    let deps = &shared.deps;
+    let mut connection = deps.store.reader().await?;
+    let now = store::jobs::lease_clock(&mut connection, deps.clock.now()).await?;
+    connection.release();
+    Ok(now)
+}
+
 /// Kept answers whose time is over.
 async fn sweep_answers(shared: &Shared) -> Result<(), store::Error> {
     let deps = &shared.deps;
     for _ in 0..BATCHES {
         let mut connection = deps.store.writer().await?;
-        let swept = store::idempotency::sweep(&mut connection, deps.clock.now(), ANSWERS).await?;
+        let now = store::jobs::lease_clock(&mut connection, deps.clock.now()).await?;
+        let swept = store::idempotency::sweep(&mut connection, now, ANSWERS).await?;
         connection.release();
         if swept < u64::from(ANSWERS) {
             break;
@@ -143,7 +154,9 @@ async fn sweep_answers(shared: &Shared) -> Result<(), store::Error> {
 
 async fn sweep_blobs(shared: &Shared) -> Result<(), store::Error> {
     let deps = &shared.deps;
-    let written_before = deps.clock.now().plus_ms(-UNNAMED_BLOBS_LIVE_MS);
+    // A folder's files bear this machine's time, which may be behind.
+    let behind_ms = deps.clock.wall_clock_ahead_ms().min(0);
+    let written_before = database_time(shared).await?.plus_ms(behind_ms - UNNAMED_BLOBS_LIVE_MS);
     let swept = store::blobs::sweep(&deps.store, written_before).await?;
     if swept > 0 {
         tracing::info!(blobs = swept, "deleted blobs without a name");
@@ -162,4 +175,69 @@ pub(super) async fn sign_off(shared: &Shared) -> Result<(), store::Error> {
     store::jobs::forget_worker(&mut connection, shared.worker, long_ago).await?;
     connection.release();
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+    use std::sync::atomic::AtomicI64;
+
+    use tokio_util::sync::CancellationToken;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::config;
+    use crate::domain::id::{UserId, WorkspaceId};
+    use crate::domain::time::Clock;
+    use crate::jobs::{Areas, Deps};
+    use crate::recordings::Recordings;
+    use crate::secrets::Keys;
+    use crate::store::idempotency::{self, IdempotentReply};
+    use crate::store::testing::fresh;
+    use crate::store::{Access, Backend, Store};
+
+    const HOUR_MS: i64 = 3_600_000;
+
+    /// A node whose clock shows another time than the database's.
+    fn node(store: &Store, clock: Clock) -> Shared {
+        Shared {
+            deps: Deps {
+                store: store.clone(),
+                keys: Arc::new(Keys::new([7; 32])),
+                clock,
+                areas: Areas { names: Arc::new(Vec::new), find: Arc::new(|_, _| None) },
+                settings: config::Jobs::default(),
+                recordings: Recordings::open(config::Record::default(), PathBuf::new()).unwrap(),
+            },
+            worker: Uuid::new_v4(),
+            stop: CancellationToken::new(),
+            abandon: CancellationToken::new(),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_node_whose_clock_is_a_day_ahead_deletes_no_response_that_others_keep() {
+        let Some(fresh) = fresh(Backend::Postgres).await else { return };
+        let store = &fresh.store;
+        let now = store::health::clock(store).await.unwrap().now();
+        let kept = IdempotentReply {
+            workspace: WorkspaceId::new(),
+            user: UserId::new(),
+            operation: "create_note".into(),
+            key: "key-00000001".into(),
+            fingerprint: [0; 32],
+            status: 201,
+            body: None,
+            version: None,
+            expires_at: now.plus_ms(24 * HOUR_MS),
+        };
+        let mut tx = store.begin(Access::WriteLocked).await.unwrap();
+        idempotency::keep(&mut tx, kept.clone(), now).await.unwrap();
+        tx.commit().await.unwrap();
+        let ahead = Arc::new(AtomicI64::new(now.plus_ms(25 * HOUR_MS).0));
+        sweep(&node(store, Clock::Manual(ahead))).await.unwrap();
+        let IdempotentReply { workspace, user, operation, key, .. } = &kept;
+        let found = idempotency::find(store, *workspace, *user, operation, key, now).await.unwrap();
+        assert_eq!(found, Some(kept));
+    }
 }

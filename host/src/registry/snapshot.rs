@@ -30,6 +30,14 @@ pub struct AreaVersion {
     pub routes: Arc<[RouteContract]>,
 }
 
+impl AreaVersion {
+    /// Whether this process can run it; not, where it only has its manifest.
+    #[must_use]
+    pub fn is_loaded(&self) -> bool {
+        self.code.is_loaded()
+    }
+}
+
 impl fmt::Debug for AreaVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AreaVersion")
@@ -141,7 +149,13 @@ impl Snapshot {
         })
     }
 
-    /// The live version of an area.
+    /// The live version of an area, where this process can run it.
+    #[must_use]
+    pub fn running(&self, name: &str) -> Option<&Arc<AreaVersion>> {
+        self.area(name).filter(|area| area.is_loaded())
+    }
+
+    /// The live version of an area, loaded or not.
     #[must_use]
     pub fn area(&self, name: &str) -> Option<&Arc<AreaVersion>> {
         self.areas.get(name)

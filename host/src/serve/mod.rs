@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::folder::Folder;
 use crate::app::{App, InFlight, Limiter, Parts};
-use crate::app::{answer, areas, share_rates};
+use crate::app::{answer, areas, health, share_rates};
 use crate::config::{AreaLimits, Config};
 use crate::egress::{self, Egress};
 use crate::http::admin::{self, Operators, Readiness};
@@ -137,6 +137,7 @@ async fn assemble(
         limiter: Limiter::new(&config.rates, shared),
         in_flight: InFlight::default(),
         node: areas::Node::new(&config.areas),
+        health: health::Health::default(),
         recordings: Recordings::open(config.areas.record.clone(), config.recordings_dir())?,
         installing: tokio::sync::Mutex::default(),
         config,
@@ -164,17 +165,13 @@ fn call_limits(config: &Config) -> LimitsByArea {
     LimitsByArea { default, areas }
 }
 
-fn areas_dir(config: &Config) -> PathBuf {
-    config.areas.dir.clone().unwrap_or_else(|| config.data_dir.join("areas"))
-}
-
 /// Loads the folder of areas, and follows it where the operator wants that;
 /// then what operators have deployed.
 async fn load_areas(
     app: &App,
     stop: &CancellationToken,
 ) -> anyhow::Result<Option<tokio::task::JoinHandle<()>>> {
-    let path = &areas_dir(&app.config);
+    let path = &app.config.areas_dir();
     let at = || format!("the folder of areas, {}", path.display());
     std::fs::create_dir_all(path).with_context(at)?;
     let folder = Folder::load(app.clone(), path.clone()).await.with_context(at)?;
@@ -210,12 +207,13 @@ async fn start_workers(app: &App) -> anyhow::Result<Option<Workers>> {
     let areas = jobs::Areas {
         names: Arc::new(move || {
             let snapshot = names.registry.snapshot();
-            let running = snapshot.areas().map(|area| &area.manifest.name);
-            running.filter(|name| names.node.admit(name).is_ok()).cloned().collect()
+            let running = snapshot.areas().filter(|area| names.node.admit(area).is_ok());
+            running.map(|area| area.manifest.name.clone()).collect()
         }),
         find: Arc::new(move |name, workspace| {
-            find.node.admit(name).ok()?;
-            let (version, counted) = answer::runs_jobs(&find.registry.snapshot(), name, workspace)?;
+            let snapshot = find.registry.snapshot();
+            find.node.admit(snapshot.area(name)?).ok()?;
+            let (version, counted) = answer::runs_jobs(&snapshot, name, workspace)?;
             Some(Runnable {
                 code: Arc::clone(&version.code),
                 scope: Arc::clone(&version.scope),

@@ -1,4 +1,4 @@
-//! What each process of the fleet runs, by its own account.
+//! The processes of the fleet, and what each runs, by its own account.
 
 use sqlx::QueryBuilder;
 use uuid::Uuid;
@@ -9,6 +9,70 @@ use crate::domain::deployment::NodeReport;
 use crate::domain::time::Timestamp;
 
 type Row = (Uuid, String, String, Option<String>, Option<String>, String, Option<String>, i64);
+
+/// A process that serves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LiveNode {
+    /// The process.
+    pub node: Uuid,
+    /// The machine it runs on.
+    pub host: String,
+    /// Its last sign of life.
+    pub seen_at: Timestamp,
+}
+
+/// Records a sign of life of a node.
+pub async fn see(
+    connection: &mut Connection,
+    node: Uuid,
+    host: &str,
+    now: Timestamp,
+) -> Result<(), Error> {
+    on!(connection, c => {
+        sqlx::query(
+            "INSERT INTO nodes (id, host, seen_at) VALUES ($1, $2, $3) \
+             ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at",
+        )
+        .bind(node)
+        .bind(host)
+        .bind(now.0)
+        .execute(&mut *c)
+        .await?
+        .rows_affected()
+    });
+    Ok(())
+}
+
+/// Nodes that were seen since a moment, whether or not they run an area.
+pub async fn alive(
+    connection: &mut Connection,
+    seen_since: Timestamp,
+) -> Result<Vec<LiveNode>, Error> {
+    let rows: Vec<(Uuid, String, i64)> = on!(connection, c => {
+        sqlx::query_as("SELECT id, host, seen_at FROM nodes WHERE seen_at >= $1 ORDER BY host, id")
+            .bind(seen_since.0)
+            .fetch_all(&mut *c)
+            .await?
+    });
+    let node = |(node, host, seen_at)| LiveNode { node, host, seen_at: Timestamp(seen_at) };
+    Ok(rows.into_iter().map(node).collect())
+}
+
+/// Forgets a node that ends, and those that were last seen before a moment.
+pub async fn forget(
+    connection: &mut Connection,
+    node: Uuid,
+    seen_before: Timestamp,
+) -> Result<(), Error> {
+    on!(connection, c => {
+        sqlx::query("DELETE FROM nodes WHERE id = $1 OR seen_at < $2")
+            .bind(node)
+            .bind(seen_before.0)
+            .execute(&mut *c)
+            .await?.rows_affected()
+    });
+    report(connection, node, &[], seen_before).await
+}
 
 /// Replaces what a node says of itself, and forgets nodes that were last seen
 /// before a moment.
@@ -104,6 +168,19 @@ mod tests {
             assert_eq!(list(&mut connection, Timestamp(6)).await.unwrap(), [says(one, "notes", 6)]);
             report(&mut connection, one, &[], Timestamp(6)).await.unwrap();
             assert!(list(&mut connection, Timestamp(0)).await.unwrap().is_empty());
+        }
+
+        async fn a_node_is_alive_until_it_ends_or_is_silent(store: &Store) {
+            let (one, two) = (Uuid::from_u128(1), Uuid::from_u128(2));
+            let mut connection = store.writer().await.unwrap();
+            for (node, at) in [(one, 1), (two, 1), (one, 5)] {
+                see(&mut connection, node, "n1", Timestamp(at)).await.unwrap();
+            }
+            let is_one = LiveNode { node: one, host: "n1".into(), seen_at: Timestamp(5) };
+            assert_eq!(alive(&mut connection, Timestamp(5)).await.unwrap(), [is_one]);
+            assert_eq!(alive(&mut connection, Timestamp(1)).await.unwrap().len(), 2);
+            forget(&mut connection, one, Timestamp(2)).await.unwrap();
+            assert!(alive(&mut connection, Timestamp(0)).await.unwrap().is_empty());
         }
     }
 }

@@ -14,7 +14,7 @@ use super::error::Error;
 use super::gates::Gates;
 use super::pool::{self, Pool, PoolLimits};
 use super::shares::Shares;
-use super::{Databases, Inner, Store};
+use super::{Backend, Databases, Inner, Store};
 
 /// Where the store is, and how much of it this process takes.
 #[derive(Clone, Debug)]
@@ -88,6 +88,14 @@ const SESSION: [(&str, &str); 3] =
 
 static SQLITE: sqlx::migrate::Migrator = sqlx::migrate!("../migrations/sqlite");
 static POSTGRES: sqlx::migrate::Migrator = sqlx::migrate!("../migrations/postgres");
+
+/// The migrations that this release brings.
+pub(super) fn migrator(backend: Backend) -> &'static sqlx::migrate::Migrator {
+    match backend {
+        Backend::Sqlite => &SQLITE,
+        Backend::Postgres => &POSTGRES,
+    }
+}
 
 impl Store {
     /// Connects, and brings the schema up to date; safe where several

@@ -15,6 +15,12 @@ use crate::recordings::Player;
 
 /// Runs one area's logic. Each call is isolated from every other.
 pub trait AreaCode: Send + Sync + 'static {
+    /// Whether there is code to run; not, of a live version that this process
+    /// cannot load and knows only by its manifest.
+    fn is_loaded(&self) -> bool {
+        true
+    }
+
     /// Asks once more what it is; nothing, of code that cannot be asked.
     fn describe(&self) -> BoxFuture<'_, Result<Option<Manifest>, CallError>> {
         Box::pin(async { Ok(None) })

@@ -5,6 +5,7 @@ use zeroize::Zeroizing;
 use super::blobs::is_name;
 use super::reading::What;
 use super::{Fault, Kept, SecretError, UnitOfWork};
+use crate::domain::sealed::secret_place;
 use crate::store::{Error, secrets};
 
 /// Bytes of one secret.
@@ -101,12 +102,8 @@ impl UnitOfWork {
         if is_name(name) { Ok(()) } else { Err(Fault::Refused(SecretError::InvalidName)) }
     }
 
-    /// A secret opens only where it was sealed. The lengths keep one place
-    /// from being spelt like another.
+    /// A secret opens only where it was sealed.
     fn place_of_secret(&self, name: &str) -> Vec<u8> {
-        let area = self.spec.area.area.as_bytes();
-        let length = (area.len() as u64).to_be_bytes();
-        let workspace = self.spec.call.workspace.0;
-        [&b"secret\0"[..], workspace.as_bytes(), &length, area, name.as_bytes()].concat()
+        secret_place(self.spec.call.workspace, &self.spec.area.area, name)
     }
 }

@@ -38,6 +38,7 @@ mod protocol;
 mod questionnaires;
 mod queue;
 mod rates;
+mod readiness;
 mod reference;
 mod refusals;
 mod remediation;

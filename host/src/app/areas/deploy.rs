@@ -96,7 +96,7 @@ pub async fn deploy(app: &App, who: &str, received: Received) -> Result<Deployed
 }
 
 /// Where it takes no time from requests: a component may have megabytes.
-async fn digest_of(component: Bytes) -> Result<String, InstallError> {
+pub(super) async fn digest_of(component: Bytes) -> Result<String, InstallError> {
     let digest = tokio::task::spawn_blocking(move || hex::encode(Sha256::digest(&component))).await;
     Ok(digest.map_err(|error| LoadError::Host(error.into()))?)
 }

@@ -20,6 +20,9 @@ pub enum Closed {
     /// What runs here was withdrawn, and what should run does not load.
     #[error("the version that runs on this node was withdrawn, and its successor does not load")]
     Withdrawn,
+    /// A live version cannot be loaded here.
+    #[error("a live version is not loaded on this node; /health/ready says why")]
+    NotLoaded,
 }
 
 /// Which areas may answer, as this process last learned.

@@ -9,8 +9,11 @@ use std::time::{Duration, Instant};
 use futures::future::join_all;
 
 use super::super::App;
-use super::{InstallError, announce, compiled, follow_trials, load, load_kept, ready, trust};
-use crate::domain::deployment::{Deployment, NodeReport, Pointer, Stage};
+use super::deploy::digest_of;
+use super::{
+    InstallError, announce, compiled, follow_trials, load, load_kept, ready, trust, unloaded,
+};
+use crate::domain::deployment::{Deployment, Pointer, Stage};
 use crate::domain::manifest::Manifest;
 use crate::domain::trial::Trial;
 use crate::registry::{AreaVersion, Change};
@@ -19,6 +22,8 @@ use crate::store::{self, Notices, deployments};
 
 /// Between two signs of life.
 const REPORT_EVERY: Duration = Duration::from_secs(5);
+/// A load that takes longer is not waited for with the area's routes unknown.
+const QUICK: Duration = Duration::from_millis(250);
 /// A node that was not seen for so long is forgotten.
 const FORGET_MS: i64 = 10 * 60_000;
 
@@ -115,17 +120,19 @@ pub async fn catch_up(app: &App) -> Result<bool, store::Error> {
 async fn reach(app: &App, pointers: Vec<Pointer>) -> Result<(Vec<Trial>, bool), store::Error> {
     let (trials, ended) = follow_trials::end(app).await?;
     let live = app.registry.snapshot();
+    app.node.forget_met(&live, &pointers);
     let behind: Vec<Pointer> =
         pointers.into_iter().filter(|pointer| app.node.is_behind(&live, pointer)).collect();
     obey_all(app, &behind).await;
     Ok((trials, ended || !behind.is_empty()))
 }
 
-/// What is live, and when that was asked.
+/// What is live, and when that was asked. Keeps the clock by the database's.
 async fn ask(app: &App) -> Result<(Instant, Vec<Pointer>), store::Error> {
     let asked_at = Instant::now();
     let asked = app.store.in_time(async {
         let mut connection = app.store.reader().await?;
+        store::health::measure(&mut connection, &app.clock).await?;
         let pointers = deployments::pointers(&mut connection).await?;
         connection.release();
         Ok(pointers)
@@ -155,7 +162,11 @@ async fn keep_asking(app: &App) -> Infallible {
 
 /// Compiled side by side, installed one by one.
 async fn obey_all(app: &App, behind: &[Pointer]) {
-    let candidates = join_all(behind.iter().map(|pointer| wanted(app, pointer))).await;
+    let mut loading = Box::pin(join_all(behind.iter().map(|pointer| wanted(app, pointer))));
+    let candidates = match tokio::time::timeout(QUICK, &mut loading).await {
+        Ok(candidates) => candidates,
+        Err(_) => tokio::join!(unloaded::stand_in(app, behind), loading).1,
+    };
     for (pointer, candidate) in behind.iter().zip(candidates) {
         let done = match candidate {
             Ok(candidate) => obey(app, pointer, candidate).await,
@@ -168,11 +179,12 @@ async fn obey_all(app: &App, behind: &[Pointer]) {
 }
 
 /// The version that runs stays, unless it was withdrawn: then its area has
-/// nothing to answer with.
+/// nothing to answer with. Where none runs, its routes answer 503.
 async fn give_up(app: &App, pointer: &Pointer, error: &InstallError) {
     let digest = pointer.digest.as_deref().unwrap_or_default();
     tracing::error!(area.name = pointer.area, area.digest = digest, %error, "not live here");
     app.node.failed(&pointer.area, digest, error.to_string());
+    unloaded::stand_in(app, std::slice::from_ref(pointer)).await;
     match is_withdrawn(app, &pointer.area).await {
         Ok(withdrawn) => app.node.fence.set_withdrawn(&pointer.area, withdrawn),
         Err(error) => tracing::warn!(%error, "whether what runs was withdrawn is not known"),
@@ -182,7 +194,7 @@ async fn give_up(app: &App, pointer: &Pointer, error: &InstallError) {
 /// Whether the version that runs here was withdrawn.
 async fn is_withdrawn(app: &App, area: &str) -> Result<bool, store::Error> {
     let live = app.registry.snapshot();
-    let Some(running) = live.area(area) else { return Ok(false) };
+    let Some(running) = live.running(area) else { return Ok(false) };
     let found = version(app, area, &running.digest).await?;
     Ok(found.is_some_and(|version| version.stage == Stage::Withdrawn))
 }
@@ -233,12 +245,14 @@ async fn from_component(app: &App, version: Deployment) -> Result<Loaded, Instal
         }
         component => component?,
     };
-    let loaded = load(app, Arc::from(&component[..])).await?;
-    if loaded.digest == version.digest {
-        return Ok(loaded);
+    // Before anything reads them: bytes that are not the version's are not
+    // parsed.
+    let found = digest_of(component.clone()).await?;
+    if found != version.digest {
+        let (area, digest) = (version.area, version.digest);
+        return Err(InstallError::Damaged { area, digest, found });
     }
-    let (area, digest, found) = (version.area, version.digest, loaded.digest);
-    Err(InstallError::Damaged { area, digest, found })
+    load(app, Arc::from(&component[..])).await.map_err(Into::into)
 }
 
 /// Does what a pointer says, unless an operator at this node has meanwhile.
@@ -269,7 +283,7 @@ async fn obey(
 pub(super) fn settle(app: &App, change: &Change) {
     app.node.forget_file(&change.area);
     app.node.recovered(&change.area);
-    for version in change.before.iter().chain(&change.now) {
+    for version in change.before.iter().chain(&change.now).filter(|version| version.is_loaded()) {
         app.node.keep_warm(version);
     }
     announce(app, change);
@@ -290,7 +304,14 @@ async fn moved(app: &App, pointer: &Pointer) -> Result<bool, store::Error> {
 async fn report(app: &App) -> Result<(), store::Error> {
     let now = app.clock.now();
     let reports = app.node.report(&app.registry.snapshot(), now);
-    say(app, &reports).await
+    let (node, forget_before) = (&app.node, now.plus_ms(-FORGET_MS));
+    let said = app.store.in_time(async {
+        let mut tx = app.store.begin(store::Access::WriteLocked).await?;
+        store::nodes::see(&mut tx, node.id(), node.host(), now).await?;
+        store::nodes::report(&mut tx, node.id(), &reports, forget_before).await?;
+        tx.commit().await
+    });
+    said.await
 }
 
 /// Says that this process runs nothing any more.
@@ -298,14 +319,10 @@ async fn report(app: &App) -> Result<(), store::Error> {
 /// # Errors
 /// The database is away; the others notice the silence.
 pub async fn sign_off(app: &App) -> Result<(), store::Error> {
-    say(app, &[]).await
-}
-
-async fn say(app: &App, reports: &[NodeReport]) -> Result<(), store::Error> {
     let forget_before = app.clock.now().plus_ms(-FORGET_MS);
     let said = app.store.in_time(async {
         let mut tx = app.store.begin(store::Access::WriteLocked).await?;
-        store::nodes::report(&mut tx, app.node.id(), reports, forget_before).await?;
+        store::nodes::forget(&mut tx, app.node.id(), forget_before).await?;
         tx.commit().await
     });
     said.await

@@ -1,6 +1,7 @@
 //! The folder as a source: what its files say answers here, unless an
 //! operator has moved the area's pointer since the file was written.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
@@ -39,8 +40,9 @@ impl Host for App {
             return Ok(area);
         }
         self.node.answers_from_file(&area, written_at);
+        self.node.recovered(&area);
         let live = self.registry.snapshot();
-        if live.area(&area).is_some_and(|live| live.digest == loaded.digest) {
+        if live.running(&area).is_some_and(|live| live.digest == loaded.digest) {
             return Ok(area);
         }
         let plan = self.registry.plan(loaded)?;
@@ -51,6 +53,14 @@ impl Host for App {
             announce(self, &change);
         }
         Ok(area)
+    }
+
+    fn note_refused(&self, file: &Path, why: &str) {
+        self.node.note_refused_file(file, why.to_owned());
+    }
+
+    fn note_settled(&self, file: &Path) {
+        self.node.forget_refused_file(file);
     }
 
     async fn remove(&self, area: &str) -> Result<(), InstallError> {

@@ -28,6 +28,7 @@ mod tests;
 mod trail;
 mod trials;
 mod trust;
+mod unloaded;
 mod verdict;
 
 use std::sync::Arc;
@@ -81,7 +82,10 @@ async fn ensure_indexes(app: &App, version: &AreaVersion) -> Result<(), InstallE
 /// Tells the log, and the other nodes by this one's next report.
 fn announce(app: &App, change: &Change) {
     app.node.changed();
-    let version = |area: &Arc<AreaVersion>| area.manifest.version.to_string();
+    let version = |area: &Arc<AreaVersion>| match area.is_loaded() {
+        true => area.manifest.version.to_string(),
+        false => format!("{}, not loaded", area.manifest.version),
+    };
     let digest = change.now.as_ref().map(|area| area.digest.as_str());
     tracing::info!(
         area.name = change.area,

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -37,6 +38,8 @@ struct Known {
     /// Areas that answer from the folder, and when the file was written.
     files: BTreeMap<String, Timestamp>,
     failures: BTreeMap<String, Failure>,
+    /// Components of the folder that were refused, and why.
+    refused_files: BTreeMap<PathBuf, String>,
     /// Of versions on trial.
     trial_failures: BTreeMap<String, Failure>,
     /// Of all areas, the one that was wanted last at the end.
@@ -67,8 +70,29 @@ impl Node {
     ///
     /// # Errors
     /// Not for the moment.
-    pub fn admit(&self, area: &str) -> Result<(), Closed> {
-        self.fence.admit(area)
+    pub fn admit(&self, area: &AreaVersion) -> Result<(), Closed> {
+        self.fence.admit(&area.manifest.name)?;
+        if area.is_loaded() { Ok(()) } else { Err(Closed::NotLoaded) }
+    }
+
+    /// Whether a path that no live version here has is certainly none of the
+    /// service's.
+    ///
+    /// # Errors
+    /// Not for the moment: this process does not know all live routes.
+    pub fn admit_unknown_path(&self, live: &Snapshot) -> Result<(), Closed> {
+        if !self.is_sure() {
+            return Err(Closed::Unsure);
+        }
+        let known = self.known.lock();
+        let has_routes = |(area, failure): (&String, &Failure)| {
+            live.area(area).is_some_and(|area| area.digest == failure.digest)
+        };
+        if known.refused_files.is_empty() && known.failures.iter().all(has_routes) {
+            Ok(())
+        } else {
+            Err(Closed::NotLoaded)
+        }
     }
 
     /// Whether this process knows which versions are live.
@@ -91,6 +115,48 @@ impl Node {
         self.id
     }
 
+    /// The machine that this process runs on.
+    pub(in crate::app) fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// What should answer here and cannot, one line each.
+    pub(in crate::app) fn unmet(&self) -> Vec<String> {
+        let known = self.known.lock();
+        let versions = known.failures.iter().map(|(area, why)| format!("{area}: {}", why.why));
+        let files = known.refused_files.iter();
+        versions.chain(files.map(|(file, why)| format!("{}: {why}", file.display()))).collect()
+    }
+
+    /// A component of the folder was refused.
+    pub(super) fn note_refused_file(&self, file: &Path, why: String) {
+        self.known.lock().refused_files.insert(file.to_path_buf(), why);
+    }
+
+    /// A component of the folder was taken in, or is gone.
+    pub(super) fn forget_refused_file(&self, file: &Path) {
+        self.known.lock().refused_files.remove(file);
+    }
+
+    /// Forgets failures to load what nothing asks for any more: the pointer is
+    /// back at the version that runs, or the area was taken out.
+    pub(super) fn forget_met(&self, live: &Snapshot, pointers: &[Pointer]) {
+        let mut known = self.known.lock();
+        if known.failures.is_empty() {
+            return;
+        }
+        known.failures.retain(|area, failure| {
+            let wanted = pointers.iter().find(|pointer| pointer.area == *area);
+            let wanted = wanted.and_then(|pointer| pointer.digest.as_ref());
+            let running = live.running(area).map(|version| &version.digest);
+            if wanted.is_some() && running == wanted {
+                self.fence.set_withdrawn(area, false);
+                return false;
+            }
+            wanted == Some(&failure.digest)
+        });
+    }
+
     /// An area answers from a file of this age.
     pub(super) fn answers_from_file(&self, area: &str, written_at: Timestamp) {
         self.known.lock().files.insert(area.to_owned(), written_at);
@@ -109,8 +175,11 @@ impl Node {
     /// Whether this process has yet to do what the pointer says: not while a
     /// newer file answers, nor right after it failed.
     pub(super) fn is_behind(&self, live: &Snapshot, pointer: &Pointer) -> bool {
-        let running = live.area(&pointer.area).map(|area| &area.digest);
-        if running == pointer.digest.as_ref() {
+        let is_met = match &pointer.digest {
+            Some(digest) => live.running(&pointer.area).is_some_and(|area| area.digest == *digest),
+            None => live.area(&pointer.area).is_none(),
+        };
+        if is_met {
             return false;
         }
         let known = self.known.lock();
@@ -188,12 +257,17 @@ impl Node {
                 area: area.to_owned(),
                 digest: digest.cloned(),
                 candidate: live.trial(area).map(|on_trial| on_trial.version.digest.clone()),
-                state: if why.is_none() { NodeState::Running } else { NodeState::Failed },
+                state: match (&why, digest) {
+                    (Some(_), _) => NodeState::Failed,
+                    (None, Some(_)) => NodeState::Running,
+                    (None, None) => NodeState::Loading,
+                },
                 why,
                 seen_at: now,
             }
         };
-        let running = live.areas().map(|area| line(&area.manifest.name, Some(&area.digest)));
+        let digest = |area: &Arc<AreaVersion>| area.is_loaded().then(|| area.digest.clone());
+        let running = live.areas().map(|area| line(&area.manifest.name, digest(area).as_ref()));
         let missing = known.failures.keys().filter(|area| live.area(area).is_none());
         running.chain(missing.map(|area| line(area, None))).collect()
     }

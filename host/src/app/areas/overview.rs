@@ -52,7 +52,8 @@ pub async fn overview(app: &App) -> Result<BTreeMap<String, Overview>, store::Er
     for area in snapshot.areas() {
         let name = area.manifest.name.clone();
         let from_folder = app.node.is_from_file(&name);
-        let (running, on_trial) = (Some(Arc::clone(area)), snapshot.trial(&name).cloned());
+        let running = area.is_loaded().then(|| Arc::clone(area));
+        let on_trial = snapshot.trial(&name).cloned();
         areas.insert(name, Overview { running, from_folder, on_trial, ..Overview::default() });
     }
     for trial in trials {

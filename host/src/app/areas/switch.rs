@@ -77,7 +77,7 @@ pub async fn activate(
 fn answers(app: &App, at: Option<&Pointer>, digest: &str) -> bool {
     at.is_some_and(|at| {
         let live = app.registry.snapshot();
-        let runs = live.area(&at.area).is_some_and(|live| live.digest == digest);
+        let runs = live.running(&at.area).is_some_and(|live| live.digest == digest);
         runs && at.digest.as_deref() == Some(digest)
     })
 }

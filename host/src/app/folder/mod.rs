@@ -58,6 +58,12 @@ pub trait Host: Send + Sync {
         written_at: Timestamp,
     ) -> impl Future<Output = Result<String, Self::InstallError>> + Send;
 
+    /// A file was refused.
+    fn note_refused(&self, file: &Path, why: &str);
+
+    /// A file was taken in, or is gone.
+    fn note_settled(&self, file: &Path);
+
     /// Lets an area answer no more.
     fn remove(&self, area: &str) -> impl Future<Output = Result<(), Self::InstallError>> + Send;
 }
@@ -177,9 +183,11 @@ impl<H: Host> Folder<H> {
             Err(error) => error.to_string(),
         };
         tracing::error!(%file, error = refused, "component refused; nothing changed");
+        self.host.note_refused(path, &refused);
     }
 
     fn installed(&mut self, path: &Path, area: String) {
+        self.host.note_settled(path);
         if let Some(other) = self.other_file_of(path, &area) {
             tracing::warn!(
                 area.name = area,
@@ -223,6 +231,7 @@ impl<H: Host> Folder<H> {
     }
 
     async fn forget(&mut self, path: &Path) {
+        self.host.note_settled(path);
         let Some(area) = self.files.remove(path).and_then(|file| file.area) else { return };
         // A file may have been renamed.
         if self.other_file_of(path, &area).is_some() {

@@ -51,6 +51,10 @@ impl Host for Log {
         Ok(text.split(' ').next().unwrap_or_default().to_owned())
     }
 
+    fn note_refused(&self, _: &Path, _: &str) {}
+
+    fn note_settled(&self, _: &Path) {}
+
     async fn remove(&self, area: &str) -> Result<(), &'static str> {
         self.0.lock().push(format!("no {area}"));
         Ok(())

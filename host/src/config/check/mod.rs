@@ -72,6 +72,7 @@ impl Config {
             ("api.drain_seconds", self.api.drain_seconds),
             ("api.max_connections", self.api.max_connections),
             ("api.max_connections_per_address", self.api.max_connections_per_address),
+            ("readiness.max_clock_difference_ms", self.readiness.max_clock_difference_ms),
             ("database.max_connections", self.database.max_connections),
             ("areas.poll_ms", self.areas.poll_ms),
             ("areas.max_stale_ms", self.areas.max_stale_ms),

@@ -19,5 +19,5 @@ pub use limits::{Idempotency, Limits, Rates, Runtime};
 pub use malware::{Malware, Socket};
 pub use people::{Passwords, Session, SignIn};
 pub use record::Record;
-pub use service::{Api, Database, Keys, Operators, Secret};
+pub use service::{Api, Database, Keys, Operators, Readiness, Secret};
 pub use work::{Egress, Jobs, LaneShare, Lanes, Log, LogFormat, Mail};

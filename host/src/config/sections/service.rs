@@ -8,6 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 use zeroize::Zeroizing;
 
+use crate::domain::health::Check;
+
 /// Text that is never printed or logged.
 #[derive(Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(from = "String")]
@@ -94,6 +96,26 @@ pub struct Operators {
 impl Default for Operators {
     fn default() -> Self {
         Self { listen: SocketAddr::from(([127, 0, 0, 1], 8081)), token_file: None }
+    }
+}
+
+/// When a node reports that it is not ready.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Readiness {
+    /// Checks that only degrade a node: it still takes requests. The checks
+    /// are database, writes, areas, master_key, clock, schema and blobs. With
+    /// blobs left out, a lost bucket takes every node out of service; with
+    /// schema added, nodes stay in service while a newer release is rolled out.
+    pub degraded_by: Vec<Check>,
+    /// How far this machine's clock may be from the database's, in
+    /// milliseconds.
+    pub max_clock_difference_ms: u32,
+}
+
+impl Default for Readiness {
+    fn default() -> Self {
+        Self { degraded_by: vec![Check::Blobs], max_clock_difference_ms: 5_000 }
     }
 }
 

@@ -16,7 +16,7 @@ use crate::registry::{self, AreaVersion, Change, Counts, OnTrial, Told};
 /// Whether the service is there.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Health {
-    /// `live` or `ready`.
+    /// `live`.
     pub(super) status: &'static str,
 }
 

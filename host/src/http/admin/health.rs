@@ -1,22 +1,22 @@
 //! Is the process alive, and does it take requests?
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
 
 use super::Operators;
 use super::answers::Health;
-use crate::app::areas::Closed;
-use crate::http::code::Code;
-use crate::http::problem::Refusal;
-use crate::store;
+use crate::app::health;
+use crate::domain::health::Readiness as Status;
+use crate::domain::health::{Check, HealthReport};
 
-/// How long the database, and the blob store, may take to say that they are
-/// there.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Seconds after which a balancer may ask an unready node again.
+const RETRY_AFTER_S: u64 = 1;
 
 /// Whether the service takes requests; no longer, once it stops.
 #[derive(Clone, Debug, Default)]
@@ -38,31 +38,21 @@ pub(super) async fn live() -> Json<Health> {
     Json(Health { status: "live" })
 }
 
-/// The service takes requests, and what it keeps things in answers.
-pub(super) async fn ready(State(operators): State<Operators>) -> Result<Json<Health>, Refusal> {
+/// Whether this node can do its work, check by check.
+pub(super) async fn ready(State(operators): State<Operators>) -> Response {
     if !operators.readiness.get() {
-        return Err(unready("The service is starting or stopping."));
+        let line = "the process is starting or stopping".to_owned();
+        return answer(&HealthReport::new(BTreeMap::from([(Check::Serving, line)]), &[]));
     }
-    if !operators.app.node.is_sure() {
-        return Err(Closed::Unsure.into());
-    }
-    let store = &operators.app.store;
-    let database = in_time(store.ping(), "The database does not answer.");
-    let blobs = in_time(store.blobs().ping(), "The blob store does not answer.");
-    tokio::try_join!(database, blobs)?;
-    Ok(Json(Health { status: "ready" }))
+    answer(&*health::check(&operators.app).await)
 }
 
-async fn in_time(
-    asked: impl Future<Output = Result<(), store::Error>>,
-    silent: &str,
-) -> Result<(), Refusal> {
-    match tokio::time::timeout(PATIENCE, asked).await {
-        Ok(answered) => Ok(answered?),
-        Err(_) => Err(unready(silent)),
+fn answer(report: &HealthReport) -> Response {
+    match report.status {
+        Status::Ready | Status::Degraded => Json(report).into_response(),
+        Status::Unready => {
+            let retry = [(header::RETRY_AFTER, RETRY_AFTER_S.to_string())];
+            (StatusCode::SERVICE_UNAVAILABLE, retry, Json(report)).into_response()
+        }
     }
-}
-
-fn unready(detail: &str) -> Refusal {
-    Refusal::new(Code::Unavailable, detail).retry_after(1)
 }

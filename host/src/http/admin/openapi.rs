@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 use super::Operators;
 use super::answers::{Area, Areas, Decided, Differences, Health, Page, Sent, Used};
 use crate::domain::deployment::{AuditLine, Deployment};
+use crate::domain::health::HealthReport;
 use crate::domain::manifest::Manifest;
 use crate::domain::operator::Scope;
 use crate::http::problem::Members as Problem;
@@ -56,7 +57,14 @@ const FORCE: (&str, &str) = ("force", "Why it is taken although it breaks client
 
 const OPERATIONS: &[Operation] = &[
     get("/health/live", "live", "Whether the process answers", None, &[], json::<Health>()),
-    get("/health/ready", "ready", "Whether it takes requests", None, &[], json::<Health>()),
+    get(
+        "/health/ready",
+        "ready",
+        "Whether this node can do its work: 200, or 503 with Retry-After; one line for each check",
+        None,
+        &[],
+        json::<HealthReport>(),
+    ),
     get("/openapi.json", "openapi", "This document", None, &[], json::<Map<String, Value>>()),
     get(
         "/metrics",
@@ -282,6 +290,14 @@ fn responses(operation: &Operation, schemas: &mut SchemaGenerator) -> Value {
         "200": {"description": "Done.", "content": {media_type: {"schema": schema}}},
         "default": problem("A problem (RFC 9457) that names the way out."),
     });
+    if operation.id == "ready" {
+        let report = schemas.subschema_for::<HealthReport>();
+        all["503"] = json!({
+            "description": "Not ready: requests belong to another node. `checks` says why.",
+            "headers": {"Retry-After": {"schema": {"type": "integer"}}},
+            "content": {"application/json": {"schema": report}},
+        });
+    }
     if operation.scope.is_some() {
         all["401"] = problem("No token, or none that is known.");
         all["403"] = problem("The token lacks the scope.");

@@ -364,7 +364,10 @@ async fn a_node_cut_off_from_the_database_says_so_and_never_answers_with_a_withd
     fleet.lines[2].cut();
     is_away(&until_status(&cut, CASES, 503).await);
     let ready = fleet.hosts[2].operate(Method::GET, "/health/ready").await;
-    ready.problem(503, "unavailable");
+    let report = ready.expect(503);
+    assert_eq!(report["status"], "unready", "{report}");
+    assert_ne!(report["checks"]["database"], "ok", "{report}");
+    assert!(ready.header("retry-after").is_some(), "{:?}", ready.headers);
     // It is alive: nobody need restart it.
     fleet.hosts[2].operate(Method::GET, "/health/live").await.expect(200);
 

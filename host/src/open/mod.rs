@@ -1,6 +1,10 @@
 //! Opens what serving and the other commands both need: the keys, the store,
 //! the people.
 
+mod master_key;
+#[cfg(test)]
+mod tests;
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -36,7 +40,6 @@ pub async fn open(config: &Config) -> anyhow::Result<Opened> {
     // Whatever is written from here on holds customers' data.
     rustix::process::umask(rustix::fs::Mode::from_bits_retain(0o077));
     files::private_dir(&config.data_dir)?;
-    let keys = Arc::new(keys(config)?);
     // A bucket's service is asked over TLS.
     crate::egress::install_tls_provider();
     let store = Store::open(&store::Settings {
@@ -47,7 +50,8 @@ pub async fn open(config: &Config) -> anyhow::Result<Opened> {
         blobs: place_of_blobs(config)?,
     })
     .await?;
-    let clock = Clock::System;
+    let clock = store::health::clock(&store).await?;
+    let keys = Arc::new(master_key::keys(config, &store, &clock).await?);
     let identity =
         Identity::new(store.clone(), Arc::clone(&keys), clock.clone(), Settings::from(config));
     Ok(Opened { store, keys, identity, clock })
@@ -76,22 +80,6 @@ fn place_of_blobs(config: &Config) -> anyhow::Result<Place> {
         allow_http: blobs.allow_http,
         key: blobs.credentials_file.as_deref().map(credentials::read).transpose()?,
     })))
-}
-
-fn keys(config: &Config) -> anyhow::Result<Keys> {
-    match &config.keys.master_key {
-        Some(given) => Keys::from_base64(given.reveal()).map_err(|error| {
-            anyhow::anyhow!("keys.master_key: {error}; make one with: openssl rand -base64 32")
-        }),
-        None => {
-            let file = config.master_key_file();
-            if file.exists() {
-                // Refused here with the way out, before it is looked at.
-                files::read_private(&file)?;
-            }
-            Ok(Keys::load_or_create(&file)?)
-        }
-    }
 }
 
 /// The operators' bearer token: read from its file, or made and written there.
