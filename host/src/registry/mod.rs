@@ -8,6 +8,7 @@ mod checks;
 mod compared;
 pub mod compatibility;
 mod contract;
+mod dependents;
 #[cfg(test)]
 pub(crate) mod fixtures;
 mod meter;
@@ -29,6 +30,7 @@ use parking_lot::Mutex;
 
 pub use compared::{Asked, Compared, Copying, Counts, Difference, Example, differences};
 pub use contract::{BadManifest, Ceilings, RouteContract};
+pub use dependents::Dependent;
 pub use meter::Meter;
 pub use openapi::{Document, HostOperation};
 pub use parameters::{canonical_uuid, decode};

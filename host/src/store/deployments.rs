@@ -158,8 +158,9 @@ pub async fn pointer_of(connection: &mut Connection, area: &str) -> Result<Optio
 }
 
 /// Moves an area's pointer, to nothing where the area is taken out, and tells
-/// every node. What it pointed to gets the stage `left`, and a rollback goes
-/// to what was retired last; a trial of the area ends. [`Error::RunAgain`]
+/// every node. What it pointed to gets the stage `left`. A rollback goes to
+/// what was retired last, after a removal to what was removed; a trial of the
+/// area ends. [`Error::RunAgain`]
 /// where the pointer is not at `revision` any more; 0 stands for an area that
 /// has none.
 pub async fn point(
@@ -173,7 +174,10 @@ pub async fn point(
     if let Some(digest) = now.digest {
         mark_live(connection, now.area, digest, now.at).await?;
     }
-    let previous = last_retired(connection, now.area).await?;
+    let previous = match now.digest {
+        Some(_) => last_retired(connection, now.area).await?,
+        None => last_live(connection, now).await?,
+    };
     let sql = if revision == 0 {
         "INSERT INTO live_areas (area, digest, previous, changed_at, changed_by, revision) \
          VALUES ($1, $2, $3, $4, $5, $6 + 1) ON CONFLICT (area) DO NOTHING"
@@ -227,6 +231,9 @@ pub struct Moved<'a> {
     pub area: &'a str,
     /// The version that answers from now on.
     pub digest: Option<&'a str>,
+    /// The version that answered until now, where the pointer does not say it:
+    /// it came from a folder.
+    pub answered: Option<&'a str>,
     /// When.
     pub at: Timestamp,
     /// The operator.
@@ -265,6 +272,15 @@ async fn mark_live(
     .execute(&mut *c)
     .await?.rows_affected());
     if found == 0 { Err(Error::NotFound) } else { Ok(()) }
+}
+
+/// What a rollback of a removal brings: what answered last.
+async fn last_live(connection: &mut Connection, now: &Moved<'_>) -> Result<Option<String>, Error> {
+    if let Some(answered) = now.answered {
+        return Ok(Some(answered.to_owned()));
+    }
+    let at = pointer_of(connection, now.area).await?;
+    Ok(at.and_then(|at| at.digest.or(at.previous)))
 }
 
 async fn last_retired(connection: &mut Connection, area: &str) -> Result<Option<String>, Error> {
@@ -349,7 +365,8 @@ mod tests {
     async fn go(store: &Store, digest: Option<&str>, left: Stage, at: i64) -> Result<(), Error> {
         let mut tx = store.begin(Access::WriteLocked).await?;
         let revision = pointer_of(&mut tx, "notes").await?.map_or(0, |pointer| pointer.revision);
-        let moved = Moved { area: "notes", digest, at: Timestamp(at), by: "ada" };
+        let at = Timestamp(at);
+        let moved = Moved { area: "notes", digest, answered: None, at, by: "ada" };
         point(&mut tx, &moved, revision, left).await?;
         tx.commit().await
     }
@@ -379,7 +396,7 @@ mod tests {
             go(store, Some("b"), Stage::Withdrawn, 4).await.unwrap();
             assert_eq!(state(store).await, at("b", Some("a")));
             go(store, None, Stage::Withdrawn, 5).await.unwrap();
-            assert_eq!(state(store).await, (None, Some("a".into())));
+            assert_eq!(state(store).await, (None, Some("b".into())));
             let mut reader = store.reader().await.unwrap();
             let history = history(&mut reader, "notes", i64::MAX, 10).await.unwrap();
             let stages: Vec<_> = history.iter().map(|v| (v.digest.as_str(), v.stage)).collect();
@@ -387,6 +404,25 @@ mod tests {
                 [("c", Stage::Withdrawn), ("b", Stage::Withdrawn), ("a", Stage::Retired)];
             assert_eq!(stages, expected);
             assert_eq!(history[1].live_at, Some(Timestamp(4)));
+        }
+
+        async fn what_was_removed_comes_back_also_when_it_was_the_only_version(store: &Store) {
+            let mut connection = store.writer().await.unwrap();
+            for digest in ["a", "b"] {
+                insert(&mut connection, &version(digest), "{}").await.unwrap();
+            }
+            drop(connection);
+            go(store, Some("a"), Stage::Retired, 1).await.unwrap();
+            for at in [2, 3] {
+                go(store, None, Stage::Withdrawn, at).await.unwrap();
+                assert_eq!(state(store).await, (None, Some("a".into())), "removed again or not");
+            }
+            go(store, Some("a"), Stage::Withdrawn, 4).await.unwrap();
+            assert_eq!(state(store).await, at("a", None));
+            go(store, Some("b"), Stage::Retired, 5).await.unwrap();
+            go(store, None, Stage::Withdrawn, 6).await.unwrap();
+            go(store, Some("b"), Stage::Withdrawn, 7).await.unwrap();
+            assert_eq!(state(store).await, at("b", Some("a")), "the next step back is older");
         }
 
         async fn an_approval_is_given_once_and_stays_with_the_version(store: &Store) {
@@ -406,7 +442,9 @@ mod tests {
             insert(&mut connection, &version("a"), "{}").await.unwrap();
             drop(connection);
             go(store, Some("a"), Stage::Retired, 1).await.unwrap();
-            let moved = Moved { area: "notes", digest: Some("a"), at: Timestamp(2), by: "bob" };
+            let digest = Some("a");
+            let moved =
+                Moved { area: "notes", digest, answered: None, at: Timestamp(2), by: "bob" };
             for stale in [0, 7] {
                 let mut tx = store.begin(Access::WriteLocked).await.unwrap();
                 let lost = point(&mut tx, &moved, stale, Stage::Retired).await;

@@ -212,7 +212,8 @@ mod tests {
             };
             deployments::insert(&mut tx, &version, "{}").await.unwrap();
         }
-        let moved = Moved { area: "notes", digest: Some("a"), at: Timestamp(1), by: "ada" };
+        let moved =
+            Moved { area: "notes", digest: Some("a"), answered: None, at: Timestamp(1), by: "ada" };
         deployments::point(&mut tx, &moved, 0, Stage::Retired).await.unwrap();
         tx.commit().await.unwrap();
     }
@@ -252,7 +253,7 @@ mod tests {
                 let mut tx = store.begin(Access::WriteLocked).await.unwrap();
                 begin(&mut tx, &canary(revision), Stage::Canary).await.unwrap();
                 let pointer = deployments::pointer_of(&mut tx, "notes").await.unwrap().unwrap();
-                let moved = Moved { area: "notes", digest, at: Timestamp(4), by: "ada" };
+                let moved = Moved { area: "notes", digest, answered: None, at: Timestamp(4), by: "ada" };
                 deployments::point(&mut tx, &moved, pointer.revision, Stage::Retired).await.unwrap();
                 assert_eq!(of(&mut tx, "notes").await.unwrap().unwrap().state, state);
                 assert_eq!(stage_of_b(&mut tx).await, stage);

@@ -92,6 +92,48 @@ both_backends! {
         assert_eq!(stages, ["withdrawn", "retired"]);
     }
 
+    async fn what_was_taken_out_comes_back_by_a_rollback(backend) {
+        let (mut host, mut ada) =
+            Builder::new(backend).areas(&["support"]).start_with_owner().await;
+        let from_folder = host.live_digest("support").await.expect("it is live");
+        let reason = json!({"reason": "it was needed after all"});
+        // The only version, from the folder; then again, deployed; then of two.
+        for brought in [None, Some(version(1)), Some(version(2))] {
+            let expected = brought.as_ref().map_or_else(|| from_folder.clone(), |new| digest(new));
+            if let Some(new) = brought {
+                host.put_area("support", &new).await.expect(200);
+            }
+            host.operate(Method::DELETE, "/areas/support?reason=oops").await.expect(200);
+            ada.get(CASES).await.problem(404, "not_found");
+            assert_eq!(area(&host).await["previous"]["digest"], expected.as_str());
+            let back = host.operate_with("/areas/support/rollback", &reason).await.expect(200);
+            assert_eq!(back["area"]["digest"], expected.as_str());
+            ada.get(CASES).await.expect(200);
+            host.terminate().await;
+            host.start().await;
+            ada.base.clone_from(&host.api);
+            assert_eq!(host.live_digest("support").await, Some(expected));
+        }
+    }
+
+    async fn an_area_that_others_depend_on_is_only_taken_out_by_force(backend) {
+        let areas = ["catalog", "evidence", "uploads", "control-room", "ownership", "schedules"];
+        let (host, _) = Builder::new(backend).areas(&areas).start_with_owner().await;
+        let path = "/areas/control_room?reason=oops";
+        let refused = host.operate(Method::DELETE, path).await.problem(409, "conflict");
+        let detail = refused["detail"].as_str().expect("text");
+        for told in ["ownership subscribes to", "every area may read", "--force"] {
+            assert!(detail.contains(told), "{detail}");
+        }
+        assert!(host.live_digest("control_room").await.is_some());
+        let output = host.command(&["area", "remove", "control_room", "--reason", "x"]).output();
+        let output = output.expect("the binary starts");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && text.contains("ownership"), "{text}");
+        host.cli(&["area", "remove", "control_room", "--reason", "it goes", "--force"]);
+        assert_eq!(host.live_digest("control_room").await, None);
+    }
+
     async fn a_staged_version_answers_when_it_is_activated(backend) {
         let host = Builder::new(backend).start().await;
         let one = version(1);

@@ -3,7 +3,7 @@
 use super::checks::Incompatible;
 use super::trust::Distrust;
 use crate::domain::deployment::Stage;
-use crate::registry::Refusal;
+use crate::registry::{Dependent, Refusal};
 use crate::runtime::LoadError;
 use crate::store;
 
@@ -141,6 +141,18 @@ pub enum InstallError {
         /// Which area.
         area: String,
     },
+    /// Others would lose what they read, or the events that run them.
+    #[error(
+        "other areas depend on area {area:?}:\n{}\nremove or change them first, or remove it \
+         nevertheless: `assurance area remove {area} --reason REASON --force`",
+        lines(dependents)
+    )]
+    DependedOn {
+        /// Which area.
+        area: String,
+        /// What depends on it.
+        dependents: Vec<Dependent>,
+    },
     /// Another operator was faster.
     #[error("area {area:?} was changed by somebody else meanwhile; look at it and decide again")]
     Overtaken {
@@ -171,4 +183,9 @@ pub enum InstallError {
     /// The database or the blob store failed.
     #[error(transparent)]
     Store(#[from] store::Error),
+}
+
+fn lines(dependents: &[Dependent]) -> String {
+    let lines = dependents.iter().map(|one| format!("- {one}"));
+    lines.collect::<Vec<_>>().join("\n")
 }

@@ -22,6 +22,7 @@ mod node;
 mod overview;
 mod ready;
 mod rehearsal;
+mod removed;
 mod switch;
 #[cfg(test)]
 mod tests;

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use super::super::App;
 use super::InstallError;
-use crate::domain::deployment::{AuditLine, Deployment, NodeReport, Pointer, Stage};
+use crate::domain::deployment::{AuditLine, Deployment, NodeReport, NodeState, Pointer, Stage};
 use crate::domain::trial::Trial;
 use crate::registry::{AreaVersion, OnTrial};
+use crate::store::nodes::LiveNode;
 use crate::store::{self, audit, deployments, nodes, trials};
 
 /// A node that was not seen for so long is not shown.
@@ -45,6 +46,7 @@ pub async fn overview(app: &App) -> Result<BTreeMap<String, Overview>, store::Er
     let versions = deployments::current(&mut connection).await?;
     let seen_since = app.clock.now().plus_ms(-SHOWN_FOR_MS);
     let reports = nodes::list(&mut connection, seen_since).await?;
+    let alive = nodes::alive(&mut connection, seen_since).await?;
     let trials = trials::list(&mut connection).await?;
     connection.release();
     let mut areas: BTreeMap<String, Overview> = BTreeMap::new();
@@ -70,10 +72,35 @@ pub async fn overview(app: &App) -> Result<BTreeMap<String, Overview>, store::Er
     for report in reports {
         areas.entry(report.area.clone()).or_default().nodes.push(report);
     }
+    for (name, area) in &mut areas {
+        area.expect_of(name, &alive);
+    }
     Ok(areas)
 }
 
 impl Overview {
+    /// Lists the nodes that have yet to report a live version: a deployment is
+    /// complete only when every node has it.
+    fn expect_of(&mut self, area: &str, alive: &[LiveNode]) {
+        if self.pointer.as_ref().is_none_or(|pointer| pointer.digest.is_none()) {
+            return;
+        }
+        for LiveNode { node, host, seen_at } in alive {
+            if self.nodes.iter().all(|report| report.node != *node) {
+                self.nodes.push(NodeReport {
+                    node: *node,
+                    host: host.clone(),
+                    area: area.to_owned(),
+                    digest: None,
+                    candidate: None,
+                    state: NodeState::Loading,
+                    why: None,
+                    seen_at: *seen_at,
+                });
+            }
+        }
+    }
+
     fn take(&mut self, version: Deployment) {
         let previous = self.pointer.as_ref().and_then(|pointer| pointer.previous.as_ref());
         if previous == Some(&version.digest) {

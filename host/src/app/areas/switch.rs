@@ -11,7 +11,7 @@ use serde_json::json;
 use super::super::App;
 use super::trail::Trail;
 use super::trials::{overtaken, running, stop};
-use super::{InstallError, checks, follow, ready};
+use super::{InstallError, checks, follow, ready, removed};
 use crate::domain::deployment::{Deployment, Pointer, Stage, Step};
 use crate::domain::manifest::Manifest;
 use crate::domain::trial::{Mode, Trial};
@@ -49,7 +49,8 @@ pub async fn activate(
         return Err(Trail::new(app, who, area, None).refuse(error).await);
     };
     let trail = Trail::new(app, who, area, Some(digest));
-    let wish = Wish { area, digest: Some(digest), step: Step::Activated, why, force };
+    let wish =
+        Wish { area, digest: Some(digest), answered: None, step: Step::Activated, why, force };
     if answers(app, pointer(app, area).await?.as_ref(), digest) {
         return Ok(None);
     }
@@ -113,6 +114,7 @@ pub async fn roll_back(
     let wish = Wish {
         area,
         digest: Some(&previous),
+        answered: None,
         step: Step::RolledBack,
         why: Some(reason),
         force: None,
@@ -149,20 +151,28 @@ async fn stop_canary(
 }
 
 /// Takes an area out: from now on nothing answers at its routes. What it has
-/// stored stays.
+/// stored stays. Refused while other areas depend on it, unless it is forced.
 ///
 /// # Errors
-/// It is not live.
+/// It is not live, or others depend on it.
 pub async fn remove(
     app: &App,
     who: &str,
     area: &str,
     why: Option<&str>,
+    force: bool,
 ) -> Result<Change, InstallError> {
+    let trail = Trail::new(app, who, area, None);
+    let kept = removed::keep_from_folder(app, who, area).await;
     let _one_at_a_time = app.installing.lock().await;
     let at = pointer(app, area).await?;
-    let trail = Trail::new(app, who, area, None);
-    let wish = Wish { area, digest: None, step: Step::Removed, why, force: None };
+    let dependents = app.registry.snapshot().dependents(area);
+    if !force && !dependents.is_empty() {
+        let error = InstallError::DependedOn { area: area.to_owned(), dependents };
+        return Err(trail.refuse(error).await);
+    }
+    let answered = kept.as_deref();
+    let wish = Wish { area, digest: None, answered, step: Step::Removed, why, force: None };
     match move_to(app, who, at.as_ref(), wish, None, trail).await {
         Ok(change) => Ok(change),
         Err((trail, error)) => Err(trail.refuse(error).await),
@@ -174,6 +184,8 @@ pub async fn remove(
 struct Wish<'a> {
     area: &'a str,
     digest: Option<&'a str>,
+    /// Of a removal: what answered, where the pointer does not say it.
+    answered: Option<&'a str>,
     step: Step,
     why: Option<&'a str>,
     /// Why it may break clients.
@@ -270,7 +282,8 @@ async fn move_pointer(
     trail: &mut Trail<'_>,
 ) -> Result<(), InstallError> {
     let left = if wish.step == Step::Activated { Stage::Retired } else { Stage::Withdrawn };
-    let moved = Moved { area: wish.area, digest: wish.digest, at: app.clock.now(), by: who };
+    let Wish { area, digest, answered, .. } = wish;
+    let moved = Moved { area, digest, answered, at: app.clock.now(), by: who };
     let revision = at.map_or(0, |at| at.revision);
     let kept = async {
         let mut tx = app.store.begin(Access::WriteLocked).await?;

@@ -253,7 +253,7 @@ async fn a_trial_ends_when_what_it_is_held_against_changes() {
     let tried = keep(&app, next(), Stage::Staged).await;
     begin_trial(&app, "ada", &canary(&tried)).await.unwrap();
     assert_eq!(app.registry.snapshot().trial("notes").unwrap().version.digest, tried);
-    remove(&app, "ada", "notes", None).await.unwrap();
+    remove(&app, "ada", "notes", None, false).await.unwrap();
     assert!(app.registry.snapshot().trial("notes").is_none());
     let nothing = activate(&app, "ada", Activation { digest: None, ..wish("") }).await;
     assert!(matches!(nothing, Err(InstallError::NoTrial { .. })), "{nothing:?}");

@@ -17,7 +17,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use futures::future::join_all;
+use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc;
 
 pub(crate) use self::files::signature_of;
@@ -32,6 +34,21 @@ const QUIET: Duration = Duration::from_millis(150);
 const RECHECK: Duration = Duration::from_secs(2);
 /// A file that stays away for so long is gone.
 const GONE: Duration = Duration::from_secs(2);
+
+/// The component of a folder with this digest, as lower-case hex, and the
+/// signature beside it.
+pub(super) async fn component_of(folder: &Path, digest: &str) -> Option<(Bytes, Option<Vec<u8>>)> {
+    for (path, stamp) in components(folder).ok()? {
+        let Some(file) = read(path, stamp).await else { continue };
+        let component = Bytes::from_owner(file.component);
+        let bytes = component.clone();
+        let found = tokio::task::spawn_blocking(move || hex::encode(Sha256::digest(&bytes))).await;
+        if found.ok()? == digest {
+            return Some((component, file.signature));
+        }
+    }
+    None
+}
 
 /// What takes components in and areas out; a test stands in for the [`App`].
 pub trait Host: Send + Sync {

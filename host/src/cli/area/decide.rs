@@ -93,6 +93,9 @@ pub(in crate::cli) struct Remove {
     /// Why; the audit log keeps it.
     #[arg(long)]
     reason: String,
+    /// Although other areas read its data or subscribe to its events.
+    #[arg(long)]
+    force: bool,
 }
 
 impl Activate {
@@ -142,7 +145,7 @@ impl Remove {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
         let operators = self.area.target.connect(common)?;
         let reason: String = url::form_urlencoded::byte_serialize(self.reason.as_bytes()).collect();
-        let path = format!("/areas/{}?reason={reason}", self.area.name);
+        let path = format!("/areas/{}?reason={reason}&force={}", self.area.name, self.force);
         let answer = operators.send(operators.request(Method::DELETE, &path)).await?;
         common.output().values(&[("result", answer["result"].clone())]);
         Ok(())

@@ -92,9 +92,10 @@ pub(super) async fn remove(
     operator: Operator,
     RawQuery(query): RawQuery,
 ) -> Result<Json<Decided>, Refusal> {
-    let mut parameters = Parameters::of(query.as_deref(), &["reason"])?;
-    let reason = parameters.text("reason");
-    let removed = areas::remove(&operators.app, &operator.name, &name, reason.as_deref()).await;
+    let mut parameters = Parameters::of(query.as_deref(), &["reason", "force"])?;
+    let (reason, force) = (parameters.text("reason"), parameters.boolean("force", false)?);
+    let (app, who) = (&operators.app, &operator.name);
+    let removed = areas::remove(app, who, &name, reason.as_deref(), force).await;
     Ok(Json(Decided::removed(&removed.map_err(refused)?)))
 }
 
@@ -236,6 +237,7 @@ pub(super) fn refused(error: InstallError) -> Refusal {
             | registry::Refusal::OperationTaken { .. }
             | registry::Refusal::EventTaken { .. },
         )
+        | InstallError::DependedOn { .. }
         | InstallError::NothingBefore { .. }
         | InstallError::OtherTrial { .. }
         | InstallError::AnswersAlready { .. }

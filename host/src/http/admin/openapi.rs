@@ -153,7 +153,7 @@ const OPERATIONS: &[Operation] = &[
         id: "remove_area",
         summary: "Take the area out; what it has stored stays",
         scope: DEPLOY,
-        query: &[REASON],
+        query: &[REASON, ("force", "`true`: although other areas depend on it.")],
         takes: Takes::Nothing,
         answers: json::<Decided>(),
     },

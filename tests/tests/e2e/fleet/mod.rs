@@ -4,6 +4,7 @@
 
 mod cannot_load;
 mod compiled_once;
+mod first_deployment;
 mod slow_loads;
 
 use std::collections::BTreeMap;

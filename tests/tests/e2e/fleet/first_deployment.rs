@@ -1,0 +1,57 @@
+//! The first version of an area: no node has run one before.
+
+use super::*;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_first_deployment_is_complete_only_when_every_node_answers_with_it() {
+    if !Backend::Postgres.is_there() {
+        return;
+    }
+    let (fleet, ada) = Fleet::start_fresh(|_, builder| builder).await;
+    let file = fleet.hosts[1].folder().join("support.wasm");
+    std::fs::write(&file, version(1)).expect("written");
+    let file = file.to_str().expect("a path");
+    let deployed = fleet.hosts[1].cli(&["area", "deploy", file, "--area", "support", "--activate"]);
+    for node in 0..NODES {
+        fleet.at(node, &ada).get(CASES).await.expect(200);
+    }
+    assert_eq!(deployed["nodes"], NODES, "{deployed}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_cannot_load_a_first_version_answers_503_and_is_unready() {
+    if !Backend::Postgres.is_there() {
+        return;
+    }
+    let shape = |number, builder: Builder| match number {
+        2 => own_code(builder).set("blobs.dir", "elsewhere"),
+        _ => builder,
+    };
+    let (fleet, ada) = Fleet::start_fresh(shape).await;
+    fleet.hosts[0].put_area("support", &version(1)).await.expect(200);
+    let third = fleet.at(2, &ada);
+    // 404 only for as long as the node has not read of the new area.
+    is_away(&until_status(&third, CASES, 503).await);
+    let ready = async |node: usize| fleet.hosts[node].operate(Method::GET, "/health/ready").await;
+    let begun = Instant::now();
+    while ready(2).await.status != 503 {
+        assert!(begun.elapsed() < PATIENCE, "it is ready all the time");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let report = ready(2).await.expect(503);
+    assert!(report["checks"]["areas"].to_string().contains("blobs.dir"), "{report}");
+    ready(1).await.expect(200);
+
+    // What the database says of the area cannot be read: any path may be one
+    // of its.
+    fleet.administrate("UPDATE area_versions SET manifest = '{}'").await;
+    let mut alone = own_code(Builder::new(Backend::Postgres))
+        .set("database.url", fleet.database.clone())
+        .set("blobs.dir", "nowhere")
+        .start()
+        .await;
+    let nobody = Client { base: alone.api.clone(), ..ada.clone() };
+    is_away(&nobody.get(CASES).await);
+    is_away(&nobody.get("/v1/nothing/here").await);
+    alone.terminate().await;
+}
