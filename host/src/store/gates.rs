@@ -6,36 +6,44 @@
 //! only try it, in the statement that writes, and never wait for it while they
 //! hold anything ([`Error::GateBusy`](super::Error::GateBusy)).
 //!
-//! Calls of one process queue here first, so that only one of them waits in
-//! the database, with a connection.
+//! Calls of one process queue here first, without a connection: those that
+//! take the gate one by one, and between them those that only write.
 
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
 use super::keyed::Keyed;
 use crate::domain::id::WorkspaceId;
 
 /// The process's queues for the gates of its workspaces.
-#[derive(Debug)]
-pub(super) struct Gates(Keyed<WorkspaceId>);
+#[derive(Debug, Default)]
+pub(super) struct Gates(Keyed<WorkspaceId, RwLock<()>>);
 
-impl Default for Gates {
-    fn default() -> Self {
-        Self(Keyed::new(1))
+impl Gates {
+    /// Waits in the process's queue to take a workspace's gate.
+    pub(super) async fn queue(&self, workspace: WorkspaceId) -> GatePass {
+        let lock = self.0.of(workspace, RwLock::default);
+        GatePass { workspace, _turn: lock.write_owned().await }
+    }
+
+    /// Waits until no call of this process has a workspace's gate.
+    pub(super) async fn pass(&self, workspace: WorkspaceId) -> OpenGate {
+        let lock = self.0.of(workspace, RwLock::default);
+        OpenGate { _open: lock.read_owned().await }
     }
 }
 
-impl Gates {
-    /// Waits in the process's queue for a workspace's gate.
-    pub(super) async fn queue(&self, workspace: WorkspaceId) -> GatePass {
-        GatePass { workspace, _turn: self.0.acquire(workspace).await }
-    }
+/// Keeps the process's own calls from taking a workspace's gate; for a short
+/// write. Nothing else may be waited for that such a call holds.
+#[derive(Debug)]
+pub struct OpenGate {
+    _open: OwnedRwLockReadGuard<()>,
 }
 
 /// The right to take a workspace's advisory lock, and to keep it.
 #[derive(Debug)]
 pub(super) struct GatePass {
     workspace: WorkspaceId,
-    _turn: OwnedSemaphorePermit,
+    _turn: OwnedRwLockWriteGuard<()>,
 }
 
 impl GatePass {

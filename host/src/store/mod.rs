@@ -60,9 +60,11 @@ use self::connection::{Kind, Raw, on};
 use self::gates::Gates;
 use self::pool::Pool;
 use self::shares::Shares;
+use crate::domain::id::WorkspaceId;
 
 pub use connection::{Connection, Tx};
 pub use error::Error;
+pub use gates::OpenGate;
 pub use notices::Notices;
 pub use open::{Settings, Timeouts};
 pub use scope::{CollectionScope, Searched};
@@ -267,6 +269,12 @@ impl Store {
         }
         let tx = Tx::begin(connection, self.begin_statement(Access::Write)).await?;
         Ok(tx.behind(gate).at(Some(place)))
+    }
+
+    /// Waits until no call of this process has the workspace's gate. To be held
+    /// for a short write, and given up before [`Store::begin_locked`].
+    pub async fn open_gate(&self, workspace: WorkspaceId) -> Result<OpenGate, Error> {
+        self.wait(self.0.gates.pass(workspace)).await
     }
 
     /// Makes an [`Access::Write`] transaction ready to write: on SQLite it

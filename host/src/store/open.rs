@@ -65,15 +65,17 @@ const MIGRATION_LOCK_MS: u32 = 1_000;
 /// most between.
 const MIGRATION_PATIENCE: Duration = Duration::from_secs(300);
 const MIGRATION_PAUSES: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(5)];
-/// Statements a connection keeps prepared.
+/// Statements a connection to PostgreSQL keeps prepared.
 const STATEMENTS: usize = 512;
+/// The same for SQLite, where they are kept in this process: some 10 KiB each.
+const SQLITE_STATEMENTS: usize = 256;
 /// How long SQLite waits for another process's write.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Pages that SQLite keeps (a negative number is of KiB). A transaction that
 /// writes more than it keeps writes it twice; a reader finds what it has not
 /// kept in the kernel's own cache, and there are many readers.
 const WRITER_CACHE: &str = "-16384";
-const READER_CACHE: &str = "-4096";
+const READER_CACHE: &str = "-1024";
 
 /// How PostgreSQL plans. Whatever is asked has an index, but a plan that was
 /// made while a table was small reads all of it, and is kept until the table's
@@ -142,7 +144,7 @@ async fn open_sqlite(settings: &Settings, timeout: Duration) -> Result<Databases
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full)
         .busy_timeout(BUSY_TIMEOUT)
-        .statement_cache_capacity(STATEMENTS)
+        .statement_cache_capacity(SQLITE_STATEMENTS)
         .pragma("temp_store", "memory")
         .pragma("cache_size", WRITER_CACHE)
         .disable_statement_logging();

@@ -27,6 +27,8 @@ use super::session::Session;
 
 /// Idle longer than this, a connection is tried before it is lent.
 const TRUSTED_FOR: Duration = Duration::from_secs(20);
+/// Idle longer than this, a connection is closed: each has caches of its own.
+const IDLE_FOR: Duration = Duration::from_secs(120);
 /// How long a server may take to answer when a connection is tried or settled.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Connections that were dropped in the middle of their work, by what became
@@ -256,10 +258,14 @@ impl<C: Session> Inner<C> {
         }
     }
 
+    /// Keeps a connection for the next borrower; the one that came back last is
+    /// lent first. Closes those that nobody has needed for long.
     fn put_back(&self, connection: C, made: Instant) {
         let old = self.limits.lifetime.is_some_and(|lifetime| made.elapsed() > lifetime);
+        let mut idle = self.idle.lock();
+        idle.retain(|one| one.since.elapsed() < IDLE_FOR);
         if !old && !self.permits.is_closed() {
-            self.idle.lock().push(Idle { connection, made, since: Instant::now() });
+            idle.push(Idle { connection, made, since: Instant::now() });
         }
     }
 }

@@ -43,7 +43,8 @@ impl Session for PgConnection {
     }
 
     async fn settle(&mut self) -> Result<bool, sqlx::Error> {
-        const END: &str = "ROLLBACK; RESET ALL; SELECT pg_advisory_unlock_all()";
+        const END: &str = "ROLLBACK; RESET statement_timeout; RESET lock_timeout; \
+             SELECT pg_advisory_unlock_all()";
         let begun = PostgresTransactions::begin(self, Some(statement(END))).await;
         forget_begin(self, &begun);
         reported(begun)

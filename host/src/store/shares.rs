@@ -29,8 +29,10 @@ pub struct Holder {
 pub(super) struct Shares {
     all: Arc<Semaphore>,
     jobs: Arc<Semaphore>,
-    areas: Keyed<String>,
-    workspaces: Keyed<WorkspaceId>,
+    /// Permits of one area, and of one workspace.
+    share: usize,
+    areas: Keyed<String, Semaphore>,
+    workspaces: Keyed<WorkspaceId, Semaphore>,
 }
 
 /// A place, given up when dropped.
@@ -49,8 +51,9 @@ impl Shares {
         Self {
             all: Arc::new(Semaphore::new(held)),
             jobs: Arc::new(Semaphore::new(share)),
-            areas: Keyed::new(share),
-            workspaces: Keyed::new(share),
+            share,
+            areas: Keyed::default(),
+            workspaces: Keyed::default(),
         }
     }
 
@@ -58,14 +61,16 @@ impl Shares {
     /// waited for first: while a workspace waits for anything else, only its
     /// own calls wait for it.
     pub(super) async fn place(&self, holder: Holder) -> Place {
-        let workspace = self.workspaces.acquire(holder.workspace).await;
-        let area = self.areas.acquire(holder.area).await;
+        let share = || Semaphore::new(self.share);
+        // These semaphores are never closed.
+        let workspace = self.workspaces.of(holder.workspace, share).acquire_owned().await.ok();
+        let area = self.areas.of(holder.area, share).acquire_owned().await.ok();
         let jobs = match holder.in_job {
             true => Arc::clone(&self.jobs).acquire_owned().await.ok(),
             false => None,
         };
         let all = Arc::clone(&self.all).acquire_owned().await.ok();
-        Place { _permits: [Some(area), Some(workspace), jobs, all] }
+        Place { _permits: [workspace, area, jobs, all] }
     }
 }
 

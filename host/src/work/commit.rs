@@ -128,62 +128,64 @@ impl UnitOfWork {
         effects
     }
 
-    /// Commits a call that read nothing but documents, which are checked to be
-    /// unchanged: on PostgreSQL by one statement, which is a transaction by
-    /// itself.
+    /// Commits a call that holds no transaction: what it read are documents,
+    /// which are checked to be unchanged. While another call has the workspace's
+    /// gate this is tried a few times; then the call queues for the gate itself.
     async fn keep(&self, effects: Effects, job: Option<&JobEnd>) -> Result<(), Error> {
-        let alone = job.is_none()
-            && !self.spec.locked
-            && !self.changes_more()
-            && self.store.backend() == Backend::Postgres;
-        if alone && self.keep_alone(&effects).await? == Kept::Done {
-            return Ok(());
+        if self.store.backend() == Backend::Sqlite {
+            let tx = self.store.begin(Access::WriteLocked).await?;
+            return self.keep_in(tx, effects, job).await;
         }
-        let tx = if alone || self.spec.locked {
-            self.store.begin_locked(self.holder()).await?
-        } else {
-            let access = match self.store.backend() {
-                Backend::Sqlite => Access::WriteLocked,
-                Backend::Postgres => Access::Write,
-            };
-            self.store.begin(access).await?
-        };
-        self.keep_in(tx, effects, job).await
-    }
-
-    /// Tries the one statement, a few times while another call has the
-    /// workspace's gate; after that this call waits for the gate like others.
-    async fn keep_alone(&self, effects: &Effects) -> Result<Kept, Error> {
-        self.pairs(effects).keep(&self.store).await?;
-        for pause in GATE_PAUSES {
-            let mut connection = self.store.serializable().await?;
-            match apply(&mut connection, effects.clone(), Within::Itself).await {
-                Ok(()) => {
-                    connection.release();
-                    return Ok(Kept::Done);
+        self.pairs(&effects).keep(&self.store).await?;
+        if !self.spec.locked {
+            let open = self.store.open_gate(self.spec.call.workspace).await?;
+            for pause in GATE_PAUSES {
+                match self.keep_once(effects.clone(), job).await {
+                    Err(Error::GateBusy) => tokio::time::sleep(pause).await,
+                    kept => return kept,
                 }
-                // The statement has ended, by the server's own word.
-                Err(Error::GateBusy) => connection.release(),
-                Err(error) => return Err(error),
             }
-            tokio::time::sleep(pause).await;
+            drop(open);
         }
-        Ok(Kept::GateBusy)
+        let tx = self.store.begin_locked(self.holder()).await?;
+        self.write_in(tx, effects, job).await
     }
 
-    async fn keep_in(
-        &self,
-        mut tx: Tx,
-        effects: Effects,
-        job: Option<&JobEnd>,
-    ) -> Result<(), Error> {
+    /// One statement is enough for most calls, and is a transaction by itself.
+    async fn keep_once(&self, effects: Effects, job: Option<&JobEnd>) -> Result<(), Error> {
+        if job.is_some() || self.changes_more() {
+            let tx = self.store.begin(Access::Write).await?;
+            return self.write_in(tx, effects, job).await;
+        }
+        let mut connection = self.store.serializable().await?;
+        apply(&mut connection, effects, Within::Itself).await?;
+        connection.release();
+        Ok(())
+    }
+
+    /// Commits a call in the transaction that it has read from.
+    async fn keep_in(&self, tx: Tx, effects: Effects, job: Option<&JobEnd>) -> Result<(), Error> {
         let pairs = self.pairs(&effects);
+        // Each is much of the time that an import takes.
+        let keeping = pairs.keep(&self.store);
+        let (tx, kept) = tokio::join!(self.write_effects(tx, effects), keeping);
+        kept?;
+        self.finish(tx?, job).await
+    }
+
+    async fn write_in(&self, tx: Tx, effects: Effects, job: Option<&JobEnd>) -> Result<(), Error> {
+        let tx = self.write_effects(tx, effects).await?;
+        self.finish(tx, job).await
+    }
+
+    async fn write_effects(&self, mut tx: Tx, effects: Effects) -> Result<Tx, Error> {
         self.store.upgrade(&mut tx).await?;
         let within = within(&tx);
-        // Each is much of the time that an import takes.
-        let (applied, kept) =
-            tokio::join!(apply(&mut tx, effects, within), pairs.keep(&self.store));
-        applied.and(kept)?;
+        apply(&mut tx, effects, within).await?;
+        Ok(tx)
+    }
+
+    async fn finish(&self, mut tx: Tx, job: Option<&JobEnd>) -> Result<(), Error> {
         self.change_more(&mut tx).await?;
         if let Some(end) = job {
             jobs::end(&mut tx, end, self.spec.call.now).await?;
@@ -248,13 +250,6 @@ impl UnitOfWork {
             idempotency::find(&self.store, workspace, user, &reply.operation, &reply.key, now);
         Ok(kept.await?.is_some())
     }
-}
-
-/// What became of the one statement.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Kept {
-    Done,
-    GateBusy,
 }
 
 fn within(tx: &Tx) -> Within {
