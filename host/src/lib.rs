@@ -4,6 +4,9 @@
 //! A module imports only from those below it in this list; ARCHITECTURE.md
 //! says why, and a test holds it.
 
+// What prints panics where nobody reads: `cli::output` and `telemetry` do not.
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+
 pub mod cli;
 pub mod serve;
 

@@ -3,7 +3,7 @@
 use clap::Subcommand;
 use serde_json::json;
 
-use super::Common;
+use super::{Common, output};
 use crate::config::{Config, Flags, credentials, files};
 
 #[derive(Debug, Subcommand)]
@@ -20,7 +20,7 @@ impl Command {
         match self {
             Self::Check => check(&config, common),
             Self::Show => {
-                print!("{}", config.to_documented_toml());
+                output::text(config.to_documented_toml());
                 Ok(())
             }
         }

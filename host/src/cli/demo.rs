@@ -17,7 +17,7 @@ use crate::identity::{Identity, NewUser, SESSION_COOKIE};
 use crate::open::open;
 use crate::signing::SigningKey;
 
-use super::input;
+use super::{input, output};
 
 const EMAIL: &str = "demo@example.com";
 const WORKSPACE: &str = "Demonstration";
@@ -110,7 +110,7 @@ impl Demo {
     fn tell(&self, api: &str) {
         let Kept { workspace_id, cookie, csrf_token, email, password, .. } = &self.kept;
         let had = if self.made { "made" } else { "found, unchanged" };
-        println!(
+        let written = output::try_line(format_args!(
             "
 The Workspace Assurance Service answers on {api}
   documentation   {api}/reference  and  {api}/openapi.json
@@ -125,7 +125,10 @@ Next, in another terminal:
     {api}/v1/workspaces/{workspace_id}/support/cases
 ",
             file = self.file.display(),
-        );
+        ));
+        if let Err(error) = written {
+            tracing::warn!(%error, "cannot print how to call the demonstration");
+        }
     }
 }
 

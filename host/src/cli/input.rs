@@ -7,6 +7,8 @@ use anyhow::Context as _;
 use serde_json::Value as Json;
 use zeroize::Zeroizing;
 
+use super::output;
+
 /// A file's text; `-` is standard input.
 pub(super) fn text(path: &Path) -> anyhow::Result<String> {
     if path == Path::new("-") {
@@ -33,7 +35,7 @@ pub(super) fn write_json(value: &Json, out: Option<&Path>) -> anyhow::Result<()>
             format!("{} cannot be written; is its folder there, and yours?", path.display())
         }),
         None => {
-            println!("{text}");
+            output::line(text);
             Ok(())
         }
     }

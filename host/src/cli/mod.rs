@@ -124,7 +124,7 @@ pub fn main() -> ExitCode {
 }
 
 fn failed(error: &anyhow::Error) -> ExitCode {
-    eprintln!("assurance: {error:#}");
+    output::note(format_args!("{error:#}"));
     match error.downcast_ref::<Unusable>() {
         Some(Unusable) => ExitCode::from(2),
         None => ExitCode::FAILURE,

@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::Common;
+use super::{Common, output};
 use crate::app::operators;
 use crate::config::Flags;
 use crate::domain::operator::Scope;
@@ -60,7 +60,7 @@ impl Command {
             }
             Self::List => {
                 let tokens = operators::list(store).await?;
-                println!("{}", serde_json::to_string_pretty(&json!({"tokens": tokens}))?);
+                output::line(serde_json::to_string_pretty(&json!({"tokens": tokens}))?);
             }
             Self::Revoke(Revoke { name }) => {
                 let revoked = operators::revoke(store, now, &name).await;

@@ -8,6 +8,7 @@ mod blobs;
 mod bucket;
 mod canary;
 mod catalog;
+mod commands;
 mod context;
 mod contract;
 mod control_room;

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::super::Common;
 use super::super::operators::Target;
+use super::super::output;
 use super::source::Source;
 use crate::config::{Config, Flags};
 use crate::domain::manifest::Manifest;
@@ -41,7 +42,7 @@ impl Check {
         let config = common.load(Flags::default())?;
         let loaded = load(&config, &self.source).await?;
         if self.manifest {
-            println!("{}", serde_json::to_string_pretty(&loaded.manifest)?);
+            output::line(serde_json::to_string_pretty(&loaded.manifest)?);
             return Ok(());
         }
         let manifest = loaded.manifest.clone();

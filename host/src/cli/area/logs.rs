@@ -1,12 +1,12 @@
 //! `assurance area logs`.
 
-use std::io::Write;
+use std::fmt::Write;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
 
-use super::super::Common;
+use super::super::{Common, output};
 use super::Named;
 use crate::journal::{Entry, Fault, Line, Page};
 
@@ -36,13 +36,11 @@ impl Logs {
             let page: Page = serde_json::from_value(answer.clone())
                 .context("the service's answer is of another version")?;
             let is_news = path == first || !page.is_empty();
-            let mut out = std::io::stdout().lock();
             match common.output().json {
-                true if is_news => writeln!(out, "{answer}")?,
+                true if is_news => output::line(&answer),
                 true => {}
-                false => print(&mut out, &page)?,
+                false => output::text(lines(&page)?),
             }
-            out.flush()?;
             if !follow {
                 return Ok(());
             }
@@ -54,8 +52,15 @@ impl Logs {
     }
 }
 
+/// A page as people read it.
+fn lines(page: &Page) -> Result<String, std::fmt::Error> {
+    let mut out = String::new();
+    print(&mut out, page)?;
+    Ok(out)
+}
+
 /// Lines and faults in the order they came in.
-fn print(out: &mut impl Write, page: &Page) -> std::io::Result<()> {
+fn print(out: &mut impl Write, page: &Page) -> std::fmt::Result {
     if page.missed {
         writeln!(out, "(lines that came before are not kept any more)")?;
     }
@@ -75,11 +80,11 @@ fn print(out: &mut impl Write, page: &Page) -> std::io::Result<()> {
     }
 }
 
-fn print_line(out: &mut impl Write, line: &Entry<Line>) -> std::io::Result<()> {
+fn print_line(out: &mut impl Write, line: &Entry<Line>) -> std::fmt::Result {
     writeln!(out, "{} {:5} {}", head(line), line.what.level, line.what.message)
 }
 
-fn print_fault(out: &mut impl Write, fault: &Entry<Fault>) -> std::io::Result<()> {
+fn print_fault(out: &mut impl Write, fault: &Entry<Fault>) -> std::fmt::Result {
     writeln!(out, "{} FAULT {}", head(fault), fault.what.message)?;
     for frame in &fault.what.frames {
         writeln!(out, "    {frame}")?;

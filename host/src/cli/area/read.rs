@@ -6,6 +6,7 @@ use serde_json::{Value as Json, json};
 
 use super::super::Common;
 use super::super::operators::{Operators, Target};
+use super::super::output;
 use super::Named;
 use crate::domain::manifest::Manifest;
 use crate::registry::compatibility;
@@ -88,6 +89,6 @@ async fn manifest(
 }
 
 fn print(answer: &Json) -> anyhow::Result<()> {
-    println!("{}", serde_json::to_string_pretty(answer)?);
+    output::line(serde_json::to_string_pretty(answer)?);
     Ok(())
 }

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use clap::Args;
 use serde_json::{Value as Json, json};
 
-use super::super::{Common, Unusable, input};
+use super::super::{Common, Unusable, input, output};
 use super::read_component;
 use crate::app::replay::{self, Difference, OtherCall, Replayed, Verdict};
 use crate::recordings::Recording;
@@ -28,7 +28,7 @@ impl Replay {
         let replayed = self.replay().await.map_err(|error| error.context(Unusable))?;
         let told = serde_json::to_value(&replayed)?;
         if common.json {
-            println!("{told}");
+            output::line(told);
         } else {
             print(&replayed);
         }
@@ -52,20 +52,20 @@ impl Replay {
 }
 
 fn print(replayed: &Replayed) {
-    println!("verdict:        {}", text(&json!(replayed.verdict)));
-    println!("same component: {}", replayed.same_component);
-    println!("host calls:     {}", replayed.host_calls);
-    println!("recorded:       {}", json!(replayed.recorded));
+    output::line(format_args!("verdict:        {}", text(&json!(replayed.verdict))));
+    output::line(format_args!("same component: {}", replayed.same_component));
+    output::line(format_args!("host calls:     {}", replayed.host_calls));
+    output::line(format_args!("recorded:       {}", json!(replayed.recorded)));
     if let Some(outcome) = &replayed.replayed {
-        println!("replayed:       {}", json!(outcome));
+        output::line(format_args!("replayed:       {}", json!(outcome)));
     }
     if let Some(why) = &replayed.withheld {
-        println!("withheld from call {} on: {why}", replayed.host_calls);
+        output::line(format_args!("withheld from call {} on: {why}", replayed.host_calls));
     }
     for OtherCall { departure, differences } in &replayed.calls {
-        println!("call {} is another:", departure.ordinal);
-        println!("  recorded {}", json!(departure.recorded));
-        println!("  replayed {}", json!(departure.replayed));
+        output::line(format_args!("call {} is another:", departure.ordinal));
+        output::line(format_args!("  recorded {}", json!(departure.recorded)));
+        output::line(format_args!("  replayed {}", json!(departure.replayed)));
         differences.iter().for_each(tell);
     }
     replayed.differences.iter().for_each(tell);
@@ -74,7 +74,11 @@ fn print(replayed: &Replayed) {
 fn tell(difference: &Difference) {
     let told = |value: &Option<Json>| value.as_ref().map_or("nothing".to_owned(), Json::to_string);
     let Difference { pointer, recorded, replayed } = difference;
-    println!("  {pointer}: recorded {}, replayed {}", told(recorded), told(replayed));
+    output::line(format_args!(
+        "  {pointer}: recorded {}, replayed {}",
+        told(recorded),
+        told(replayed)
+    ));
 }
 
 fn text(value: &Json) -> &str {
