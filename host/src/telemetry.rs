@@ -2,7 +2,7 @@
 //! that do not print.
 
 use std::fmt;
-use std::io::IsTerminal as _;
+use std::io::{self, IsTerminal as _, Write};
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use tracing_subscriber::EnvFilter;
@@ -16,6 +16,9 @@ const DURATION_BUCKETS: [f64; 15] = [
     60.0,
 ];
 
+/// Log lines that could not be written.
+const DROPPED_LINES: &str = "assurance_log_lines_dropped_total";
+
 /// Begins logging to standard error, once per process.
 ///
 /// # Errors
@@ -24,14 +27,33 @@ pub fn start_logging(log: &Log) -> anyhow::Result<()> {
     let filter = EnvFilter::try_new(&log.filter)?;
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(|| LogWriter)
+        .with_ansi(io::stderr().is_terminal())
+        // It would print to standard error, and panic where that fails.
+        .log_internal_errors(false)
         .with_span_events(FmtSpan::NONE);
     let begun = match log.format {
         LogFormat::Human => lines.compact().try_init(),
         LogFormat::Json => lines.json().flatten_event(true).with_current_span(false).try_init(),
     };
     begun.map_err(|error| anyhow::anyhow!("logging cannot begin: {error}"))
+}
+
+/// Standard error. A line that cannot be written (a full disk, a closed pipe)
+/// is dropped and counted: logging never fails a request.
+struct LogWriter;
+
+impl Write for LogWriter {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        if io::stderr().lock().write_all(line).is_err() {
+            metrics::counter!(DROPPED_LINES).increment(1);
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Is this a usable filter? The answer says what is wrong and the way out.
@@ -64,6 +86,11 @@ impl Metrics {
         let handle = PrometheusBuilder::new()
             .set_buckets_for_metric(durations, &DURATION_BUCKETS)?
             .install_recorder()?;
+        metrics::describe_counter!(
+            DROPPED_LINES,
+            "Log lines dropped because standard error could not be written."
+        );
+        metrics::counter!(DROPPED_LINES).absolute(0);
         Ok(Self(handle))
     }
 

@@ -54,6 +54,7 @@ pub struct Builder {
     config: Table,
     arguments: Vec<String>,
     place: PathBuf,
+    log: Option<PathBuf>,
 }
 
 /// A host and where it is.
@@ -63,6 +64,8 @@ pub struct TestHost {
     process: Option<Child>,
     arguments: Vec<String>,
     environment: Vec<(String, String)>,
+    /// Where the log goes, if not into the folder.
+    log: Option<PathBuf>,
     config: Table,
     /// Where the API answers.
     pub api: String,
@@ -84,6 +87,7 @@ impl Builder {
             config: Table::new(),
             arguments: vec![],
             place: std::env::temp_dir(),
+            log: None,
         };
         builder
             .set("development", true)
@@ -153,6 +157,13 @@ impl Builder {
         self
     }
 
+    /// Sends the host's output there; the test cannot read it then.
+    #[must_use]
+    pub fn logs_to(mut self, path: &str) -> Self {
+        self.log = Some(path.into());
+        self
+    }
+
     /// Lays everything out without starting the host.
     pub async fn prepare(mut self) -> TestHost {
         let folder = tempfile::Builder::new().prefix("assurance-test-").tempdir_in(&self.place);
@@ -184,6 +195,7 @@ impl Builder {
             process: None,
             arguments: self.arguments,
             environment: Vec::new(),
+            log: self.log,
             config: self.config,
             api: String::new(),
             operators: String::new(),
@@ -214,7 +226,8 @@ impl TestHost {
     pub async fn try_start(&mut self, limit: Duration) -> Result<(), String> {
         let begun = Instant::now();
         let _ = fs::remove_file(self.serving_file());
-        let log = File::options().create(true).append(true).open(self.log_file());
+        let path = self.log.clone().unwrap_or_else(|| self.log_file());
+        let log = File::options().create(true).append(true).open(path);
         let log = log.expect("a log file");
         let mut command = self.command(&["serve"]);
         command.args(&self.arguments).envs(self.environment.iter().cloned()).stdin(Stdio::null());

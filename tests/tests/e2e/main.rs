@@ -28,6 +28,7 @@ mod languages;
 mod ledger;
 mod limits;
 mod logs;
+mod lost_log;
 mod monorepo;
 mod notes;
 mod oci;

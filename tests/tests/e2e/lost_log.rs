@@ -1,0 +1,25 @@
+//! Standard error on a full disk: the log loses lines, and nobody else
+//! anything.
+
+use assurance_tests::{Backend, Builder};
+use reqwest::Method;
+use serde_json::json;
+
+const CASES: &str = "/v1/workspaces/{ws}/support/cases";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_log_on_a_full_disk_costs_lines_and_no_answer() {
+    let (host, ada) = Builder::new(Backend::Sqlite)
+        .areas(&["support"])
+        .set("log.filter", "debug")
+        .logs_to("/dev/full")
+        .start_with_owner()
+        .await;
+    for count in 0..20 {
+        let body = json!({ "subject": "unlogged", "description": "d" });
+        ada.post_once(CASES, &format!("unlogged-{count}"), &body).await.expect(201);
+    }
+    assert_eq!(host.operate(Method::GET, "/health/ready").await.status, 200);
+    let dropped = host.metric("assurance_log_lines_dropped_total").await;
+    assert!(dropped.is_some_and(|lines| lines > 20.0), "{dropped:?}");
+}
