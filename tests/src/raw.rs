@@ -29,3 +29,43 @@ pub fn status(answer: &str) -> u16 {
     let status = line.split(' ').nth(1).and_then(|status| status.parse().ok());
     status.unwrap_or_else(|| panic!("no status line in {answer:?}"))
 }
+
+/// A connection that sends one request after the other, and never one again.
+#[derive(Debug)]
+pub struct KeptAlive(TcpStream);
+
+impl KeptAlive {
+    /// `None`: nobody listens.
+    pub async fn open(base: &str) -> Option<Self> {
+        let address = base.trim_start_matches("http://").trim_end_matches('/');
+        TcpStream::connect(address).await.ok().map(Self)
+    }
+
+    /// The head of the answer, in lower case but for the status line; `None`:
+    /// the connection ended without one.
+    pub async fn get(&mut self, path: &str) -> Option<String> {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: here\r\n\r\n");
+        self.0.write_all(request.as_bytes()).await.ok()?;
+        let mut answer = Vec::new();
+        let end = loop {
+            if let Some(end) = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
+                break end;
+            }
+            let read = tokio::time::timeout(LIMIT, self.0.read_buf(&mut answer)).await.ok()?;
+            if read.ok()? == 0 {
+                return None;
+            }
+        };
+        let head = String::from_utf8_lossy(&answer[..end]).into_owned();
+        let (status, fields) = head.split_once("\r\n")?;
+        let fields = fields.to_lowercase();
+        let length = fields.lines().find_map(|line| line.strip_prefix("content-length: "))?;
+        let mut rest = (end + 4 + length.parse::<usize>().ok()?).checked_sub(answer.len())?;
+        while rest > 0 {
+            let mut bytes = vec![0; rest.min(65_536)];
+            let read = self.0.read(&mut bytes).await.ok().filter(|read| *read > 0)?;
+            rest -= read;
+        }
+        Some(format!("{status}\r\n{fields}"))
+    }
+}

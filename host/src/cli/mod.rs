@@ -117,7 +117,10 @@ pub fn main() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return failed(&error.into()),
     };
-    match runtime.block_on(Box::pin(run(cli))) {
+    let ran = runtime.block_on(Box::pin(run(cli)));
+    // What still compiles or reads has nobody to do it for.
+    runtime.shutdown_background();
+    match ran {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failed(&error),
     }

@@ -140,6 +140,16 @@ impl Config {
         place.split('?').next().unwrap_or_default().to_owned()
     }
 
+    /// The file of the embedded database; `None`: it is PostgreSQL.
+    #[must_use]
+    pub fn sqlite_file(&self) -> Option<PathBuf> {
+        let url = self.database_url();
+        let path = url.strip_prefix("sqlite:")?;
+        let path = path.strip_prefix("//").unwrap_or(path);
+        let path = path.split('?').next().unwrap_or_default();
+        Some(percent_encoding::percent_decode_str(path).decode_utf8_lossy().into_owned().into())
+    }
+
     /// Where clients reach the service, without a slash at the end.
     #[must_use]
     pub fn base_url(&self) -> String {

@@ -24,6 +24,7 @@ fn refusal(text: &str) -> String {
 fn an_empty_file_gives_the_defaults() {
     let config = load_text("").unwrap();
     assert_eq!(config.database_url(), "sqlite://./data/assurance.sqlite");
+    assert_eq!(config.sqlite_file(), Some("./data/assurance.sqlite".into()));
     assert_eq!(config.base_url(), "http://127.0.0.1:8080");
     assert_eq!(config.operators_token_file(), PathBuf::from("./data/operators.token"));
     assert_eq!((config.session.idle_minutes, config.session.absolute_hours), (30, 12));
@@ -197,4 +198,16 @@ fn a_key_file_that_others_can_read_is_refused_with_the_command_that_mends_it() {
     let told = files::read_private(&file).unwrap_err().to_string();
     assert!(told.contains("mode 0640") && told.contains("chmod 600"), "{told}");
     assert!(files::create_private(&file, b"x").is_err(), "never overwritten");
+}
+
+#[test]
+fn an_embedded_database_is_a_file_and_a_servers_is_not() {
+    let file = |url: &str| {
+        let mut config = Config::default();
+        config.database.url = Some(url.to_owned().into());
+        config.sqlite_file()
+    };
+    assert_eq!(file("sqlite:a/b.sqlite"), Some("a/b.sqlite".into()));
+    assert_eq!(file("sqlite:///a%20b.sqlite?mode=rwc"), Some("/a b.sqlite".into()));
+    assert_eq!(file("postgres://u@h/n"), None);
 }

@@ -12,6 +12,8 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::Request;
+use axum::http::{HeaderValue, Version, header};
+use futures::FutureExt as _;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -45,6 +47,24 @@ const MOST_STREAMS: u32 = 200;
 /// is read can be refused with a problem.
 const ROOM: usize = 4;
 
+/// Connections that the kernel may have taken and nobody has accepted yet: they
+/// are still served when a listener stops.
+const BACKLOG: usize = 1024;
+
+/// Between the end of listening and the end of idle connections: clients that
+/// have just connected get an answer to their first request.
+const FIRST_REQUEST: Duration = Duration::from_millis(100);
+
+/// How a listener is told to stop, in two steps.
+#[derive(Clone, Debug, Default)]
+pub struct Stopping {
+    /// From now on each HTTP/1 answer ends its connection (`Connection: close`),
+    /// so that clients go elsewhere without losing a request.
+    pub closing: CancellationToken,
+    /// No connection is accepted any more, and idle ones are closed.
+    pub closed: CancellationToken,
+}
+
 /// Where a request's connection comes from.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer(pub SocketAddr);
@@ -74,48 +94,37 @@ pub struct Settings {
 }
 
 /// Serves until stopped, then lets requests in flight end.
-pub async fn serve(
-    listener: TcpListener,
-    router: Router,
-    settings: Settings,
-    stop: CancellationToken,
-) {
+pub async fn serve(listener: TcpListener, router: Router, settings: Settings, stop: Stopping) {
     describe();
     let drain = settings.drain;
-    let tasks = TaskTracker::new();
+    let end = CancellationToken::new();
     let listening = Listening {
         places: Arc::new(Semaphore::new(settings.max_connections as usize)),
         connections: Connections::new(),
         server: Arc::new(builder(&settings)),
         settings,
-        stop: stop.clone(),
+        router,
+        tasks: TaskTracker::new(),
+        closing: stop.closing,
+        end: end.clone(),
     };
-    while let Some(accepted) = stop.run_until_cancelled(listening.accept(&listener)).await {
-        let Some((stream, peer, place, entry)) = accepted else { continue };
-        let service = service(router.clone(), peer, entry.requests());
-        let io = TokioIo::new(giving_up(stream, listening.settings.stall_timeout));
-        let connection = listening.server.serve_connection(io, service).into_owned();
-        let patience = listening.settings.header_timeout;
-        tasks.spawn(async move {
-            let mut connection = std::pin::pin!(connection);
-            // Once it must close, only what is in flight is served.
-            let served = async {
-                if entry.close().run_until_cancelled(connection.as_mut()).await.is_none() {
-                    connection.as_mut().graceful_shutdown();
-                    let _ = connection.await;
-                }
-            };
-            // A connection that breaks, or stays silent, is the client's affair.
-            tokio::select! {
-                () = served => tracing::trace!("connection ended"),
-                () = silence(&entry, patience) => tracing::trace!("no request came"),
-            }
-            drop((entry, place));
-        });
+    while let Some(accepted) = stop.closed.run_until_cancelled(listening.accept(&listener)).await {
+        if let Some(accepted) = accepted {
+            listening.start(accepted);
+        }
+    }
+    for _ in 0..BACKLOG {
+        match listening.accept(&listener).now_or_never() {
+            Some(Some(accepted)) => listening.start(accepted),
+            Some(None) => {}
+            None => break,
+        }
     }
     drop(listener);
-    tasks.close();
-    if tokio::time::timeout(drain, tasks.wait()).await.is_err() {
+    tokio::time::sleep(FIRST_REQUEST.min(drain)).await;
+    end.cancel();
+    listening.tasks.close();
+    if tokio::time::timeout(drain, listening.tasks.wait()).await.is_err() {
         tracing::warn!("requests were still in flight when the time to drain was over");
     }
 }
@@ -134,15 +143,43 @@ struct Listening {
     connections: Arc<Connections>,
     server: Arc<Builder<TokioExecutor>>,
     settings: Settings,
-    stop: CancellationToken,
+    router: Router,
+    tasks: TaskTracker,
+    closing: CancellationToken,
+    /// Connections end when their request in flight has; idle ones at once.
+    end: CancellationToken,
 }
 
+/// A connection, whose it is, and its place among those that may be open.
+type Accepted = (TcpStream, SocketAddr, OwnedSemaphorePermit, Entry);
+
 impl Listening {
+    /// Serves a connection in a task of its own.
+    fn start(&self, (stream, peer, place, entry): Accepted) {
+        let service = service(self.router.clone(), peer, entry.requests(), self.closing.clone());
+        let io = TokioIo::new(giving_up(stream, self.settings.stall_timeout));
+        let connection = self.server.serve_connection(io, service).into_owned();
+        let patience = self.settings.header_timeout;
+        self.tasks.spawn(async move {
+            let mut connection = std::pin::pin!(connection);
+            // Once it must close, only what is in flight is served.
+            let served = async {
+                if entry.close().run_until_cancelled(connection.as_mut()).await.is_none() {
+                    connection.as_mut().graceful_shutdown();
+                    let _ = connection.await;
+                }
+            };
+            // A connection that breaks, or stays silent, is the client's affair.
+            tokio::select! {
+                () = served => tracing::trace!("connection ended"),
+                () = silence(&entry, patience) => tracing::trace!("no request came"),
+            }
+            drop((entry, place));
+        });
+    }
+
     /// The next connection; `None` where there was one that is not served.
-    async fn accept(
-        &self,
-        listener: &TcpListener,
-    ) -> Option<(TcpStream, SocketAddr, OwnedSemaphorePermit, Entry)> {
+    async fn accept(&self, listener: &TcpListener) -> Option<Accepted> {
         let (stream, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
@@ -154,7 +191,7 @@ impl Listening {
             }
         };
         let most = self.most(peer.ip());
-        let Some(entry) = self.connections.enter(peer.ip(), most, &self.stop) else {
+        let Some(entry) = self.connections.enter(peer.ip(), most, &self.end) else {
             counter!(REFUSED, "listener" => self.settings.name).increment(1);
             return None;
         };
@@ -230,6 +267,7 @@ fn service(
     router: Router,
     peer: SocketAddr,
     requests: Requests,
+    closing: CancellationToken,
 ) -> impl hyper::service::Service<
     hyper::Request<Incoming>,
     Response = axum::response::Response,
@@ -242,8 +280,17 @@ fn service(
         let in_flight = requests.begin();
         let mut request: Request = request.map(axum::body::Body::new);
         request.extensions_mut().insert(Peer(peer));
+        let (closing, version) = (closing.clone(), request.version());
         let response = router.clone().oneshot(request);
-        async move { Ok(response.await?.map(|body| in_flight.until_sent(body))) }
+        async move {
+            let mut response = response.await?.map(|body| in_flight.until_sent(body));
+            // HTTP/2 has its own way to say so.
+            if closing.is_cancelled() && version <= Version::HTTP_11 {
+                let close = HeaderValue::from_static("close");
+                response.headers_mut().insert(header::CONNECTION, close);
+            }
+            Ok(response)
+        }
     })
 }
 
@@ -278,7 +325,7 @@ mod tests {
         let router = Router::new()
             .route("/", get("here"))
             .route("/long", get(|| async { "x".repeat(LONG) }));
-        tokio::spawn(serve(listener, router, settings, CancellationToken::new()));
+        tokio::spawn(serve(listener, router, settings, Stopping::default()));
         address
     }
 

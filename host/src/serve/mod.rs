@@ -3,18 +3,17 @@
 //! Everything is opened and checked before a listener is bound, and closed in
 //! the opposite order.
 
+mod listeners;
+mod lock;
 mod reload;
+mod stop;
 
-use std::io::Write;
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use serde_json::json;
-use tokio::net::TcpListener;
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::folder::Folder;
@@ -22,8 +21,8 @@ use crate::app::{App, InFlight, Limiter, Parts};
 use crate::app::{answer, areas, health, share_rates};
 use crate::config::{AreaLimits, Config};
 use crate::egress::{self, Egress};
-use crate::http::admin::{self, Operators, Readiness};
-use crate::http::{self, listen};
+use crate::http;
+use crate::http::admin::{Operators, Readiness};
 use crate::jobs::{self, Runnable, Workers};
 use crate::mail::{self, Mail};
 use crate::open;
@@ -33,6 +32,11 @@ use crate::runtime::{Loaded, Runtime};
 use crate::store::Backend;
 use crate::telemetry::Metrics;
 use crate::work::{Limits, LimitsByArea};
+
+use self::listeners::{Listeners, Serving, ServingNote};
+use self::stop::StopSignals;
+
+pub use self::lock::DatabaseLock;
 
 /// How often idle state is forgotten and samples are folded.
 const UPKEEP: Duration = Duration::from_secs(10);
@@ -62,47 +66,94 @@ impl Default for Hooks {
     }
 }
 
-/// Serves until SIGTERM or SIGINT.
+/// Serves until SIGTERM or SIGINT. A second one of these ends the process
+/// without waiting for requests and jobs.
 ///
 /// # Errors
 /// Where something cannot be opened or bound.
 pub async fn run(config: Config, hooks: Hooks) -> anyhow::Result<()> {
-    let mut told = StopSignals::install()?;
-    let metrics = Metrics::install()?;
-    let token = open::operators_token(&config.operators_token_file())?;
-    let listeners = Listeners::bind(&config).await?;
-    let app = assemble(config, &listeners, hooks.code_of).await?;
-    let stop = CancellationToken::new();
-    let watching = load_areas(&app, &stop).await?;
-    let workers = start_workers(&app).await?;
+    let mut signals = StopSignals::install()?;
+    let service = tokio::select! {
+        started = Box::pin(Service::start(config, hooks)) => started?,
+        _ = signals.next() => {
+            tracing::info!("stopped before it served");
+            return Ok(());
+        }
+    };
+    signals.next().await;
+    tokio::select! {
+        () = Box::pin(service.stop()) => Ok(()),
+        signal = signals.next() => stop::at_once(signal),
+    }
+}
 
-    let readiness = Readiness::default();
-    let operators = Operators::new(app.clone(), metrics.clone(), readiness.clone(), &token);
-    let upkeep = tokio::spawn(keep_up(app.clone(), metrics, stop.clone()));
-    let following = tokio::spawn(follow(app.clone(), stop.clone()));
-    let reloading = reload::start(&app, hooks.reload, &stop)?;
-    let note = ServingNote::write(&app.config.data_dir, &listeners)?;
-    let api_address = listeners.api_address;
-    let serving = listeners.serve(&app, &operators, &stop);
-    readiness.set(true);
-    (hooks.on_serving)(format!("http://{api_address}"));
-    tracing::info!(api = app.base_url, operators = note.operators, "serving");
+/// Everything that runs while the service serves.
+struct Service {
+    app: App,
+    readiness: Readiness,
+    note: ServingNote,
+    serving: Serving,
+    workers: Option<Workers>,
+    /// End once `stop` is cancelled.
+    tasks: Vec<JoinHandle<()>>,
+    stop: CancellationToken,
+    /// Held until the database is closed.
+    _lock: Option<DatabaseLock>,
+}
 
-    told.until_stopped().await;
-    tracing::info!("stopping: no new connections, requests in flight end");
-    readiness.set(false);
-    drop(note);
-    stop.cancel();
-    serving.finish().await;
+impl Service {
+    async fn start(config: Config, hooks: Hooks) -> anyhow::Result<Self> {
+        let lock = DatabaseLock::take(&config)?;
+        let metrics = Metrics::install()?;
+        let token = open::operators_token(&config.operators_token_file())?;
+        let listeners = Listeners::bind(&config).await?;
+        let app = assemble(config, &listeners, hooks.code_of).await?;
+        let stop = CancellationToken::new();
+        let watching = load_areas(&app, &stop).await?;
+        let workers = start_workers(&app).await?;
+
+        let readiness = Readiness::default();
+        let operators = Operators::new(app.clone(), metrics.clone(), readiness.clone(), &token);
+        let mut tasks = vec![
+            tokio::spawn(keep_up(app.clone(), metrics, stop.clone())),
+            tokio::spawn(follow(app.clone(), stop.clone())),
+        ];
+        tasks.extend(watching);
+        tasks.extend(reload::start(&app, hooks.reload, &stop)?);
+        let note = ServingNote::write(&app.config.data_dir, &listeners)?;
+        let api_address = listeners.api_address;
+        let serving = listeners.serve(&app, &operators, &stop);
+        readiness.set(true);
+        (hooks.on_serving)(format!("http://{api_address}"));
+        tracing::info!(api = app.base_url, operators = note.operators, "serving");
+        Ok(Self { app, readiness, note, serving, workers, tasks, stop, _lock: lock })
+    }
+
+    /// Not ready first, then no new connections, then nothing.
+    async fn stop(self) {
+        let Self { app, readiness, note, serving, workers, tasks, stop, _lock } = self;
+        let delay = Duration::from_millis(u64::from(app.config.api.shutdown_delay_ms));
+        tracing::info!(delay_ms = app.config.api.shutdown_delay_ms, "stopping: not ready");
+        readiness.set(false);
+        drop(note);
+        serving.closing.cancel();
+        tokio::time::sleep(delay).await;
+        tracing::info!("stopping: no new connections, requests in flight end");
+        stop.cancel();
+        let grace = Duration::from_secs(u64::from(app.config.jobs.drain_seconds));
+        serving.finish(drain(workers, grace)).await;
+        for task in tasks {
+            let _ = task.await;
+        }
+        app.store.close().await;
+        tracing::info!("stopped");
+    }
+}
+
+async fn drain(workers: Option<Workers>, grace: Duration) {
     if let Some(workers) = workers {
-        workers.drain(drain_time(&app.config)).await;
+        workers.drain(grace).await;
     }
-    for task in watching.into_iter().chain(reloading).chain([upkeep, following]) {
-        let _ = task.await;
-    }
-    app.store.close().await;
-    tracing::info!("stopped");
-    Ok(())
 }
 
 async fn assemble(
@@ -167,10 +218,7 @@ fn call_limits(config: &Config) -> LimitsByArea {
 
 /// Loads the folder of areas, and follows it where the operator wants that;
 /// then what operators have deployed.
-async fn load_areas(
-    app: &App,
-    stop: &CancellationToken,
-) -> anyhow::Result<Option<tokio::task::JoinHandle<()>>> {
+async fn load_areas(app: &App, stop: &CancellationToken) -> anyhow::Result<Option<JoinHandle<()>>> {
     let path = &app.config.areas_dir();
     let at = || format!("the folder of areas, {}", path.display());
     std::fs::create_dir_all(path).with_context(at)?;
@@ -232,104 +280,6 @@ async fn start_workers(app: &App) -> anyhow::Result<Option<Workers>> {
     Ok(Some(jobs::start(deps).await?))
 }
 
-/// Both listeners, bound before anything else is opened, so that a taken port
-/// is told at once.
-struct Listeners {
-    api: TcpListener,
-    api_address: SocketAddr,
-    operators: TcpListener,
-    operators_address: SocketAddr,
-}
-
-impl Listeners {
-    async fn bind(config: &Config) -> anyhow::Result<Self> {
-        let (api, api_address) = bind("api.listen", config.api.listen).await?;
-        let (operators, operators_address) =
-            bind("operators.listen", config.operators.listen).await?;
-        Ok(Self { api, api_address, operators, operators_address })
-    }
-
-    fn serve(self, app: &App, operators: &Operators, stop: &CancellationToken) -> Serving {
-        let limits = &app.config.limits;
-        let settings = listen::Settings {
-            name: "api",
-            max_connections: app.config.api.max_connections,
-            max_per_address: app.config.api.max_connections_per_address,
-            trusted_proxies: app.config.api.trusted_proxies.as_slice().into(),
-            header_timeout: Duration::from_millis(u64::from(limits.header_timeout_ms)),
-            stall_timeout: Duration::from_millis(u64::from(limits.body_timeout_ms)),
-            max_header_bytes: limits.max_header_bytes,
-            drain: drain_time(&app.config),
-        };
-        let api = listen::serve(self.api, http::api(app), settings.clone(), stop.clone());
-        let settings = listen::Settings { name: "operators", ..settings };
-        // Operators see the service until the last request has ended.
-        let last = CancellationToken::new();
-        let admin =
-            listen::serve(self.operators, admin::operators(operators), settings, last.clone());
-        Serving { api: tokio::spawn(api), admin: tokio::spawn(admin), last }
-    }
-}
-
-struct Serving {
-    api: tokio::task::JoinHandle<()>,
-    admin: tokio::task::JoinHandle<()>,
-    last: CancellationToken,
-}
-
-impl Serving {
-    async fn finish(self) {
-        let _ = self.api.await;
-        self.last.cancel();
-        let _ = self.admin.await;
-    }
-}
-
-async fn bind(key: &str, address: SocketAddr) -> anyhow::Result<(TcpListener, SocketAddr)> {
-    let listener = TcpListener::bind(address)
-        .await
-        .with_context(|| format!("configuration key {key}: {address} cannot be listened on"))?;
-    let bound = listener.local_addr()?;
-    Ok((listener, bound))
-}
-
-fn drain_time(config: &Config) -> Duration {
-    Duration::from_secs(u64::from(config.api.drain_seconds))
-}
-
-/// `serving.json` of the data folder: where this process answers, for tests
-/// and the command line. Gone when dropped.
-struct ServingNote {
-    path: PathBuf,
-    operators: String,
-}
-
-impl ServingNote {
-    fn write(data_dir: &Path, listeners: &Listeners) -> anyhow::Result<Self> {
-        use std::os::unix::fs::OpenOptionsExt;
-
-        let path = data_dir.join("serving.json");
-        let beside = data_dir.join(format!("serving.{}.new", std::process::id()));
-        let operators = format!("http://{}", listeners.operators_address);
-        let note = json!({
-            "api": format!("http://{}", listeners.api_address),
-            "operators": operators,
-            "pid": std::process::id(),
-        });
-        let mut options = std::fs::OpenOptions::new();
-        let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
-        file.write_all(note.to_string().as_bytes())?;
-        std::fs::rename(&beside, &path)?;
-        Ok(Self { path, operators })
-    }
-}
-
-impl Drop for ServingNote {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
-    }
-}
-
 async fn keep_up(app: App, metrics: Metrics, stop: CancellationToken) {
     let mut ticks = tokio::time::interval(UPKEEP);
     loop {
@@ -340,25 +290,5 @@ async fn keep_up(app: App, metrics: Metrics, stop: CancellationToken) {
         metrics.upkeep();
         app.limiter.forget_idle();
         app.runtime.budgets().forget_idle();
-    }
-}
-
-/// SIGTERM and SIGINT, noticed from the moment this exists.
-struct StopSignals {
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-impl StopSignals {
-    fn install() -> std::io::Result<Self> {
-        let terminate = signal(SignalKind::terminate())?;
-        Ok(Self { terminate, interrupt: signal(SignalKind::interrupt())? })
-    }
-
-    async fn until_stopped(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-        }
     }
 }

@@ -49,6 +49,7 @@ mod repohost;
 mod requests;
 mod schedules;
 mod shadow;
+mod shutdown;
 mod sign_in;
 mod story;
 mod support;

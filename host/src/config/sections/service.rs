@@ -58,6 +58,10 @@ pub struct Api {
     pub trusted_proxies: Vec<String>,
     /// How long requests in flight may take to end after SIGTERM, in seconds.
     pub drain_seconds: u32,
+    /// How long after SIGTERM the service still accepts requests, in
+    /// milliseconds. It is not ready then, and each HTTP/1 answer ends its
+    /// connection. Set it to the time a balancer takes to notice.
+    pub shutdown_delay_ms: u32,
     /// Open connections at most. A further one takes the place of the one
     /// that has been without a request for longest.
     pub max_connections: u32,
@@ -75,6 +79,7 @@ impl Default for Api {
             cors_origins: Vec::new(),
             trusted_proxies: Vec::new(),
             drain_seconds: 20,
+            shutdown_delay_ms: 1_000,
             max_connections: 4096,
             max_connections_per_address: 1024,
         }
@@ -142,6 +147,9 @@ pub struct Database {
     /// How long PostgreSQL keeps a session whose client does not answer, in
     /// milliseconds; 0: as the server is configured.
     pub unreachable_timeout_ms: u32,
+    /// Let several processes serve one SQLite database. Each has its own rate
+    /// limits and learns late of the others' jobs.
+    pub allow_several_processes: bool,
 }
 
 impl Default for Database {
@@ -154,6 +162,7 @@ impl Default for Database {
             lock_timeout_ms: 2_000,
             idle_in_transaction_timeout_ms: 60_000,
             unreachable_timeout_ms: 20_000,
+            allow_several_processes: false,
         }
     }
 }

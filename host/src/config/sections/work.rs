@@ -33,6 +33,9 @@ pub struct Jobs {
     pub keep_succeeded_minutes: u32,
     /// How long a failed or dead job is kept with its last error, in hours.
     pub keep_failed_hours: u32,
+    /// How long running jobs may take to end after SIGTERM, in seconds; the
+    /// others are cancelled and run again, on another host or at the next start.
+    pub drain_seconds: u32,
     /// Each lane's share of this process.
     pub lanes: Lanes,
 }
@@ -48,6 +51,7 @@ impl Default for Jobs {
             max_timeout_ms: 600_000,
             keep_succeeded_minutes: 60,
             keep_failed_hours: 720,
+            drain_seconds: 5,
             lanes: Lanes::default(),
         }
     }
