@@ -21,6 +21,8 @@ pub mod runtime;
 
 pub mod work;
 
+pub mod backup;
+
 pub mod open;
 
 pub mod oci;

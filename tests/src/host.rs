@@ -291,6 +291,12 @@ impl TestHost {
         self.folder.path()
     }
 
+    /// Where the database of this host is, if that is a server's.
+    #[must_use]
+    pub fn database_url(&self) -> Option<String> {
+        Some(self.config.get("database")?.get("url")?.as_str()?.to_owned())
+    }
+
     /// The folder that areas are loaded from.
     #[must_use]
     pub fn areas(&self) -> PathBuf {

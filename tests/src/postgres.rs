@@ -157,7 +157,8 @@ fn children(parent: u32) -> Vec<u32> {
 }
 
 /// The folder of the newest installed version's programs.
-fn programs() -> Option<PathBuf> {
+#[must_use]
+pub fn programs() -> Option<PathBuf> {
     let versions = fs::read_dir(HOME).ok()?.flatten();
     let mut found: Vec<(u32, PathBuf)> = versions
         .filter_map(|entry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path())))

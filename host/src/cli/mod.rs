@@ -5,6 +5,7 @@
 //! standard error. A secret is printed once, where it is made.
 
 mod area;
+mod backup;
 mod config;
 mod demo;
 mod evidence;
@@ -107,6 +108,8 @@ enum Command {
     /// The configuration.
     #[command(subcommand)]
     Config(config::Command),
+    Backup(backup::Backup),
+    Restore(backup::Restore),
 }
 
 /// Reads the arguments, runs the command, tells what went wrong.
@@ -153,6 +156,8 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Area(command) => Box::pin(command.run(common)).await,
         Command::Token(command) => command.run(common).await,
         Command::Config(command) => command.run(common),
+        Command::Backup(command) => Box::pin(command.run(common)).await,
+        Command::Restore(command) => Box::pin(command.run(common)).await,
     }
 }
 

@@ -66,7 +66,11 @@ fn timeouts(database: &config::Database) -> store::Timeouts {
     }
 }
 
-fn place_of_blobs(config: &Config) -> anyhow::Result<Place> {
+/// Where the configuration has the blob store.
+///
+/// # Errors
+/// The endpoint is not a URL, or the credentials cannot be read.
+pub fn place_of_blobs(config: &Config) -> anyhow::Result<Place> {
     let blobs = &config.blobs;
     let Some((name, prefix)) = blobs.bucket() else {
         return Ok(Place::Folder(config.blobs_dir()));

@@ -55,7 +55,7 @@ pub enum Error {
     #[error("a stored secret does not open: {0}")]
     Seal(#[source] crate::secrets::SealError),
     /// The database's schema could not be brought up to date.
-    #[error("the database's schema could not be brought up to date: {0}")]
+    #[error("{}", refused_schema(.0))]
     Migration(#[source] sqlx::migrate::MigrateError),
     /// The database URL names no database this service knows.
     #[error("{0:?} is no database URL; sqlite:PATH or postgres://USER@HOST/NAME")]
@@ -110,6 +110,17 @@ impl From<sqlx::Error> for Error {
             },
             _ => Self::Database(error),
         }
+    }
+}
+
+/// A migration that this release does not know is a newer release's.
+fn refused_schema(cause: &sqlx::migrate::MigrateError) -> String {
+    match cause {
+        sqlx::migrate::MigrateError::VersionMissing(version) => format!(
+            "the database is of a newer release (it has migration {version}, which this release \
+             does not know); start that release, or restore a backup from before the upgrade"
+        ),
+        other => format!("the database's schema could not be brought up to date: {other}"),
     }
 }
 
@@ -194,6 +205,14 @@ mod tests {
         for code in [Some("23505"), Some("1"), Some("42P01"), None] {
             assert_eq!(meaning(code), Meaning::Other, "{code:?}");
         }
+    }
+
+    #[test]
+    fn an_older_release_says_that_the_database_is_of_a_newer_one() {
+        let newer = sqlx::migrate::MigrateError::VersionMissing(99);
+        let text = Error::Migration(newer).to_string();
+        assert!(text.contains("a newer release (it has migration 99"), "{text}");
+        assert!(text.contains("restore a backup"), "{text}");
     }
 
     #[test]

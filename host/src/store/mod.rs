@@ -6,6 +6,7 @@
 
 pub mod apply;
 pub mod audit;
+pub mod backup;
 pub mod blobs;
 pub mod connection;
 pub mod deployments;

@@ -70,7 +70,7 @@ const STATEMENTS: usize = 512;
 /// The same for SQLite, where they are kept in this process: some 10 KiB each.
 const SQLITE_STATEMENTS: usize = 256;
 /// How long SQLite waits for another process's write.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Pages that SQLite keeps (a negative number is of KiB). A transaction that
 /// writes more than it keeps writes it twice; a reader finds what it has not
 /// kept in the kernel's own cache, and there are many readers.
@@ -88,7 +88,7 @@ const READER_CACHE: &str = "-1024";
 const SESSION: [(&str, &str); 3] =
     [("enable_seqscan", "off"), ("jit", "off"), ("client_min_messages", "error")];
 
-static SQLITE: sqlx::migrate::Migrator = sqlx::migrate!("../migrations/sqlite");
+pub(super) static SQLITE: sqlx::migrate::Migrator = sqlx::migrate!("../migrations/sqlite");
 static POSTGRES: sqlx::migrate::Migrator = sqlx::migrate!("../migrations/postgres");
 
 /// The migrations that this release brings.

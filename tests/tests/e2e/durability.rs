@@ -37,14 +37,14 @@ async fn write_until_cut(client: Client, round: u64, writer: u64) -> Learned {
 }
 
 /// Opens a case whose subject is its key; nothing when no answer came.
-async fn open(client: &Client, key: &str) -> Option<String> {
+pub(crate) async fn open(client: &Client, key: &str) -> Option<String> {
     let body = json!({ "subject": key, "description": "d" });
     let request = client.request(Method::POST, CASES).header("idempotency-key", key);
     let answer = try_send(request.json(&body)).await.ok()?;
     Some(answer.expect(201)["id"].as_str().expect("an id").to_owned())
 }
 
-async fn everything(client: &Client) -> Vec<Value> {
+pub(crate) async fn everything(client: &Client) -> Vec<Value> {
     let mut found = Vec::new();
     let mut path = HISTORY.to_owned();
     loop {

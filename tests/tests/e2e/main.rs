@@ -4,6 +4,7 @@
 mod assistant;
 mod audits;
 mod availability;
+mod backup;
 mod blobs;
 mod bucket;
 mod canary;

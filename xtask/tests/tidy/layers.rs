@@ -12,6 +12,7 @@ const LAYERS: &[&[&str]] = &[
     &["registry", "jobs"],
     &["runtime"],
     &["work"],
+    &["backup"],
     &["open"],
     &["oci"],
     &["identity", "egress", "mail", "malware"],

@@ -63,7 +63,7 @@ pub struct StoredBlob {
 impl Blobs {
     /// Makes the folder, or a client of the bucket's service; nothing is asked
     /// of that yet.
-    pub(super) fn open(place: &Place) -> Result<Self, Error> {
+    pub fn open(place: &Place) -> Result<Self, Error> {
         let opened = match place {
             Place::Folder(folder) => open_folder(folder),
             Place::Bucket(bucket) => bucket.connect(),
@@ -133,9 +133,18 @@ impl Blobs {
         }
     }
 
+    /// Whether there is an object of this name.
+    pub async fn has(&self, object: &str) -> Result<bool, Error> {
+        self.has_path(&Path::from(object)).await
+    }
+
     /// Whether there is a compiled component of this name.
     pub async fn has_compiled(&self, name: &str) -> Result<bool, Error> {
-        match self.objects.head(&compiled(name)).await {
+        self.has_path(&compiled(name)).await
+    }
+
+    async fn has_path(&self, path: &Path) -> Result<bool, Error> {
+        match self.objects.head(path).await {
             Ok(_) => Ok(true),
             Err(object_store::Error::NotFound { .. }) => Ok(false),
             Err(failed) => Err(failed.into()),
@@ -155,6 +164,18 @@ impl Blobs {
             Ok(_) | Err(object_store::Error::NotFound { .. }) => Ok(None),
             Err(failed) => Err(failed.into()),
         }
+    }
+
+    /// Begins to take the content of an object that has its name, from a backup.
+    #[must_use]
+    pub fn upload_as(&self, object: &str) -> Upload {
+        Upload::begin(Arc::clone(&self.objects), object.to_owned())
+    }
+
+    /// Whether nothing is there.
+    pub async fn is_empty(&self) -> Result<bool, Error> {
+        let first = self.objects.list(None).next().await.transpose()?;
+        Ok(first.is_none())
     }
 
     /// Begins to take content in pieces.
