@@ -134,9 +134,9 @@ impl Service {
         let Self { app, readiness, note, serving, workers, tasks, stop, _lock } = self;
         let delay = Duration::from_millis(u64::from(app.config.api.shutdown_delay_ms));
         tracing::info!(delay_ms = app.config.api.shutdown_delay_ms, "stopping: not ready");
+        serving.closing.cancel();
         readiness.set(false);
         drop(note);
-        serving.closing.cancel();
         tokio::time::sleep(delay).await;
         tracing::info!("stopping: no new connections, requests in flight end");
         stop.cancel();

@@ -24,8 +24,9 @@ const PAUSE: Duration = Duration::from_millis(3);
 /// hanging receiver may take 15 s.
 const STOPS_WITHIN: Duration = Duration::from_secs(11);
 
-/// Sends requests on kept connections until nobody listens any more; how many
-/// were answered, and how many were lost on an open connection.
+/// Sends requests on kept connections until the host ends them, as a balancer
+/// that knows that the host stops: how many were answered, how many were lost,
+/// and after how many a connection stayed open though the host was stopping.
 async fn ask_until_closed(base: String, stopping: Arc<AtomicBool>) -> (u32, u32, u32) {
     let (mut answered, mut lost, mut kept_open) = (0, 0, 0);
     while let Some(mut connection) = KeptAlive::open(&base).await {
@@ -35,6 +36,9 @@ async fn ask_until_closed(base: String, stopping: Arc<AtomicBool>) -> (u32, u32,
             match connection.get("/openapi.json").await {
                 Some(head) if head.contains("connection: close") => {
                     answered += 1;
+                    if stopping.load(Ordering::SeqCst) {
+                        return (answered, lost, kept_open);
+                    }
                     break;
                 }
                 Some(head) => {
