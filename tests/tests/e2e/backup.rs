@@ -160,7 +160,7 @@ async fn a_backup_under_load_has_every_write_acknowledged_before_it() {
     restored.start().await;
     let ada = Client { base: restored.api.clone(), ..ada };
     is_whole(&ada, (before, ever), &repository).await;
-    assert_eq!(ada.get("/v1/workspaces/{ws}/groups").await.status, 200);
+    assert_eq!(ada.get("/v1/workspaces/{ws}/group-dependencies").await.status, 200);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
