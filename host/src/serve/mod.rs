@@ -8,7 +8,6 @@ mod lock;
 mod reload;
 mod stop;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
