@@ -303,12 +303,6 @@ impl TestHost {
         self.folder.path().join("areas")
     }
 
-    /// Where the database is, if it is PostgreSQL.
-    #[must_use]
-    pub fn database_url(&self) -> Option<String> {
-        Some(self.config.get("database")?.get("url")?.as_str()?.to_owned())
-    }
-
     /// The process id.
     #[must_use]
     pub fn pid(&self) -> u32 {
