@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use area_sdk::prelude::*;
 use area_sdk::{EventDelivery, JobError, Later};
 
-use crate::advisories::file;
+use crate::advisories::{file, mentions};
 use crate::artifacts::{self, Artifact};
 use crate::deployments::take;
 
@@ -91,6 +91,7 @@ pub(crate) fn accepted(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDel
         kinds: BTreeSet<String>,
     }
     let accepted: Accepted = event.data()?;
+    mentions::ensure(ctx)?;
     if accepted.kinds.iter().any(|kind| is_ours(kind)) {
         let id = accepted.envelope_id;
         let later = Later { at: None, resource: Some(id), dedupe_key: Some(id.to_string()) };
@@ -112,6 +113,7 @@ pub(crate) fn ready(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelive
         content_sha256: Option<String>,
     }
     let ready: Ready = event.data()?;
+    mentions::ensure(ctx)?;
     let Some(sha256) = ready.content_sha256 else { return Ok(Outcome::Done) };
     let later =
         Later { at: None, resource: Some(ready.upload_id), dedupe_key: Some(sha256.clone()) };

@@ -13,11 +13,13 @@ mod ecosystem;
 mod evidence;
 mod ingest;
 mod inventory;
+mod large;
 mod matching;
 mod osv;
 mod purl;
 mod reading;
 mod reevaluate;
+mod room;
 mod sbom;
 mod text;
 mod versions;
@@ -28,20 +30,20 @@ use area_sdk::prelude::*;
 
 use advisories::document::{AdvisoryName, AffectedPackage, StoredAdvisory};
 use advisories::import::AdvisoryImported;
+use advisories::mentions::{self, AdvisoryMention, IndexMentions, MentionIndex};
 use artifacts::Artifact;
 use deployments::document::{
     AuditedCommit, DeploymentEvidence, DeploymentRecorded, StoredDeployment,
 };
 use evidence::{ImportAdvisories, ImportEvidence};
-use ingest::{DependenciesImported, Head, ImportDependencies};
+use ingest::{DependenciesImported, Head, ImportDependencies, StoredImport};
+use inventory::alerts::DependencyVulnerable;
 use inventory::component::StoredComponent;
-use inventory::matches::{DependencyVulnerable, StoredMatch};
+use inventory::matches::StoredMatch;
+use large::rescan::{self, Rescan};
+use large::{PackageRevision, ScanPart};
 use reevaluate::Reevaluate;
 use vex::document::{ImportedSbom, ListedStatement, StatementChunk, StatementSource};
-
-/// Documents that the large part of a job's step reads and writes at most; a
-/// call has 10,000.
-const ROOM: usize = 9_500;
 
 /// The area.
 pub fn area() -> Area {
@@ -88,17 +90,32 @@ fn component_collections(area: Area) -> Area {
             .text("ecosystem")
             .text("version")
             .text("search_text")
+            .text("component_id")
             .index(&["advisory_key", "latest", "name", "ecosystem", "version"])
             .index(&["advisory_key", "latest", "repository_id", "name", "ecosystem", "version"])
             .index(&["audit_id", "name"])
-            .index(&["latest", "identity"])
+            .index(&["component_id", "advisory_key"])
             .readable_by(&["*"]),
     )
     .collection(
         Collection::of::<Head>()
-            .summary("The latest audit of each branch, and how many components it has")
+            .summary("The audit that each branch's inventory is of, and its number of components")
             .integer("components")
             .readable_by(&["assistant", "context"]),
+    )
+    .collection(
+        Collection::of::<StoredImport>()
+            .summary("Imports that have not ended, failed, or left files out")
+            .text("repository_id")
+            .text("branch_ref")
+            .index(&["repository_id", "branch_ref"]),
+    )
+    .collection(
+        Collection::of::<PackageRevision>()
+            .summary("How often packages with many advisories have changed"),
+    )
+    .collection(
+        Collection::of::<ScanPart>().summary("Matches of an assessment that takes several steps"),
     )
     .collection(
         Collection::of::<Artifact>().summary("What was found out about files, by their SHA-256"),
@@ -123,6 +140,15 @@ fn advisory_collections(area: Area) -> Area {
     )
     .collection(
         Collection::of::<AdvisoryName>().summary("Ids and aliases, and the advisories they name"),
+    )
+    .collection(
+        Collection::of::<AdvisoryMention>()
+            .summary("Names in advisories' `upstream` and `related`")
+            .text("name_key")
+            .index(&["name_key"]),
+    )
+    .collection(
+        Collection::of::<MentionIndex>().summary("Whether all advisories' mentions are there"),
     )
 }
 
@@ -200,12 +226,16 @@ fn work(area: Area) -> Area {
         .on("audit.started", ingest::take)
         .on("evidence_envelope.accepted", evidence::accepted)
         .on("upload.ready", evidence::ready)
-        .job::<ImportDependencies>(Lane::Ingest, 10, 30_000, ingest::run)
+        .job::<ImportDependencies>(Lane::Ingest, ingest::ATTEMPTS, 30_000, ingest::run)
         .job::<ImportAdvisories>(Lane::Ingest, 10, 30_000, evidence::import_advisories)
         .job::<ImportEvidence>(Lane::Ingest, 10, 15_000, evidence::import)
         .job::<Reevaluate>(Lane::Ingest, 10, 15_000, reevaluate::run)
+        .job::<IndexMentions>(Lane::Maintenance, 10, 30_000, mentions::index)
+        .job::<Rescan>(Lane::Ingest, 10, 30_000, rescan::run)
 }
 
+const COMPONENT_ADVISORIES: &str =
+    "/v1/workspaces/{workspace_id}/dependencies/components/{component_id}/advisories";
 const ADVISORIES: &str = "/v1/workspaces/{workspace_id}/advisories";
 
 fn routes(area: Area) -> Area {
@@ -215,6 +245,12 @@ fn routes(area: Area) -> Area {
             .description(inventory::list::DESCRIPTION)
             .in_contract()
             .handler(inventory::list::list),
+    )
+    .route(
+        get("list_component_advisories", COMPONENT_ADVISORIES)
+            .summary("List all advisories of a dependency")
+            .description(inventory::advisories::DESCRIPTION)
+            .handler(inventory::advisories::list),
     )
     .route(
         post("import_advisories", ADVISORIES)

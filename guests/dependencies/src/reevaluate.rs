@@ -6,16 +6,13 @@ use std::collections::BTreeSet;
 use area_sdk::JobError;
 use area_sdk::prelude::*;
 
-use crate::ROOM;
+use crate::inventory::alerts::Alerts;
 use crate::inventory::component::StoredComponent;
-use crate::inventory::matches::{self, Alerts, StoredMatch};
-use crate::matching::{self, MOST_ENTRIES};
+use crate::inventory::matches::{self, StoredMatch};
+use crate::large::{self, Subject};
+use crate::matching::{self, Assessed, Assessment};
+use crate::room::{PageSize, Room};
 
-/// How many components are asked for at a time.
-const PAGE: u32 = 500;
-/// While so many are left, a step goes on: a page, with its matches, and what
-/// is known of its packages fit into them.
-const LEAST: usize = 2 * PAGE as usize + MOST_ENTRIES;
 /// What a question costs, in documents.
 const QUESTION: usize = 100;
 
@@ -50,21 +47,24 @@ impl Reevaluate {
     fn next(
         &mut self,
         ctx: &JobCtx,
-        room: &mut usize,
+        (room, size): (&mut Room, &mut PageSize),
     ) -> Result<Option<Vec<Stored<StoredComponent>>>, JobError> {
         if !self.components.is_empty() {
-            let left = std::mem::take(&mut self.components);
-            *room = room.saturating_sub(left.len());
-            return Ok(Some(ctx.documents::<StoredComponent>().get_many(left)?));
+            let mut left = std::mem::take(&mut self.components);
+            self.components = left.split_off(left.len().min(size.limit() as usize));
+            let components = ctx.documents::<StoredComponent>().get_many(left)?;
+            size.learn(&components, room);
+            return Ok(Some(components));
         }
         let cursor = self.cursor.take();
         let (mut components, next) = match (self.packages.first(), self.names.first()) {
-            (Some(package), _) => of_package(ctx, package, cursor)?,
-            (None, Some(name)) => under_name(ctx, name, cursor)?,
+            (Some(package), _) => of_package(ctx, package, cursor, size)?,
+            (None, Some(name)) => under_name(ctx, name, cursor, size)?,
             (None, None) => return Ok(None),
         };
         // Under a name, a match was read for each.
-        *room = room.saturating_sub(2 * components.len() + QUESTION);
+        room.spend(components.len() + QUESTION);
+        size.learn(&components, room);
         if self.packages.is_empty() {
             components.retain(|component| !self.has_looked_at(component));
         }
@@ -83,13 +83,14 @@ impl Reevaluate {
 }
 
 pub(crate) fn run(ctx: &JobCtx, mut job: Reevaluate) -> JobResult<Reevaluate> {
-    let mut room = ROOM;
+    let (mut room, mut size) = (Room::default(), PageSize::of(ctx));
     let mut alerts = Alerts::default();
     let mut done = false;
-    while !done && room > LEAST {
-        match job.next(ctx, &mut room)? {
+    while !done && room.is_ample() {
+        match job.next(ctx, (&mut room, &mut size))? {
             Some(components) => {
-                job.components = look_again(ctx, components, &mut room, &mut alerts)?;
+                let left = look_again(ctx, components, &mut room, &mut alerts)?;
+                job.components.splice(0..0, left);
             }
             None => done = true,
         }
@@ -101,50 +102,114 @@ pub(crate) fn run(ctx: &JobCtx, mut job: Reevaluate) -> JobResult<Reevaluate> {
 /// A page of components, and where the next begins.
 type Found = (Vec<Stored<StoredComponent>>, Option<String>);
 
-fn of_package(ctx: &JobCtx, package: &str, cursor: Option<String>) -> Result<Found, JobError> {
+fn of_package(
+    ctx: &JobCtx,
+    package: &str,
+    cursor: Option<String>,
+    size: &PageSize,
+) -> Result<Found, JobError> {
     let components = ctx.documents::<StoredComponent>().query().equals("latest", true);
     let components = components.equals("package_key", package).ascending("package_key");
-    let page = components.cursor(cursor).limit(PAGE).page()?;
+    let page = components.cursor(cursor).limit(size.limit()).page()?;
     Ok((page.items, page.next_cursor))
 }
 
-fn under_name(ctx: &JobCtx, name: &str, cursor: Option<String>) -> Result<Found, JobError> {
+fn under_name(
+    ctx: &JobCtx,
+    name: &str,
+    cursor: Option<String>,
+    size: &PageSize,
+) -> Result<Found, JobError> {
     let found = ctx.documents::<StoredMatch>().query().equals("advisory_key", name);
     let found = found.equals("latest", true).ascending("name");
-    let page = found.cursor(cursor).limit(PAGE).page()?;
+    let page = found.cursor(cursor).limit(size.limit()).page()?;
     let ids = page.items.iter().map(|found| &found.component_id);
     Ok((ctx.documents::<StoredComponent>().get_many(ids)?, page.next_cursor))
 }
 
 /// Assesses components anew, as many as there is room for, and keeps what
-/// changed; the ids of those that are left.
+/// changed; the ids of those that are left. Large ones are left to a job of
+/// their own.
 pub(crate) fn look_again(
     ctx: &JobCtx,
     mut components: Vec<Stored<StoredComponent>>,
-    room: &mut usize,
+    room: &mut Room,
     alerts: &mut Alerts,
 ) -> Result<Vec<String>, JobError> {
-    let found: Vec<&StoredComponent> = components.iter().map(|stored| &stored.value).collect();
-    let assessed = matching::assess(ctx, &found)?;
-    *room = room.saturating_sub(assessed.read);
-    let (mut looked, mut changed) = (0, Vec::new());
-    for (component, assessment) in components.iter_mut().zip(&assessed.assessments) {
-        let before = component.advisory_keys.clone();
-        if matches::apply(component, assessment) {
-            let cost = 1 + matches::renewal_cost(&component.advisory_keys, &before);
-            if cost > *room && looked > 0 {
-                break;
+    let mut together = components.len();
+    let looked = loop {
+        let found: Vec<&StoredComponent> =
+            components.iter().take(together).map(|stored| &stored.value).collect();
+        match matching::assess(ctx, &found, room)? {
+            Assessed::Some(assessments) => {
+                break keep_changes(ctx, &mut components, &assessments, (room, alerts))?;
             }
-            *room = room.saturating_sub(cost);
-            let fresh = assessment.vulnerabilities.iter();
-            for found in fresh.filter(|found| !before.iter().any(|key| found.names.contains(key))) {
-                alerts.add(&component.id, component, found);
-            }
-            matches::renew(ctx, component, &before)?;
-            changed.push(component.clone());
+            Assessed::Large(package) => break leave_large(ctx, &mut components, package)?,
+            Assessed::TooMany => together = (together / 8).max(1),
+        }
+    };
+    Ok(components.split_off(looked).into_iter().map(|left| left.id).collect())
+}
+
+/// Keeps what changed in the first of these components, which are assessed;
+/// how many of them were looked at.
+fn keep_changes(
+    ctx: &JobCtx,
+    components: &mut [Stored<StoredComponent>],
+    assessments: &[Assessment],
+    (room, alerts): (&mut Room, &mut Alerts),
+) -> Result<usize, JobError> {
+    let mut looked = 0;
+    for (component, assessment) in components.iter_mut().zip(assessments) {
+        let cost = 2 * matches::keys_cost(ctx, component)? + assessment.cost();
+        let fits = room.take(cost);
+        if !fits && looked > 0 {
+            break;
+        }
+        if fits && !component.unfinished {
+            keep_change(ctx, component, assessment, alerts)?;
+        } else {
+            large::raise(ctx, Subject::Component(component.id.clone()))?;
         }
         looked += 1;
     }
-    ctx.documents().replace_all(&changed)?;
-    Ok(components.split_off(looked).into_iter().map(|left| left.id).collect())
+    Ok(looked)
+}
+
+fn keep_change(
+    ctx: &JobCtx,
+    component: &mut Stored<StoredComponent>,
+    assessment: &Assessment,
+    alerts: &mut Alerts,
+) -> Result<(), JobError> {
+    let before = matches::keys(ctx, component)?;
+    // Of many advisories the component shows only some.
+    if !matches::apply(component, assessment) && component.advisory_count.is_none() {
+        return Ok(());
+    }
+    for found in &assessment.vulnerabilities {
+        if !found.names.iter().any(|name| before.binary_search(name).is_ok()) {
+            alerts.add(&component.id, component, found);
+        }
+    }
+    matches::renew(ctx, component, &before, assessment)?;
+    Ok(ctx.documents().replace(component)?)
+}
+
+/// Leaves a first component, and others of its package if that is large, to a
+/// job that takes several steps; how many of them are looked at by now.
+fn leave_large(
+    ctx: &JobCtx,
+    components: &mut Vec<Stored<StoredComponent>>,
+    package: Option<String>,
+) -> Result<usize, JobError> {
+    let Some(package) = package else {
+        if let Some(first) = components.first() {
+            large::raise(ctx, Subject::Component(first.id.clone()))?;
+        }
+        return Ok(components.len().min(1));
+    };
+    components.retain(|component| component.package_key.as_ref() != Some(&package));
+    large::raise(ctx, Subject::Package(package))?;
+    Ok(0)
 }

@@ -119,6 +119,14 @@ impl StoredAdvisory {
         keys
     }
 
+    /// About how many bytes of memory it takes.
+    pub(super) fn bytes(&self) -> usize {
+        let versions = |affected: &Affected| 200 + 40 * affected.versions.len();
+        let names = self.related.len() + self.upstream.len() + self.references.len();
+        let affected: usize = self.affected.iter().map(versions).sum();
+        1_000 + self.details.len() + 100 * names + affected
+    }
+
     pub(crate) fn named(&self) -> NamedAdvisory {
         NamedAdvisory {
             advisory_id: self.advisory_id.clone(),

@@ -8,13 +8,15 @@ use area_sdk::{JobError, Scope};
 use serde_json::value::RawValue;
 
 use super::import::{self, Changed};
-use crate::ROOM;
 use crate::artifacts::{self, Artifact, ArtifactError};
 use crate::osv::Osv;
 use crate::reading::{self, Mistake};
 
 /// Largest file that is read.
 const MAX_BYTES: usize = 26_214_400;
+/// Documents that a step reads and writes for records, at most; a call has
+/// 10,000.
+const ROOM: usize = 9_500;
 /// How many records a step takes in, at most.
 const STEP: usize = 100;
 /// How many mistakes of a file are told.
@@ -87,7 +89,7 @@ pub(crate) fn import_some(
             Err(_) => {}
         }
     }
-    changed.settle(scope);
+    changed.settle(scope)?;
     Ok((end < found.len()).then_some(end))
 }
 

@@ -6,6 +6,7 @@ use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Later, Scope};
 
 use super::document::{AdvisoryName, AffectedPackage, StoredAdvisory};
+use super::mentions;
 use crate::osv::{Osv, Rating};
 use crate::reevaluate::Reevaluate;
 
@@ -47,20 +48,25 @@ pub(crate) struct Changed {
 
 impl Changed {
     /// Has the components looked at again, after the commit.
-    pub(crate) fn settle(self, scope: &Scope) {
-        if self.packages.is_empty() && self.names.is_empty() {
-            return;
+    ///
+    /// # Errors
+    /// When the call's limits are used up.
+    pub(crate) fn settle(self, scope: &Scope) -> Result<(), DocumentError> {
+        mentions::ensure(scope)?;
+        if !self.packages.is_empty() || !self.names.is_empty() {
+            let job = Reevaluate::new(self.packages, self.names);
+            scope.enqueue_with(&job, Later::default());
         }
-        let job = Reevaluate::new(self.packages, self.names);
-        scope.enqueue_with(&job, Later::default());
+        Ok(())
     }
 }
 
 /// Documents that keeping an advisory reads and writes, at most: itself and its
-/// names twice; the packages that it affects, and as many of the one before
-/// twice.
+/// names twice; the packages that it affects and the names that it mentions,
+/// and as many of the one before twice.
 pub(crate) fn cost(osv: &Osv) -> usize {
-    2 + 2 * (1 + osv.aliases.len()) + 3 * osv.affected.len()
+    let mentions = osv.upstream.len() + osv.related.len();
+    2 + 2 * (1 + osv.aliases.len()) + 3 * (osv.affected.len() + mentions)
 }
 
 /// Keeps an advisory, of whose text this is the digest.
@@ -81,6 +87,7 @@ pub(crate) fn keep(
     };
     keep_packages(scope, &new, before.as_ref(), changed)?;
     keep_names(scope, &new, before.as_ref(), changed)?;
+    mentions::keep(scope, &new, before.as_ref())?;
     tell(scope, &new, change);
     match before {
         Some(mut old) => {

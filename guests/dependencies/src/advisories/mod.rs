@@ -4,4 +4,5 @@
 pub(crate) mod document;
 pub(crate) mod file;
 pub(crate) mod import;
+pub(crate) mod mentions;
 pub(crate) mod routes;

@@ -24,7 +24,8 @@ Evaluation is OSV's own: explicit `versions` first, then ranges by their events 
 (`introduced`, `fixed`, `last_affected`, `limit`), versions compared by the rules of their \
 ecosystem. Of ecosystems whose order is not known only explicit versions match. Ranges of \
 commits are not evaluated, which a component says in its `limitations`. Aliases are one \
-vulnerability; withdrawn advisories match nothing.";
+vulnerability; withdrawn advisories match nothing. Names in `upstream` and `related` are no \
+aliases, but the list of dependencies finds a component under them too.";
 
 /// One OSV record or an array of them, with whatever members a database adds.
 #[derive(Deserialize)]
@@ -92,7 +93,7 @@ pub(crate) fn import(ctx: &Ctx, Body(body): Body<OsvBody>) -> Result<Created<Imp
         let change = import::keep(ctx, osv, &file::digest(ctx, record), &mut changed)?;
         items.push(ImportedAdvisory { id, change });
     }
-    changed.settle(ctx);
+    changed.settle(ctx)?;
     let count = |change| items.iter().filter(|item| item.change == change).count();
     Ok(Created(Imported {
         created: count(Change::Created),

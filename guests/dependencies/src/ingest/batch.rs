@@ -7,25 +7,38 @@ use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope};
 
 use super::Tally;
+use super::former::FormerImport;
+use crate::inventory::alerts::Alerts;
 use crate::inventory::component::StoredComponent;
-use crate::inventory::matches::{self, Alerts};
-use crate::matching::{self, Assessment};
+use crate::inventory::matches;
+use crate::large::LargeAssessment;
+use crate::matching::{self, Assessed, Assessment, Vulnerability};
+use crate::room::Room;
 
-/// Components of a bill, each assessed, and what that read.
+/// Components of a bill, each assessed.
 pub(super) struct Batch {
     members: Vec<Member>,
-    read: usize,
+}
+
+/// What a look at the next components of a bill came to.
+pub(super) enum Looked {
+    /// The first of them, assessed.
+    Batch(Batch),
+    /// The first takes several steps.
+    Large(Box<Member>),
+    /// What is known of them takes too much memory: fewer at a time.
+    TooMany,
 }
 
 /// A component, assessed.
-struct Member {
+pub(super) struct Member {
     id: String,
     /// As another bill of the audit brought it.
     known: Option<Stored<StoredComponent>>,
     component: StoredComponent,
     assessment: Assessment,
-    /// Matches that the branch has of the same package.
-    former: usize,
+    /// The names under which the known one has matches.
+    before: Vec<String>,
 }
 
 impl Batch {
@@ -36,72 +49,77 @@ impl Batch {
         scope: &Scope,
         new: Vec<(String, StoredComponent)>,
         others_before: bool,
-    ) -> Result<Self, DocumentError> {
+        room: &mut Room,
+    ) -> Result<Looked, DocumentError> {
         let known = if others_before {
             scope.documents::<StoredComponent>().get_many(new.iter().map(|(id, _)| id))?
         } else {
             Vec::new()
         };
-        let read = known.len();
+        room.spend(known.len());
         let mut known: BTreeMap<String, _> =
             known.into_iter().map(|stored| (stored.id.clone(), stored)).collect();
         let members = new.into_iter().map(|(id, new)| Member::of(known.remove(&id), id, new));
         let mut members: Vec<Member> = members.collect();
         let components: Vec<_> = members.iter().map(|member| &member.component).collect();
-        let assessed = matching::assess(scope, &components)?;
-        members.truncate(assessed.assessments.len());
-        for (member, assessment) in members.iter_mut().zip(assessed.assessments) {
-            matches::apply(&mut member.component, &assessment);
-            member.assessment = assessment;
+        let assessments = match matching::assess(scope, &components, room)? {
+            Assessed::Some(assessments) => assessments,
+            Assessed::TooMany => return Ok(Looked::TooMany),
+            Assessed::Large(_) => return Ok(Looked::Large(Box::new(members.swap_remove(0)))),
+        };
+        members.truncate(assessments.len());
+        for (member, assessment) in members.iter_mut().zip(assessments) {
+            member.take(scope, assessment, room)?;
         }
-        let mut former = matches::known_counts(scope, &identities(&members))?;
-        for member in &mut members {
-            member.former = former.remove(&member.component.identity).unwrap_or_default();
-        }
-        Ok(Self { members, read: read + assessed.read })
+        Ok(Looked::Batch(Self { members }))
     }
 
-    /// Leaves what fits into a room of so many documents, or `at_least` so many
-    /// components, and takes the room; how many components that are.
-    pub(super) fn fit(&mut self, room: &mut usize, at_least: usize) -> usize {
-        *room = room.saturating_sub(self.read);
-        let fits = self.members.iter().take_while(|member| {
-            let left = room.checked_sub(member.cost());
-            *room = left.unwrap_or_default();
-            left.is_some()
-        });
-        let fits = fits.count().max(at_least);
+    /// Leaves what fits into the room, and takes it; the first if there is no
+    /// room for it.
+    pub(super) fn fit(&mut self, room: &mut Room) -> Result<(), Box<Member>> {
+        let fits = self.members.iter().take_while(|member| room.take(member.cost())).count();
+        if fits == 0 && !self.members.is_empty() {
+            return Err(Box::new(self.members.swap_remove(0)));
+        }
         self.members.truncate(fits);
-        self.members.len()
+        Ok(())
     }
 
     /// Keeps the components and their matches, counts them, and notes the
-    /// vulnerabilities that the branch did not have before.
+    /// vulnerabilities that the branch did not have before; how many
+    /// components that are.
     pub(super) fn keep(
         self,
         scope: &Scope,
+        former: Option<&FormerImport>,
         tally: &mut Tally,
         alerts: &mut Alerts,
-    ) -> Result<(), DocumentError> {
+    ) -> Result<usize, DocumentError> {
+        let kept = self.members.len();
         let (again, new): (Vec<Member>, Vec<Member>) =
             self.members.into_iter().partition(|member| member.known.is_some());
-        alert(scope, &new, alerts)?;
-        for member in &new {
-            tally.add(&member.component);
-        }
+        alert(scope, &new, former, alerts)?;
         scope.documents().create_all(new.iter().map(|new| (&new.id, &new.component)))?;
-        matches::create(scope, new.iter().map(|new| (new.id.as_str(), &new.component)))?;
-        let again = again.into_iter().filter_map(|member| Some((member.known?, member.component)));
+        for Member { component, assessment, .. } in &new {
+            tally.add(component);
+            tally.add_advisories(&assessment.vulnerabilities);
+        }
+        let matched = new.iter().map(|Member { id, component, assessment, .. }| {
+            (id.as_str(), component, &assessment.vulnerabilities[..])
+        });
+        matches::create(scope, matched)?;
         let mut changed = Vec::new();
-        for (known, component) in again {
+        for Member { known, component, assessment, before, .. } in again {
+            let Some(known) = known else { continue };
             tally.remove(&known);
             tally.add(&component);
-            let before = known.value.advisory_keys.clone();
+            tally.add_advisories(&assessment.vulnerabilities);
             let stored = Stored { value: component, ..known };
-            matches::renew(scope, &stored, &before)?;
+            matches::renew(scope, &stored, &before, &assessment)?;
             changed.push(stored);
         }
-        scope.documents().replace_all(&changed)
+        scope.documents().replace_all(&changed)?;
+        Ok(kept)
     }
 }
 
@@ -115,7 +133,46 @@ impl Member {
             }
             None => new,
         };
-        Self { id, known, component, assessment: Assessment::default(), former: 0 }
+        Self { id, known, component, assessment: Assessment::default(), before: Vec::new() }
+    }
+
+    fn take(
+        &mut self,
+        scope: &Scope,
+        assessment: Assessment,
+        room: &mut Room,
+    ) -> Result<(), DocumentError> {
+        matches::apply(&mut self.component, &assessment);
+        self.assessment = assessment;
+        if let Some(known) = &self.known {
+            room.spend(matches::keys_cost(scope, known)?);
+            self.before = matches::keys(scope, known)?;
+        }
+        Ok(())
+    }
+
+    /// Keeps the component without its advisories, which further steps find.
+    pub(super) fn begin(
+        self,
+        scope: &Scope,
+        tally: &mut Tally,
+        room: &mut Room,
+    ) -> Result<LargeAssessment, DocumentError> {
+        let mut component = self.component;
+        component.unfinished = true;
+        room.spend(1);
+        let is_new = self.known.is_none();
+        match self.known {
+            Some(known) => {
+                tally.remove(&known);
+                scope.documents().replace(&mut Stored { value: component, ..known })?;
+            }
+            None => {
+                matches::apply(&mut component, &Assessment::default());
+                scope.documents().create(&self.id, &component)?;
+            }
+        }
+        Ok(LargeAssessment::new(self.id, is_new))
     }
 
     /// Whether it may tell the branch of vulnerabilities.
@@ -125,49 +182,85 @@ impl Member {
     }
 
     /// Documents that keeping it reads and writes: of a new one itself, its
-    /// matches, and those that the branch has.
+    /// matches, and those that the branch has under the same names.
     fn cost(&self) -> usize {
-        let names = &self.component.advisory_keys;
         match &self.known {
-            Some(known) => 1 + matches::renewal_cost(names, &known.advisory_keys),
-            None => 1 + names.len() + self.former,
+            Some(_) => {
+                let renewal =
+                    matches::renewal_cost(&self.component, &self.before, &self.assessment);
+                1 + renewal
+            }
+            None => {
+                let names: usize =
+                    self.assessment.vulnerabilities.iter().map(|found| found.names.len()).sum();
+                1 + names * if self.is_told_of() { 2 } else { 1 }
+            }
         }
     }
 }
 
-/// The packages that may tell the branch of vulnerabilities.
-fn identities(members: &[Member]) -> Vec<&str> {
-    let told = members.iter().filter(|member| member.is_told_of());
-    told.map(|member| member.component.identity.as_str()).collect()
-}
-
-fn alert(scope: &Scope, new: &[Member], alerts: &mut Alerts) -> Result<(), DocumentError> {
-    let before = matches::known(scope, &identities(new))?;
-    for Member { id, component, assessment, .. } in new.iter().filter(|new| new.is_told_of()) {
-        for vulnerability in &assessment.vulnerabilities {
-            let mut pairs =
-                vulnerability.names.iter().map(|name| (component.identity.clone(), name.clone()));
-            if !pairs.any(|pair| before.contains(&pair)) {
-                alerts.add(id, component, vulnerability);
-            }
+fn alert(
+    scope: &Scope,
+    new: &[Member],
+    former: Option<&FormerImport>,
+    alerts: &mut Alerts,
+) -> Result<(), DocumentError> {
+    let told: Vec<&Member> = new.iter().filter(|new| new.is_told_of()).collect();
+    let components = told.iter().map(|new| (&new.component, &new.assessment.vulnerabilities[..]));
+    let fresh = match former {
+        Some(former) => former.unknown(scope, components.collect())?,
+        None => components.map(|(_, found)| found.iter().collect()).collect(),
+    };
+    for (member, fresh) in told.into_iter().zip(fresh) {
+        for vulnerability in fresh {
+            alerts.add(&member.id, &member.component, vulnerability);
         }
     }
     Ok(())
 }
 
+/// Advisories that the audit receives the ids of.
+const MOST_ADVISORIES: usize = 15_000;
+
 impl Tally {
+    /// Counts a component, whose advisories are counted by themselves.
     pub(super) fn add(&mut self, component: &StoredComponent) {
         self.total += 1;
         self.direct += usize::from(component.direct);
-        self.vulnerable += usize::from(!component.advisories.is_empty());
-        let ids = component.advisories.iter().map(|found| found.advisory_id.clone());
-        self.advisories.extend(ids);
+        self.vulnerable += usize::from(component.count_advisories() > 0);
+    }
+
+    /// Counts a component that an earlier audit brought.
+    pub(super) fn add_known(&mut self, component: &StoredComponent) {
+        self.add(component);
+        self.advisories.extend(component.advisories.iter().map(|found| found.advisory_id.clone()));
+        if component.advisory_count.is_some() {
+            self.warn(format!(
+                "{} is affected by more advisories than facts.advisories has of it.",
+                component.name
+            ));
+        }
+    }
+
+    /// Notes the advisories of a component.
+    pub(super) fn add_advisories(&mut self, found: &[Vulnerability]) {
+        for found in found {
+            let id = &found.entry.advisory_id;
+            if self.advisories.len() < MOST_ADVISORIES {
+                self.advisories.insert(id.clone());
+            } else if !self.advisories.contains(id) {
+                self.warn(format!(
+                    "More than {MOST_ADVISORIES} advisories affect the components; \
+                     facts.advisories has {MOST_ADVISORIES} of them."
+                ));
+            }
+        }
     }
 
     /// Takes a component out, to be added again.
-    fn remove(&mut self, component: &StoredComponent) {
+    pub(super) fn remove(&mut self, component: &StoredComponent) {
         self.total -= 1;
         self.direct -= usize::from(component.direct);
-        self.vulnerable -= usize::from(!component.advisories.is_empty());
+        self.vulnerable -= usize::from(component.count_advisories() > 0);
     }
 }

@@ -1,14 +1,16 @@
-//! The head of a repository's branch: the latest audit that had a bill of
-//! materials. Of two imports at once, the later audit's is latest, whichever
-//! finishes first.
+//! The head of a repository's branch: the latest audit whose import has ended.
+//! Its components are the inventory. An import becomes the head when all its
+//! components are written; of two imports at once, the later audit's is the
+//! head, whichever ends first.
 
-use area_sdk::JobError;
 use area_sdk::prelude::*;
+use area_sdk::{JobError, Scope};
 
 use super::Audit;
 use crate::deployments::document::{AuditedCommit, commit_key};
 
-/// The latest audit of a branch, and those whose components still say so too.
+/// The latest audit of a branch, and those whose components are marked as
+/// latest too.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Head {
     pub(super) repository_id: Uuid,
@@ -17,9 +19,9 @@ pub(crate) struct Head {
     pub(super) started_at: Timestamp,
     /// Audits whose components are to be marked as no longer latest.
     pub(super) former: Vec<Uuid>,
-    /// How many components the branch has: those of the latest audit whose
-    /// import has ended. Others add them up; counted row by row, a million
-    /// would take a second. None where an earlier version wrote the head.
+    /// How many components the branch has. Others add them up; counted row by
+    /// row, a million would take a second. None where an earlier version wrote
+    /// the head.
     #[serde(default)]
     pub(super) components: usize,
 }
@@ -28,10 +30,21 @@ impl Document for Head {
     const COLLECTION: &'static str = "heads";
 }
 
+impl Head {
+    /// The audit whose components are the inventory.
+    pub(crate) fn audit_id(&self) -> Uuid {
+        self.audit_id
+    }
+
+    fn is_later_than(&self, audit: &Audit) -> bool {
+        (self.started_at, self.audit_id) > (audit.started_at, audit.audit_id)
+    }
+}
+
 /// The id of a branch's head.
-pub(super) fn head_id(ctx: &JobCtx, repository_id: Uuid, branch_ref: Option<&str>) -> String {
+pub(crate) fn head_id(scope: &Scope, repository_id: Uuid, branch_ref: Option<&str>) -> String {
     let branch = branch_ref.unwrap_or_default();
-    ctx.sha256_hex(format!("{repository_id}\n{branch}").as_bytes())
+    scope.sha256_hex(format!("{repository_id}\n{branch}").as_bytes())
 }
 
 impl Audit {
@@ -40,45 +53,43 @@ impl Audit {
         head_id(ctx, self.repository_id, self.branch_ref.as_deref())
     }
 
-    /// Whether this audit is the branch's latest, at this moment.
-    pub(super) fn is_head(&self, ctx: &JobCtx) -> Result<bool, JobError> {
-        let head = ctx.documents::<Head>().find(self.head_id(ctx))?;
-        Ok(head.is_some_and(|head| head.audit_id == self.audit_id))
+    /// The head of the audit's branch.
+    pub(super) fn head(&self, ctx: &JobCtx) -> Result<Option<Stored<Head>>, JobError> {
+        Ok(ctx.documents::<Head>().find(self.head_id(ctx))?)
     }
 
-    /// Becomes the head, unless a later audit is.
-    pub(super) fn claim(&self, ctx: &JobCtx) -> Result<(), JobError> {
-        let id = self.head_id(ctx);
-        let Some(mut head) = ctx.documents::<Head>().find(&id)? else {
+    /// Whether no later audit is the branch's head, at this moment.
+    pub(super) fn may_become_head(&self, ctx: &JobCtx) -> Result<bool, JobError> {
+        Ok(self.head(ctx)?.is_none_or(|head| !head.is_later_than(self)))
+    }
+
+    /// Makes the audit's components, all of which are written, the inventory,
+    /// unless a later audit's are.
+    pub(super) fn become_head(&self, ctx: &JobCtx, components: usize) -> Result<(), JobError> {
+        let Some(mut head) = self.head(ctx)? else {
+            let id = head_id(ctx, self.repository_id, self.branch_ref.as_deref());
             let head = Head {
                 repository_id: self.repository_id,
                 branch_ref: self.branch_ref.clone(),
                 audit_id: self.audit_id,
                 started_at: self.started_at,
                 former: Vec::new(),
-                components: 0,
+                components,
             };
             return Ok(ctx.documents().create(id, &head)?);
         };
-        let later = (head.started_at, head.audit_id) < (self.started_at, self.audit_id);
-        if later {
-            let former = std::mem::replace(&mut head.audit_id, self.audit_id);
-            head.former.push(former);
-            head.started_at = self.started_at;
-            ctx.documents().replace(&mut head)?;
-        }
-        Ok(())
-    }
-
-    /// Notes how many components this audit has brought, if it is the head.
-    pub(super) fn note_components(&self, ctx: &JobCtx, components: usize) -> Result<(), JobError> {
-        match ctx.documents::<Head>().find(self.head_id(ctx))? {
-            Some(mut head) if head.audit_id == self.audit_id => {
-                head.components = components;
-                Ok(ctx.documents().replace(&mut head)?)
+        if head.is_later_than(self) {
+            head.former.push(self.audit_id);
+        } else {
+            let before = std::mem::replace(&mut head.audit_id, self.audit_id);
+            // An import that the version before began was the head from its start.
+            if before != self.audit_id {
+                head.former.push(before);
             }
-            _ => Ok(()),
+            head.started_at = self.started_at;
+            head.components = components;
         }
+        Ok(ctx.documents().replace(&mut head)?)
     }
 
     /// Notes that this audit looked at a commit, unless a later one did.

@@ -3,14 +3,15 @@
 //!
 //! A job in bounded steps: advisories first, then a look at each document that
 //! is not known yet, the statements of the newest of each subject, their
-//! components, some a step. Then the components of the audit before are marked
-//! as no longer latest, and the components that statements refer to are looked
-//! up.
-//! While that goes on, both audits' components are there: a vulnerable one is
-//! rather seen twice than not at all.
+//! components, some a step. When all are written, one small transaction makes
+//! them the branch's inventory; until then the one before answers, and lists
+//! report the import. Then the components of the audit before are marked as no
+//! longer latest, and the components that statements refer to are looked up.
 
 mod batch;
 mod claim;
+mod former;
+mod imports;
 mod prepare;
 mod retire;
 mod select;
@@ -24,10 +25,11 @@ use std::collections::BTreeSet;
 use area_sdk::prelude::*;
 use area_sdk::{EventDelivery, Later, Scope};
 
-use crate::advisories::file;
+use crate::advisories::{file, mentions};
 use crate::artifacts::{Artifact, ArtifactError};
 
-pub(crate) use claim::Head;
+pub(crate) use claim::{Head, head_id};
+pub(crate) use imports::{StoredImport, limitations};
 pub(crate) use retire::Retiring;
 pub(crate) use tell::DependenciesImported;
 pub(crate) use walk::Walking;
@@ -78,12 +80,19 @@ enum Stage {
     /// The statements of these inputs; then the components of others.
     Statements { statements: Vec<usize>, inputs: Vec<usize> },
     /// Components of these inputs, of the first from this one on.
-    Write { inputs: Vec<usize>, offset: usize },
+    Write {
+        inputs: Vec<usize>,
+        offset: usize,
+        #[serde(default)]
+        writing: write::Writing,
+    },
+    /// All is written and becomes the inventory.
+    Switch,
     /// Components of the audits before.
     Retire(Retiring),
     /// The components that statements refer to.
     Walk(Walking),
-    /// All is there.
+    /// The audit receives the result.
     Tell,
 }
 
@@ -122,7 +131,23 @@ struct InputError {
 /// Warnings and errors that are kept of each kind.
 const MOST_TOLD: usize = 100;
 
+impl Input {
+    fn is_sbom(&self) -> bool {
+        self.format != "osv"
+    }
+}
+
 impl Tally {
+    /// Why SBOMs of the audit are not in the inventory, each with its name.
+    fn refused_sboms(&self, audit: &Audit) -> Vec<String> {
+        let refused = self.errors.iter().filter_map(|error| {
+            let mut inputs = audit.inputs.iter().filter(|input| input.is_sbom());
+            let input = inputs.find(|input| input.upload_id == error.upload_id)?;
+            Some(format!("{}: {}", input.filename, error.detail))
+        });
+        refused.collect()
+    }
+
     fn warn(&mut self, warning: String) {
         if self.warnings.len() < MOST_TOLD && !self.warnings.contains(&warning) {
             self.warnings.push(warning);
@@ -153,6 +178,14 @@ pub(crate) fn take(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDeliver
     let ours = |input: &Input| matches!(input.format.as_str(), "cyclonedx" | "spdx" | "osv");
     audit.inputs.retain(ours);
     let id = audit.audit_id;
+    mentions::ensure(ctx)?;
+    // An event may be delivered again.
+    if audit.head(ctx)?.is_some_and(|head| head.audit_id() == id) {
+        return Ok(Outcome::Done);
+    }
+    if audit.inputs.iter().any(Input::is_sbom) {
+        audit.open_import(ctx)?;
+    }
     let tally = Tally { readable: audit.inputs.len(), ..Tally::default() };
     let stage = Stage::Advisories { input: 0, offset: 0, artifact: None };
     let later = Later { at: None, resource: Some(id), dedupe_key: Some(id.to_string()) };
@@ -160,8 +193,16 @@ pub(crate) fn take(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDeliver
     Ok(Outcome::Done)
 }
 
+/// Attempts of an import; the last one only reports that the others failed.
+pub(crate) const ATTEMPTS: u32 = 10;
+/// The code of the error that it reports.
+const GIVEN_UP: &str = "import_failed";
+
 /// One step.
 pub(crate) fn run(ctx: &JobCtx, mut job: ImportDependencies) -> JobResult<ImportDependencies> {
+    if ctx.attempt() >= ATTEMPTS {
+        give_up(&mut job);
+    }
     let (audit, tally) = (&job.audit, &mut job.tally);
     job.stage = match job.stage {
         Stage::Advisories { input, offset, artifact } => {
@@ -180,9 +221,12 @@ pub(crate) fn run(ctx: &JobCtx, mut job: ImportDependencies) -> JobResult<Import
                 input.map(|input| statements::store(ctx, audit, tally, input)).transpose()?;
                 Stage::Statements { statements, inputs }
             }
-            None => Stage::Write { inputs, offset: 0 },
+            None => Stage::Write { inputs, offset: 0, writing: write::Writing::default() },
         },
-        Stage::Write { inputs, offset } => write::some(ctx, audit, tally, inputs, offset)?,
+        Stage::Write { inputs, offset, writing } => {
+            write::some(ctx, audit, tally, inputs, (offset, writing))?
+        }
+        Stage::Switch => switch(ctx, audit, tally)?,
         Stage::Retire(retiring) => match retire::some(ctx, audit, retiring)? {
             Some(rest) => Stage::Retire(rest),
             None => Stage::Walk(Walking::begin(ctx, audit)?),
@@ -192,12 +236,41 @@ pub(crate) fn run(ctx: &JobCtx, mut job: ImportDependencies) -> JobResult<Import
             None => Stage::Tell,
         },
         Stage::Tell => {
-            job.audit.note_components(ctx, job.tally.total)?;
             tell::tell(ctx, job.audit, job.tally);
             return Ok(Outcome::Done);
         }
     };
     Ok(Outcome::Continue(job))
+}
+
+/// Ends an import that never got through: what it wrote is not listed.
+fn give_up(job: &mut ImportDependencies) {
+    let is_written =
+        matches!(job.stage, Stage::Switch | Stage::Retire(_) | Stage::Walk(_) | Stage::Tell);
+    if is_written {
+        return;
+    }
+    let detail = format!(
+        "The import was tried {} times without success; the operator's log has the errors. The \
+         next audit tries again.",
+        ATTEMPTS - 1
+    );
+    let sbom = job.audit.inputs.iter().find(|input| input.is_sbom()).or(job.audit.inputs.first());
+    let upload_id = sbom.map(|input| input.upload_id).unwrap_or_default();
+    let error = InputError { upload_id, code: GIVEN_UP.to_owned(), detail };
+    job.tally = Tally { readable: job.tally.readable, errors: vec![error], ..Tally::default() };
+    job.stage = Stage::Switch;
+}
+
+/// Makes what was written the inventory, in one small transaction.
+fn switch(ctx: &JobCtx, audit: &Audit, tally: &Tally) -> Result<Stage, area_sdk::JobError> {
+    let brought_inventory = tally.sboms > 0;
+    if brought_inventory {
+        audit.become_head(ctx, tally.total)?;
+    }
+    audit.close_import(ctx, brought_inventory, tally.refused_sboms(audit))?;
+    let has_given_up = tally.errors.iter().any(|error| error.code == GIVEN_UP);
+    Ok(if has_given_up { Stage::Tell } else { Stage::Retire(Retiring::default()) })
 }
 
 /// Takes in some advisories of an input, unless the file is known.

@@ -1,23 +1,26 @@
-//! Marking the components and matches of former audits as no longer latest,
-//! some pages a step.
+//! After a branch has a new head: marking the components and matches of former
+//! heads as no longer latest, and deleting those of imports that failed, some
+//! pages a step. Lists follow the head and need none of it; it keeps the
+//! indexes of the latest rows short.
 
 use area_sdk::JobError;
 use area_sdk::prelude::*;
 
 use super::Audit;
-use super::claim::Head;
+use super::imports::StoredImport;
 use crate::inventory::component::StoredComponent;
 use crate::inventory::matches::StoredMatch;
+use crate::room::{PageSize, Room};
 
-/// Documents of one page.
+/// Matches of one page.
 const PAGE: u32 = 1_000;
-/// Pages of one step: each document is read and written, and a call has
-/// 10,000 of both.
-const PAGES: usize = 3;
 
 /// How far the work is.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Retiring {
+    /// The audit that the rest is about.
+    #[serde(default)]
+    audit_id: Option<Uuid>,
     /// The matches' turn, after the components'.
     matches: bool,
     cursor: Option<String>,
@@ -27,54 +30,93 @@ pub(crate) struct Retiring {
 pub(super) fn some(
     ctx: &JobCtx,
     audit: &Audit,
-    mut at: Retiring,
+    at: Retiring,
 ) -> Result<Option<Retiring>, JobError> {
-    let Some(mut head) = ctx.documents::<Head>().find(audit.head_id(ctx))? else { return Ok(None) };
-    // A later audit retires this one's too.
-    let former = head.former.first().copied().filter(|_| head.audit_id == audit.audit_id);
-    let Some(former) = former else { return Ok(None) };
-    for _ in 0..PAGES {
-        let cursor = at.cursor.take();
-        at.cursor = if at.matches {
-            matches(ctx, former, cursor)?
-        } else {
-            components(ctx, former, cursor)?
+    let Some(mut head) = audit.head(ctx)? else { return Ok(None) };
+    let Some(former) = head.former.first().copied() else { return discard(ctx, audit) };
+    // The import of another audit may have got ahead with the same work.
+    let goes_on = at.audit_id.is_none_or(|audit_id| audit_id == former);
+    let at = Retiring { audit_id: Some(former), ..if goes_on { at } else { Retiring::default() } };
+    let rest = retire(ctx, former, at)?;
+    if rest.is_none() {
+        head.former.remove(0);
+        ctx.documents().replace(&mut head)?;
+    }
+    Ok(Some(rest.unwrap_or_default()))
+}
+
+/// Marks some components, then matches; `None` after the last.
+fn retire(ctx: &JobCtx, former: Uuid, mut at: Retiring) -> Result<Option<Retiring>, JobError> {
+    let (mut room, mut size) = (Room::default(), PageSize::of(ctx));
+    while room.is_ample() {
+        at.cursor = match at.matches {
+            false => retire_components(ctx, former, at.cursor.take(), (&mut room, &mut size))?,
+            true => retire_matches(ctx, former, at.cursor.take(), &mut room)?,
         };
         match (&at.cursor, at.matches) {
             (Some(_), _) => {}
             (None, false) => at.matches = true,
-            (None, true) => {
-                head.former.remove(0);
-                ctx.documents().replace(&mut head)?;
-                return Ok(Some(Retiring::default()));
-            }
+            (None, true) => return Ok(None),
         }
     }
     Ok(Some(at))
 }
 
-fn components(
+fn retire_components(
     ctx: &JobCtx,
     audit_id: Uuid,
     cursor: Option<String>,
+    (room, size): (&mut Room, &mut PageSize),
 ) -> Result<Option<String>, JobError> {
     let latest = ctx.documents::<StoredComponent>().query().equals("latest", true);
     let some = latest.equals("audit_id", audit_id).ascending("name");
-    let mut page = some.cursor(cursor).limit(PAGE).page()?;
+    let mut page = some.cursor(cursor).limit(size.limit()).page()?;
+    // Read, and written.
+    size.learn(&page.items, room);
+    size.learn(&page.items, room);
     page.items.iter_mut().for_each(|component| component.latest = false);
     ctx.documents().replace_all(&page.items)?;
     Ok(page.next_cursor)
 }
 
-fn matches(
+fn retire_matches(
     ctx: &JobCtx,
     audit_id: Uuid,
     cursor: Option<String>,
+    room: &mut Room,
 ) -> Result<Option<String>, JobError> {
     let latest = ctx.documents::<StoredMatch>().query().equals("latest", true);
     let some = latest.equals("audit_id", audit_id).ascending("name");
     let mut page = some.cursor(cursor).limit(PAGE).page()?;
+    room.spend(2 * page.items.len());
     page.items.iter_mut().for_each(|found| found.latest = false);
     ctx.documents().replace_all(&page.items)?;
     Ok(page.next_cursor)
+}
+
+/// Deletes some of what an import left that a later one superseded.
+fn discard(ctx: &JobCtx, audit: &Audit) -> Result<Option<Retiring>, JobError> {
+    let Some(import) = audit.superseded(ctx)? else { return Ok(None) };
+    let audit_id = import.uuid();
+    let (mut room, mut size) = (Room::default(), PageSize::of(ctx));
+    // What is deleted needs no cursor: the next page is the first.
+    while room.is_ample() {
+        let matches = ctx.documents::<StoredMatch>().query().equals("audit_id", audit_id);
+        let matches = matches.ascending("name").limit(PAGE).list()?;
+        room.spend(2 * matches.len());
+        ctx.documents().delete_all(&matches)?;
+        if !matches.is_empty() {
+            continue;
+        }
+        let components = ctx.documents::<StoredComponent>().query().equals("audit_id", audit_id);
+        let components = components.ascending("name").limit(size.limit()).list()?;
+        room.spend(components.len());
+        size.learn(&components, &mut room);
+        ctx.documents().delete_all(&components)?;
+        if components.is_empty() {
+            ctx.documents::<StoredImport>().delete(&import)?;
+            break;
+        }
+    }
+    Ok(Some(Retiring::default()))
 }

@@ -8,10 +8,10 @@ use area_sdk::JobError;
 use area_sdk::prelude::*;
 
 use super::{Audit, Head, Tally, statements};
-use crate::ROOM;
+use crate::inventory::alerts::Alerts;
 use crate::inventory::component::StoredComponent;
-use crate::inventory::matches::Alerts;
 use crate::reevaluate;
+use crate::room::Room;
 use crate::text::{self, bounded};
 use crate::vex::document::{
     ImportedSbom, MatchedComponent, Matches, StatementChunk, StatementSource, branch_key,
@@ -102,7 +102,7 @@ pub(super) fn some(
     };
     if tally.sboms == 0 && is_of_branch(audit, &source) {
         let own = |component: &&Stored<StoredComponent>| component.is_of_branch(audit);
-        components.iter().filter(own).for_each(|component| tally.add(component));
+        components.iter().filter(own).for_each(|component| tally.add_known(component));
     }
     if at.cursor.is_none()
         && at.components.is_empty()
@@ -228,7 +228,8 @@ impl Walking {
         };
         let (concerned, others): (Vec<_>, Vec<_>) = components.into_iter().partition(concerned);
         let mut alerts = Alerts::default();
-        let mut room = ROOM - 2 * PAGE as usize;
+        let mut room = Room::default();
+        room.spend(2 * PAGE as usize);
         let ids: Vec<String> = concerned.iter().map(|component| component.id.clone()).collect();
         self.components = reevaluate::look_again(ctx, concerned, &mut room, &mut alerts)?;
         alerts.publish(ctx);

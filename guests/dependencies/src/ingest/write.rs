@@ -3,20 +3,40 @@
 use area_sdk::prelude::*;
 use area_sdk::{JobError, Scope};
 
-use super::batch::Batch;
-use super::{Audit, Input, Retiring, Stage, Tally, derived_id};
-use crate::ROOM;
+use super::batch::{Batch, Looked, Member};
+use super::former::FormerImport;
+use super::{Audit, Input, Stage, Tally, derived_id};
 use crate::artifacts;
+use crate::inventory::alerts::Alerts;
 use crate::inventory::component::{Run, SourceScope, StoredComponent};
-use crate::inventory::matches::Alerts;
-use crate::matching::MOST_ENTRIES;
+use crate::large::{self, LargeAssessment, PackageScan};
+use crate::matching::Vulnerability;
+use crate::room::Room;
 use crate::sbom::{Component, Graph, Sbom, identify};
 
 /// Components that are assessed together, at most.
 const BATCH: usize = 500;
-/// After so many documents a step ends: what a batch reads fits into the rest.
-const STEP: usize = 5_000;
-const _: () = assert!(ROOM - STEP >= BATCH + MOST_ENTRIES, "a batch's reading fits");
+
+/// How the writing goes on within a bill.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Writing {
+    /// Components that are assessed together, where what is known of more
+    /// takes too much memory.
+    width: Option<usize>,
+    /// The component at the offset, which takes several steps.
+    large: Option<LargeAssessment>,
+    /// What the last of such components needed to know.
+    scan: Option<PackageScan>,
+}
+
+impl Writing {
+    /// How many components are assessed together. An attempt after one that
+    /// failed is more careful.
+    fn width(&self, ctx: &JobCtx) -> usize {
+        let careful = BATCH >> (2 * ctx.attempt().saturating_sub(1)).min(8);
+        self.width.unwrap_or(BATCH).min(careful).max(1)
+    }
+}
 
 /// Writes some components of the first of these inputs.
 pub(super) fn some(
@@ -24,10 +44,13 @@ pub(super) fn some(
     audit: &Audit,
     tally: &mut Tally,
     mut inputs: Vec<usize>,
-    offset: usize,
+    (offset, mut writing): (usize, Writing),
 ) -> Result<Stage, JobError> {
     let Some(input) = inputs.first().and_then(|at| audit.inputs.get(*at)) else {
-        return Ok(Stage::Retire(Retiring::default()));
+        if let Some(scan) = writing.scan {
+            scan.discard(ctx)?;
+        }
+        return Ok(Stage::Switch);
     };
     let content = artifacts::sbom_content(ctx, &input.blob)?;
     let sbom = match artifacts::sbom(&content) {
@@ -35,22 +58,25 @@ pub(super) fn some(
         Err(error) => {
             tally.fail(input, error);
             inputs.remove(0);
-            return Ok(Stage::Write { inputs, offset: 0 });
+            return Ok(Stage::Write { inputs, offset: 0, writing });
         }
     };
-    if offset == 0 {
+    let is_first = offset == 0 && writing.large.is_none();
+    if is_first {
         begin(ctx, audit, tally, input, &sbom)?;
     }
     let run = run(ctx, audit, tally, input, &sbom)?;
-    if let Some(commit_sha) = run.commit_sha.as_deref().filter(|_| offset == 0) {
+    if let Some(commit_sha) = run.commit_sha.as_deref().filter(|_| is_first) {
         audit.note_commit(ctx, commit_sha)?;
     }
-    let end = write(ctx, audit, &run, tally, (&sbom, offset))?;
+    let mut writer = Writer::new(ctx, audit, &run, &mut writing)?;
+    let end = writer.write(tally, (&sbom, offset))?;
+    writer.alerts.publish(ctx);
     if end < sbom.len() {
-        return Ok(Stage::Write { inputs, offset: end });
+        return Ok(Stage::Write { inputs, offset: end, writing });
     }
     inputs.remove(0);
-    Ok(Stage::Write { inputs, offset: 0 })
+    Ok(Stage::Write { inputs, offset: 0, writing })
 }
 
 /// What happens once for each bill.
@@ -61,7 +87,7 @@ fn begin(
     input: &Input,
     sbom: &Sbom<'_>,
 ) -> Result<(), JobError> {
-    audit.claim(ctx)?;
+    audit.open_import(ctx)?;
     tally.sboms += 1;
     for warning in sbom.warnings.iter().chain(graph_limitation(sbom.graph).as_ref()) {
         tally.warn(format!("{}: {warning}", input.filename));
@@ -94,7 +120,7 @@ fn run(
 ) -> Result<Run, JobError> {
     let subject = sbom.subject.as_ref();
     Ok(Run {
-        latest: audit.is_head(ctx)?,
+        latest: audit.may_become_head(ctx)?,
         repository_id: audit.repository_id,
         branch_ref: audit.branch_ref.clone(),
         commit_sha: audit.commit_sha.clone().or_else(|| input.commit_sha.clone()),
@@ -124,26 +150,123 @@ impl Audit {
     }
 }
 
-/// Writes components until the step is full; where the next begins.
-fn write(
-    ctx: &JobCtx,
-    audit: &Audit,
-    run: &Run,
-    tally: &mut Tally,
-    (sbom, offset): (&Sbom<'_>, usize),
-) -> Result<usize, JobError> {
-    let (mut at, mut room) = (offset, ROOM);
-    let mut alerts = Alerts::default();
-    while at < sbom.len() && room > ROOM - STEP {
-        let components = sbom.components(at..at + BATCH).into_iter();
-        let named = components.map(|component| named(ctx, audit, run, component)).collect();
-        let mut batch = Batch::assess(ctx, named, tally.sboms > 1)?;
-        let kept = batch.fit(&mut room, usize::from(at == offset));
-        batch.keep(ctx, tally, &mut alerts)?;
-        at += kept;
+/// A step of writing.
+struct Writer<'a> {
+    ctx: &'a JobCtx,
+    audit: &'a Audit,
+    run: &'a Run,
+    writing: &'a mut Writing,
+    former: Option<FormerImport>,
+    room: Room,
+    alerts: Alerts,
+}
+
+impl<'a> Writer<'a> {
+    fn new(
+        ctx: &'a JobCtx,
+        audit: &'a Audit,
+        run: &'a Run,
+        writing: &'a mut Writing,
+    ) -> Result<Self, JobError> {
+        let former = FormerImport::of(ctx, audit)?;
+        let (room, alerts) = (Room::default(), Alerts::default());
+        Ok(Self { ctx, audit, run, writing, former, room, alerts })
     }
-    alerts.publish(ctx);
-    Ok(at)
+
+    /// Writes components until the step is full; where the next begins.
+    fn write(
+        &mut self,
+        tally: &mut Tally,
+        (sbom, offset): (&Sbom<'_>, usize),
+    ) -> Result<usize, JobError> {
+        let mut at = offset;
+        while at < sbom.len() && self.room.is_ample() {
+            if self.writing.large.is_some() {
+                at += usize::from(self.write_large(tally)?);
+                continue;
+            }
+            let width = self.writing.width(self.ctx);
+            let components = sbom.components(at..at + width).into_iter();
+            let named =
+                components.map(|component| named(self.ctx, self.audit, self.run, component));
+            let named = named.collect();
+            match Batch::assess(self.ctx, named, tally.sboms > 1, &mut self.room)? {
+                Looked::Batch(batch) => match self.write_batch(tally, batch)? {
+                    Ok(kept) => at += kept,
+                    // A later step has room for it, unless this one has done
+                    // nothing else.
+                    Err(_) if at > offset => break,
+                    Err(first) => self.begin_large(tally, *first)?,
+                },
+                Looked::Large(member) => self.begin_large(tally, *member)?,
+                Looked::TooMany => {
+                    self.writing.width = Some((width / 8).max(1));
+                    break;
+                }
+            }
+        }
+        Ok(at)
+    }
+
+    /// Keeps what there is room for; how many components that are, or the first
+    /// if there is no room for it.
+    fn write_batch(
+        &mut self,
+        tally: &mut Tally,
+        mut batch: Batch,
+    ) -> Result<Result<usize, Box<Member>>, JobError> {
+        if let Err(first) = batch.fit(&mut self.room) {
+            return Ok(Err(first));
+        }
+        Ok(Ok(batch.keep(self.ctx, self.former.as_ref(), tally, &mut self.alerts)?))
+    }
+
+    fn begin_large(&mut self, tally: &mut Tally, member: Member) -> Result<(), JobError> {
+        self.writing.large = Some(member.begin(self.ctx, tally, &mut self.room)?);
+        Ok(())
+    }
+
+    /// Goes on with a large component; whether it is done.
+    fn write_large(&mut self, tally: &mut Tally) -> Result<bool, JobError> {
+        let Some(mut large) = self.writing.large.take() else { return Ok(true) };
+        let owner = self.audit.audit_id.to_string();
+        match large.step(self.ctx, &owner, &mut self.writing.scan, &mut self.room)? {
+            large::Progress::GoOn => {}
+            large::Progress::Kept(kept) => {
+                tally.add_advisories(&kept.vulnerabilities);
+                self.alert(&kept)?;
+            }
+            large::Progress::Finished(component) => {
+                if let Some(component) = component {
+                    tally.add(&component);
+                }
+                return Ok(true);
+            }
+        }
+        self.writing.large = Some(large);
+        Ok(false)
+    }
+
+    /// Notes vulnerabilities that neither the inventory before had nor another
+    /// bill of the audit brought.
+    fn alert(&mut self, kept: &large::Kept) -> Result<(), JobError> {
+        if !kept.component.latest {
+            return Ok(());
+        }
+        let component = &kept.component;
+        let mut fresh: Vec<&Vulnerability> = match &self.former {
+            Some(former) => {
+                let all = (&component.value, &kept.vulnerabilities[..]);
+                former.unknown(self.ctx, vec![all])?.into_iter().flatten().collect()
+            }
+            None => kept.vulnerabilities.iter().collect(),
+        };
+        fresh.retain(|found| found.names.is_disjoint(&kept.known));
+        for found in fresh {
+            self.alerts.add(&component.id, component, found);
+        }
+        Ok(())
+    }
 }
 
 /// A component as it will be kept, and its id.

@@ -12,6 +12,9 @@ use crate::sbom::{Component, Format, Scope};
 use crate::text::bounded;
 use crate::vex::State;
 
+/// Advisories that a component has in lists, at most.
+pub(crate) const SHOWN: usize = 50;
+
 /// A component.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredComponent {
@@ -51,8 +54,10 @@ pub(crate) struct StoredComponent {
     pub(crate) limitations: Vec<String>,
     /// What advisories leave open.
     pub(crate) open_questions: Vec<String>,
+    /// All of them, or the first of more; see `advisory_count`.
     pub(crate) advisories: Vec<AdvisoryMatch>,
-    /// Every name of those, under which lists find it.
+    /// Every name of those, under which lists find it, in order. Empty where
+    /// there are more advisories than are kept here.
     pub(crate) advisory_keys: Vec<String>,
     /// Advisories whose match a VEX statement ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -60,6 +65,16 @@ pub(crate) struct StoredComponent {
     /// Further mentions of the package, in the same SBOM and in others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) other_mentions: Vec<Mention>,
+    /// How many advisories there are, where `advisories` has only the first of
+    /// them. Then its matches have all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) advisory_count: Option<usize>,
+    /// Its import still writes matches, over several steps.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) unfinished: bool,
+    /// How often it was to be assessed again over several steps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) revision: Option<u64>,
 }
 
 /// Where an SBOM mentions a component.
@@ -180,6 +195,9 @@ impl StoredComponent {
             advisory_keys: Vec::new(),
             ended: Vec::new(),
             other_mentions: other_mentions.collect(),
+            advisory_count: None,
+            unfinished: false,
+            revision: None,
         }
     }
 
@@ -219,7 +237,46 @@ impl StoredComponent {
 
     /// All that is left open.
     pub(crate) fn all_limitations(&self) -> Vec<String> {
-        self.limitations.iter().chain(&self.open_questions).cloned().collect()
+        let limitations = self.limitations.iter().chain(&self.open_questions).cloned();
+        limitations.chain(self.more_advisories()).collect()
+    }
+
+    /// How many advisories affect it.
+    pub(crate) fn count_advisories(&self) -> usize {
+        self.advisory_count.unwrap_or(self.advisories.len())
+    }
+
+    fn more_advisories(&self) -> Option<String> {
+        let all = self.count_advisories();
+        (all > SHOWN).then(|| {
+            format!(
+                "{all} advisories affect this package; the {SHOWN} most severe are listed. GET \
+                 /v1/workspaces/{{workspace_id}}/dependencies/components/{{id}}/advisories lists \
+                 all."
+            )
+        })
+    }
+
+    /// Leaves what lists show.
+    pub(crate) fn slim(&mut self) {
+        self.advisory_count = Some(self.count_advisories());
+        self.advisories.truncate(SHOWN);
+        self.advisories.shrink_to_fit();
+        self.advisory_keys = Vec::new();
+        self.reported = Vec::new();
+    }
+
+    /// About how many bytes of memory it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        let texts = |texts: &[String]| texts.iter().map(|text| text.len() + 24).sum::<usize>();
+        2_000
+            + 300 * (self.advisories.len() + self.reported.len())
+            + texts(&self.advisory_keys)
+            + texts(&self.dependencies)
+            + texts(&self.limitations)
+            + texts(&self.open_questions)
+            + texts(&self.ended)
+            + 120 * self.other_mentions.len()
     }
 }
 

@@ -3,15 +3,16 @@
 
 use std::collections::BTreeSet;
 
-use area_sdk::DocumentError;
 use area_sdk::prelude::*;
+use area_sdk::{DocumentError, Query};
 
 use super::component::{SourceScope, StoredComponent};
-use super::matches::StoredMatch;
+use super::pages;
+use crate::advisories::mentions;
 use crate::deployments::join::{DeploymentEntry, Join};
+use crate::ingest;
 use crate::matching::AdvisoryMatch;
 use crate::sbom::Scope;
-use crate::text::advisory_key;
 
 /// The rules, for the operation's documentation.
 pub(crate) const DESCRIPTION: &str = "\
@@ -19,7 +20,9 @@ Ordered by name, ecosystem, version, id. A dependency is a package, by its canon
 repository's branch; several mentions of it are one. By default those of the latest audit of each \
 repository and branch that had a bill of materials (CycloneDX 1.2 to 1.7 or SPDX 2.2 and 2.3, \
 JSON); `history=true` lists those of all audits, and finds an older audit's by `audit_id`.\n\n\
-`q` is looked for in name and purl, without regard to case; `advisory` is an id or an alias. \
+`q` is looked for in name and purl, without regard to case; `advisory` is an id or an alias; \
+a dependency is found too if it is affected by an advisory that names this one in `upstream` or \
+`related`, or that this one names there. \
 `direct` comes from the bill's graph; without one it is false, and `limitations` say so. \
 `advisories[].match_basis` is `purl_exact` where the advisory lists the version, `version_range` \
 where it lies in a range, `scanner_reported` where a scanner said so. A component without a \
@@ -29,6 +32,11 @@ Of several SBOMs the newest of each subject counts, and one without components r
 has some. A subject that identifies nothing (`.`, a path, a `file` without purl) counts only \
 together with the path of its file. VEX statements end matches and add some; `limitations` name \
 those that end one, and `list_vex_statements` lists all.\n\n\
+A dependency lists at most 50 advisories, the most severe; `limitations` then say how many there \
+are, and `/dependencies/components/{id}/advisories` lists all of them. An import answers when it \
+is whole: until then the one before it does, and `limitations` name the import that has not \
+ended, or has failed. While one runs, a page may have fewer items than `limit`; `has_more` and \
+`next_cursor` hold.\n\n\
 `deployments` are the current ones of the commit the bill describes, or of the image it \
 describes. `package_relationship` is `evidenced` where the bill is of the deployed image, or of \
 the deployed commit and the package is needed at run time; else `possible`. \
@@ -40,7 +48,8 @@ pub(crate) struct Filters {
     /// Part of a name or purl, without regard to case.
     #[schemars(length(max = 200))]
     q: Option<String>,
-    /// Only those affected by this advisory: an id or an alias.
+    /// Only those affected by this advisory: an id, an alias, or a name in an
+    /// advisory's `upstream` or `related`.
     #[schemars(length(max = 200))]
     advisory: Option<String>,
     /// Only this repository's.
@@ -73,7 +82,8 @@ pub(crate) struct Inventory {
     /// Whether earlier audits' were asked for too.
     historical: bool,
     items: Vec<Dependency>,
-    /// What is left open for any of the items.
+    /// What is left open for any of the items, and imports that the list does
+    /// not show yet.
     limitations: BTreeSet<String>,
     next_cursor: Option<String>,
 }
@@ -111,12 +121,7 @@ struct Dependency {
 }
 
 pub(crate) fn list(ctx: &Ctx, Params(filters): Params<Filters>) -> Result<Inventory> {
-    let historical = filters.history;
-    let page = match &filters.advisory {
-        Some(advisory) => affected(ctx, &advisory_key(advisory), &filters),
-        None => all(ctx, &filters),
-    };
-    let page = page.map_err(|error| match error {
+    let page = pages::page(ctx, &filters).map_err(|error| match error {
         DocumentError::InvalidCursor => Problem::from(error).hint(
             "A cursor goes with the filters of the page that gave it; only `limit` may change.",
         ),
@@ -124,39 +129,40 @@ pub(crate) fn list(ctx: &Ctx, Params(filters): Params<Filters>) -> Result<Invent
     })?;
     let join = Join::load(ctx, &page.items)?;
     let mut limitations = join.limitations();
+    let branch = filters.branch_ref.as_deref();
+    limitations.extend(ingest::limitations(ctx, filters.repository_id, branch)?);
+    if filters.advisory.is_some() {
+        limitations.extend(mentions::limitation(ctx)?);
+    }
     let items: Vec<Dependency> =
         page.items.into_iter().map(|component| dependency(component, &join, ctx.now())).collect();
     limitations.extend(items.iter().flat_map(|item| &item.limitations).cloned());
     Ok(Inventory {
         has_more: page.next_cursor.is_some(),
-        historical,
+        historical: filters.history,
         items,
         limitations,
         next_cursor: page.next_cursor,
     })
 }
 
-/// A page of components.
-fn all(ctx: &Ctx, filters: &Filters) -> Result<Page<Stored<StoredComponent>>, DocumentError> {
-    filters.apply(ctx.documents::<StoredComponent>().query()).page()
-}
-
-/// A page of the components that an advisory affects.
-fn affected(
-    ctx: &Ctx,
-    advisory_key: &str,
-    filters: &Filters,
-) -> Result<Page<Stored<StoredComponent>>, DocumentError> {
-    let matches = ctx.documents::<StoredMatch>().query().equals("advisory_key", advisory_key);
-    let page = filters.apply(matches).page()?;
-    let ids = page.items.iter().map(|found| &found.component_id);
-    let items = ctx.documents::<StoredComponent>().get_many(ids)?;
-    Ok(Page { items, next_cursor: page.next_cursor })
-}
-
 impl Filters {
+    /// The name of the advisory that is asked for.
+    pub(super) fn advisory(&self) -> Option<&str> {
+        self.advisory.as_deref()
+    }
+
+    pub(super) fn history(&self) -> bool {
+        self.history
+    }
+
+    /// How many items a page has, and where it begins.
+    pub(super) fn span(&self) -> (usize, Option<String>) {
+        (self.limit as usize, self.cursor.clone())
+    }
+
     /// What components and matches are both filtered and ordered by.
-    fn apply<'a, T: Document>(&self, query: area_sdk::Query<'a, T>) -> area_sdk::Query<'a, T> {
+    pub(super) fn apply<'a, T: Document>(&self, query: Query<'a, T>) -> Query<'a, T> {
         let query = match self.history {
             true => query.one_of("latest", [false, true]),
             false => query.equals("latest", true),
@@ -169,12 +175,7 @@ impl Filters {
             Some(part) => query.contains(&["search_text"], part),
             None => query,
         };
-        query
-            .ascending("name")
-            .ascending("ecosystem")
-            .ascending("version")
-            .cursor(self.cursor.clone())
-            .limit(self.limit)
+        query.ascending("name").ascending("ecosystem").ascending("version")
     }
 }
 

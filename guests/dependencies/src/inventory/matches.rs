@@ -4,17 +4,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use area_sdk::prelude::*;
-use area_sdk::{DocumentError, Query, Scope, Value};
+use area_sdk::{DocumentError, Scope};
 
-use super::component::StoredComponent;
-use crate::matching::{Assessment, MatchBasis, Vulnerability};
-use crate::osv::Rating;
+use super::component::{SHOWN, StoredComponent};
+use crate::matching::{Assessment, Vulnerability};
+use crate::text::advisory_key;
 
-/// How many packages one question holds.
-const KEYS: usize = 500;
+/// Matches that are written at a time.
+const CHUNK: usize = 1_000;
+/// Limitations from advisories that a component keeps.
+const MOST_QUESTIONS: usize = 50;
 
 /// A component under one name of an advisory.
-#[derive(Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredMatch {
     pub(crate) advisory_key: String,
     pub(crate) component_id: String,
@@ -27,6 +29,10 @@ pub(crate) struct StoredMatch {
     pub(crate) ecosystem: Option<String>,
     pub(crate) version: Option<String>,
     pub(crate) search_text: String,
+    /// What the match says, where the component does not have all its
+    /// advisories itself; under the advisory's id, not its other names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) vulnerability: Option<Vulnerability>,
 }
 
 impl Document for StoredMatch {
@@ -34,7 +40,7 @@ impl Document for StoredMatch {
 }
 
 /// The id of a match.
-fn id(component_id: &str, advisory_key: &str) -> String {
+pub(crate) fn id(component_id: &str, advisory_key: &str) -> String {
     format!("{component_id}/{advisory_key}")
 }
 
@@ -52,186 +58,184 @@ impl StoredMatch {
             ecosystem: component.ecosystem.clone(),
             version: component.version.clone(),
             search_text: component.search_text.clone(),
+            vulnerability: None,
         }
     }
 }
 
+/// The matches of some of a component's vulnerabilities, by id.
+fn matches_of(
+    component_id: &str,
+    component: &StoredComponent,
+    vulnerabilities: &[Vulnerability],
+) -> Vec<(String, StoredMatch)> {
+    let mut matches = Vec::new();
+    for vulnerability in vulnerabilities {
+        let own_key = advisory_key(&vulnerability.entry.advisory_id);
+        for name in &vulnerability.names {
+            let mut found = StoredMatch::new(component_id, component, name.clone());
+            if component.advisory_count.is_some() && *name == own_key {
+                found.vulnerability = Some(vulnerability.clone());
+            }
+            matches.push((id(component_id, name), found));
+        }
+    }
+    matches
+}
+
 /// Writes an assessment into a component; whether anything changed.
 pub(crate) fn apply(component: &mut StoredComponent, assessment: &Assessment) -> bool {
-    let entries = assessment.vulnerabilities.iter().map(|found| found.entry.clone()).collect();
-    let keys: BTreeSet<&String> =
-        assessment.vulnerabilities.iter().flat_map(|found| &found.names).collect();
-    let keys: Vec<String> = keys.into_iter().cloned().collect();
-    let questions: Vec<String> = assessment.limitations.iter().cloned().collect();
+    let all = assessment.vulnerabilities.len();
+    let entries = most_severe(&assessment.vulnerabilities);
+    let entries = entries.into_iter().map(|found| found.entry.clone()).collect();
+    let (keys, count) = match all {
+        0..=SHOWN => (assessment.names().into_iter().cloned().collect(), None),
+        _ => (Vec::new(), Some(all)),
+    };
+    let questions = bounded_questions(&assessment.limitations);
     let changed = component.advisories != entries
         || component.advisory_keys != keys
+        || component.advisory_count != count
         || component.open_questions != questions
         || !component.ended.iter().eq(&assessment.ended);
     component.advisories = entries;
     component.advisory_keys = keys;
+    component.advisory_count = count;
     component.open_questions = questions;
     component.ended = assessment.ended.iter().cloned().collect();
     changed
 }
 
-/// Keeps the matches of new components.
+/// The most severe ones that a component has in lists, by id.
+fn most_severe(all: &[Vulnerability]) -> Vec<&Vulnerability> {
+    let mut found: Vec<&Vulnerability> = all.iter().collect();
+    found.sort_by_key(|found| std::cmp::Reverse(found.severity));
+    found.truncate(SHOWN);
+    found.sort_by(|a, b| a.entry.advisory_id.cmp(&b.entry.advisory_id));
+    found
+}
+
+fn bounded_questions(limitations: &BTreeSet<String>) -> Vec<String> {
+    let mut questions: Vec<String> = limitations.iter().take(MOST_QUESTIONS).cloned().collect();
+    let rest = limitations.len() - questions.len();
+    if rest > 0 {
+        questions.push(format!("{rest} more limitations of this kind are not listed."));
+    }
+    questions
+}
+
+/// Keeps the matches of new components, by id, each with its vulnerabilities.
 pub(crate) fn create<'a>(
     scope: &Scope,
-    components: impl Iterator<Item = (&'a str, &'a StoredComponent)>,
+    components: impl IntoIterator<Item = (&'a str, &'a StoredComponent, &'a [Vulnerability])>,
 ) -> Result<(), DocumentError> {
     let mut matches = Vec::new();
-    for (component_id, component) in components {
-        for key in &component.advisory_keys {
-            let found = StoredMatch::new(component_id, component, key.clone());
-            matches.push((id(component_id, key), found));
+    for (component_id, component, vulnerabilities) in components {
+        for some in vulnerabilities.chunks(CHUNK / 4) {
+            matches.append(&mut matches_of(component_id, component, some));
+            if matches.len() >= CHUNK {
+                create_all(scope, &std::mem::take(&mut matches))?;
+            }
         }
+    }
+    create_all(scope, &matches)
+}
+
+fn create_all(scope: &Scope, matches: &[(String, StoredMatch)]) -> Result<(), DocumentError> {
+    if matches.is_empty() {
+        return Ok(());
     }
     scope.documents().create_all(matches.iter().map(|(id, found)| (id, found)))
 }
 
-/// Brings a component's matches from these names to the ones it has now.
-pub(crate) fn renew(
+/// Keeps the matches of some of a component's vulnerabilities, of which some
+/// may be there; the names under which they were.
+pub(crate) fn put(
     scope: &Scope,
     component: &Stored<StoredComponent>,
-    before: &[String],
-) -> Result<(), DocumentError> {
+    vulnerabilities: &[Vulnerability],
+) -> Result<BTreeSet<String>, DocumentError> {
     let documents = scope.documents::<StoredMatch>();
-    let now = &component.advisory_keys;
-    let gone = without(before, now).map(|key| id(&component.id, key));
-    documents.delete_all(&documents.get_many(gone)?)?;
-    let added: Vec<(String, StoredMatch)> = without(now, before)
-        .map(|key| {
-            (id(&component.id, key), StoredMatch::new(&component.id, component, key.clone()))
-        })
-        .collect();
-    documents.create_all(added.iter().map(|(id, found)| (id, found)))
-}
-
-/// Documents that [`renew`] reads and writes between these names.
-pub(crate) fn renewal_cost(now: &[String], before: &[String]) -> usize {
-    2 * without(before, now).count() + without(now, before).count()
-}
-
-/// The keys that are not among the others. Both are in order, as [`apply`]
-/// writes them.
-fn without<'a>(keys: &'a [String], others: &[String]) -> impl Iterator<Item = &'a String> {
-    keys.iter().filter(|key| others.binary_search(key).is_err())
-}
-
-/// The names under which these packages are known to be affected already.
-pub(crate) fn known(
-    scope: &Scope,
-    identities: &[&str],
-) -> Result<BTreeSet<(String, String)>, DocumentError> {
     let mut known = BTreeSet::new();
-    for identities in identities.chunks(KEYS) {
-        for found in of_packages(scope, identities).ascending("identity").limit(1000).all() {
-            let found = found?.value;
-            known.insert((found.identity, found.advisory_key));
-        }
+    let wanted = matches_of(&component.id, component, vulnerabilities);
+    for chunk in wanted.chunks(CHUNK) {
+        let mut found = documents.get_many(chunk.iter().map(|(id, _)| id))?;
+        known.extend(found.iter().map(|found| found.advisory_key.clone()));
+        let (changed, new): (Vec<_>, Vec<_>) =
+            chunk.iter().partition(|(_, wanted)| known.contains(&wanted.advisory_key));
+        documents.create_all(new.into_iter().map(|(id, wanted)| (id, wanted)))?;
+        let mut wanted: BTreeMap<&String, &StoredMatch> =
+            changed.into_iter().map(|(id, wanted)| (id, wanted)).collect();
+        found.retain_mut(|found| match wanted.remove(&found.id) {
+            Some(wanted) if *wanted != found.value => {
+                found.value = wanted.clone();
+                true
+            }
+            _ => false,
+        });
+        documents.replace_all(&found)?;
     }
     Ok(known)
 }
 
-/// How many documents [`known`] reads for each of these packages.
-pub(crate) fn known_counts(
+/// Brings a component's matches from these names to those of an assessment.
+pub(crate) fn renew(
     scope: &Scope,
-    identities: &[&str],
-) -> Result<BTreeMap<String, usize>, DocumentError> {
-    let mut counts = BTreeMap::new();
-    for identities in identities.chunks(KEYS) {
-        for (identity, count) in of_packages(scope, identities).count_by(&["identity"])? {
-            if let [Value::Text(identity)] = identity.as_slice() {
-                counts.insert(identity.clone(), usize::try_from(count).unwrap_or(usize::MAX));
-            }
-        }
+    component: &Stored<StoredComponent>,
+    before: &[String],
+    assessment: &Assessment,
+) -> Result<(), DocumentError> {
+    let now = assessment.names();
+    let documents = scope.documents::<StoredMatch>();
+    let gone = before.iter().filter(|key| !now.contains(key));
+    let gone: Vec<String> = gone.map(|key| id(&component.id, key)).collect();
+    for gone in gone.chunks(CHUNK) {
+        documents.delete_all(&documents.get_many(gone)?)?;
     }
-    Ok(counts)
-}
-
-fn of_packages<'a>(scope: &'a Scope, identities: &[&str]) -> Query<'a, StoredMatch> {
-    let latest = scope.documents::<StoredMatch>().query().equals("latest", true);
-    latest.one_of("identity", identities.iter().copied())
-}
-
-/// Told when packages of a repository's branch are found to be affected by an
-/// advisory that did not affect them before.
-#[derive(Serialize, JsonSchema)]
-pub(crate) struct DependencyVulnerable {
-    advisory_id: String,
-    severity: Option<Rating>,
-    repository_id: Uuid,
-    branch_ref: Option<String>,
-    audit_id: Uuid,
-    /// How many packages.
-    component_count: usize,
-    /// At most 100 of them.
-    components: Vec<VulnerableComponent>,
-}
-
-/// A package that is affected.
-#[derive(Serialize, JsonSchema)]
-struct VulnerableComponent {
-    component_id: String,
-    name: String,
-    version: Option<String>,
-    purl: Option<String>,
-    match_basis: MatchBasis,
-}
-
-impl Event for DependencyVulnerable {
-    const NAME: &'static str = "dependency.vulnerable";
-}
-
-/// Components of one event.
-const TOLD: usize = 100;
-/// Events of one call, which has others to publish too.
-const MOST_TOLD: usize = 900;
-
-/// Vulnerabilities that were not known before, gathered to be told.
-#[derive(Default)]
-pub(crate) struct Alerts(BTreeMap<(String, Uuid, Option<String>, Uuid), DependencyVulnerable>);
-
-impl Alerts {
-    /// Notes that a component is newly affected.
-    pub(crate) fn add(
-        &mut self,
-        component_id: &str,
-        component: &StoredComponent,
-        found: &Vulnerability,
-    ) {
-        let advisory_id = found.entry.advisory_id.clone();
-        let (repository_id, branch_ref) = (component.repository_id, component.branch_ref.clone());
-        let key = (advisory_id.clone(), repository_id, branch_ref.clone(), component.audit_id);
-        let told = self.0.entry(key).or_insert_with(|| DependencyVulnerable {
-            advisory_id,
-            severity: found.severity,
-            repository_id,
-            branch_ref,
-            audit_id: component.audit_id,
-            component_count: 0,
-            components: Vec::new(),
-        });
-        told.component_count += 1;
-        if told.components.len() < TOLD {
-            told.components.push(VulnerableComponent {
-                component_id: component_id.to_owned(),
-                name: component.name.clone(),
-                version: component.version.clone(),
-                purl: component.purl.clone(),
-                match_basis: found.entry.match_basis,
-            });
-        }
+    if component.advisory_count.is_some() {
+        return put(scope, component, &assessment.vulnerabilities).map(drop);
     }
+    let mut added = matches_of(&component.id, component, &assessment.vulnerabilities);
+    added.retain(|(_, found)| before.binary_search(&found.advisory_key).is_err());
+    documents.create_all(added.iter().map(|(id, found)| (id, found)))
+}
 
-    /// Tells, if the call commits: no more than a call may.
-    pub(crate) fn publish(self, scope: &Scope) {
-        let untold = self.0.len().saturating_sub(MOST_TOLD);
-        if untold > 0 {
-            area_sdk::warn!(scope, "{untold} of dependency.vulnerable are not told");
-        }
-        for alert in self.0.into_values().take(MOST_TOLD) {
-            scope.publish(alert);
-        }
+/// Documents that [`renew`] reads and writes between these names.
+pub(crate) fn renewal_cost(
+    component: &StoredComponent,
+    before: &[String],
+    assessment: &Assessment,
+) -> usize {
+    let now = assessment.names();
+    let gone = before.iter().filter(|key| !now.contains(key)).count();
+    let kept = before.len() - gone;
+    let replaced = if component.advisory_count.is_some() { 2 * kept } else { 0 };
+    2 * gone + replaced + (now.len() - kept)
+}
+
+/// The names under which a component has matches, in order. Those of more
+/// advisories than it keeps are read: a document each.
+pub(crate) fn keys(
+    scope: &Scope,
+    component: &Stored<StoredComponent>,
+) -> Result<Vec<String>, DocumentError> {
+    if component.advisory_count.is_none() {
+        return Ok(component.advisory_keys.clone());
     }
+    let matches = scope.documents::<StoredMatch>().query();
+    let matches = matches.equals("component_id", &component.id).ascending("advisory_key");
+    matches.limit(1_000).all().map(|found| Ok(found?.value.advisory_key)).collect()
+}
+
+/// How many documents [`keys`] reads.
+pub(crate) fn keys_cost(
+    scope: &Scope,
+    component: &Stored<StoredComponent>,
+) -> Result<usize, DocumentError> {
+    if component.advisory_count.is_none() {
+        return Ok(0);
+    }
+    let matches = scope.documents::<StoredMatch>().query();
+    let count = matches.equals("component_id", &component.id).count()?;
+    Ok(usize::try_from(count).unwrap_or(usize::MAX))
 }

@@ -11,21 +11,39 @@ use crate::advisories::document::AffectedPackage;
 use crate::ecosystem::{Package, Spelling};
 use crate::inventory::component::StoredComponent;
 use crate::osv::evaluate::{self, Ground};
+use crate::room::Room;
 use crate::text::advisory_key;
 
 /// The tool that compares versions: this area.
 const EVALUATOR: &str = "osv";
 
-/// Entries of advisories that are read for one look at components. A package
-/// may have more; then those of the latest ids are, and the component says so.
-pub(crate) const MOST_ENTRIES: usize = 4_000;
+/// Entries of a package, and vulnerabilities that scanners reported, of a
+/// component that is assessed in one step.
+const LARGE: usize = if cfg!(test) { 150 } else { 1_000 };
 
 /// The limitation of a component that advisories for another spelling affect.
 const CASE_UNKNOWN: &str = "The SBOM writes the paths of Go modules in lower case, so advisories \
                             for paths that differ in upper and lower case are applied too.";
 
-/// Entries that are in memory at a time: some list hundreds of versions.
-const PAGE: u32 = 500;
+/// Entries that are read for one look at components.
+const MOST_ENTRIES: usize = 4_000;
+
+/// Components times their entries, each of which may become a vulnerability in
+/// memory.
+const MOST_PAIRS: usize = 20_000;
+
+/// Bytes of entries that are read for one look at components, about.
+const MOST_BYTES: usize = 12 << 20;
+
+/// Entries of the first page, whatever they weigh: some list hundreds of
+/// versions.
+const FIRST_PAGE: usize = 50;
+
+/// Entries of a later page.
+const PAGE: usize = 500;
+
+/// Bytes of a later page, about.
+const PAGE_BYTES: usize = 4 << 20;
 
 /// How many keys one question holds.
 const KEYS: usize = 500;
@@ -33,53 +51,137 @@ const KEYS: usize = 500;
 /// How many entries there are for packages that have any, by package key.
 type Counts = BTreeMap<String, usize>;
 
-/// Assesses as many of the components as one look has room for, and at least
-/// the first.
+/// Assesses the first of the components.
 pub(super) fn assess(
     scope: &Scope,
     components: &[&StoredComponent],
+    room: &mut Room,
 ) -> Result<Assessed, DocumentError> {
-    let entries = count(scope, components)?;
-    let components = &components[..together(components, &entries)];
+    if components.is_empty() {
+        return Ok(Assessed::Some(Vec::new()));
+    }
+    let counts = count(scope, components)?;
+    let components = match together(components, &counts) {
+        0 => return Ok(large(components, &counts)),
+        fit => &components[..fit],
+    };
     let mut assessments: Vec<Assessment> =
-        components.iter().map(|component| Assessment::of(component, &entries)).collect();
+        components.iter().map(|_| Assessment::default()).collect();
     let packages: Vec<_> = components.iter().map(|component| component.package()).collect();
-    let of_key = by_key(components, &entries);
+    let of_key = by_key(components, &counts);
     let keys: Vec<&str> = of_key.keys().copied().collect();
-    let mut read = 0;
+    let mut bytes = 0;
     for keys in keys.chunks(KEYS) {
-        // Of one package those of the latest ids first.
-        let query = scope.documents::<AffectedPackage>().query();
-        let query = query.one_of("package_key", keys.iter().copied()).descending("package_key");
-        for entry in query.limit(PAGE).all().take(MOST_ENTRIES) {
-            let entry = entry?.value;
-            read += 1;
-            for &at in of_key.get(entry.package_key.as_str()).into_iter().flatten() {
-                if let Some(package) = &packages[at] {
-                    assessments[at].look_at(components[at], package, &entry);
+        let mut pages = EntryPages::of_packages(scope, keys, None);
+        while let Some(entries) = pages.next(room)? {
+            bytes += pages.bytes;
+            if bytes > MOST_BYTES {
+                return Ok(if components.len() > 1 {
+                    Assessed::TooMany
+                } else {
+                    Assessed::Large(None)
+                });
+            }
+            for entry in entries {
+                for &at in of_key.get(entry.package_key.as_str()).into_iter().flatten() {
+                    if let Some(package) = &packages[at] {
+                        assessments[at].look_at(components[at], package, &entry);
+                    }
                 }
             }
         }
     }
-    for (assessment, package) in assessments.iter_mut().zip(&packages) {
-        if let Some(package) = package {
-            assessment.close_doubts(package);
-        }
-    }
-    Ok(Assessed { assessments, read })
+    Ok(Assessed::Some(assessments))
 }
 
-/// How many of the components have no more entries, together, than are read.
-fn together(components: &[&StoredComponent], entries: &Counts) -> usize {
-    let (mut room, mut seen) = (MOST_ENTRIES, BTreeSet::new());
+/// How many of the components are assessed together.
+fn together(components: &[&StoredComponent], counts: &Counts) -> usize {
+    let (mut entries, mut pairs, mut seen) = (0, 0, BTreeSet::new());
     let fits = components.iter().take_while(|component| {
-        let key = component.package_key.as_ref().filter(|key| seen.insert(*key));
-        let of_package = key.and_then(|key| entries.get(key)).copied().unwrap_or_default();
-        let left = room.checked_sub(of_package + component.reported.len());
-        room = left.unwrap_or(room);
-        left.is_some()
+        let key = component.package_key.as_ref();
+        let of_package = key.and_then(|key| counts.get(key)).copied().unwrap_or_default();
+        let all = of_package + component.reported.len();
+        pairs += all;
+        let is_new = key.is_some_and(|key| seen.insert(key));
+        entries += component.reported.len() + if is_new { of_package } else { 0 };
+        all <= LARGE && pairs <= MOST_PAIRS && entries <= MOST_ENTRIES
     });
-    fits.count().max(1).min(components.len())
+    fits.count()
+}
+
+/// Of a first component that is large: its package, if that is why.
+fn large(components: &[&StoredComponent], counts: &Counts) -> Assessed {
+    let key = components.first().and_then(|component| component.package_key.as_ref());
+    Assessed::Large(key.filter(|key| counts.get(*key).is_some_and(|all| *all > LARGE)).cloned())
+}
+
+/// Entries of packages, page by page, each page as large as its bytes allow.
+pub(crate) struct EntryPages<'a> {
+    scope: &'a Scope,
+    keys: Vec<String>,
+    cursor: Option<String>,
+    is_last: bool,
+    limit: usize,
+    /// Bytes of the last page, about.
+    bytes: usize,
+}
+
+impl<'a> EntryPages<'a> {
+    /// Entries of one page, at most.
+    pub(crate) const MOST: usize = PAGE;
+
+    fn of_packages(scope: &'a Scope, keys: &[&str], cursor: Option<String>) -> Self {
+        let keys: Vec<String> = keys.iter().map(|&key| key.to_owned()).collect();
+        Self { scope, is_last: keys.is_empty(), keys, cursor, limit: FIRST_PAGE, bytes: 0 }
+    }
+
+    /// The entries of a component's package, from a page on.
+    pub(crate) fn of(
+        scope: &'a Scope,
+        component: &StoredComponent,
+        cursor: Option<String>,
+    ) -> Self {
+        let keys: Vec<&str> = component.package_key.as_deref().into_iter().collect();
+        Self::of_packages(scope, &keys, cursor)
+    }
+
+    /// The next page; `None` after the last.
+    fn next(&mut self, room: &mut Room) -> Result<Option<Vec<AffectedPackage>>, DocumentError> {
+        if self.is_last {
+            return Ok(None);
+        }
+        let entries = self.scope.documents::<AffectedPackage>().query();
+        // The entries of one advisory for a package come one after another.
+        let entries = entries.one_of("package_key", &self.keys).descending("package_key");
+        let limit = u32::try_from(self.limit).unwrap_or(u32::MAX);
+        let page = entries.cursor(self.cursor.take()).limit(limit).page()?;
+        self.is_last = page.next_cursor.is_none();
+        self.cursor = page.next_cursor;
+        let entries: Vec<_> = page.items.into_iter().map(|entry| entry.value).collect();
+        self.bytes = entries.iter().map(AffectedPackage::bytes).sum();
+        self.limit = (PAGE_BYTES * entries.len()).checked_div(self.bytes).unwrap_or(PAGE);
+        self.limit = self.limit.clamp(1, PAGE);
+        room.spend(entries.len());
+        room.spend_bytes(self.bytes);
+        Ok(Some(entries))
+    }
+
+    /// Looks at the next page for a component; where the one after it begins,
+    /// `None` if it was the last.
+    pub(crate) fn look_at(
+        &mut self,
+        component: &StoredComponent,
+        assessment: &mut Assessment,
+        room: &mut Room,
+    ) -> Result<Option<String>, DocumentError> {
+        let package = component.package();
+        for entry in self.next(room)?.into_iter().flatten() {
+            if let Some(package) = &package {
+                assessment.look_at(component, package, &entry);
+            }
+        }
+        Ok(self.cursor.clone())
+    }
 }
 
 fn count(scope: &Scope, components: &[&StoredComponent]) -> Result<Counts, DocumentError> {
@@ -115,19 +217,6 @@ fn by_key<'a>(
 }
 
 impl Assessment {
-    /// Of a component that nothing is known of yet.
-    fn of(component: &StoredComponent, entries: &Counts) -> Self {
-        let mut new = Self::default();
-        let entries = component.package_key.as_ref().and_then(|key| entries.get(key));
-        if let Some(entries) = entries.filter(|entries| **entries > MOST_ENTRIES) {
-            new.limitations.insert(format!(
-                "Advisories have {entries} entries for this package; the {MOST_ENTRIES} of the \
-                 latest ids were looked at."
-            ));
-        }
-        new
-    }
-
     /// Notes whether an entry affects a component, the version of this package.
     fn look_at(&mut self, component: &StoredComponent, package: &Package, entry: &AffectedPackage) {
         if entry.withdrawn || !entry.is_for_release_of(package, &mut self.limitations) {
@@ -147,17 +236,19 @@ impl Assessment {
             self.vulnerabilities.push(entry.affects(component, ground));
         }
     }
-
-    /// Adds the limitations for entries that could not be compared.
-    fn close_doubts(&mut self, package: &Package) {
-        self.limitations.extend(std::mem::take(&mut self.doubts).limitations(package));
-    }
 }
 
 impl AffectedPackage {
     fn spelling(&self, component: &StoredComponent, package: &Package) -> Spelling {
         let theirs = self.affected.package.as_ref().map_or("", |named| named.name.as_str());
         Spelling::of(&package.ecosystem, &component.name, theirs, component.case_known)
+    }
+
+    /// About how many bytes of memory it takes.
+    fn bytes(&self) -> usize {
+        let versions = self.affected.versions.iter().map(|version| version.len() + 24);
+        let ranges = self.affected.ranges.iter().map(|range| 100 * (1 + range.events.len()));
+        1_000 + versions.sum::<usize>() + ranges.sum::<usize>()
     }
 
     /// Whether the entry is for the package's release of its distribution.

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use area_sdk::prelude::*;
+
 use crate::ecosystem::Package;
 use crate::osv::evaluate::{Obstacle, Verdict};
 
@@ -10,7 +12,7 @@ use crate::osv::evaluate::{Obstacle, Verdict};
 const EXAMPLES: usize = 3;
 
 /// What entries of advisories left open for one component.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Doubts {
     /// The advisory whose entries are being read.
     current: Option<Open>,
@@ -18,7 +20,7 @@ pub(super) struct Doubts {
 }
 
 /// An advisory, as far as its entries have been read.
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Open {
     advisory_id: String,
     affects: bool,
@@ -26,7 +28,7 @@ struct Open {
     obstacle: Option<Obstacle>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Cause {
     advisories: usize,
     examples: Vec<String>,

@@ -12,10 +12,11 @@ use area_sdk::{DocumentError, Scope};
 use crate::advisories::document::AdvisoryName;
 use crate::inventory::component::{ReportedAdvisory, StoredComponent};
 use crate::osv::Rating;
+use crate::room::Room;
 use crate::text::advisory_key;
 use crate::vex::{self, Opinions, State};
 
-pub(crate) use by_version::MOST_ENTRIES;
+pub(crate) use by_version::EntryPages;
 use doubts::Doubts;
 
 /// Why a component is taken to be affected, the best reason last.
@@ -46,7 +47,7 @@ pub(crate) struct AdvisoryMatch {
 }
 
 /// A vulnerability of a component, under all its names.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Vulnerability {
     pub(crate) entry: AdvisoryMatch,
     pub(crate) severity: Option<Rating>,
@@ -54,7 +55,7 @@ pub(crate) struct Vulnerability {
 }
 
 /// What is known of a component's vulnerabilities.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Assessment {
     /// By advisory id.
     pub(crate) vulnerabilities: Vec<Vulnerability>,
@@ -65,43 +66,73 @@ pub(crate) struct Assessment {
     pub(crate) ended: BTreeSet<String>,
 }
 
-/// Names of vulnerabilities under which a component is kept.
-pub(crate) const MOST_NAMES: usize = 2_000;
-
-/// The first of some components, each with what it is affected by.
-#[derive(Debug, Default)]
-pub(crate) struct Assessed {
-    /// In the order of the components.
-    pub(crate) assessments: Vec<Assessment>,
-    /// Documents that were read for it.
-    pub(crate) read: usize,
+/// What a look at some components came to.
+#[derive(Debug)]
+pub(crate) enum Assessed {
+    /// The first of them are assessed, in their order.
+    Some(Vec<Assessment>),
+    /// The first takes several steps; the key of its package, if that has too
+    /// many entries.
+    Large(Option<String>),
+    /// What is known of their packages takes too much memory: fewer at a time.
+    TooMany,
 }
 
-/// Assesses as many of these components as one look has room for, and at least
-/// the first.
+/// Assesses the first of these components.
 pub(crate) fn assess(
     scope: &Scope,
     components: &[&StoredComponent],
+    room: &mut Room,
 ) -> Result<Assessed, DocumentError> {
+    if components.is_empty() {
+        return Ok(Assessed::Some(Vec::new()));
+    }
     let (context, fits) = vex::Context::load(scope, components)?;
-    let Assessed { mut assessments, read } = by_version::assess(scope, &components[..fits])?;
+    room.spend(context.read);
+    let mut assessments = match by_version::assess(scope, &components[..fits], room)? {
+        Assessed::Some(assessments) => assessments,
+        other => return Ok(other),
+    };
     let components = &components[..assessments.len()];
     let opinions: Vec<Opinions> =
         components.iter().map(|component| Opinions::on(component, &context)).collect();
     let names = advisory_names(scope, components, &opinions)?;
+    room.spend(names.len());
     for ((component, assessment), opinions) in
         components.iter().zip(&mut assessments).zip(&opinions)
     {
-        let added = opinions.added(component);
-        assessment.take_reported(component, component.reported.iter().chain(&added), &names);
-        assessment.vulnerabilities = merged(std::mem::take(&mut assessment.vulnerabilities));
-        assessment.apply(opinions);
-        assessment.bound();
+        assessment.complete(component, opinions, &names);
     }
-    Ok(Assessed { assessments, read: read + names.len() + context.read })
+    Ok(Assessed::Some(assessments))
+}
+
+/// Completes the assessment of a component whose entries have been looked at.
+pub(crate) fn complete(
+    scope: &Scope,
+    component: &StoredComponent,
+    mut assessment: Assessment,
+    room: &mut Room,
+) -> Result<Assessment, DocumentError> {
+    let (context, _) = vex::Context::load(scope, &[component])?;
+    let opinions = Opinions::on(component, &context);
+    let names = advisory_names(scope, &[component], std::slice::from_ref(&opinions))?;
+    room.spend(context.read + names.len());
+    assessment.complete(component, &opinions, &names);
+    Ok(assessment)
 }
 
 impl Assessment {
+    /// The names of all its vulnerabilities, in order.
+    pub(crate) fn names(&self) -> BTreeSet<&String> {
+        self.vulnerabilities.iter().flat_map(|found| &found.names).collect()
+    }
+
+    /// Documents that bringing a component's matches to it reads and writes, at
+    /// most.
+    pub(crate) fn cost(&self) -> usize {
+        1 + 3 * self.vulnerabilities.iter().map(|found| found.names.len()).sum::<usize>()
+    }
+
     /// Adds what scanners reported, under all the names that advisories know.
     fn take_reported<'a>(
         &mut self,
@@ -126,23 +157,22 @@ impl Assessment {
         }
     }
 
-    /// Leaves the most severe ones where there are more than can be kept.
-    fn bound(&mut self) {
-        let all = self.vulnerabilities.len();
-        let mut room = MOST_NAMES;
-        self.vulnerabilities.sort_by_key(|found| std::cmp::Reverse(found.severity));
-        self.vulnerabilities.retain(|found| {
-            let left = room.checked_sub(found.names.len());
-            room = left.unwrap_or(room);
-            left.is_some()
-        });
-        self.vulnerabilities.sort_by(|a, b| a.entry.advisory_id.cmp(&b.entry.advisory_id));
-        let kept = self.vulnerabilities.len();
-        if kept < all {
-            self.limitations.insert(format!(
-                "This package has {all} vulnerabilities; the {kept} most severe are listed."
-            ));
+    /// Adds what scanners reported, makes one of what has several names, and
+    /// applies VEX statements.
+    fn complete(
+        &mut self,
+        component: &StoredComponent,
+        opinions: &Opinions,
+        names: &BTreeMap<String, AdvisoryName>,
+    ) {
+        if let Some(package) = component.package() {
+            let doubts = std::mem::take(&mut self.doubts);
+            self.limitations.extend(doubts.limitations(&package));
         }
+        let added = opinions.added(component);
+        self.take_reported(component, component.reported.iter().chain(&added), names);
+        self.vulnerabilities = merged(std::mem::take(&mut self.vulnerabilities));
+        self.apply(opinions);
     }
 }
 
@@ -192,6 +222,11 @@ fn advisory_names(
     let reported = reported.map(|reported| &reported.advisory_id);
     let added = opinions.iter().flat_map(Opinions::added_ids);
     let keys: BTreeSet<String> = reported.chain(added).map(|id| advisory_key(id)).collect();
-    let found = scope.documents::<AdvisoryName>().get_many(keys)?;
-    Ok(found.into_iter().map(|name| (name.id, name.value)).collect())
+    let keys: Vec<String> = keys.into_iter().collect();
+    let mut names = BTreeMap::new();
+    for keys in keys.chunks(1_000) {
+        let found = scope.documents::<AdvisoryName>().get_many(keys)?.into_iter();
+        names.extend(found.map(|name| (name.id, name.value)));
+    }
+    Ok(names)
 }

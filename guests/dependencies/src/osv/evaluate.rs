@@ -1,6 +1,8 @@
 //! Is this version affected? The evaluation algorithm of the OSV schema:
 //! explicit versions first, then each range by its events in order.
 
+use area_sdk::prelude::*;
+
 use super::{Affected, Range, RangeEvent, RangeType};
 use crate::ecosystem::{self, Package};
 use crate::versions::{Scheme, Version};
@@ -15,7 +17,8 @@ pub(crate) enum Ground {
 }
 
 /// Why an entry's ranges or versions could not be compared with a component.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Obstacle {
     /// The component has no version.
     NoVersion,

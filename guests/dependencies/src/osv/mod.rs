@@ -16,6 +16,8 @@ const MAX_ID: usize = 128;
 const MAX_AFFECTED: usize = 1_000;
 /// Aliases of one advisory.
 const MAX_ALIASES: usize = 100;
+/// Names in `upstream`, and in `related`.
+const MAX_MENTIONS: usize = 1_000;
 
 /// An advisory as its source writes it.
 #[derive(Clone, Debug, Deserialize)]
@@ -137,6 +139,8 @@ impl Osv {
             check_name(&format!("/aliases/{at}"), alias)?;
         }
         at_most("/aliases", self.aliases.len(), MAX_ALIASES)?;
+        at_most("/upstream", self.upstream.len(), MAX_MENTIONS)?;
+        at_most("/related", self.related.len(), MAX_MENTIONS)?;
         at_most("/affected", self.affected.len(), MAX_AFFECTED)?;
         for (at, affected) in self.affected.iter().enumerate() {
             affected.check(&format!("/affected/{at}"))?;

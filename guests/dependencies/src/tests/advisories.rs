@@ -138,6 +138,90 @@ fn what_a_scanner_reports_counts_unless_it_is_dismissed_or_withdrawn() {
     assert_eq!(ids(&world.list(&[])["items"][0]), [""; 0]);
 }
 
+/// An advisory of Ubuntu's, which names the CVE in `upstream`.
+fn of_ubuntu(id: &str, cve: &str, fixed: &str) -> Value {
+    let mut record = advisory(id, &[], fixed);
+    record["upstream"] = json!([cve]);
+    record
+}
+
+#[test]
+fn an_advisory_is_found_by_what_it_names_and_by_what_names_it() {
+    let world = World::new();
+    world.audit(None, &[sbom("a.json", &bom("shop", &[LEFT_PAD, "pkg:npm/b@1"]))]);
+    let mut related = advisory("DSA-1", &[], "2");
+    related["affected"][0]["package"]["name"] = json!("b");
+    related["related"] = json!(["CVE-2026-1"]);
+    let all = json!([
+        of_ubuntu("UBUNTU-CVE-2026-1", "CVE-2026-1", "2"),
+        of_ubuntu("UBUNTU-CVE-2026-2", "CVE-2026-2", "0.1"),
+        related,
+    ]);
+    world.import(&all).expect("imported");
+    world.work();
+    let found = |name: &str| names(&world.list(&[("advisory", json!(name))]));
+    assert_eq!(found("cve-2026-1"), ["b", "left-pad"]);
+    assert_eq!(found("UBUNTU-CVE-2026-1"), ["left-pad"], "one step, not two");
+    assert_eq!(found("CVE-2026-2"), [""; 0], "the version is not affected");
+
+    // A component that is matched by the record that another names.
+    world.import(&advisory("CVE-2026-2", &["GHSA-2"], "2")).expect("imported");
+    world.work();
+    assert_eq!(found("UBUNTU-CVE-2026-2"), ["left-pad"]);
+    // Both records affect it: it is one row, on whatever page.
+    world.import(&advisory("CVE-2026-1", &["GHSA-1"], "2")).expect("imported");
+    world.work();
+    for name in ["CVE-2026-1", "UBUNTU-CVE-2026-1", "GHSA-1"] {
+        let item = world.list(&[("advisory", json!(name)), ("q", json!("left"))]);
+        assert_eq!(names(&item), ["left-pad"], "{name}");
+        assert_eq!(
+            ids(&item["items"][0]),
+            ["CVE-2026-1", "CVE-2026-2", "UBUNTU-CVE-2026-1"],
+            "not merged"
+        );
+    }
+    let mut pages = Vec::new();
+    let mut request =
+        Request::to("list_dependencies").with("limit", 1).with("advisory", "CVE-2026-1");
+    loop {
+        let page = world.host.call(request).expect("a page").body;
+        pages.extend(names(&page));
+        let Some(cursor) = page["next_cursor"].as_str() else { break };
+        request = Request::to("list_dependencies").with("limit", 1).with("advisory", "CVE-2026-1");
+        request = request.with("cursor", cursor);
+    }
+    assert_eq!(pages, ["b", "left-pad"]);
+
+    let mut newer = of_ubuntu("UBUNTU-CVE-2026-1", "CVE-2026-9", "2");
+    newer["modified"] = json!("2026-02-01T00:00:00Z");
+    world.import(&newer).expect("imported");
+    world.work();
+    assert_eq!(found("CVE-2026-9"), ["left-pad"]);
+}
+
+#[test]
+fn what_the_version_before_imported_is_indexed_and_until_then_a_limitation_says_so() {
+    let world = World::new();
+    world.audit(None, &[sbom("a.json", &bom("shop", &[LEFT_PAD]))]);
+    for n in 1..=45 {
+        let record = of_ubuntu(&format!("UBUNTU-CVE-{n}"), &format!("CVE-{n}"), "2");
+        world.import(&record).expect("imported");
+    }
+    world.work();
+    world.host.delete_documents("advisory_mentions");
+    world.host.delete_documents("mention_indexes");
+    let asked = [("advisory", json!("CVE-45"))];
+    let list = world.list(&asked);
+    assert_eq!(names(&list), [""; 0]);
+    let said = list["limitations"][0].as_str().expect("a limitation");
+    assert!(said.starts_with("Not all advisories are indexed yet"), "{said}");
+    assert_eq!(world.list(&[])["limitations"], json!([]));
+    world.audit(None, &[]);
+    let list = world.list(&asked);
+    assert_eq!((names(&list), &list["limitations"]), (vec!["left-pad".to_owned()], &json!([])));
+    assert_eq!(world.host.documents("advisory_mentions").len(), 45);
+}
+
 #[test]
 fn files_of_advisories_come_with_audits_and_uploads() {
     let world = World::new();
@@ -163,7 +247,11 @@ fn files_of_advisories_come_with_audits_and_uploads() {
     world.deliver("upload.ready", ready.clone());
     world.deliver("upload.ready", ready);
     assert_eq!(world.host.documents("advisories").len(), 251);
-    assert_eq!(ids(&world.list(&[])["items"][0]).len(), 251);
+    let item = world.list(&[])["items"][0].clone();
+    assert_eq!(ids(&item).len(), 50);
+    assert!(item["limitations"][0].as_str().is_some_and(|text| text.starts_with("251 advisories")));
+    let last = [("advisory", json!("MANY-249"))];
+    assert_eq!(names(&world.list(&last)), ["left-pad"]);
 }
 
 #[test]

@@ -107,7 +107,8 @@ fn hundreds_of_doubts_are_one_limitation() {
     assert_eq!((found.len(), limitations.len()), (0, 1));
     assert!(limitations[0].starts_with("150 advisories cannot be compared"), "{limitations:?}");
     let (found, limitations) = result("pkg:golang/stdlib@go1.19.1", &advisories);
-    assert_eq!((found.len(), limitations), (150, vec![]));
+    assert_eq!((found.len(), limitations.len()), (50, 1), "the row shows some of them");
+    assert!(limitations[0].starts_with("150 advisories affect"), "{limitations:?}");
     let (found, limitations) = result("pkg:golang/stdlib@go1.20.1", &advisories);
     assert_eq!((found.len(), limitations), (0, vec![]));
 }

@@ -138,3 +138,92 @@ fn large_bills_are_taken_in_steps() {
     assert_eq!(documents.len(), 13_200);
     assert_eq!(documents.iter().filter(|component| component["latest"] == true).count(), 6600);
 }
+
+/// Limitations of the list that speak of an import.
+fn of_imports(list: &Value) -> Vec<&str> {
+    let limitations = list["limitations"].as_array().expect("limitations").iter();
+    let limitations = limitations.map(|text| text.as_str().expect("a text"));
+    limitations.filter(|text| text.starts_with("The import of audit")).collect()
+}
+
+#[test]
+fn an_inventory_answers_when_it_is_whole_and_until_then_the_one_before_it() {
+    let world = World::new();
+    let purls: Vec<String> = (0..6600).map(|n| format!("pkg:npm/p{n}@1")).collect();
+    let purls: Vec<&str> = purls.iter().map(String::as_str).collect();
+    let large = bom("shop", &purls);
+    for before in [vec![], vec!["left-pad"]] {
+        let (audit, mut steps) = world.begin_audit(Some("main"), &[sbom("a.json", &large)]);
+        let mut seen = 0;
+        while steps.step() {
+            let list = world.list(&[("branch_ref", json!("main"))]);
+            if names(&list).len() == 100 {
+                break;
+            }
+            seen += usize::from(world.host.documents("components").len() > 1);
+            assert_eq!(names(&list), before);
+            let said = of_imports(&list);
+            assert!(said.len() == 1 && said[0].contains(&audit.to_string()), "{said:?}");
+            let history = world.list(&[("history", json!(true)), ("audit_id", json!(audit))]);
+            assert_eq!(names(&history), [""; 0]);
+        }
+        assert!(seen > 1, "the import takes several steps");
+        while steps.step() {}
+        let list = world.list(&[("q", json!("p6599"))]);
+        assert_eq!((names(&list), of_imports(&list)), (vec!["p6599".to_owned()], vec![]));
+        world.audit(Some("main"), &[sbom("a.json", &bom("shop", &[LEFT_PAD]))]);
+        world.check_heads();
+    }
+}
+
+#[test]
+fn an_import_that_fails_leaves_the_inventory_before_it_and_says_so() {
+    let world = World::new();
+    world.audit(Some("main"), &[sbom("a.json", &bom("shop", &[LEFT_PAD]))]);
+    let purls: Vec<String> = (0..6600).map(|n| format!("pkg:npm/p{n}@1")).collect();
+    let purls: Vec<&str> = purls.iter().map(String::as_str).collect();
+    let (audit, mut steps) =
+        world.begin_audit(Some("main"), &[sbom("a.json", &bom("shop", &purls))]);
+    while world.host.documents("components").len() == 1 {
+        assert!(steps.step());
+    }
+    steps.attempt = crate::ingest::ATTEMPTS;
+    while steps.step() {}
+    assert_eq!(
+        (&world.told()["status"], &world.told()["audit_id"]),
+        (&json!("failed"), &json!(audit))
+    );
+    let list = world.list(&[]);
+    assert_eq!(names(&list), ["left-pad"]);
+    let said = of_imports(&list);
+    assert!(
+        said.len() == 1 && said[0].contains("failed") && said[0].contains("9 times"),
+        "{said:?}"
+    );
+    assert_eq!(names(&world.list(&[("history", json!(true))])), ["left-pad"]);
+
+    world.audit(Some("main"), &[sbom("a.json", &bom("shop", &["pkg:npm/next@1"]))]);
+    let list = world.list(&[]);
+    assert_eq!((names(&list), of_imports(&list)), (vec!["next".to_owned()], vec![]));
+    assert_eq!(names(&world.list(&[("history", json!(true))])), ["left-pad", "next"]);
+    assert_eq!(world.host.documents("components").len(), 2, "what was written is deleted");
+    assert_eq!(world.host.documents("imports").len(), 0);
+}
+
+#[test]
+fn a_file_that_is_left_out_is_told_where_the_inventory_is_read() {
+    let world = World::new();
+    let mut wrong = bom("shop", &[LEFT_PAD]);
+    wrong["components"][0]["type"] = json!("thing");
+    world.audit(None, &[sbom("wrong.json", &wrong), sbom("a.json", &bom("admin", &[LEFT_PAD]))]);
+    let list = world.list(&[]);
+    let said = of_imports(&list);
+    assert!(said.len() == 1 && said[0].contains("wrong.json: /components/0/type"), "{said:?}");
+    let elsewhere = [("repository_id", json!(Uuid::from_u128(0x78)))];
+    assert_eq!(of_imports(&world.list(&elsewhere)), [""; 0]);
+    world.audit(None, &[sbom("wrong.json", &wrong)]);
+    let list = world.list(&[]);
+    assert_eq!((names(&list).len(), of_imports(&list).len()), (1, 2), "{list}");
+    world.audit(None, &[sbom("a.json", &bom("admin", &[LEFT_PAD]))]);
+    assert_eq!(of_imports(&world.list(&[])), [""; 0]);
+}

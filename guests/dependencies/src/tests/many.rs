@@ -61,10 +61,12 @@ fn packages_with_many_advisories_are_imported_and_looked_at_again() {
     world.audit(Some("main"), &[advisories(2, "2026-02-01T00:00:00Z", "0.5.0")]);
     assert_eq!(matches(&world), all - 2 * PACKAGES);
     let list = world.list(&[]);
-    let items = list["items"].as_array().expect("items").iter();
-    let counts: Vec<usize> =
-        items.map(|item| item["advisories"].as_array().expect("advisories").len()).collect();
-    assert_eq!(counts, [ADVISORIES - 2; 100]);
+    let said = format!("{} advisories affect this package; the 50 most", ADVISORIES - 2);
+    for item in list["items"].as_array().expect("items") {
+        assert_eq!(item["advisories"].as_array().map(Vec::len), Some(50));
+        let limitation = item["limitations"][0].as_str().expect("a limitation");
+        assert!(limitation.starts_with(&said), "{limitation}");
+    }
 }
 
 #[test]
@@ -96,63 +98,157 @@ fn a_scanner_that_takes_much_back_is_believed() {
     }
 }
 
-#[test]
-fn a_package_with_more_entries_than_are_read_says_so() {
-    let world = World::new();
-    let entry = |at: usize, fixed: &str| {
-        json!({
-            "package_key": "npm:left-pad", "advisory_id": format!("GHSA-{at:04}"), "aliases": [],
-            "withdrawn": false, "severity": "low", "artifact_sha256": "00",
-            "affected": {
-                "package": { "ecosystem": "npm", "name": "left-pad" },
-                "ranges": [{
-                    "type": "SEMVER", "events": [{ "introduced": "0" }, { "fixed": fixed }],
-                }],
-            },
-        })
-    };
-    let entries = crate::matching::MOST_ENTRIES + 10;
-    for at in 0..entries {
-        let fixed = if at % 1_000 == 0 { "2.0.0" } else { "0.1.0" };
-        world.host.put_document("affected_packages", &format!("GHSA-{at:04}/0"), entry(at, fixed));
+/// An entry that affects `left-pad` 1.0.0, and nothing else.
+fn entry(id: &str, severity: &str) -> Value {
+    json!({
+        "package_key": "npm:left-pad", "advisory_id": id, "aliases": [format!("CVE-{id}")],
+        "withdrawn": false, "severity": severity, "artifact_sha256": "00",
+        "affected": { "package": { "ecosystem": "npm", "name": "left-pad" }, "versions": ["1.0.0"] },
+    })
+}
+
+fn put_entries(world: &World, count: usize) {
+    for at in 0..count {
+        let id = format!("GHSA-{at:04}");
+        let severity = if at == count - 1 { "critical" } else { "low" };
+        let entry = entry(&id, severity);
+        world.host.put_document("affected_packages", &format!("{id}/0"), entry);
     }
-    world.audit(None, &[sbom("a.json", &bom("shop", &["pkg:npm/zed@1", LEFT_PAD]))]);
-    let list = world.list(&[]);
-    let left_pad = &list["items"][0];
-    let found = left_pad["advisories"].as_array().expect("advisories");
-    let ids: Vec<&Value> = found.iter().map(|found| &found["advisory_id"]).collect();
-    assert_eq!(ids, ["GHSA-1000", "GHSA-2000", "GHSA-3000", "GHSA-4000"], "the latest ids");
-    let said = format!(
-        "Advisories have {entries} entries for this package; the 4000 of the latest ids were \
-         looked at."
-    );
-    assert_eq!(left_pad["limitations"], json!([said]));
-    assert_eq!(list["items"][1]["limitations"], json!([]));
+}
+
+/// All advisories of a dependency, page by page.
+fn all_advisories(world: &World, id: &Value, limit: u32) -> Vec<String> {
+    let (mut ids, mut cursor) = (Vec::new(), Value::Null);
+    loop {
+        let mut request = Request::to("list_component_advisories")
+            .with("component_id", id.clone())
+            .with("limit", limit);
+        if cursor != Value::Null {
+            request = request.with("cursor", cursor);
+        }
+        let page = world.host.call(request).expect("a page").body;
+        let items = page["items"].as_array().expect("items");
+        assert!(items.len() <= limit as usize);
+        ids.extend(items.iter().map(|item| item["advisory_id"].as_str().expect("id").to_owned()));
+        cursor = page["next_cursor"].clone();
+        if cursor == Value::Null {
+            return ids;
+        }
+    }
 }
 
 #[test]
-fn of_more_vulnerabilities_than_are_kept_the_most_severe_are() {
+fn a_row_has_the_most_severe_advisories_and_the_others_are_paged() {
     let world = World::new();
-    let entry = |at: usize, severity: &str| {
-        json!({
-            "package_key": "npm:left-pad", "advisory_id": format!("GHSA-{at:04}"), "aliases": [],
-            "withdrawn": false, "severity": severity, "artifact_sha256": "00",
-            "affected": { "package": { "ecosystem": "npm", "name": "left-pad" }, "versions": ["1.0.0"] },
-        })
-    };
-    for at in 0..2_100 {
-        let severity = if at < 200 { "critical" } else { "low" };
-        world.host.put_document(
-            "affected_packages",
-            &format!("GHSA-{at:04}/0"),
-            entry(at, severity),
-        );
-    }
-    world.audit(None, &[sbom("a.json", &bom("shop", &[LEFT_PAD]))]);
-    let left_pad = world.list(&[])["items"][0].clone();
+    put_entries(&world, 120);
+    world.audit(None, &[sbom("a.json", &bom("shop", &[LEFT_PAD, "pkg:npm/zed@1"]))]);
+    let list = world.list(&[]);
+    let left_pad = &list["items"][0];
     let found = left_pad["advisories"].as_array().expect("advisories");
-    assert_eq!(found.len(), 2_000);
-    assert_eq!(found[199]["advisory_id"], "GHSA-0199", "none of the critical ones is missing");
-    let said = "This package has 2100 vulnerabilities; the 2000 most severe are listed.";
-    assert_eq!(left_pad["limitations"], json!([said]));
+    assert_eq!(found.len(), 50);
+    assert_eq!(found[49]["advisory_id"], "GHSA-0119", "the critical one is there");
+    let limitation = left_pad["limitations"][0].as_str().expect("a limitation");
+    assert!(
+        limitation.starts_with("120 advisories affect this package; the 50 most"),
+        "{limitation}"
+    );
+    assert_eq!(list["items"][1]["limitations"], json!([]));
+    for limit in [7, 100] {
+        let all = all_advisories(&world, &left_pad["id"], limit);
+        assert_eq!(all.len(), 120);
+        assert!(all.is_sorted(), "{all:?}");
+    }
+    assert_eq!(all_advisories(&world, &list["items"][1]["id"], 10), [""; 0]);
+    for name in ["GHSA-0000", "GHSA-0077", "cve-ghsa-0118"] {
+        assert_eq!(names(&world.list(&[("advisory", json!(name))])), ["left-pad"], "{name}");
+    }
+    assert_eq!(world.told()["facts"]["advisories"].as_array().map(Vec::len), Some(120));
+}
+
+#[test]
+fn an_advisory_list_of_a_component_with_few_is_paged_too() {
+    let world = World::new();
+    put_entries(&world, 5);
+    world.audit(None, &[sbom("a.json", &bom("shop", &[LEFT_PAD]))]);
+    let id = world.list(&[])["items"][0]["id"].clone();
+    assert_eq!(all_advisories(&world, &id, 2).len(), 5);
+    let absent = Request::to("list_component_advisories").with("limit", 5);
+    let absent = absent.with("component_id", Uuid::from_u128(1).to_string());
+    assert!(world.host.call(absent).is_err(), "there is no such component");
+}
+
+#[test]
+fn a_package_with_more_entries_than_a_step_reads_keeps_all_its_advisories() {
+    let world = World::new();
+    put_entries(&world, 700);
+    let purls = ["pkg:npm/a@1", LEFT_PAD, "pkg:npm/left-pad@1.0.0?x=y", "pkg:npm/zed@1"];
+    for audit in 1..=2 {
+        world.audit(Some("main"), &[sbom("a.json", &bom("shop", &purls))]);
+        let told = world.told();
+        assert_eq!((&told["facts"]["total"], &told["facts"]["vulnerable"]), (&json!(4), &json!(2)));
+        assert_eq!(told["facts"]["advisories"].as_array().map(Vec::len), Some(700));
+        let list = world.list(&[]);
+        assert_eq!(names(&list), ["a", "left-pad", "left-pad", "zed"], "{audit}");
+        let all = all_advisories(&world, &list["items"][2]["id"], 100);
+        assert_eq!(all.len(), 700);
+        assert_eq!(names(&world.list(&[("advisory", json!("GHSA-0699"))])).len(), 2);
+        assert_eq!(matches(&world), 2 * 2 * 700);
+        assert_eq!(world.host.documents("scan_parts").len(), 0);
+    }
+}
+
+#[test]
+fn a_large_package_follows_its_advisories() {
+    let world = World::new();
+    put_entries(&world, 400);
+    world.audit(Some("main"), &[sbom("a.json", &bom("shop", &[LEFT_PAD]))]);
+    let told = world.events("dependency.vulnerable").len();
+    world.import(&advisory("GHSA-NEW", &["CVE-NEW"], "1.2.0")).expect("imported");
+    world.work();
+    assert_eq!(world.events("dependency.vulnerable").len(), told + 1);
+    assert_eq!(names(&world.list(&[("advisory", json!("CVE-NEW"))])), ["left-pad"]);
+    let mut withdrawn = advisory("GHSA-NEW", &["CVE-NEW"], "1.2.0");
+    withdrawn["modified"] = json!("2026-02-01T00:00:00Z");
+    withdrawn["withdrawn"] = json!("2026-02-01T00:00:00Z");
+    world.import(&withdrawn).expect("imported");
+    world.work();
+    assert_eq!(names(&world.list(&[("advisory", json!("CVE-NEW"))])), [""; 0]);
+    let list = world.list(&[]);
+    assert_eq!(all_advisories(&world, &list["items"][0]["id"], 100).len(), 400);
+    assert_eq!(matches(&world), 2 * 400);
+    assert_eq!(world.host.documents("scan_parts").len(), 0);
+}
+
+#[test]
+fn components_that_the_version_before_wrote_are_listed_with_the_same_bound() {
+    let world = World::new();
+    put_entries(&world, 1);
+    world.audit(None, &[sbom("a.json", &bom("shop", &[LEFT_PAD]))]);
+    let id = world.list(&[])["items"][0]["id"].as_str().expect("an id").to_owned();
+    let mut component = world.host.documents("components").remove(0);
+    let first = component["advisories"][0].clone();
+    let many: Vec<Value> = (0..80)
+        .map(|at| {
+            let mut entry = first.clone();
+            entry["advisory_id"] = json!(format!("OLD-{at:02}"));
+            entry
+        })
+        .collect();
+    let members = component.as_object_mut().expect("an object");
+    for new in ["advisory_count", "unfinished", "revision"] {
+        members.remove(new);
+    }
+    members.insert("advisories".to_owned(), many.into());
+    let keys: Vec<String> = (0..80).map(|at| format!("OLD-{at:02}")).collect();
+    members.insert("advisory_keys".to_owned(), json!(keys));
+    let found = world.host.documents("matches").remove(0);
+    for key in &keys {
+        let mut old = found.clone();
+        old["advisory_key"] = json!(key);
+        world.host.put_document("matches", &format!("{id}/{key}"), old);
+    }
+    world.host.put_document("components", &id, component);
+    let list = world.list(&[]);
+    assert_eq!(list["items"][0]["advisories"].as_array().map(Vec::len), Some(50));
+    assert_eq!(all_advisories(&world, &json!(id), 30).len(), 80);
 }

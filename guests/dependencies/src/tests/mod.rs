@@ -31,6 +31,25 @@ struct Upload<'a> {
     content: Vec<u8>,
 }
 
+/// The steps of an import.
+struct Steps<'a> {
+    host: &'a FakeHost,
+    payload: Option<Value>,
+    attempt: u32,
+}
+
+impl Steps<'_> {
+    /// Runs one; whether there are more.
+    fn step(&mut self) -> bool {
+        let Some(payload) = self.payload.take() else { return false };
+        let outcome = self.host.run("import_dependencies", payload, self.attempt).expect("a step");
+        if let area_sdk::wit::Outcome::Continue(next) = outcome {
+            self.payload = Some(serde_json::from_str(&next).expect("a checkpoint"));
+        }
+        self.payload.is_some()
+    }
+}
+
 impl World {
     fn new() -> Self {
         let host = FakeHost::new(crate::area());
@@ -54,33 +73,47 @@ impl World {
             if jobs.is_empty() {
                 break;
             }
-            for job in jobs {
-                let mut payload = job.payload;
-                while let area_sdk::wit::Outcome::Continue(next) =
-                    self.host.run(&job.kind, payload, 1).expect("a step")
-                {
-                    payload = serde_json::from_str(&next).expect("a checkpoint");
-                }
+            self.run_all(jobs);
+        }
+    }
+
+    fn run_all(&self, jobs: Vec<area_sdk::testing::EnqueuedJob>) {
+        for job in jobs {
+            let mut payload = job.payload;
+            while let area_sdk::wit::Outcome::Continue(next) =
+                self.host.run(&job.kind, payload, 1).expect("a step")
+            {
+                payload = serde_json::from_str(&next).expect("a checkpoint");
             }
         }
     }
 
-    /// Starts an audit with these inputs, newest first; its id.
+    /// Starts an audit with these inputs, newest first, and runs it to its end;
+    /// its id.
     fn audit(&self, branch: Option<&str>, uploads: &[Upload<'_>]) -> Uuid {
+        let (id, mut steps) = self.begin_audit(branch, uploads);
+        while steps.step() {}
+        self.work();
+        self.check_heads();
+        id
+    }
+
+    /// Starts an audit with these inputs, newest first; its id, and the import.
+    fn begin_audit(&self, branch: Option<&str>, uploads: &[Upload<'_>]) -> (Uuid, Steps<'_>) {
         self.audits.set(self.audits.get() + 1);
         let id = Uuid::from_u128(0xa000 + self.audits.get());
         self.host.advance(60);
         let inputs: Vec<Value> = uploads.iter().map(|upload| self.input(upload)).collect();
-        self.deliver(
-            "audit.started",
-            json!({
-                "audit_id": id, "repository_id": REPOSITORY, "branch_ref": branch,
-                "commit_sha": COMMIT, "started_at": self.host.now(), "inputs": inputs,
-                "records": [],
-            }),
-        );
-        self.check_heads();
-        id
+        let started = json!({
+            "audit_id": id, "repository_id": REPOSITORY, "branch_ref": branch,
+            "commit_sha": COMMIT, "started_at": self.host.now(), "inputs": inputs, "records": [],
+        });
+        self.host.deliver(Uuid::from_u128(0x8000), "audit.started", started).expect("a delivery");
+        let mut jobs = self.host.take_jobs();
+        let import = jobs.iter().position(|job| job.kind == "import_dependencies");
+        let payload = jobs.remove(import.expect("an import")).payload;
+        self.run_all(jobs);
+        (id, Steps { host: &self.host, payload: Some(payload), attempt: 1 })
     }
 
     /// What the branches' heads say they have is what is there.

@@ -316,6 +316,12 @@ impl FakeHost {
         self.0.state.borrow_mut().documents.put(collection, id, body.to_string(), now);
     }
 
+    /// Removes all documents of a collection, as where a version without it
+    /// wrote the rest.
+    pub fn delete_documents(&self, collection: &str) {
+        self.0.state.borrow_mut().documents.clear(collection);
+    }
+
     /// Puts a blob of this area there.
     pub fn put_blob(&self, name: &str, content: &[u8]) -> ReceivedBlob {
         self.0.state.borrow_mut().blobs.insert(name.to_owned(), content.to_vec());

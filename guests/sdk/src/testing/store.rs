@@ -158,6 +158,10 @@ impl Documents {
         version
     }
 
+    pub(super) fn clear(&mut self, collection: &str) {
+        self.0.remove(collection);
+    }
+
     fn matching(&self, collection: &str, conditions: &[Condition]) -> Vec<&Read> {
         self.of(collection).filter(|document| matches(document, conditions)).collect()
     }

@@ -1,0 +1,178 @@
+//! Advisories that name others in `upstream` or `related`: distributions name
+//! the CVE there, and not as an alias. Each mention is a document, so that
+//! lists follow it in both directions, one step far. Mentions are no aliases:
+//! what they connect stays two vulnerabilities.
+
+use std::collections::BTreeSet;
+
+use area_sdk::prelude::*;
+use area_sdk::{DocumentError, Later, Scope};
+
+use super::document::{AdvisoryName, StoredAdvisory};
+use crate::room::Room;
+use crate::text::advisory_key;
+
+/// A name in an advisory's `upstream` or `related`.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct AdvisoryMention {
+    name_key: String,
+    /// The advisory that has the name there.
+    advisory_id: String,
+}
+
+impl Document for AdvisoryMention {
+    const COLLECTION: &'static str = "advisory_mentions";
+}
+
+/// That the mentions of all advisories are there, those too that a version
+/// without mentions imported.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct MentionIndex {
+    completed_at: Timestamp,
+}
+
+impl Document for MentionIndex {
+    const COLLECTION: &'static str = "mention_indexes";
+}
+
+/// The only document of its collection.
+const INDEX: &str = "mentions";
+/// Names under which one list looks for components.
+const MOST_KEYS: usize = 900;
+/// Records of one name whose mentions are followed.
+const MOST_RECORDS: usize = 20;
+/// Advisories of one page: some are large.
+const PAGE: u32 = 20;
+
+fn id(scope: &Scope, name_key: &str, advisory_id: &str) -> String {
+    scope.sha256_hex(format!("{name_key}\n{advisory_id}").as_bytes())
+}
+
+impl StoredAdvisory {
+    /// The keys of the names in `upstream` and `related`, each once.
+    fn mention_keys(&self) -> BTreeSet<String> {
+        let names = self.upstream.iter().chain(&self.related);
+        names.map(|name| advisory_key(name)).filter(|key| !key.is_empty()).collect()
+    }
+
+    /// Its mentions, by document id.
+    fn mentions(&self, scope: &Scope) -> Vec<(String, AdvisoryMention)> {
+        let mention = |name_key: String| {
+            let id = id(scope, &name_key, &self.advisory_id);
+            (id, AdvisoryMention { name_key, advisory_id: self.advisory_id.clone() })
+        };
+        self.mention_keys().into_iter().map(mention).collect()
+    }
+}
+
+/// Keeps the mentions of an advisory, and none that it had before.
+pub(super) fn keep(
+    scope: &Scope,
+    new: &StoredAdvisory,
+    before: Option<&Stored<StoredAdvisory>>,
+) -> Result<(), DocumentError> {
+    let documents = scope.documents::<AdvisoryMention>();
+    let old = before.map(|before| before.mention_keys()).unwrap_or_default();
+    let now = new.mention_keys();
+    let gone = old.difference(&now).map(|key| id(scope, key, &new.advisory_id));
+    documents.delete_all(&documents.get_many(gone)?)?;
+    let mut added = new.mentions(scope);
+    added.retain(|(_, mention)| !old.contains(&mention.name_key));
+    documents.create_all(added.iter().map(|(id, mention)| (id, mention)))
+}
+
+/// The keys of the names under which an advisory's components are: its own,
+/// those of records that mention it, and those that it mentions.
+pub(crate) fn related_keys(scope: &Scope, name: &str) -> Result<Vec<String>, DocumentError> {
+    let key = advisory_key(name);
+    let mut same: BTreeSet<String> = [key.clone()].into();
+    let mut mentioned = BTreeSet::new();
+    if let Some(known) = scope.documents::<AdvisoryName>().find(&key)? {
+        let ids = known.advisories.iter().take(MOST_RECORDS).map(|named| &named.advisory_id);
+        for record in scope.documents::<StoredAdvisory>().get_many(ids)? {
+            same.extend(record.name_keys());
+            mentioned.extend(record.mention_keys());
+        }
+    }
+    let mentions = scope.documents::<AdvisoryMention>().query();
+    let mentions = mentions.one_of("name_key", same.iter().take(100)).ascending("name_key");
+    let mentions = mentions.limit(1_000).list()?;
+    let keys = mentions.iter().map(|mention| advisory_key(&mention.advisory_id));
+    mentioned.extend(keys);
+    mentioned.remove(&key);
+    Ok([key].into_iter().chain(mentioned).take(MOST_KEYS).collect())
+}
+
+/// What a list says until all mentions are indexed.
+pub(crate) fn limitation(scope: &Scope) -> Result<Option<String>, DocumentError> {
+    if scope.documents::<MentionIndex>().find(INDEX)?.is_some()
+        || scope.documents::<StoredAdvisory>().query().count_up_to(1)? == 0
+    {
+        return Ok(None);
+    }
+    Ok(Some(
+        "Not all advisories are indexed yet by the names in their `upstream` and `related`, so \
+         dependencies that such an advisory affects may be missing. The next audit, upload or \
+         import of advisories starts the index."
+            .to_owned(),
+    ))
+}
+
+/// Indexes the mentions of advisories that a version without mentions imported.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct IndexMentions {
+    /// The id of the last advisory that is done.
+    after: Option<String>,
+}
+
+impl Job for IndexMentions {
+    const KIND: &'static str = "index_mentions";
+}
+
+/// Has the mentions indexed, unless they are.
+pub(crate) fn ensure(scope: &Scope) -> Result<(), DocumentError> {
+    if scope.documents::<MentionIndex>().find(INDEX)?.is_none() {
+        let later = Later { at: None, resource: None, dedupe_key: Some(INDEX.to_owned()) };
+        scope.enqueue_with(&IndexMentions { after: None }, later);
+    }
+    Ok(())
+}
+
+/// One step.
+pub(crate) fn index(ctx: &JobCtx, mut job: IndexMentions) -> JobResult<IndexMentions> {
+    let mut room = Room::default();
+    loop {
+        let all = ctx.documents::<StoredAdvisory>().query().after(job.after.as_ref());
+        let page = all.limit(PAGE).list()?;
+        if page.is_empty() {
+            break;
+        }
+        room.spend(page.len());
+        room.spend_bytes(page.iter().map(|advisory| advisory.bytes()).sum());
+        for advisory in page {
+            if !room.is_ample() {
+                return Ok(Outcome::Continue(job));
+            }
+            add_missing(ctx, &advisory, &mut room)?;
+            job.after = Some(advisory.id);
+        }
+    }
+    if ctx.documents::<MentionIndex>().find(INDEX)?.is_none() {
+        ctx.documents().create(INDEX, &MentionIndex { completed_at: ctx.now() })?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn add_missing(
+    scope: &Scope,
+    advisory: &StoredAdvisory,
+    room: &mut Room,
+) -> Result<(), DocumentError> {
+    let documents = scope.documents::<AdvisoryMention>();
+    let mut mentions = advisory.mentions(scope);
+    room.spend(2 * mentions.len());
+    let known = documents.get_many(mentions.iter().map(|(id, _)| id))?;
+    let known: BTreeSet<String> = known.into_iter().map(|mention| mention.id).collect();
+    mentions.retain(|(id, _)| !known.contains(id));
+    documents.create_all(mentions.iter().map(|(id, mention)| (id, mention)))
+}

@@ -1,0 +1,63 @@
+//! The import that answers while another of its branch runs: what its packages
+//! are known to be affected by is no news.
+
+use std::collections::BTreeSet;
+
+use area_sdk::prelude::*;
+use area_sdk::{DocumentError, JobError, Scope};
+
+use super::{Audit, derived_id};
+use crate::inventory::component::StoredComponent;
+use crate::inventory::matches::{self, StoredMatch};
+use crate::matching::Vulnerability;
+
+/// The audit that the branch's inventory is of.
+#[derive(Debug)]
+pub(super) struct FormerImport {
+    audit_id: Uuid,
+    started_at: Timestamp,
+}
+
+impl FormerImport {
+    /// The one before an audit's, if there is one.
+    pub(super) fn of(ctx: &JobCtx, audit: &Audit) -> Result<Option<Self>, JobError> {
+        let head = audit.head(ctx)?.filter(|head| head.audit_id != audit.audit_id);
+        let head = head.map(|head| head.value);
+        Ok(head.map(|head| Self { audit_id: head.audit_id, started_at: head.started_at }))
+    }
+
+    /// The id of its component of an identity.
+    fn component_id(&self, scope: &Scope, identity: &str) -> String {
+        derived_id(scope, self.started_at, &format!("{}\n{identity}", self.audit_id)).to_string()
+    }
+
+    /// Those of some components' vulnerabilities that none of its components of
+    /// the same identity has, under any name.
+    pub(super) fn unknown<'a>(
+        &self,
+        scope: &Scope,
+        components: Vec<(&'a StoredComponent, &'a [Vulnerability])>,
+    ) -> Result<Vec<Vec<&'a Vulnerability>>, DocumentError> {
+        let mut named = Vec::new();
+        for (component, vulnerabilities) in components {
+            named.push((self.component_id(scope, &component.identity), vulnerabilities));
+        }
+        let ids = named.iter().flat_map(|(id, vulnerabilities)| {
+            let names = vulnerabilities.iter().flat_map(|found| &found.names);
+            names.map(move |name| matches::id(id, name))
+        });
+        let ids: Vec<String> = ids.collect();
+        let mut known = BTreeSet::new();
+        for ids in ids.chunks(1_000) {
+            let found = scope.documents::<StoredMatch>().get_many(ids)?.into_iter();
+            known.extend(found.map(|found| found.id));
+        }
+        let is_known = |id: &str, found: &Vulnerability| {
+            found.names.iter().any(|name| known.contains(&matches::id(id, name)))
+        };
+        let unknown = named.iter().map(|(id, vulnerabilities)| {
+            vulnerabilities.iter().filter(|found| !is_known(id, found)).collect()
+        });
+        Ok(unknown.collect())
+    }
+}

@@ -1,0 +1,195 @@
+//! Imports that lists report: those that have not ended, those that failed,
+//! and those that left a file out. Until an import has ended, the inventory
+//! before it answers; the report keeps clients from taking that for the latest.
+
+use area_sdk::prelude::*;
+use area_sdk::{DocumentError, JobError, Scope, Value};
+
+use super::Audit;
+
+/// How far an import is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ImportState {
+    /// Its components are being written.
+    Running,
+    /// None of its SBOMs could be imported.
+    Failed,
+    /// It has become the inventory, without some of its files.
+    Incomplete,
+    /// A later import has taken its place; its components are to be deleted.
+    Superseded,
+}
+
+/// An import of a branch's SBOMs; the document's id is the audit's.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct StoredImport {
+    pub(super) repository_id: Uuid,
+    pub(super) branch_ref: Option<String>,
+    pub(super) started_at: Timestamp,
+    pub(super) state: ImportState,
+    /// Why it failed, or which files it left out.
+    pub(super) details: Vec<String>,
+}
+
+impl Document for StoredImport {
+    const COLLECTION: &'static str = "imports";
+}
+
+/// Errors of an import that lists repeat.
+const MOST_DETAILS: usize = 5;
+/// Imports that one list reports.
+const MOST_REPORTED: usize = 20;
+/// After so long an import that has not ended is taken to be lost, in seconds.
+const LOST_AFTER: i64 = 86_400;
+
+impl StoredImport {
+    fn new(audit: &Audit, state: ImportState) -> Self {
+        Self {
+            repository_id: audit.repository_id,
+            branch_ref: audit.branch_ref.clone(),
+            started_at: audit.started_at,
+            state,
+            details: Vec::new(),
+        }
+    }
+
+    /// Whether lists leave its components out.
+    pub(crate) fn is_hidden(&self) -> bool {
+        self.state != ImportState::Incomplete
+    }
+
+    fn limitation(&self, audit_id: &str) -> Option<String> {
+        let details = self.details.join(" ");
+        let place = match &self.branch_ref {
+            Some(branch) => format!("repository {}, branch {branch}", self.repository_id),
+            None => format!("repository {}", self.repository_id),
+        };
+        match self.state {
+            ImportState::Running => Some(format!(
+                "The import of audit {audit_id} ({place}, started {}) has not ended; its \
+                 dependencies are not listed yet, but those of the import before it, if any.",
+                self.started_at
+            )),
+            ImportState::Failed => Some(format!(
+                "The import of audit {audit_id} ({place}) failed; the dependencies of the import \
+                 before it are listed, if any. {details}"
+            )),
+            ImportState::Incomplete => Some(format!(
+                "The import of audit {audit_id} ({place}) left files out; their dependencies are \
+                 not listed. {details}"
+            )),
+            ImportState::Superseded => None,
+        }
+    }
+}
+
+impl Audit {
+    /// Notes that the import runs, unless that is noted.
+    pub(super) fn open_import(&self, ctx: &JobCtx) -> Result<(), JobError> {
+        if ctx.documents::<StoredImport>().find(self.audit_id)?.is_some() {
+            return Ok(());
+        }
+        let import = StoredImport::new(self, ImportState::Running);
+        Ok(ctx.documents().create(self.audit_id, &import)?)
+    }
+
+    /// Notes how the import ended. What earlier imports of the branch left is
+    /// superseded by one that brought an inventory.
+    pub(super) fn close_import(
+        &self,
+        ctx: &JobCtx,
+        brought_inventory: bool,
+        mut refused: Vec<String>,
+    ) -> Result<(), JobError> {
+        let state = match (refused.is_empty(), brought_inventory) {
+            (true, _) => None,
+            (false, true) => Some(ImportState::Incomplete),
+            (false, false) => Some(ImportState::Failed),
+        };
+        refused.truncate(MOST_DETAILS);
+        self.replace_import(ctx, state, refused)?;
+        if brought_inventory {
+            self.supersede_earlier(ctx)?;
+        }
+        Ok(())
+    }
+
+    fn replace_import(
+        &self,
+        ctx: &JobCtx,
+        state: Option<ImportState>,
+        details: Vec<String>,
+    ) -> Result<(), JobError> {
+        let documents = ctx.documents::<StoredImport>();
+        match (documents.find(self.audit_id)?, state) {
+            (None, None) => {}
+            (Some(known), None) => documents.delete(&known)?,
+            (Some(mut known), Some(state)) => {
+                known.state = state;
+                known.details = details;
+                documents.replace(&mut known)?;
+            }
+            (None, Some(state)) => {
+                let import = StoredImport { details, ..StoredImport::new(self, state) };
+                documents.create(self.audit_id, &import)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn supersede_earlier(&self, ctx: &JobCtx) -> Result<(), JobError> {
+        let lost = ctx.now().plus_seconds(-LOST_AFTER);
+        for mut import in of_branch(ctx, self)? {
+            let earlier = import.started_at < self.started_at;
+            let has_ended = import.state != ImportState::Running || import.started_at < lost;
+            match import.state {
+                ImportState::Incomplete if earlier => ctx.documents().delete(&import)?,
+                ImportState::Superseded => {}
+                _ if earlier && has_ended => {
+                    import.state = ImportState::Superseded;
+                    ctx.documents().replace(&mut import)?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The first import of the branch whose components are to be deleted.
+    pub(super) fn superseded(
+        &self,
+        ctx: &JobCtx,
+    ) -> Result<Option<Stored<StoredImport>>, JobError> {
+        Ok(of_branch(ctx, self)?.into_iter().find(|import| import.state == ImportState::Superseded))
+    }
+}
+
+fn of_branch(ctx: &JobCtx, audit: &Audit) -> Result<Vec<Stored<StoredImport>>, JobError> {
+    let imports = ctx.documents::<StoredImport>().query();
+    let imports = imports.equals("repository_id", audit.repository_id);
+    let branch = audit.branch_ref.as_ref().map_or(Value::Null, Value::from);
+    Ok(imports.equals("branch_ref", branch).limit(100).list()?)
+}
+
+/// What lists say of the imports of a repository, or of all.
+pub(crate) fn limitations(
+    scope: &Scope,
+    repository_id: Option<Uuid>,
+    branch_ref: Option<&str>,
+) -> Result<Vec<String>, DocumentError> {
+    let imports = scope.documents::<StoredImport>().query();
+    let imports = imports.equals_if("repository_id", repository_id);
+    let imports = imports.equals_if("branch_ref", branch_ref).limit(100).page()?;
+    let more = imports.next_cursor.is_some();
+    let found = imports.items.iter().filter_map(|import| import.limitation(&import.id));
+    let mut found: Vec<String> = found.collect();
+    if more || found.len() > MOST_REPORTED {
+        found.truncate(MOST_REPORTED);
+        found.push(format!(
+            "More than {MOST_REPORTED} imports have not ended, failed, or left files out; \
+             `repository_id` lists those of one repository."
+        ));
+    }
+    Ok(found)
+}

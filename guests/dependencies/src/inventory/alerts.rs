@@ -1,0 +1,93 @@
+//! Events about packages that are newly found to be affected, gathered during a
+//! call.
+
+use std::collections::BTreeMap;
+
+use area_sdk::Scope;
+use area_sdk::prelude::*;
+
+use super::component::StoredComponent;
+use crate::matching::{MatchBasis, Vulnerability};
+use crate::osv::Rating;
+
+/// Told when packages of a repository's branch are found to be affected by an
+/// advisory that did not affect them before.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct DependencyVulnerable {
+    advisory_id: String,
+    severity: Option<Rating>,
+    repository_id: Uuid,
+    branch_ref: Option<String>,
+    audit_id: Uuid,
+    /// How many packages.
+    component_count: usize,
+    /// At most 100 of them.
+    components: Vec<VulnerableComponent>,
+}
+
+/// A package that is affected.
+#[derive(Serialize, JsonSchema)]
+struct VulnerableComponent {
+    component_id: String,
+    name: String,
+    version: Option<String>,
+    purl: Option<String>,
+    match_basis: MatchBasis,
+}
+
+impl Event for DependencyVulnerable {
+    const NAME: &'static str = "dependency.vulnerable";
+}
+
+/// Components of one event.
+const TOLD: usize = 100;
+/// Events of one call, which has others to publish too.
+const MOST_TOLD: usize = 900;
+
+/// Vulnerabilities that were not known before, gathered to be told.
+#[derive(Default)]
+pub(crate) struct Alerts(BTreeMap<(String, Uuid, Option<String>, Uuid), DependencyVulnerable>);
+
+impl Alerts {
+    /// Notes that a component is newly affected.
+    pub(crate) fn add(
+        &mut self,
+        component_id: &str,
+        component: &StoredComponent,
+        found: &Vulnerability,
+    ) {
+        let advisory_id = found.entry.advisory_id.clone();
+        let (repository_id, branch_ref) = (component.repository_id, component.branch_ref.clone());
+        let key = (advisory_id.clone(), repository_id, branch_ref.clone(), component.audit_id);
+        let told = self.0.entry(key).or_insert_with(|| DependencyVulnerable {
+            advisory_id,
+            severity: found.severity,
+            repository_id,
+            branch_ref,
+            audit_id: component.audit_id,
+            component_count: 0,
+            components: Vec::new(),
+        });
+        told.component_count += 1;
+        if told.components.len() < TOLD {
+            told.components.push(VulnerableComponent {
+                component_id: component_id.to_owned(),
+                name: component.name.clone(),
+                version: component.version.clone(),
+                purl: component.purl.clone(),
+                match_basis: found.entry.match_basis,
+            });
+        }
+    }
+
+    /// Tells, if the call commits: no more than a call may.
+    pub(crate) fn publish(self, scope: &Scope) {
+        let untold = self.0.len().saturating_sub(MOST_TOLD);
+        if untold > 0 {
+            area_sdk::warn!(scope, "{untold} of dependency.vulnerable are not told");
+        }
+        for alert in self.0.into_values().take(MOST_TOLD) {
+            scope.publish(alert);
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Which rows answer. An index finds the components and matches that are
+//! marked as latest. While an import runs, and while the one before it is
+//! marked as former, two audits' rows are marked: the branch's head decides.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use area_sdk::prelude::*;
+use area_sdk::{DocumentError, Scope};
+
+use super::component::StoredComponent;
+use super::matches::StoredMatch;
+use crate::ingest::{Head, StoredImport, head_id};
+
+/// A component, or a match of one.
+pub(crate) trait Row: Document {
+    /// The branch that it is of.
+    fn branch(&self) -> Branch;
+    /// The audit that brought it.
+    fn audit_id(&self) -> Uuid;
+    /// About how many bytes of memory it takes.
+    fn bytes(&self) -> usize;
+}
+
+/// A repository and the name of its branch.
+pub(crate) type Branch = (Uuid, Option<String>);
+
+impl Row for StoredComponent {
+    fn branch(&self) -> Branch {
+        (self.repository_id, self.branch_ref.clone())
+    }
+
+    fn audit_id(&self) -> Uuid {
+        self.audit_id
+    }
+
+    fn bytes(&self) -> usize {
+        Self::bytes(self)
+    }
+}
+
+impl Row for StoredMatch {
+    fn branch(&self) -> Branch {
+        (self.repository_id, self.branch_ref.clone())
+    }
+
+    fn audit_id(&self) -> Uuid {
+        self.audit_id
+    }
+
+    fn bytes(&self) -> usize {
+        1_500
+    }
+}
+
+/// What has been read of heads and imports, for the rows of one request.
+pub(crate) struct Answering<'a> {
+    scope: &'a Scope,
+    /// The audits that answer.
+    heads: BTreeMap<Branch, Option<Uuid>>,
+    /// Audits, and whether their rows are left out of every list; `None` where
+    /// only the heads' rows are asked for.
+    hidden: Option<BTreeMap<Uuid, bool>>,
+}
+
+impl<'a> Answering<'a> {
+    pub(crate) fn new(scope: &'a Scope, history: bool) -> Self {
+        Self { scope, heads: BTreeMap::new(), hidden: history.then(BTreeMap::new) }
+    }
+
+    /// Whether each of the rows answers: those of the inventory do, or with
+    /// history those of all imports that became one.
+    pub(crate) fn answers<T: Row>(
+        &mut self,
+        rows: &[Stored<T>],
+    ) -> Result<Vec<bool>, DocumentError> {
+        if self.hidden.is_some() {
+            self.read_imports(rows)?;
+        } else {
+            self.read_heads(rows)?;
+        }
+        let answers = rows.iter().map(|row| match &self.hidden {
+            Some(hidden) => hidden.get(&row.audit_id()) != Some(&true),
+            None => self.heads.get(&row.branch()).copied().flatten() == Some(row.audit_id()),
+        });
+        Ok(answers.collect())
+    }
+
+    fn read_imports<T: Row>(&mut self, rows: &[Stored<T>]) -> Result<(), DocumentError> {
+        let hidden = self.hidden.get_or_insert_default();
+        let audits: BTreeSet<Uuid> = rows.iter().map(|row| row.audit_id()).collect();
+        let unread: Vec<Uuid> = audits.into_iter().filter(|id| !hidden.contains_key(id)).collect();
+        if unread.is_empty() {
+            return Ok(());
+        }
+        let found = self.scope.documents::<StoredImport>().get_many(&unread)?;
+        hidden.extend(unread.into_iter().map(|audit_id| (audit_id, false)));
+        hidden.extend(found.iter().map(|import| (import.uuid(), import.is_hidden())));
+        Ok(())
+    }
+
+    fn read_heads<T: Row>(&mut self, rows: &[Stored<T>]) -> Result<(), DocumentError> {
+        let branches: BTreeSet<Branch> = rows.iter().map(|row| row.branch()).collect();
+        let unread = branches.into_iter().filter(|branch| !self.heads.contains_key(branch));
+        let mut unread: BTreeMap<String, Branch> = unread
+            .map(|branch| (head_id(self.scope, branch.0, branch.1.as_deref()), branch))
+            .collect();
+        if unread.is_empty() {
+            return Ok(());
+        }
+        let found = self.scope.documents::<Head>().get_many(unread.keys())?;
+        for head in found {
+            if let Some(branch) = unread.remove(&head.id) {
+                self.heads.insert(branch, Some(head.audit_id()));
+            }
+        }
+        self.heads.extend(unread.into_values().map(|branch| (branch, None)));
+        Ok(())
+    }
+}

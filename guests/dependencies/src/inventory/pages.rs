@@ -1,0 +1,142 @@
+//! Pages of components, gathered from pages of rows. Rows that do not answer
+//! are left out, and a page of rows is no larger than its bytes allow: some
+//! components have thousands of advisories.
+
+use area_sdk::prelude::*;
+use area_sdk::{DocumentError, Query};
+
+use super::answering::{Answering, Row};
+use super::component::StoredComponent;
+use super::list::Filters;
+use super::matches::{self, StoredMatch};
+use crate::advisories::mentions;
+
+type Components = Vec<Stored<StoredComponent>>;
+
+/// Rows that the first question asks for, whatever they weigh.
+const FIRST: usize = 10;
+/// Rows that a question asks for after one that found rows to leave out.
+const MOST: usize = 500;
+/// Bytes of rows that a later question may bring, about.
+const BYTES: usize = 8 << 20;
+/// Rows that are read for one page. Where an import runs, most may be of it.
+const MOST_READ: usize = 4_000;
+
+/// A page of the components that the filters leave.
+pub(super) fn page(
+    ctx: &Ctx,
+    filters: &Filters,
+) -> Result<Page<Stored<StoredComponent>>, DocumentError> {
+    let answering = Answering::new(ctx, filters.history());
+    let Some(advisory) = filters.advisory() else {
+        let query = || filters.apply(ctx.documents::<StoredComponent>().query());
+        return gather(filters, answering, query, Ok);
+    };
+    let keys = mentions::related_keys(ctx, advisory)?;
+    let query = || {
+        let matches = ctx.documents::<StoredMatch>().query();
+        filters.apply(match &keys[..] {
+            [key] => matches.equals("advisory_key", key),
+            keys => matches.one_of("advisory_key", keys),
+        })
+    };
+    gather(filters, answering, query, |rows| {
+        let components = once(ctx, &keys, &rows)?;
+        ctx.documents::<StoredComponent>().get_many(components)
+    })
+}
+
+/// The components of some matches, each once. Those of one component come one
+/// after another, and the first may follow others on the page before.
+fn once<'a>(
+    ctx: &Ctx,
+    keys: &[String],
+    rows: &'a [Stored<StoredMatch>],
+) -> Result<Vec<&'a String>, DocumentError> {
+    let mut components: Vec<&String> = rows.iter().map(|row| &row.component_id).collect();
+    components.dedup();
+    if let Some(first) = rows.first() {
+        let before = keys.iter().filter(|key| **key < first.advisory_key);
+        let before: Vec<String> = before.map(|key| matches::id(&first.component_id, key)).collect();
+        if !ctx.documents::<StoredMatch>().get_many(before)?.is_empty() {
+            components.remove(0);
+        }
+    }
+    Ok(components)
+}
+
+/// Asks for rows until they make a page of components.
+fn gather<'a, T: Row>(
+    filters: &Filters,
+    mut answering: Answering<'_>,
+    query: impl Fn() -> Query<'a, T>,
+    components: impl Fn(Vec<Stored<T>>) -> Result<Components, DocumentError>,
+) -> Result<Page<Stored<StoredComponent>>, DocumentError> {
+    let (limit, mut next_cursor) = filters.span();
+    let mut items = Vec::new();
+    let mut pace = Pace { affordable: FIRST, has_hidden: false, left: MOST_READ };
+    loop {
+        let missing = limit - items.len();
+        let ask = |rows: usize| {
+            let rows = u32::try_from(rows).unwrap_or(u32::MAX);
+            query().cursor(next_cursor.clone()).limit(rows).page()
+        };
+        let mut page = ask(pace.rows(missing))?;
+        let mut answers = answering.answers(&page.items)?;
+        if let Some(end) = end_of(&answers, missing) {
+            page = ask(end)?;
+            answers.truncate(end);
+        }
+        pace.read(&page.items, &answers);
+        next_cursor = page.next_cursor;
+        let mut answers = answers.into_iter();
+        page.items.retain(|_| answers.next().unwrap_or_default());
+        let mut found = components(page.items)?;
+        pace.found(&found);
+        found.iter_mut().for_each(|component| component.slim());
+        items.append(&mut found);
+        if items.len() >= limit || next_cursor.is_none() || pace.left == 0 {
+            return Ok(Page { items, next_cursor });
+        }
+    }
+}
+
+/// Where the rows end with which a page is full, if there are more.
+fn end_of(answers: &[bool], missing: usize) -> Option<usize> {
+    let mut those = answers.iter().enumerate().filter(|(_, answers)| **answers);
+    let (last, _) = those.nth(missing - 1)?;
+    those.next().map(|_| last + 1)
+}
+
+/// How many rows a question asks for.
+struct Pace {
+    affordable: usize,
+    /// The last question found rows that do not answer.
+    has_hidden: bool,
+    /// Rows that may still be read.
+    left: usize,
+}
+
+impl Pace {
+    fn rows(&self, missing: usize) -> usize {
+        let rows = if self.has_hidden { MOST } else { missing };
+        rows.min(self.affordable).min(self.left).max(1)
+    }
+
+    fn read<T: Row>(&mut self, rows: &[Stored<T>], answers: &[bool]) {
+        self.left = self.left.saturating_sub(rows.len());
+        self.has_hidden = answers.contains(&false);
+        let bytes = rows.iter().map(|row| row.value.bytes()).sum();
+        self.affordable = affordable(rows.len(), bytes);
+    }
+
+    fn found(&mut self, components: &[Stored<StoredComponent>]) {
+        let bytes = components.iter().map(|component| component.bytes()).sum();
+        self.affordable = self.affordable.min(affordable(components.len(), bytes));
+    }
+}
+
+/// How many documents like these may be in memory at once.
+fn affordable(count: usize, bytes: usize) -> usize {
+    (BYTES * count).checked_div(bytes).unwrap_or(MOST).max(1)
+}

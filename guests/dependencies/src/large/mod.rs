@@ -1,0 +1,198 @@
+//! Components with more advisories than one call can read and write. Their
+//! assessment takes several steps: the entries of the package are read page by
+//! page (`scan`), then the matches are written slice by slice. The component
+//! exists from the first step on and says that it is unfinished.
+//!
+//! Advisories may change between the steps. Whoever changes entries of such a
+//! package raises its revision (`revision`); an assessment that ends at another
+//! revision than it began with begins again.
+
+pub(crate) mod rescan;
+mod revision;
+mod scan;
+
+use std::collections::BTreeSet;
+
+use area_sdk::prelude::*;
+use area_sdk::{DocumentError, JobError, Scope};
+
+pub(crate) use revision::{PackageRevision, Subject, raise};
+pub(crate) use scan::{PackageScan, ScanPart};
+
+use crate::inventory::component::StoredComponent;
+use crate::inventory::matches::{self, StoredMatch};
+use crate::matching::{self, Assessment, Vulnerability};
+use crate::room::Room;
+
+/// The assessment of one component, over several steps.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct LargeAssessment {
+    component_id: String,
+    /// The component is new: it has no matches but those of this assessment.
+    is_new: bool,
+    stage: Stage,
+}
+
+/// How far it is.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Stage {
+    /// The package's entries are read.
+    Scan,
+    /// Matches are written, those of advisories after this one.
+    Write { after: Option<String> },
+    /// Matches that it has no more are deleted, from this page on.
+    Prune { cursor: Option<String> },
+}
+
+/// What a step came to.
+pub(crate) enum Progress {
+    /// The room is used up, or nothing is to be reported.
+    GoOn,
+    /// The matches of these vulnerabilities are kept.
+    Kept(Kept),
+    /// The component is assessed; `None` if it is not there any more.
+    Finished(Option<Box<Stored<StoredComponent>>>),
+}
+
+/// Some vulnerabilities of a component.
+pub(crate) struct Kept {
+    pub(crate) component: Stored<StoredComponent>,
+    pub(crate) vulnerabilities: Vec<Vulnerability>,
+    /// Names under which the component had matches.
+    pub(crate) known: BTreeSet<String>,
+}
+
+impl LargeAssessment {
+    pub(crate) fn new(component_id: String, is_new: bool) -> Self {
+        Self { component_id, is_new, stage: Stage::Scan }
+    }
+
+    /// Does as much as there is room for. The scan of a component of the same
+    /// package and version is used again.
+    pub(crate) fn step(
+        &mut self,
+        ctx: &JobCtx,
+        owner: &str,
+        scan: &mut Option<PackageScan>,
+        room: &mut Room,
+    ) -> Result<Progress, JobError> {
+        let Some(component) = ctx.documents::<StoredComponent>().find(&self.component_id)? else {
+            return Ok(Progress::Finished(None));
+        };
+        let scan = PackageScan::of(ctx, owner, scan, &component)?;
+        if !scan.is_complete() && !matches!(self.stage, Stage::Scan) {
+            // Something has changed since the matches were begun.
+            self.is_new = false;
+            self.stage = Stage::Scan;
+        }
+        match std::mem::replace(&mut self.stage, Stage::Scan) {
+            Stage::Scan => {
+                if scan.read_some(ctx, &component, room)? {
+                    self.stage = Stage::Write { after: None };
+                }
+                Ok(Progress::GoOn)
+            }
+            Stage::Write { after } => self.write(ctx, scan, (component, after), room),
+            Stage::Prune { cursor } => self.prune(ctx, scan, (component, cursor), room),
+        }
+    }
+
+    fn write(
+        &mut self,
+        ctx: &JobCtx,
+        scan: &PackageScan,
+        (mut component, after): (Stored<StoredComponent>, Option<String>),
+        room: &mut Room,
+    ) -> Result<Progress, JobError> {
+        let assessment = assess(ctx, scan, &component, room)?;
+        if after.is_none() {
+            matches::apply(&mut component, &assessment);
+            ctx.documents().replace(&mut component)?;
+            room.spend(1);
+        }
+        let all = assessment.vulnerabilities.into_iter();
+        let rest =
+            all.filter(|found| after.as_ref().is_none_or(|id| found.entry.advisory_id > *id));
+        let rest: Vec<Vulnerability> = rest.collect();
+        let slice: Vec<Vulnerability> = rest
+            .iter()
+            .take_while(|found| room.take(if self.is_new { 2 } else { 3 } * found.names.len()))
+            .cloned()
+            .collect();
+        let known = if self.is_new {
+            matches::create(ctx, [(component.id.as_str(), &component.value, &slice[..])])?;
+            BTreeSet::new()
+        } else {
+            matches::put(ctx, &component, &slice)?
+        };
+        if slice.len() == rest.len() {
+            self.stage = Stage::Prune { cursor: None };
+        } else {
+            let last = slice.last().map(|found| found.entry.advisory_id.clone());
+            self.stage = Stage::Write { after: last.or(after) };
+        }
+        Ok(Progress::Kept(Kept { component, vulnerabilities: slice, known }))
+    }
+
+    fn prune(
+        &mut self,
+        ctx: &JobCtx,
+        scan: &PackageScan,
+        (component, mut cursor): (Stored<StoredComponent>, Option<String>),
+        room: &mut Room,
+    ) -> Result<Progress, JobError> {
+        let assessment = assess(ctx, scan, &component, room)?;
+        let names = assessment.names();
+        while !self.is_new && room.take(2 * PRUNED as usize) {
+            let found = ctx.documents::<StoredMatch>().query();
+            let found = found.equals("component_id", &component.id).ascending("advisory_key");
+            let page = found.cursor(cursor).limit(PRUNED).page()?;
+            let mut gone = page.items;
+            gone.retain(|found| !names.contains(&found.advisory_key));
+            ctx.documents().delete_all(&gone)?;
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                return self.finish(ctx, scan, component, &assessment);
+            }
+        }
+        if self.is_new {
+            return self.finish(ctx, scan, component, &assessment);
+        }
+        self.stage = Stage::Prune { cursor };
+        Ok(Progress::GoOn)
+    }
+
+    fn finish(
+        &mut self,
+        ctx: &JobCtx,
+        scan: &PackageScan,
+        mut component: Stored<StoredComponent>,
+        assessment: &Assessment,
+    ) -> Result<Progress, JobError> {
+        if !scan.hold(ctx, &component)? {
+            self.is_new = false;
+            self.stage = Stage::Scan;
+            return Ok(Progress::GoOn);
+        }
+        matches::apply(&mut component, assessment);
+        component.unfinished = false;
+        ctx.documents().replace(&mut component)?;
+        Ok(Progress::Finished(Some(Box::new(component))))
+    }
+}
+
+/// Matches that a page of pruning reads, and deletes at most.
+const PRUNED: u32 = 1_000;
+
+/// The component's assessment, once its package has been scanned.
+fn assess(
+    scope: &Scope,
+    scan: &PackageScan,
+    component: &StoredComponent,
+    room: &mut Room,
+) -> Result<Assessment, DocumentError> {
+    let (found, read) = scan.load(scope, component)?;
+    room.spend(read);
+    matching::complete(scope, component, found, room)
+}

@@ -1,0 +1,130 @@
+//! Components that are assessed again over several steps, after advisories
+//! have changed. However many changes come while one such job waits, it looks
+//! once.
+
+use area_sdk::JobError;
+use area_sdk::prelude::*;
+
+use super::revision::{self, Subject};
+use super::{LargeAssessment, PackageScan, Progress};
+use crate::inventory::alerts::Alerts;
+use crate::inventory::component::StoredComponent;
+use crate::room::Room;
+
+/// Components that are asked for at a time: some are large.
+const PAGE: u32 = 10;
+
+/// Assesses the components of a subject again.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Rescan {
+    subject: Subject,
+    /// The revision at which it began.
+    revision: Option<u64>,
+    /// Components that were found and are left.
+    components: Vec<String>,
+    /// Where the next components are; `None` before the first page.
+    cursor: Option<String>,
+    has_all: bool,
+    current: Option<LargeAssessment>,
+    scan: Option<PackageScan>,
+}
+
+impl Job for Rescan {
+    const KIND: &'static str = "rescan";
+}
+
+impl Rescan {
+    pub(super) fn new(subject: Subject) -> Self {
+        Self {
+            subject,
+            revision: None,
+            components: Vec::new(),
+            cursor: None,
+            has_all: false,
+            current: None,
+            scan: None,
+        }
+    }
+
+    /// Finds the next components; whether there are any.
+    fn find(&mut self, ctx: &JobCtx, room: &mut Room) -> Result<bool, JobError> {
+        while self.components.is_empty() && !self.has_all {
+            room.spend(PAGE as usize);
+            match &self.subject {
+                Subject::Component(id) => {
+                    let found = ctx.documents::<StoredComponent>().find(id)?;
+                    let ready = found.filter(|component| !component.unfinished);
+                    self.components.extend(ready.map(|component| component.id));
+                    self.has_all = true;
+                }
+                Subject::Package(key) => {
+                    let found = ctx.documents::<StoredComponent>().query();
+                    let found = found.equals("latest", true).equals("package_key", key);
+                    let found = found.ascending("package_key").cursor(self.cursor.take());
+                    let page = found.limit(PAGE).page()?;
+                    // An import that is at a component sees the revision itself.
+                    let ready = page.items.into_iter().filter(|component| !component.unfinished);
+                    self.components.extend(ready.map(|component| component.id));
+                    self.has_all = page.next_cursor.is_none();
+                    self.cursor = page.next_cursor;
+                }
+            }
+        }
+        Ok(!self.components.is_empty())
+    }
+
+    /// Goes on with the component whose turn it is.
+    fn assess(
+        &mut self,
+        ctx: &JobCtx,
+        room: &mut Room,
+        alerts: &mut Alerts,
+    ) -> Result<(), JobError> {
+        let owner = format!("rescan/{}", ctx.job_id());
+        let mut current = match self.current.take() {
+            Some(current) => current,
+            None => LargeAssessment::new(self.components.remove(0), false),
+        };
+        match current.step(ctx, &owner, &mut self.scan, room)? {
+            Progress::GoOn => self.current = Some(current),
+            Progress::Kept(kept) => {
+                for found in &kept.vulnerabilities {
+                    if kept.component.latest && found.names.is_disjoint(&kept.known) {
+                        alerts.add(&kept.component.id, &kept.component, found);
+                    }
+                }
+                self.current = Some(current);
+            }
+            Progress::Finished(_) => {}
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn run(ctx: &JobCtx, mut job: Rescan) -> JobResult<Rescan> {
+    let mut room = Room::default();
+    let mut alerts = Alerts::default();
+    if job.revision.is_none() {
+        job.revision = Some(revision::of(ctx, &job.subject)?);
+    }
+    while room.is_ample() {
+        if job.current.is_some() || job.find(ctx, &mut room)? {
+            job.assess(ctx, &mut room, &mut alerts)?;
+        } else {
+            alerts.publish(ctx);
+            return end(ctx, job);
+        }
+    }
+    alerts.publish(ctx);
+    Ok(Outcome::Continue(job))
+}
+
+fn end(ctx: &JobCtx, job: Rescan) -> JobResult<Rescan> {
+    if let Some(scan) = job.scan {
+        scan.discard(ctx)?;
+    }
+    if revision::hold(ctx, &job.subject, job.revision.unwrap_or_default())? {
+        return Ok(Outcome::Done);
+    }
+    Ok(Outcome::Continue(Rescan::new(job.subject)))
+}

@@ -1,0 +1,111 @@
+//! Revisions: how often something has changed that the assessment of a large
+//! component depends on. Those of packages are documents of their own, those
+//! of components are in the components.
+
+use area_sdk::prelude::*;
+use area_sdk::{DocumentError, Later, Scope};
+
+use super::rescan::Rescan;
+use crate::inventory::component::StoredComponent;
+
+/// What is assessed again as a whole.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Subject {
+    /// The latest components of a package, by its key.
+    Package(String),
+    /// One component, by its id.
+    Component(String),
+}
+
+/// How often a package has changed; the document's id is the digest of its key.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct PackageRevision {
+    package_key: String,
+    revision: u64,
+}
+
+impl Document for PackageRevision {
+    const COLLECTION: &'static str = "package_revisions";
+}
+
+fn id(scope: &Scope, package_key: &str) -> String {
+    scope.sha256_hex(package_key.as_bytes())
+}
+
+/// Writes a package's revision, raised by so much.
+fn write(scope: &Scope, package_key: &str, by: u64) -> Result<(), DocumentError> {
+    let id = id(scope, package_key);
+    match scope.documents::<PackageRevision>().find(&id)? {
+        Some(mut known) => {
+            known.revision += by;
+            scope.documents().replace(&mut known)
+        }
+        None => {
+            let new = PackageRevision { package_key: package_key.to_owned(), revision: by };
+            scope.documents().create(&id, &new)
+        }
+    }
+}
+
+/// Raises a subject's revision, and has its components assessed.
+pub(crate) fn raise(scope: &Scope, subject: Subject) -> Result<(), DocumentError> {
+    let dedupe_key = match &subject {
+        Subject::Package(key) => {
+            write(scope, key, 1)?;
+            id(scope, key)
+        }
+        Subject::Component(component_id) => {
+            let component = scope.documents::<StoredComponent>().find(component_id)?;
+            let Some(mut component) = component else { return Ok(()) };
+            component.revision = Some(component.revision.unwrap_or_default() + 1);
+            if component.unfinished {
+                // Its import sees the revision itself.
+                return scope.documents().replace(&mut component);
+            }
+            scope.documents().replace(&mut component)?;
+            component_id.clone()
+        }
+    };
+    let later = Later { at: None, resource: None, dedupe_key: Some(dedupe_key) };
+    scope.enqueue_with(&Rescan::new(subject), later);
+    Ok(())
+}
+
+/// The subject's revision, 0 where it never changed.
+pub(super) fn of(scope: &Scope, subject: &Subject) -> Result<u64, DocumentError> {
+    match subject {
+        Subject::Package(key) => {
+            let known = scope.documents::<PackageRevision>().find(id(scope, key))?;
+            Ok(known.map_or(0, |known| known.revision))
+        }
+        Subject::Component(id) => {
+            let component = scope.documents::<StoredComponent>().find(id)?;
+            Ok(component.map_or(0, |component| component.revision.unwrap_or_default()))
+        }
+    }
+}
+
+/// The revision of a component: its own and its package's together.
+pub(super) fn current(scope: &Scope, component: &StoredComponent) -> Result<u64, DocumentError> {
+    let package = component.package_key.clone().map(Subject::Package);
+    let own = component.revision.unwrap_or_default();
+    Ok(own + package.map_or(Ok(0), |package| of(scope, &package))?)
+}
+
+/// Whether the subject is still at this revision. If it is, a change at the
+/// same time conflicts with the call, so that one of the two sees the other.
+pub(super) fn hold(scope: &Scope, subject: &Subject, revision: u64) -> Result<bool, DocumentError> {
+    if of(scope, subject)? != revision {
+        return Ok(false);
+    }
+    match subject {
+        Subject::Package(key) => write(scope, key, 0)?,
+        Subject::Component(id) => {
+            if let Some(mut component) = scope.documents::<StoredComponent>().find(id)? {
+                scope.documents().replace(&mut component)?;
+            }
+        }
+    }
+    Ok(true)
+}

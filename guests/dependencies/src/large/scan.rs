@@ -1,0 +1,166 @@
+//! The entries of advisories for a package, read page by page over several
+//! steps; what affects the version is kept in parts until it is written.
+
+use area_sdk::prelude::*;
+use area_sdk::{DocumentError, Scope};
+
+use super::revision::{self, Subject};
+use crate::inventory::component::StoredComponent;
+use crate::matching::{Assessment, EntryPages, Vulnerability};
+use crate::room::Room;
+
+/// Vulnerabilities that a step found, until the assessment is done.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct ScanPart {
+    vulnerabilities: Vec<Vulnerability>,
+}
+
+impl Document for ScanPart {
+    const COLLECTION: &'static str = "scan_parts";
+}
+
+/// Vulnerabilities of one part.
+const PART: usize = 500;
+
+/// A scan of a package's entries for one version.
+///
+/// Its revision is the component's and the package's together: both only rise,
+/// so the same sum means that neither has changed.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct PackageScan {
+    /// What the ids of its parts begin with.
+    owner: String,
+    /// The package, its version and its release.
+    subject: String,
+    revision: u64,
+    parts: usize,
+    /// Where the entries go on; `None` at the beginning.
+    cursor: Option<String>,
+    is_complete: bool,
+    /// What has been found out beside vulnerabilities.
+    findings: Assessment,
+}
+
+impl PackageScan {
+    /// The scan for a component: the one that is there, if it is of the same
+    /// package and version and nothing has changed since.
+    pub(super) fn of<'a>(
+        ctx: &JobCtx,
+        owner: &str,
+        scan: &'a mut Option<Self>,
+        component: &StoredComponent,
+    ) -> Result<&'a mut Self, DocumentError> {
+        let subject = subject(component);
+        let revision = revision::current(ctx, component)?;
+        let fits = scan.as_ref().is_some_and(|scan| {
+            scan.subject == subject && (scan.revision == revision || !scan.is_complete)
+        });
+        if !fits && let Some(scan) = scan.take() {
+            scan.discard(ctx)?;
+        }
+        Ok(scan.get_or_insert_with(|| Self {
+            owner: owner.to_owned(),
+            subject,
+            revision,
+            parts: 0,
+            cursor: None,
+            is_complete: false,
+            findings: Assessment::default(),
+        }))
+    }
+
+    pub(super) fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    /// Whether nothing has changed since the scan began; see [`revision::hold`].
+    pub(super) fn hold(
+        &self,
+        ctx: &JobCtx,
+        component: &StoredComponent,
+    ) -> Result<bool, DocumentError> {
+        let own = component.revision.unwrap_or_default();
+        let Some(key) = component.package_key.clone() else { return Ok(own == self.revision) };
+        let Some(of_package) = self.revision.checked_sub(own) else { return Ok(false) };
+        revision::hold(ctx, &Subject::Package(key), of_package)
+    }
+
+    /// Reads as many entries as there is room for; whether all are read.
+    pub(super) fn read_some(
+        &mut self,
+        scope: &Scope,
+        component: &StoredComponent,
+        room: &mut Room,
+    ) -> Result<bool, DocumentError> {
+        let mut pages = EntryPages::of(scope, component, self.cursor.clone());
+        while !self.is_complete && room.has(EntryPages::MOST) {
+            self.cursor = pages.look_at(component, &mut self.findings, room)?;
+            self.is_complete = self.cursor.is_none();
+            if self.findings.vulnerabilities.len() >= PART {
+                self.keep_part(scope, room)?;
+            }
+        }
+        self.keep_part(scope, room)?;
+        Ok(self.is_complete)
+    }
+
+    fn keep_part(&mut self, scope: &Scope, room: &mut Room) -> Result<(), DocumentError> {
+        if self.findings.vulnerabilities.is_empty() {
+            return Ok(());
+        }
+        let part = ScanPart { vulnerabilities: std::mem::take(&mut self.findings.vulnerabilities) };
+        let id = self.part_id(self.parts);
+        self.parts += 1;
+        room.spend(2);
+        let documents = scope.documents::<ScanPart>();
+        // An attempt that was given up may have left one.
+        match documents.find(&id)? {
+            Some(mut known) => {
+                known.value = part;
+                documents.replace(&mut known)
+            }
+            None => documents.create(&id, &part),
+        }
+    }
+
+    fn part_id(&self, number: usize) -> String {
+        format!("{}/{number}", self.owner)
+    }
+
+    fn parts(&self, scope: &Scope) -> Result<Vec<Stored<ScanPart>>, DocumentError> {
+        let ids = (0..self.parts).map(|number| self.part_id(number));
+        scope.documents::<ScanPart>().get_many(ids)
+    }
+
+    /// What has been found, for a component of the package and version, and
+    /// how many documents that read.
+    pub(super) fn load(
+        &self,
+        scope: &Scope,
+        component: &StoredComponent,
+    ) -> Result<(Assessment, usize), DocumentError> {
+        let mut found = self.findings.clone();
+        for part in self.parts(scope)? {
+            found.vulnerabilities.extend(part.value.vulnerabilities);
+        }
+        for vulnerability in &mut found.vulnerabilities {
+            vulnerability.entry.scanner_run_id = component.scanner_run_id;
+        }
+        Ok((found, self.parts))
+    }
+
+    /// Deletes its parts.
+    pub(crate) fn discard(self, scope: &Scope) -> Result<(), DocumentError> {
+        let parts = self.parts(scope)?;
+        scope.documents::<ScanPart>().delete_all(&parts)
+    }
+}
+
+/// What the verdicts of entries depend on: the package, its version and its
+/// release; of Go modules also how the SBOM spells them.
+fn subject(component: &StoredComponent) -> String {
+    let package = component.package();
+    let is_go = package.as_ref().is_some_and(|package| package.ecosystem == "Go");
+    let spelling = is_go.then(|| (&component.name, component.case_known));
+    format!("{package:?} {spelling:?}")
+}
