@@ -24,6 +24,7 @@ mod generations;
 mod groups;
 mod hostile;
 mod identity;
+mod inventory_scale;
 mod invitations;
 mod languages;
 mod ledger;
