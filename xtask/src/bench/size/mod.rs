@@ -3,6 +3,7 @@
 //! All data comes in as a client's would, by uploads and audits, so that what
 //! is measured is what the areas themselves keep.
 
+mod advisories;
 mod data;
 mod lists;
 mod report;
@@ -38,6 +39,7 @@ pub(crate) fn run(
     for backend in ["sqlite", "postgres"] {
         let server = Server::start(&plan(programs, "size", backend, &postgres)?)?;
         imports(&server, backend, &mut report)?;
+        report.matched.extend(advisories::measure(&server, backend)?);
         rebuilds(&server, backend, options.findings, &mut report)?;
         // The target is PostgreSQL's; the embedded database is for less.
         if backend == "postgres" {

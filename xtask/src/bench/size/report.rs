@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use serde::Serialize;
 
+use super::advisories::Matched;
 use super::lists::List;
 
 /// No figure is worth more than this.
@@ -64,6 +65,7 @@ pub(super) struct Report {
     pub(super) imports: Vec<Import>,
     pub(super) rebuilds: Vec<Rebuild>,
     pub(super) lists: Vec<List>,
+    pub(super) matched: Vec<Matched>,
     /// The most that the host's process held, guests and all.
     pub(super) host_memory_bytes: BTreeMap<&'static str, u64>,
 }
@@ -75,6 +77,7 @@ impl Report {
             imports: Vec::new(),
             rebuilds: Vec::new(),
             lists: Vec::new(),
+            matched: Vec::new(),
             host_memory_bytes: BTreeMap::new(),
         }
     }
@@ -89,6 +92,16 @@ impl Report {
         for List { filter, first, far_page, far } in &self.lists {
             println!("| dependencies, filter: {filter}, page 1 | postgres | {first} |");
             println!("| the same, page {far_page} | postgres | {far} |");
+        }
+        for Matched { backend, what, default_list, by_advisory, .. } in &self.matched {
+            println!("| {what}: default list | {backend} | {default_list} |");
+            println!("| {what}: filter advisory | {backend} | {by_advisory} |");
+        }
+        for Matched { backend, what, import_seconds, guest_memory_bytes, .. } in &self.matched {
+            let mib = guest_memory_bytes.div_ceil(1 << 20);
+            println!(
+                "\naudit of {what}, {backend}: {import_seconds:.1} s, a call at most {mib} MiB"
+            );
         }
         for Import { backend, components, seconds } in &self.imports {
             println!("\naudits of {components} components, {backend}: {seconds:.2?} s");
