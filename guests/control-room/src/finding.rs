@@ -237,10 +237,13 @@ impl Finding {
         self.shown_at.is_none_or(|shown_at| shown_at < ready_at)
     }
 
-    /// Whether it was found to be gone by a file as new as this, or newer.
-    pub(crate) fn was_gone_at(&self, ready_at: Timestamp) -> bool {
-        let verified_at = (self.state == State::Verified).then_some(self.lifecycle_updated_at);
-        !self.present && self.gone_at.or(verified_at).is_some_and(|gone_at| ready_at <= gone_at)
+    /// Whether it was found to be gone by a file as new as this, or newer;
+    /// `None` if it is gone and that was not noted.
+    pub(crate) fn was_gone_at(&self, ready_at: Timestamp) -> Option<bool> {
+        if self.present {
+            return Some(false);
+        }
+        self.gone_at.map(|gone_at| ready_at <= gone_at)
     }
 
     /// Takes over what the latest scan says of it.

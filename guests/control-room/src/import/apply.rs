@@ -46,8 +46,9 @@ pub(super) fn step(ctx: &JobCtx, job: &mut ImportFindings, at: u32) -> Result<St
     let siblings = GroupCoverage::of_siblings(ctx, job, part)?;
     for observation in observations {
         match known.remove(&observation.identity) {
-            // Newer runs looked for it and did not find it.
-            Some(finding) if finding.was_gone_at(chunk.ready_at) => outcome.outdated += 1,
+            Some(finding) if is_outdated(&finding, chunk.ready_at, &siblings) => {
+                outcome.outdated += 1;
+            }
             Some(finding) => again(ctx, &chunk, &sighting, finding, observation, &mut outcome)?,
             None => first(ctx, &chunk, &sighting, observation, &mut outcome),
         }
@@ -55,6 +56,14 @@ pub(super) fn step(ctx: &JobCtx, job: &mut ImportFindings, at: u32) -> Result<St
     outcome.each_finding().for_each(|finding| siblings.note_overlooked(finding));
     outcome.keep(ctx, job)?;
     Ok(Step::Apply { chunk: at + 1 })
+}
+
+/// Whether a newer run looked for a finding that this file shows and did not
+/// find it. What was gone before such runs were noted may not have been looked
+/// for at all.
+fn is_outdated(finding: &Finding, ready_at: Timestamp, siblings: &GroupCoverage) -> bool {
+    let gone = finding.was_gone_at(ready_at);
+    gone.unwrap_or_else(|| siblings.looked_after(ready_at, finding))
 }
 
 /// The kept findings among these, by identity.

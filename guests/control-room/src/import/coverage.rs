@@ -101,6 +101,14 @@ impl GroupCoverage {
         looks.map(|run| run.ready_at).max()
     }
 
+    /// Whether a file from after this moment looked for the finding in its
+    /// files.
+    pub(super) fn looked_after(&self, ready_at: Timestamp, finding: &Finding) -> bool {
+        self.0.iter().any(|run| {
+            run.ready_at > ready_at && run.coverage.includes(&finding.rule_id, &finding.paths)
+        })
+    }
+
     /// Notes the analyses that ran over the finding's files without it while
     /// another showed it.
     pub(super) fn note_overlooked(&self, finding: &mut Finding) {

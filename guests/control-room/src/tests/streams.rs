@@ -339,6 +339,21 @@ fn findings_of_before_there_were_streams_keep_their_identity_and_are_not_verifie
     assert_eq!(count(&workspace.audit(&[workspace.upload_as("b.sarif", &looked)]), "gone"), 1);
 }
 
+#[test]
+fn what_was_verified_without_a_look_is_reopened_by_the_file_that_shows_it() {
+    let workspace = Workspace::new();
+    let old = workspace.upload_as("front.sarif", &sarif("ESLint", &[SQLI, XSS]));
+    workspace.audit(std::slice::from_ref(&old));
+    workspace.audit(&[workspace.upload_as("front.sarif", &sarif("ESLint", &[]))]);
+    make_former(&workspace);
+    assert_eq!(workspace.state("sqli"), "verified");
+    let looked = sarif_with("ESLint", &[], artifacts(&["front/login.js"]));
+    let told = workspace.audit(&[workspace.upload_as("app.sarif", &looked), old]);
+    assert_eq!((count(&told, "reopened"), count(&told, "outdated")), (1, 1));
+    assert_eq!(workspace.state("sqli"), "verified", "a newer run looked at its file");
+    assert_eq!(workspace.state("xss"), "reopened");
+}
+
 /// Stores analyses and findings as they were before there were streams.
 fn make_former(workspace: &Workspace) {
     let host = &workspace.host;
@@ -351,7 +366,9 @@ fn make_former(workspace: &Workspace) {
     host.put_document("analyses", &group, analysis);
     for (id, mut finding) in ids.iter().zip(stored_findings(workspace)) {
         finding["analysis_id"] = json!(group);
-        finding.as_object_mut().expect("an object").remove("shown_at");
+        for name in ["shown_at", "gone_at"] {
+            finding.as_object_mut().expect("an object").remove(name);
+        }
         host.put_document("findings", id.as_str().expect("an id"), finding);
     }
 }
