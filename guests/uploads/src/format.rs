@@ -1,5 +1,7 @@
 //! What content is, told by its outermost shape. Consumers look deeper.
 
+use artifact_formats::nesting::{self, MAX_SBOM_DEPTH};
+
 use crate::lines;
 use crate::shape::Shape;
 use crate::upload::{Format, Refusal};
@@ -56,13 +58,33 @@ fn of_text(filename: &str, text: &str) -> Result<Format, Refusal> {
 }
 
 fn parsed(text: &str) -> Result<Format, Refusal> {
-    let shape: Shape = serde_json::from_str(text).map_err(|error| {
+    of_shape(serde_json::from_str(text), || nesting::depth(text.as_bytes()))
+}
+
+/// The format of a JSON document with this outermost shape, if audits read its
+/// version and its depth.
+pub(crate) fn of_shape(
+    shape: serde_json::Result<Shape>,
+    depth: impl FnOnce() -> usize,
+) -> Result<Format, Refusal> {
+    let shape = shape.map_err(|error| {
         refusal("malformed_json", format!("It begins like JSON and is none: {error}."))
     })?;
     match shape.unread_version() {
         Some(detail) => Err(refusal("unsupported_version", detail)),
+        None if is_sbom(shape.format()) && depth() > MAX_SBOM_DEPTH => {
+            let detail = format!(
+                "It nests deeper than {MAX_SBOM_DEPTH} levels of arrays and objects, which no \
+                 audit reads. Flatten nested components into one list."
+            );
+            Err(refusal("nested_too_deeply", detail))
+        }
         None => Ok(shape.format()),
     }
+}
+
+fn is_sbom(format: Format) -> bool {
+    matches!(format, Format::Cyclonedx | Format::Spdx)
 }
 
 /// `CODEOWNERS` wherever it lies, and copies of it that name where from.

@@ -17,10 +17,11 @@ const OPEN_SECONDS: i64 = 3_600;
 /// What the announcement says beside its schema.
 pub(crate) const DESCRIPTION: &str = "\
 Answers with `upload_url` and `upload_headers`: PUT the content there, with no session, within an \
-hour, then complete the upload. At most 26,214,400 bytes, and no more once unpacked. Content with \
+hour, then complete the upload. At most 26,214,400 bytes are sent. Unpacked, CycloneDX, SPDX and \
+OSV have at most 268,435,456 bytes, SARIF 67,108,864, and all else 26,214,400. Content with \
 the purpose `audit` must be SARIF 2.1.0, CycloneDX, SPDX or OSV as JSON, a CODEOWNERS file, or a \
-list of paths, one a line, as `git ls-files` writes it; other purposes take anything. A file whose \
-name has `codeowners` in it is a CODEOWNERS file; under another name, rules are told by most of \
+list of paths, one a line, as `git ls-files` writes it; with the purpose `evidence` it may be \
+anything. A file whose name has `codeowners` in it is a CODEOWNERS file; under another name, rules are told by most of \
 them having owners.";
 
 /// A repository, as far as uploads care.
@@ -29,6 +30,25 @@ struct Repository {}
 
 impl Document for Repository {
     const COLLECTION: &'static str = "catalog.repositories";
+}
+
+/// What an upload is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Purpose {
+    /// Audits of its repository read it.
+    Audit,
+    /// Evidence records name it by its digest; audits read it only then.
+    Evidence,
+}
+
+impl Purpose {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Audit => "audit",
+            Self::Evidence => "evidence",
+        }
+    }
 }
 
 /// An upload to be announced.
@@ -59,9 +79,8 @@ pub(crate) struct NewUpload {
     /// Which commit of it, in full.
     #[schemars(regex(pattern = "^([0-9a-f]{40}|[0-9a-f]{64})$"))]
     commit_sha: Option<String>,
-    /// What it is for: `audit`, `evidence`, or another lower-case word.
-    #[schemars(length(max = 40), regex(pattern = "^[a-z][a-z0-9_]*$"))]
-    purpose: String,
+    /// What it is for.
+    purpose: Purpose,
 }
 
 /// What an upload URL says.
@@ -82,7 +101,7 @@ pub(crate) fn create(ctx: &Ctx, Body(new): Body<NewUpload>) -> Result<Created<Up
     let upload = Upload {
         filename: new.filename,
         content_type: new.content_type,
-        purpose: new.purpose,
+        purpose: new.purpose.as_str().to_owned(),
         repository_id: new.repository_id,
         branch_ref: new.branch_ref,
         commit_sha: new.commit_sha,
@@ -179,4 +198,10 @@ fn closed(upload: &Upload) -> Problem {
         .hint("Announce a new upload.")
 }
 
-const _: () = assert!(MAX_BYTES == 26_214_400, "the schema and the description say so");
+const _: () = assert!(
+    MAX_BYTES == 26_214_400
+        && artifact_formats::MAX_WHOLE_BYTES == 26_214_400
+        && artifact_formats::MAX_STREAM_BYTES == 268_435_456
+        && artifact_formats::MAX_SARIF_BYTES == 67_108_864,
+    "the schema and the description say so"
+);

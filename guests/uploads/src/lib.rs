@@ -6,6 +6,7 @@
 mod expire;
 mod format;
 mod intake;
+mod large;
 mod lines;
 mod process;
 mod shape;
@@ -19,8 +20,8 @@ use expire::Expire;
 use process::Process;
 use upload::{Upload, UploadReady, UploadRejected};
 
-/// Largest content, as it is sent and once it is unpacked, in bytes.
-const MAX_BYTES: u64 = 26_214_400;
+/// Largest content as it is sent, in bytes.
+const MAX_BYTES: u64 = artifact_formats::MAX_SENT_BYTES;
 
 const PROCESS_ATTEMPTS: u32 = 6;
 

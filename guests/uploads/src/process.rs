@@ -4,8 +4,11 @@
 use area_sdk::prelude::*;
 use area_sdk::{BlobError, JobError, ScanError, Verdict};
 
+use crate::intake::Purpose;
+use crate::large::Large;
+use crate::unpack::Unpacked;
 use crate::upload::{Format, MalwareStatus, Refusal, Stage, Upload, UploadReady, UploadRejected};
-use crate::{MAX_BYTES, PROCESS_ATTEMPTS, format, unpack};
+use crate::{MAX_BYTES, PROCESS_ATTEMPTS, format, large, unpack};
 
 /// Looks at a completed upload.
 #[derive(Serialize, Deserialize)]
@@ -152,18 +155,25 @@ struct Content {
 
 fn content(ctx: &JobCtx, upload: &Stored<Upload>, received: &str) -> Result<Content, Unfit> {
     let sent = ctx.blobs().read_all(received, MAX_BYTES)?;
-    let unpacked = unpack::unpack(sent)?;
-    let filename = unpacked.filename.as_deref().unwrap_or(&upload.filename);
-    let format = format::recognise(filename, &unpacked.content, upload.purpose == "audit")?;
-    let (blob, info) = if unpacked.was_packed {
-        let name = format!("content/{}", upload.id);
-        let info = ctx.blobs().write(&name, &unpacked.content)?;
-        (name, info)
-    } else {
-        let info = ctx.blobs().stat(received)?.ok_or(BlobError::NotFound)?;
-        (received.to_owned(), info)
-    };
-    Ok(Content { blob, sha256: info.sha256, bytes: info.size, format })
+    let for_audit = upload.purpose == Purpose::Audit.as_str();
+    match unpack::unpack(sent)? {
+        Unpacked::Whole { content, was_packed, filename } => {
+            let filename = filename.as_deref().unwrap_or(&upload.filename);
+            let format = format::recognise(filename, &content, for_audit)?;
+            let blob =
+                if was_packed { format!("content/{}", upload.id) } else { received.to_owned() };
+            let info = if was_packed {
+                ctx.blobs().write(&blob, &content)?
+            } else {
+                ctx.blobs().stat(received)?.ok_or(BlobError::NotFound)?
+            };
+            Ok(Content { blob, sha256: info.sha256, bytes: info.size, format })
+        }
+        Unpacked::Large(sent) => {
+            let Large { format, sha256, bytes } = large::recognise(&sent, for_audit)?;
+            Ok(Content { blob: received.to_owned(), sha256, bytes, format })
+        }
+    }
 }
 
 fn reject(ctx: &JobCtx, mut upload: Stored<Upload>, refusal: Refusal) -> JobResult<Process> {

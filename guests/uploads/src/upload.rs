@@ -12,8 +12,8 @@ pub(crate) const DESCRIPTION: &str = "\
 `ready`, or ends in `rejected` or `expired`; then `validation_error_code` and \
 `validation_error_detail` say what to mend. `malware_status` is `pending`, `clean`, `infected`, \
 or `skipped` where the operator has no scanner. `upload_url` is there while content can be sent, \
-for members and above; send `upload_headers` with it. What is sent may be plain, a gzip file \
-(as the content itself, not as a Content-Encoding) or a zip with one file.";
+for members and above; send `upload_headers` with it. What is sent may be plain, a gzip or zstd \
+file (as the content itself, not as a Content-Encoding) or a zip with one file.";
 
 /// Where an upload stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -100,6 +100,7 @@ pub(crate) struct Refusal {
 pub(crate) struct Upload {
     pub(crate) filename: String,
     pub(crate) content_type: String,
+    /// A [`Purpose`](intake::Purpose); earlier versions took any word.
     pub(crate) purpose: String,
     pub(crate) repository_id: Option<Uuid>,
     pub(crate) branch_ref: Option<String>,
@@ -114,7 +115,7 @@ pub(crate) struct Upload {
     pub(crate) content_bytes: Option<u64>,
     /// The blob of what was sent, until it was looked at.
     pub(crate) received: Option<String>,
-    /// The blob of the content, unpacked.
+    /// The blob of the content: unpacked, or, if that is large, as it was sent.
     pub(crate) blob: Option<String>,
     pub(crate) format: Option<Format>,
     pub(crate) validation_stage: Stage,

@@ -183,7 +183,7 @@ both_backends! {
             ("commit_sha", json!("main")),
             ("content_type", json!("text/plain\r\nX: y")),
             ("filename", json!("a\u{7}b")),
-            ("purpose", json!("Not a word")),
+            ("purpose", json!("nonsense")),
             ("surprise", json!(1)),
         ] {
             let mut wish = announcement("scan.sarif", SARIF);

@@ -1,10 +1,14 @@
 //! The content of uploads, whole.
 
+use std::io::Read as _;
+
 use area_sdk::JobCtx;
 use area_sdk::wit::assurance::area::blobs;
+use artifact_formats::MAX_SARIF_BYTES;
+use artifact_formats::packing::{self, Packing, PackingError};
 
 /// Largest file that is read: it is held in memory while it is.
-const MOST_BYTES: u64 = 64 << 20;
+const MOST_BYTES: u64 = MAX_SARIF_BYTES;
 /// What is asked for at a time.
 const PIECE: u32 = 4 << 20;
 
@@ -26,14 +30,27 @@ pub(super) fn read(ctx: &JobCtx, name: &str, bytes: u64) -> Result<Vec<u8>, Miss
         return Err(Missing::ForGood("file_too_large", detail));
     }
     let uploads = ctx.shared_blobs("uploads");
-    let mut content = Vec::with_capacity(usize::try_from(bytes).unwrap_or_default());
+    let mut content = Vec::new();
     loop {
         let piece = uploads.read(name, content.len() as u64, PIECE).map_err(missing)?;
         if piece.is_empty() {
-            return Ok(content);
+            return unpacked(content);
         }
         content.extend(piece);
     }
+}
+
+/// The content of a file; the uploads area keeps large ones as they were sent.
+fn unpacked(content: Vec<u8>) -> Result<Vec<u8>, Missing> {
+    if Packing::of(&content) == Packing::None {
+        return Ok(content);
+    }
+    let damaged = |error: PackingError| Missing::ForGood("content_damaged", error.detail);
+    let read = packing::read(&content, |packed| {
+        let mut whole = Vec::new();
+        packed.take(MOST_BYTES).read_to_end(&mut whole).map(|_| whole)
+    });
+    read.map_err(damaged)?.result.map_err(|error| damaged(PackingError::damaged(error)))
 }
 
 fn missing(error: blobs::Error) -> Missing {

@@ -1,24 +1,28 @@
 //! Files of advisories: one record, an array of them, or what the OSV API
 //! answers, `{"vulns": […]}`. A record that is wrong does not stop the others.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use area_sdk::prelude::*;
 use area_sdk::{JobError, Scope};
+use artifact_formats::packing::Packing;
 use serde_json::value::RawValue;
 
 use super::import::{self, Changed};
+use super::packed;
 use crate::artifacts::{self, Artifact, ArtifactError};
 use crate::osv::Osv;
 use crate::reading::{self, Mistake};
 
-/// Largest file that is read.
+/// Largest file that is read, packed or not.
 const MAX_BYTES: usize = 26_214_400;
 /// Documents that a step reads and writes for records, at most; a call has
 /// 10,000.
 const ROOM: usize = 9_500;
 /// How many records a step takes in, at most.
-const STEP: usize = 100;
+const STEP: usize = 500;
 /// How many mistakes of a file are told.
 const MOST_ERRORS: usize = 20;
 
@@ -38,6 +42,21 @@ pub(crate) fn records(bytes: &[u8]) -> Result<Vec<&RawValue>, Mistake> {
     Ok(answer.vulns.unwrap_or_else(|| vec![whole]))
 }
 
+/// The records of an upload at these places, and how many it has.
+fn records_at(
+    content: &[u8],
+    places: Range<usize>,
+) -> Result<(Vec<Cow<'_, RawValue>>, usize), Mistake> {
+    if Packing::of(content) != Packing::None {
+        let read = packed::records(content, places)?;
+        return Ok((read.records.into_iter().map(Cow::Owned).collect(), read.total));
+    }
+    let all = records(content)?;
+    let total = all.len();
+    let some = all.into_iter().skip(places.start).map(Cow::Borrowed);
+    Ok((some.collect(), total))
+}
+
 /// Takes in the advisories of an upload, some a step. Goes on where it
 /// answers an offset.
 pub(crate) fn import_some(
@@ -54,7 +73,7 @@ pub(crate) fn import_some(
             return Ok(None);
         }
     };
-    let found = match records(&content) {
+    let (found, total) = match records_at(&content, offset..offset.saturating_add(STEP)) {
         Ok(found) => found,
         Err(mistake) => {
             artifact.errors.push(ArtifactError::new("invalid_osv", mistake.to_string()));
@@ -64,7 +83,7 @@ pub(crate) fn import_some(
     let mut changed = Changed::default();
     let mut seen = BTreeSet::new();
     let (mut end, mut room) = (offset, ROOM);
-    for (at, record) in found.iter().enumerate().skip(offset).take(STEP) {
+    for (at, record) in (offset..).zip(&found).take(STEP) {
         let read = Osv::read(record.get());
         let cost = read.as_ref().map_or(0, import::cost);
         if cost > room && at > offset {
@@ -76,21 +95,19 @@ pub(crate) fn import_some(
             // Of two with one id in a step, the host would see only one.
             Ok(osv) if !seen.insert(osv.id.clone()) => {}
             Ok(osv) => {
-                let digest =
-                    if found.len() == 1 { sha256.to_owned() } else { digest(scope, record) };
+                let digest = if total == 1 { sha256.to_owned() } else { digest(scope, record) };
                 import::keep(scope, osv, &digest, &mut changed)?;
                 artifact.advisories += 1;
             }
             Err(mistake) if artifact.errors.len() < MOST_ERRORS => {
-                let mistake =
-                    if found.len() == 1 { mistake } else { mistake.within(&format!("/{at}")) };
+                let mistake = if total == 1 { mistake } else { mistake.within(&format!("/{at}")) };
                 artifact.errors.push(ArtifactError::new("invalid_osv", mistake.to_string()));
             }
             Err(_) => {}
         }
     }
     changed.settle(scope)?;
-    Ok((end < found.len()).then_some(end))
+    Ok((end < total).then_some(end))
 }
 
 /// The digest of a record as it is written.

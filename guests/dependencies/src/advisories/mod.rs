@@ -5,4 +5,5 @@ pub(crate) mod document;
 pub(crate) mod file;
 pub(crate) mod import;
 pub(crate) mod mentions;
+mod packed;
 pub(crate) mod routes;

@@ -45,7 +45,11 @@ pub(super) fn tell(ctx: &JobCtx, audit: Audit, mut tally: Tally) {
         tally
             .warn("There is no bill of materials (CycloneDX or SPDX) among the inputs.".to_owned());
     }
-    let nothing = tally.sboms == 0 && tally.imported_advisories == 0 && tally.vex_documents == 0;
+    // Advisories do not make up for SBOMs that could not be read.
+    let advisories_alone = audit.inputs.iter().all(|input| input.format == "osv");
+    let nothing = tally.sboms == 0
+        && tally.vex_documents == 0
+        && !(advisories_alone && tally.imported_advisories > 0);
     let failed = nothing && tally.readable > 0 && !tally.errors.is_empty();
     let counts = BTreeMap::from([
         ("sboms", tally.sboms),

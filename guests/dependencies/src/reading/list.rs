@@ -17,9 +17,18 @@ thread_local! {
     static LEFT: Cell<usize> = const { Cell::new(BUDGET) };
 }
 
+/// Bytes that the lists of a packed document may take. Its strings are in
+/// memory too, but the document itself is not.
+const LARGE_BUDGET: usize = 40 << 20;
+
 /// Gives the next document a whole budget.
 pub(super) fn begin() {
     LEFT.with(|left| left.set(BUDGET));
+}
+
+/// Gives the next document the budget of a packed one.
+pub(super) fn begin_large() {
+    LEFT.with(|left| left.set(LARGE_BUDGET));
 }
 
 /// A list; null is an empty one.
@@ -34,16 +43,19 @@ impl<T> Default for List<T> {
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        fold(deserializer, Self::default(), |list, _, item| {
-            spend(size_of::<T>())?;
-            // In smaller steps than a vector grows by itself.
-            if list.0.len() == list.0.capacity() {
-                list.0.reserve_exact((list.0.len() / 4).max(8));
-            }
-            list.0.push(item);
-            Ok(())
-        })
+        fold(deserializer, Self::default(), |list, _, item| push(&mut list.0, item))
     }
+}
+
+/// Keeps an item, within the document's budget.
+pub(crate) fn push<T>(list: &mut Vec<T>, item: T) -> Result<(), &'static str> {
+    spend(size_of::<T>())?;
+    // In smaller steps than a vector grows by itself.
+    if list.len() == list.capacity() {
+        list.reserve_exact((list.len() / 4).max(8));
+    }
+    list.push(item);
+    Ok(())
 }
 
 fn spend(bytes: usize) -> Result<(), &'static str> {

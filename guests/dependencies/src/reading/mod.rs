@@ -4,6 +4,9 @@ pub(crate) mod list;
 
 use std::fmt;
 
+use artifact_formats::MAX_STREAM_BYTES;
+use artifact_formats::nesting::MAX_SBOM_DEPTH;
+use artifact_formats::stream::{self, Breach, Limits};
 use serde::de::{Deserialize, DeserializeOwned, Deserializer};
 use serde_path_to_error::{Path, Segment};
 
@@ -43,16 +46,71 @@ pub(crate) fn text(bytes: &[u8]) -> Result<&str, Mistake> {
     Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
 }
 
+/// A document, in memory or packed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Source<'a> {
+    /// Its text.
+    Text(&'a str),
+    /// A document too large for memory, as it was sent. It was read to its end
+    /// before, so its size, nesting and encoding are right.
+    Packed(&'a [u8]),
+}
+
+impl<'a> Source<'a> {
+    /// Reads the document; only one that is wrong is read again, to tell where.
+    pub(crate) fn json<T: Deserialize<'a>>(self) -> Result<T, Mistake> {
+        match self {
+            Self::Text(text) => json(text),
+            Self::Packed(packed) => packed_json(packed),
+        }
+    }
+}
+
+/// The bounds of a packed document.
+pub(crate) const STREAM: Limits =
+    Limits { bytes: MAX_STREAM_BYTES, depth: Some(MAX_SBOM_DEPTH), is_text: true };
+
+fn packed_json<'a, T: Deserialize<'a>>(packed: &[u8]) -> Result<T, Mistake> {
+    let wrong = |breach: Breach| Mistake::at("", breach.to_string());
+    list::begin_large();
+    let read = stream::parse(
+        packed,
+        STREAM,
+        |_| {},
+        |reader| {
+            let mut deserializer = serde_json::Deserializer::from_reader(reader);
+            let read = T::deserialize(&mut deserializer).ok()?;
+            deserializer.end().ok().map(|()| read)
+        },
+    );
+    if let Some(read) = read.map_err(wrong)?.result {
+        return Ok(read);
+    }
+    list::begin_large();
+    let explained = stream::parse(
+        packed,
+        STREAM,
+        |_| {},
+        |reader| explain::<T, _>(&mut serde_json::Deserializer::from_reader(reader)),
+    );
+    Err(explained.map_or_else(wrong, |explained| explained.result))
+}
+
 /// Reads a document; only one that is wrong is read again, to tell where.
 pub(crate) fn json<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Mistake> {
     list::begin();
-    serde_json::from_str(text).map_err(|_| explain::<T>(text))
+    serde_json::from_str(text).map_err(|_| {
+        list::begin();
+        explain::<T, _>(&mut serde_json::Deserializer::from_str(text))
+    })
 }
 
-fn explain<'a, T: Deserialize<'a>>(text: &'a str) -> Mistake {
-    list::begin();
-    let mut deserializer = serde_json::Deserializer::from_str(text);
-    match serde_path_to_error::deserialize::<_, T>(&mut deserializer) {
+fn explain<'a, T, R>(deserializer: &mut serde_json::Deserializer<R>) -> Mistake
+where
+    T: Deserialize<'a>,
+    R: serde_json::de::Read<'a>,
+{
+    match serde_path_to_error::deserialize::<_, T>(&mut *deserializer) {
         Err(error) => {
             let pointer = pointer(error.path());
             Mistake::at(pointer, format!("{}.", error.into_inner()))
@@ -93,55 +151,9 @@ pub(crate) fn perhaps<T: DeserializeOwned>(text: &str) -> Option<T> {
     serde_json::from_str(text).ok()
 }
 
-/// How deep the arrays and objects of a JSON text nest.
-pub(crate) fn depth(text: &[u8]) -> usize {
-    let (mut at, mut depth, mut deepest) = (0, 0_usize, 0_usize);
-    while let Some(byte) = text.get(at) {
-        at += 1;
-        match byte {
-            b'"' => at += string_len(&text[at..]),
-            b'[' | b'{' => {
-                depth += 1;
-                deepest = deepest.max(depth);
-            }
-            b']' | b'}' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-    }
-    deepest
-}
-
-/// Bytes of a string behind its opening quotation mark, the closing one too.
-fn string_len(text: &[u8]) -> usize {
-    let mut at = 0;
-    while let Some(found) = text.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
-        at += found + 1;
-        if text[at - 1] == b'"' {
-            return at;
-        }
-        // What is escaped ends nothing.
-        at += 1;
-    }
-    text.len()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_stands_in_strings_does_not_nest() {
-        for (text, deepest) in [
-            ("", 0),
-            ("1", 0),
-            (r#"[{"a": []}]"#, 3),
-            (r#"["[[", "\"[[", "\\", []]"#, 2),
-            (r#"["[[\"#, 1),
-            (r#"[]]]["#, 1),
-        ] {
-            assert_eq!(depth(text.as_bytes()), deepest, "{text}");
-        }
-    }
 
     #[test]
     fn a_byte_order_mark_is_no_part_of_the_text() {

@@ -8,11 +8,14 @@
 mod bill;
 mod cyclonedx;
 mod identity;
+mod packed;
 mod references;
 mod spdx;
 mod subject;
 
 use area_sdk::prelude::*;
+use artifact_formats::nesting::{self, MAX_SBOM_DEPTH};
+use artifact_formats::packing::Packing;
 use memchr::memmem;
 
 pub(crate) use bill::{Graph, Sbom};
@@ -20,13 +23,15 @@ pub(crate) use identity::identify;
 pub(crate) use subject::{Subject, stream};
 
 use crate::purl::Purl;
-use crate::reading::{self, Mistake};
+use crate::reading::{self, Mistake, Source};
 use crate::vex::State;
 
-/// Largest file that is read.
+/// Members that tell the standards apart.
+const CYCLONEDX: &str = "\"bomFormat\"";
+const SPDX: &str = "\"spdxVersion\"";
+
+/// Largest file that is read, packed or not.
 pub(crate) const MAX_BYTES: usize = 26_214_400;
-/// How deep its arrays and objects may nest.
-const MAX_DEPTH: usize = 40;
 
 /// The standard a file follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -83,26 +88,39 @@ pub(crate) struct Reported {
 }
 
 impl<'a> Sbom<'a> {
-    /// Reads a file.
+    /// Reads a file; one that is too large for memory is packed as it was sent.
     pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, Mistake> {
+        if Packing::of(bytes) != Packing::None {
+            let [cyclonedx, spdx] = packed::places(bytes, [CYCLONEDX, SPDX])?;
+            return Self::of_format(Source::Packed(bytes), cyclonedx, spdx);
+        }
         if bytes.len() > MAX_BYTES {
             let message = format!("{} bytes are too many; {MAX_BYTES} are taken.", bytes.len());
             return Err(Mistake::at("", message));
         }
-        if reading::depth(bytes) > MAX_DEPTH {
-            let message = format!("Nests deeper than {MAX_DEPTH} levels.");
+        if nesting::depth(bytes) > MAX_SBOM_DEPTH {
+            let message = format!("Nests deeper than {MAX_SBOM_DEPTH} levels.");
             return Err(Mistake::at("", message));
         }
         let text = reading::text(bytes)?;
         let place = |member: &str| memmem::find(text.as_bytes(), member.as_bytes());
-        match (place("\"bomFormat\""), place("\"spdxVersion\"")) {
+        Self::of_format(Source::Text(text), place(CYCLONEDX), place(SPDX))
+    }
+
+    /// Reads a file by the standard whose member comes first.
+    fn of_format(
+        source: Source<'a>,
+        cyclonedx: Option<usize>,
+        spdx: Option<usize>,
+    ) -> Result<Self, Mistake> {
+        match (cyclonedx, spdx) {
             (None, None) => Err(Mistake::at(
                 "",
                 "Neither `bomFormat` (CycloneDX) nor `spdxVersion` (SPDX) is there.",
             )),
-            (Some(cyclonedx), Some(spdx)) if spdx < cyclonedx => spdx::read(text),
-            (None, Some(_)) => spdx::read(text),
-            (Some(_), _) => cyclonedx::read(text),
+            (Some(cyclonedx), Some(spdx)) if spdx < cyclonedx => spdx::read(source),
+            (None, Some(_)) => spdx::read(source),
+            (Some(_), _) => cyclonedx::read(source),
         }
     }
 }

@@ -11,8 +11,8 @@ use super::references::References;
 use super::subject::Subject;
 use super::{Format, Scope};
 use crate::purl::Purl;
-use crate::reading::list::List;
-use crate::reading::{self, Mistake};
+use crate::reading::list::{self, List};
+use crate::reading::{Mistake, Source};
 
 /// The document's own id.
 const DOCUMENT: &str = "SPDXRef-DOCUMENT";
@@ -30,7 +30,7 @@ struct Document<'a> {
     #[serde(borrow, default)]
     packages: List<Package<'a>>,
     #[serde(borrow, default)]
-    relationships: List<Relationship<'a>>,
+    relationships: Relationships<'a>,
     #[serde(borrow, default)]
     document_describes: List<Cow<'a, str>>,
 }
@@ -85,6 +85,23 @@ struct Checksum<'a> {
     checksum_value: Cow<'a, str>,
 }
 
+/// The relationships that are read. A file may have many more, of the files of
+/// packages.
+#[derive(Default)]
+struct Relationships<'a>(Vec<Relationship<'a>>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Relationships<'a> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        list::fold(deserializer, Self::default(), |kept, _, relationship: Relationship<'a>| {
+            let kind = relationship.relationship_type.as_ref();
+            if matches!(kind, "DESCRIBES" | "DESCRIBED_BY") || dependency(kind).is_some() {
+                list::push(&mut kept.0, relationship)?;
+            }
+            Ok(())
+        })
+    }
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Relationship<'a> {
@@ -96,8 +113,8 @@ struct Relationship<'a> {
     related_spdx_element: Cow<'a, str>,
 }
 
-pub(super) fn read(text: &str) -> Result<Sbom<'_>, Mistake> {
-    let document: Document<'_> = reading::json(text)?;
+pub(super) fn read(source: Source<'_>) -> Result<Sbom<'_>, Mistake> {
+    let document: Document<'_> = source.json()?;
     document.check()?;
     let subjects: BTreeSet<String> = document.subjects().into_iter().map(Into::into).collect();
     let (subject, tool) = (document.subject(&subjects), document.tool());

@@ -179,6 +179,42 @@ impl StoredAudit {
     }
 }
 
+/// A file that an audit could not import.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+struct AuditError {
+    /// `findings`, `dependencies` or `ownership`.
+    part: &'static str,
+    upload_id: Option<Uuid>,
+    filename: Option<String>,
+    code: String,
+    /// What is wrong with it.
+    detail: String,
+}
+
+impl StoredAudit {
+    /// The errors of all parts, with the names of their files.
+    fn errors(&self) -> Vec<AuditError> {
+        let of_part = |(part, errors): (&'static str, &[ImportError])| {
+            let named = |error: &ImportError| AuditError {
+                part,
+                upload_id: error.upload_id,
+                filename: self.filename(error.upload_id),
+                code: error.code.clone(),
+                detail: error.detail.clone(),
+            };
+            errors.iter().map(named).collect::<Vec<_>>()
+        };
+        let parts = self.parts.named().map(|(name, part)| (name, part.errors.as_slice()));
+        parts.into_iter().flat_map(of_part).collect()
+    }
+
+    fn filename(&self, upload_id: Option<Uuid>) -> Option<String> {
+        let mut inputs = self.inputs.iter();
+        let input = inputs.find(|input| Some(input.upload_id) == upload_id)?;
+        Some(input.filename.clone())
+    }
+}
+
 /// An audit in a list.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct AuditSummary {
@@ -203,6 +239,8 @@ pub(crate) struct AuditSummary {
     input_count: usize,
     parts: Parts,
     warnings: Vec<String>,
+    /// Files that could not be imported, of all parts.
+    errors: Vec<AuditError>,
     version: u64,
 }
 
@@ -224,6 +262,7 @@ impl AuditSummary {
             input_count: audit.inputs.len(),
             parts: audit.parts.clone(),
             warnings: audit.warnings.clone(),
+            errors: audit.errors(),
             version: audit.version,
         }
     }

@@ -19,6 +19,13 @@ const KINDS: [&str; 5] = ["finding", "scan_report", "sbom", "advisory", "code_ow
 const MOST_UPLOADS: usize = 200;
 const MOST_RECORDS: u32 = 500;
 
+/// The purpose of uploads that only evidence brings into an audit. Of every
+/// other, also of words that were taken earlier, audits read.
+const EVIDENCE: &str = "evidence";
+
+/// Files that a warning names.
+const MOST_NAMED: usize = 5;
+
 /// How many uploads a question asks for, and digests it names.
 const STEP: u32 = 200;
 
@@ -31,6 +38,8 @@ struct Upload {
     filename: String,
     #[serde(default)]
     repository_id: Option<Uuid>,
+    #[serde(default)]
+    purpose: String,
     format: Option<String>,
     branch_ref: Option<String>,
     commit_sha: Option<String>,
@@ -62,10 +71,42 @@ impl Document for Evidence {
     const COLLECTION: &'static str = "evidence.records";
 }
 
+/// What an audit leaves out though it could read it.
+#[derive(Default)]
+struct SetAside {
+    /// Uploads of that purpose.
+    evidence: Vec<Stored<Upload>>,
+    /// Formats of which there are more uploads than are taken.
+    beyond: Vec<String>,
+}
+
+impl SetAside {
+    /// `taken`: the ids of the uploads that the audit takes in all the same.
+    fn warnings(&self, taken: &BTreeSet<String>) -> Vec<String> {
+        let evidence = self.evidence.iter().filter(|upload| !taken.contains(&upload.id));
+        let names: Vec<&str> = evidence.map(|upload| upload.filename.as_str()).collect();
+        let of_evidence = (!names.is_empty()).then(|| {
+            let rest = names.len().saturating_sub(MOST_NAMED);
+            let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+            let shown = names.iter().take(MOST_NAMED).copied().collect::<Vec<_>>().join(", ");
+            format!(
+                "Not read, because their purpose is `evidence` and no evidence record names \
+                 them: {shown}{more}. Upload what audits should read with the purpose `audit`."
+            )
+        });
+        let beyond = self.beyond.iter().map(|format| {
+            format!("Of the {format} uploads only the latest {MOST_UPLOADS} were read.")
+        });
+        of_evidence.into_iter().chain(beyond).collect()
+    }
+}
+
 /// What was found.
 pub(super) struct Gathered {
     pub(super) inputs: Vec<AuditInput>,
     pub(super) records: Vec<Uuid>,
+    /// What was left out.
+    pub(super) warnings: Vec<String>,
 }
 
 /// Looks for everything an audit of this target takes in.
@@ -77,17 +118,18 @@ pub(super) fn gather(
     let subjects: Vec<String> =
         std::iter::once(target.repository_id.to_string()).chain(repository).collect();
     let (records, evidence) = evidence(scope, &subjects)?;
-    let mut uploads = Vec::new();
+    let (mut uploads, mut set_aside) = (Vec::new(), SetAside::default());
     for format in FORMATS {
-        uploads.append(&mut of_format(scope, target, format)?);
+        uploads.append(&mut of_format(scope, target, format, &mut set_aside)?);
     }
     uploads.append(&mut carried(scope, target, evidence.keys())?);
     let mut seen = BTreeSet::new();
     uploads.retain(|upload| seen.insert(upload.id.clone()));
+    let warnings = set_aside.warnings(&seen);
     let mut inputs: Vec<AuditInput> =
         uploads.into_iter().filter_map(|upload| input(upload, target, &evidence)).collect();
     inputs.sort_by_key(|input| std::cmp::Reverse((input.ready_at, input.upload_id)));
-    Ok(Gathered { inputs, records })
+    Ok(Gathered { inputs, records, warnings })
 }
 
 /// By the digest of their content, the records that name it.
@@ -118,12 +160,27 @@ fn of_format(
     scope: &Scope,
     target: &Target,
     format: &str,
+    set_aside: &mut SetAside,
 ) -> Result<Vec<Stored<Upload>>, DocumentError> {
     let ready = scope.documents::<Upload>().query().equals("validation_stage", "ready");
     let ready = ready.equals("repository_id", target.repository_id).equals("format", format);
-    let looked_at = ready.limit(STEP).all().take(MOST_LOOKED_AT);
-    let fitting = looked_at.filter(|one| one.as_ref().map_or(true, |one| fits(one, target)));
-    fitting.take(MOST_UPLOADS).collect()
+    let mut taken = Vec::new();
+    for (at, upload) in ready.limit(STEP).all().enumerate() {
+        let upload = upload?;
+        if taken.len() == MOST_UPLOADS || at == MOST_LOOKED_AT {
+            set_aside.beyond.push(format.to_owned());
+            break;
+        }
+        if !fits(&upload, target) {
+            continue;
+        }
+        if upload.purpose == EVIDENCE {
+            set_aside.evidence.push(upload);
+        } else {
+            taken.push(upload);
+        }
+    }
+    Ok(taken)
 }
 
 /// The ready uploads whose content the evidence names.

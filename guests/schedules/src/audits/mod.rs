@@ -17,12 +17,13 @@ use run::RunAudit;
 /// The rules, for the operation's documentation.
 pub(crate) const DESCRIPTION: &str = "\
 The audit looks at the repository's ready uploads of its branch, or of no branch (where the audit \
-names a commit: of that commit, or of none), and at the evidence whose `subject_key` is the \
-repository's id or name. Without `branch_ref` it is the repository's default branch.\n\n\
+names a commit: of that commit, or of none) that have not the purpose `evidence`, and at the \
+evidence whose `subject_key` is the repository's id or name. Without `branch_ref` it is the repository's default branch.\n\n\
 It is `queued`, then `running`, and `completed` when findings, dependencies and ownership have \
 been brought up to date. A part that does not answer within five minutes is `missing`; its \
-`errors` say where to look. `warnings` of a part name the artifacts that it set aside or did not \
-look at, and why. The audit is `failed` when the findings could not be imported, or when no part succeeded.";
+`errors` say where to look. `errors` of the audit are those of all parts, each with the name of \
+its file. `warnings` of a part name the artifacts that it set aside or did not look at, and why. \
+The audit is `failed` when the findings could not be imported, or when no part succeeded.";
 
 /// An audit to be started.
 #[derive(Deserialize, JsonSchema)]

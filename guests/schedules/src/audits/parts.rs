@@ -100,7 +100,8 @@ impl Imported {
 /// Ends an audit whose parts are in, or too late: writes down how, and tells.
 pub(crate) fn finish(scope: &Scope, audit: &mut Stored<StoredAudit>) -> Result<(), DocumentError> {
     audit.completed_at = Some(scope.now());
-    audit.warnings = warnings(&audit.parts);
+    let of_parts = warnings(&audit.parts);
+    audit.warnings.extend(of_parts);
     audit.error_code = error_code(&audit.parts).map(ToOwned::to_owned);
     let facts = json!({
         "id": audit.id,

@@ -44,6 +44,7 @@ pub(crate) fn run(ctx: &JobCtx, job: RunAudit) -> JobResult<RunAudit> {
     let gathered = inputs::gather(ctx, &audit.target, name)?;
     audit.inputs = gathered.inputs;
     audit.records = gathered.records;
+    audit.warnings = gathered.warnings;
     audit.state = AuditState::Running;
     audit.started_at = Some(ctx.now());
     ctx.documents().replace(&mut audit)?;

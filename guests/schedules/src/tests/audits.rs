@@ -145,6 +145,63 @@ fn an_input_names_the_streams_that_it_belongs_to() {
 }
 
 #[test]
+fn uploads_for_evidence_are_read_only_if_evidence_names_them() {
+    let host = host();
+    let evidence = |number| put_upload(&host, number, json!({ "purpose": "evidence" }));
+    let named = evidence(1);
+    evidence(2);
+    put_record(&host, 1, "sbom", "shop", 1);
+    let ours = put_upload(&host, 3, json!({ "purpose": "audit" }));
+    let earlier = put_upload(&host, 4, json!({ "purpose": "nightly_scan" }));
+    let audit = run_plain(&host);
+    let mut ids = input_ids(&audit);
+    ids.sort();
+    assert_eq!(ids, [named, ours, earlier]);
+    let [warning] = &audit["warnings"].as_array().expect("warnings")[..] else {
+        panic!("one warning: {}", audit["warnings"])
+    };
+    assert!(warning.as_str().is_some_and(|text| text.contains("2.sarif")), "{warning}");
+    for part in ["findings", "dependencies", "ownership"] {
+        answer(&host, &audit, part, "succeeded");
+    }
+    assert_eq!(show(&host, &audit["id"])["warnings"], json!([warning]), "it stays");
+}
+
+#[test]
+fn of_more_uploads_than_are_taken_the_audit_says_so() {
+    let host = host();
+    for number in 1..=201 {
+        put_upload(&host, number, json!({}));
+    }
+    let audit = run_plain(&host);
+    assert_eq!(input_ids(&audit).len(), 200);
+    let warning = "Of the sarif uploads only the latest 200 were read.";
+    assert_eq!(audit["warnings"], json!([warning]));
+}
+
+#[test]
+fn files_that_were_refused_are_errors_of_the_audit() {
+    let host = host();
+    let upload = put_upload(&host, 1, json!({ "format": "cyclonedx", "filename": "a/bom.json" }));
+    let audit = run_plain(&host);
+    answer(&host, &audit, "findings", "succeeded");
+    answer(&host, &audit, "ownership", "succeeded");
+    let refused = json!({ "upload_id": upload, "code": "invalid_sbom", "detail": "Is empty." });
+    let data = json!({ "audit_id": audit["id"], "status": "failed", "errors": [refused] });
+    host.deliver(Uuid::from_u128(5), "audit.dependencies_imported", data).expect("taken in");
+    let done = show(&host, &audit["id"]);
+    assert_eq!(
+        done["errors"],
+        json!([{
+            "part": "dependencies", "upload_id": upload, "filename": "a/bom.json",
+            "code": "invalid_sbom", "detail": "Is empty.",
+        }])
+    );
+    let list = host.call(Request::to("list_audits").with("limit", 50)).expect("a list").body;
+    assert_eq!(list["items"][0]["errors"], done["errors"]);
+}
+
+#[test]
 fn an_audit_is_complete_when_all_parts_are_in_whatever_their_order() {
     let host = host();
     let audit = run_plain(&host);

@@ -119,3 +119,14 @@ fn evidence_may_be_anything() {
         assert_eq!(stored(&host)["format"], "unknown");
     }
 }
+
+#[test]
+fn an_sbom_that_nests_too_deeply_for_audits_is_refused() {
+    let nested = |levels: usize| {
+        let inner = r#"{"type":"library","name":"a","components":["#.repeat(levels);
+        let end = "]}".repeat(levels);
+        format!(r#"{{"bomFormat":"CycloneDX","specVersion":"1.5","components":[{inner}{end}]}}"#)
+    };
+    assert_eq!(fate("flat.json", nested(19).as_bytes()), "cyclonedx");
+    assert_eq!(fate("deep.json", nested(25).as_bytes()), "nested_too_deeply");
+}

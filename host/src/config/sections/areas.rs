@@ -95,6 +95,7 @@ impl Default for Areas {
             ]),
             limits: BTreeMap::from([
                 ("control_room".into(), AreaLimits::for_all_findings()),
+                ("dependencies".into(), AreaLimits::for_large_sboms()),
                 ("uploads".into(), AreaLimits::for_unpacking()),
             ]),
             settings: BTreeMap::new(),
@@ -193,6 +194,11 @@ impl AreaLimits {
             max_document_bytes: Some(512 << 20),
             ..Self::default()
         }
+    }
+
+    /// The largest SBOM as it was sent, and its components.
+    fn for_large_sboms() -> Self {
+        Self { max_memory_bytes: Some(256 << 20), ..Self::default() }
     }
 
     /// The largest upload is in memory twice, packed and not.

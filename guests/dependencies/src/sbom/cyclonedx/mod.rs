@@ -12,10 +12,10 @@ use super::identity::bounded;
 use super::subject::Subject;
 use super::{Format, Scope};
 use crate::purl::Purl;
-use crate::reading::{self, Mistake};
+use crate::reading::{Mistake, Source};
 
-pub(super) fn read(text: &str) -> Result<Sbom<'_>, Mistake> {
-    let mut bom: Bom<'_> = reading::json(text)?;
+pub(super) fn read(source: Source<'_>) -> Result<Sbom<'_>, Mistake> {
+    let mut bom: Bom<'_> = source.json()?;
     bom.check()?;
     let mut root = bom.metadata.component.take();
     // What a subject is assembled from is a component of it.

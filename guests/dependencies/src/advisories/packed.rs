@@ -1,0 +1,113 @@
+//! Files of advisories that are too large for memory: read as a stream, some
+//! records at a time.
+
+use std::fmt;
+use std::ops::Range;
+
+use artifact_formats::stream::{self, Breach};
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use crate::reading::{Mistake, STREAM};
+
+/// Some records of a file.
+#[derive(Debug, Default)]
+pub(super) struct Records {
+    pub(super) records: Vec<Box<RawValue>>,
+    /// How many the file has.
+    pub(super) total: usize,
+}
+
+/// Reads the records at these places of a packed file: an array of records, or
+/// an object with such an array as `vulns`.
+pub(super) fn records(packed: &[u8], places: Range<usize>) -> Result<Records, Mistake> {
+    let wrong = |text: String| Mistake::at("", text);
+    let parse = |reader: &mut dyn std::io::Read| {
+        let mut deserializer = serde_json::Deserializer::from_reader(reader);
+        let records = Places(places).deserialize(&mut deserializer)?;
+        deserializer.end().map(|()| records)
+    };
+    let parsed = stream::parse(packed, STREAM, |_| {}, parse);
+    let parsed = parsed.map_err(|breach: Breach| wrong(breach.to_string()))?;
+    parsed.result.map_err(|error: serde_json::Error| wrong(format!("{error}.")))
+}
+
+/// Reads the records at these places and passes over all others.
+struct Places(Range<usize>);
+
+impl<'de> DeserializeSeed<'de> for Places {
+    type Value = Records;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Records, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Places {
+    type Value = Records;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array of advisories, or an object with one as `vulns`")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Records, A::Error> {
+        let mut read = Records::default();
+        loop {
+            let more = if self.0.contains(&read.total) {
+                let record = items.next_element::<Box<RawValue>>()?;
+                record.map(|record| read.records.push(record)).is_some()
+            } else {
+                items.next_element::<IgnoredAny>()?.is_some()
+            };
+            if !more {
+                return Ok(read);
+            }
+            read.total += 1;
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Records, A::Error> {
+        let mut read = Records::default();
+        while let Some(name) = members.next_key::<String>()? {
+            if name == "vulns" {
+                read = members.next_value_seed(Self(self.0.clone()))?;
+            } else {
+                members.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+
+    use super::*;
+
+    fn gzip(text: &str) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(text.as_bytes()).expect("packed");
+        encoder.finish().expect("packed")
+    }
+
+    #[test]
+    fn records_are_read_by_their_places() {
+        for text in [r#"[{"a":1}, 2, [3], "4"]"#, r#"{"x":[],"vulns":[{"a":1},2,[3],"4"]}"#] {
+            let read = records(&gzip(text), 1..3).expect("records");
+            let texts: Vec<&str> = read.records.iter().map(|record| record.get()).collect();
+            assert_eq!((texts, read.total), (vec!["2", "[3]"], 4), "{text}");
+        }
+        assert_eq!(records(&gzip("{}"), 0..9).expect("none").total, 0);
+    }
+
+    #[test]
+    fn what_is_no_list_of_records_is_refused() {
+        for text in ["", "[1", "[1]]", "1", r#"{"vulns": 7}"#] {
+            assert!(records(&gzip(text), 0..9).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Files that are too large for memory: a look at the whole stream before it
+//! is read.
+
+use artifact_formats::stream;
+use memchr::memmem;
+
+use crate::reading::{Mistake, STREAM};
+
+/// The first places of these texts in a packed file, which is within the
+/// bounds of what is read.
+pub(super) fn places<const N: usize>(
+    packed: &[u8],
+    texts: [&'static str; N],
+) -> Result<[Option<usize>; N], Mistake> {
+    let mut searches = texts.map(Search::new);
+    let observe = |piece: &[u8]| searches.iter_mut().for_each(|search| search.read(piece));
+    let read = stream::parse(packed, STREAM, observe, |_| ());
+    read.map_err(|breach| Mistake::at("", breach.to_string()))?;
+    Ok(searches.map(|search| search.found))
+}
+
+/// Looks for a text in a stream.
+struct Search {
+    text: &'static [u8],
+    /// Bytes at the end of what was read that may begin the text.
+    tail: Vec<u8>,
+    read: usize,
+    found: Option<usize>,
+}
+
+impl Search {
+    fn new(text: &'static str) -> Self {
+        Self { text: text.as_bytes(), tail: Vec::new(), read: 0, found: None }
+    }
+
+    fn read(&mut self, piece: &[u8]) {
+        if self.found.is_some() {
+            return;
+        }
+        let begin = self.read - self.tail.len();
+        self.read += piece.len();
+        self.tail.extend(piece);
+        self.found = memmem::find(&self.tail, self.text).map(|at| begin + at);
+        let kept = self.tail.len().min(self.text.len() - 1);
+        self.tail.drain(..self.tail.len() - kept);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::super::Sbom;
+    use super::*;
+    use crate::corpus::{self, corpus};
+
+    fn gzip(content: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(content).expect("packed");
+        encoder.finish().expect("packed")
+    }
+
+    /// What a file says, or what is wrong with it.
+    fn summary(bytes: &[u8]) -> Result<String, String> {
+        let sbom = Sbom::read(bytes).map_err(|mistake| mistake.pointer)?;
+        let components = sbom.components(0..sbom.len());
+        let head = (&sbom.subject, &sbom.tool, sbom.created_at, sbom.graph, &sbom.warnings);
+        Ok(format!("{head:?} {components:?}"))
+    }
+
+    #[test]
+    fn a_packed_file_says_what_it_says_unpacked() {
+        let mut read = 0;
+        for folder in ["cyclonedx", "spdx"] {
+            let Some(folder) = corpus(folder) else { return };
+            for file in corpus::files(&folder, "json") {
+                let bytes = std::fs::read(&file).expect("a file");
+                let (plain, packed) = (summary(&bytes), summary(&gzip(&bytes)));
+                assert_eq!(plain, packed, "{}", file.display());
+                read += usize::from(plain.is_ok());
+            }
+        }
+        assert!(read > 50, "{read}");
+    }
+
+    #[test]
+    fn what_is_wrong_in_a_packed_file_is_said_with_its_place() {
+        let wrong = json!({ "bomFormat": "CycloneDX", "specVersion": "1.5", "components": [{}] });
+        let mistake = Sbom::read(&gzip(wrong.to_string().as_bytes())).expect_err("a mistake");
+        assert_eq!(mistake.pointer, "/components/0");
+        let deep = format!("{}{}", "[".repeat(100), "]".repeat(100));
+        assert!(Sbom::read(&gzip(deep.as_bytes())).expect_err("deep").message.contains("deeper"));
+        assert!(Sbom::read(&gzip(b"{}")).is_err() && Sbom::read(&gzip(b"\xff")).is_err());
+        assert!(Sbom::read(b"\x1f\x8b").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn a_text_is_found_wherever_pieces_end(text in "[ab]{0,40}", cut in 1..9_usize) {
+            let mut search = Search::new("abba");
+            text.as_bytes().chunks(cut).for_each(|piece| search.read(piece));
+            prop_assert_eq!(search.found, text.find("abba"));
+        }
+    }
+}

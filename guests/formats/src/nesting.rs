@@ -1,0 +1,100 @@
+//! How deep JSON nests. Readers recurse, and an area's stack is small.
+
+/// Levels of arrays and objects that a CycloneDX or SPDX document may have.
+pub const MAX_SBOM_DEPTH: usize = 40;
+
+/// How deep the arrays and objects of a JSON text nest.
+pub fn depth(text: &[u8]) -> usize {
+    let mut scan = Scan::default();
+    scan.read(text);
+    scan.deepest()
+}
+
+/// A text that is read piece by piece.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Scan {
+    depth: usize,
+    deepest: usize,
+    place: Place,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+enum Place {
+    #[default]
+    Outside,
+    String,
+    /// Behind a backslash: the next byte ends nothing.
+    Escape,
+}
+
+impl Scan {
+    /// Reads the next piece.
+    pub fn read(&mut self, piece: &[u8]) {
+        let mut rest = piece;
+        loop {
+            rest = match self.place {
+                Place::Outside => self.outside(rest),
+                Place::String => self.string(rest),
+                Place::Escape if rest.is_empty() => rest,
+                Place::Escape => {
+                    self.place = Place::String;
+                    &rest[1..]
+                }
+            };
+            if rest.is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// The most levels so far.
+    pub fn deepest(&self) -> usize {
+        self.deepest
+    }
+
+    fn outside<'a>(&mut self, text: &'a [u8]) -> &'a [u8] {
+        for (at, byte) in text.iter().enumerate() {
+            match byte {
+                b'"' => {
+                    self.place = Place::String;
+                    return &text[at + 1..];
+                }
+                b'[' | b'{' => {
+                    self.depth += 1;
+                    self.deepest = self.deepest.max(self.depth);
+                }
+                b']' | b'}' => self.depth = self.depth.saturating_sub(1),
+                _ => {}
+            }
+        }
+        &[]
+    }
+
+    fn string<'a>(&mut self, text: &'a [u8]) -> &'a [u8] {
+        let Some(at) = memchr::memchr2(b'"', b'\\', text) else { return &[] };
+        self.place = if text[at] == b'"' { Place::Outside } else { Place::Escape };
+        &text[at + 1..]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stands_in_strings_does_not_nest() {
+        for (text, deepest) in [
+            ("", 0),
+            ("1", 0),
+            (r#"[{"a": []}]"#, 3),
+            (r#"["[[", "\"[[", "\\", []]"#, 2),
+            (r#"["[[\"#, 1),
+            (r#"[]]]["#, 1),
+        ] {
+            assert_eq!(depth(text.as_bytes()), deepest, "{text}");
+            let mut scan = Scan::default();
+            text.as_bytes().chunks(1).for_each(|byte| scan.read(byte));
+            assert_eq!(scan.deepest(), deepest, "{text}, byte by byte");
+        }
+    }
+}

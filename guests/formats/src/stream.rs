@@ -1,0 +1,309 @@
+//! Content that is read piece by piece, since it is too large for an area's
+//! memory: its size, its nesting and its encoding are watched on the way.
+
+use std::fmt;
+use std::io::{self, BufReader, Read};
+
+use crate::nesting::Scan;
+use crate::packing::{self, PackingError};
+
+/// How much is read at a time.
+const PIECE_BYTES: usize = 64 << 10;
+
+/// Bounds of a stream.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Bytes of the content.
+    pub bytes: u64,
+    /// Levels of arrays and objects, if the reader needs a bound.
+    pub depth: Option<usize>,
+    /// Whether it must be UTF-8.
+    pub is_text: bool,
+}
+
+/// A stream that was read to its end within its bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parsed<T> {
+    /// The result of the parser.
+    pub result: T,
+    /// Bytes of the content.
+    pub bytes: u64,
+    /// Levels of arrays and objects.
+    pub depth: usize,
+}
+
+/// What a stream broke.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Breach {
+    /// It has more bytes than this.
+    TooLarge(u64),
+    /// It nests deeper than this.
+    TooDeep(usize),
+    /// This byte, by its place, is not UTF-8.
+    NotUtf8(u64),
+    /// It cannot be unpacked.
+    Packing(PackingError),
+}
+
+impl fmt::Display for Breach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLarge(most) => write!(f, "Unpacked it has more than {most} bytes."),
+            Self::TooDeep(most) => write!(f, "Nests deeper than {most} levels."),
+            Self::NotUtf8(at) => write!(f, "Byte {at} is not UTF-8."),
+            Self::Packing(error) => f.write_str(&error.detail),
+        }
+    }
+}
+
+/// Has a function parse packed JSON, without its byte order mark. The stream
+/// is read to its end, so that all of it is watched.
+pub fn parse<T>(
+    packed: &[u8],
+    limits: Limits,
+    observe: impl FnMut(&[u8]),
+    parse: impl FnOnce(&mut dyn Read) -> T,
+) -> Result<Parsed<T>, Breach> {
+    let unpacked = packing::read(packed, |reader| {
+        let mut watched = Watched::new(reader, limits, observe);
+        let text = WithoutMark::new(&mut watched);
+        let result = parse(&mut BufReader::with_capacity(PIECE_BYTES, text));
+        watched.drain()?;
+        Ok(Parsed { result, bytes: watched.bytes, depth: watched.scan.deepest() })
+    });
+    unpacked.map_err(Breach::Packing)?.result
+}
+
+/// A stream with its bounds.
+struct Watched<R, F> {
+    source: R,
+    limits: Limits,
+    observe: F,
+    bytes: u64,
+    scan: Scan,
+    encoding: Utf8,
+    breach: Option<Breach>,
+}
+
+impl<R: Read, F: FnMut(&[u8])> Watched<R, F> {
+    fn new(source: R, limits: Limits, observe: F) -> Self {
+        let (scan, encoding) = (Scan::default(), Utf8::default());
+        Self { source, limits, observe, bytes: 0, scan, encoding, breach: None }
+    }
+
+    /// Reads what the parser left, and says what is wrong with the stream.
+    fn drain(&mut self) -> Result<(), Breach> {
+        let mut piece = vec![0; PIECE_BYTES];
+        while self.breach.is_none() {
+            match self.read(&mut piece) {
+                Ok(0) => break,
+                Ok(_) => {}
+                Err(error) => {
+                    let damaged = || Breach::Packing(PackingError::damaged(error));
+                    return Err(self.breach.take().unwrap_or_else(damaged));
+                }
+            }
+        }
+        match self.breach.take() {
+            Some(breach) => Err(breach),
+            None if !self.encoding.is_whole() => Err(Breach::NotUtf8(self.bytes)),
+            None => Ok(()),
+        }
+    }
+
+    fn check(&mut self, piece: &[u8]) -> Option<Breach> {
+        let begin = self.bytes;
+        self.bytes += piece.len() as u64;
+        if self.bytes > self.limits.bytes {
+            return Some(Breach::TooLarge(self.limits.bytes));
+        }
+        self.scan.read(piece);
+        let too_deep = self.limits.depth.filter(|most| self.scan.deepest() > *most);
+        if too_deep.is_some() || !self.limits.is_text {
+            return too_deep.map(Breach::TooDeep);
+        }
+        let wrong = self.encoding.read(piece).err()?;
+        Some(Breach::NotUtf8(begin + wrong as u64))
+    }
+}
+
+impl<R: Read, F: FnMut(&[u8])> Read for Watched<R, F> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.breach.is_some() {
+            return Err(io::Error::other("the stream is not read any further"));
+        }
+        let read = match self.source.read(buffer) {
+            Ok(read) => read,
+            Err(error) => {
+                let text = error.to_string();
+                self.breach = Some(Breach::Packing(PackingError::damaged(error)));
+                return Err(io::Error::other(text));
+            }
+        };
+        let piece = buffer.get(..read).unwrap_or_default();
+        self.breach = self.check(piece);
+        match &self.breach {
+            Some(breach) => Err(io::Error::other(breach.to_string())),
+            None => {
+                (self.observe)(piece);
+                Ok(read)
+            }
+        }
+    }
+}
+
+/// A stream without its byte order mark.
+struct WithoutMark<R> {
+    source: R,
+    /// Bytes at the beginning that were read to look for it.
+    head: Vec<u8>,
+    begun: bool,
+}
+
+impl<R: Read> WithoutMark<R> {
+    fn new(source: R) -> Self {
+        Self { source, head: Vec::new(), begun: false }
+    }
+
+    fn begin(&mut self) -> io::Result<()> {
+        self.begun = true;
+        (&mut self.source).take(3).read_to_end(&mut self.head)?;
+        if self.head == b"\xef\xbb\xbf" {
+            self.head.clear();
+        }
+        self.head.reverse();
+        Ok(())
+    }
+}
+
+impl<R: Read> Read for WithoutMark<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if !self.begun {
+            self.begin()?;
+        }
+        match (buffer.first_mut(), self.head.is_empty()) {
+            (None, _) => Ok(0),
+            (Some(_), true) => self.source.read(buffer),
+            (Some(first), false) => {
+                *first = self.head.pop().unwrap_or_default();
+                Ok(1)
+            }
+        }
+    }
+}
+
+/// UTF-8 in pieces that may end within a character.
+#[derive(Debug, Default)]
+struct Utf8 {
+    /// The beginning of a character.
+    pending: Vec<u8>,
+}
+
+impl Utf8 {
+    /// Reads the next piece; the place in it of a byte that is not UTF-8.
+    fn read(&mut self, piece: &[u8]) -> Result<(), usize> {
+        let mut at = 0;
+        while let Some(byte) = piece.get(at).filter(|_| !self.pending.is_empty()) {
+            self.pending.push(*byte);
+            at += 1;
+            match std::str::from_utf8(&self.pending) {
+                Ok(_) => self.pending.clear(),
+                Err(error) if error.error_len().is_none() => {}
+                Err(_) => return Err(at - 1),
+            }
+        }
+        let rest = piece.get(at..).unwrap_or_default();
+        match std::str::from_utf8(rest) {
+            Ok(_) => Ok(()),
+            Err(error) if error.error_len().is_some() => Err(at + error.valid_up_to()),
+            Err(error) => {
+                self.pending.extend(rest.iter().skip(error.valid_up_to()));
+                Ok(())
+            }
+        }
+    }
+
+    fn is_whole(&self) -> bool {
+        self.pending.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn gzip(content: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(content).expect("packed");
+        encoder.finish().expect("packed")
+    }
+
+    fn read(content: &[u8], limits: Limits) -> Result<Vec<u8>, Breach> {
+        let mut observed = 0;
+        let read = parse(
+            &gzip(content),
+            limits,
+            |piece| observed += piece.len(),
+            |reader| {
+                let mut read = Vec::new();
+                reader.read_to_end(&mut read).map(|_| read)
+            },
+        )?;
+        assert_eq!((observed, read.bytes), (content.len(), content.len() as u64));
+        Ok(read.result.expect("no breach"))
+    }
+
+    const NONE: Limits = Limits { bytes: 1 << 20, depth: None, is_text: true };
+
+    #[test]
+    fn the_bounds_hold() {
+        let text = "[[1, \"é[\"]]".as_bytes();
+        assert_eq!(read(text, NONE).as_deref(), Ok(text));
+        assert_eq!(read(text, Limits { bytes: 5, ..NONE }), Err(Breach::TooLarge(5)));
+        assert_eq!(read(text, Limits { depth: Some(1), ..NONE }), Err(Breach::TooDeep(1)));
+        assert!(read(text, Limits { depth: Some(2), ..NONE }).is_ok());
+        assert_eq!(read(b"ab\xff", NONE), Err(Breach::NotUtf8(2)));
+        assert_eq!(read(b"ab\xc3", NONE), Err(Breach::NotUtf8(3)));
+        assert!(read(b"ab\xff", Limits { is_text: false, ..NONE }).is_ok());
+    }
+
+    #[test]
+    fn what_a_parser_leaves_is_watched_too() {
+        let mut content = b"{}".to_vec();
+        content.extend(vec![b' '; 200_000]);
+        content.push(0xff);
+        let first = |reader: &mut dyn Read| reader.read(&mut [0; 2]).expect("read");
+        let packed = gzip(&content);
+        assert_eq!(parse(&packed, NONE, |_| {}, first), Err(Breach::NotUtf8(200_002)));
+        let cut = &packed[..packed.len() - 4];
+        assert!(matches!(parse(cut, NONE, |_| {}, first), Err(Breach::Packing(_))));
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_the_text() {
+        let mut text = Vec::new();
+        let packed = gzip(b"\xef\xbb\xbf{}");
+        let read = |reader: &mut dyn Read| reader.read_to_end(&mut text).map(drop);
+        assert!(parse(&packed, NONE, |_| {}, read).expect("a stream").result.is_ok());
+        assert_eq!(text, b"{}");
+    }
+
+    proptest! {
+        #[test]
+        fn text_in_pieces_is_utf8_as_a_whole(
+            bytes in prop::collection::vec(any::<u8>(), 0..40), text in "\\PC{0,20}", cut in 1..7_usize,
+        ) {
+            for whole in [bytes, text.into_bytes()] {
+                let mut encoding = Utf8::default();
+                let good = whole.chunks(cut).all(|piece| encoding.read(piece).is_ok());
+                prop_assert_eq!(good && encoding.is_whole(), std::str::from_utf8(&whole).is_ok());
+            }
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Content that unpacks to more than is kept whole: it is read as a stream,
+//! and kept as it was sent.
+
+use std::fmt::Write as _;
+
+use artifact_formats::packing::Packing;
+use artifact_formats::stream::{self, Breach, Limits};
+use artifact_formats::{MAX_SARIF_BYTES, MAX_STREAM_BYTES, MAX_WHOLE_BYTES};
+use sha2::{Digest as _, Sha256};
+
+use crate::format;
+use crate::shape::Shape;
+use crate::unpack::{self, MAX_RATIO};
+use crate::upload::{Format, Refusal};
+
+/// Bytes at the beginning that show an archive within the archive.
+const HEAD: usize = 512;
+
+/// Large content, recognized.
+pub(crate) struct Large {
+    pub(crate) format: Format,
+    pub(crate) sha256: String,
+    pub(crate) bytes: u64,
+}
+
+/// Recognizes large content; an audit takes only JSON that it can read.
+pub(crate) fn recognise(sent: &[u8], for_audit: bool) -> Result<Large, Refusal> {
+    let most = MAX_STREAM_BYTES.min((sent.len() as u64).saturating_mul(MAX_RATIO));
+    let mut seen = Seen::default();
+    let limits = Limits { bytes: most, depth: None, is_text: for_audit };
+    let observe = |piece: &[u8]| seen.read(piece);
+    let read = stream::parse(sent, limits, observe, |json| serde_json::from_reader(json));
+    let read = read.map_err(refused)?;
+    seen.check()?;
+    let format = match format_of(read.result, read.depth, read.bytes) {
+        Err(refusal) if for_audit => return Err(refusal),
+        Ok(Format::Unknown) if for_audit => return Err(unsupported()),
+        recognised => recognised.unwrap_or(Format::Unknown),
+    };
+    Ok(Large { format, sha256: seen.sha256(), bytes: read.bytes })
+}
+
+fn format_of(
+    shape: serde_json::Result<Shape>,
+    depth: usize,
+    bytes: u64,
+) -> Result<Format, Refusal> {
+    let format = format::of_shape(shape, || depth)?;
+    if format == Format::Sarif && bytes > MAX_SARIF_BYTES {
+        let detail = format!(
+            "Unpacked it has {bytes} bytes, and of SARIF at most {MAX_SARIF_BYTES} are read. Split \
+             it, with one category (automationDetails.id) for each part."
+        );
+        return Err(refusal("content_too_large", detail));
+    }
+    Ok(format)
+}
+
+/// What was seen of a stream.
+#[derive(Default)]
+struct Seen {
+    digest: Sha256,
+    head: Vec<u8>,
+}
+
+impl Seen {
+    fn read(&mut self, piece: &[u8]) {
+        self.digest.update(piece);
+        let room = HEAD.saturating_sub(self.head.len());
+        self.head.extend(piece.iter().take(room));
+    }
+
+    fn check(&self) -> Result<(), Refusal> {
+        if Packing::of(&self.head) != Packing::None {
+            return Err(unpack::nested_archive());
+        }
+        unpack::check_tar(&self.head)
+    }
+
+    fn sha256(self) -> String {
+        self.digest.finalize().iter().fold(String::new(), |mut hex, byte| {
+            let _ = write!(hex, "{byte:02x}");
+            hex
+        })
+    }
+}
+
+fn refused(breach: Breach) -> Refusal {
+    let code = match &breach {
+        Breach::TooLarge(MAX_STREAM_BYTES) => "content_too_large",
+        Breach::TooLarge(_) => return unpack::ratio_too_high(),
+        Breach::TooDeep(_) => "nested_too_deeply",
+        Breach::NotUtf8(_) => "not_utf8",
+        Breach::Packing(error) => error.code,
+    };
+    refusal(code, breach.to_string())
+}
+
+fn unsupported() -> Refusal {
+    let detail = format!(
+        "Unpacked it has more than {MAX_WHOLE_BYTES} bytes. So large a file must be SARIF 2.1.0, \
+         CycloneDX, SPDX or OSV as JSON."
+    );
+    refusal("unsupported_format", detail)
+}
+
+fn refusal(code: &str, detail: String) -> Refusal {
+    Refusal { code: code.to_owned(), detail }
+}
