@@ -281,6 +281,8 @@ mod tests {
         let first = |reader: &mut dyn Read| reader.read(&mut [0; 2]).expect("read");
         let packed = gzip(&content);
         assert_eq!(parse(&packed, NONE, |_| {}, first), Err(Breach::NotUtf8(200_002)));
+        content.pop();
+        let packed = gzip(&content);
         let cut = &packed[..packed.len() - 4];
         assert!(matches!(parse(cut, NONE, |_| {}, first), Err(Breach::Packing(_))));
     }

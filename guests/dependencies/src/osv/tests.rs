@@ -196,7 +196,11 @@ fn log4shell_affects_what_it_says() {
 
 #[test]
 fn real_ranges_are_evaluated() {
-    let Some(osv) = read("osv/rustsec", "RUSTSEC-2020-0071.json") else { return };
+    let Some(mut osv) = read("osv/rustsec", "RUSTSEC-2020-0071.json") else { return };
+    // Copies of the database do not all use the schema's name of the ecosystem.
+    for package in osv.affected.iter_mut().filter_map(|affected| affected.package.as_mut()) {
+        package.ecosystem = "crates.io".to_owned();
+    }
     assert!(affects(&osv, "pkg:cargo/time@0.1.43"));
     assert!(!affects(&osv, "pkg:cargo/time@0.2.23"));
     assert!(!affects(&osv, "pkg:cargo/time@0.3.0"));

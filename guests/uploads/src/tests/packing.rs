@@ -55,7 +55,7 @@ fn gzip_in_several_members_is_one_content() {
 
 #[test]
 fn zstd_is_unpacked_whatever_its_frames() {
-    let zstd = |content: &[u8]| compress_to_vec(content, CompressionLevel::Default);
+    let zstd = |content: &[u8]| compress_to_vec(content, CompressionLevel::Fastest);
     let host = host();
     let upload = upload(&host, "scan.sarif.zst", &zstd(SARIF));
     assert_eq!(upload["validation_stage"], "ready");
