@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
@@ -192,7 +192,7 @@ fn create_private(path: &Path) -> anyhow::Result<File> {
     options.open(path).with_context(|| not_written(path))
 }
 
-fn write_private(path: &PathBuf, content: &[u8]) -> anyhow::Result<()> {
+fn write_private(path: &Path, content: &[u8]) -> anyhow::Result<()> {
     Ok(files::create_private(path, content)?)
 }
 

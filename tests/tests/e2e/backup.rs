@@ -198,7 +198,7 @@ async fn pg_dump_and_the_blobs_make_a_backup_too() {
 /// As `cp -rn` does: what is there stays.
 async fn copy(from: &Path, to: &Path) {
     let mut command = Command::new("cp");
-    command.args(["-r", "--update=none", "-T"]).arg(from).arg(to);
+    command.args(["-r", "-n", "-T"]).arg(from).arg(to);
     let copied = run(command).await;
     assert!(copied.status.success(), "{}", errors(&copied));
 }

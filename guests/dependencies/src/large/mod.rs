@@ -46,6 +46,7 @@ enum Stage {
 }
 
 /// What a step came to.
+#[expect(clippy::large_enum_variant, reason = "one lives at a time, and is moved once")]
 pub(crate) enum Progress {
     /// The room is used up, or nothing is to be reported.
     GoOn,

@@ -161,6 +161,6 @@ impl PackageScan {
 fn subject(component: &StoredComponent) -> String {
     let package = component.package();
     let is_go = package.as_ref().is_some_and(|package| package.ecosystem == "Go");
-    let spelling = is_go.then(|| (&component.name, component.case_known));
+    let spelling = is_go.then_some((&component.name, component.case_known));
     format!("{package:?} {spelling:?}")
 }

@@ -19,6 +19,9 @@ fn warnings(world: &World) -> Vec<String> {
     warnings.map(|warning| warning.as_str().expect("a text").to_owned()).collect()
 }
 
+/// Makes an SBOM of a component's purl.
+type MakeSbom = Box<dyn Fn(&str) -> Value>;
+
 #[test]
 fn sboms_whose_subject_is_a_folder_stay_side_by_side() {
     let nameless = |purl: &str| {
@@ -27,7 +30,7 @@ fn sboms_whose_subject_is_a_folder_stay_side_by_side() {
         bom
     };
     let of = |subject: Value| move |purl: &str| about(subject.clone(), &[purl]);
-    let weak: [Box<dyn Fn(&str) -> Value>; 5] = [
+    let weak: [MakeSbom; 5] = [
         Box::new(of(dot())),
         Box::new(of(json!({ "type": "application", "name": "." }))),
         Box::new(of(json!({ "type": "file", "name": "requirements.txt" }))),

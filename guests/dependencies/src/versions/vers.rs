@@ -149,7 +149,7 @@ fn lies_in(constraints: &[(Version, Comparator)], version: &Version) -> bool {
     let is_below = |(at, c): &&(Version, Comparator)| at < version || at == version && *c == Less;
     let is_above =
         |(at, c): &&(Version, Comparator)| at > version || at == version && *c == Greater;
-    let below = bounds.clone().filter(is_below).last();
+    let below = bounds.clone().rfind(is_below);
     let above = bounds.find(is_above);
     let opens = |c: &Comparator| matches!(c, Greater | GreaterOrEqual);
     match (below, above) {
