@@ -9,6 +9,10 @@ use super::database::{Database, Event, Stored};
 use super::mix::{CREATIONS, Change, DELETIONS, Target};
 use super::report::Report;
 
+/// A change that was acknowledged: the version it made, what it did, its body
+/// and its marker.
+type AcknowledgedChange<'a> = (Option<u64>, &'static Change, &'a Map<String, Value>, Marker);
+
 /// Collection and id.
 type Key = (String, String);
 
@@ -27,7 +31,7 @@ pub(crate) struct Check<'a> {
 /// The acknowledged changes of one document, and how many are in doubt.
 #[derive(Default)]
 struct History<'a> {
-    acknowledged: Vec<(Option<u64>, &'static Change, &'a Map<String, Value>, Marker)>,
+    acknowledged: Vec<AcknowledgedChange<'a>>,
     in_doubt: u64,
 }
 
@@ -237,7 +241,7 @@ impl<'a> Check<'a> {
 /// The acknowledged changes of one document by version.
 pub(crate) struct Parts<'a> {
     /// In the order of their versions.
-    pub acknowledged: Vec<(Option<u64>, &'static Change, &'a Map<String, Value>, Marker)>,
+    pub acknowledged: Vec<AcknowledgedChange<'a>>,
     /// How many more there may have been.
     pub in_doubt: u64,
     /// Whether only clients change it.

@@ -142,7 +142,6 @@ impl Draft {
 
 impl Request {
     /// As this client sends it.
-    #[must_use]
     pub fn build(&self, client: &Client) -> RequestBuilder {
         let path = format!("/v1/workspaces/{{ws}}/{}", self.draft.path);
         let mut request = client.request(self.method.clone(), &path);
