@@ -1,6 +1,7 @@
 //! The ledger test and the fault table by command: `cargo xtask ledger` and
 //! `cargo xtask faults` build what they need and start this.
 
+use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use assurance_tests::Backend;
 use assurance_tests::faults::{self, Fault};
 use assurance_tests::ledger::{self, Plan};
 use clap::{Args, Parser, ValueEnum};
+use futures::FutureExt as _;
 
 #[derive(Parser)]
 #[command(name = "ledger", about = "Holds acknowledged writes against the database")]
@@ -119,17 +121,15 @@ async fn inject(options: &Faults) -> bool {
         let only = options.database.map(Backend::from);
         let backends = fault.backends().iter().copied();
         for backend in backends.filter(|backend| only.is_none_or(|only| only == *backend)) {
-            // A stage that breaks is a row of its own.
-            let row = tokio::spawn(faults::run(fault, backend, options.seed)).await;
-            match row {
-                Ok(row) => {
-                    println!("{row}");
-                    good &= row.is_good();
-                }
-                Err(error) => {
-                    println!("| {fault:?} | {backend:?} | the harness failed: {error} |");
-                    good = false;
-                }
+            // Not as a task: the stage runs commands, and a worker that waits
+            // for one would hold up tasks that the command needs.
+            let row = Box::pin(faults::run(fault, backend, options.seed));
+            if let Ok(row) = AssertUnwindSafe(row).catch_unwind().await {
+                println!("{row}");
+                good &= row.is_good();
+            } else {
+                println!("| {fault:?} | {backend:?} | the harness failed |");
+                good = false;
             }
         }
     }
