@@ -191,6 +191,7 @@ both_backends! {
         assert!(reported > 0, "the import is never reported");
         imported(&ada, &path).await;
         let whole = list(&ada, "?q=a-5999").await;
-        assert_eq!((items(&whole).len(), &whole["limitations"]), (1, &json!([])));
+        assert_eq!(items(&whole).len(), 1);
+        assert!(!whole["limitations"].to_string().contains("has not ended"), "{whole}");
     }
 }
