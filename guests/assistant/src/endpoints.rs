@@ -153,6 +153,27 @@ fn check_url(ctx: &Ctx, url: &str) -> Result<()> {
     })
 }
 
+/// A stored key is never sent to another server: whoever changes the address
+/// has to know the key.
+fn check_same_origin(before: &str, after: &str) -> Result<()> {
+    if origin(before) == origin(after) {
+        return Ok(());
+    }
+    let message = "is on another server (scheme, host or port); the stored key is not sent there";
+    Err(Problem::validation("/base_url", message)
+        .hint("Send the new server's `api_key` with it, or `null` to remove the key."))
+}
+
+/// Scheme, host and port. Two spellings of one origin may differ; the host
+/// compares those that it sends to.
+fn origin(url: &str) -> Option<String> {
+    let (scheme, rest) = url.trim().split_once("://")?;
+    let authority = rest.split(['/', '\\']).next()?;
+    let default = if scheme.eq_ignore_ascii_case("https") { ":443" } else { ":80" };
+    let authority = authority.strip_suffix(default).unwrap_or(authority);
+    Some(format!("{scheme}://{authority}").to_ascii_lowercase())
+}
+
 /// Goes into a header as it is: visible ASCII.
 fn check_key(key: &str) -> Result<()> {
     let good =
@@ -281,11 +302,16 @@ pub(crate) fn update(
     ctx.check_if_match(endpoint.version)?;
     let renewed =
         changes.api_key.is_some() || changes.base_url.is_some() || changes.model_ids.is_some();
+    if let Some(url) = &changes.base_url {
+        check_url(ctx, url)?;
+        if endpoint.has_credential && changes.api_key.is_none() {
+            check_same_origin(&endpoint.base_url, url)?;
+        }
+    }
     if let Some(key) = changes.api_key {
         replace_key(ctx, &mut endpoint, key)?;
     }
     if let Some(url) = changes.base_url {
-        check_url(ctx, &url)?;
         endpoint.base_url = url;
     }
     if let Some(models) = changes.model_ids {

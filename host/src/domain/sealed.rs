@@ -12,13 +12,31 @@ pub struct SealedValue {
     pub sealed: Vec<u8>,
 }
 
+/// A secret of an area, as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredSecret {
+    /// Opens at the [`secret_place`] of its origin.
+    pub sealed: Vec<u8>,
+    /// The only origin that it is sent to; empty until it is sent.
+    pub origin: String,
+    /// Digest of the component that stored it; empty for a secret of a release
+    /// that did not keep it.
+    pub component: String,
+}
+
 /// The place of a secret of an area. The length keeps one place from being
-/// spelt like another.
+/// spelt like another; no name contains the byte before the origin.
 #[must_use]
-pub fn secret_place(workspace: WorkspaceId, area: &str, name: &str) -> Vec<u8> {
+pub fn secret_place(workspace: WorkspaceId, area: &str, name: &str, origin: &str) -> Vec<u8> {
     let length = (area.len() as u64).to_be_bytes();
     let workspace = workspace.0.as_bytes();
-    [&b"secret\0"[..], workspace, &length, area.as_bytes(), name.as_bytes()].concat()
+    let mut place =
+        [&b"secret\0"[..], workspace, &length, area.as_bytes(), name.as_bytes()].concat();
+    if !origin.is_empty() {
+        place.push(0);
+        place.extend_from_slice(origin.as_bytes());
+    }
+    place
 }
 
 /// The place of a person's authenticator secret.

@@ -68,6 +68,16 @@ impl Egress {
         checked(url, self.settings.allow_loopback).map(|_| ())
     }
 
+    /// Scheme, host and port of a URL that [`check`](Self::check) accepts, as
+    /// in an `Origin` header.
+    ///
+    /// # Errors
+    /// Names the rule that refuses the URL.
+    pub fn origin(&self, url: &str) -> Result<String, Refused> {
+        let url = checked(url, self.settings.allow_loopback)?;
+        Ok(url.origin().ascii_serialization())
+    }
+
     /// Sends, and reads the whole answer within the bounds.
     ///
     /// # Errors

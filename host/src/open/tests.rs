@@ -75,7 +75,7 @@ async fn forget_check_value(store: &Store) {
 
 async fn seal_secret(opened: &Opened, name: &str) {
     let workspace = WorkspaceId::new();
-    let sealed = opened.keys.seal(&secret_place(workspace, "notes", name), b"a secret");
+    let sealed = opened.keys.seal(&secret_place(workspace, "notes", name, ""), b"a secret");
     let mut writer = opened.store.writer().await.unwrap();
     on!(writer, c => {
         sqlx::query(

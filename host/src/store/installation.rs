@@ -71,17 +71,18 @@ pub async fn sealed_values(connection: &mut Connection) -> Result<Vec<SealedValu
 }
 
 async fn secrets(connection: &mut Connection) -> Result<Vec<SealedValue>, Error> {
-    let rows: Vec<(Uuid, String, String, Vec<u8>)> = on!(connection, c => {
+    let rows: Vec<(Uuid, String, String, String, Vec<u8>)> = on!(connection, c => {
         sqlx::query_as(
-            "SELECT workspace_id, area, name, sealed FROM secrets ORDER BY updated_at DESC LIMIT $1",
+            "SELECT workspace_id, area, name, origin, sealed FROM secrets \
+             ORDER BY updated_at DESC LIMIT $1",
         )
         .bind(SECRETS)
         .fetch_all(&mut *c)
         .await?
     });
-    let value = |(workspace, area, name, sealed): (Uuid, String, String, Vec<u8>)| SealedValue {
-        place: secret_place(WorkspaceId(workspace), &area, &name),
-        sealed,
+    let value = |(workspace, area, name, origin, sealed): (Uuid, String, String, String, _)| {
+        let place = secret_place(WorkspaceId(workspace), &area, &name, &origin);
+        SealedValue { place, sealed }
     };
     Ok(rows.into_iter().map(value).collect())
 }

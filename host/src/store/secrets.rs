@@ -1,9 +1,10 @@
 //! Sealed secrets. What goes in and out here is sealed; only `work` holds the
-//! keys, and binds each secret to its workspace, area and name.
+//! keys, and binds each secret to its workspace, area, name and origin.
 
 use super::connection::{Connection, on};
 use super::error::Error;
 use crate::domain::id::WorkspaceId;
+use crate::domain::sealed::StoredSecret;
 
 /// A secret as it is stored.
 pub async fn find(
@@ -11,15 +12,44 @@ pub async fn find(
     workspace: WorkspaceId,
     area: &str,
     name: &str,
-) -> Result<Option<Vec<u8>>, Error> {
-    Ok(on!(connection, c => {
-        sqlx::query_scalar(
-            "SELECT sealed FROM secrets WHERE workspace_id = $1 AND area = $2 AND name = $3",
+) -> Result<Option<StoredSecret>, Error> {
+    let found: Option<(Vec<u8>, String, String)> = on!(connection, c => {
+        sqlx::query_as(
+            "SELECT sealed, origin, component FROM secrets \
+             WHERE workspace_id = $1 AND area = $2 AND name = $3",
         )
         .bind(workspace.0)
         .bind(area.to_owned())
         .bind(name.to_owned())
         .fetch_optional(&mut *c)
         .await?
-    }))
+    });
+    let secret = |(sealed, origin, component)| StoredSecret { sealed, origin, component };
+    Ok(found.map(secret))
+}
+
+/// Binds a secret to the origin of `bound`. False if the secret is not stored
+/// as `before` any more: another call replaced, deleted or bound it.
+pub async fn bind(
+    connection: &mut Connection,
+    (workspace, area, name): (WorkspaceId, &str, &str),
+    before: &StoredSecret,
+    bound: &StoredSecret,
+) -> Result<bool, Error> {
+    let changed = on!(connection, c => {
+        sqlx::query(
+            "UPDATE secrets SET sealed = $5, origin = $6 \
+             WHERE workspace_id = $1 AND area = $2 AND name = $3 AND sealed = $4 AND origin = ''",
+        )
+        .bind(workspace.0)
+        .bind(area.to_owned())
+        .bind(name.to_owned())
+        .bind(before.sealed.clone())
+        .bind(bound.sealed.clone())
+        .bind(bound.origin.clone())
+        .execute(&mut *c)
+        .await?
+        .rows_affected()
+    });
+    Ok(changed == 1)
 }

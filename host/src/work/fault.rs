@@ -84,6 +84,32 @@ pub enum SecretError {
     LimitExceeded,
 }
 
+/// Why a secret is not sent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SendSecretError {
+    /// No secret of that name.
+    #[error("no such secret")]
+    NotFound,
+    /// The secret was sent to another origin before; this one.
+    #[error(
+        "the secret is sent to {0} only, where it was first sent to; \
+         store it again to send it elsewhere"
+    )]
+    OtherOrigin(String),
+    /// Another component stored the secret and has not sent it.
+    #[error(
+        "another version of the area stored the secret and never sent it; \
+         store it again to send it with this version"
+    )]
+    OtherComponent,
+    /// The step's transaction could still undo the binding to the origin.
+    #[error(
+        "a secret is not sent for the first time in a step that has queried its own writes; \
+         send it in a step of its own (`continue`)"
+    )]
+    WrittenBefore,
+}
+
 /// What a guest is told about signed links.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LinkError {

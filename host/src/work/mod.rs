@@ -41,6 +41,7 @@ use crate::domain::job::{JobEnd, NewJob};
 use crate::domain::queue::JobChange;
 use crate::domain::role::Role;
 use crate::recordings::Recorder;
+use crate::domain::sealed::StoredSecret;
 use crate::secrets::Keys;
 use crate::store::Store;
 use crate::store::blobs::StoredBlob;
@@ -50,7 +51,8 @@ pub use crate::store::CollectionScope;
 pub use crate::store::idempotency::IdempotentReply;
 pub use code::{AreaCode, CallError, Ended};
 pub use fault::{
-    BlobError, DocumentError, Fault, LinkError, MembershipError, QueueError, SecretError, WorkError,
+    BlobError, DocumentError, Fault, LinkError, MembershipError, QueueError, SecretError,
+    SendSecretError, WorkError,
 };
 pub use outgoing::Wish;
 pub use recorded::{end_of_request, end_of_run};
@@ -102,7 +104,7 @@ pub struct UnitOfWork {
     reading: Reading,
     documents: Overlay,
     jobs: Vec<NewJob>,
-    secrets: BTreeMap<String, Kept<Vec<u8>>>,
+    secrets: BTreeMap<String, Kept<StoredSecret>>,
     blobs: BTreeMap<String, Kept<StoredBlob>>,
     /// What other areas' blobs were found to be, by area and name.
     shared_blobs: BTreeMap<(String, String), Option<StoredBlob>>,

@@ -4,9 +4,9 @@ use zeroize::Zeroizing;
 
 use super::blobs::is_name;
 use super::reading::What;
-use super::{Fault, Kept, SecretError, UnitOfWork};
-use crate::domain::sealed::secret_place;
-use crate::store::{Error, secrets};
+use super::{Fault, Kept, SecretError, SendSecretError, UnitOfWork};
+use crate::domain::sealed::{StoredSecret, secret_place};
+use crate::store::{Access, Error, secrets};
 
 /// Bytes of one secret.
 const MAX_SECRET: usize = 4_096;
@@ -18,8 +18,12 @@ impl UnitOfWork {
         if value.is_empty() || value.len() > MAX_SECRET || !self.spec.writes {
             return Err(Fault::Refused(SecretError::LimitExceeded));
         }
-        let sealed = self.keys.seal(&self.place_of_secret(name), value);
-        self.secrets.insert(name.to_owned(), Kept { now: Some(sealed), changed: true });
+        let secret = StoredSecret {
+            sealed: self.keys.seal(&self.place_of_secret(name, ""), value),
+            origin: String::new(),
+            component: self.spec.area.digest.clone(),
+        };
+        self.secrets.insert(name.to_owned(), Kept { now: Some(secret), changed: true });
         Ok(())
     }
 
@@ -49,44 +53,99 @@ impl UnitOfWork {
         name: &str,
     ) -> Result<Zeroizing<Vec<u8>>, Fault<SecretError>> {
         self.check_secret(name)?;
-        let place = self.place_of_secret(name);
-        let keys = std::sync::Arc::clone(&self.keys);
-        let sealed = self.sealed(name).await?;
-        let sealed = sealed.ok_or(Fault::Refused(SecretError::NotFound))?;
-        keys.open(&place, sealed).map_err(|error| Fault::Abort(Error::Seal(error)))
+        let stored = self.sealed(name).await?.cloned();
+        let stored = stored.ok_or(Fault::Refused(SecretError::NotFound))?;
+        let place = self.place_of_secret(name, &stored.origin);
+        self.keys.open(&place, &stored.sealed).map_err(|error| Fault::Abort(Error::Seal(error)))
     }
 
-    /// The secret itself, to go with what a job sends. It is read by itself:
-    /// with the call's other reads it would begin a transaction, which would
-    /// then be open for as long as the other side takes to answer.
+    /// The secret itself, to go with what a job sends to this origin. The
+    /// first origin that a secret is sent to is the only one; that is stored
+    /// before anything is sent. No transaction is open afterwards, since the
+    /// other side may take long to respond.
     pub async fn secret_to_send(
         &mut self,
         name: &str,
-    ) -> Result<Zeroizing<Vec<u8>>, Fault<SecretError>> {
-        self.check_secret(name)?;
-        let sealed = match self.secrets.get(name) {
-            Some(kept) => kept.now.clone(),
-            None => {
-                let workspace = self.spec.call.workspace;
-                let area = std::sync::Arc::clone(&self.spec.area);
-                match self.held() {
-                    Some(held) => secrets::find(held, workspace, &area.area, name).await?,
-                    None => {
-                        let mut connection = self.store.reader().await?;
-                        let found =
-                            secrets::find(&mut connection, workspace, &area.area, name).await?;
-                        connection.release();
-                        found
-                    }
-                }
-            }
+        origin: &str,
+    ) -> Result<Zeroizing<Vec<u8>>, Fault<SendSecretError>> {
+        if !is_name(name) {
+            return Err(Fault::Refused(SendSecretError::NotFound));
+        }
+        self.let_go().await?;
+        let known = self.secrets.get(name).map(|kept| (kept.now.clone(), kept.changed));
+        let (stored, own) = match known {
+            Some(known) => known,
+            None => (self.stored_secret(name).await?, false),
         };
-        let sealed = sealed.ok_or(Fault::Refused(SecretError::NotFound))?;
-        let opened = self.keys.open(&self.place_of_secret(name), &sealed);
-        opened.map_err(|error| Fault::Abort(Error::Seal(error)))
+        let stored = stored.ok_or(Fault::Refused(SendSecretError::NotFound))?;
+        let opened = self.keys.open(&self.place_of_secret(name, &stored.origin), &stored.sealed);
+        let secret = opened.map_err(|error| Fault::Abort(Error::Seal(error)))?;
+        match stored.origin.as_str() {
+            bound if bound == origin => return Ok(secret),
+            "" => {}
+            bound => return Err(Fault::Refused(SendSecretError::OtherOrigin(bound.to_owned()))),
+        }
+        if !stored.component.is_empty() && stored.component != self.spec.area.digest {
+            return Err(Fault::Refused(SendSecretError::OtherComponent));
+        }
+        let bound = StoredSecret {
+            sealed: self.keys.seal(&self.place_of_secret(name, origin), &secret),
+            origin: origin.to_owned(),
+            ..stored.clone()
+        };
+        if !own {
+            self.bind_secret(name, &stored, &bound).await?;
+        }
+        // What this call stored itself is bound by its commit: until then its
+        // code knows the value anyway.
+        self.secrets.insert(name.to_owned(), Kept { now: Some(bound), changed: own });
+        Ok(secret)
     }
 
-    async fn sealed(&mut self, name: &str) -> Result<Option<&[u8]>, Error> {
+    /// Stores the binding, by a transaction of its own: the end of the step
+    /// must not undo it.
+    async fn bind_secret(
+        &mut self,
+        name: &str,
+        before: &StoredSecret,
+        bound: &StoredSecret,
+    ) -> Result<(), Fault<SendSecretError>> {
+        if self.held().is_some() {
+            return Err(Fault::Refused(SendSecretError::WrittenBefore));
+        }
+        let place = (self.spec.call.workspace, self.spec.area.area.as_str(), name);
+        let mut tx = self.store.begin(Access::WriteLocked).await?;
+        if !secrets::bind(&mut tx, place, before, bound).await? {
+            return Err(Fault::Abort(Error::RunAgain));
+        }
+        tx.commit().await?;
+        tracing::info!(
+            target: "security",
+            event = "secret_bound",
+            workspace.id = %self.spec.call.workspace,
+            area.name = %self.spec.area.area,
+            secret = name,
+            origin = %bound.origin,
+            "secret bound to its origin"
+        );
+        Ok(())
+    }
+
+    /// Read by itself: with the call's other reads it would begin a
+    /// transaction.
+    async fn stored_secret(&mut self, name: &str) -> Result<Option<StoredSecret>, Error> {
+        let workspace = self.spec.call.workspace;
+        let area = std::sync::Arc::clone(&self.spec.area);
+        if let Some(held) = self.held() {
+            return secrets::find(held, workspace, &area.area, name).await;
+        }
+        let mut connection = self.store.reader().await?;
+        let found = secrets::find(&mut connection, workspace, &area.area, name).await?;
+        connection.release();
+        Ok(found)
+    }
+
+    async fn sealed(&mut self, name: &str) -> Result<Option<&StoredSecret>, Error> {
         if !self.secrets.contains_key(name) {
             let workspace = self.spec.call.workspace;
             let area = std::sync::Arc::clone(&self.spec.area);
@@ -95,7 +154,7 @@ impl UnitOfWork {
             self.done(lease);
             self.secrets.insert(name.to_owned(), Kept { now, changed: false });
         }
-        Ok(self.secrets.get(name).and_then(|kept| kept.now.as_deref()))
+        Ok(self.secrets.get(name).and_then(|kept| kept.now.as_ref()))
     }
 
     fn check_secret(&self, name: &str) -> Result<(), Fault<SecretError>> {
@@ -103,7 +162,7 @@ impl UnitOfWork {
     }
 
     /// A secret opens only where it was sealed.
-    fn place_of_secret(&self, name: &str) -> Vec<u8> {
-        secret_place(self.spec.call.workspace, &self.spec.area.area, name)
+    fn place_of_secret(&self, name: &str, origin: &str) -> Vec<u8> {
+        secret_place(self.spec.call.workspace, &self.spec.area.area, name, origin)
     }
 }

@@ -50,6 +50,7 @@ mod replay;
 mod repohost;
 mod requests;
 mod schedules;
+mod secrets;
 mod shadow;
 mod shutdown;
 mod sign_in;

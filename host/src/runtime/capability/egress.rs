@@ -10,7 +10,7 @@ use super::super::instance::CallState;
 use super::{EgressRefusal, Refusal};
 use crate::domain::manifest::Capability;
 use crate::egress::{self, EgressError};
-use crate::work::SecretError;
+use crate::work::SendSecretError;
 
 impl Host for CallState {
     async fn send(&mut self, request: Outgoing) -> Result<Incoming, EgressRefusal> {
@@ -20,7 +20,11 @@ impl Host for CallState {
             return Err(Refusal::Answer(Error::NotInAJob));
         }
         let bearer = match &request.bearer {
-            Some(name) => Some(unit.secret_to_send(name).await?),
+            Some(name) => {
+                let origin = shared.egress.origin(&request.url);
+                let origin = origin.map_err(|why| Refusal::Answer(Error::Refused(why.0)))?;
+                Some(unit.secret_to_send(name, &origin).await?)
+            }
             None => None,
         };
         let outgoing = outgoing(request, bearer).map_err(Refusal::Answer)?;
@@ -80,8 +84,11 @@ impl From<EgressError> for Error {
     }
 }
 
-impl From<SecretError> for Error {
-    fn from(_: SecretError) -> Self {
-        Self::NoSecret
+impl From<SendSecretError> for Error {
+    fn from(error: SendSecretError) -> Self {
+        match error {
+            SendSecretError::NotFound => Self::NoSecret,
+            other => Self::Refused(other.to_string()),
+        }
     }
 }

@@ -15,6 +15,7 @@ use super::error::Error;
 use super::idempotency::IdempotentReply;
 use crate::domain::id::WorkspaceId;
 use crate::domain::job::NewJob;
+use crate::domain::sealed::StoredSecret;
 use crate::domain::time::Timestamp;
 
 /// Everything to be written for one workspace.
@@ -37,7 +38,7 @@ pub struct Effects {
     /// Jobs for the queue.
     pub jobs: Vec<NewJob>,
     /// Secrets by name, sealed; nothing: forgotten.
-    pub secrets: Vec<(String, Option<Vec<u8>>)>,
+    pub secrets: Vec<(String, Option<StoredSecret>)>,
     /// Blobs by name; nothing: forgotten.
     pub blobs: Vec<(String, Option<StoredBlob>)>,
     /// The answer kept for a retry.

@@ -193,24 +193,30 @@ impl Arms {
         let kept: Vec<_> = effects
             .secrets
             .iter()
-            .filter_map(|(name, sealed)| Some((name, sealed.as_ref()?.clone())))
+            .filter_map(|(name, secret)| Some((name, secret.as_ref()?)))
             .collect();
         if !kept.is_empty() {
             self.sql.push(
-                ", kept AS (INSERT INTO secrets (workspace_id, area, name, sealed, updated_at) \
-                 SELECT ",
+                ", kept AS (INSERT INTO secrets \
+                 (workspace_id, area, name, sealed, origin, component, updated_at) SELECT ",
             );
             self.owner(effects);
-            self.sql.push(", u.name, u.sealed, ").bind(Arg::Integer(effects.now.0));
+            self.sql.push(", u.name, u.sealed, u.origin, u.component, ");
+            self.sql.bind(Arg::Integer(effects.now.0));
             self.sql.push("::bigint FROM gate, unnest(");
             self.sql.bind(texts(kept.iter().map(|(name, _)| *name))).push("::text[], ");
-            self.sql.bind(Arg::Blobs(kept.into_iter().map(|(_, sealed)| sealed).collect()));
+            let sealed = kept.iter().map(|(_, secret)| secret.sealed.clone()).collect();
+            self.sql.bind(Arg::Blobs(sealed)).push("::bytea[], ");
+            self.sql.bind(texts(kept.iter().map(|(_, secret)| &secret.origin))).push("::text[], ");
+            self.sql.bind(texts(kept.iter().map(|(_, secret)| &secret.component)));
             self.sql.push(
-                "::bytea[]) AS u(name, sealed) ON CONFLICT (workspace_id, area, name) \
-                 DO UPDATE SET sealed = excluded.sealed, updated_at = excluded.updated_at)",
+                "::text[]) AS u(name, sealed, origin, component) \
+                 ON CONFLICT (workspace_id, area, name) DO UPDATE SET \
+                 sealed = excluded.sealed, origin = excluded.origin, \
+                 component = excluded.component, updated_at = excluded.updated_at)",
             );
         }
-        let gone = effects.secrets.iter().filter(|(_, sealed)| sealed.is_none());
+        let gone = effects.secrets.iter().filter(|(_, secret)| secret.is_none());
         self.forget("secrets", gone.map(|(name, _)| name.clone()).collect(), effects);
     }
 

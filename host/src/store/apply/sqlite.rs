@@ -9,6 +9,7 @@ use super::super::idempotency::IdempotentReply;
 use super::super::jobs;
 use super::super::sql::{Arg, Sql, one_row};
 use super::{Delete, Effects, Insert, Seen, Update};
+use crate::domain::sealed::StoredSecret;
 
 /// Rows of one statement. Each number of rows is a statement text of its own,
 /// and all of them together must fit into the statement cache.
@@ -179,22 +180,27 @@ impl Script {
         });
     }
 
-    fn secret(&mut self, name: &str, sealed: Option<&Vec<u8>>, effects: &Effects) {
-        let Some(sealed) = sealed else { return self.forget("secrets", name, effects) };
-        let sql = self
-            .begin("INSERT INTO secrets (workspace_id, area, name, sealed, updated_at) VALUES ");
+    fn secret(&mut self, name: &str, secret: Option<&StoredSecret>, effects: &Effects) {
+        let Some(secret) = secret else { return self.forget("secrets", name, effects) };
+        let sql = self.begin(
+            "INSERT INTO secrets \
+             (workspace_id, area, name, sealed, origin, component, updated_at) VALUES ",
+        );
         rows(sql, &[()], |()| {
             vec![
                 Arg::Uuid(effects.workspace.0),
                 text(&effects.area),
                 text(name),
-                Arg::Bytes(sealed.clone()),
+                Arg::Bytes(secret.sealed.clone()),
+                text(&secret.origin),
+                text(&secret.component),
                 Arg::Integer(effects.now.0),
             ]
         });
         sql.push(
             " ON CONFLICT (workspace_id, area, name) DO UPDATE SET \
-             sealed = excluded.sealed, updated_at = excluded.updated_at",
+             sealed = excluded.sealed, origin = excluded.origin, \
+             component = excluded.component, updated_at = excluded.updated_at",
         );
     }
 

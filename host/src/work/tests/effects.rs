@@ -8,7 +8,7 @@ use crate::domain::job::{JobEnd, JobEndKind};
 use crate::egress::{self, Egress, EgressError, Outgoing};
 use crate::store::testing::on_both;
 use crate::store::{Access, blobs, connection::on, idempotency};
-use crate::work::{BlobError, SecretError, Wish, WorkError};
+use crate::work::{BlobError, SecretError, SendSecretError, Wish, WorkError};
 
 /// A request that is refused before it goes anywhere.
 fn to_nowhere() -> Outgoing {
@@ -23,6 +23,9 @@ fn to_nowhere() -> Outgoing {
 }
 
 type JobRow = (String, String, String, String, i64, i64, i64, Option<Uuid>);
+
+/// Where the tests' secrets are sent.
+const HERE: &str = "https://a.example";
 
 on_both! {
     async fn a_key_is_answered_once(store: &Store) {
@@ -155,16 +158,60 @@ on_both! {
         let area = Area::installed(store).await;
         let mut unit = area.unit();
         unit.secret_put("key", b"hush").await.unwrap();
-        assert_eq!(unit.secret_to_send("key").await.unwrap().as_slice(), b"hush");
+        assert_eq!(unit.secret_to_send("key", HERE).await.unwrap().as_slice(), b"hush");
         unit.commit(End::default()).await.unwrap();
         let mut unit = area.unit();
-        assert_eq!(unit.secret_to_send("key").await.unwrap().as_slice(), b"hush");
-        assert_eq!(refused(unit.secret_to_send("none").await), SecretError::NotFound);
+        assert_eq!(unit.secret_to_send("key", HERE).await.unwrap().as_slice(), b"hush");
+        assert_eq!(refused(unit.secret_to_send("none", HERE).await), SendSecretError::NotFound);
         // What is written meanwhile is seen: the call has no snapshot yet.
         let mut other = area.unit();
         other.secret_delete("key").await.unwrap();
         other.commit(End::default()).await.unwrap();
         assert!(!unit.secret_exists("key").await.unwrap());
+    }
+
+    async fn a_secret_is_sent_to_one_origin_only_by_the_component_that_stored_it(store: &Store) {
+        let area = Area::installed(store).await;
+        let scope = AreaScope { digest: "one".into(), ..AreaScope::clone(&area.scope) };
+        let area = Area { scope: Arc::new(scope), ..area };
+        let mut unit = area.unit();
+        unit.secret_put("key", b"hush").await.unwrap();
+        unit.commit(End::default()).await.unwrap();
+        let scope = AreaScope { digest: "another".into(), ..AreaScope::clone(&area.scope) };
+        let next = Area { scope: Arc::new(scope), ..area.clone() };
+        let early = refused(next.unit().secret_to_send("key", HERE).await);
+        assert_eq!(early, SendSecretError::OtherComponent);
+        // The binding stays, although nothing of the step is kept.
+        area.unit().secret_to_send("key", HERE).await.unwrap();
+        let elsewhere = refused(area.unit().secret_to_send("key", "https://b.example").await);
+        assert_eq!(elsewhere, SendSecretError::OtherOrigin(HERE.to_owned()));
+        assert_eq!(next.unit().secret_to_send("key", HERE).await.unwrap().as_slice(), b"hush");
+        assert_eq!(next.unit().secret_bytes("key").await.unwrap().as_slice(), b"hush");
+        // Whoever can write to the database cannot change the origin.
+        let mut writer = store.writer().await.unwrap();
+        on!(writer, c => {
+            sqlx::query("UPDATE secrets SET origin = ''").execute(&mut *c).await.unwrap();
+        });
+        writer.release();
+        let freed = area.unit().secret_to_send("key", "https://b.example").await;
+        assert!(matches!(freed, Err(Fault::Abort(Error::Seal(_)))), "{freed:?}");
+        // A new value starts afresh.
+        let mut unit = next.unit();
+        unit.secret_put("key", b"new").await.unwrap();
+        unit.commit(End::default()).await.unwrap();
+        next.unit().secret_to_send("key", "https://b.example").await.unwrap();
+    }
+
+    async fn a_secret_is_not_bound_by_a_step_that_could_undo_it(store: &Store) {
+        let area = Area::installed(store).await;
+        let mut unit = area.unit();
+        unit.secret_put("key", b"hush").await.unwrap();
+        unit.commit(End::default()).await.unwrap();
+        let mut unit = area.with(|spec| spec.in_job = true);
+        unit.write("items", vec![create("a", "{}")]).await.unwrap();
+        unit.count("items", &[], None).await.unwrap();
+        let late = refused(unit.secret_to_send("key", HERE).await);
+        assert_eq!(late, SendSecretError::WrittenBefore);
     }
 
     async fn nothing_is_open_while_a_step_waits_for_others(store: &Store) {
