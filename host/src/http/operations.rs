@@ -22,7 +22,9 @@ pub fn host_operations() -> Vec<HostOperation> {
 fn signing_in() -> Vec<HostOperation> {
     vec![
         HostOperation {
-            description: "Sets the `service_session` cookie. An account with a second factor also \
+            description: "Sets the `service_session` cookie, and `service_device`, by which the \
+                next sign-in from this device is recognized: a client that sends it back does not \
+                wait because of failures elsewhere. An account with a second factor also \
                 needs `code`. Wrong e-mail, password and code are told alike. Like every operation of \
                 `auth`, it takes no notice of an `Idempotency-Key`: what it answers with is shown \
                 once and not kept, and sent again it only makes another session.",
@@ -97,7 +99,9 @@ fn second_factor() -> Vec<HostOperation> {
             )
         },
         HostOperation {
-            description: "Answers with ten recovery codes, shown once, and a new session id.",
+            description: "Answers with ten recovery codes, shown once, and a new session id. All \
+                other sessions end. Needs a session that began a short time ago: sign in again \
+                after a 403.",
             body: Some(schema::<mfa::CodeGiven>()),
             response: Some(schema::<mfa::ConfirmedView>()),
             ..operation(
@@ -108,6 +112,8 @@ fn second_factor() -> Vec<HostOperation> {
             )
         },
         HostOperation {
+            description: "All other sessions end. Needs a session that began a short time ago: \
+                sign in again after a 403.",
             success_status: 204,
             body: Some(schema::<mfa::CodeGiven>()),
             ..operation(

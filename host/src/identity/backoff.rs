@@ -21,6 +21,26 @@ pub(super) fn count(
     Ok(Failures { count, last_at: now, blocked_until: now.plus_ms(wait_ms(count, free, settings)) })
 }
 
+/// Counts a failure of those that share one number a day, of which `most` are
+/// let through. The day begins with the first.
+pub(super) fn count_daily(
+    known: &Failures,
+    most: u32,
+    now: Timestamp,
+) -> Result<Failures, Timestamp> {
+    let end = known.last_at.plus_ms(DAY_MS);
+    if known.count == 0 || now >= end {
+        return Ok(Failures { count: 1, last_at: now, blocked_until: Timestamp(0) });
+    }
+    if known.count >= i64::from(most) {
+        return Err(end);
+    }
+    Ok(Failures { count: known.count + 1, ..*known })
+}
+
+/// Milliseconds of a day.
+pub(super) const DAY_MS: i64 = 86_400_000;
+
 /// Nothing for the free ones, then doubling up to the longest.
 fn wait_ms(count: i64, free: u32, settings: &SignIn) -> i64 {
     let beyond = count - i64::from(free);
@@ -46,6 +66,29 @@ mod tests {
         let expected =
             [0, 0, 0, 0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900, 900, 900, 900, 900];
         assert_eq!(waits, expected);
+    }
+
+    #[test]
+    fn a_day_lets_its_number_through_and_then_begins_anew() {
+        let first = count_daily(&NONE, 2, NOW).unwrap();
+        let second = count_daily(&first, 2, NOW.plus_ms(5)).unwrap();
+        assert_eq!((second.count, second.last_at), (2, NOW));
+        assert_eq!(count_daily(&second, 2, NOW.plus_ms(9)), Err(NOW.plus_ms(DAY_MS)));
+        let tomorrow = count_daily(&second, 2, NOW.plus_ms(DAY_MS)).unwrap();
+        assert_eq!((tomorrow.count, tomorrow.last_at), (1, NOW.plus_ms(DAY_MS)));
+    }
+
+    #[test]
+    fn one_place_lets_less_than_300_guesses_a_day_through() {
+        let settings = SignIn::default();
+        let forget = i64::from(settings.forget_minutes) * 60;
+        // So many in a row, each as early as it may be, then a quiet hour.
+        let bursts = (1..200_i64).map(|length| {
+            let waits: i64 = (1..length).map(|count| wait_ms(count, 5, &settings) / 1_000).sum();
+            length * (86_400 / (waits + forget).max(1) + 1)
+        });
+        let without_a_pause = 5 + 10 + 86_400 / i64::from(settings.backoff_max_seconds);
+        assert!(bursts.chain([without_a_pause]).max().unwrap() < 300);
     }
 
     #[test]

@@ -56,8 +56,8 @@ impl Identity {
         Ok(Enrolment { secret: told.secret_base32, otpauth_url: told.otpauth_url })
     }
 
-    /// Confirms the pending authenticator with one of its codes; the session
-    /// that asked is replaced, since it has become worth more.
+    /// Confirms the pending authenticator with one of its codes. All sessions
+    /// end; the one that asked is replaced.
     ///
     /// # Errors
     /// [`CodeError::Wrong`], [`CodeError::NotEnrolled`],
@@ -84,8 +84,8 @@ impl Identity {
         mfa::confirm(&mut tx, user, now).await?;
         let recovery_codes = recovery::new_codes();
         mfa::replace_recovery_codes(&mut tx, user, &hashes(principal, &recovery_codes)).await?;
-        let mut ended: Vec<_> =
-            sessions::delete(&mut tx, user, principal.session.id).await?.into_iter().collect();
+        // Whoever has another session may not be who has the authenticator.
+        let mut ended = sessions::delete_all(&mut tx, user).await?;
         let origin = Origin {
             ip: principal.session.ip.clone(),
             user_agent: principal.session.user_agent.clone(),
@@ -95,6 +95,7 @@ impl Identity {
         tx.commit().await?;
         ended.extend(beyond);
         self.forget_sessions(&ended);
+        factor_changed(principal, "factor_enabled");
         Ok(Confirmed { recovery_codes, session })
     }
 
@@ -117,10 +118,12 @@ impl Identity {
         }
         mfa::replace_recovery_codes(&mut tx, user, &hashes(principal, &codes)).await?;
         tx.commit().await?;
+        factor_changed(principal, "recovery_codes_renewed");
         Ok(codes)
     }
 
-    /// Removes the second factor; needs a code.
+    /// Removes the second factor and ends the person's other sessions; needs a
+    /// code.
     ///
     /// # Errors
     /// As for a code at sign-in.
@@ -128,8 +131,33 @@ impl Identity {
         self.take_code_of(principal, code).await?;
         let mut tx = self.0.store.begin(Access::WriteLocked).await?;
         mfa::remove(&mut tx, principal.user.id).await?;
-        Ok(tx.commit().await?)
+        let ended = sessions::delete_others(&mut tx, principal.user.id, principal.session.id);
+        let ended = ended.await?;
+        tx.commit().await?;
+        self.forget_sessions(&ended);
+        factor_changed(principal, "factor_disabled");
+        Ok(())
     }
+
+    /// Whether the session was made so lately that its holder need not prove
+    /// again who they are before a second factor is changed.
+    #[must_use]
+    pub fn is_recent(&self, principal: &Principal) -> bool {
+        let recent_ms = i64::from(self.0.settings.sign_in.recent_minutes) * 60_000;
+        self.0.clock.now().ms_since(principal.session.created_at) < recent_ms
+    }
+}
+
+/// Logs a change of how somebody signs in.
+fn factor_changed(principal: &Principal, event: &str) {
+    tracing::info!(
+        target: "security",
+        event,
+        user.id = %principal.user.id,
+        session.id = %principal.session.id,
+        client.address = principal.session.ip,
+        "second factor changed"
+    );
 }
 
 fn hashes(principal: &Principal, codes: &[String]) -> Vec<mfa::CodeHash> {

@@ -44,6 +44,8 @@ pub use voucher::vouch;
 
 /// The name of the session cookie.
 pub const SESSION_COOKIE: &str = "service_session";
+/// The name of the cookie of a device that an account has signed in from.
+pub const DEVICE_COOKIE: &str = "service_device";
 
 /// Who was recognised is no stranger for so long.
 const RECOGNISED_MS: u32 = 15 * 60_000;
@@ -83,6 +85,9 @@ pub struct Principal {
 pub struct NewSession {
     /// The value of the cookie.
     pub cookie: String,
+    /// The new value of the client's device cookie, by which its next sign-in
+    /// is recognized; `None` if nobody signed in with a password.
+    pub device: Option<String>,
     /// A token for its first write.
     pub csrf_token: String,
     /// Whose it is.

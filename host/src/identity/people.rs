@@ -144,6 +144,13 @@ impl Identity {
         Ok(session)
     }
 
+        tracing::info!(
+            target: "security",
+            event = "account_created",
+            user.id = %session.principal.user.id,
+            client.address = session.principal.session.ip,
+            "account created with a voucher"
+        );
     async fn checked_user(&self, wish: NewUser) -> Result<(User, Option<String>), PeopleError> {
         let email = normalise_email(&wish.email);
         if !is_email(&email) {
@@ -158,7 +165,8 @@ impl Identity {
         Ok((User { id: UserId::new(), email, display_name, email_verified }, hash))
     }
 
-    /// Replaces a person's password and ends all their sessions.
+    /// Replaces a person's password, ends all their sessions, and forgets
+    /// failures to sign in.
     ///
     /// # Errors
     /// Says what is wrong with the wish.
@@ -176,6 +184,9 @@ impl Identity {
     ///
     /// # Errors
     /// [`PeopleError::NoSuchUser`], or where the store cannot be asked.
+        if let Some(user) = users::find(&mut tx, user).await? {
+            self.forget_failures(&mut tx, &user.email).await?;
+        }
     pub async fn user_by_email(&self, email: &str) -> Result<User, PeopleError> {
         let email = normalise_email(email);
         let mut reader = self.0.store.reader().await?;

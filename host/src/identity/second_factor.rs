@@ -1,7 +1,7 @@
 //! Judging one code: from the authenticator (each step once), or a recovery
 //! code (each once), with a lock on recovery codes after too many wrong ones.
 
-use super::attempts::Early;
+use super::attempts::{Early, Whence};
 use super::{Identity, Principal, recovery, totp};
 use crate::domain::id::UserId;
 use crate::domain::sealed::authenticator_place;
@@ -59,7 +59,7 @@ impl Identity {
         code: &str,
     ) -> Result<(), CodeError> {
         let now = self.0.clock.now();
-        let attempt = self.begin_attempt(&principal.user.email, None, now).await?;
+        let attempt = self.begin_attempt(&principal.user.email, Whence::default(), now).await?;
         let taken = self.take_code(principal.user.id, code, now).await;
         if matches!(taken, Ok(()) | Err(CodeError::NotEnrolled)) {
             let mut tx = self.0.store.begin(Access::WriteLocked).await?;
@@ -128,7 +128,12 @@ impl Identity {
         if failures >= i64::from(settings.recovery_failures) {
             let until = now.plus_ms(minutes(settings.recovery_lock_minutes));
             mfa::lock_recovery(connection, user, until).await?;
-            tracing::warn!(user.id = %user, "recovery codes are locked after wrong codes");
+            tracing::warn!(
+                target: "security",
+                event = "recovery_locked",
+                user.id = %user,
+                "recovery codes locked after wrong codes"
+            );
         }
         Ok(())
     }

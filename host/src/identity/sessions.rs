@@ -9,13 +9,13 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
-use super::{Identity, NewSession, Principal, SecurityStatus, SessionItem, csrf};
+use super::{Identity, NewSession, Principal, SecurityStatus, SessionItem, backoff, csrf};
 use crate::domain::id::{SessionId, UserId};
 use crate::domain::people::{Session, User};
 use crate::domain::time::Timestamp;
 use crate::store::connection::Connection;
 use crate::store::sessions::TokenHash;
-use crate::store::{self, Access, mfa, sessions, sign_in_failures, users};
+use crate::store::{self, Access, mfa, sessions, sign_in_failures, sign_in_places, users};
 
 /// A use is noted at most so often.
 const TOUCH_MS: i64 = 60_000;
@@ -189,6 +189,7 @@ impl Identity {
         let ended = sessions::delete_beyond(connection, user.id, most).await?;
         let made = NewSession {
             cookie: URL_SAFE_NO_PAD.encode(*token),
+            device: None,
             csrf_token: csrf::token(&inner.csrf_key, session.id),
             principal: Principal { user: Arc::new(user), session: Arc::new(session) },
         };
@@ -250,10 +251,13 @@ impl Identity {
         }
         self.0.last_sweep.store(now.0, Ordering::Relaxed);
         let forget_ms = i64::from(self.0.settings.sign_in.forget_minutes) * 60_000;
+        // Failures that count by the day are needed for one.
+        let forget_ms = forget_ms.max(backoff::DAY_MS);
         let swept = async {
             let mut writer = self.0.store.writer().await?;
             sessions::sweep(&mut writer, now, self.idle_since(now)).await?;
             sign_in_failures::sweep(&mut writer, now.plus_ms(-forget_ms)).await?;
+            sign_in_places::sweep(&mut writer, self.known_since(now)).await?;
             writer.release();
             Ok::<_, store::Error>(())
         };

@@ -6,7 +6,7 @@
 
 use std::net::IpAddr;
 
-use super::attempts::{Attempt, Early};
+use super::attempts::{Attempt, Early, Whence};
 use super::password::HashError;
 use super::second_factor::CodeError;
 use super::sessions::Origin;
@@ -31,6 +31,14 @@ pub struct SignIn {
     pub ip: Option<IpAddr>,
     /// What the client says it is.
     pub user_agent: Option<String>,
+    /// The value of the device cookie that it sent.
+    pub device: Option<String>,
+}
+
+impl SignIn {
+    fn whence(&self) -> Whence<'_> {
+        Whence { address: self.ip, device: self.device.as_deref() }
+    }
 }
 
 impl std::fmt::Debug for SignIn {
@@ -57,7 +65,7 @@ pub enum SignInError {
         /// From then on they are.
         until: Timestamp,
     },
-    /// Too many failures on this account or from this address.
+    /// Too many failures on this account from here, or from this address.
     #[error("too many failed attempts")]
     TooManyAttempts {
         /// From then on one is taken.
@@ -89,6 +97,8 @@ impl Identity {
     /// # Errors
     /// Says why not, and no more than the caller may know.
     pub async fn sign_in(&self, given: SignIn) -> Result<NewSession, SignInError> {
+        let account = self.account_label(&given.email);
+        let address = given.ip.map(|ip| ip.to_string());
         let answer = self.judge(given).await;
         let outcome = match &answer {
             Ok(_) => "signed_in",
@@ -99,26 +109,37 @@ impl Identity {
             Err(SignInError::Busy | SignInError::Store(_) | SignInError::Host(_)) => "failed",
         };
         metrics::counter!("assurance_sign_ins_total", "outcome" => outcome).increment(1);
+        let made = answer.as_ref().ok().map(|made| &made.principal);
+        tracing::info!(
+            target: "security",
+            event = "sign_in",
+            outcome,
+            account,
+            user.id = made.map(|made| made.user.id.to_string()),
+            session.id = made.map(|made| made.session.id.to_string()),
+            client.address = address,
+            "sign-in"
+        );
         answer
     }
 
     async fn judge(&self, given: SignIn) -> Result<NewSession, SignInError> {
         let now = self.0.clock.now();
         let email = super::people::normalise_email(&given.email);
-        let attempt = self.begin_attempt(&email, given.ip, now).await?;
+        let attempt = self.begin_attempt(&email, given.whence(), now).await?;
         let mut proof = self.check_password(&email, &given.password).await?;
         self.check_code(&proof.user, given.code.as_deref(), &attempt, now).await?;
-        let origin = Origin::new(given.ip, given.user_agent);
+        let origin = Origin::new(given.ip, given.user_agent.clone());
         self.sweep_sometimes(now).await;
         for _ in 0..RERUNS {
-            match self.welcome(&attempt, &proof, &origin).await {
+            match self.welcome(&attempt, given.whence(), &proof, &origin).await {
                 Err(store::Error::RunAgain) => {}
                 other => return Ok(other?),
             }
             // What was lost may have been to a new password.
             proof = self.check_password(&email, &given.password).await?;
         }
-        Ok(self.welcome(&attempt, &proof, &origin).await?)
+        Ok(self.welcome(&attempt, given.whence(), &proof, &origin).await?)
     }
 
     /// What a success changes, all of it or nothing: [`store::Error::RunAgain`]
@@ -126,12 +147,13 @@ impl Identity {
     pub(super) async fn welcome(
         &self,
         attempt: &Attempt,
+        whence: Whence<'_>,
         proof: &Proof,
         origin: &Origin,
     ) -> Result<NewSession, store::Error> {
         let Proof { user, checked, renewed } = proof;
         let mut tx = self.0.store.begin(Access::WriteLocked).await?;
-        self.succeed(&mut tx, attempt).await?;
+        let device = self.succeed(&mut tx, attempt, whence).await?;
         // From here on nobody replaces the password before this session is
         // there to be ended with the others.
         users::hold_password(&mut tx, user.id, checked, renewed.as_ref().unwrap_or(checked))
@@ -139,7 +161,7 @@ impl Identity {
         let (made, ended) = self.open_session(&mut tx, user.clone(), origin.clone()).await?;
         tx.commit().await?;
         self.forget_sessions(&ended);
-        Ok(made)
+        Ok(NewSession { device: Some(device), ..made })
     }
 
     pub(super) async fn check_password(

@@ -27,6 +27,7 @@ pub mod secrets;
 pub mod sessions;
 pub mod sign_in_failures;
 pub mod trials;
+pub mod sign_in_places;
 pub mod users;
 pub mod workspaces;
 

@@ -132,6 +132,23 @@ pub async fn delete_all(
     Ok(hashes(rows))
 }
 
+/// Ends all of a person's sessions but one; returns the hashes they were known
+/// by.
+pub async fn delete_others(
+    connection: &mut Connection,
+    user: UserId,
+    kept: SessionId,
+) -> Result<Vec<TokenHash>, Error> {
+    let rows: Vec<(Vec<u8>,)> = on!(connection, c => {
+        sqlx::query_as("DELETE FROM sessions WHERE user_id = $1 AND id <> $2 RETURNING token_hash")
+            .bind(user.0)
+            .bind(kept.0)
+            .fetch_all(&mut *c)
+            .await?
+    });
+    Ok(hashes(rows))
+}
+
 /// Ends the oldest of a person's sessions beyond so many; tells the hashes
 /// they were known by.
 pub async fn delete_beyond(

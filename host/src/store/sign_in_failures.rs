@@ -1,15 +1,15 @@
-//! What wrong passwords have led to, by account and by address.
+//! What wrong passwords have led to, by account and place, and by address.
 
 use super::connection::{Connection, on};
 use super::error::Error;
 use crate::domain::time::Timestamp;
 
-/// What is known of one account or address.
+/// What is known of one subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failures {
     /// In a row.
     pub count: i64,
-    /// The last of them.
+    /// The last of them; of failures that count by the day, the first.
     pub last_at: Timestamp,
     /// No attempt before.
     pub blocked_until: Timestamp,
@@ -68,11 +68,23 @@ pub async fn take_back(connection: &mut Connection, subject: &str) -> Result<(),
     Ok(())
 }
 
-/// Forgets one account or address.
+/// Forgets one subject.
 pub async fn forget(connection: &mut Connection, subject: &str) -> Result<(), Error> {
     on!(connection, c => {
         sqlx::query("DELETE FROM sign_in_failures WHERE subject = $1")
             .bind(subject)
+            .execute(&mut *c)
+            .await?.rows_affected()
+    });
+    Ok(())
+}
+
+/// Forgets all of an account, wherever its failures came from. The account is
+/// hexadecimal after its first word, so nothing in it is a pattern.
+pub async fn forget_all(connection: &mut Connection, account: &str) -> Result<(), Error> {
+    on!(connection, c => {
+        sqlx::query("DELETE FROM sign_in_failures WHERE subject LIKE $1")
+            .bind(format!("{account} %"))
             .execute(&mut *c)
             .await?.rows_affected()
     });

@@ -33,6 +33,31 @@ fn signed_in(host: &TestHost, answer: &Answer) -> Client {
     Client { session: Some(session.to_owned()), csrf: Some(csrf), ..host.nobody() }
 }
 
+/// Signs in from an address, on a device that may be known.
+async fn login_from(
+    host: &TestHost,
+    address: &str,
+    device: Option<&str>,
+    (email, password): (&str, &str),
+) -> Answer {
+    let request = host.nobody().request(Method::POST, LOGIN).header("x-forwarded-for", address);
+    let request = match device {
+        Some(device) => request.header("cookie", device),
+        None => request,
+    };
+    send(request.json(&json!({ "email": email, "password": password }))).await
+}
+
+/// The device cookie that a sign-in was answered with.
+fn device_of(answer: &Answer) -> String {
+    let cookies = answer.headers.get_all("set-cookie").iter();
+    let cookies: Vec<_> = cookies.filter_map(|cookie| cookie.to_str().ok()).collect();
+    let device = cookies.iter().find(|cookie| cookie.starts_with("service_device="));
+    let device = device.unwrap_or_else(|| panic!("no device cookie in {cookies:?}"));
+    assert!(device.contains("HttpOnly") && device.contains("SameSite=Strict"), "{device}");
+    device.split(';').next().expect("a pair").to_owned()
+}
+
 fn sessions(security: &Value) -> Vec<Value> {
     security["sessions"].as_array().expect("sessions").clone()
 }
@@ -114,6 +139,93 @@ both_backends! {
         assert_eq!(security["recovery_codes_remaining"], 9);
     }
 
+    async fn an_old_session_changes_no_second_factor_and_a_change_ends_the_others(backend) {
+        let mut host = Builder::new(backend).set("sign_in.recent_minutes", 1).prepare().await;
+        let ada = host.create_person("ada");
+        host.start().await;
+        let old = signed_in(&host, &login(&host, &ada.email, &ada.password, None).await);
+        let enrol = "/v1/auth/mfa/enrol";
+        let secret = old.post(enrol, &json!({})).await.expect(200)["secret"].clone();
+        let secret = secret.as_str().expect("a secret").to_owned();
+        let fresh = signed_in(&host, &login(&host, &ada.email, &ada.password, None).await);
+        let confirm = json!({ "code": totp::code(&secret, 0) });
+        let confirmed = fresh.post("/v1/auth/mfa/confirm", &confirm).await;
+        confirmed.expect(200);
+        old.get(SESSION).await.problem(401, "unauthenticated");
+        fresh.get(SESSION).await.problem(401, "unauthenticated");
+        let cookie = confirmed.header("set-cookie").expect("a cookie");
+        let session = cookie.split([';', '=']).nth(1).expect("a value").to_owned();
+        let csrf = confirmed.json()["csrf_token"].as_str().expect("a token").to_owned();
+        let stolen = Client { session: Some(session), csrf: Some(csrf), ..host.nobody() };
+
+        tokio::time::sleep(std::time::Duration::from_secs(61)).await;
+        let code = json!({ "code": totp::code(&secret, 0) });
+        for operation in ["mfa/disable", "mfa/enrol", "mfa/confirm"] {
+            let refused = stolen.post(&format!("/v1/auth/{operation}"), &code).await;
+            let problem = refused.problem(403, "permission_denied");
+            assert!(problem["hint"].as_str().is_some_and(|hint| hint.contains("Sign in again")), "{problem}");
+        }
+        let next = totp::code(&secret, 0);
+        let fresh = signed_in(&host, &login(&host, &ada.email, &ada.password, Some(&next)).await);
+        let code = json!({ "code": totp::code(&secret, 1) });
+        assert!(fresh.post("/v1/auth/mfa/disable", &code).await.status < 300);
+        fresh.get(SESSION).await.expect(200);
+        stolen.get(SESSION).await.problem(401, "unauthenticated");
+    }
+
+    async fn a_thousand_addresses_keep_nobody_out_and_guess_a_hundred_times_a_day(backend) {
+        let mut host = Builder::new(backend).set("api.trusted_proxies", vec!["127.0.0.1"]).prepare().await;
+        let ada = host.create_person("ada");
+        host.start().await;
+        let (right, wrong) = ((ada.email.as_str(), ada.password.as_str()), (ada.email.as_str(), "not hers at all"));
+        let (home, travelling) = ("198.51.100.7", "203.0.113.200");
+        let first = login_from(&host, home, None, right).await;
+
+        let mut guesses = 0;
+        for hundred in 0..10 {
+            let attempts = (0..100).map(|n| {
+                let address = format!("10.{hundred}.{n}.1");
+                let host = &host;
+                async move { login_from(host, &address, None, wrong).await.status }
+            });
+            let statuses = futures::future::join_all(attempts).await;
+            guesses += statuses.iter().filter(|status| **status != 429).count();
+        }
+        assert!((1..=100).contains(&guesses), "{guesses} guesses of 1,000 were judged");
+
+        // Known network, no device; then known device, new network.
+        login_from(&host, "198.51.100.99", None, right).await.expect(200);
+        let device = device_of(&first);
+        let answer = login_from(&host, travelling, Some(&device), right).await;
+        answer.expect(200);
+        // A device is known to its own account only, and its cookie works once.
+        login_from(&host, "192.0.2.1", Some(&device), right).await.problem(429, "rate_limited");
+        let device = device_of(&answer);
+
+        // Who mistypes waits as long as is said, whatever goes on elsewhere.
+        let mut waits = None;
+        for _ in 0..10 {
+            let answer = login_from(&host, "192.0.2.1", Some(&device), wrong).await;
+            waits = answer.header("retry-after").map(|text| text.parse().expect("seconds"));
+            if answer.status == 429 {
+                break;
+            }
+        }
+        let waits = std::time::Duration::from_secs(waits.expect("a Retry-After"));
+        let until = std::time::Instant::now() + waits;
+        while std::time::Instant::now() < until {
+            login_from(&host, "10.99.1.1", None, wrong).await;
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        login_from(&host, "192.0.2.1", Some(&device), right).await.expect(200);
+
+        // An operator's new password opens the account everywhere.
+        login_from(&host, "203.0.115.77", None, right).await.problem(429, "rate_limited");
+        let renewed = host.cli(&["user", "password", "--user", &ada.email]);
+        let renewed = renewed["password"].as_str().expect("a password").to_owned();
+        login_from(&host, "203.0.115.77", None, (&ada.email, &renewed)).await.expect(200);
+    }
+
     async fn the_eleventh_session_ends_the_oldest(backend) {
         let (mut host, ada) = host_with_person(backend).await;
         let clients: Vec<Client> = (0..11).map(|_| host.sign_in(&ada, "")).collect();
@@ -168,4 +280,65 @@ async fn a_restart_keeps_people_signed_in() {
     client.base.clone_from(&host.api);
     client.get(SESSION).await.expect(200);
     assert!(client.post("/v1/auth/logout", &json!({})).await.status < 300);
+}
+
+both_backends! {
+    async fn security_events_say_who_from_where_and_to_what_and_no_secret(backend) {
+        let builder = Builder::new(backend).areas(&["webhooks", "invitations", "support"]);
+        let mut host = builder.set("egress.allow_loopback", true).prepare().await;
+        let (ada, eve) = (host.create_person("ada"), host.create_person("eve"));
+        let workspace = host.create_workspace("first", &ada);
+        host.start().await;
+        login(&host, &ada.email, "a password typed wrong", None).await.expect(401);
+        let answer = login(&host, &ada.email, &ada.password, None).await;
+        let by_ada = signed_in(&host, &answer).in_workspace(&workspace);
+        let hook = json!({ "events": ["support_case.created"], "url": "https://example.com/key" });
+        by_ada.post("/v1/workspaces/{ws}/webhooks", &hook).await.expect(201);
+        let invitation = json!({ "email": eve.email, "role": "viewer" });
+        by_ada.post("/v1/workspaces/{ws}/invitations", &invitation).await.expect(201);
+        let enrolled = by_ada.post("/v1/auth/mfa/enrol", &json!({})).await.expect(200);
+        let secret = enrolled["secret"].as_str().expect("a secret").to_owned();
+        let confirm = json!({ "code": totp::code(&secret, 0) });
+        by_ada.post("/v1/auth/mfa/confirm", &confirm).await.expect(200);
+        let stranger = Client::nobody(&host.operators);
+        stranger.get("/areas").await.expect(401);
+
+        let events = || -> Vec<Value> {
+            let log = host.log();
+            let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+            lines.filter(|line| line["target"] == "security").collect()
+        };
+        host.wait_for_log("\"factor_enabled\"", std::time::Duration::from_secs(20)).await;
+        host.wait_for_log("\"operator_refused\"", std::time::Duration::from_secs(20)).await;
+        let ada_id = answer.json()["user"]["id"].clone();
+        let found = |event: &str| {
+            let events = events();
+            let found = events.iter().find(|line| field(line, "event") == event).cloned();
+            found.unwrap_or_else(|| panic!("no {event} in {events:#?}"))
+        };
+        let failed = found("sign_in");
+        assert_eq!(field(&failed, "outcome"), "wrong_credentials");
+        assert_eq!(field(&failed, "client.address"), "127.0.0.1");
+        let account = field(&failed, "account");
+        let all = events();
+        let signed_in = all.iter().find(|line| field(line, "outcome") == "signed_in").expect("one");
+        assert_eq!(field(signed_in, "account"), account, "a failure is led back to its account");
+        assert_eq!(field(signed_in, "user.id"), ada_id);
+        let stored = found("secret_stored");
+        assert_eq!((field(&stored, "area.name"), field(&stored, "user.id")), (json!("webhooks"), ada_id.clone()));
+        assert_eq!(field(&stored, "workspace.id"), workspace.as_str());
+        assert_eq!(field(&found("factor_enabled"), "user.id"), ada_id);
+        let refused = found("operator_refused");
+        assert_eq!((field(&refused, "http.path"), field(&refused, "client.address")), (json!("/areas"), json!("127.0.0.1")));
+        let log = host.log();
+        for secret in ["a password typed wrong", &ada.email, "example.com/key", &secret] {
+            assert!(!log.contains(secret), "{secret:?} is in the log");
+        }
+    }
+}
+
+/// A field of a log line, wherever the format puts it.
+fn field(line: &Value, name: &str) -> Value {
+    let own = line.get("fields").and_then(|fields| fields.get(name));
+    own.or_else(|| line.get(name)).cloned().unwrap_or_default()
 }

@@ -65,8 +65,16 @@ impl Default for Passwords {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SignIn {
-    /// Wrong attempts on one account before the next has to wait.
+    /// Wrong attempts on one account from one network (IPv4 /24, IPv6 /64) or
+    /// known device before the next from there has to wait.
     pub account_free_failures: u32,
+    /// Wrong attempts on one account in a day from all devices and networks
+    /// together that it has not signed in from before; then none is taken from
+    /// such a place until the day is over.
+    pub account_daily_failures: u32,
+    /// An account is known from a device or network for so many days after it
+    /// signed in from there.
+    pub known_place_days: u32,
     /// Wrong attempts from one address before the next has to wait.
     pub address_free_failures: u32,
     /// The first wait, in seconds; it doubles with every failure.
@@ -75,6 +83,9 @@ pub struct SignIn {
     pub backoff_max_seconds: u32,
     /// Failures are forgotten after so many minutes without one.
     pub forget_minutes: u32,
+    /// A second factor is enrolled or removed only in a session that began
+    /// within so many minutes.
+    pub recent_minutes: u32,
     /// Wrong second-factor codes that lock the recovery codes.
     pub recovery_failures: u32,
     /// The time within which they count, in minutes.
@@ -88,10 +99,13 @@ impl Default for SignIn {
     fn default() -> Self {
         Self {
             account_free_failures: 5,
+            account_daily_failures: 100,
+            known_place_days: 90,
             address_free_failures: 20,
             backoff_first_seconds: 1,
             backoff_max_seconds: 900,
             forget_minutes: 60,
+            recent_minutes: 15,
             recovery_failures: 5,
             recovery_window_minutes: 15,
             recovery_lock_minutes: 60,

@@ -2,20 +2,21 @@
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::{AppendHeaders, IntoResponse, Response};
 use axum::{Json, RequestPartsExt};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::session::SessionView;
-use super::{secret, session_cookie, too_many_attempts};
+use super::{device_cookie, secret, session_cookie, too_many_attempts};
 use crate::app::App;
 use crate::http::code::Code;
 use crate::http::context::Context;
 use crate::http::extract::{NoQuery, Strict, host_body};
+use crate::http::headers;
 use crate::http::problem::Refusal;
 use crate::http::session::{CHALLENGE, ClientAddress, SignedIn, refuse_foreign_page};
-use crate::identity::{SignIn, SignInError};
+use crate::identity::{DEVICE_COOKIE, SignIn, SignInError};
 
 /// Who signs in, and with what.
 #[derive(Deserialize, JsonSchema)]
@@ -36,6 +37,8 @@ host_body!(Login);
 /// One attempt, already let through by its address's limit.
 pub(in crate::http) struct Attempt {
     pub(super) address: std::net::IpAddr,
+    /// The value of its device cookie.
+    pub(super) device: Option<String>,
     pub(super) user_agent: Option<String>,
 }
 
@@ -56,7 +59,8 @@ impl axum::extract::FromRequestParts<App> for Attempt {
                 return Err(spent.into());
             }
         }
-        Ok(Self { address, user_agent: user_agent(&parts.headers) })
+        let device = headers::cookie(&parts.headers, DEVICE_COOKIE).map(ToOwned::to_owned);
+        Ok(Self { address, device, user_agent: user_agent(&parts.headers) })
     }
 }
 
@@ -73,11 +77,13 @@ pub(in crate::http) async fn login(
         code: given.code,
         ip: Some(attempt.address),
         user_agent: attempt.user_agent,
+        device: attempt.device,
     };
     let session = app.identity.sign_in(given).await.map_err(|error| refused(&app, error))?;
     let cookie = session_cookie(&app, Some(&session.cookie));
+    let device = device_cookie(&app, session.device.as_deref());
     let view = SessionView::new(&session.principal, session.csrf_token);
-    Ok(secret(([cookie], Json(view))))
+    Ok(secret((AppendHeaders([cookie, device]), Json(view))))
 }
 
 /// Ends the session and takes its cookie back.

@@ -9,9 +9,11 @@ use serde::{Deserialize, Serialize};
 
 use super::{of_code, secret, session_cookie};
 use crate::app::App;
+use crate::http::code::Code;
 use crate::http::extract::{NoQuery, Strict, host_body};
 use crate::http::problem::Refusal;
 use crate::http::session::SignedIn;
+use crate::identity::Principal;
 
 /// A code.
 #[derive(Deserialize, JsonSchema)]
@@ -48,12 +50,28 @@ pub(in crate::http) struct ConfirmedView {
     csrf_token: String,
 }
 
+/// A session that was left open, or stolen, is not enough to change how its
+/// person signs in.
+fn check_recent(app: &App, principal: &Principal) -> Result<(), Refusal> {
+    if app.identity.is_recent(principal) {
+        return Ok(());
+    }
+    let minutes = app.config.sign_in.recent_minutes;
+    let detail = format!(
+        "A second factor is changed only within {minutes} minutes after signing in; this session \
+         is older."
+    );
+    let hint = "Sign in again with POST /v1/auth/login, then repeat the request.";
+    Err(Refusal::new(Code::PermissionDenied, detail).hint(hint))
+}
+
 /// Begins an enrolment.
 pub(in crate::http) async fn enrol(
     State(app): State<App>,
     SignedIn(principal): SignedIn,
     _: NoQuery,
 ) -> Result<Response, Refusal> {
+    check_recent(&app, &principal)?;
     let told = app.identity.enrol_totp(&principal).await.map_err(|error| of_code(&app, error))?;
     Ok(secret(Json(EnrolmentView {
         secret: told.secret.to_string(),
@@ -61,13 +79,14 @@ pub(in crate::http) async fn enrol(
     })))
 }
 
-/// Confirms the enrolment; the session gets a new id.
+/// Confirms the enrolment; the session gets a new id, and the others end.
 pub(in crate::http) async fn confirm(
     State(app): State<App>,
     SignedIn(principal): SignedIn,
     _: NoQuery,
     Strict(given): Strict<CodeGiven>,
 ) -> Result<Response, Refusal> {
+    check_recent(&app, &principal)?;
     let confirmed = app.identity.confirm_totp(&principal, &given.code).await;
     let confirmed = confirmed.map_err(|error| of_code(&app, error))?;
     let cookie = session_cookie(&app, Some(&confirmed.session.cookie));
@@ -78,13 +97,14 @@ pub(in crate::http) async fn confirm(
     Ok(secret(([cookie], Json(view))))
 }
 
-/// Removes the second factor.
+/// Removes the second factor; other sessions end.
 pub(in crate::http) async fn disable(
     State(app): State<App>,
     SignedIn(principal): SignedIn,
     _: NoQuery,
     Strict(given): Strict<CodeGiven>,
 ) -> Result<StatusCode, Refusal> {
+    check_recent(&app, &principal)?;
     let disabled = app.identity.disable_totp(&principal, &given.code).await;
     disabled.map(|()| StatusCode::NO_CONTENT).map_err(|error| of_code(&app, error))
 }
@@ -96,6 +116,7 @@ pub(in crate::http) async fn renew_recovery_codes(
     _: NoQuery,
     Strict(given): Strict<CodeGiven>,
 ) -> Result<Response, Refusal> {
+    check_recent(&app, &principal)?;
     let renewed = app.identity.renew_recovery_codes(&principal, &given.code).await;
     let recovery_codes = renewed.map_err(|error| of_code(&app, error))?;
     Ok(secret(Json(RecoveryCodes { recovery_codes })))

@@ -13,7 +13,7 @@ use super::middleware::NotCompressed;
 use super::problem::Refusal;
 use crate::app::App;
 use crate::domain::time::Timestamp;
-use crate::identity::{CodeError, SESSION_COOKIE};
+use crate::identity::{CodeError, DEVICE_COOKIE, SESSION_COOKIE};
 
 /// An answer with a secret in it.
 fn secret(answer: impl IntoResponse) -> Response {
@@ -31,6 +31,21 @@ fn session_cookie(app: &App, value: Option<&str>) -> (header::HeaderName, Header
     };
     let text =
         format!("{SESSION_COOKIE}={value}; Path=/; Max-Age={age}; HttpOnly; SameSite=Lax{secure}");
+    let value = HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static(""));
+    (header::SET_COOKIE, value)
+}
+
+/// `Set-Cookie` for the device that somebody signed in from. Only sign-ins
+/// carry it, and it is no credential: failures elsewhere do not make its holder
+/// wait.
+fn device_cookie(app: &App, value: Option<&str>) -> (header::HeaderName, HeaderValue) {
+    let secure = if app.config.session.cookie_secure { "; Secure" } else { "" };
+    let value = value.unwrap_or_default();
+    let age = i64::from(app.config.sign_in.known_place_days) * 86_400;
+    let text = format!(
+        "{DEVICE_COOKIE}={value}; Path=/v1/auth/login; Max-Age={age}; HttpOnly; \
+         SameSite=Strict{secure}"
+    );
     let value = HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static(""));
     (header::SET_COOKIE, value)
 }

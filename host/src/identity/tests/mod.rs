@@ -99,6 +99,7 @@ fn attempt(email: &str, password: &str, code: Option<&str>) -> SignIn {
         code: code.map(str::to_owned),
         ip: Some(HERE.parse::<IpAddr>().unwrap()),
         user_agent: Some("test".into()),
+        device: None,
     }
 }
 
@@ -328,11 +329,12 @@ people_on_both! {
         for identity in [&place.identity, &renewing] {
             place.identity.set_password(place.ada.id, PASSWORD).await.unwrap();
             let address = Some(HERE.parse::<IpAddr>().unwrap());
-            let attempt = identity.begin_attempt(email, address, place.now()).await.unwrap();
+            let whence = attempts::Whence { address, device: None };
+            let attempt = identity.begin_attempt(email, whence, place.now()).await.unwrap();
             let proof = identity.check_password(email, PASSWORD).await.unwrap();
             place.identity.set_password(place.ada.id, "another long password").await.unwrap();
             let origin = sessions::Origin::default();
-            let late = identity.welcome(&attempt, &proof, &origin).await;
+            let late = identity.welcome(&attempt, whence, &proof, &origin).await;
             assert!(matches!(late, Err(store::Error::RunAgain)), "{late:?}");
             let old = identity.sign_in(self::attempt(email, PASSWORD, None)).await;
             assert!(matches!(old, Err(SignInError::WrongCredentials)), "{old:?}");
