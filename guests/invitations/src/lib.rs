@@ -93,7 +93,7 @@ fn with_management(area: Area) -> Area {
         .summary("Send an invitation's mail again")
         .description(
             "The invitation is good for another seven days. It is sent ten times at most, the \
-             first one included.",
+             first one included. Who sends it again is its inviter from then on.",
         )
         .role(Role::Admin)
         .problems(&["invitation_not_pending", "invitation_sent_often"])
@@ -119,11 +119,11 @@ fn with_answers(area: Area) -> Area {
             .description(
                 "With the token of the invitation's mail, signed in with the address it was sent \
                  to. Who has no account yet makes one with `POST /v1/auth/register`. Who is a \
-                 member already keeps a higher role.",
+                 member already keeps a higher role. The inviter's role is checked again.",
             )
             .role(Role::Viewer)
             .signed_link("token", LinkHolder::SignedIn)
-            .problems(&["invitation_not_pending"])
+            .problems(&["invitation_not_pending", "inviter_not_allowed"])
             .handler(respond::accept),
     )
     .route(

@@ -39,9 +39,7 @@ pub(crate) fn create(
     Body(new): Body<NewInvitation>,
 ) -> Result<Created<Versioned<Invitation>>> {
     let email = address(&new.email)?;
-    if new.role == InvitedRole::Owner && ctx.role() != Role::Owner {
-        return Err(Problem::permission_denied("Only an owner invites an owner."));
-    }
+    check_may_invite(ctx.role(), new.role)?;
     let account = ctx.account(&email);
     let user = account.as_ref().and_then(|account| account.user.parse().ok());
     if user.is_some_and(|user| ctx.member(user).is_some()) {
@@ -56,6 +54,18 @@ pub(crate) fn create(
     letter::post(ctx, invitation.uuid());
     expiry::plan(ctx, invitation.uuid(), invitation.expires_at);
     Ok(Created(Versioned(Place::of(ctx).show(&invitation), invitation.version)))
+}
+
+/// Admins invite, and only an owner invites an owner.
+pub(crate) fn may_invite(inviter: Role, role: InvitedRole) -> bool {
+    inviter >= Role::Admin && (role != InvitedRole::Owner || inviter == Role::Owner)
+}
+
+fn check_may_invite(inviter: Role, role: InvitedRole) -> Result<()> {
+    if may_invite(inviter, role) {
+        return Ok(());
+    }
+    Err(Problem::permission_denied("Only an owner invites an owner."))
 }
 
 /// The address in the form in which it is kept.
@@ -125,6 +135,9 @@ pub(crate) fn resend(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<Invita
         )
         .hint("Revoke it and invite the person anew, or ask them whether mail arrives."));
     }
+    check_may_invite(ctx.role(), invitation.role)?;
+    // Whoever sends it again answers for it from now on.
+    invitation.invited_by = ctx.user();
     invitation.sent += 1;
     invitation.last_sent_at = ctx.now();
     invitation.expires_at = ctx.now().plus_seconds(GOOD_FOR_SECONDS);

@@ -7,7 +7,7 @@ use area_sdk::{Link, NoSuchUser};
 use crate::invitation::{
     Invitation, InvitationAccepted, InvitationDeclined, Place, Status, StoredInvitation,
 };
-use crate::manage::not_pending;
+use crate::manage::{may_invite, not_pending};
 
 /// The operation that an accepting link is for.
 pub(crate) const ACCEPT: &str = "accept_invitation";
@@ -22,12 +22,28 @@ pub(crate) struct Claims {
 
 pub(crate) fn accept(ctx: &Ctx, Link(claims): Link<Claims>) -> Result<Invitation> {
     let mut invitation = answered(ctx, &claims)?;
+    check_inviter(ctx, &invitation)?;
     ctx.add_member(ctx.user(), invitation.role.into())
         .map_err(|NoSuchUser| Problem::not_found())?;
     invitation.close(Status::Accepted, Some(ctx.now()));
     ctx.documents().replace(&mut invitation)?;
     ctx.publish(InvitationAccepted::of(&invitation, ctx.user()));
     Ok(Place::of(ctx).show(&invitation))
+}
+
+/// An invitation is worth what its inviter may do now, not when it was sent.
+fn check_inviter(ctx: &Ctx, invitation: &StoredInvitation) -> Result<()> {
+    let inviter = ctx.member(invitation.invited_by);
+    if inviter.is_some_and(|inviter| may_invite(inviter.role, invitation.role)) {
+        return Ok(());
+    }
+    let role = invitation.role.as_str();
+    let detail = format!(
+        "The person who sent the invitation can no longer invite anybody as {role} to this \
+         workspace."
+    );
+    Err(Problem::conflict("inviter_not_allowed", detail)
+        .hint("Ask an admin of the workspace to send the invitation again."))
 }
 
 pub(crate) fn decline(ctx: &Ctx, Link(claims): Link<Claims>) -> Result<Invitation> {

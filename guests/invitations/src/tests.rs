@@ -87,7 +87,7 @@ fn the_mail_alone_holds_the_tokens() {
     let mail = host.mail();
     assert_eq!(
         (mail[0].to.as_str(), mail[0].subject.as_str()),
-        (EMAIL, "Invitation to Test workspace")
+        (EMAIL, "Invitation to a workspace")
     );
     let text = &mail[0].text;
     for part in [

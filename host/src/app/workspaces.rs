@@ -62,7 +62,7 @@ pub async fn create(
         let keyed = keyed.as_ref()?;
         Some(keyed.record(app, &answered(workspace), workspace.created_at))
     };
-    let owner = Some(new.owner);
+    let owner = (Some(new.owner), Some(app.config.limits.max_workspaces_per_person));
     match app.identity.create_workspace_once(owner, new.name, new.slug, record).await {
         Ok(workspace) => Ok(answered(&workspace)),
         Err(error) => earlier(app, keyed.as_ref()).await?.ok_or(NotMade::People(error)),

@@ -124,6 +124,14 @@ fn refused(error: PeopleError) -> Refusal {
         PeopleError::Store(error) => error.into(),
         PeopleError::InvalidName => Refusal::invalid_one("/name", &error.to_string()),
         PeopleError::InvalidSlug(_) => Refusal::invalid_one("/slug", &error.to_string()),
+        PeopleError::TooManyWorkspaces(most) => {
+            let detail = format!(
+                "You own {most} workspaces, the most that a person who creates another may own \
+                 (limits.max_workspaces_per_person)."
+            );
+            Refusal::new(Code::Conflict, detail)
+                .hint("Use one of them, or ask an operator to create another.")
+        }
         PeopleError::SlugTaken(_) => {
             Refusal::new(Code::Conflict, format!("/slug: {error}.")).hint("Give another slug.")
         }

@@ -95,6 +95,9 @@ pub enum PeopleError {
     /// None.
     #[error("there is no workspace {0}; make one with: assurance workspace create")]
     NoSuchWorkspace(String),
+    /// The person owns as many as one may.
+    #[error("the person owns {0} workspaces already")]
+    TooManyWorkspaces(u32),
     /// Too many hashes at a time, or hashing failed.
     #[error("the password could not be hashed: {0}")]
     Hash(String),
@@ -141,9 +144,6 @@ impl Identity {
         insert(&mut tx, &user, hash.as_deref(), now).await?;
         let (session, _) = self.open_session(&mut tx, user, origin).await?;
         tx.commit().await?;
-        Ok(session)
-    }
-
         tracing::info!(
             target: "security",
             event = "account_created",
@@ -151,6 +151,9 @@ impl Identity {
             client.address = session.principal.session.ip,
             "account created with a voucher"
         );
+        Ok(session)
+    }
+
     async fn checked_user(&self, wish: NewUser) -> Result<(User, Option<String>), PeopleError> {
         let email = normalise_email(&wish.email);
         if !is_email(&email) {
@@ -174,6 +177,9 @@ impl Identity {
         let hash = self.hash_new(password).await?;
         let mut tx = self.0.store.begin(Access::WriteLocked).await?;
         users::set_password(&mut tx, user, &hash).await?;
+        if let Some(user) = users::find(&mut tx, user).await? {
+            self.forget_failures(&mut tx, &user.email).await?;
+        }
         let ended = store::sessions::delete_all(&mut tx, user).await?;
         tx.commit().await?;
         self.forget_sessions(&ended);
@@ -184,9 +190,6 @@ impl Identity {
     ///
     /// # Errors
     /// [`PeopleError::NoSuchUser`], or where the store cannot be asked.
-        if let Some(user) = users::find(&mut tx, user).await? {
-            self.forget_failures(&mut tx, &user.email).await?;
-        }
     pub async fn user_by_email(&self, email: &str) -> Result<User, PeopleError> {
         let email = normalise_email(email);
         let mut reader = self.0.store.reader().await?;
@@ -206,16 +209,18 @@ impl Identity {
         name: &str,
         slug: Option<&str>,
     ) -> Result<Workspace, PeopleError> {
-        self.create_workspace_once(owner, name, slug, |_| None).await
+        self.create_workspace_once((owner, None), name, slug, |_| None).await
     }
 
-    /// The same, and keeps an answer with it.
+    /// The same, for an owner who may have so many at most, and keeps an answer
+    /// with it.
     ///
     /// # Errors
-    /// As [`Identity::create_workspace`]; or where the answer's key has one.
+    /// As [`Identity::create_workspace`]; [`PeopleError::TooManyWorkspaces`]; or
+    /// where the answer's key has one.
     pub async fn create_workspace_once(
         &self,
-        owner: Option<UserId>,
+        (owner, most): (Option<UserId>, Option<u32>),
         name: &str,
         slug: Option<&str>,
         kept: impl FnOnce(&Workspace) -> Option<IdempotentReply>,
@@ -228,6 +233,12 @@ impl Identity {
         }
         let workspace = Workspace { id, name, slug, created_at: now };
         let mut tx = self.0.store.begin(Access::WriteLocked).await?;
+        if let (Some(owner), Some(most)) = (owner, most) {
+            let owned = memberships::count_owned(&mut tx, owner).await?;
+            if owned >= i64::from(most) {
+                return Err(PeopleError::TooManyWorkspaces(most));
+            }
+        }
         match workspaces::insert(&mut tx, &workspace).await {
             Err(store::Error::AlreadyExists) => return Err(PeopleError::SlugTaken(workspace.slug)),
             other => other?,

@@ -16,6 +16,8 @@ const SWEEP_EVERY: Duration = Duration::from_secs(60);
 const SWEEP_BLOBS_EVERY: Duration = Duration::from_secs(3_600);
 /// No call takes so long from writing a blob to naming it.
 const UNNAMED_BLOBS_LIVE_MS: i64 = 24 * 3_600_000;
+/// Mails are counted by the day.
+const MAIL_COUNTS_LIVE_MS: i64 = 24 * 3_600_000;
 /// Kept answers deleted in one batch.
 const ANSWERS: u32 = 1_000;
 /// Between two counts of the lanes, which cost the more the deeper they are.
@@ -125,6 +127,9 @@ async fn sweep(shared: &Shared) -> Result<(), store::Error> {
             break;
         }
     }
+    let mut connection = deps.store.writer().await?;
+    store::mail_counts::sweep(&mut connection, now.plus_ms(-MAIL_COUNTS_LIVE_MS)).await?;
+    connection.release();
     sweep_answers(shared).await
 }
 

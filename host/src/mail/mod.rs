@@ -34,6 +34,8 @@ pub struct Settings {
     pub from: Option<String>,
     /// How long one message may take, in milliseconds.
     pub timeout_ms: u32,
+    /// How many messages are sent.
+    pub limits: Limits,
     /// Where messages go that go nowhere else.
     pub folder: PathBuf,
 }
@@ -44,7 +46,29 @@ impl From<&Config> for Settings {
             smtp_url: config.mail.smtp_url.clone(),
             from: config.mail.from.clone(),
             timeout_ms: config.mail.timeout_ms,
+            limits: (&config.mail).into(),
             folder: config.data_dir.join("mail"),
+        }
+    }
+}
+
+/// How many messages are sent; see the configuration's `[mail]`.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// To one address, from all workspaces together.
+    pub max_per_recipient_per_day: u32,
+    /// From one workspace.
+    pub max_per_workspace_per_day: u32,
+    /// Between two messages to one address.
+    pub recipient_pause_seconds: u32,
+}
+
+impl From<&crate::config::Mail> for Limits {
+    fn from(section: &crate::config::Mail) -> Self {
+        Self {
+            max_per_recipient_per_day: section.max_per_recipient_per_day,
+            max_per_workspace_per_day: section.max_per_workspace_per_day,
+            recipient_pause_seconds: section.recipient_pause_seconds,
         }
     }
 }
@@ -82,6 +106,7 @@ pub struct Mail(Arc<Inner>);
 struct Inner {
     from: Mailbox,
     way: Way,
+    limits: Limits,
 }
 
 #[derive(Debug)]
@@ -108,7 +133,13 @@ impl Mail {
             Some(url) => Way::Smtp(Smtp::new(url.reveal(), timeout)?),
             None => Way::Folder(settings.folder),
         };
-        Ok(Self(Arc::new(Inner { from, way })))
+        Ok(Self(Arc::new(Inner { from, way, limits: settings.limits })))
+    }
+
+    /// How many messages are sent; whoever sends one counts it before.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.0.limits
     }
 
     /// Sends one message, named by this id and written at this moment.

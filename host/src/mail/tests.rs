@@ -8,9 +8,8 @@ use super::*;
 const AT: Timestamp = Timestamp(1_790_000_000_000_000);
 
 fn mail(folder: &std::path::Path) -> Mail {
-    let settings =
-        Settings { smtp_url: None, from: None, timeout_ms: 1_000, folder: folder.to_owned() };
-    Mail::new(settings).unwrap()
+    let settings = Settings::from(&Config::default());
+    Mail::new(Settings { folder: folder.to_owned(), ..settings }).unwrap()
 }
 
 fn message(to: &str, subject: &str) -> Message {
@@ -67,6 +66,7 @@ async fn a_server_that_is_not_there_is_worth_another_try() {
         smtp_url: Some(Secret::from("smtp://127.0.0.1:1".to_owned())),
         from: Some("Assurance <assurance@example.org>".to_owned()),
         timeout_ms: 2_000,
+        limits: (&crate::config::Mail::default()).into(),
         folder: PathBuf::new(),
     };
     let mail = Mail::new(settings).unwrap();
@@ -80,6 +80,7 @@ fn a_wrong_server_or_sender_is_told_by_its_key_without_the_password() {
         smtp_url: Some(Secret::from(url.to_owned())),
         from: Some(from.to_owned()),
         timeout_ms: 1_000,
+        limits: (&crate::config::Mail::default()).into(),
         folder: PathBuf::new(),
     };
     let wrong = |url, from| Mail::new(settings(url, from)).unwrap_err().to_string();

@@ -85,6 +85,24 @@ pub async fn find(
     Ok(Some(Membership { role, features_off: Arc::new(off) }))
 }
 
+/// How many workspaces a person owns. Makes others that count the same
+/// person's wait until the transaction ends.
+pub async fn count_owned(connection: &mut Connection, user: UserId) -> Result<i64, Error> {
+    on!(connection, c => {
+        sqlx::query("UPDATE users SET id = id WHERE id = $1")
+            .bind(user.0)
+            .execute(&mut *c)
+            .await?
+            .rows_affected()
+    });
+    Ok(on!(connection, c => {
+        sqlx::query_scalar("SELECT COUNT(*) FROM memberships WHERE user_id = $1 AND role = 'owner'")
+            .bind(user.0)
+            .fetch_one(&mut *c)
+            .await?
+    }))
+}
+
 /// One member of a workspace.
 pub async fn member(
     connection: &mut Connection,

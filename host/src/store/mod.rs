@@ -16,6 +16,7 @@ pub mod idempotency;
 pub mod indexes;
 pub mod installation;
 pub mod jobs;
+pub mod mail_counts;
 pub mod memberships;
 pub mod mfa;
 pub mod nodes;
@@ -26,8 +27,8 @@ pub mod search;
 pub mod secrets;
 pub mod sessions;
 pub mod sign_in_failures;
-pub mod trials;
 pub mod sign_in_places;
+pub mod trials;
 pub mod users;
 pub mod workspaces;
 

@@ -11,6 +11,7 @@ mod commit;
 mod documents;
 mod fault;
 mod links;
+mod mails;
 mod members;
 mod outgoing;
 mod overlay;

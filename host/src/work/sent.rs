@@ -68,8 +68,12 @@ impl UnitOfWork {
         if let Some(Answer::Mail(answer)) = self.earlier_answer(&fingerprint) {
             return answer.map_err(Fault::Refused);
         }
+        let counted = self.count_mail(&message.to, mail.limits()).await?;
         let (id, now) = (self.fresh_id(), self.spec.call.now);
         let answer = mail.send(message, id, now).await;
+        if matches!(answer, Err(MailError::Unavailable(_))) {
+            self.take_mail_back(&counted).await?;
+        }
         self.keep_answer(fingerprint, Answer::Mail(answer.clone()));
         answer.map_err(Fault::Refused)
     }

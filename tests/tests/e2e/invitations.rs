@@ -234,7 +234,7 @@ both_backends! {
         let mail = server.wait_for("eve@example.org", SOON).await;
         assert_eq!(mail["sender"], "assurance@example.com");
         assert_eq!(mail["from"], "Assurance Ünit <assurance@example.com>");
-        assert_eq!((&mail["recipients"], &mail["subject"]), (&json!(["eve@example.org"]), &json!("Invitation to first")));
+        assert_eq!((&mail["recipients"], &mail["subject"]), (&json!(["eve@example.org"]), &json!("Invitation to a workspace")));
         let text = mail["text"].as_str().expect("a text");
         let voucher = word_after(text, "\"token\": \"").to_owned();
         let registered = register(&host, &voucher).await;
@@ -292,4 +292,69 @@ async fn a_registration_says_what_is_wrong_with_it() {
     let foreign = foreign.header("origin", "https://evil.example").json(&json!({}));
     assurance_tests::client::send(foreign).await.problem(403, "csrf_failed");
     register(&host, &voucher).await.expect(201);
+}
+
+both_backends! {
+    async fn an_invitation_is_worth_what_its_inviter_may_do_when_it_is_accepted(backend) {
+        let (mut host, ada) = host(backend).await;
+        let (bob, eve) = (host.create_person("bob"), host.create_person("eve"));
+        host.add_member(&ada.workspace, &bob, "owner");
+        let by_bob = host.sign_in(&bob, &ada.workspace);
+        let made = invite(&by_bob, &eve.email, "owner").await.expect(201);
+        let first = mail_to(&host, &eve.email).await;
+        host.add_member(&ada.workspace, &bob, "viewer");
+
+        let eve_client = host.sign_in(&eve, &ada.workspace);
+        let late = answer(&eve_client, "accept", &token(&first, "accept")).await;
+        late.problem(409, "inviter_not_allowed");
+        eve_client.get(INVITATIONS).await.problem(404, "not_found");
+
+        // An admin cannot stand in for an owner; an owner can.
+        let admin = host.member("abe", &ada.workspace, "admin");
+        admin.post(&action(&made, "resend"), &json!({})).await.problem(403, "permission_denied");
+        ada.post(&action(&made, "resend"), &json!({})).await.expect(200);
+        answer(&eve_client, "accept", &token(&first, "accept")).await.expect(200);
+        assert_eq!(eve_client.get("/v1/workspaces").await.expect(200)["items"][0]["role"], "owner");
+    }
+
+    async fn an_address_gets_few_mails_a_day_whoever_invites_it(backend) {
+        let builder = Builder::new(backend).areas(&["invitations", "queue"]);
+        let builder = builder.set("mail.max_per_recipient_per_day", 3);
+        let builder = builder.set("mail.max_per_workspace_per_day", 5);
+        let builder = builder.set("mail.recipient_pause_seconds", 1);
+        let (mut host, ada) = builder.start_with_owner().await;
+        let elsewhere = host.elsewhere();
+        let other = host.member("bob", &elsewhere, "owner");
+        let sent = |host: &TestHost| files(&host.folder().join("data/mail")).len();
+        // Spellings of one mailbox, from two workspaces, sent, resent, revoked.
+        for n in 0..3 {
+            for client in [&ada, &other] {
+                let made = invite(client, &format!("Eve+{n}@example.org"), "viewer").await.expect(201);
+                client.post(&action(&made, "resend"), &json!({})).await.expect(200);
+                client.post(&action(&made, "revoke"), &json!({})).await.expect(200);
+                invite(client, &format!("eve+{n}@example.org"), "viewer").await.expect(201);
+            }
+        }
+        let failed = async |client: &Client, why: &str| {
+            let begun = Instant::now();
+            loop {
+                let page = client.get("/v1/workspaces/{ws}/queue/jobs?status=failed").await.expect(200);
+                let items = page["items"].as_array().expect("jobs").iter();
+                let mut reasons = items.filter_map(|job| job["last_error"].as_str());
+                if reasons.any(|reason| reason.contains(why)) {
+                    return;
+                }
+                assert!(begun.elapsed() < Duration::from_secs(90), "no job failed for {why}: {page:#}");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        };
+        failed(&ada, "3 mails went to this address within a day").await;
+        assert_eq!(sent(&host), 3);
+        // Others still get theirs, up to the workspace's own number.
+        for n in 0..6 {
+            invite(&ada, &format!("new{n}@example.org"), "viewer").await.expect(201);
+        }
+        failed(&ada, "mail.max_per_workspace_per_day").await;
+        assert!((4..=8).contains(&sent(&host)), "{}", sent(&host));
+    }
 }

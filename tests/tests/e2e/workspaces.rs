@@ -33,6 +33,24 @@ both_backends! {
         assert_eq!(names(&ada).await, ["first", "Payments"]);
     }
 
+    async fn a_person_creates_so_many_workspaces_and_no_more(backend) {
+        let builder = Builder::new(backend).set("limits.max_workspaces_per_person", 3);
+        let (mut host, ada) = builder.start_with_owner().await;
+        let made = (0..8).map(|n| {
+            let ada = ada.clone();
+            async move { ada.post(WORKSPACES, &json!({ "name": format!("W{n}") })).await }
+        });
+        let made = futures::future::join_all(made).await;
+        let refused: Vec<_> = made.iter().filter(|answer| answer.status != 201).collect();
+        assert_eq!(refused.len(), 6, "one is owned already");
+        let problem = refused[0].problem(409, "conflict");
+        let detail = problem["detail"].as_str().expect("a detail");
+        assert!(detail.contains("limits.max_workspaces_per_person"), "{detail}");
+        // A membership is not counted, and another person has a number of their own.
+        let bea = host.member("bea", &ada.workspace, "member");
+        bea.post(WORKSPACES, &json!({ "name": "Bea's" })).await.expect(201);
+    }
+
     async fn a_workspace_can_have_any_name(backend) {
         let (_host, ada) = Builder::new(backend).start_with_owner().await;
         let slug = |made: serde_json::Value| made["slug"].as_str().expect("a slug").to_owned();

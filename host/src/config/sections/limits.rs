@@ -97,6 +97,8 @@ pub struct Limits {
     pub max_reruns: u32,
     /// Documents one call may read and write.
     pub max_documents: u32,
+    /// Workspaces that one person may create; operators create more.
+    pub max_workspaces_per_person: u32,
     /// Bytes of documents one call may read and write.
     pub max_document_bytes: u64,
     /// Jobs one call may enqueue.
@@ -128,6 +130,7 @@ impl Default for Limits {
             max_deadline_ms: 30_000,
             request_grace_ms: 9_000,
             max_reruns: 8,
+            max_workspaces_per_person: 50,
             max_documents: 10_000,
             max_document_bytes: 67_108_864,
             max_jobs: 1_000,

@@ -175,11 +175,25 @@ pub struct Mail {
     pub from: Option<String>,
     /// How long one message may take, in milliseconds.
     pub timeout_ms: u32,
+    /// Messages to one address in a day, from all workspaces together.
+    pub max_per_recipient_per_day: u32,
+    /// Messages from one workspace in a day.
+    pub max_per_workspace_per_day: u32,
+    /// Seconds between two messages to one address; the second waits in the
+    /// queue.
+    pub recipient_pause_seconds: u32,
 }
 
 impl Default for Mail {
     fn default() -> Self {
-        Self { smtp_url: None, from: None, timeout_ms: 15_000 }
+        Self {
+            smtp_url: None,
+            from: None,
+            timeout_ms: 15_000,
+            max_per_recipient_per_day: 10,
+            max_per_workspace_per_day: 500,
+            recipient_pause_seconds: 10,
+        }
     }
 }
 
