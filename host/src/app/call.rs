@@ -278,6 +278,7 @@ fn unit(
         call: request.call.clone(),
         actor: Some(request.user),
         session,
+        by_link: request.link.is_some(),
         writes: route.route.writes,
         in_job: false,
         locked,

@@ -109,6 +109,7 @@ impl Shadow {
             call: copy.request.call.clone(),
             actor: Some(copy.request.user),
             session: copy.session,
+            by_link: copy.request.link.is_some(),
             writes: route.route.writes,
             in_job: false,
             locked: false,

@@ -144,6 +144,8 @@ fn an_area_has_its_own_grants_or_those_of_all() {
     assert!(config.areas.granted("webhooks").contains(&Capability::Egress));
     assert!(config.areas.granted("other").contains(&Capability::Documents));
     assert!(!config.areas.granted("other").contains(&Capability::Egress));
+    assert!(config.areas.granted("context").contains(&Capability::AllEvents));
+    assert!(!config.areas.granted("other").contains(&Capability::AllEvents));
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! What an area declares about itself; the fields mean what `wit/manifest.wit`
 //! says.
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -343,6 +345,8 @@ pub enum Capability {
     Membership,
     /// Mail to people.
     Mail,
+    /// The events of all areas (subscription `*`); no import shows it.
+    AllEvents,
 }
 
 /// What an area is.
@@ -372,6 +376,17 @@ pub struct Manifest {
 }
 
 impl Manifest {
+    /// Everything an operator has to grant it: what it asks to import, and the
+    /// events of all areas if it subscribes to them.
+    #[must_use]
+    pub fn asks(&self) -> BTreeSet<Capability> {
+        let mut asks: BTreeSet<_> = self.capabilities.iter().copied().collect();
+        if self.subscriptions.iter().any(|event| event == "*") {
+            asks.insert(Capability::AllEvents);
+        }
+        asks
+    }
+
     /// Whether its calls may come upon a secret, or upon what stands for one:
     /// signatures, links and vouchers, and what other services answer.
     #[must_use]

@@ -217,6 +217,7 @@ impl Step<'_> {
             call: run.call.clone(),
             actor: None,
             session: None,
+            by_link: false,
             writes: true,
             in_job: true,
             locked,

@@ -114,9 +114,7 @@ fn path(route: &Route, found: &mut Vec<String>) {
         found.push(format!("path {path:?} must begin with `/v1/` and not end with `/`"));
         return;
     }
-    if path == "/v1/auth" || path.starts_with("/v1/auth/") {
-        found.push(format!("path {path:?}: everything under /v1/auth is the host's"));
-    }
+    reserved(path, found);
     for segment in path.split('/').skip(1) {
         let fits = match parameter_of(segment) {
             Some(name) => is_snake(name, 64),
@@ -135,6 +133,27 @@ fn path(route: &Route, found: &mut Vec<String>) {
         }
     }
     repeated(template_parameters(path).iter(), "path parameter", found);
+}
+
+/// Paths that are the host's own, or could be taken for them.
+fn reserved(path: &str, found: &mut Vec<String>) {
+    let mut segments = path.split('/').skip(2);
+    let first = segments.next().unwrap_or_default();
+    if first == "auth" {
+        found.push(format!("path {path:?}: everything under /v1/auth is the host's"));
+    }
+    if parameter_of(first).is_some() {
+        found.push(format!(
+            "path {path:?}: the segment after /v1/ must be literal; a parameter there also \
+             matches the host's own paths, such as /v1/auth"
+        ));
+    }
+    if first == "workspaces" && segments.next().is_none() {
+        found.push(format!("path {path:?} is the host's"));
+    }
+    if path.split('/').any(|segment| matches!(segment, "." | "..")) {
+        found.push(format!("path {path:?}: clients resolve the segments `.` and `..` themselves"));
+    }
 }
 
 fn workspace(route: &Route, found: &mut Vec<String>) {

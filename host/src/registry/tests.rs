@@ -274,6 +274,21 @@ fn only_a_link_of_the_same_session_lets_a_get_write() {
 }
 
 #[test]
+fn no_area_takes_a_path_that_could_be_the_host_s() {
+    let refused = |path: &str| {
+        let route = Route { path: path.into(), ..by_link(LinkHolder::Bearer, false) };
+        let refusal = install(&registry(), manifest("notes", vec![route]));
+        refusal.err().map(|refusal| refusal.to_string()).unwrap_or_default()
+    };
+    assert_eq!(refused("/v1/notes/shared"), "");
+    assert!(refused("/v1/{any}/session").contains("must be literal"));
+    assert!(refused("/v1/auth/session").contains("is the host's"));
+    assert!(refused("/v1/workspaces").contains("is the host's"));
+    assert!(refused("/v1/notes/../auth/session").contains("`.` and `..`"));
+    assert!(refused("/v1/./auth/session").contains("`.` and `..`"));
+}
+
+#[test]
 fn a_get_that_writes_answers_to_no_head_and_the_document_tells_of_links() {
     let registry = registry();
     let routes = vec![by_link(LinkHolder::SameSession, true)];

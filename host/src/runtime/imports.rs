@@ -69,8 +69,8 @@ impl Imports {
                 )));
             }
         }
-        let wanted = self.capabilities.iter().chain(&manifest.capabilities);
-        match wanted.into_iter().find(|capability| !granted.contains(capability)) {
+        let wanted = manifest.asks();
+        match wanted.iter().find(|capability| !granted.contains(capability)) {
             None => Ok(()),
             Some(missing) => Err(LoadError::MissingGrant {
                 area: manifest.name.clone(),
@@ -113,7 +113,7 @@ fn unknown(import: &str) -> LoadError {
     LoadError::WrongWorld(format!("it imports `{import}`, which this host does not have"))
 }
 
-/// Every capability.
+/// Every capability that a component imports.
 pub(super) const ALL: [Capability; 16] = [
     Capability::Documents,
     Capability::Blobs,
@@ -152,6 +152,7 @@ fn name(capability: Capability) -> &'static str {
         Capability::Queue => "queue",
         Capability::Membership => "membership",
         Capability::Mail => "mail",
+        Capability::AllEvents => "all_events",
     }
 }
 
@@ -170,6 +171,20 @@ mod tests {
             Err(error) => error.to_string(),
         };
         assert!(found.contains(expected), "{import}: {found}");
+    }
+
+    #[test]
+    fn the_events_of_all_areas_are_a_grant_of_their_own() {
+        let manifest = serde_json::from_value(serde_json::json!({
+            "name": "listener", "version": "1.0.0", "summary": "Hears all.", "routes": [],
+            "collections": [], "blob_readers": [], "publishes": [], "subscriptions": ["*"],
+            "jobs": [], "capabilities": [],
+        }));
+        let manifest: Manifest = manifest.unwrap();
+        let imports = Imports::read(vec![]).unwrap();
+        let refused = imports.check(&manifest, &BTreeSet::from(ALL)).unwrap_err().to_string();
+        assert!(refused.contains("`all_events`"), "{refused}");
+        assert!(imports.check(&manifest, &BTreeSet::from([Capability::AllEvents])).is_ok());
     }
 
     #[test]

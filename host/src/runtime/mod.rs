@@ -104,8 +104,11 @@ pub enum LoadError {
         /// The current one, which is the SDK's version too.
         newest: &'static str,
     },
-    /// It imports what it was not granted.
-    #[error("area {area:?} imports the capability `{capability}`, which it is not granted")]
+    /// It asks for what it was not granted.
+    #[error(
+        "area {area:?} asks for the capability `{capability}`, which it is not granted \
+         (areas.grants.{area})"
+    )]
     MissingGrant {
         /// What the component calls itself.
         area: String,

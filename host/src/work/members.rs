@@ -9,6 +9,9 @@ use crate::domain::time::Timestamp;
 use crate::identity::{is_email, normalise_email, vouch};
 use crate::store::{Error, memberships, users, workspaces};
 
+/// How long a voucher is good at most: 30 days.
+const MAX_VOUCHER_MS: i64 = 30 * 86_400_000;
+
 type Answer<T> = Result<T, Fault<MembershipError>>;
 
 impl UnitOfWork {
@@ -59,8 +62,31 @@ impl UnitOfWork {
         if found.is_none() {
             return Err(Fault::Refused(MembershipError::NoSuchUser));
         }
+        self.check_may_add(user, role).await?;
         self.new_members.push((user, role));
         Ok(())
+    }
+
+    /// Whoever asks gives no more than they have. A link that was signed for
+    /// somebody to join makes its holder a member, and nobody else.
+    async fn check_may_add(&mut self, user: UserId, role: Role) -> Answer<()> {
+        let Some(caller) = self.spec.actor else {
+            return misuse("a job adds no member: it has no caller whose role counts".to_owned());
+        };
+        if self.spec.by_link {
+            if user == caller {
+                return Ok(());
+            }
+            return misuse("a signed link makes its holder a member, and nobody else".to_owned());
+        }
+        let own = self.member(caller).await?.map(|member| member.role);
+        match own {
+            Some(own) if role <= own => Ok(()),
+            own => {
+                let own = own.map_or("no member".to_owned(), |own| own.to_string());
+                misuse(format!("the caller is {own} and makes nobody {role}"))
+            }
+        }
     }
 
     /// A token with which whoever reads the mail of this address can make an
@@ -68,6 +94,9 @@ impl UnitOfWork {
     pub fn vouch(&self, email: &str, expires_at: Timestamp) -> Answer<String> {
         if !is_email(&normalise_email(email)) {
             return misuse(format!("{email:?} is no e-mail address"));
+        }
+        if expires_at > self.spec.call.now.plus_ms(MAX_VOUCHER_MS) {
+            return misuse("a voucher is good for 30 days at most".to_owned());
         }
         Ok(vouch(&self.keys, email, expires_at))
     }

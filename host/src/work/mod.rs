@@ -41,8 +41,8 @@ use crate::domain::id::{SessionId, UserId};
 use crate::domain::job::{JobEnd, NewJob};
 use crate::domain::queue::JobChange;
 use crate::domain::role::Role;
-use crate::recordings::Recorder;
 use crate::domain::sealed::StoredSecret;
+use crate::recordings::Recorder;
 use crate::secrets::Keys;
 use crate::store::Store;
 use crate::store::blobs::StoredBlob;
@@ -72,6 +72,8 @@ pub struct UnitSpec {
     pub actor: Option<UserId>,
     /// In which session; none in a job, and where a link was enough.
     pub session: Option<SessionId>,
+    /// It came by a signed link, which is the caller's authority here.
+    pub by_link: bool,
     /// Whether anything may be written.
     pub writes: bool,
     /// A job or event delivery, not a request.

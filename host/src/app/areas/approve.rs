@@ -30,5 +30,14 @@ pub async fn approve(
     }
     trail.note(Step::Approved, why, Some(json!({"stage": "staged"})));
     trail.keep_with(&mut tx).await?;
-    Ok(tx.commit().await?)
+    tx.commit().await?;
+    tracing::info!(
+        target: "security",
+        event = "version_approved",
+        operator = who,
+        area.name = area,
+        area.digest = digest,
+        "version approved"
+    );
+    Ok(())
 }

@@ -82,7 +82,8 @@ pub(super) async fn check_shadow(
     Ok(Checked { report: Report::default(), asks: asks.unwrap_or_default() })
 }
 
-/// What the live version of an area said it is: this node's, where the node
+/// What the live version of an area said it is, or the last one before it was
+/// removed: this node's, where the node
 /// does what the pointer says, else as it is stored.
 async fn live_manifest(
     app: &App,
@@ -91,7 +92,9 @@ async fn live_manifest(
 ) -> Result<Option<Arc<Manifest>>, InstallError> {
     let live = app.registry.snapshot();
     let running = live.area(area);
-    let wanted = at.and_then(|at| at.digest.as_deref());
+    // Of an area that was removed, what it was granted last counts: to remove it
+    // is no way around an approval.
+    let wanted = at.and_then(|at| at.digest.as_deref().or(at.previous.as_deref()));
     let in_step = running.map(|running| running.digest.as_str()) == wanted;
     let (Some(digest), false) = (wanted, in_step || app.node.is_from_file(area)) else {
         return Ok(running.map(|running| Arc::clone(&running.manifest)));

@@ -81,6 +81,7 @@ fn unit(app: &App, version: &AreaVersion, request: &Request) -> UnitOfWork {
         call: request.call.clone(),
         actor: Some(request.user),
         session: None,
+        by_link: request.link.is_some(),
         writes: false,
         in_job: false,
         locked: false,

@@ -206,6 +206,26 @@ async fn a_version_that_waits_answers_only_when_it_is_approved() {
     insta::assert_snapshot!(nothing.expect_err("nothing is before it"));
 }
 
+#[tokio::test]
+async fn to_remove_an_area_is_no_way_around_an_approval() {
+    let (app, _folder) = scene().await;
+    let first = keep(&app, notes(), Stage::Staged).await;
+    activate(&app, "ada", wish(&first)).await.unwrap();
+    let asking = Manifest { capabilities: vec![Capability::Egress], ..next() };
+    let asking = keep(&app, asking, Stage::AwaitingApproval).await;
+    let mut breaking = Manifest { version: semver::Version::new(0, 3, 0), ..notes() };
+    breaking.routes.pop();
+    let breaking = keep(&app, breaking, Stage::Staged).await;
+    remove(&app, "ada", "notes", None, true).await.unwrap();
+
+    let refused = activate(&app, "ada", wish(&asking)).await;
+    assert!(matches!(refused, Err(InstallError::NeedsApproval { .. })), "{refused:?}");
+    let refused = activate(&app, "ada", wish(&breaking)).await;
+    assert!(matches!(refused, Err(InstallError::Incompatible(_))), "{refused:?}");
+    // What was granted before comes back without being asked for.
+    activate(&app, "ada", wish(&first)).await.unwrap().unwrap();
+}
+
 #[test]
 fn a_manifest_survives_being_stored() {
     let text = serde_json::to_string(&notes()).unwrap();

@@ -37,7 +37,8 @@ pub struct Areas {
     pub record: Record,
     /// What each area may import: documents, blobs, events, jobs, secrets,
     /// crypto, directory, calendar, egress, log, malware, links, settings, queue,
-    /// membership, mail. `*` is for areas not named.
+    /// membership, mail; and all_events, to subscribe to the events of all areas
+    /// (`*`). `*` is for areas not named.
     #[schemars(with = "BTreeMap<String, Vec<String>>")]
     pub grants: BTreeMap<String, BTreeSet<Capability>>,
     /// Whose signature counts for which areas; outside development mode no
@@ -90,7 +91,8 @@ impl Default for Areas {
                 ("identity".into(), more(&[C::Secrets, C::Egress])),
                 ("invitations".into(), more(&[C::Membership, C::Mail])),
                 ("queue".into(), more(&[C::Queue])),
-                ("webhooks".into(), more(&[C::Secrets, C::Egress])),
+                ("context".into(), more(&[C::AllEvents])),
+                ("webhooks".into(), more(&[C::Secrets, C::Egress, C::AllEvents])),
                 ("*".into(), harmless),
             ]),
             limits: BTreeMap::from([

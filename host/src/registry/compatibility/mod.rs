@@ -118,8 +118,8 @@ pub fn compare(live: &Manifest, candidate: &Manifest) -> Report {
 /// The capabilities a candidate wants and the live version did not.
 #[must_use]
 pub fn asks_beyond(live: &Manifest, candidate: &Manifest) -> BTreeSet<Capability> {
-    let granted: BTreeSet<_> = live.capabilities.iter().copied().collect();
-    candidate.capabilities.iter().copied().filter(|asked| !granted.contains(asked)).collect()
+    let granted = live.asks();
+    candidate.asks().into_iter().filter(|asked| !granted.contains(asked)).collect()
 }
 
 /// Collects the differences of one subject.

@@ -94,6 +94,7 @@ impl Area {
             },
             actor: Some(self.user),
             session: None,
+            by_link: false,
             writes: true,
             in_job: false,
             locked: false,

@@ -46,6 +46,14 @@ async fn person(store: &Store, area: &Area) -> UserId {
     user.id
 }
 
+/// A call of somebody who came by a link.
+fn joining(area: &Area, user: UserId) -> UnitOfWork {
+    area.with(|spec| {
+        spec.actor = Some(user);
+        spec.by_link = true;
+    })
+}
+
 async fn role(store: &Store, area: &Area, user: UserId) -> Option<Role> {
     let mut reader = store.reader().await.unwrap();
     let found = memberships::member(&mut reader, area.workspace, user).await.unwrap();
@@ -128,7 +136,7 @@ on_both! {
         let area = Area::installed(store).await;
         let user = person(store, &area).await;
         let add = async |role| {
-            let mut unit = area.unit();
+            let mut unit = joining(&area, user);
             unit.write("items", vec![create(&UserId::new().to_string(), "{}")]).await.unwrap();
             unit.add_member(user, role).await.unwrap();
             unit
@@ -145,8 +153,32 @@ on_both! {
             add(given).await.commit(End::default()).await.unwrap();
             assert_eq!(role(store, &area, user).await, Some(kept));
         }
-        let nobody = area.unit().add_member(UserId::new(), Role::Viewer).await;
+        let unknown = UserId::new();
+        let nobody = joining(&area, unknown).add_member(unknown, Role::Viewer).await;
         assert!(matches!(nobody, Err(Fault::Refused(MembershipError::NoSuchUser))));
+    }
+
+    async fn nobody_gives_a_role_above_their_own(store: &Store) {
+        let area = Area::installed(store).await;
+        let (user, caller) = (person(store, &area).await, person(store, &area).await);
+        let by = |caller| area.with(|spec| spec.actor = caller);
+        let refused = async |mut unit: UnitOfWork, user, role| {
+            let refused = unit.add_member(user, role).await;
+            assert!(matches!(refused, Err(Fault::Refused(MembershipError::Misuse(_)))), "{refused:?}");
+        };
+        refused(by(None), user, Role::Viewer).await;
+        refused(by(Some(caller)), user, Role::Viewer).await;
+        refused(joining(&area, caller), user, Role::Viewer).await;
+        let mut unit = joining(&area, caller);
+        unit.add_member(caller, Role::Viewer).await.unwrap();
+        unit.commit(End::default()).await.unwrap();
+        for role in [Role::Member, Role::Admin, Role::Owner] {
+            refused(by(Some(caller)), user, role).await;
+        }
+        by(Some(caller)).add_member(user, Role::Viewer).await.unwrap();
+        let late = area.unit().vouch("eve@example.org", NOW.plus_ms(31 * 86_400_000));
+        assert!(matches!(late, Err(Fault::Refused(MembershipError::Misuse(_)))), "{late:?}");
+        assert!(area.unit().vouch("eve@example.org", NOW.plus_ms(7 * 86_400_000)).is_ok());
     }
 
     async fn an_account_is_found_by_its_address_in_any_case(store: &Store) {
