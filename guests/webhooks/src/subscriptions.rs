@@ -42,6 +42,7 @@ pub(crate) struct Webhook {
     name: String,
     /// Shown when it is made, null ever after.
     secret: Option<String>,
+    /// Below the role admin, without path and query.
     url: String,
 }
 
@@ -97,6 +98,7 @@ pub(crate) enum DisabledReason {
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct WebhookDisabled {
     webhook_id: Uuid,
+    /// Scheme, host and port of its URL: every receiver of events reads this.
     url: String,
     reason: DisabledReason,
 }
@@ -124,7 +126,7 @@ pub(crate) fn disable(scope: &Scope, webhook: &mut Stored<Subscription>, reason:
     webhook.active = false;
     circuit::close(scope, webhook);
     webhook.disabled_reason = Some(reason);
-    let (webhook_id, url) = (webhook.uuid(), webhook.url.clone());
+    let (webhook_id, url) = (webhook.uuid(), origin(&webhook.url));
     scope.publish(WebhookDisabled { webhook_id, url, reason });
 }
 
@@ -152,9 +154,25 @@ fn details(webhook: Stored<Subscription>, secret: Option<String>) -> WebhookDeta
     }
 }
 
-fn versioned(webhook: Stored<Subscription>) -> Versioned<WebhookDetails> {
+fn versioned(ctx: &Ctx, webhook: Stored<Subscription>) -> Versioned<WebhookDetails> {
     let version = webhook.version;
-    Versioned(details(webhook, None), version)
+    Versioned(shown(ctx, webhook), version)
+}
+
+/// Whoever knows a receiver's path can often write there (chat services give
+/// such URLs out), so only admins see it.
+fn shown(ctx: &Ctx, mut webhook: Stored<Subscription>) -> WebhookDetails {
+    if ctx.role() < Role::Admin {
+        webhook.value.url = origin(&webhook.value.url);
+    }
+    details(webhook, None)
+}
+
+/// Scheme, host and port of a URL that was checked.
+fn origin(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return String::new() };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    format!("{scheme}://{authority}")
 }
 
 /// Each name once, in the order given.
@@ -224,11 +242,11 @@ fn default_limit() -> u32 {
 pub(crate) fn list(ctx: &Ctx, Params(params): Params<ListParams>) -> Result<Page<WebhookDetails>> {
     let all = ctx.documents::<Subscription>().query();
     let page = all.cursor(params.cursor).limit(params.limit).page()?;
-    Ok(page.map(|webhook| details(webhook, None)))
+    Ok(page.map(|webhook| shown(ctx, webhook)))
 }
 
 pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<WebhookDetails>> {
-    Ok(versioned(ctx.documents().get(id)?))
+    Ok(versioned(ctx, ctx.documents().get(id)?))
 }
 
 /// What is to be changed.
@@ -270,7 +288,7 @@ pub(crate) fn update(
         webhook.disabled_reason = (!active).then_some(DisabledReason::ByRequest);
     }
     ctx.documents().replace(&mut webhook)?;
-    Ok(versioned(webhook))
+    Ok(versioned(ctx, webhook))
 }
 
 pub(crate) fn rotate_secret(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<WebhookDetails>> {
@@ -302,6 +320,17 @@ pub(crate) fn remove(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<NoContent> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_origin_has_neither_path_nor_query() {
+        for (url, shown) in [
+            ("https://example.com/services/T0/B0/key", "https://example.com"),
+            ("https://example.com:8443?key=1", "https://example.com:8443"),
+            ("https://[2001:db8::1]#x", "https://[2001:db8::1]"),
+        ] {
+            assert_eq!(origin(url), shown);
+        }
+    }
 
     #[test]
     fn the_name_is_the_url_s_host() {

@@ -66,7 +66,11 @@ both_backends! {
         for path in [WEBHOOKS, &path, &format!("{path}/deliveries")] {
             let shown = vera.get(path).await.expect(200);
             assert!(!shown.to_string().contains(&secret), "the secret is shown twice");
+            // The path of a receiver is often its key.
+            assert!(!shown.to_string().contains("/hook"), "{shown}");
         }
+        assert_eq!(vera.get(&path).await.expect(200)["url"], receiver.base);
+        assert_eq!(ada.get(&path).await.expect(200)["url"], webhook["url"]);
         subscribe(&vera, &receiver.base).await.problem(403, "permission_denied");
         tokio::time::sleep(Duration::from_millis(500)).await;
         assert_eq!(receiver.received().len(), 1, "delivered once");
