@@ -40,7 +40,7 @@ use transition::StoredTransition;
 pub fn area() -> Area {
     let area = Area::new("control_room", env!("CARGO_PKG_VERSION"))
         .summary("Findings, their lifecycle and matches, and the control room")
-        .uses(&[Capability::Blobs])
+        .uses(&[Capability::Blobs, Capability::Settings])
         .on("audit.started", import::audit_started)
         .on("ownership.applied", owners::applied)
         .job::<ImportFindings>(Lane::Ingest, 5, 60_000, import::run)

@@ -7,6 +7,7 @@ use serde_json::{Map, json};
 
 use crate::finding::Finding;
 use crate::paging::default_limit;
+use crate::severity::Severity;
 use crate::state::{Mover, State};
 use crate::transition::{Change, StoredTransition, TransitionRecord, pass};
 
@@ -24,10 +25,17 @@ artifact stream that its upload's filename names, path included, or the evidence
 and `source_ref`. It covers the findings of its own stream, and files that its `artifacts` name or \
 in which it reports something, of the rules that it lists, unless it ran over them without the \
 finding while another stream showed it. \
-`accepted_risk` takes a reason and a date, at which it is reopened by itself. `duplicate` may name \
+`accepted_risk` takes a reason and a date, at which it is reopened by itself. The date is at most \
+365 days ahead unless the operator has set `max_risk_acceptance_days` for this area; for a \
+critical finding it takes the role admin. `duplicate` may name \
 the other finding in `duplicate_of`.\n\n\
 `If-Match` takes the finding's lifecycle version. Transitions are never changed; each supersedes \
 the one before.";
+
+/// The operator's setting: most days for which a risk is accepted.
+const LONGEST_ACCEPTANCE: &str = "max_risk_acceptance_days";
+const DEFAULT_ACCEPTANCE_DAYS: i64 = 365;
+const DAY_SECONDS: i64 = 86_400;
 
 /// Told when a person led a finding on, or an accepted risk has ended.
 #[derive(Serialize, JsonSchema)]
@@ -119,6 +127,7 @@ pub(crate) fn create(
         return Err(problem);
     }
     check_allowed(finding.state, wanted.to_state)?;
+    check_acceptance(ctx, &finding, &wanted)?;
     check_original(ctx, id, wanted.duplicate_of)?;
     let transition = pass(ctx, id, &mut finding, wanted.change(ctx.user()));
     finding.duplicate_of = wanted.duplicate_of;
@@ -146,6 +155,32 @@ impl NewTransition {
             audit_id: None,
         }
     }
+}
+
+/// A risk is accepted for a time that somebody can oversee, and a critical one
+/// only by an admin.
+fn check_acceptance(ctx: &Ctx, finding: &Finding, wanted: &NewTransition) -> Result<()> {
+    if wanted.to_state != State::AcceptedRisk {
+        return Ok(());
+    }
+    if finding.rating.risk_severity == Severity::Critical && ctx.role() < Role::Admin {
+        let detail = "Accepting the risk of a critical finding needs the role admin.";
+        return Err(Problem::permission_denied(detail)
+            .hint("Ask an admin or owner of the workspace to accept it."));
+    }
+    let days = longest_acceptance_days(ctx);
+    if wanted.expires_at.is_some_and(|at| at > ctx.now().plus_seconds(days * DAY_SECONDS)) {
+        let message = format!("a risk is accepted for {days} days at most");
+        return Err(Problem::validation("/expires_at", message)
+            .hint("Give an earlier date; the risk can be accepted again when it is reopened."));
+    }
+    Ok(())
+}
+
+/// What the operator has set, from 1 to 36,500.
+fn longest_acceptance_days(ctx: &Ctx) -> i64 {
+    let set = ctx.setting(LONGEST_ACCEPTANCE).and_then(|text| text.trim().parse().ok());
+    set.filter(|days| (1..=36_500).contains(days)).unwrap_or(DEFAULT_ACCEPTANCE_DAYS)
 }
 
 fn check_allowed(from: State, to: State) -> Result<()> {

@@ -158,6 +158,25 @@ both_backends! {
         assert_eq!(findings(&ada, "state=reopened").await.len(), 1);
     }
 
+    async fn a_risk_is_accepted_for_a_year_at_most_and_a_critical_one_by_an_admin(backend) {
+        let (mut host, ada) = host(backend).await;
+        let mia = host.member("mia", &ada.workspace, "member");
+        let adam = host.member("adam", &ada.workspace, "admin");
+        let repository = ada.repository("acme/web").await;
+        import(&ada, &repository, &scan("One", &[INJECTION, WEAK])).await;
+        let critical = findings(&ada, "rule=sql-injection").await.remove(0);
+        let weak = findings(&ada, "rule=weak-hash").await.remove(0);
+        let accept = |days: i64| {
+            let until = Timestamp(envelope::now().0).plus_seconds(days * 86_400);
+            json!({ "to_state": "accepted_risk", "reason": "small", "expires_at": until })
+        };
+        let refused = transition(&adam, &weak, 1, &accept(366)).await.problem(422, "validation_failed");
+        assert!(refused["detail"].as_str().is_some_and(|text| text.contains("365 days")), "{refused}");
+        transition(&mia, &weak, 1, &accept(364)).await.expect(201);
+        transition(&mia, &critical, 1, &accept(30)).await.problem(403, "permission_denied");
+        transition(&adam, &critical, 1, &accept(30)).await.expect(201);
+    }
+
     async fn people_lead_findings_on_and_decide_about_matches(backend) {
         let (mut host, ada) = host(backend).await;
         let mia = host.member("mia", &ada.workspace, "member");

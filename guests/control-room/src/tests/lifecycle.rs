@@ -102,6 +102,24 @@ fn an_accepted_risk_takes_reason_and_date_and_ends_by_itself() {
 }
 
 #[test]
+fn a_risk_is_accepted_for_a_year_at_most_or_as_long_as_the_operator_says() {
+    let (workspace, finding) = with_finding();
+    let accept = |days: i64| {
+        let until = workspace.now().plus_seconds(days * 86_400);
+        let body = json!({ "to_state": "accepted_risk", "reason": "low", "expires_at": until });
+        workspace.host.call(workspace.transition(&finding, body).role(area_sdk::Role::Member))
+    };
+    let refused = accept(366).expect_err("too long");
+    assert_eq!(refused.violations[0].pointer, "/expires_at");
+    assert!(refused.violations[0].message.contains("365 days"), "{refused:?}");
+    workspace.host.set("max_risk_acceptance_days", "30");
+    assert!(accept(31).is_err());
+    workspace.host.set("max_risk_acceptance_days", "nonsense");
+    assert!(accept(366).is_err());
+    accept(365).expect("accepted");
+}
+
+#[test]
 fn a_remedy_is_verified_by_an_audit_or_refuted_by_a_later_scan() {
     let (workspace, finding) = with_finding();
     let found = workspace.upload(&sarif("Tool", &[("R1", "a", "one")]));
