@@ -10,6 +10,13 @@ use super::address::{Reach, reach};
 /// Longest URL sent to, in bytes.
 const MAX_URL_BYTES: usize = 2_048;
 
+/// Ports of servers that read lines of text, and might take a request for mail
+/// or commands (from the Fetch standard's list of bad ports).
+const OTHER_PROTOCOLS: [u16; 22] = [
+    20, 21, 22, 23, 25, 53, 69, 110, 119, 139, 143, 161, 389, 465, 514, 563, 587, 636, 993, 995,
+    6667, 6697,
+];
+
 /// Names that never mean a host of the public Internet (RFC 6761, 6762, 8375,
 /// 9476, and what cloud machines call their metadata service).
 const LOCAL_NAMES: [&str; 9] = [
@@ -36,8 +43,12 @@ pub(super) fn checked(text: &str, allow_loopback: bool) -> Result<Url, Refused> 
     if names_user || written.is_some_and(|authority| authority.contains('@')) {
         return refused("a URL with a user name or password is not sent to");
     }
-    if url.port() == Some(0) {
-        return refused("port 0 is no port");
+    match url.port() {
+        Some(0) => return refused("port 0 is no port"),
+        Some(port) if OTHER_PROTOCOLS.contains(&port) => {
+            return refused(format!("port {port} is that of another protocol than https"));
+        }
+        _ => {}
     }
     let loopback = match url.host() {
         None => return refused("the URL has no host"),
@@ -135,6 +146,8 @@ mod tests {
             ("https:\\\\example.com/", "written https://"),
             (" https://example.com/", "written https://"),
             ("https://example.com:0/", "port 0"),
+            ("https://example.com:22/", "port 22 is that of another protocol"),
+            ("https://example.com:25/", "port 25 is that of another protocol"),
             ("https://localhost/", "loopback"),
             ("https://a.localhost./", "loopback"),
             ("https://127.0.0.1/", "loopback"),
