@@ -14,6 +14,10 @@ use crate::domain::operator::{Scope, Token};
 use crate::domain::time::Timestamp;
 use crate::store::{self, Access, Store, audit, operator_tokens};
 
+/// The name, in the audit log, of the token in the file that
+/// `operators.token_file` names. No other token has it.
+pub const BOOTSTRAP: &str = "operators.token";
+
 /// A token and its secret, which is never seen again.
 #[derive(Debug)]
 pub struct Made {
@@ -33,6 +37,9 @@ pub async fn create(
     name: &str,
     scopes: BTreeSet<Scope>,
 ) -> Result<Made, store::Error> {
+    if name == BOOTSTRAP {
+        return Err(store::Error::AlreadyExists);
+    }
     let random: Zeroizing<[u8; 32]> = Zeroizing::new(rand::random());
     let secret = Zeroizing::new(format!("aot_{}", URL_SAFE_NO_PAD.encode(*random)));
     let (id, name) = (Uuid::now_v7(), name.to_owned());

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::reading::Reading;
-use super::{End, UnitOfWork};
+use super::{End, UnitOfWork, UnitSpec};
 use crate::domain::job::{JobEnd, Lane};
 use crate::store::apply::{Effects, Within, apply};
 use crate::store::idempotency::{self, IdempotentReply};
@@ -39,6 +39,8 @@ impl UnitOfWork {
         effects.reply.clone_from(&end.reply);
         let mut lanes: BTreeSet<Lane> = effects.jobs.iter().map(|job| job.lane).collect();
         lanes.extend(self.job_changes.iter().map(|change| change.lane));
+        let secrets: Vec<_> =
+            effects.secrets.iter().map(|(name, to)| (name.clone(), to.is_some())).collect();
         let kept = match reading {
             Reading::In(tx) => {
                 let kept = Box::pin(self.keep_in(tx, effects, end.job.as_ref())).await;
@@ -53,6 +55,7 @@ impl UnitOfWork {
         match kept {
             Ok(()) => {
                 lanes.into_iter().for_each(|lane| self.store.wake().ring(lane));
+                self.log_security_events(&secrets);
                 Ok(())
             }
             Err(error) => Err(Box::pin(self.explain(error, end.reply.as_ref())).await),
@@ -254,6 +257,39 @@ impl UnitOfWork {
 
 fn within(tx: &Tx) -> Within {
     Within::Transaction { gated: tx.is_gated() }
+}
+
+impl UnitOfWork {
+    /// Logs who changed which secrets and members. Values are not known here.
+    fn log_security_events(&self, secrets: &[(String, bool)]) {
+        let UnitSpec { area, call, actor, .. } = &self.spec;
+        let (area, workspace) = (&area.area, call.workspace);
+        let by = actor.map(|actor| actor.to_string());
+        for (name, stored) in secrets {
+            let event = if *stored { "secret_stored" } else { "secret_deleted" };
+            tracing::info!(
+                target: "security",
+                event,
+                area.name = area,
+                workspace.id = %workspace,
+                user.id = by,
+                secret = name,
+                "secret changed"
+            );
+        }
+        for (user, role) in &self.new_members {
+            tracing::info!(
+                target: "security",
+                event = "member_added",
+                area.name = area,
+                workspace.id = %workspace,
+                user.id = by,
+                member.id = %user,
+                %role,
+                "member added"
+            );
+        }
+    }
 }
 
 /// Nobody waits for the end of a snapshot.

@@ -11,13 +11,11 @@ use axum::response::{IntoResponse, Response};
 use subtle::ConstantTimeEq;
 
 use super::Operators;
-use crate::app::operators;
+use crate::app::operators::{self, BOOTSTRAP};
 use crate::domain::operator::Scope;
 use crate::http::code::Code;
+use crate::http::listen::Peer;
 use crate::http::problem::Refusal;
-
-/// What the audit log calls who holds the token of the file.
-const BOOTSTRAP: &str = "operators.token";
 
 /// Who asks, as the audit log will name them.
 #[derive(Clone, Debug)]
@@ -57,6 +55,14 @@ pub(super) async fn require(
             next.run(request).await
         }
         Ok(None) => {
+            let peer = request.extensions().get::<Peer>();
+            tracing::warn!(
+                target: "security",
+                event = "operator_refused",
+                client.address = peer.map(|peer| peer.0.ip().to_string()),
+                http.path = request.uri().path(),
+                "request without a valid operators' token"
+            );
             Refusal::new(Code::Unauthenticated, "Authorization: needs an operators' bearer token.")
                 .hint(
                     "One is in the file that operators.token_file names; `assurance token create` \
