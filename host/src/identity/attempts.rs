@@ -92,10 +92,10 @@ impl Identity {
         };
         let Some(address) = whence.address else { return Ok(attempt("codes", None, true)) };
         let since = self.known_since(now);
-        if let Some(device) = whence.device.map(device_place) {
-            if sign_in_places::is_known(connection, &account, &device, since).await? {
-                return Ok(attempt(&device, None, true));
-            }
+        if let Some(device) = whence.device.map(device_place)
+            && sign_in_places::is_known(connection, &account, &device, since).await?
+        {
+            return Ok(attempt(&device, None, true));
         }
         let place = network_place(address);
         let known = sign_in_places::is_known(connection, &account, &place, since).await?;

@@ -83,7 +83,7 @@ impl UnitOfWork {
         match own {
             Some(own) if role <= own => Ok(()),
             own => {
-                let own = own.map_or("no member".to_owned(), |own| own.to_string());
+                let own = own.map_or("no member".to_owned(), |own| format!("in the role {own}"));
                 misuse(format!("the caller is {own} and makes nobody {role}"))
             }
         }
