@@ -238,6 +238,9 @@ async fn a_token_may_do_what_its_scopes_say_until_it_is_revoked() {
     ask(Method::POST, "/areas/support/approve").await.problem(403, "permission_denied");
     host.cli(&["token", "revoke", "--name", "ci"]);
     ask(Method::GET, "/areas").await.problem(401, "unauthenticated");
+    // The audit log calls the token of the file so, and no other.
+    let taken = ["token", "create", "--name", "operators.token", "--scope", "read"];
+    assert!(!host.command(&taken).output().expect("it runs").status.success());
     let log = host.operate(Method::GET, "/audit-log").await.expect(200);
     let steps: Vec<&Value> = items(&log["items"]).iter().map(|line| &line["step"]).collect();
     assert_eq!(steps, ["token_revoked", "token_created"]);
