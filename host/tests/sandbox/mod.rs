@@ -60,8 +60,8 @@ pub struct Sandbox {
 /// Into a folder.
 fn mail(folder: &std::path::Path) -> Mail {
     let folder = folder.join("mail");
-    let settings = mail::Settings { smtp_url: None, from: None, timeout_ms: 1_000, folder };
-    Mail::new(settings).unwrap()
+    let settings = mail::Settings::from(&assurance::config::Config::default());
+    Mail::new(mail::Settings { folder, ..settings }).unwrap()
 }
 
 impl Sandbox {
@@ -108,6 +108,7 @@ impl Sandbox {
             call: self.call(),
             actor: Some(UserId::new()),
             session: None,
+            by_link: false,
             writes: true,
             in_job,
             locked: false,
