@@ -15,6 +15,7 @@ mod contract;
 mod control_room;
 mod dependencies;
 mod deploy;
+mod doubts;
 mod durability;
 mod evidence;
 mod fairness;

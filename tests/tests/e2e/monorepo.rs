@@ -2,12 +2,17 @@
 //! but the names of their files: nothing is lost, and only what was looked at
 //! is verified.
 
+use std::collections::BTreeMap;
+
 use assurance_tests::{Backend, Builder, Client, TestHost, both_backends};
 use serde_json::{Value, json};
 
 use crate::audits::AREAS;
 
 const FINDINGS: &str = "/v1/workspaces/{ws}/findings";
+const DEPENDENCIES: &str = "/v1/workspaces/{ws}/dependencies";
+const ADVISORIES: &str = "/v1/workspaces/{ws}/advisories";
+const STATEMENTS: &str = "/v1/workspaces/{ws}/vex-statements";
 
 /// Commits, one for each audit.
 const COMMITS: [&str; 3] = [
@@ -74,6 +79,142 @@ impl Monorepo {
     }
 }
 
+const LODASH: &str = "pkg:npm/lodash@4.17.20";
+const OPENSSL: &str = "pkg:deb/ubuntu/openssl@3.0.2-0ubuntu1.1?distro=jammy";
+const CURL: &str = "pkg:deb/ubuntu/curl@7.81.0-1ubuntu1?distro=zany-zebra";
+
+/// An SBOM of a folder, as syft writes it: its subject is `.`.
+fn syft(purls: &[&str]) -> Vec<u8> {
+    let component = |purl: &&str| {
+        let name = purl.rsplit('/').next().and_then(|rest| rest.split(['@', '?']).next());
+        json!({ "type": "library", "name": name, "bom-ref": purl, "purl": purl })
+    };
+    let components: Vec<Value> = purls.iter().map(component).collect();
+    json!({
+        "bomFormat": "CycloneDX", "specVersion": "1.6", "version": 1,
+        "metadata": {
+            "tools": { "components": [{ "type": "application", "name": "syft" }] },
+            "component": { "type": "file", "name": ".", "bom-ref": "af63bd4c8601b7f1" },
+        },
+        "components": components,
+    })
+    .to_string()
+    .into_bytes()
+}
+
+/// A VEX document of the product, with statements about components by purl.
+fn vex(statements: &[(&str, &str, &str)]) -> Vec<u8> {
+    let statement = |&(advisory, state, purl): &(&str, &str, &str)| json!({ "id": advisory, "analysis": { "state": state }, "affects": [{ "ref": purl }] });
+    let vulnerabilities: Vec<Value> = statements.iter().map(statement).collect();
+    json!({
+        "bomFormat": "CycloneDX", "specVersion": "1.6", "version": 1,
+        "metadata": { "component": {
+            "type": "application", "name": "acme/monorepo", "bom-ref": "product",
+        } },
+        "vulnerabilities": vulnerabilities,
+    })
+    .to_string()
+    .into_bytes()
+}
+
+/// An advisory of one package; without a fix it affects every version.
+fn advisory(id: &str, upstream: &str, package: (&str, &str), fixed: Option<&str>) -> Value {
+    let mut events = vec![json!({ "introduced": "0" })];
+    events.extend(fixed.map(|fixed| json!({ "fixed": fixed })));
+    let (ecosystem, name) = package;
+    json!({
+        "id": id, "upstream": [upstream], "modified": "2026-01-01T00:00:00Z",
+        "affected": [{
+            "package": { "ecosystem": ecosystem, "name": name },
+            "ranges": [{ "type": "ECOSYSTEM", "events": events }],
+        }],
+    })
+}
+
+fn texts(values: &Value) -> Vec<String> {
+    let values = values.as_array().expect("an array").iter();
+    values.map(|value| value.as_str().expect("text").to_owned()).collect()
+}
+
+impl Monorepo {
+    async fn import_advisories(&self) {
+        let ubuntu = |name| ("Ubuntu:22.04:LTS", name);
+        for advisory in [
+            advisory("GHSA-lodash", "CVE-2026-1", ("npm", "lodash"), Some("4.17.21")),
+            advisory(
+                "UBUNTU-CVE-2026-2",
+                "CVE-2026-2",
+                ubuntu("openssl"),
+                Some("3.0.2-0ubuntu1.9"),
+            ),
+            advisory("UBUNTU-CVE-2026-3", "CVE-2026-3", ubuntu("curl"), None),
+            advisory("MAL-2026-4", "CVE-2026-4", ("npm", "evilpkg"), None),
+            advisory("GHSA-pad", "CVE-2026-5", ("npm", "left-pad"), Some("1.3.0")),
+        ] {
+            self.ada.post(ADVISORIES, &advisory).await.expect(201);
+        }
+    }
+
+    /// The names of components with this advisory.
+    async fn affected(&self, advisory: &str) -> Vec<String> {
+        let list = self.ada.get(&format!("{DEPENDENCIES}?advisory={advisory}")).await.expect(200);
+        let items = list["items"].as_array().expect("items").iter();
+        items.map(|item| item["name"].as_str().expect("a name").to_owned()).collect()
+    }
+
+    /// The advisories and the limitations of each component, by name.
+    async fn inventory(&self) -> BTreeMap<String, (Vec<String>, Vec<String>)> {
+        let list = self.ada.get(&format!("{DEPENDENCIES}?limit=100")).await.expect(200);
+        let items = list["items"].as_array().expect("items").iter();
+        items
+            .map(|item| {
+                let advisories = item["advisories"].as_array().expect("advisories").iter();
+                let ids = advisories.map(|one| one["advisory_id"].clone()).collect();
+                let name = item["name"].as_str().expect("a name").to_owned();
+                let mut limitations = texts(&item["limitations"]);
+                // These SBOMs have no graph.
+                limitations.retain(|text| !text.contains("direct dependency"));
+                (name, (texts(&Value::Array(ids)), limitations))
+            })
+            .collect()
+    }
+
+    /// Each component, match, statement and limitation is there.
+    async fn shows_its_inventory(&self, audit: &Value) {
+        let found = self.inventory().await;
+        let names: Vec<&str> = found.keys().map(String::as_str).collect();
+        assert_eq!(names, ["curl", "evilpkg", "left-pad", "lodash", "openssl"], "{audit:#}");
+        let none = [""; 0];
+        assert_eq!(found["evilpkg"], (vec!["MAL-2026-4".to_owned()], vec![]));
+        assert_eq!(found["openssl"], (vec!["UBUNTU-CVE-2026-2".to_owned()], vec![]));
+        assert_eq!(found["left-pad"].0, none);
+        assert!(found["left-pad"].1.concat().contains("has no version: GHSA-pad"), "{found:#?}");
+        assert_eq!(found["curl"].0, none);
+        assert!(found["curl"].1.concat().contains("zany-zebra"), "{found:#?}");
+        assert_eq!(found["lodash"].0, none, "the product is not affected");
+        let said = found["lodash"].1.concat();
+        assert!(said.contains("not_affected") && said.contains("GHSA-lodash"), "{found:#?}");
+        for (id, name) in [("UBUNTU-CVE-2026-2", "openssl"), ("MAL-2026-4", "evilpkg")] {
+            assert_eq!(self.affected(id).await, [name]);
+        }
+        for clean in ["GHSA-lodash", "UBUNTU-CVE-2026-3", "GHSA-pad"] {
+            assert_eq!(self.affected(clean).await, none, "{clean}");
+        }
+
+        let statements = self.ada.get(STATEMENTS).await.expect(200);
+        let statements = statements["items"].as_array().expect("items");
+        let of = |advisory: &str| statements.iter().find(|one| one["advisory_id"] == advisory);
+        let lodash = of("GHSA-lodash").expect("a statement");
+        assert_eq!(
+            (&lodash["state"], &lodash["reference"]),
+            (&json!("not_affected"), &json!(LODASH))
+        );
+        assert_eq!(statements.len(), 2, "{statements:#?}");
+        let warnings = audit["parts"]["dependencies"]["warnings"].to_string();
+        assert!(warnings.contains("CVE-2026-9"), "it matches no component: {warnings}");
+    }
+}
+
 fn states(sqli: &str, xss: &str) -> Vec<(String, String)> {
     let state = |rule: &str, state: &str| (rule.to_owned(), state.to_owned());
     vec![state(XSS.0, xss), state(SQLI.0, sqli)]
@@ -86,7 +227,17 @@ both_backends! {
 
         repo.upload(first, "front/eslint.sarif", &eslint(&[SQLI])).await;
         repo.upload(first, "back/eslint.sarif", &eslint(&[XSS])).await;
+        repo.import_advisories().await;
+        let front = syft(&[LODASH, "pkg:npm/evilpkg", "pkg:npm/left-pad"]);
+        repo.upload(first, "front/syft.cdx.json", &front).await;
+        repo.upload(first, "image/syft.cdx.json", &syft(&[OPENSSL, CURL])).await;
+        let statements = [
+            ("GHSA-lodash", "not_affected", LODASH),
+            ("CVE-2026-9", "not_affected", "pkg:npm/elsewhere@1.0.0"),
+        ];
+        repo.upload(first, "product.vex.json", &vex(&statements)).await;
         let audit = repo.audit(first).await;
+        repo.shows_its_inventory(&audit).await;
         let counts = &audit["parts"]["findings"]["counts"];
         assert_eq!((&counts["new"], &counts["superseded"]), (&json!(2), &json!(0)), "{audit:#}");
         assert_eq!(audit["parts"]["findings"]["warnings"], json!([]));

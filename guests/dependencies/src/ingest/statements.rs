@@ -55,7 +55,8 @@ pub(super) fn store(
             return Ok(());
         }
     }
-    replace(ctx, &origin, !sbom.is_empty(), statements, before)
+    let is_sbom = !sbom.is_empty();
+    replace(ctx, audit.audit_id, &origin, is_sbom, statements, before)
 }
 
 fn origin(ctx: &JobCtx, audit: &Audit, input: &Input, sbom: &Sbom<'_>) -> Origin {
@@ -81,6 +82,7 @@ fn origin(ctx: &JobCtx, audit: &Audit, input: &Input, sbom: &Sbom<'_>) -> Origin
 /// Puts the statements of a document in the place of those before.
 fn replace(
     ctx: &JobCtx,
+    audit_id: Uuid,
     origin: &Origin,
     is_sbom: bool,
     statements: Vec<Statement>,
@@ -99,6 +101,7 @@ fn replace(
     let former = before.iter().flat_map(|before| before.links.iter().chain(&before.former_links));
     let source = StatementSource {
         branch_key: branch_key(origin.repository_id, origin.branch_ref.as_deref()),
+        audit_id,
         is_sbom,
         chunks: chunks.len(),
         links: links.collect::<BTreeSet<_>>().into_iter().collect(),

@@ -95,7 +95,10 @@ pub(super) fn some(
     let components = at.next_components(ctx, audit_id)?;
     at.note_products(&context, audit_id);
     at.note_components(&context, &components);
-    let is_known = source.is_applied || audit_id == audit.audit_id;
+    let is_known = match audit_id == audit.audit_id {
+        true => source.audit_id == audit_id || source.updated_at <= audit.started_at,
+        false => source.is_applied,
+    };
     let components = match is_known {
         true => components,
         false => at.match_again(ctx, &context, components)?,

@@ -21,6 +21,8 @@ const MAX_TEXT: usize = 4_600;
 pub(crate) struct StatementSource {
     /// The branch that the document was imported for.
     pub(crate) branch_key: String,
+    /// The audit that stored it.
+    pub(crate) audit_id: Uuid,
     /// Whether the document is an SBOM: one with components.
     pub(crate) is_sbom: bool,
     pub(crate) origin: Origin,
