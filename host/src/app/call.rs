@@ -18,7 +18,7 @@ use super::keyed::Keyed;
 use super::record::Written;
 use crate::domain::area::{Body, Call, Origin, Parameter, Problem, Reply, Request};
 use crate::domain::id::{SessionId, UserId, WorkspaceId};
-use crate::domain::manifest::Idempotency;
+use crate::domain::manifest::{Idempotency, Method};
 use crate::domain::role::Role;
 use crate::recordings::Recorder;
 use crate::registry::{AreaVersion, RouteContract};
@@ -153,7 +153,19 @@ pub(super) async fn handle_watched(
     if let Some(written) = written {
         written.keep();
     }
+    if route.route.method != Method::Get {
+        note_outcome(app, &answered);
+    }
     answered
+}
+
+/// For readiness: whether the database still takes what calls write.
+fn note_outcome(app: &App, ended: &Result<Answered, Refused>) {
+    match ended {
+        Ok(answered) if !answered.replayed => app.store.outcomes().succeeded(),
+        Err(Refused::Failed(CallError::Store(error))) => app.store.outcomes().failed(error),
+        _ => {}
+    }
 }
 
 /// Who learns how a call goes.

@@ -122,7 +122,7 @@ async fn in_time<T, E: Display>(
 }
 
 /// Commits a small write, or reports how the last one ended while the next
-/// waits for its turn.
+/// waits for its turn. If calls' writes fail, that one says nothing.
 async fn write(app: &App) -> Result<(), String> {
     let mut writes = app.health.writes.lock().await;
     let under_way = writes.under_way.get_or_insert_with(|| {
@@ -137,6 +137,9 @@ async fn write(app: &App) -> Result<(), String> {
         let ended = ended.map_err(|error| error.to_string());
         let ended = ended.and_then(|ended| ended.map_err(|error| error.to_string()));
         writes.last = Some(ended.map_err(|error| format!("the last write failed: {error}")));
+    }
+    if let Some(failing) = app.store.outcomes().failing() {
+        return Err(failing);
     }
     let unknown = || Err(format!("no write was committed within {} s", PATIENCE.as_secs()));
     writes.last.clone().unwrap_or_else(unknown)

@@ -42,6 +42,7 @@ mod keyset;
 mod listed;
 mod notices;
 mod open;
+mod outcomes;
 mod pool;
 mod scope;
 mod session;
@@ -70,6 +71,7 @@ pub use error::Error;
 pub use gates::OpenGate;
 pub use notices::Notices;
 pub use open::{Settings, Timeouts};
+pub use outcomes::WriteOutcomes;
 pub use scope::{CollectionScope, Searched};
 pub use shares::Holder;
 pub use wake::Wake;
@@ -112,6 +114,7 @@ struct Inner {
     /// The same for those that write.
     writing: Shares,
     wake: Wake,
+    outcomes: WriteOutcomes,
 }
 
 #[derive(Debug)]
@@ -157,6 +160,12 @@ impl Store {
     #[must_use]
     pub fn blobs(&self) -> &blobs::Blobs {
         &self.0.blobs
+    }
+
+    /// How calls' writes ended.
+    #[must_use]
+    pub fn outcomes(&self) -> &WriteOutcomes {
+        &self.0.outcomes
     }
 
     /// To be rung for a lane after a commit that enqueued for it.

@@ -117,8 +117,9 @@ impl Store {
         pool::describe_metrics();
         let gates = Gates::default();
         let (reading, writing) = shares(&databases, settings.max_connections);
-        let wake = super::Wake::default();
-        Ok(Self(Arc::new(Inner { databases, blobs, timeout, gates, reading, writing, wake })))
+        let (wake, outcomes) = (super::Wake::default(), super::WriteOutcomes::default());
+        let inner = Inner { databases, blobs, timeout, gates, reading, writing, wake, outcomes };
+        Ok(Self(Arc::new(inner)))
     }
 }
 

@@ -182,6 +182,30 @@ async fn readiness_names_what_is_wrong_with_the_database() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn readiness_tells_that_calls_writes_fail_while_others_do_not() {
+    let Some(database) = TestDatabase::create().await else { return };
+    let builder = Builder::new(Backend::Postgres)
+        .set("database.url", database.url())
+        .set("database.lock_timeout_ms", 200)
+        .areas(&["support"]);
+    let (host, ada) = builder.start_with_owner().await;
+    only(&until_ready(&host, 200, "ready").await, &[]);
+    let mut locks = PgConnection::connect(&database.url()).await.expect("a connection");
+    locks.execute("BEGIN; LOCK TABLE documents").await.expect("the lock");
+    let case = serde_json::json!({ "subject": "s", "description": "d" });
+    for number in 0..5 {
+        let answer = ada.post_once(CASES, &format!("locked-{number}"), &case).await;
+        answer.problem(503, "unavailable");
+    }
+    let checks = until_ready(&host, 503, "unready").await;
+    only(&checks, &["writes"]);
+    assert!(checks["writes"].to_string().contains("writes of calls failed"), "{checks}");
+    locks.execute("ROLLBACK").await.expect("the end of the lock");
+    ada.post_once(CASES, "unlocked", &case).await.expect(201);
+    only(&until_ready(&host, 200, "ready").await, &[]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_with_another_clock_than_the_database_is_unready_and_uses_the_databases_time() {
     let Some(database) = TestDatabase::create().await else { return };
     let url = database.url();
