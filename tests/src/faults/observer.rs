@@ -9,9 +9,9 @@ use parking_lot::Mutex;
 use reqwest::Method;
 use tokio::task::JoinHandle;
 
-use crate::Client;
 use crate::client::try_send;
 use crate::ledger::{Shared, observe};
+use crate::{Answer, Client};
 
 /// Between two writes, and two reads of readiness.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -21,7 +21,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// What was seen.
 #[derive(Debug, Default)]
 struct Seen {
-    readiness: Vec<(Instant, u16)>,
+    /// The status, and the checks that failed.
+    readiness: Vec<(Instant, String)>,
     /// When it was sent, the status, and how long the response took.
     writes: Vec<(Instant, u16, Duration)>,
 }
@@ -43,11 +44,11 @@ impl Observer {
         Self { seen, tasks: vec![readiness, writes] }
     }
 
-    /// What readiness said between two moments, by status.
-    pub(super) fn readiness(&self, from: Instant, to: Instant) -> BTreeMap<u16, u64> {
+    /// What readiness said between two moments.
+    pub(super) fn readiness(&self, from: Instant, to: Instant) -> BTreeMap<String, u64> {
         let mut counts = BTreeMap::new();
-        for (_, status) in self.seen.lock().readiness.iter().filter(|s| s.0 >= from && s.0 < to) {
-            *counts.entry(*status).or_default() += 1;
+        for (_, said) in self.seen.lock().readiness.iter().filter(|s| s.0 >= from && s.0 < to) {
+            *counts.entry(said.clone()).or_default() += 1;
         }
         counts
     }
@@ -79,10 +80,18 @@ async fn read(seen: Arc<Mutex<Seen>>, operators: Arc<Mutex<String>>) {
         let at = Instant::now();
         let client = Client::nobody(&operators.lock().clone());
         let request = client.request(Method::GET, "/health/ready").timeout(PATIENCE);
-        let status = try_send(request).await.map_or(0, |answer| answer.status);
-        seen.lock().readiness.push((at, status));
+        let said = try_send(request).await.map_or_else(|_| "none".to_owned(), |it| told(&it));
+        seen.lock().readiness.push((at, said));
         tokio::time::sleep(PAUSE).await;
     }
+}
+
+/// The status, and the checks that are not well.
+fn told(answer: &Answer) -> String {
+    let report = answer.json();
+    let checks = report["checks"].as_object().into_iter().flatten();
+    let failed = checks.filter(|(_, line)| *line != "ok").map(|(check, _)| check.as_str());
+    std::iter::once(answer.status.to_string().as_str()).chain(failed).collect::<Vec<_>>().join(" ")
 }
 
 /// Each write is a task of its own: one that waits delays no other.

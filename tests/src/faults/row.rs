@@ -16,8 +16,8 @@ pub struct Row {
     pub backend: Backend,
     /// Responses to the clients from the injection on, by status; 0: none.
     pub statuses: BTreeMap<u16, u64>,
-    /// What readiness said while the fault lasted, by status; 0: no response.
-    pub readiness: BTreeMap<u16, u64>,
+    /// What readiness said while the fault lasted, by status and failed checks; none: no response.
+    pub readiness: BTreeMap<String, u64>,
     /// The longest that the observer waited for the response to a write.
     pub longest: Duration,
     /// From the repair to the first write that the observer sent afterwards

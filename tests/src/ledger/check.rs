@@ -146,7 +146,8 @@ impl<'a> Check<'a> {
             let history = histories.entry((kind.collection, id.as_str())).or_default();
             match &entry.outcome {
                 Outcome::Acknowledged(_, version) => {
-                    history.acknowledged.push((*version, kind, content, *marker));
+                    let version = version.filter(|_| !kind.may_change_nothing());
+                    history.acknowledged.push((version, kind, content, *marker));
                 }
                 Outcome::Unknown => history.in_doubt += 1,
                 Outcome::Refused(_) => {}

@@ -99,10 +99,7 @@ pub(crate) const CHANGES: &[Change] = &[
             |marker| json!({ "name": marker }),
         )
     },
-    Change {
-        target: Target::Recent,
-        ..act("rotate_webhook_secret", 3, "webhooks.subscriptions", "webhooks", "/rotate-secret")
-    },
+    again("rotate_webhook_secret", 3, "webhooks.subscriptions", "webhooks", "/rotate-secret"),
     Change {
         kept: &["name"],
         ..recent(
@@ -134,6 +131,13 @@ pub(crate) const CHANGES: &[Change] = &[
         )
     },
     act("pause_audit_schedule", 2, "schedules.schedules", "audit-schedules", "/pause"),
+    again("resume_audit_schedule", 2, "schedules.schedules", "audit-schedules", "/resume"),
+    again("validate_model_endpoint", 2, "assistant.endpoints", "model-endpoints", "/validate"),
+    again("disable_identity_provider", 2, "identity.providers", "identity/providers", "/disable"),
+    again("enable_identity_provider", 2, "identity.providers", "identity/providers", "/enable"),
+    again("resend_invitation", 2, "invitations.invitations", "invitations", "/resend"),
+    again("test_webhook", 2, "webhooks.subscriptions", "webhooks", "/test"),
+    act("revoke_evidence_producer", 2, "evidence.producers", "evidence-producers", "/revoke"),
     Change {
         event: Some(("invitation.revoked", "invitation_id")),
         ..act("revoke_invitation", 4, "invitations.invitations", "invitations", "/revoke")
@@ -199,6 +203,17 @@ const fn act(
         kept: &[],
         ..contended(operation, weight, collection, path, no_body)
     }
+}
+
+/// The same, to one of the latest documents.
+const fn again(
+    operation: &'static str,
+    weight: u32,
+    collection: &'static str,
+    path: &'static str,
+    suffix: &'static str,
+) -> Change {
+    Change { target: Target::Recent, ..act(operation, weight, collection, path, suffix) }
 }
 
 fn no_body(_: &str) -> Value {

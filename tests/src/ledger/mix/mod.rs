@@ -65,6 +65,14 @@ pub struct Change {
     pub body: fn(&str) -> Value,
 }
 
+impl Change {
+    /// An act upon a document that others act upon too, and that may be as
+    /// wanted already: its response then names a version that it did not make.
+    pub(super) fn may_change_nothing(&self) -> bool {
+        self.target == Target::Recent && (self.body)("").is_null()
+    }
+}
+
 /// Which document of a collection a request is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
