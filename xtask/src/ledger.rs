@@ -27,7 +27,10 @@ pub(crate) fn run(workspace: &Workspace, command: &str, options: &Options) -> an
     guests::build(workspace, guests::Options { fixtures: false })?;
     let binary = host::build(workspace, !options.debug)?;
     let mut build = Command::new(cargo());
-    build.current_dir(&workspace.root).args(["build", "--workspace", "--bin", "ledger"]);
+    // With a test, so that dependencies have the features that tests give them,
+    // and none is compiled a second time.
+    build.current_dir(&workspace.root);
+    build.args(["build", "--workspace", "--bin", "ledger", "--test", "e2e"]);
     process::run(&mut build)?;
     let postgres = Postgres::start()?;
     let mut ledger = Command::new(workspace.target.join("debug/ledger"));
