@@ -1,6 +1,7 @@
 //! Whose a path is.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use super::{Codeowners, Rule, Section};
 
@@ -75,15 +76,13 @@ impl Codeowners {
     /// Whose a path is, written from the repository's root.
     pub(crate) fn owned(&self, path: &str) -> Owned<'_> {
         let mut owned = Owned::default();
+        let mut seen = HashSet::new();
         let (optional, required): (Vec<_>, Vec<_>) =
             self.sections.iter().partition(|section| section.optional);
         for rule in required.iter().chain(&optional).filter_map(|section| section.deciding(path)) {
             owned.lines.push(rule.line);
-            for owner in &rule.owners {
-                if !owned.owners.contains(&owner.as_str()) {
-                    owned.owners.push(owner);
-                }
-            }
+            let owners = rule.owners.iter().map(String::as_str);
+            owned.owners.extend(owners.filter(|owner| seen.insert(*owner)));
         }
         owned.lines.sort_unstable();
         owned

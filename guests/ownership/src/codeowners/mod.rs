@@ -14,6 +14,7 @@ mod tally;
 mod tests;
 
 use std::fmt;
+use std::rc::Rc;
 
 use area_sdk::prelude::*;
 
@@ -56,15 +57,13 @@ pub(crate) struct Rule {
     /// As it is written.
     pub(crate) text: String,
     pub(crate) pattern: Pattern,
-    /// None: what matches has no owners.
-    pub(crate) owners: Vec<String>,
+    /// None: what matches has no owners. Rules of a section share its heading's.
+    pub(crate) owners: Rc<[String]>,
 }
 
 /// Rules that are judged by themselves; a GitHub file has one section.
 #[derive(Debug, Default)]
 pub(crate) struct Section {
-    /// None: what stands before the first heading.
-    pub(crate) name: Option<String>,
     /// Owners who need not approve.
     pub(crate) optional: bool,
     /// In the file's order.
@@ -77,7 +76,7 @@ pub(crate) struct Section {
 #[derive(Debug)]
 pub(crate) struct Codeowners {
     pub(crate) dialect: Dialect,
-    /// The one without a name first.
+    /// The one before the first heading first.
     pub(crate) sections: Vec<Section>,
     pub(crate) warnings: Vec<Warning>,
 }

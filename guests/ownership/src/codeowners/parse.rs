@@ -1,5 +1,8 @@
 //! Lines into rules.
 
+use std::collections::HashMap;
+use std::rc::Rc;
+
 use super::{Codeowners, Dialect, Identity, Pattern, Rule, Section, Warning};
 use crate::codeowners::pattern::MOST_PATTERN_BYTES;
 
@@ -8,6 +11,12 @@ pub(crate) const MOST_BYTES: u64 = 3 * 1024 * 1024;
 
 /// How many rules a file may have; the largest in public have a tenth of that.
 const MOST_RULES: usize = 20_000;
+
+/// How many sections a file may have.
+const MOST_SECTIONS: usize = 1_000;
+
+/// How many owners a rule or a section's heading may have.
+const MOST_OWNERS: usize = 500;
 
 /// How many warnings are kept.
 const MOST_WARNINGS: usize = 500;
@@ -19,6 +28,8 @@ pub(crate) enum ParseError {
     NotText,
     /// It has more than 20,000 rules.
     TooManyRules,
+    /// It has more than 1,000 sections.
+    TooManySections,
 }
 
 impl ParseError {
@@ -28,6 +39,9 @@ impl ParseError {
             Self::NotText => ("not_utf8", "The file is not UTF-8; save it as UTF-8."),
             Self::TooManyRules => {
                 ("too_many_rules", "The file has more than 20,000 rules; join some of them.")
+            }
+            Self::TooManySections => {
+                ("too_many_sections", "The file has more than 1,000 sections; join some of them.")
             }
         }
     }
@@ -45,6 +59,9 @@ pub(crate) fn parse(content: &[u8], dialect: Option<Dialect>) -> Result<Codeowne
         if parser.rules > MOST_RULES {
             return Err(ParseError::TooManyRules);
         }
+        if parser.file.sections.len() > MOST_SECTIONS {
+            return Err(ParseError::TooManySections);
+        }
     }
     Ok(parser.file)
 }
@@ -60,7 +77,9 @@ struct Parser {
     file: Codeowners,
     /// The section that lines belong to, and its heading's owners.
     section: usize,
-    default_owners: Vec<String>,
+    default_owners: Rc<[String]>,
+    /// Indexes of sections, by name in lower case.
+    by_name: HashMap<String, usize>,
     line: u32,
     rules: usize,
 }
@@ -69,7 +88,8 @@ impl Parser {
     fn new(dialect: Dialect) -> Self {
         let sections = vec![Section::default()];
         let file = Codeowners { dialect, sections, warnings: Vec::new() };
-        Self { file, section: 0, default_owners: Vec::new(), line: 0, rules: 0 }
+        let (default_owners, by_name) = (Rc::default(), HashMap::new());
+        Self { file, section: 0, default_owners, by_name, line: 0, rules: 0 }
     }
 
     fn warn(&mut self, message: impl Into<String>) {
@@ -106,6 +126,9 @@ impl Parser {
         if let Some(word) = owners.iter().find(|word| !is_owner(word)) {
             return self.warn(format!("skipped: {} is no owner", shown(word)));
         }
+        if owners.len() > MOST_OWNERS {
+            return self.warn("skipped: a rule has at most 500 owners");
+        }
         if pattern.contains('[') {
             self.warn("GitHub has no character ranges: [ and ] are taken as they are");
         }
@@ -129,11 +152,11 @@ impl Parser {
             if !rest.trim().is_empty() {
                 self.warn("an exclusion has no owners: they are not read");
             }
-            return self.add(pattern, Vec::new(), true);
+            return self.add(pattern, Rc::default(), true);
         }
         let mut owners = self.gitlab_owners(rest);
         if owners.is_empty() {
-            owners.clone_from(&self.default_owners);
+            owners = Rc::clone(&self.default_owners);
         }
         // The pound sign is escaped only where the line would be a comment.
         let pattern =
@@ -142,7 +165,7 @@ impl Parser {
     }
 
     /// The owners among the words; what is none is warned of, but for comments.
-    fn gitlab_owners(&mut self, words: &str) -> Vec<String> {
+    fn gitlab_owners(&mut self, words: &str) -> Rc<[String]> {
         let (mut owners, mut commented) = (Vec::new(), false);
         for word in words.split_whitespace() {
             commented |= word.starts_with('#');
@@ -155,7 +178,11 @@ impl Parser {
         if commented {
             self.warn("GitLab has no comments after a rule: owners in one count");
         }
-        owners
+        if owners.len() > MOST_OWNERS {
+            self.warn("a rule has at most 500 owners: further ones are not read");
+            owners.truncate(MOST_OWNERS);
+        }
+        owners.into()
     }
 
     fn begin_section(&mut self, heading: &Heading<'_>) {
@@ -168,30 +195,24 @@ impl Parser {
         if heading.approvals.is_some_and(zero) {
             self.warn("a section takes at least one approval: 1 is assumed");
         }
-        let same = |section: &Section| {
-            section
-                .name
-                .as_ref()
-                .is_some_and(|name| name.to_lowercase() == heading.name.to_lowercase())
-        };
-        self.section = match self.file.sections.iter().position(same) {
-            Some(known) => {
+        self.section = match self.by_name.get(&heading.name.to_lowercase()) {
+            Some(&known) => {
                 self.file.sections[known].optional &= heading.optional;
                 known
             }
-            None => {
-                let name = Some(heading.name.to_owned());
-                self.file.sections.push(Section {
-                    name,
-                    optional: heading.optional,
-                    ..Section::default()
-                });
-                self.file.sections.len() - 1
-            }
+            None => self.new_section(heading),
         };
     }
 
-    fn add(&mut self, text: &str, owners: Vec<String>, exclusion: bool) {
+    fn new_section(&mut self, heading: &Heading<'_>) -> usize {
+        let index = self.file.sections.len();
+        self.by_name.insert(heading.name.to_lowercase(), index);
+        let optional = heading.optional;
+        self.file.sections.push(Section { optional, ..Section::default() });
+        index
+    }
+
+    fn add(&mut self, text: &str, owners: Rc<[String]>, exclusion: bool) {
         if text.is_empty() || text.len() > MOST_PATTERN_BYTES {
             return self.warn("skipped: a pattern has 1 to 1,024 bytes");
         }

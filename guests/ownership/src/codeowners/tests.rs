@@ -164,9 +164,10 @@ fn gitlab_sections_give_default_owners_and_merge_by_name() {
 fn gitlab_reads_a_heading_whatever_follows_it() {
     let text = "[Sec][1] @a # why @b\nx\n[Name]y @d\nx\n[Third]@e\nx\n[0-9]*.rs @f\nx\n";
     let file = read(text, Dialect::Gitlab);
-    let names: Vec<_> =
-        file.sections.iter().filter_map(|section| section.name.as_deref()).collect();
-    assert_eq!(names, ["Sec", "Name", "Third", "0-9"]);
+    assert_eq!(file.sections.len(), 5);
+    // These are their names, in any case.
+    let again = read(&format!("{text}[SEC]\n[NAME]\n[THIRD]\n[0-9]\n"), Dialect::Gitlab);
+    assert_eq!(again.sections.len(), 5);
     assert_eq!(owners(&file, "x"), ["@a", "@d", "@e"]);
     assert_eq!(
         told(&file),
@@ -351,4 +352,32 @@ proptest! {
             }
         }
     }
+}
+
+/// As many sections, each with a rule, whose names differ in case alone from
+/// those of the other half.
+fn sections(count: usize) -> String {
+    let section = |n: usize| format!("[Team {n}] @default\n/{n}/\n[TEAM {n}]\n/{n}/x @x\n");
+    (0..count).map(section).collect()
+}
+
+#[test]
+fn sections_are_counted_by_name_and_a_file_of_too_many_is_refused() {
+    let most = sections(999);
+    let file = read(&most, Dialect::Gitlab);
+    assert_eq!((file.sections.len(), file.rule_count()), (1_000, 1_998));
+    assert_eq!(owners(&file, "998/x"), ["@x"]);
+    let refused = parse(sections(1_000).as_bytes(), None).err();
+    assert_eq!(refused, Some(ParseError::TooManySections));
+    assert!(ParseError::TooManySections.told().1.contains("1,000 sections"));
+}
+
+#[test]
+fn a_heading_with_many_owners_is_not_copied_into_each_rule() {
+    let heading = format!("[Team]{}\n", " @an-owner".repeat(600));
+    let file = read(&(heading + &"/a\n".repeat(10_000)), Dialect::Gitlab);
+    let rules = &file.sections[1].rules;
+    assert_eq!((rules.len(), rules[0].owners.len()), (10_000, 500));
+    assert!(rules.iter().all(|rule| rule.owners.as_ptr() == rules[0].owners.as_ptr()));
+    assert!(told(&file)[0].contains("at most 500 owners"), "{:?}", told(&file)[0]);
 }
