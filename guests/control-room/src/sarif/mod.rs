@@ -12,7 +12,7 @@ mod rules;
 mod uri;
 mod weakness;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -46,8 +46,8 @@ impl Refusal {
 /// The runs of a log, not read yet.
 pub(crate) struct Runs<'a> {
     runs: Vec<&'a RawValue>,
-    /// What belongs to runs and is kept beside them.
-    inline: Vec<InlineProperties<'a>>,
+    /// What belongs to runs and is kept next to them, by GUID in lower case.
+    inline: HashMap<String, InlineProperties<'a>>,
 }
 
 /// What a run is of: findings of one analysis replace those of the one before.
@@ -117,7 +117,13 @@ pub(crate) fn open(bytes: &[u8]) -> Result<Runs<'_>, Refusal> {
     let runs = log.runs.ok_or_else(|| {
         Refusal::new("not_sarif", "/runs is missing; write [] where no tool was run.")
     })?;
-    Ok(Runs { runs, inline: log.inline.unwrap_or_default() })
+    let mut inline = HashMap::new();
+    for properties in log.inline.unwrap_or_default() {
+        if let Some(guid) = &properties.guid {
+            inline.entry(guid.to_ascii_lowercase()).or_insert(properties);
+        }
+    }
+    Ok(Runs { runs, inline })
 }
 
 impl<'a> Runs<'a> {
@@ -127,15 +133,16 @@ impl<'a> Runs<'a> {
 
     /// Each run, or why it cannot be used.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Result<ScanRun<'a>, Refusal>> + '_ {
+        let mut inline = Inline { by_guid: &self.inline, taken: HashSet::new() };
         let runs = self.runs.iter().enumerate();
-        runs.map(|(at, run)| ScanRun::read(at, run.get(), &self.inline))
+        runs.map(move |(at, run)| ScanRun::read(at, run.get(), &mut inline))
     }
 }
 
 impl<'a> ScanRun<'a> {
-    fn read(at: usize, text: &'a str, inline: &[InlineProperties<'a>]) -> Result<Self, Refusal> {
+    fn read(at: usize, text: &'a str, inline: &mut Inline<'_, 'a>) -> Result<Self, Refusal> {
         let mut run: Run<'a> = parse(text, &format!("/runs/{at}"))?;
-        fetch_results(&mut run, at, inline)?;
+        inline.fetch_results(&mut run, at)?;
         let driver = run.tool.as_ref().and_then(|tool| tool.driver.as_ref());
         let name = driver.and_then(|driver| driver.name.as_deref()).unwrap_or_default();
         let tool = clean(name, MOST_NAME_BYTES);
@@ -175,32 +182,41 @@ impl<'a> ScanRun<'a> {
     }
 }
 
-/// Results that are kept beside the runs, as if they were in the run. Those in
-/// other files are not here to be read.
-fn fetch_results<'a>(
-    run: &mut Run<'a>,
-    at: usize,
-    inline: &[InlineProperties<'a>],
-) -> Result<(), Refusal> {
-    let elsewhere = run.elsewhere.take().and_then(|elsewhere| elsewhere.results);
-    for (index, reference) in elsewhere.into_iter().flatten().enumerate() {
-        let guid = reference.guid.as_deref();
-        let of_it = |one: &&InlineProperties<'a>| {
-            guid.is_some_and(|guid| {
-                one.guid.as_deref().is_some_and(|own| own.eq_ignore_ascii_case(guid))
-            })
-        };
-        let Some(found) = inline.iter().find(of_it) else {
-            let detail = format!(
-                "/runs/{at}/externalPropertyFileReferences/results/{index} leads to another file; \
-                 send one log that has the results itself."
-            );
-            return Err(Refusal::new("sarif_results_elsewhere", detail));
-        };
-        let results = run.results.get_or_insert_default();
-        results.extend(found.results.iter().flatten());
+/// The results that are kept next to the runs. Each list belongs to one run
+/// (3.15.2), so that all runs together have no more results than the log.
+struct Inline<'r, 'a> {
+    by_guid: &'r HashMap<String, InlineProperties<'a>>,
+    /// GUIDs that an earlier run referred to.
+    taken: HashSet<String>,
+}
+
+impl<'a> Inline<'_, 'a> {
+    /// Adds the results that a run refers to, each list once. Those in other
+    /// files cannot be read here.
+    fn fetch_results(&mut self, run: &mut Run<'a>, at: usize) -> Result<(), Refusal> {
+        let elsewhere = run.elsewhere.take().and_then(|elsewhere| elsewhere.results);
+        let mut seen = HashSet::new();
+        for (index, reference) in elsewhere.into_iter().flatten().enumerate() {
+            let guid = reference.guid.as_deref().unwrap_or_default().to_ascii_lowercase();
+            let refused = |code, why| {
+                let pointer = format!("/runs/{at}/externalPropertyFileReferences/results/{index}");
+                Refusal::new(code, format!("{pointer} {why}"))
+            };
+            let Some(found) = self.by_guid.get(&guid) else {
+                let why = "leads to another file; send one log that has the results itself.";
+                return Err(refused("sarif_results_elsewhere", why));
+            };
+            if !seen.insert(guid.clone()) {
+                continue;
+            }
+            if !self.taken.insert(guid) {
+                let why = "refers to results of an earlier run; give each run a list of its own.";
+                return Err(refused("sarif_results_shared", why));
+            }
+            run.results.get_or_insert_default().extend(found.results.iter().flatten());
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// `nightly/backend/2026-01-31` is a run of `nightly/backend`; an id without a

@@ -376,6 +376,20 @@ fn results_beside_the_run_are_read_and_those_in_other_files_refused() {
 }
 
 #[test]
+fn results_next_to_the_runs_are_those_of_one_run_and_count_once() {
+    let guid = "CCCCCCCC-0000-4000-8000-000000000003";
+    let run = json!({
+        "tool": { "driver": { "name": "Tool" } },
+        "externalPropertyFileReferences": {
+            "results": vec![json!({ "guid": guid.to_lowercase() }); 1_000],
+        },
+    });
+    let inline = json!([{ "guid": guid, "results": vec![json!({ "ruleId": "A" }); 10] }]);
+    let log = json!({ "version": "2.1.0", "inlineExternalProperties": inline, "runs": [run, run] });
+    assert_eq!(summary(log.to_string().as_bytes()), "10 sarif_results_shared");
+}
+
+#[test]
 fn a_line_may_be_written_with_a_point() {
     let region = |line: f64| {
         let place = json!({ "artifactLocation": { "uri": "a" }, "region": { "startLine": line } });
