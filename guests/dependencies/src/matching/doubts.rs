@@ -96,6 +96,9 @@ fn because(obstacle: Obstacle, package: &Package) -> String {
         Obstacle::OtherCase => {
             "applied because the paths of the Go modules differ in upper and lower case".to_owned()
         }
+        Obstacle::TooManyEvents => {
+            "compared because a range has more than 1,000 events; split the range".to_owned()
+        }
         Obstacle::NoOrder => {
             format!("compared because the order of {ecosystem} versions is not known")
         }

@@ -7,6 +7,9 @@ use super::{Affected, Range, RangeEvent, RangeType};
 use crate::ecosystem::{self, Package};
 use crate::versions::{Scheme, Version};
 
+/// Events of a range that is compared. Ranges of real advisories have some 20.
+const MAX_EVENTS: usize = 1_000;
+
 /// Why a version is affected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Ground {
@@ -26,6 +29,8 @@ pub(crate) enum Obstacle {
     Commits,
     /// The entry affects a Go module whose path differs in case.
     OtherCase,
+    /// The range has more than [`MAX_EVENTS`] events.
+    TooManyEvents,
     /// The order of the ecosystem's versions is not known.
     NoOrder,
     /// The component's version, or a bound of the range, is not a version of
@@ -124,6 +129,9 @@ impl Candidate<'_> {
         if range.has_all_versions() {
             return Ok(true);
         }
+        if range.events.len() > MAX_EVENTS {
+            return Err(Obstacle::TooManyEvents);
+        }
         let scheme = match range.r#type {
             RangeType::Git => return Err(Obstacle::Commits),
             RangeType::Semver => Scheme::Semantic,
@@ -132,8 +140,7 @@ impl Candidate<'_> {
         let read = (Some(scheme) != self.scheme).then(|| scheme.parse(self.text));
         let version = read.as_ref().unwrap_or(&self.version).as_ref();
         let version = version.ok_or(Obstacle::Unreadable)?;
-        let mut marks = read_marks(range, scheme).ok_or(Obstacle::Unreadable)?;
-        marks.sort_by(|a, b| a.at.cmp(&b.at));
+        let marks = read_marks(range, scheme).ok_or(Obstacle::Unreadable)?;
         Ok(before_limits(&marks, version) && is_inside(&marks, version))
     }
 }
@@ -196,11 +203,14 @@ fn reached(bound: &Bound, version: &Version) -> bool {
     }
 }
 
+/// Whether the last event that the version has reached begins an interval. Of
+/// events at one version, the later one in the document counts.
 fn is_inside(marks: &[Mark], version: &Version) -> bool {
-    marks.iter().fold(false, |inside, mark| match mark.kind {
-        Kind::Introduced if reached(&mark.at, version) => true,
-        Kind::Fixed if reached(&mark.at, version) => false,
-        Kind::LastAffected if matches!(&mark.at, Bound::At(last) if version > last) => false,
-        _ => inside,
-    })
+    let reached = marks.iter().filter(|mark| match mark.kind {
+        Kind::Introduced | Kind::Fixed => reached(&mark.at, version),
+        Kind::LastAffected => matches!(&mark.at, Bound::At(last) if version > last),
+        Kind::Limit => false,
+    });
+    let last = reached.max_by(|a, b| a.at.cmp(&b.at));
+    last.is_some_and(|mark| mark.kind == Kind::Introduced)
 }

@@ -290,3 +290,25 @@ proptest! {
         let _ = Osv::read(&text);
     }
 }
+
+#[test]
+fn a_range_of_maven_versions_that_maven_orders_in_a_circle_is_evaluated() {
+    let circle = ["1.p.a.1", "1.0.b1", "1", "1.q.a.1", "1.0.a1", "1.p.b.1", "1.0.rc1"];
+    let event = |at: usize| {
+        let kind = if at.is_multiple_of(2) { "introduced" } else { "fixed" };
+        json!({ kind: circle[at * 5 % circle.len()] })
+    };
+    let ranges = events("ECOSYSTEM", &(0..60).map(event).collect());
+    let entry = affected("Maven", &ranges, &json!([]));
+    for version in circle {
+        assert!(evaluate(&entry, &package("Maven", version)).answered, "{version}");
+    }
+}
+
+#[test]
+fn a_range_of_too_many_events_is_an_obstacle() {
+    let many = (0..=1_000).map(|n| json!({ "introduced": format!("{n}.0.0") })).collect();
+    let entry = affected("npm", &events("SEMVER", &many), &json!([]));
+    let verdict = evaluate(&entry, &package("npm", "1.0.0"));
+    assert_eq!((verdict.ground, verdict.obstacle), (None, Some(Obstacle::TooManyEvents)));
+}

@@ -1,13 +1,17 @@
 //! Maven's `ComparableVersion`. A hyphen, or a change between digit and
 //! letter, begins a list inside the list; since nothing follows a list inside
 //! its own, a version is a chain of lists, and comparing needs no recursion.
+//!
+//! Maven's own comparison has cycles: it says `1.p.a.1 < 1.0.b1 < 1 < 1.p.a.1`.
+//! Here, a word and a list that are on different sides of the release compare
+//! by their sides. Everything else is as in Maven, so the order is total.
 
 use std::cmp::Ordering;
 
 use super::Number;
 
 /// Each list is the last member of the one before it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(super) struct Version(Vec<Vec<Item>>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,10 +119,11 @@ impl Chain {
         }
     }
 
-    /// Drops what says nothing at the end of each list, and empty lists at the
-    /// end of the chain.
+    /// Drops zeros before a word, what is equal to a release at the end of each
+    /// list, and empty lists at the end of the chain.
     fn normalised(mut self) -> Version {
         for list in &mut self.lists {
+            drop_zeros_before_words(list);
             while list.last().is_some_and(|item| item.beside_nothing().is_eq()) {
                 list.pop();
             }
@@ -127,6 +132,19 @@ impl Chain {
             self.lists.pop();
         }
         Version(self.lists)
+    }
+}
+
+/// As Maven since 4.0: `1.0.rc.1` is `1.rc.1`, and so before `1`.
+fn drop_zeros_before_words(list: &mut Vec<Item>) {
+    let mut before_word = false;
+    for at in (0..list.len()).rev() {
+        match &list[at] {
+            Item::Number(number) if number.is_zero() && before_word => {
+                list.remove(at);
+            }
+            item => before_word = matches!(item, Item::Word(_)),
+        }
     }
 }
 
@@ -152,6 +170,12 @@ fn list_beside_nothing(lists: &[Vec<Item>]) -> Ordering {
     orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
 }
 
+/// 1-1 is after 1.x, and 1-alpha before it.
+fn list_beside_word(rest: &[Vec<Item>], word: &Qualifier) -> Ordering {
+    let sides = list_beside_nothing(rest).cmp(&word.cmp(&Qualifier::Release));
+    sides.then(Ordering::Greater)
+}
+
 fn compare_items(a: &Item, b: &Item) -> Ordering {
     match (a, b) {
         (Item::Number(a), Item::Number(b)) => a.cmp(b),
@@ -175,11 +199,13 @@ fn compare(mut a: &[Vec<Item>], mut b: &[Vec<Item>]) -> Ordering {
             (Slot::Nothing, Slot::Item(item)) => item.beside_nothing().reverse(),
             (Slot::List(rest), Slot::Nothing) => list_beside_nothing(rest),
             (Slot::Nothing, Slot::List(rest)) => list_beside_nothing(rest).reverse(),
-            // 1-1 is before 1.0.1, and after 1.x.
-            (Slot::List(_), Slot::Item(Item::Number(_)))
-            | (Slot::Item(Item::Word(_)), Slot::List(_)) => Ordering::Less,
-            (Slot::List(_), Slot::Item(Item::Word(_)))
-            | (Slot::Item(Item::Number(_)), Slot::List(_)) => Ordering::Greater,
+            // 1-1 is before 1.0.1.
+            (Slot::List(_), Slot::Item(Item::Number(_))) => Ordering::Less,
+            (Slot::Item(Item::Number(_)), Slot::List(_)) => Ordering::Greater,
+            (Slot::List(rest), Slot::Item(Item::Word(word))) => list_beside_word(rest, word),
+            (Slot::Item(Item::Word(word)), Slot::List(rest)) => {
+                list_beside_word(rest, word).reverse()
+            }
         };
         if order.is_ne() {
             return order;
@@ -193,6 +219,14 @@ impl Ord for Version {
         compare(&self.0, &other.0)
     }
 }
+
+impl PartialEq for Version {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Version {}
 
 impl PartialOrd for Version {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {

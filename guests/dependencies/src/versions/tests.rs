@@ -57,7 +57,31 @@ fn maven_versions_are_comparable_versions() {
          < 2.1-c < 2.1-1 < 2.1.0.1 < 2.2 < 2.123 < 11.a2 < 11.a11 < 11.b2 < 11.b11 < 11.m2 < \
          11.m11 < 11 < 11.a < 11b < 11c < 11m",
     );
+    // From Maven's own tests, ComparableVersionTest.
+    for chain in [
+        "1-ga = 1 = 1.0 = 1-0 = 1.0-0 = 1-final = 1-release = 1.",
+        "1x = 1.0.0-x = 1-x",
+        "1a = 1-a < 1-1 < 1.1",
+        "1a1 = 1-alpha-1 < 1b1 = 1-beta-1 < 1m1 = 1-milestone-1 < 1-rc1 = 1-cr1",
+        "1-alpha2snapshot < 1-alpha2",
+        "6.1.0rc3 < 6.1.0 < 6.1H.5-beta",
+        "6.1.0rc3 < 6.1H.5-beta < 6.2",
+        "20190126.230843 < 1234567890.12345 < 123456789012345.1H.5-beta < 12345678901234567890.1",
+        "1-0.alpha < 1-0.beta < 1",
+        "2.0.1-xyz < 2.0.1-123",
+        "2.0.1.MR < 2.0.2",
+        "0.0.0.2021.07.06.1 < 0.0.0.2021.07.06.2",
+    ] {
+        check(Scheme::Maven, chain);
+    }
     check(Scheme::Maven, "2.13.0-rc1 < 2.13.0 < 2.13.2 < 2.15.0 < 2.15.0.redhat-1");
+}
+
+#[test]
+fn maven_versions_that_maven_orders_in_a_circle_have_an_order() {
+    check(Scheme::Maven, "1.0.b1 < 1 < 1.p.a.1");
+    check(Scheme::Maven, "1.0.rc.1 < 1 < 1.xyz.1 < 1-0-1");
+    check(Scheme::Maven, "1.0-0-alpha < 1 < 1.xyz.1");
 }
 
 #[test]
@@ -154,23 +178,43 @@ fn looks_like_a_version() -> impl Strategy<Value = String> {
     "[0-9]{1,2}([.]0{0,2}[0-9]{1,2}){0,2}([-._~+]?(a|b|rc|dev|pre|sp|ga|p|post|final|r)?[.-]?[0-9]{0,2}){0,2}"
 }
 
+/// Pieces of versions in any order, among few values, so that versions often
+/// begin alike.
+fn is_made_of_pieces() -> impl Strategy<Value = String> {
+    let pieces = [
+        "0", "1", "00", "10", "a", "b", "p", "x", "rc", "dev", "alpha", "final", "ga", "sp", "pre",
+        "post", "snapshot", ".", "-", "_", "~", "^", "+", ":", "1.", "0.", ".0", "-1", ".b1",
+    ];
+    prop::collection::vec(prop::sample::select(pieces.to_vec()), 1..8)
+        .prop_map(|pieces| pieces.concat())
+}
+
+/// The laws of a total order, of three versions in each order.
+fn check_laws(scheme: Scheme, versions: &[Version; 3]) -> Result<(), TestCaseError> {
+    for (x, y, z) in [(0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)] {
+        let [x, y, z] = [x, y, z].map(|at| &versions[at]);
+        prop_assert_eq!(x.cmp(x), Ordering::Equal);
+        prop_assert_eq!(x.cmp(y), y.cmp(x).reverse(), "{:?}", scheme);
+        prop_assert!(!(x <= y && y <= z) || x <= z, "{:?}: {:?} {:?} {:?}", scheme, x, y, z);
+        prop_assert!(x != y || x.cmp(z) == y.cmp(z), "{:?}: {:?} {:?} {:?}", scheme, x, y, z);
+    }
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
 
     #[test]
     fn every_scheme_is_a_total_order(
-        a in looks_like_a_version(), b in looks_like_a_version(), c in looks_like_a_version(),
+        texts in prop_oneof![
+            prop::array::uniform3(looks_like_a_version()),
+            prop::array::uniform3(is_made_of_pieces()),
+        ],
     ) {
         for scheme in SCHEMES {
-            let read = |text: &str| scheme.parse(text);
-            let (Some(a), Some(b), Some(c)) = (read(&a), read(&b), read(&c)) else { continue };
-            prop_assert_eq!(a.cmp(&a), Ordering::Equal);
-            prop_assert_eq!(a.cmp(&b), b.cmp(&a).reverse());
-            let mut sorted = [&a, &b, &c];
-            sorted.sort();
-            prop_assert!(sorted[0] <= sorted[2], "{:?} of {:?}", scheme, sorted);
-            if a == b {
-                prop_assert_eq!(a.cmp(&c), b.cmp(&c), "{:?}", scheme);
+            let [a, b, c] = texts.each_ref().map(|text| scheme.parse(text));
+            if let (Some(a), Some(b), Some(c)) = (a, b, c) {
+                check_laws(scheme, &[a, b, c])?;
             }
         }
     }
