@@ -21,6 +21,10 @@ const MAX_DEPTH: usize = 32;
 /// Nodes of the tree after macros are expanded.
 pub(super) const MAX_NODES: usize = 2000;
 
+/// Macros over the result of a macro, which is over that of another, and so on.
+/// Each can double what the one before made.
+const MAX_CHAINED: usize = 2;
+
 /// What the text alone tells.
 pub(super) fn before_parsing(source: &str) -> Result<(), String> {
     if source.chars().count() > MAX_CHARS {
@@ -32,11 +36,11 @@ pub(super) fn before_parsing(source: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// What only the tree tells: its depth, and loops within loops, which could
-/// take longer than anybody waits.
+/// What only the tree tells: its depth, loops within loops and loops over what
+/// loops make, which could take longer than anybody waits.
 pub(super) fn after_parsing(expression: &IdedExpr) -> Result<(), String> {
-    let mut waiting = vec![(expression, 1, 0)];
-    while let Some((expression, depth, loops)) = waiting.pop() {
+    let mut waiting = vec![(expression, 1, 0, 0)];
+    while let Some((expression, depth, loops, chained)) = waiting.pop() {
         if depth > MAX_DEPTH {
             return Err(format!("The expression is nested deeper than {MAX_DEPTH} levels."));
         }
@@ -46,15 +50,22 @@ pub(super) fn after_parsing(expression: &IdedExpr) -> Result<(), String> {
                 .to_owned());
         }
         if let Expr::Comprehension(inner) = &expression.expr {
+            if chained == MAX_CHAINED {
+                return Err(format!(
+                    "The expression costs too much: more than {MAX_CHAINED} macros such as `map` \
+                     are applied one to the result of the other; join their conditions."
+                ));
+            }
             waiting.extend([
-                (&inner.iter_range, depth + 1, loops),
-                (&inner.accu_init, depth + 1, loops),
-                (&inner.loop_cond, depth + 1, loops + 1),
-                (&inner.loop_step, depth + 1, loops + 1),
-                (&inner.result, depth + 1, loops),
+                (&inner.iter_range, depth + 1, loops, chained + 1),
+                (&inner.accu_init, depth + 1, loops, chained),
+                (&inner.loop_cond, depth + 1, loops + 1, chained),
+                (&inner.loop_step, depth + 1, loops + 1, chained),
+                (&inner.result, depth + 1, loops, chained),
             ]);
         } else {
-            waiting.extend(children(&expression.expr).map(|child| (child, depth + 1, loops)));
+            let children = children(&expression.expr);
+            waiting.extend(children.map(|child| (child, depth + 1, loops, chained)));
         }
     }
     Ok(())

@@ -93,7 +93,7 @@ fn syntax_error(errors: &cel::ParseErrors) -> String {
 fn evaluate_in(expression: &IdedExpr, facts: &Map<String, Json>) -> Result<Value, ExecutionError> {
     let mut context = Context::default();
     // Fails only for a name that the library's own functions have.
-    context.add_function("matches", patterns::matches).ok();
+    context.add_function("matches", patterns::matcher()).ok();
     for (name, value) in facts {
         context.add_variable_from_value(name.as_str(), cel_value(value));
     }

@@ -156,6 +156,30 @@ fn what_is_too_large_is_refused_before_it_does_harm() {
 }
 
 #[test]
+fn what_doubles_at_each_step_is_refused_with_its_own_error() {
+    for step in [".map(x, x + x)", ".map(x, [x, x])", ".filter(x, true)"] {
+        let source = format!("[[1, 1]]{} == []", step.repeat(13));
+        let refused = check(&source).expect_err(&source);
+        assert!(refused.starts_with("The expression costs too much"), "{refused}");
+        assert_eq!(evaluate(&source, &facts()), Verdict::Error(refused), "{source}");
+        let source = format!("[[1, 1]]{} == []", step.repeat(2));
+        assert_eq!(check(&source), Ok(()), "{source}");
+    }
+}
+
+#[test]
+fn matches_that_cost_too_much_end_with_their_own_error() {
+    let rules: Map<String, Json> = (0..5_000).map(|n| (format!("{n:040}"), json!(1))).collect();
+    let facts = json!({ "findings": { "by_rule": rules } }).as_object().cloned().expect("facts");
+    let cheap = "findings.by_rule.all(rule, rule.matches('^(js|py)?[0-9-]{1,40}$'))";
+    assert_eq!(evaluate(cheap, &facts), Verdict::Holds);
+    let costly = "!findings.by_rule.exists(rule, rule.matches('[0-9]{300}x'))";
+    assert_eq!(check(costly), Ok(()));
+    let Verdict::Error(why) = evaluate(costly, &facts) else { panic!("it costs too much") };
+    assert!(why.contains("steps"), "{why}");
+}
+
+#[test]
 fn what_is_as_large_as_allowed_is_evaluated() {
     let large = [
         "(".repeat(14) + "findings.open" + &")".repeat(14) + " == 3",
