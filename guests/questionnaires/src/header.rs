@@ -1,6 +1,8 @@
 //! Which column is which: the header row, found by the names that people give
 //! to the columns of their questionnaires.
 
+use std::sync::LazyLock;
+
 use crate::names::{
     ANSWER, ANSWER_ENDS, COUNTS, OTHER_ANSWERS, QUESTION, QUESTION_ENDS, REFERENCE, VAGUE_QUESTION,
 };
@@ -43,12 +45,22 @@ fn plain(name: &str) -> String {
     name.chars().filter(kept).flat_map(char::to_lowercase).collect()
 }
 
+/// Names of columns, in the form of [`plain`]. Every row is compared with them,
+/// so they are brought into that form once.
+type Names = LazyLock<Vec<String>>;
+
+static QUESTIONS: Names = LazyLock::new(|| plain_names(&QUESTION));
+static VAGUE_QUESTIONS: Names = LazyLock::new(|| plain_names(&VAGUE_QUESTION));
+static REFERENCES: Names = LazyLock::new(|| plain_names(&REFERENCE));
+static ANSWERS: Names = LazyLock::new(|| plain_names(&ANSWER));
+
+fn plain_names(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| plain(name)).collect()
+}
+
 /// The column with the first of these names that any column has.
-fn named(columns: &[String], names: &[&str]) -> Option<usize> {
-    names.iter().find_map(|name| {
-        let name = plain(name);
-        columns.iter().position(|column| *column == name)
-    })
+fn named(columns: &[String], names: &[String]) -> Option<usize> {
+    names.iter().find_map(|name| columns.iter().position(|column| column == name))
 }
 
 /// "Security question", "Vendor answers": a column whose name ends so, and does
@@ -77,14 +89,14 @@ impl Columns {
             return None;
         }
         let names: Vec<String> = row.cells().map(plain).collect();
-        let reference = named(&names, &REFERENCE);
-        let answer = named(&names, &ANSWER)
+        let reference = named(&names, &REFERENCES);
+        let answer = named(&names, &ANSWERS)
             .or_else(|| ending(&names, &ANSWER_ENDS, &[&COUNTS, &OTHER_ANSWERS]));
         let accompanied = reference.is_some() || answer.is_some();
-        let exact = named(&names, &QUESTION);
+        let exact = named(&names, &QUESTIONS);
         let loose = || {
             ending(&names, &QUESTION_ENDS, &[&COUNTS])
-                .or_else(|| named(&names, &VAGUE_QUESTION))
+                .or_else(|| named(&names, &VAGUE_QUESTIONS))
                 .filter(|_| filled > 2 || accompanied)
         };
         let question = exact.or_else(loose)?;
