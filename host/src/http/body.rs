@@ -5,15 +5,15 @@ use std::io;
 use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
-use async_compression::tokio::bufread::{GzipDecoder, ZstdDecoder};
 use axum::body::{Body, HttpBody as _};
 use axum::http::{HeaderMap, header};
 use bytes::Bytes;
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
-use tokio_util::io::{ReaderStream, StreamReader};
+use tokio_util::io::StreamReader;
 
 use super::code::Code;
+use super::compressed::{self, Unproductive};
 use super::headers;
 use super::problem::Refusal;
 
@@ -26,9 +26,18 @@ pub(super) enum BodyFault {
     /// The client was too slow.
     #[error("the body did not arrive in time")]
     TooSlow,
+    /// Decompressing it costs much and yields little.
+    #[error("the body is not decompressed to the end: {0}")]
+    Unproductive(Unproductive),
     /// The client went away, or the encoding is broken.
     #[error("the body cannot be read: {0}")]
     Broken(#[source] io::Error),
+}
+
+impl From<io::Error> for BodyFault {
+    fn from(error: io::Error) -> Self {
+        Unproductive::of(&error).map_or(Self::Broken(error), Self::Unproductive)
+    }
 }
 
 impl From<BodyFault> for Refusal {
@@ -38,7 +47,7 @@ impl From<BodyFault> for Refusal {
                 Code::PayloadTooLarge,
                 format!("The body may have {limit} bytes, decompressed, and has more."),
             ),
-            BodyFault::TooSlow | BodyFault::Broken(_) => {
+            BodyFault::TooSlow | BodyFault::Unproductive(_) | BodyFault::Broken(_) => {
                 Self::new(Code::MalformedRequest, format!("Bad body: {fault}."))
             }
         }
@@ -112,15 +121,9 @@ impl Content {
                 encoded.map_err(BodyFault::Broken).boxed()
             }
             "gzip" | "x-gzip" => {
-                let mut decoder = GzipDecoder::new(StreamReader::new(encoded));
-                decoder.multiple_members(true);
-                ReaderStream::new(decoder).map_err(BodyFault::Broken).boxed()
+                compressed::gzip(StreamReader::new(encoded)).map_err(BodyFault::from).boxed()
             }
-            "zstd" => {
-                let mut decoder = ZstdDecoder::new(StreamReader::new(encoded));
-                decoder.multiple_members(true);
-                ReaderStream::new(decoder).map_err(BodyFault::Broken).boxed()
-            }
+            "zstd" => compressed::zstd(StreamReader::new(encoded)).map_err(BodyFault::from).boxed(),
             other => {
                 let detail = format!("Content-Encoding: {other:?} is not understood here.");
                 let hint = "Send the body as it is, or compressed with gzip or zstd.";
@@ -205,6 +208,10 @@ mod tests {
         encoder.into_inner()
     }
 
+    async fn compressed_as(encoding: &str, content: &[u8]) -> Vec<u8> {
+        if encoding == "gzip" { gzipped(content).await } else { zstded(content).await }
+    }
+
     #[tokio::test]
     async fn limits_count_decompressed_bytes() {
         let bomb = vec![b'x'; 1 << 20];
@@ -214,6 +221,39 @@ mod tests {
             assert_eq!(small.read(SECOND).await.unwrap(), bomb);
             let large = Content::open(&headers(encoding), body.into(), (1 << 20) - 1).unwrap();
             assert!(matches!(large.read(SECOND).await, Err(BodyFault::TooLarge(_))));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_body_of_members_without_content_is_refused() {
+        for (encoding, empty) in [("gzip", gzipped(b"").await), ("zstd", zstded(b"").await)] {
+            let few = [compressed_as(encoding, b"a").await, empty.repeat(100)].concat();
+            let few = Content::open(&headers(encoding), few.into(), 1 << 20).unwrap();
+            assert_eq!(few.read(SECOND).await.unwrap(), b"a");
+            let many = empty.repeat((1 << 20) / empty.len());
+            let many = Content::open(&headers(encoding), many.into(), 1 << 20).unwrap();
+            let refused = many.read(SECOND).await;
+            assert!(matches!(refused, Err(BodyFault::Unproductive(_))), "{encoding}: {refused:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn content_that_cannot_be_compressed_or_is_flushed_often_is_read() {
+        let mut state = 1_u32;
+        let mut next = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            state.to_be_bytes()[0]
+        };
+        let random: Vec<u8> = std::iter::repeat_with(&mut next).take(1 << 20).collect();
+        let mut flushed = GzipEncoder::new(Vec::new());
+        for line in random.chunks(8).take(40_000) {
+            flushed.write_all(line).await.unwrap();
+            flushed.flush().await.unwrap();
+        }
+        flushed.shutdown().await.unwrap();
+        for body in [gzipped(&random).await, flushed.into_inner()] {
+            let content = Content::open(&headers("gzip"), body.into(), 1 << 20).unwrap();
+            assert!(random.starts_with(&content.read(20 * SECOND).await.unwrap()));
         }
     }
 

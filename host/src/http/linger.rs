@@ -15,6 +15,8 @@ use hyper::body::{Frame, SizeHint};
 /// For how long is read on: a client that sends much more than is taken, and
 /// looks for an answer only when all is sent, still gets it.
 const MOST_TIME: Duration = Duration::from_secs(30);
+/// How many bytes are discarded: more than an upload may have by default.
+const MOST_BYTES: usize = 128 << 20;
 /// And how long each piece may take.
 const MOST_SILENCE: Duration = Duration::from_secs(5);
 
@@ -65,5 +67,42 @@ impl Drop for Lingering {
 }
 
 async fn read_on(mut body: Body) {
-    while let Ok(Some(Ok(_))) = tokio::time::timeout(MOST_SILENCE, body.frame()).await {}
+    let mut left = MOST_BYTES;
+    while let Ok(Some(Ok(frame))) = tokio::time::timeout(MOST_SILENCE, body.frame()).await {
+        let length = frame.data_ref().map_or(0, Bytes::len);
+        match left.checked_sub(length) {
+            Some(rest) => left = rest,
+            None => return,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use futures::StreamExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_body_without_end_is_not_read_on_without_end() {
+        const PIECE: &[u8] = &[0; 1 << 20];
+        let read = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&read);
+        let endless = futures::stream::repeat_with(move || {
+            counter.fetch_add(PIECE.len(), Ordering::Relaxed);
+            Ok::<_, Infallible>(Bytes::from_static(PIECE))
+        });
+        let patience = Duration::from_secs(10);
+        let reading = tokio::spawn(tokio::time::timeout(
+            patience,
+            read_on(Body::from_stream(endless.take(4 * MOST_BYTES / PIECE.len()))),
+        ));
+        reading.await.unwrap().expect("an end in time");
+        let read = read.load(Ordering::Relaxed);
+        assert!(read <= MOST_BYTES + PIECE.len(), "{read} bytes were read");
+    }
 }

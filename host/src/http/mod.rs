@@ -10,6 +10,7 @@ mod body;
 mod budget;
 mod caller;
 mod code;
+mod compressed;
 mod connections;
 mod context;
 mod extract;
