@@ -22,8 +22,9 @@ use serde::{Deserialize, Serialize};
 pub use load::{ConfigError, Flags, Source};
 pub use sections::{
     Api, AreaLimits, Areas, Blobs, Budget, Budgets, Canary, Database, Egress, Idempotency, Jobs,
-    Keys, LaneShare, Lanes, Limits, Log, LogFormat, Mail, Malware, Operators, Passwords, Publisher,
-    Rates, Readiness, Record, Runtime, Secret, Session, Shadow, SignIn, Socket,
+    Keys, LaneShare, Lanes, Limits, Log, LogFormat, Mail, Malware, ManifestLimits, Operators,
+    Passwords, Publisher, Rates, Readiness, Record, Runtime, Secret, Session, Shadow, SignIn,
+    Socket,
 };
 
 /// Everything an operator can set.

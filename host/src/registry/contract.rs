@@ -6,15 +6,20 @@ use std::time::Duration;
 
 use jsonschema::Validator;
 use serde_json::Value as Json;
+use tokio::sync::Semaphore;
 
 use super::meter::Meter;
-use super::{checks, schema};
-use crate::config::Config;
+use super::{checks, cost, schema};
+use crate::config::{Config, ManifestLimits};
 use crate::domain::manifest::{BodyKind, FormPart, Manifest, Route};
 use crate::work::Habit;
 
 /// What a form's own boundaries and part headers may take, in bytes.
 const FORM_OVERHEAD_BYTES: u64 = 64 << 10;
+
+/// Bodies of one version of an area that are checked away from the serving
+/// threads at a time.
+const LONG_CHECKS: usize = 2;
 
 /// Bounds the operator sets on what manifests may ask for.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +32,8 @@ pub struct Ceilings {
     pub body_bytes: u64,
     /// Largest streamed body, and the largest any route may ask for, in bytes.
     pub max_body_bytes: u64,
+    /// How much a manifest may declare.
+    pub manifest: ManifestLimits,
 }
 
 impl Default for Ceilings {
@@ -36,6 +43,7 @@ impl Default for Ceilings {
             max_deadline_ms: 30_000,
             body_bytes: 1 << 20,
             max_body_bytes: 100 << 20,
+            manifest: ManifestLimits::default(),
         }
     }
 }
@@ -47,6 +55,7 @@ impl From<&Config> for Ceilings {
             max_deadline_ms: config.limits.max_deadline_ms,
             body_bytes: config.limits.max_body_bytes,
             max_body_bytes: config.limits.max_upload_bytes,
+            manifest: config.areas.manifest,
         }
     }
 }
@@ -59,9 +68,14 @@ pub struct RouteContract {
     /// The parameters of the path template, in its order.
     pub path_parameters: Vec<String>,
     /// Checks a JSON body.
-    pub body: Option<Validator>,
+    pub body: Option<Arc<Validator>>,
+    /// Nodes that the request schema expands to.
+    pub body_nodes: u64,
     /// Checks a reply, in development.
     pub response: Option<Validator>,
+    /// Admits checks of bodies that take long; all routes of the version share
+    /// it.
+    pub long_checks: Arc<Semaphore>,
     /// The request schema as compiled and published.
     pub body_schema: Option<Json>,
     /// The response schema as compiled and published.
@@ -95,10 +109,17 @@ pub(super) fn compile(
     events: &[String],
     ceilings: &Ceilings,
 ) -> Result<Vec<RouteContract>, BadManifest> {
+    let too_large = cost::complaints(manifest, &ceilings.manifest);
+    if !too_large.is_empty() {
+        // Nothing of it is compiled.
+        return Err(BadManifest { area: manifest.name.clone(), complaints: too_large });
+    }
     let mut complaints = checks::manifest(manifest, ceilings);
     let mut routes = Vec::with_capacity(manifest.routes.len());
+    let long_checks = Arc::new(Semaphore::new(LONG_CHECKS));
     for route in &manifest.routes {
-        match compile_route(&manifest.name, route, events, ceilings) {
+        let long_checks = Arc::clone(&long_checks);
+        match compile_route(&manifest.name, route, events, ceilings, long_checks) {
             Ok(contract) => routes.push(contract),
             Err(complaint) => complaints.push(complaint),
         }
@@ -126,6 +147,7 @@ fn compile_route(
     route: &Route,
     events: &[String],
     ceilings: &Ceilings,
+    long_checks: Arc<Semaphore>,
 ) -> Result<RouteContract, String> {
     let name = &route.operation_id;
     let body_schema = match &route.body {
@@ -145,7 +167,11 @@ fn compile_route(
         };
     Ok(RouteContract {
         path_parameters: checks::template_parameters(&route.path),
-        body: validator(&body_schema, "request")?,
+        body: validator(&body_schema, "request")?.map(Arc::new),
+        body_nodes: body_schema
+            .as_ref()
+            .map_or(0, |schema| cost::schema_nodes(schema).unwrap_or(0)),
+        long_checks,
         response: validator(&response_schema, "response")?,
         body_schema,
         response_schema,

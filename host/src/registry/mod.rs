@@ -8,6 +8,7 @@ mod checks;
 mod compared;
 pub mod compatibility;
 mod contract;
+mod cost;
 mod dependents;
 #[cfg(test)]
 pub(crate) mod fixtures;

@@ -111,8 +111,13 @@ impl Config {
             ("malware.timeout_ms", self.malware.timeout_ms),
             ("mail.timeout_ms", self.mail.timeout_ms),
         ];
-        match numbers.into_iter().find(|(_, number)| *number == 0) {
-            Some((key, _)) => Err(wrong(key, "is 0, and must be at least 1")),
+        if let Some((key, _)) = numbers.into_iter().find(|(_, number)| *number == 0) {
+            return Err(wrong(key, "is 0, and must be at least 1"));
+        }
+        match self.areas.manifest.all().into_iter().find(|(_, number)| *number == 0) {
+            Some((name, _)) => {
+                Err(wrong(&format!("areas.manifest.{name}"), "is 0, and must be at least 1"))
+            }
             None => Ok(()),
         }
     }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::Record;
+use super::{ManifestLimits, Record};
 use crate::domain::manifest::Capability;
 
 /// Which areas are loaded and what they may import.
@@ -28,6 +28,8 @@ pub struct Areas {
     /// being loaded again: those that were live, tried or deployed last. Each
     /// takes some three times its component's size.
     pub warm_versions: u32,
+    /// How much a component may declare.
+    pub manifest: ManifestLimits,
     /// When a version that is tried on some workspaces is withdrawn.
     pub canary: Canary,
     /// How a version is tried that answers copies of requests.
@@ -80,6 +82,7 @@ impl Default for Areas {
             poll_ms: 1_000,
             max_stale_ms: 10_000,
             warm_versions: 64,
+            manifest: ManifestLimits::default(),
             canary: Canary::default(),
             shadow: Shadow::default(),
             record: Record::default(),
