@@ -34,7 +34,9 @@ pub(super) async fn check(
     let Some(live) = live_manifest(app, at, &candidate.name).await? else {
         return Ok(Checked { report: Report::default(), asks: BTreeSet::new() });
     };
-    let report = compatibility::compare(&live, candidate);
+    let (before, now) = (Arc::clone(&live), candidate.clone());
+    let comparing = tokio::task::spawn_blocking(move || compatibility::compare(&before, &now));
+    let report = comparing.await.map_err(|error| LoadError::Host(error.into()))?;
     match report.verdict() {
         Verdict::Safe => {}
         Verdict::Breaking if force.is_some() => {}

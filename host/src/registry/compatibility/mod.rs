@@ -106,13 +106,13 @@ impl Report {
 /// Compares a candidate with the live version of the same area.
 #[must_use]
 pub fn compare(live: &Manifest, candidate: &Manifest) -> Report {
-    let mut differences = Vec::new();
+    let mut differences = Differences { all: Vec::new(), steps: MAX_STEPS };
     routes::compare(&live.routes, &candidate.routes, &mut differences);
     storage::events(&live.publishes, &candidate.publishes, &mut differences);
     storage::blobs(&live.blob_readers, &candidate.blob_readers, &mut differences);
     storage::collections(&live.collections, &candidate.collections, &mut differences);
     storage::jobs(&live.jobs, &candidate.jobs, &mut differences);
-    Report { differences }
+    Report { differences: differences.all }
 }
 
 /// The capabilities a candidate wants and the live version did not.
@@ -122,11 +122,21 @@ pub fn asks_beyond(live: &Manifest, candidate: &Manifest) -> BTreeSet<Capability
     candidate.asks().into_iter().filter(|asked| !granted.contains(asked)).collect()
 }
 
+/// Steps that all schemas of two versions may take to compare, some seconds.
+/// What is beyond them is reported as different.
+const MAX_STEPS: usize = 2_000_000;
+
+/// What a comparison has found, and the steps that it has left.
+struct Differences {
+    all: Vec<Difference>,
+    steps: usize,
+}
+
 /// Collects the differences of one subject.
 struct Findings<'a> {
     subject: Subject,
     name: &'a str,
-    found: &'a mut Vec<Difference>,
+    found: &'a mut Differences,
 }
 
 impl Findings<'_> {
@@ -140,7 +150,7 @@ impl Findings<'_> {
 
     fn at(&mut self, verdict: Verdict, part: &'static str, pointer: String, what: String) {
         let (subject, name) = (self.subject, self.name.to_owned());
-        self.found.push(Difference { verdict, subject, name, part, pointer, what });
+        self.found.all.push(Difference { verdict, subject, name, part, pointer, what });
     }
 
     /// What a schema's readers or writers notice.
@@ -151,7 +161,7 @@ impl Findings<'_> {
         side: schema::Side,
         (live, candidate): (&serde_json::Value, &serde_json::Value),
     ) {
-        for misfit in schema::misfits(side, live, candidate) {
+        for misfit in schema::misfits(side, live, candidate, &mut self.found.steps) {
             self.at(verdict, part, misfit.pointer, misfit.what);
         }
     }

@@ -1,14 +1,14 @@
 //! What clients of an operation notice.
 
 use super::schema::Side;
-use super::{Difference, Findings, Subject, Verdict};
+use super::{Differences, Findings, Subject, Verdict};
 use crate::domain::manifest::{
     BodyKind, FormPart, Idempotency, ParameterKind, ParameterPlace, ParameterSpec, Route,
 };
 use crate::registry::checks;
 
 /// Compares routes of the same operation id.
-pub(super) fn compare(live: &[Route], candidate: &[Route], found: &mut Vec<Difference>) {
+pub(super) fn compare(live: &[Route], candidate: &[Route], found: &mut Differences) {
     for route in live {
         let mut findings =
             Findings { subject: Subject::Operation, name: &route.operation_id, found };

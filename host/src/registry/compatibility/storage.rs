@@ -2,11 +2,11 @@
 //! new version would trip over: documents and jobs of the one before.
 
 use super::schema::Side;
-use super::{Difference, Findings, Subject, Verdict};
+use super::{Differences, Findings, Subject, Verdict};
 use crate::domain::manifest::{Collection, EventSpec, JobSpec};
 
 /// Compares what is published.
-pub(super) fn events(live: &[EventSpec], candidate: &[EventSpec], found: &mut Vec<Difference>) {
+pub(super) fn events(live: &[EventSpec], candidate: &[EventSpec], found: &mut Differences) {
     for event in live {
         let mut findings = Findings { subject: Subject::Event, name: &event.name, found };
         match candidate.iter().find(|other| other.name == event.name) {
@@ -20,11 +20,7 @@ pub(super) fn events(live: &[EventSpec], candidate: &[EventSpec], found: &mut Ve
 }
 
 /// Compares what is kept.
-pub(super) fn collections(
-    live: &[Collection],
-    candidate: &[Collection],
-    found: &mut Vec<Difference>,
-) {
+pub(super) fn collections(live: &[Collection], candidate: &[Collection], found: &mut Differences) {
     for collection in live {
         let mut findings = Findings { subject: Subject::Collection, name: &collection.name, found };
         match candidate.iter().find(|other| other.name == collection.name) {
@@ -74,7 +70,7 @@ fn for_its_own(live: &Collection, candidate: &Collection, findings: &mut Finding
 }
 
 /// Compares who may read the area's blobs.
-pub(super) fn blobs(live: &[String], candidate: &[String], found: &mut Vec<Difference>) {
+pub(super) fn blobs(live: &[String], candidate: &[String], found: &mut Differences) {
     let mut findings = Findings { subject: Subject::Blobs, name: "the area", found };
     lost_readers(live, candidate, &mut findings);
 }
@@ -87,7 +83,7 @@ fn lost_readers(live: &[String], candidate: &[String], findings: &mut Findings<'
 }
 
 /// Compares what may wait in the queue.
-pub(super) fn jobs(live: &[JobSpec], candidate: &[JobSpec], found: &mut Vec<Difference>) {
+pub(super) fn jobs(live: &[JobSpec], candidate: &[JobSpec], found: &mut Differences) {
     for job in live {
         if !candidate.iter().any(|other| other.name == job.name) {
             let mut findings = Findings { subject: Subject::Job, name: &job.name, found };

@@ -54,6 +54,9 @@ const TYPES: [&str; 6] = ["null", "boolean", "number", "string", "array", "objec
 /// Deeper than any honest schema.
 pub(super) const MAX_DEPTH: usize = 64;
 
+/// More than any honest union has.
+const MAX_ALTERNATIVES: usize = 1_000;
+
 /// One type's share of a schema.
 pub(super) struct Alternative<'s> {
     /// Nothing: any type.
@@ -63,15 +66,21 @@ pub(super) struct Alternative<'s> {
     pub(super) values: Option<Vec<&'s Json>>,
 }
 
-/// The alternatives of a schema, or the keyword that stands in the way.
+/// The alternatives of a schema, or the keyword that stands in the way. Each
+/// schema on the way takes a step.
 pub(super) fn take_apart<'s>(
     root: &'s Json,
     schema: &'s Json,
     into: &mut Vec<Alternative<'s>>,
     depth: usize,
+    steps: &mut usize,
 ) -> Result<(), String> {
     static NOTHING_SAID: std::sync::LazyLock<Map<String, Json>> =
         std::sync::LazyLock::new(Map::new);
+    *steps = steps.saturating_sub(1);
+    if *steps == 0 || into.len() > MAX_ALTERNATIVES {
+        return Err("anyOf".into());
+    }
     let members = match schema {
         Json::Object(members) if depth < MAX_DEPTH => members,
         Json::Bool(true) => &NOTHING_SAID,
@@ -90,14 +99,14 @@ pub(super) fn take_apart<'s>(
         only(members, "$ref")?;
         let target = target.as_str().and_then(|target| target.strip_prefix('#'));
         let found = target.and_then(|pointer| root.pointer(pointer)).ok_or("$ref")?;
-        return take_apart(root, found, into, depth + 1);
+        return take_apart(root, found, into, depth + 1, steps);
     }
     for union in ["anyOf", "oneOf"] {
         if let Some(Json::Array(branches)) = members.get(union) {
             only(members, union)?;
             return branches
                 .iter()
-                .try_for_each(|branch| take_apart(root, branch, into, depth + 1));
+                .try_for_each(|branch| take_apart(root, branch, into, depth + 1, steps));
         }
     }
     by_type(members, into);

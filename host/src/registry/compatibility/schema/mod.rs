@@ -29,33 +29,56 @@ pub(super) struct Misfit {
     pub(super) what: String,
 }
 
+/// Bytes of two schemas that are read in one step.
+const BYTES_PER_STEP: usize = 256;
+
 const LOWER: [&str; 5] = ["minLength", "minItems", "minProperties", "minimum", "exclusiveMinimum"];
 const UPPER: [&str; 5] = ["maxLength", "maxItems", "maxProperties", "maximum", "exclusiveMaximum"];
 /// Keywords that fit only where they say the same.
 const EXACT: [&str; 4] = ["pattern", "format", "multipleOf", "uniqueItems"];
 
-/// Where the candidate surprises those who rely on the live schema.
-pub(super) fn misfits(side: Side, live: &Json, candidate: &Json) -> Vec<Misfit> {
-    let mut walk = Walk { side, live, candidate, under_way: BTreeSet::new(), depth: 0 };
+/// Where the candidate surprises those who rely on the live schema. If `steps`
+/// run out, the schemas count as different.
+pub(super) fn misfits(side: Side, live: &Json, candidate: &Json, steps: &mut usize) -> Vec<Misfit> {
+    if live == candidate {
+        return Vec::new();
+    }
+    let weight = 1 + (live.to_string().len() + candidate.to_string().len()) / BYTES_PER_STEP;
+    let mut walk =
+        Walk { side, live, candidate, under_way: BTreeSet::new(), depth: 0, steps, weight };
     // Writers: what was taken must still be. Readers: what is given now must
     // have been possible before.
-    match side {
+    let found = match side {
         Side::Writers => walk.fit("", live, candidate),
         Side::Readers => walk.fit("", candidate, live),
+    };
+    if *walk.steps == 0 {
+        return vec![misfit("", "is too large to be compared with what it was")];
     }
+    found
 }
 
 /// One comparison, from the roots that references begin at.
-struct Walk<'s> {
+struct Walk<'s, 'w> {
     side: Side,
     live: &'s Json,
     candidate: &'s Json,
     /// Pairs of references being compared, so that recursive types end.
     under_way: BTreeSet<(String, String)>,
     depth: usize,
+    /// What is left; 0 ends the comparison.
+    steps: &'w mut usize,
+    /// Steps that reading both schemas takes.
+    weight: usize,
 }
 
-impl<'s> Walk<'s> {
+impl<'s> Walk<'s, '_> {
+    /// Whether there are so many steps left.
+    fn spend(&mut self, steps: usize) -> bool {
+        *self.steps = self.steps.saturating_sub(steps);
+        *self.steps > 0
+    }
+
     fn sub_root(&self) -> &'s Json {
         if self.side == Side::Writers { self.live } else { self.candidate }
     }
@@ -66,8 +89,8 @@ impl<'s> Walk<'s> {
 
     /// Whether all that `sub` takes, `sup` takes.
     fn fit(&mut self, at: &str, sub: &'s Json, sup: &'s Json) -> Vec<Misfit> {
-        if self.sub_root() == self.super_root() && sub == sup {
-            return Vec::new();
+        if !self.spend(1) {
+            return vec![misfit(at, "is too large to be compared")];
         }
         let pair = (reference(sub), reference(sup));
         let recursive = !pair.0.is_empty() || !pair.1.is_empty();
@@ -89,14 +112,12 @@ impl<'s> Walk<'s> {
     fn fit_resolved(&mut self, at: &str, sub: &'s Json, sup: &'s Json) -> Vec<Misfit> {
         let mut alternatives = Vec::new();
         let mut possible = Vec::new();
-        let taken_apart = take_apart(self.sub_root(), sub, &mut alternatives, 0)
-            .and_then(|()| take_apart(self.super_root(), sup, &mut possible, 0));
+        let (sub_root, super_root) = (self.sub_root(), self.super_root());
+        let taken_apart = take_apart(sub_root, sub, &mut alternatives, 0, self.steps)
+            .and_then(|()| take_apart(super_root, sup, &mut possible, 0, self.steps));
         if let Err(keyword) = taken_apart {
-            return if self.is_the_same(sub, sup) {
-                Vec::new()
-            } else {
-                vec![self.incomparable(at, &keyword)]
-            };
+            let same = self.spend(self.weight) && self.is_the_same(sub, sup);
+            return if same { Vec::new() } else { vec![self.incomparable(at, &keyword)] };
         }
         alternatives.iter().flat_map(|one| self.fit_into_one_of(at, one, &possible)).collect()
     }
@@ -119,6 +140,9 @@ impl<'s> Walk<'s> {
     ) -> Vec<Misfit> {
         let mut nearest: Option<Vec<Misfit>> = None;
         for sup in possible.iter().filter(|sup| same_kind(sub.kind, sup.kind)) {
+            if !self.spend(1) {
+                break;
+            }
             let found = self.fit_alternative(at, sub, sup);
             if found.is_empty() {
                 return found;
@@ -149,7 +173,7 @@ impl<'s> Walk<'s> {
 
     /// Where either is a list of values, the lists say it all.
     fn fit_values(
-        &self,
+        &mut self,
         at: &str,
         sub: &Alternative<'_>,
         sup: &Alternative<'_>,
@@ -163,6 +187,9 @@ impl<'s> Walk<'s> {
             // The bounds were checked when the schema's author listed them.
             (Some(_), None) => Some(Vec::new()),
             (Some(values), Some(known)) => {
+                if !self.spend(values.len().saturating_mul(known.len()) / BYTES_PER_STEP) {
+                    return Some(vec![misfit(at, "is too large to be compared")]);
+                }
                 let new = values.iter().filter(|value| !known.contains(value));
                 let said = new.map(|value| {
                     let less = format!("does not take {value} any more");
@@ -230,8 +257,8 @@ impl<'s> Walk<'s> {
     ) -> Vec<Misfit> {
         let mut found = Vec::new();
         for (name, schema) in properties(sup) {
-            match properties(sub).find(|(other, _)| *other == name) {
-                Some((_, own)) => found.extend(self.fit(&below(at, name), own, schema)),
+            match property(sub, name) {
+                Some(own) => found.extend(self.fit(&below(at, name), own, schema)),
                 None if self.side == Side::Readers => {
                     found.push(misfit(&below(at, name), "is gone"));
                 }
@@ -243,7 +270,7 @@ impl<'s> Walk<'s> {
                 found.push(misfit(&below(at, name), "is not taken any more"));
             }
         }
-        let certain: Vec<&str> = required(sub).collect();
+        let certain: BTreeSet<&str> = required(sub).collect();
         for name in required(sup).filter(|name| !certain.contains(name)) {
             // That it is gone has been said.
             if self.side == Side::Writers || has_property(sub, name) {
@@ -324,8 +351,12 @@ fn properties(schema: &Map<String, Json>) -> impl Iterator<Item = (&String, &Jso
     schema.get("properties").and_then(Json::as_object).into_iter().flatten()
 }
 
+fn property<'s>(schema: &'s Map<String, Json>, name: &str) -> Option<&'s Json> {
+    schema.get("properties")?.get(name)
+}
+
 fn has_property(schema: &Map<String, Json>, name: &str) -> bool {
-    properties(schema).any(|(other, _)| other == name)
+    property(schema, name).is_some()
 }
 
 fn required(schema: &Map<String, Json>) -> impl Iterator<Item = &str> {
