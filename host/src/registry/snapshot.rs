@@ -5,6 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
+use bytes::Bytes;
+use parking_lot::Mutex;
+
 use super::contract::RouteContract;
 use super::openapi::Document;
 use super::trial::OnTrial;
@@ -78,7 +81,18 @@ pub struct Snapshot {
     tables: Vec<MethodTable>,
     host: Arc<[HostOperation]>,
     document: OnceLock<Document>,
+    pages: Mutex<Pages>,
 }
+
+/// Pages that were made from the document.
+#[derive(Default)]
+struct Pages {
+    by_name: HashMap<String, Bytes>,
+    bytes: usize,
+}
+
+/// Pages of more than so many bytes in all are not kept.
+const MAX_PAGES_BYTES: usize = 32 << 20;
 
 impl fmt::Debug for Snapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -110,6 +124,7 @@ impl Snapshot {
             tables: Vec::new(),
             host,
             document: OnceLock::new(),
+            pages: Mutex::default(),
         }
     }
 
@@ -131,7 +146,8 @@ impl Snapshot {
             builder.add(area)?;
         }
         let Builder { paths, tables, .. } = builder;
-        Ok(Self { areas, trials, paths, tables, host, document: OnceLock::new() })
+        let (document, pages) = (OnceLock::new(), Mutex::default());
+        Ok(Self { areas, trials, paths, tables, host, document, pages })
     }
 
     /// Finds what answers at a path; `None` stands for a method no route can
@@ -181,6 +197,28 @@ impl Snapshot {
     /// The OpenAPI document of this moment, made at the first question.
     pub fn openapi(&self, base_url: &str) -> &Document {
         self.document.get_or_init(|| Document::of(&self.host, self.areas.values(), base_url))
+    }
+
+    /// True once the OpenAPI document is made.
+    #[must_use]
+    pub fn is_described(&self) -> bool {
+        self.document.get().is_some()
+    }
+
+    /// A page about these areas that was made before.
+    #[must_use]
+    pub fn page(&self, name: &str) -> Option<Bytes> {
+        self.pages.lock().by_name.get(name).cloned()
+    }
+
+    /// Keeps a page for the next who asks for it, as long as there is room.
+    pub fn keep_page(&self, name: String, page: Bytes) {
+        let mut pages = self.pages.lock();
+        let bytes = pages.bytes + page.len();
+        if bytes <= MAX_PAGES_BYTES && !pages.by_name.contains_key(&name) {
+            pages.bytes = bytes;
+            pages.by_name.insert(name, page);
+        }
     }
 
     /// The names of all live events, sorted.

@@ -5,14 +5,18 @@ use std::fmt::Write as _;
 
 use serde_json::{Value as Json, json};
 
-use super::members::{required_members, resolved};
+use super::members::{Schemas, required_members, resolved};
 use super::reference::Operation;
 
 /// Schemas nested deeper are shown empty: one may contain itself.
 const MAX_DEPTH: usize = 5;
 
+/// Room on the page that one member of an example takes.
+const SAMPLE_UNITS: usize = 64;
+
 /// The request, over several lines of shell.
-pub(super) fn curl(document: &Json, operation: &Operation<'_>) -> String {
+pub(super) fn curl(schemas: &Schemas<'_>, operation: &Operation<'_>) -> String {
+    let document = schemas.document;
     let mut command = String::from("curl -sS");
     let demands = |scheme: &str| {
         let schemes = operation.described["security"].as_array().into_iter().flatten();
@@ -27,7 +31,7 @@ pub(super) fn curl(document: &Json, operation: &Operation<'_>) -> String {
     for name in required(document, operation, "header") {
         let _ = write!(command, " -H \"{name}: ${}\"", variable(name));
     }
-    command.push_str(&body(document, operation));
+    command.push_str(&body(schemas, operation));
     let _ = write!(command, " \\\n  \"{}\"", url(document, operation));
     command
 }
@@ -65,19 +69,19 @@ fn variable(name: &str) -> String {
 
 /// The method and the body; `curl` gets without either, and posts what it is
 /// given.
-fn body(document: &Json, operation: &Operation<'_>) -> String {
+fn body(schemas: &Schemas<'_>, operation: &Operation<'_>) -> String {
     let method = operation.method.as_str();
     let content = &operation.described["requestBody"]["content"];
     if let Some(media) = content.get("application/json") {
-        let sample = sample(document, &media["schema"], "", 0).to_string().replace('\'', r"'\''");
+        let sample = sample(schemas, &media["schema"], "", 0).to_string().replace('\'', r"'\''");
         let method = if method == "POST" { String::new() } else { format!(" -X {method}") };
         return format!("{method} \\\n  --json '{sample}'");
     }
     if let Some(media) = content.get("multipart/form-data") {
-        let parts = required_members(&media["schema"]).into_iter();
+        let parts = required_members(&media["schema"]);
         return parts.fold(String::new(), |mut all, (name, part)| {
             let file = if part.get("contentMediaType").is_some() { "@" } else { "" };
-            let _ = write!(all, " -F \"{name}={file}${}\"", variable(&name));
+            let _ = write!(all, " -F \"{name}={file}${}\"", variable(name));
             all
         });
     }
@@ -91,26 +95,29 @@ fn body(document: &Json, operation: &Operation<'_>) -> String {
 
 /// A value of the schema, with no more members than it must have. Patterns are
 /// beyond it.
-fn sample(document: &Json, schema: &Json, name: &str, depth: usize) -> Json {
-    let schema = resolved(document, schema);
+fn sample(schemas: &Schemas<'_>, schema: &Json, name: &str, depth: usize) -> Json {
+    let schema = resolved(schemas.document, schema);
+    if depth > MAX_DEPTH || !schemas.spend(SAMPLE_UNITS) {
+        return Json::Null;
+    }
     let given = schema.get("default").or(schema.get("const")).or(schema["enum"].get(0));
     if let Some(given) = given {
-        return given.clone();
+        return if schemas.spend(given.to_string().len()) { given.clone() } else { Json::Null };
     }
     if let Some(first) = schema["oneOf"].get(0).or(schema["anyOf"].get(0)) {
-        return sample(document, first, name, depth + 1);
+        return sample(schemas, first, name, depth + 1);
     }
     let kind = schema["type"].as_str().or(schema["type"][0].as_str());
     match kind {
         Some("object") if depth < MAX_DEPTH => {
-            let members = required_members(schema).into_iter();
+            let members = required_members(schema).take_while(|_| !schemas.is_exhausted());
             members
-                .map(|(name, one)| (name.clone(), sample(document, &one, &name, depth + 1)))
+                .map(|(name, one)| (name.clone(), sample(schemas, one, name, depth + 1)))
                 .collect()
         }
         Some("object") => json!({}),
         Some("array") if depth < MAX_DEPTH => {
-            json!([sample(document, &schema["items"], name, depth + 1)])
+            json!([sample(schemas, &schema["items"], name, depth + 1)])
         }
         Some("array") => json!([]),
         Some("integer" | "number") => schema.get("minimum").cloned().unwrap_or(json!(1)),
@@ -157,7 +164,7 @@ mod tests {
         });
         let path = "/v1/workspaces/{workspace_id}/notes";
         let operation = Operation { method: "POST".into(), path, described: &described };
-        insta::assert_snapshot!(curl(&document, &operation), @r#"
+        insta::assert_snapshot!(curl(&Schemas::new(&document), &operation), @r#"
         curl -sS -b "$COOKIE" -H "X-CSRF-Token: $CSRF_TOKEN" -H "Idempotency-Key: $IDEMPOTENCY_KEY" \
           --json '{"kind":"it'\''s","subject":"subject"}' \
           "https://api.example.com/v1/workspaces/$WORKSPACE_ID/notes"

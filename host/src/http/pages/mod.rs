@@ -4,17 +4,22 @@ mod example;
 mod members;
 mod reference;
 
+use std::sync::Arc;
+
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{Html, IntoResponse, Response};
+use bytes::Bytes;
 use headers::{ETag, HeaderMapExt as _, IfNoneMatch};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use serde_json::Value as Json;
 
 use super::code::{self, Code};
 use super::problem::Refusal;
 use super::session::address_of;
 use crate::app::App;
+use crate::registry::Snapshot;
 
 pub(super) use reference::{index as reference, operation};
 
@@ -24,8 +29,8 @@ const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;mar
     td,th{text-align:left;vertical-align:top;padding:.3em .8em .3em 0;\
     border-bottom:1px solid #8884}td p{margin:0}";
 
-/// Pages are for everybody, and each is made and compressed anew, so an address
-/// may ask for so many.
+/// Pages are for everybody, and each is compressed anew, so an address may ask
+/// for so many.
 pub(super) async fn limited(
     State(app): State<App>,
     request: Request,
@@ -64,8 +69,11 @@ pub(super) async fn home(State(app): State<App>) -> Response {
 }
 
 /// The OpenAPI document of the live areas; nothing, where the client has it.
-pub(super) async fn openapi(State(app): State<App>, headers: HeaderMap) -> Response {
-    let snapshot = app.registry.snapshot();
+pub(super) async fn openapi(
+    State(app): State<App>,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    let snapshot = described(&app).await?;
     let document = snapshot.openapi(&app.base_url);
     // Weak: it is the same document, compressed or not.
     let tag = format!("W/\"{}\"", document.digest).parse::<ETag>();
@@ -84,7 +92,42 @@ pub(super) async fn openapi(State(app): State<App>, headers: HeaderMap) -> Respo
         let ask_again = const { HeaderValue::from_static("no-cache") };
         answer.headers_mut().insert(header::CACHE_CONTROL, ask_again);
     }
-    answer
+    Ok(answer)
+}
+
+/// The live areas, once their OpenAPI document is there. Making it takes time
+/// that the serving threads do not have.
+async fn described(app: &App) -> Result<Arc<Snapshot>, Refusal> {
+    let snapshot = app.registry.snapshot();
+    if !snapshot.is_described() {
+        let (areas, app) = (Arc::clone(&snapshot), app.clone());
+        let making = tokio::task::spawn_blocking(move || {
+            areas.openapi(&app.base_url);
+        });
+        making.await.map_err(Refusal::internal)?;
+    }
+    Ok(snapshot)
+}
+
+/// A page made from the OpenAPI document, once for each set of live areas and
+/// not on a serving thread.
+async fn cached(
+    app: &App,
+    name: &str,
+    make: impl FnOnce(&Json) -> Option<String> + Send + 'static,
+) -> Result<Response, Refusal> {
+    let snapshot = described(app).await?;
+    if let Some(known) = snapshot.page(name) {
+        return Ok(respond(known));
+    }
+    let (app, name) = (app.clone(), name.to_owned());
+    let making = tokio::task::spawn_blocking(move || {
+        let page = Bytes::from(make(&snapshot.openapi(&app.base_url).value)?);
+        snapshot.keep_page(name, page.clone());
+        Some(page)
+    });
+    let made = making.await.map_err(Refusal::internal)?;
+    made.map(respond).ok_or_else(Refusal::not_found)
 }
 
 /// What a problem's code means.
@@ -126,7 +169,10 @@ fn operations_with(app: &App, code: &str) -> Vec<String> {
 }
 
 fn page(title: &str, body: &Markup) -> Response {
-    let policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'";
+    respond(page_of(title, body).into())
+}
+
+fn page_of(title: &str, body: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -139,7 +185,12 @@ fn page(title: &str, body: &Markup) -> Response {
             body { h1 { (title) } (body) }
         }
     };
-    let mut response = Html(page.into_string()).into_response();
+    page.into_string()
+}
+
+fn respond(page: Bytes) -> Response {
+    let policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'";
+    let mut response = Html(page).into_response();
     response
         .headers_mut()
         .insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));

@@ -8,8 +8,8 @@ use pulldown_cmark::{Event, Parser};
 use serde_json::Value as Json;
 
 use super::example::curl;
-use super::members::{Member, kind, members, resolved};
-use super::page;
+use super::members::{Member, Schemas, resolved};
+use super::{cached, page_of};
 use crate::app::App;
 use crate::http::problem::Refusal;
 
@@ -25,11 +25,13 @@ pub(super) struct Operation<'a> {
 }
 
 /// All operations, by area.
-pub(in crate::http) async fn index(State(app): State<App>) -> Response {
-    let snapshot = app.registry.snapshot();
-    let document = &snapshot.openapi(&app.base_url).value;
+pub(in crate::http) async fn index(State(app): State<App>) -> Result<Response, Refusal> {
+    cached(&app, "", |document| Some(page_of("Reference", &all(document)))).await
+}
+
+fn all(document: &Json) -> Markup {
     let tags = document["tags"].as_array().into_iter().flatten();
-    let body = html! {
+    html! {
         p {
             "Those in bold are version 1 of the published contract. Writes need the session's "
             code { "X-CSRF-Token" } ". The same for programs: "
@@ -45,33 +47,40 @@ pub(in crate::http) async fn index(State(app): State<App>) -> Response {
                 }
             }
         }
-    };
-    page("Reference", &body)
+    }
 }
 
-/// One operation: what it takes, and what it answers.
+/// One operation: its request and its responses.
 pub(in crate::http) async fn operation(
     State(app): State<App>,
     Path(id): Path<String>,
 ) -> Result<Response, Refusal> {
-    let snapshot = app.registry.snapshot();
-    let document = &snapshot.openapi(&app.base_url).value;
-    let operation = operations(document)
-        .find(|operation| operation.described["operationId"] == id.as_str())
-        .ok_or_else(Refusal::not_found)?;
+    let named = id.clone();
+    cached(&app, &id, move |document| {
+        let operation = operations(document)
+            .find(|operation| operation.described["operationId"] == named.as_str())?;
+        Some(page_of(text(&operation.described["summary"]), &one(document, &operation)))
+    })
+    .await
+}
+
+fn one(document: &Json, operation: &Operation<'_>) -> Markup {
     let described = operation.described;
-    let body = html! {
+    let schemas = Schemas::new(document);
+    html! {
         p { code { (operation.method) " " (operation.path) } }
         (markdown(text(&described["description"])))
         p { (callers(described)) }
-        (parameters(document, described))
-        (request_body(document, described))
+        (parameters(&schemas, described))
+        (request_body(&schemas, described))
         h2 { "Try it" }
-        pre { code { (curl(document, &operation)) } }
-        (answers(document, described))
+        pre { code { (curl(&schemas, operation)) } }
+        (answers(&schemas, described))
+        @if schemas.is_exhausted() {
+            p { "This page has no room for all members. The OpenAPI document has them." }
+        }
         p { a href="/reference" { "All operations" } }
-    };
-    Ok(page(text(&described["summary"]), &body))
+    }
 }
 
 fn operations(document: &Json) -> impl Iterator<Item = Operation<'_>> {
@@ -129,13 +138,13 @@ fn markdown(source: &str) -> Markup {
     PreEscaped(page)
 }
 
-fn parameters(document: &Json, described: &Json) -> Markup {
+fn parameters(schemas: &Schemas<'_>, described: &Json) -> Markup {
     let all = described["parameters"].as_array().map(Vec::as_slice).unwrap_or_default();
     let rows = all.iter().map(|parameter| {
-        let parameter = resolved(document, parameter);
+        let parameter = resolved(schemas.document, parameter);
         Member {
             path: format!("{} ({})", text(&parameter["name"]), text(&parameter["in"])),
-            kind: kind(document, &parameter["schema"]),
+            kind: schemas.kind(&parameter["schema"]),
             required: parameter["required"] == true,
             description: text(&parameter["description"]).to_owned(),
         }
@@ -145,18 +154,18 @@ fn parameters(document: &Json, described: &Json) -> Markup {
     }
 }
 
-fn request_body(document: &Json, described: &Json) -> Markup {
+fn request_body(schemas: &Schemas<'_>, described: &Json) -> Markup {
     let content = described["requestBody"]["content"].as_object();
     html! {
         @for (media_type, media) in content.into_iter().flatten() {
             h2 { "Body" }
             p { code { (media_type) } }
-            (table(members(document, &media["schema"]).into_iter()))
+            (table(schemas.members(&media["schema"]).into_iter()))
         }
     }
 }
 
-fn answers(document: &Json, described: &Json) -> Markup {
+fn answers(schemas: &Schemas<'_>, described: &Json) -> Markup {
     let answers = described["responses"].as_object().into_iter().flatten();
     let (good, bad): (Vec<_>, Vec<_>) = answers.partition(|(status, _)| status.starts_with('2'));
     let codes = described["x-problem-codes"].as_array().into_iter().flatten().map(text);
@@ -165,14 +174,14 @@ fn answers(document: &Json, described: &Json) -> Markup {
             h2 { "Answer " (status) }
             @let schema = &answer["content"]["application/json"]["schema"];
             @if !schema.is_null() {
-                p { (kind(document, schema)) }
-                (table(members(document, schema).into_iter()))
+                p { (schemas.kind(schema)) }
+                (table(schemas.members(schema).into_iter()))
             }
         }
         h2 { "Refusals" }
         table {
             @for (status, answer) in bad {
-                tr { td { (status) } td { (text(&resolved(document, answer)["description"])) } }
+                tr { td { (status) } td { (text(&resolved(schemas.document, answer)["description"])) } }
             }
         }
         p {
