@@ -2,6 +2,7 @@
 //! step refuses or hands on, in the order the protocol names.
 
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body as HttpBody;
@@ -26,6 +27,12 @@ use crate::domain::id::WorkspaceId;
 use crate::domain::manifest::{BodyKind, Idempotency, Method, WorkspaceSource};
 use crate::registry::{self, Found, Match, RouteContract, Snapshot};
 use crate::store::blobs::StoredBlob;
+
+/// Bodies of so many bytes are parsed and checked away from the serving threads.
+const LONG_BYTES: usize = 64 << 10;
+
+/// So many visits of a schema's nodes are.
+const LONG_VISITS: u64 = 2_000_000;
 
 /// Answers whatever the host does not answer itself.
 pub(super) async fn answer(
@@ -53,7 +60,8 @@ pub(super) async fn answer(
     let mut arriving = Arriving { app: &app, route: found.route, parts: &parts, wrong: Vec::new() };
     let content = arriving.open(body)?;
     let read = arriving.read(content).await?;
-    let shaped = arriving.checked(&given, read)?;
+    let checking = arriving.checked(&given, read);
+    let shaped = budget.spend_or(too_long_to_check, checking).await?;
 
     let Admitted { caller, workspace, claims } = match (admitted, &principal) {
         (Some(admitted), _) => admitted,
@@ -174,36 +182,35 @@ impl Arriving<'_> {
             BodyKind::Blob => Ok(Read { body: Body::None, json: None, streamed: Some(content) }),
             BodyKind::None | BodyKind::Json(_) => {
                 let bytes = content.read(time).await?;
-                Ok(self.read_json(bytes))
+                let read = if bytes.len() < LONG_BYTES {
+                    read_json(bytes)
+                } else {
+                    let reading = tokio::task::spawn_blocking(move || read_json(bytes));
+                    reading.await.map_err(Refusal::internal)?
+                };
+                Ok(read.unwrap_or_else(|wrong| {
+                    self.wrong.push(wrong);
+                    Read { body: Body::Json(String::new()), json: None, streamed: None }
+                }))
             }
         }
     }
 
-    /// The text goes to the area as it came, where that is how it was read; the
-    /// parsed value is for checking.
-    fn read_json(&mut self, bytes: Vec<u8>) -> Read {
-        let json = match std::str::from_utf8(&bytes) {
-            Err(_) => Err(violation("", "is not UTF-8")),
-            Ok("") => Err(violation("", "is required")),
-            Ok(text) => json::parse(text),
-        };
-        let parsed = json.map_err(|wrong| self.wrong.push(wrong)).ok();
-        let text = match &parsed {
-            Some(parsed) if !parsed.as_written => parsed.value.to_string(),
-            _ => String::from_utf8(bytes).unwrap_or_default(),
-        };
-        Read { body: Body::Json(text), json: parsed.map(|parsed| parsed.value), streamed: None }
-    }
-
     /// Everything about the shape of the request.
-    fn checked(&mut self, given: &Given<'_>, read: Read) -> Result<Shaped, Refusal> {
+    async fn checked(&mut self, given: &Given<'_>, mut read: Read) -> Result<Shaped, Refusal> {
         let if_match = headers::if_match(&self.parts.headers)?;
         let parameters = given.read(self.route, &mut self.wrong);
         let idempotency_key = self.idempotency_key();
         let mut more = 0;
-        if let (Some(schema), Some(json)) = (&self.route.body, &read.json) {
+        if let (Some(schema), Some(json)) = (&self.route.body, read.json.take()) {
             let room = MOST_VIOLATIONS.saturating_sub(self.wrong.len());
-            let (wrong, beyond) = registry::violations(schema, json, room);
+            let ((wrong, beyond), json) = if self.is_long(&read.body) {
+                let schema = Arc::clone(schema);
+                self.away(move || (registry::violations(&schema, &json, room), json)).await?
+            } else {
+                (registry::violations(schema, &json, room), json)
+            };
+            read.json = Some(json);
             self.wrong.extend(wrong);
             more = beyond;
         }
@@ -213,6 +220,31 @@ impl Arriving<'_> {
             return Err(Refusal::invalid(&self.wrong[..named], more));
         }
         Ok(Shaped { parameters, read, idempotency_key, if_match })
+    }
+
+    /// Whether checking a body may take longer than a serving thread may wait:
+    /// its bytes bound the values in it, and each may meet all of the schema.
+    fn is_long(&self, body: &Body) -> bool {
+        let Body::Json(text) = body else { return false };
+        let bytes = text.len() as u64;
+        bytes >= LONG_BYTES as u64 || bytes.saturating_mul(self.route.body_nodes) >= LONG_VISITS
+    }
+
+    /// Runs a check away from the serving threads, a bounded number of them at
+    /// a time for each version of an area.
+    async fn away<T: Send + 'static>(
+        &self,
+        check: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let long_checks = Arc::clone(&self.route.long_checks);
+        let place = long_checks.acquire_owned().await.map_err(Refusal::internal)?;
+        let checking = tokio::task::spawn_blocking(move || {
+            let checked = check();
+            // Held until the check ends, even if nobody waits for it any more.
+            drop(place);
+            checked
+        });
+        checking.await.map_err(Refusal::internal)
     }
 
     fn idempotency_key(&mut self) -> Option<String> {
@@ -229,6 +261,28 @@ impl Arriving<'_> {
             }
         }
     }
+}
+
+/// The text goes to the area as it came, where that is how it was read; the
+/// parsed value is for checking.
+fn read_json(bytes: Vec<u8>) -> Result<Read, Violation> {
+    let parsed = match std::str::from_utf8(&bytes) {
+        Err(_) => Err(violation("", "is not UTF-8")),
+        Ok("") => Err(violation("", "is required")),
+        Ok(text) => json::parse(text),
+    }?;
+    let text = if parsed.as_written {
+        String::from_utf8(bytes).unwrap_or_default()
+    } else {
+        parsed.value.to_string()
+    };
+    Ok(Read { body: Body::Json(text), json: Some(parsed.value), streamed: None })
+}
+
+fn too_long_to_check() -> Refusal {
+    Refusal::new(Code::Unavailable, "The body was not checked in time; nothing was carried out.")
+        .hint("Send the request again after Retry-After, or send a smaller body.")
+        .retry_after(1)
 }
 
 /// Completes the request. A streamed body goes to the blob store now; what a

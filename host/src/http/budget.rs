@@ -37,6 +37,21 @@ impl Budget {
     where
         E: From<Refusal>,
     {
+        self.spend_or(out_of_time, work).await
+    }
+
+    /// The same with another refusal.
+    ///
+    /// # Errors
+    /// The refusal if the time ends first.
+    pub(super) async fn spend_or<T, E>(
+        &mut self,
+        out_of_time: impl FnOnce() -> Refusal,
+        work: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, E>
+    where
+        E: From<Refusal>,
+    {
         let begun = Instant::now();
         let done = tokio::time::timeout(self.left, work).await;
         self.left = self.left.saturating_sub(begun.elapsed());
