@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 
 use super::super::fixtures::{creating, manifest, route};
-use super::schema::{Side, misfits};
-use super::{Verdict, asks_beyond, compare};
+use super::schema::{Misfit, Side};
+use super::{MAX_STEPS, Verdict, asks_beyond, compare, schema as schemas};
 use crate::domain::job::Lane;
 use crate::domain::manifest::{
     BodyKind, Capability, Collection, Field, FieldKind, FormPart, Idempotency, Index, JobSpec,
@@ -70,6 +70,11 @@ fn told(change: impl FnOnce(&mut Manifest)) -> Vec<String> {
 
 fn check(change: impl FnOnce(&mut Manifest), expected: &[&str]) {
     assert_eq!(told(change), expected);
+}
+
+fn misfits(side: Side, live: &Json, candidate: &Json) -> Vec<Misfit> {
+    let mut steps = MAX_STEPS;
+    schemas::misfits(side, live, candidate, &mut steps)
 }
 
 fn checked(side: Side, live: Json, candidate: Json, expected: &[&str]) {
@@ -410,6 +415,33 @@ fn annotated(schema: &Json) -> Json {
     told["description"] = json!("D");
     told["x-own"] = json!(1);
     told
+}
+
+#[test]
+fn schemas_that_expand_without_end_are_compared_in_bounded_steps() {
+    let expanding = |last: &str| {
+        let mut definitions = serde_json::Map::new();
+        for at in 0..40 {
+            let next = json!({"$ref": format!("#/$defs/d{}", at + 1)});
+            definitions.insert(format!("d{at}"), json!({"anyOf": [next, next]}));
+            let member = json!({"$ref": format!("#/$defs/m{}", at + 1)});
+            let members = json!({"type": "object", "properties": {"a": member, "b": member}});
+            definitions.insert(format!("m{at}"), members);
+        }
+        definitions.insert("d40".into(), json!({"type": last}));
+        definitions.insert("m40".into(), json!({"type": last}));
+        definitions
+    };
+    let begun = std::time::Instant::now();
+    for root in ["#/$defs/d0", "#/$defs/m0"] {
+        let live = json!({"$ref": root, "$defs": expanding("string")});
+        let candidate = json!({"$ref": root, "$defs": expanding("integer")});
+        for side in [Side::Writers, Side::Readers] {
+            let found = misfits(side, &live, &candidate);
+            assert!(!found.is_empty() && found.len() < 10_000, "{}", found.len());
+        }
+    }
+    assert!(begun.elapsed().as_secs() < 60, "{:?}", begun.elapsed());
 }
 
 proptest! {

@@ -96,8 +96,11 @@ impl Check<'_> {
 
     fn texts(&mut self, manifest: &Manifest) {
         let whole = serde_json::to_value(manifest).unwrap_or_default();
-        let bytes = ("max_bytes", self.limits.max_bytes);
-        self.at_most("the manifest", whole.to_string().len() as u64, "bytes", bytes);
+        let (bytes, most) = (whole.to_string().len() as u64, self.limits.max_bytes);
+        self.at_most("the manifest", bytes, "bytes", ("max_bytes", most));
+        if bytes > most.into() {
+            return;
+        }
         let most = ("max_text_bytes", self.limits.max_text_bytes);
         for (pointer, length) in long_texts(&whole, self.limits.max_text_bytes as usize) {
             self.at_most(format!("the text at {pointer}"), length as u64, "bytes", most);

@@ -143,7 +143,9 @@ fn lists_and_texts_are_bounded() {
 
     let mut wordy = manifest("notes", vec![]);
     wordy.summary = "x".repeat(20 << 20);
-    refused(&wordy, &["the text at /summary", "max_text_bytes", "the manifest: ", "max_bytes"]);
+    refused(&wordy, &["the manifest: ", "areas.manifest.max_bytes"]);
+    wordy.summary = "x".repeat(100_000);
+    refused(&wordy, &["the text at /summary: 100000 bytes", "areas.manifest.max_text_bytes"]);
 
     let mut indexed = manifest("notes", vec![]);
     let index = Index { fields: vec!["title".into()], unique: false };
