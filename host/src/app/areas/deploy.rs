@@ -142,7 +142,8 @@ impl Staging<'_> {
         let loaded = self.load(trail).await?;
         self.check(&loaded.manifest).await?;
         let candidate = Candidate::Fresh(Box::new(loaded));
-        let version = ready::to_answer(self.app, candidate).await?;
+        // Its indexes are made when it is activated or tried.
+        let version = ready::planned(self.app, candidate).await?;
         rehearse(self.app, &version).await?;
         let _one_at_a_time = self.app.installing.lock().await;
         // Another version may be live by now.

@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 use super::super::App;
 use super::super::folder::Host;
 use super::trust::{Signature, who_vouches};
-use super::{InstallError, announce, catch_up, ensure_indexes, load};
+use super::{InstallError, announce, catch_up, ensure_indexes, load, ready};
 use crate::domain::time::Timestamp;
 use crate::runtime::Loaded;
 use crate::store::deployments;
@@ -45,7 +45,7 @@ impl Host for App {
         if live.running(&area).is_some_and(|live| live.digest == loaded.digest) {
             return Ok(area);
         }
-        let plan = self.registry.plan(loaded)?;
+        let plan = ready::plan(self, loaded).await?;
         if let Some(now) = &plan.change().now {
             ensure_indexes(self, now).await?;
         }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 
 use super::super::App;
-use super::{InstallError, announce};
+use super::{InstallError, announce, ready};
 use crate::domain::area::{JobRun, Problem, Reply, Request};
 use crate::domain::deployment::Pointer;
 use crate::domain::job::{Failure, Outcome};
@@ -72,14 +72,15 @@ async fn stand_in_for(app: &App, pointer: &Pointer) -> Result<(), InstallError> 
     if live.area(&pointer.area).is_some_and(|now| now.is_loaded() || now.digest == *digest) {
         return Ok(());
     }
-    let plan = app.registry.plan(Loaded {
+    let loaded = Loaded {
         manifest,
         digest: digest.clone(),
         code: Arc::new(Unloaded),
         generation: "",
         imports: Vec::new(),
         compiled_in: None,
-    })?;
+    };
+    let plan = ready::plan(app, loaded).await?;
     if let Some(change) = app.registry.activate(plan) {
         announce(app, &change);
     }
