@@ -204,6 +204,7 @@ fn call_limits(config: &Config) -> LimitsByArea {
         max_outgoing_bytes: config.limits.max_outgoing_bytes,
         max_incoming_bytes: config.limits.max_incoming_bytes,
         max_blob_bytes: config.limits.max_blob_bytes,
+        max_waiting_jobs: config.jobs.max_waiting_per_area.into(),
     };
     let own = |limits: &AreaLimits| Limits {
         max_documents: limits.max_documents.unwrap_or(default.max_documents),

@@ -115,6 +115,7 @@ struct Inner {
     writing: Shares,
     wake: Wake,
     outcomes: WriteOutcomes,
+    waiting: jobs::Waiting,
 }
 
 #[derive(Debug)]
@@ -172,6 +173,10 @@ impl Store {
     #[must_use]
     pub fn wake(&self) -> &Wake {
         &self.0.wake
+    }
+
+    fn waiting(&self) -> &jobs::Waiting {
+        &self.0.waiting
     }
 
     /// Asks the database whether it is there.

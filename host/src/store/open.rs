@@ -14,7 +14,7 @@ use super::error::Error;
 use super::gates::Gates;
 use super::pool::{self, Pool, PoolLimits};
 use super::shares::Shares;
-use super::{Backend, Databases, Inner, Store};
+use super::{Backend, Databases, Inner, Store, jobs};
 
 /// Where the store is, and how much of it this process takes.
 #[derive(Clone, Debug)]
@@ -118,7 +118,9 @@ impl Store {
         let gates = Gates::default();
         let (reading, writing) = shares(&databases, settings.max_connections);
         let (wake, outcomes) = (super::Wake::default(), super::WriteOutcomes::default());
-        let inner = Inner { databases, blobs, timeout, gates, reading, writing, wake, outcomes };
+        let waiting = jobs::Waiting::default();
+        let inner =
+            Inner { databases, blobs, timeout, gates, reading, writing, wake, outcomes, waiting };
         Ok(Self(Arc::new(inner)))
     }
 }

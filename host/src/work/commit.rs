@@ -37,6 +37,8 @@ impl UnitOfWork {
         let mut effects = self.effects(checked);
         self.note_effects(&effects);
         effects.reply.clone_from(&end.reply);
+        let area = &self.spec.area.area;
+        let enqueued = effects.jobs.iter().filter(|job| job.area == *area).count() as u64;
         let mut lanes: BTreeSet<Lane> = effects.jobs.iter().map(|job| job.lane).collect();
         lanes.extend(self.job_changes.iter().map(|change| change.lane));
         let secrets: Vec<_> =
@@ -54,6 +56,11 @@ impl UnitOfWork {
         };
         match kept {
             Ok(()) => {
+                if enqueued > 0 {
+                    let workspace = self.spec.call.workspace;
+                    let most = self.spec.limits.max_waiting_jobs;
+                    self.store.note_enqueued(workspace, &self.spec.area.area, enqueued, most);
+                }
                 lanes.into_iter().for_each(|lane| self.store.wake().ring(lane));
                 self.log_security_events(&secrets);
                 Ok(())

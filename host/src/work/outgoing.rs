@@ -80,7 +80,9 @@ impl UnitOfWork {
             return misuse(format!("a dedupe key has at most {MAX_KEY} characters, no U+0000"));
         }
         self.used.jobs += 1;
-        if self.used.jobs > self.spec.limits.max_jobs {
+        let (workspace, most) = (self.spec.call.workspace, self.spec.limits.max_waiting_jobs);
+        let is_full = self.store.has_full_queue(workspace, &area.area, most);
+        if is_full || self.used.jobs > self.spec.limits.max_jobs {
             return Err(WorkError::LimitExceeded);
         }
         self.charge_outgoing(wish.payload.len())?;

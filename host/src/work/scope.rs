@@ -62,6 +62,8 @@ pub struct Limits {
     pub max_bytes: u64,
     /// Jobs enqueued.
     pub max_jobs: u32,
+    /// Jobs of the area that wait in the workspace.
+    pub max_waiting_jobs: u64,
     /// Events published.
     pub max_events: u32,
     /// Bytes of one job's payload, and of one event's data.
@@ -80,6 +82,7 @@ impl Default for Limits {
             max_documents: 10_000,
             max_bytes: 64 << 20,
             max_jobs: 1_000,
+            max_waiting_jobs: 100_000,
             max_events: 1_000,
             max_payload_bytes: 1 << 20,
             max_outgoing_bytes: 16 << 20,

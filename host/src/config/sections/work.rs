@@ -28,6 +28,10 @@ pub struct Jobs {
     /// The longest time an area may give one run of its jobs, in milliseconds;
     /// a job kind that names more has this.
     pub max_timeout_ms: u32,
+    /// Jobs that one area may have waiting in one workspace. Beyond them it can
+    /// enqueue no more until some have run. Events that others publish are
+    /// always delivered.
+    pub max_waiting_per_area: u32,
     /// How long a succeeded job can still be seen, in minutes; the delivery
     /// of an event goes at once.
     pub keep_succeeded_minutes: u32,
@@ -49,6 +53,7 @@ impl Default for Jobs {
             heartbeat_ms: 5_000,
             slice_ms: 2_000,
             max_timeout_ms: 600_000,
+            max_waiting_per_area: 100_000,
             keep_succeeded_minutes: 60,
             keep_failed_hours: 720,
             drain_seconds: 5,

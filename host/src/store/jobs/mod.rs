@@ -13,6 +13,7 @@ mod leases;
 #[cfg(test)]
 mod tests;
 mod view;
+mod waiting;
 
 use std::fmt::Write as _;
 use std::str::FromStr;
@@ -29,6 +30,7 @@ pub use claim::{Claim, claim, next_due};
 pub use flows::{OLDEST, WaitingJob, Walk, oldest, walk};
 pub use leases::{forget_worker, heartbeat, lease_clock, recover, release};
 pub use view::{Depth, depths, find, loads, overview, page};
+pub(super) use waiting::Waiting;
 
 /// Rows of one insert: 12 values each, well below either database's limit on
 /// the parameters of a statement.

@@ -30,6 +30,32 @@ on_both! {
         exceeded(many.enqueue(wish(1_000)).map(drop));
     }
 
+    async fn an_area_has_so_many_jobs_waiting_in_a_workspace(store: &Store) {
+        let area = Area::installed(store).await;
+        let wish = || Wish {
+            kind: "tidy".into(),
+            payload: "{}".into(),
+            resource: None,
+            available_at: None,
+            dedupe_key: None,
+        };
+        let unit = |area: &Area| area.with(|spec| spec.limits.max_waiting_jobs = 3);
+        let mut first = unit(&area);
+        for _ in 0..3 {
+            first.enqueue(wish()).unwrap();
+        }
+        first.commit(End::default()).await.unwrap();
+        // The queue is counted in the background.
+        let begun = std::time::Instant::now();
+        while unit(&area).enqueue(wish()).is_ok() {
+            assert!(begun.elapsed().as_secs() < 10, "more jobs are taken");
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        let told = unit(&area).enqueue(wish());
+        assert!(matches!(told, Err(WorkError::LimitExceeded)), "{told:?}");
+        unit(&area.elsewhere()).enqueue(wish()).unwrap();
+    }
+
     async fn blobs_are_bounded_in_bytes_and_read_in_pieces(store: &Store) {
         const PIECE: usize = 8 << 20;
         let area = Area::installed(store).await;
