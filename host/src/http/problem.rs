@@ -306,6 +306,13 @@ impl From<CallError> for Refusal {
             )
             .retry_after(1)
             .caused_by(error),
+            CallError::Replaced => Self::new(
+                Code::Unavailable,
+                "The part of the service that answers this operation was replaced while it \
+                 worked; nothing of the request was kept.",
+            )
+            .retry_after(1)
+            .caused_by(error),
             CallError::OverBudget(refused) => refused.into(),
             CallError::Deadline(_) | CallError::CpuTime(_) => Self::new(
                 Code::AreaTimeout,

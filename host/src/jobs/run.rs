@@ -46,6 +46,7 @@ fn waits(error: &CallError) -> bool {
     matches!(
         error,
         CallError::Overloaded
+            | CallError::Replaced
             | CallError::OverBudget(_)
             | CallError::Store(Unavailable(_) | Full(_))
     )

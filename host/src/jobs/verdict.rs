@@ -58,6 +58,7 @@ pub(super) fn public_text(error: &CallError) -> &'static str {
         CallError::OutOfMemory(_) => "the area's code ran out of memory",
         CallError::Limit(_) => "the area's code exceeded a limit",
         CallError::Contract(_) => "the area's code broke its contract with the host",
+        CallError::Replaced => "the area's version was replaced or removed",
         CallError::Overloaded => "the area is overloaded",
         CallError::OverBudget(_) => "a budget is used up",
         CallError::Store(_) | CallError::Host(_) => "the host failed",

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
 use super::Shared;
 use super::bindings::Job;
@@ -20,7 +20,7 @@ use crate::domain::area::{JobRun, Problem, Reply, Request};
 use crate::domain::job::{Failure, Outcome};
 use crate::domain::manifest::Manifest;
 use crate::recordings::Player;
-use crate::work::{AreaCode, CallError, Ended, UnitOfWork};
+use crate::work::{AreaCode, CallError, EndCalls, Ended, UnitOfWork};
 
 /// A component, compiled and linked.
 pub(super) struct Component {
@@ -30,6 +30,8 @@ pub(super) struct Component {
     /// Calls at a time, and those of them that run for long.
     running: Semaphore,
     overstaying: Arc<Semaphore>,
+    /// Says which of the calls that run now are ended.
+    stops: watch::Sender<EndCalls>,
 }
 
 impl Component {
@@ -39,6 +41,7 @@ impl Component {
             overstaying: Arc::new(Semaphore::new(shared.settings.max_overstaying_per_area)),
             area: Arc::new(AreaName::new(digest, Arc::clone(&shared.journals))),
             exports: Arc::new(exports),
+            stops: watch::Sender::new(EndCalls::All),
             shared,
         }
     }
@@ -101,13 +104,15 @@ impl Component {
     ) -> Finished<I::Answer> {
         let meter = self.meter::<I>(deadline);
         let (shared, area) = (self.shared.clone(), self.area.clone());
-        let state = CallState::new(shared, area, unit, entry, meter.clone());
+        let mut state = CallState::new(shared, area, unit, entry, meter.clone());
+        state.set_stops(self.stops.subscribe());
         self.run_in(state, &meter, invocation).await
     }
 
     pub(super) fn meter<I: Invocation>(&self, deadline: Duration) -> Arc<Meter> {
         let max_cpu = I::max_cpu(&self.shared, &self.area);
-        Arc::new(Meter::new(&self.shared.settings, deadline, max_cpu))
+        let max_turn = self.shared.limits_of(self.area.name()).turn;
+        Arc::new(Meter::new(&self.shared.settings, deadline, max_cpu, max_turn))
     }
 
     /// Runs a call as it has been prepared.
@@ -170,6 +175,10 @@ impl AreaCode for Component {
             self.call(Some(unit), job, timeout, take).await
         }
         .boxed()
+    }
+
+    fn end_calls(&self, which: EndCalls) {
+        self.stops.send_replace(which);
     }
 
     fn replay_request<'a>(

@@ -4,6 +4,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use tokio::sync::watch;
 use wasmtime::{ResourceLimiter, Store};
 
 use super::Shared;
@@ -13,14 +14,14 @@ use super::exports::{Export, Exports};
 use super::limits::Memory;
 use super::log::GuestLog;
 use super::overstay::{Meter, Overstayers};
-use super::trap::{Failure, Stop};
+use super::trap::{Failure, Stop, turn_exceeded};
 use super::wasi::{EmptyWorld, wasi_seed};
 use crate::budgets::{Entry, Usage};
 use crate::domain::manifest::Capability;
 use crate::domain::time::Timestamp;
 use crate::journal::{Journal, Journals, Level};
 use crate::recordings::{Player, Recorder};
-use crate::work::{CallError, UnitOfWork};
+use crate::work::{CallError, EndCalls, Turn, UnitOfWork};
 
 /// Whose code runs, as operators read it.
 #[derive(Debug)]
@@ -77,6 +78,8 @@ pub(super) struct CallState {
     memory: Memory,
     log: GuestLog,
     world: Option<Box<EmptyWorld>>,
+    /// Where an operator's action ends the call; not in a replay.
+    stops: Option<watch::Receiver<EndCalls>>,
 }
 
 impl CallState {
@@ -98,9 +101,20 @@ impl CallState {
             meter,
             log: GuestLog::new(settings.max_log_lines, settings.max_log_line_bytes),
             world: None,
+            stops: None,
             area,
             shared,
         }
+    }
+
+    /// Lets operators' actions end the call.
+    pub(super) fn set_stops(&mut self, stops: watch::Receiver<EndCalls>) {
+        self.stops = Some(stops);
+    }
+
+    /// Whether the call keeps others from writing.
+    fn holds_turn(&self) -> bool {
+        self.unit.as_ref().is_some_and(|unit| unit.turn().is_held())
     }
 
     /// A call that is run again from a recording.
@@ -297,24 +311,64 @@ pub(super) async fn run<I: Invocation>(
     invocation: I,
 ) -> Finished<I::Answer> {
     let meter = Arc::clone(&state.meter);
+    let turn = state.unit.as_ref().map(|unit| Arc::clone(unit.turn()));
+    let stops = state.stops.clone();
     let mut store = Store::new(exports.engine(), state);
     arm(&mut store, meter.clone());
     // A guest that computes is trapped at its deadline, which shows where it
     // was; this is for one that waits.
     let called = tokio::time::timeout(meter.deadline(), invocation.invoke(&exports, &mut store));
-    let result = match called.await {
+    let ended = tokio::select! {
+        biased;
+        called = called => called.map_err(|_| CallError::Deadline(meter.deadline())),
+        error = ended_early(turn, stops, &meter) => Err(error),
+    };
+    let result = match ended {
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(error)) => Err(Failure::new(error, store.data(), &meter)),
-        Err(_) => Err(CallError::Deadline(meter.deadline()).into()),
+        Err(error) => Err(error.into()),
     };
     let (unit, last_lines) = store.into_data().finish();
     Finished { unit, result, last_lines }
+}
+
+/// Waits until the call is ended from outside: it has kept others from writing
+/// for too long, or an operator has replaced or removed its version.
+async fn ended_early(
+    turn: Option<Arc<Turn>>,
+    stops: Option<watch::Receiver<EndCalls>>,
+    meter: &Meter,
+) -> CallError {
+    let Some(turn) = turn else { return std::future::pending().await };
+    let overdue = async {
+        loop {
+            turn.until_taken().await;
+            tokio::time::sleep(meter.max_turn().wall).await;
+            if turn.is_held() {
+                return turn_exceeded(meter.max_turn());
+            }
+        }
+    };
+    let stopped = async {
+        let Some(mut stops) = stops else { return std::future::pending().await };
+        while stops.changed().await.is_ok() {
+            let which = *stops.borrow_and_update();
+            if which == EndCalls::All || turn.is_held() {
+                return CallError::Replaced;
+            }
+        }
+        std::future::pending().await
+    };
+    tokio::select! {
+        error = overdue => error,
+        error = stopped => error,
+    }
 }
 
 /// Puts the call's limits on its store.
 fn arm(store: &mut Store<CallState>, meter: Arc<Meter>) {
     store.set_hostcall_fuel(store.data().shared.settings.max_host_call_bytes);
     store.limiter(|state| state.limiter());
-    store.epoch_deadline_callback(move |_| Ok(meter.tick()));
+    store.epoch_deadline_callback(move |store| Ok(meter.tick(store.data().holds_turn())));
     store.set_epoch_deadline(1);
 }

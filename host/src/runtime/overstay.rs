@@ -22,7 +22,7 @@ use tokio::task::JoinHandle;
 use tracing::Instrument as _;
 use wasmtime::UpdateDeadline;
 
-use super::settings::Settings;
+use super::settings::{MaxTurn, Settings};
 
 /// How much later than its deadline a call is given up that does not even get
 /// to notice it.
@@ -40,10 +40,19 @@ pub(super) struct Meter {
     slice_ticks: u32,
     ticks: AtomicU32,
     ran_ns: AtomicU64,
+    max_turn: MaxTurn,
+    /// What the call had run for when it was seen to keep others from writing,
+    /// in nanoseconds and at least 1; 0 while it does not.
+    turn_from_ns: AtomicU64,
 }
 
 impl Meter {
-    pub(super) fn new(settings: &Settings, deadline: Duration, max_cpu: Option<Duration>) -> Self {
+    pub(super) fn new(
+        settings: &Settings,
+        deadline: Duration,
+        max_cpu: Option<Duration>,
+        max_turn: MaxTurn,
+    ) -> Self {
         Self {
             born: Instant::now(),
             deadline,
@@ -53,6 +62,31 @@ impl Meter {
             slice_ticks: settings.first_slice_ms / settings.epoch_tick_ms.max(1),
             ticks: AtomicU32::new(0),
             ran_ns: AtomicU64::new(0),
+            max_turn,
+            turn_from_ns: AtomicU64::new(0),
+        }
+    }
+
+    /// How long the call may keep others from writing.
+    pub(super) fn max_turn(&self) -> MaxTurn {
+        self.max_turn
+    }
+
+    /// Whether it has computed for too long while it kept others from writing.
+    pub(super) fn exceeded_turn(&self) -> bool {
+        let from = self.turn_from_ns.load(Ordering::Relaxed);
+        from != 0 && self.ran().saturating_sub(Duration::from_nanos(from)) >= self.max_turn.cpu
+    }
+
+    fn note_turn(&self, is_held: bool) {
+        let from = self.turn_from_ns.load(Ordering::Relaxed);
+        match (is_held, from) {
+            (true, 0) => {
+                let ran = self.ran_ns.load(Ordering::Relaxed);
+                self.turn_from_ns.store(ran.max(1), Ordering::Relaxed);
+            }
+            (false, 1..) => self.turn_from_ns.store(0, Ordering::Relaxed),
+            _ => {}
         }
     }
 
@@ -72,9 +106,11 @@ impl Meter {
 
     /// At a tick: trap a guest that is past its deadline or has run for too
     /// long, let every other one give way.
-    pub(super) fn tick(&self) -> UpdateDeadline {
+    pub(super) fn tick(&self, holds_turn: bool) -> UpdateDeadline {
         self.ticks.fetch_add(1, Ordering::Relaxed);
-        if self.born.elapsed() >= self.deadline || self.exceeded().is_some() {
+        self.note_turn(holds_turn);
+        let computed = self.exceeded().is_some() || self.exceeded_turn();
+        if computed || self.born.elapsed() >= self.deadline {
             return UpdateDeadline::Interrupt;
         }
         UpdateDeadline::YieldCustom(1, Box::pin(tokio::task::yield_now()))
@@ -267,7 +303,8 @@ mod tests {
 
     fn meter(first_slice_ms: u32, deadline_ms: u64) -> Arc<Meter> {
         let settings = Settings { first_slice_ms, ..Settings::default() };
-        Arc::new(Meter::new(&settings, Duration::from_millis(deadline_ms), None))
+        let turn = settings.max_turn;
+        Arc::new(Meter::new(&settings, Duration::from_millis(deadline_ms), None, turn))
     }
 
     /// Computes for a millisecond at a time, and says on which thread it did
@@ -276,7 +313,7 @@ mod tests {
         for _ in 0..ticks {
             let begun = Instant::now();
             while begun.elapsed() < Duration::from_millis(1) {}
-            let UpdateDeadline::YieldCustom(_, turn) = meter.tick() else { break };
+            let UpdateDeadline::YieldCustom(_, turn) = meter.tick(false) else { break };
             turn.await;
         }
         std::thread::current().name().unwrap_or_default().to_owned()
@@ -319,7 +356,7 @@ mod tests {
         let waiting = async move {
             for _ in 0..10 {
                 tokio::time::sleep(Duration::from_millis(2)).await;
-                clock.tick();
+                clock.tick(false);
             }
             std::thread::current().name().unwrap_or_default().to_owned()
         };
@@ -333,7 +370,7 @@ mod tests {
         let meter = meter(0, 20);
         let clock = meter.clone();
         let stubborn = async move {
-            clock.tick();
+            clock.tick(false);
             let begun = Instant::now();
             while begun.elapsed() < Duration::from_millis(1) {}
             tokio::task::yield_now().await;

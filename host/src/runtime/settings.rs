@@ -41,6 +41,8 @@ pub struct Settings {
     /// Host calls of one call.
     pub max_host_calls: u32,
     /// Log lines of one call; further ones are counted and dropped.
+    /// How long one call may keep others from writing.
+    pub max_turn: MaxTurn,
     pub max_log_lines: u32,
     /// Longest log line, in bytes; the rest is cut off.
     pub max_log_line_bytes: usize,
@@ -80,6 +82,18 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             max_memory_bytes: 64 << 20,
+    /// How long it may keep others from writing.
+    pub(super) turn: MaxTurn,
+}
+
+/// How long a call may keep others from writing: from the first of its writes
+/// that the database has to its commit.
+#[derive(Clone, Copy, Debug)]
+pub struct MaxTurn {
+    /// Processor time.
+    pub cpu: Duration,
+    /// Time in all.
+    pub wall: Duration,
             max_total_memory_bytes: 1 << 30,
             max_instances: 1024,
             max_concurrent_per_area: 256,
@@ -98,6 +112,10 @@ impl Default for Settings {
             describe_cpu_ms: 1_000,
             describe_timeout_ms: 30_000,
             lanes: Lanes::default(),
+            max_turn: MaxTurn {
+                cpu: Duration::from_millis(250),
+                wall: Duration::from_millis(5_000),
+            },
             cache_dir: None,
             budgets: Budgets::default(),
             areas: BTreeMap::new(),
@@ -132,6 +150,10 @@ impl From<&Config> for Settings {
         }
     }
 }
+            max_turn: MaxTurn {
+                cpu: Duration::from_millis(section.max_turn_cpu_ms.into()),
+                wall: Duration::from_millis(section.max_turn_ms.into()),
+            },
 
 /// Instances that an offline command has room for: it makes one after the
 /// other, of which each may be linked from several modules.
@@ -169,6 +191,10 @@ impl Settings {
         Duration::from_millis(u64::from(self.first_slice_ms))
     }
 
+            turn: MaxTurn {
+                cpu: own.max_turn_cpu_ms.map_or(self.max_turn.cpu, millis),
+                wall: own.max_turn_ms.map_or(self.max_turn.wall, millis),
+            },
     pub(super) fn describe_cpu(&self) -> Duration {
         Duration::from_millis(u64::from(self.describe_cpu_ms))
     }
@@ -181,3 +207,7 @@ impl Settings {
 fn bytes(configured: u64) -> usize {
     usize::try_from(configured).unwrap_or(usize::MAX)
 }
+fn millis(configured: u32) -> Duration {
+    Duration::from_millis(configured.into())
+}
+

@@ -9,6 +9,7 @@ use wasmtime::{PoolConcurrencyLimitError, Trap, WasmBacktrace};
 use super::instance::{AreaName, CallState};
 use super::limits::Denied;
 use super::overstay::{Lost, Meter};
+use super::settings::MaxTurn;
 use crate::domain::area::Origin;
 use crate::domain::manifest::Capability;
 use crate::recordings::{Fault, Silence, frames};
@@ -67,7 +68,7 @@ impl Failure {
 
     /// Tells the operator, unless it is nobody's fault.
     pub(super) fn report(&self, area: &AreaName, origin: Option<&Origin>, last_lines: &[String]) {
-        if matches!(self.error, CallError::Store(_) | CallError::Overloaded) {
+        if matches!(self.error, CallError::Store(_) | CallError::Overloaded | CallError::Replaced) {
             return;
         }
         tracing::error!(
@@ -105,6 +106,9 @@ fn blame(error: wasmtime::Error, state: &CallState, meter: &Meter) -> CallError 
     }
     let trap = error.downcast_ref::<Trap>().copied();
     if trap == Some(Trap::Interrupt) {
+        if meter.exceeded_turn() {
+            return turn_exceeded(meter.max_turn());
+        }
         let cpu = meter.exceeded().map(CallError::CpuTime);
         return cpu.unwrap_or(CallError::Deadline(meter.deadline()));
     }
@@ -114,6 +118,16 @@ fn blame(error: wasmtime::Error, state: &CallState, meter: &Meter) -> CallError 
         (None, Some(trap)) => CallError::Trap(trap.to_string()),
         (None, None) => CallError::Contract(error.root_cause().to_string()),
     }
+}
+
+/// Why a call was ended that kept others from writing for too long.
+pub(super) fn turn_exceeded(turn: MaxTurn) -> CallError {
+    let MaxTurn { cpu, wall } = turn;
+    CallError::Limit(format!(
+        "it kept others from writing for more than {cpu:?} of processor time or {wall:?} in all \
+         (runtime.max_turn_cpu_ms, runtime.max_turn_ms); compute before writing and querying what \
+         was written, or end the step with `continue`"
+    ))
 }
 
 /// As a recording tells why a host function ended the call; nothing where that

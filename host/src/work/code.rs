@@ -42,6 +42,10 @@ pub trait AreaCode: Send + Sync + 'static {
         timeout: Duration,
     ) -> BoxFuture<'a, Ended<Result<Outcome, Failure>>>;
 
+    /// Ends the calls that run now; later ones are left alone. What a call was
+    /// about to write is dropped.
+    fn end_calls(&self, _which: EndCalls) {}
+
     /// Answers a recorded request again, its host calls from the recording;
     /// code that is no component cannot.
     fn replay_request<'a>(
@@ -59,6 +63,15 @@ pub trait AreaCode: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<Result<Outcome, Failure>, CallError>> {
         Box::pin(async { Err(no_component()) })
     }
+}
+
+/// Which calls of a version an operator's action ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EndCalls {
+    /// Those that keep others from writing.
+    HoldingTheTurn,
+    /// All.
+    All,
 }
 
 fn no_component() -> CallError {
@@ -97,6 +110,10 @@ pub enum CallError {
     /// The guest answered with something the contract does not allow.
     #[error("the guest broke the contract: {0}")]
     Contract(String),
+    /// An operator replaced or removed the version, and the call did not end in
+    /// time.
+    #[error("the version was replaced or removed while the call ran")]
+    Replaced,
     /// No instance was free; nobody's fault but the load's.
     #[error("all of the area's instances are busy")]
     Overloaded,
@@ -116,6 +133,13 @@ impl CallError {
     /// the host.
     #[must_use]
     pub fn is_areas_fault(&self) -> bool {
-        !matches!(self, Self::Overloaded | Self::OverBudget(_) | Self::Store(_) | Self::Host(_))
+        !matches!(
+            self,
+            Self::Replaced
+                | Self::Overloaded
+                | Self::OverBudget(_)
+                | Self::Store(_)
+                | Self::Host(_)
+        )
     }
 }

@@ -112,6 +112,7 @@ impl UnitOfWork {
             Reading::Broken => return Err(Error::RunAgain),
         };
         self.store.upgrade(&mut tx).await?;
+        self.turn.take();
         let call = &self.spec.call;
         let mut effects = Effects::new(call.workspace, &self.spec.area.area, call.now);
         self.documents.take(&mut effects);

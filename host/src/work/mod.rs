@@ -24,6 +24,7 @@ mod sent;
 mod tape;
 #[cfg(test)]
 mod tests;
+mod turn;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -50,7 +51,7 @@ use crate::store::blobs::StoredBlob;
 pub use crate::domain::people::Member;
 pub use crate::store::CollectionScope;
 pub use crate::store::idempotency::IdempotentReply;
-pub use code::{AreaCode, CallError, Ended};
+pub use code::{AreaCode, CallError, EndCalls, Ended};
 pub use fault::{
     BlobError, DocumentError, Fault, LinkError, MembershipError, QueueError, SecretError,
     SendSecretError, WorkError,
@@ -60,6 +61,7 @@ pub use recorded::{end_of_request, end_of_run};
 pub use scope::{AreaScope, Habit, Habits, Limits, LimitsByArea, Subscriber};
 pub use sent::Sent;
 pub use tape::Tape;
+pub use turn::Turn;
 
 /// What a unit of work is for and may do.
 #[derive(Clone, Debug)]
@@ -118,6 +120,7 @@ pub struct UnitOfWork {
     random: Option<Box<ChaCha20Rng>>,
     /// Documents have been sent to the database before the end.
     flushed: bool,
+    turn: Arc<Turn>,
     /// It has read outside of whatever it reads from now.
     has_let_go: bool,
     /// What earlier goes sent to the network, and how often this one has.
@@ -165,6 +168,7 @@ impl UnitOfWork {
             used: Used::default(),
             random: None,
             flushed: false,
+            turn: Arc::default(),
             has_let_go: false,
             sent: None,
             sends: 0,
@@ -186,6 +190,12 @@ impl UnitOfWork {
     #[must_use]
     pub fn spec(&self) -> &UnitSpec {
         &self.spec
+    }
+
+    /// Whether it keeps others from writing.
+    #[must_use]
+    pub fn turn(&self) -> &Arc<Turn> {
+        &self.turn
     }
 
     /// Documents it has read and written so far.

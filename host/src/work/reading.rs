@@ -93,6 +93,7 @@ impl UnitOfWork {
             Reading::In(tx) | Reading::Snapshot(tx) => tx.commit().await?,
             Reading::NotYet | Reading::Once | Reading::Broken => {}
         }
+        self.turn.give_back();
         self.reading = Reading::NotYet;
         self.has_let_go = true;
         Ok(())
@@ -102,7 +103,9 @@ impl UnitOfWork {
     pub(super) async fn begin(&self) -> Result<Tx, Error> {
         let contended = self.spec.habit.as_ref().is_some_and(|habit| habit.is_contended());
         if self.spec.locked || contended {
-            return self.store.begin_locked(self.holder()).await;
+            let tx = self.store.begin_locked(self.holder()).await?;
+            self.turn.take();
+            return Ok(tx);
         }
         self.store.begin_held(Access::Write, self.holder()).await
     }

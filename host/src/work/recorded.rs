@@ -35,7 +35,11 @@ impl CallError {
             Self::OutOfMemory(_) => "out_of_memory",
             Self::Limit(_) => "limit",
             Self::Contract(_) => "contract",
-            Self::Overloaded | Self::OverBudget(_) | Self::Store(_) | Self::Host(_) => return None,
+            Self::Replaced
+            | Self::Overloaded
+            | Self::OverBudget(_)
+            | Self::Store(_)
+            | Self::Host(_) => return None,
         };
         Some(Fault { kind: kind.to_owned(), message: Some(self.to_string()), frames: Vec::new() })
     }

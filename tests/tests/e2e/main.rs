@@ -13,6 +13,7 @@ mod commands;
 mod context;
 mod contract;
 mod control_room;
+mod costs;
 mod dependencies;
 mod deploy;
 mod doubts;

@@ -11,7 +11,8 @@ use futures::future::join_all;
 use super::super::App;
 use super::deploy::digest_of;
 use super::{
-    InstallError, announce, compiled, follow_trials, load, load_kept, ready, trust, unloaded,
+    InstallError, announce, compiled, end_last_calls, follow_trials, load, load_kept, ready, trust,
+    unloaded,
 };
 use crate::domain::deployment::{Deployment, Pointer, Stage};
 use crate::domain::manifest::Manifest;
@@ -285,6 +286,12 @@ pub(super) fn settle(app: &App, change: &Change) {
     app.node.recovered(&change.area);
     for version in change.before.iter().chain(&change.now).filter(|version| version.is_loaded()) {
         app.node.keep_warm(version);
+    }
+    let replaced = |before: &&Arc<AreaVersion>| {
+        change.now.as_ref().is_none_or(|now| now.digest != before.digest)
+    };
+    if let Some(before) = change.before.as_ref().filter(replaced) {
+        end_last_calls(app, before);
     }
     announce(app, change);
 }

@@ -33,6 +33,7 @@ mod unloaded;
 mod verdict;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 pub use approve::approve;
 pub use canary::judge;
@@ -51,6 +52,7 @@ use super::App;
 use crate::registry::{AreaVersion, Change};
 use crate::runtime::{LoadError, Loaded};
 use crate::store;
+use crate::work::EndCalls;
 
 /// Loads a component that somebody vouches for: compiled, its imports granted,
 /// its manifest read.
@@ -78,6 +80,34 @@ async fn ensure_indexes(app: &App, version: &AreaVersion) -> Result<(), InstallE
     let own: Vec<_> = version.scope.collections.values().filter(|c| c.own).cloned().collect();
     let made = store::indexes::ensure_indexes(&app.store, &own).await;
     made.map_err(|source| InstallError::Indexes { area: version.manifest.name.clone(), source })
+}
+
+/// Ends the area's calls here that keep others from writing, so that an
+/// operator's change need not wait for them.
+fn end_turns(app: &App, area: &str) {
+    let live = app.registry.snapshot();
+    let tried = live.trial(area).map(|trial| &trial.version);
+    for version in live.running(area).into_iter().chain(tried) {
+        version.code.end_calls(EndCalls::HoldingTheTurn);
+    }
+}
+
+/// How long the calls of a version go on that was replaced or removed.
+const LAST_CALLS: Duration = Duration::from_millis(1_500);
+
+/// Ends the calls of a version that was replaced or removed, unless it is in
+/// service again by then.
+fn end_last_calls(app: &App, version: &Arc<AreaVersion>) {
+    let (app, version) = (app.clone(), Arc::clone(version));
+    tokio::spawn(async move {
+        tokio::time::sleep(LAST_CALLS).await;
+        let (live, name) = (app.registry.snapshot(), &version.manifest.name);
+        let tried = live.trial(name).map(|trial| &trial.version);
+        let mut serving = live.area(name).into_iter().chain(tried);
+        if !serving.any(|serving| serving.digest == version.digest) {
+            version.code.end_calls(EndCalls::All);
+        }
+    });
 }
 
 /// Tells the log, and the other nodes by this one's next report.

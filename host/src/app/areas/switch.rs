@@ -11,7 +11,7 @@ use serde_json::json;
 use super::super::App;
 use super::trail::Trail;
 use super::trials::{overtaken, running, stop};
-use super::{InstallError, checks, follow, ready, removed};
+use super::{InstallError, checks, end_turns, follow, ready, removed};
 use crate::domain::deployment::{Deployment, Pointer, Stage, Step};
 use crate::domain::manifest::Manifest;
 use crate::domain::trial::{Mode, Trial};
@@ -285,6 +285,7 @@ async fn move_pointer(
     let Wish { area, digest, answered, .. } = wish;
     let moved = Moved { area, digest, answered, at: app.clock.now(), by: who };
     let revision = at.map_or(0, |at| at.revision);
+    end_turns(app, area);
     let kept = async {
         let mut tx = app.store.begin(Access::WriteLocked).await?;
         deployments::point(&mut tx, &moved, revision, left).await?;

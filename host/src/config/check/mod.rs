@@ -103,6 +103,10 @@ impl Config {
             ("runtime.max_overstaying_per_area", self.runtime.max_overstaying_per_area),
             ("runtime.epoch_tick_ms", self.runtime.epoch_tick_ms),
             ("runtime.max_host_calls", self.runtime.max_host_calls),
+            ("runtime.max_turn_cpu_ms", self.runtime.max_turn_cpu_ms),
+            ("runtime.max_turn_ms", self.runtime.max_turn_ms),
+            ("runtime.max_compile_cpu_ms", self.runtime.max_compile_cpu_ms),
+            ("runtime.max_compile_ms", self.runtime.max_compile_ms),
             ("jobs.poll_ms", self.jobs.poll_ms),
             ("jobs.heartbeat_ms", self.jobs.heartbeat_ms),
             ("jobs.max_timeout_ms", self.jobs.max_timeout_ms),
@@ -202,6 +206,8 @@ impl Config {
                 ("max_document_bytes", limits.max_document_bytes),
                 ("max_host_calls", limits.max_host_calls.map(u64::from)),
                 ("max_cpu_ms", limits.max_cpu_ms.map(u64::from)),
+                ("max_turn_cpu_ms", limits.max_turn_cpu_ms.map(u64::from)),
+                ("max_turn_ms", limits.max_turn_ms.map(u64::from)),
             ];
             if let Some((name, _)) = numbers.into_iter().find(|(_, number)| *number == Some(0)) {
                 return Err(wrong(&key(name), "is 0, and must be at least 1"));

@@ -188,6 +188,11 @@ pub struct AreaLimits {
     /// Processor time of one call, in milliseconds; what it waits for the host
     /// does not count. Not set: its deadline is the bound.
     pub max_cpu_ms: Option<u32>,
+    /// Processor time for which one call may keep others from writing, in
+    /// milliseconds.
+    pub max_turn_cpu_ms: Option<u32>,
+    /// Time for which it may do so in all, in milliseconds.
+    pub max_turn_ms: Option<u32>,
 }
 
 impl AreaLimits {
@@ -197,13 +202,20 @@ impl AreaLimits {
             max_memory_bytes: Some(256 << 20),
             max_documents: Some(500_000),
             max_document_bytes: Some(512 << 20),
+            max_turn_cpu_ms: Some(5_000),
+            max_turn_ms: Some(30_000),
             ..Self::default()
         }
     }
 
     /// The largest SBOM as it was sent, and its components.
     fn for_large_sboms() -> Self {
-        Self { max_memory_bytes: Some(256 << 20), ..Self::default() }
+        Self {
+            max_memory_bytes: Some(256 << 20),
+            max_turn_cpu_ms: Some(5_000),
+            max_turn_ms: Some(30_000),
+            ..Self::default()
+        }
     }
 
     /// The largest upload is in memory twice, packed and not.

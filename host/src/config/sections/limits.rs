@@ -182,6 +182,12 @@ pub struct Runtime {
     pub max_reply_bytes: u64,
     /// Host calls of one call.
     pub max_host_calls: u32,
+    /// Processor time for which a call may keep others from writing: on SQLite
+    /// everybody, on PostgreSQL its workspace. A call does so from its first
+    /// query for what it has written itself to its commit. In milliseconds.
+    pub max_turn_cpu_ms: u32,
+    /// Time for which it may do so in all, in milliseconds.
+    pub max_turn_ms: u32,
     /// Log lines of one call; further ones are counted and dropped.
     pub max_log_lines: u32,
     /// Where compiled areas are kept; not set: `compiled` in the data folder.
@@ -205,3 +211,5 @@ impl Default for Runtime {
         }
     }
 }
+            max_turn_cpu_ms: 250,
+            max_turn_ms: 5_000,

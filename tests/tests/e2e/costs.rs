@@ -1,0 +1,116 @@
+//! What a component costs is bounded: what it declares before it is used, and
+//! how long its code keeps others from writing.
+
+use std::time::{Duration, Instant};
+
+use assurance::config::ManifestLimits;
+use assurance_tests::{Answer, Backend, Builder, Client, TestHost, both_backends, place};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+const CASES: &str = "/v1/workspaces/{ws}/support/cases";
+const HOLD: &str = "/v1/workspaces/{ws}/fixtures/holds-turn";
+const PATIENCE: Duration = Duration::from_secs(30);
+
+async fn ask(client: &Client, path: &str, body: Value) -> Answer {
+    client.post(path, &body).await
+}
+
+async fn opens_a_case(client: &Client) -> Answer {
+    let case = json!({"subject": "Help", "description": "It is broken."});
+    ask(client, CASES, case).await
+}
+
+/// Calls that keep others from writing, of people who do not wait for them.
+fn hold(client: &Client, body: Value) -> tokio::task::JoinHandle<Answer> {
+    let client = client.clone();
+    tokio::spawn(async move { ask(&client, HOLD, body).await })
+}
+
+async fn holding(host: &TestHost, client: &Client, body: Value) {
+    host.put_area("holds_turn", &component("fixtures/holds-turn")).await.expect(200);
+    hold(client, body);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+}
+
+fn component(name: &str) -> Vec<u8> {
+    std::fs::read(place::areas().join(name).with_extension("wasm")).expect("a built component")
+}
+
+both_backends! {
+    async fn a_call_that_computes_while_it_keeps_others_from_writing_is_ended(backend) {
+        let builder = Builder::new(backend).areas(&["support"]).fixtures(&["holds-turn"]);
+        let (host, ada) = builder.start_with_owner().await;
+        let begun = Instant::now();
+        let held = hold(&ada, json!({}));
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        opens_a_case(&ada).await.expect(201);
+        held.await.expect("no panic").problem(502, "area_fault");
+        let took = begun.elapsed();
+        assert!(took < Duration::from_secs(10), "others wait for {took:?}");
+        host.wait_for_log("runtime.max_turn_cpu_ms", PATIENCE).await;
+    }
+
+    async fn an_operator_removes_an_area_whose_calls_keep_others_from_writing(backend) {
+        let builder = Builder::new(backend)
+            .areas(&["support"])
+            .set("runtime.max_turn_cpu_ms", 60_000)
+            .set("runtime.max_turn_ms", 60_000)
+            .set("jobs.max_timeout_ms", 600_000);
+        let (host, ada) = builder.start_with_owner().await;
+        for body in [json!({}), json!({"do": "job"}), json!({"do": "spin"})] {
+            holding(&host, &ada, body.clone()).await;
+            let begun = Instant::now();
+            let path = "/areas/holds_turn?reason=it+holds+the+turn&force=true";
+            host.operate(Method::DELETE, path).await.expect(200);
+            let took = begun.elapsed();
+            assert!(took < Duration::from_secs(5), "{body}: removing took {took:?}");
+            opens_a_case(&ada).await.expect(201);
+        }
+    }
+
+    async fn a_live_version_that_declares_too_much_is_not_served_and_others_are(backend) {
+        let (mut host, mut ada) = Builder::new(backend).start_with_owner().await;
+        for name in ["support", "groups"] {
+            host.put_area(name, &component(name)).await.expect(200);
+        }
+        opens_a_case(&ada).await.expect(201);
+        host.terminate().await;
+        // Groups has four routes, support has six.
+        host.configure(&[("areas.manifest.max_routes", 4.into())]);
+        host.start().await;
+        ada.base.clone_from(&host.api);
+        host.wait_for_log("areas.manifest.max_routes", PATIENCE).await;
+        let ready = host.operate(Method::GET, "/health/ready").await;
+        assert_eq!(ready.status, 503, "{}", ready.text());
+        assert!(ready.text().contains("areas.manifest.max_routes"), "{}", ready.text());
+        ada.get(CASES).await.problem(503, "unavailable");
+
+        ada.get("/v1/workspaces/{ws}/group-dependencies").await.expect(200);
+        host.terminate().await;
+        host.configure(&[("areas.manifest.max_routes", 500.into())]);
+        host.start().await;
+        ada.base.clone_from(&host.api);
+        ada.get(CASES).await.expect(200);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_areas_that_come_with_the_service_declare_a_tenth_of_what_they_may() {
+    let folder = std::fs::read_dir(place::areas()).expect("built areas");
+    let names: Vec<String> = folder
+        .filter_map(|file| {
+            let path = file.ok()?.path();
+            let is_component = path.extension().is_some_and(|extension| extension == "wasm");
+            is_component.then(|| path.file_stem()?.to_str().map(str::to_owned))?
+        })
+        .collect();
+    let named: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut builder = Builder::new(Backend::Sqlite).areas(&named);
+    for (limit, most) in ManifestLimits::default().all() {
+        builder = builder.set(&format!("areas.manifest.{limit}"), i64::from(most / 10));
+    }
+    let (host, _) = builder.start_with_owner().await;
+    assert!(!host.log().contains("component refused"), "{}", host.log());
+    host.operate(Method::GET, "/health/ready").await.expect(200);
+}
