@@ -6,6 +6,7 @@
 
 mod area;
 mod backup;
+mod compile;
 mod config;
 mod demo;
 mod evidence;
@@ -110,12 +111,18 @@ enum Command {
     Config(config::Command),
     Backup(backup::Backup),
     Restore(backup::Restore),
+    /// What `serve` runs to compile a component.
+    #[command(hide = true, name = crate::runtime::COMPILE_COMMAND)]
+    Compile(compile::Compile),
 }
 
 /// Reads the arguments, runs the command, tells what went wrong.
 #[must_use]
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
+    if let Command::Compile(command) = cli.command {
+        return command.run();
+    }
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return failed(&error.into()),
@@ -158,6 +165,7 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Config(command) => command.run(common),
         Command::Backup(command) => Box::pin(command.run(common)).await,
         Command::Restore(command) => Box::pin(command.run(common)).await,
+        Command::Compile(_) => unreachable!("it runs before there is an executor"),
     }
 }
 

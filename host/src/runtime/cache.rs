@@ -95,9 +95,13 @@ impl Cache {
 
     /// Keeps the compiled form.
     pub(super) fn store(&self, digest: &str, component: &Component) -> anyhow::Result<()> {
+        self.store_code(digest, &component.serialize()?)
+    }
+
+    /// Keeps what this installation's compiler has just made.
+    pub(super) fn store_code(&self, digest: &str, compiled: &[u8]) -> anyhow::Result<()> {
         let name = self.name(digest);
-        let compiled = component.serialize()?;
-        self.write(&name, &[self.mac(&name, &compiled).as_bytes(), &compiled])
+        self.write(&name, &[self.mac(&name, compiled).as_bytes(), compiled])
     }
 
     /// The file appears whole or not at all.
@@ -137,8 +141,8 @@ impl Cache {
 fn deserialize(engine: &Engine, compiled: &[u8]) -> wasmtime::Result<Component> {
     // SAFETY: the bytes must have come from wasmtime's own compiler, unaltered.
     // The one caller has just verified a MAC over them that is made only in
-    // `Cache::store`, over what `Component::serialize` gave, with a key that
-    // only this installation has. They are in memory of ours, so nobody can
+    // `Cache::store_code`, over what `Component::serialize` or the compiler's
+    // process gave, with a key that only this installation has. They are in memory of ours, so nobody can
     // change them between the check and their use.
     unsafe { Component::deserialize(engine, compiled) }
 }

@@ -36,6 +36,14 @@ pub(super) fn start(settings: &Settings) -> anyhow::Result<Engine> {
     Ok(engine)
 }
 
+/// An engine that only compiles, for the engine that [`start`] makes: what it
+/// compiles depends on the memory of an instance, not on how many there are.
+pub(super) fn for_compiling(instance_bytes: usize) -> anyhow::Result<Engine> {
+    let settings =
+        Settings { max_memory_bytes: instance_bytes, max_instances: 16, ..Settings::default() };
+    Ok(Engine::new(&config(&settings, Enabled::No))?)
+}
+
 /// Scanning the page map for dirty pages is quickest, but must not be relied
 /// on where pages can be swapped out: whether a swapped page is reported as
 /// dirty is disputed (wasmtime pull request 14357), and what is missed would be

@@ -22,7 +22,7 @@ use super::imports::Imports;
 use super::instance::CallState;
 use super::overstay::lower_priority;
 use super::transcript::{Transcribed, Transcriber};
-use super::{LoadError, Loaded, Shared};
+use super::{LoadError, Loaded, Settings, Shared, compiler, parts};
 use crate::domain::manifest::Capability;
 
 /// What loading needs and calling does not.
@@ -59,7 +59,9 @@ impl Loader {
         if bytes.len() > max {
             return Err(LoadError::TooLarge { bytes: bytes.len(), max });
         }
-        let compiled = self.clone().in_background(move |here| here.compile(&bytes)).await??;
+        let settings = shared.settings.clone();
+        let compiled =
+            self.clone().in_background(move |here| here.compile(&settings, &bytes)).await??;
         self.asked(shared, compiled, grants).await
     }
 
@@ -130,12 +132,22 @@ impl Loader {
     }
 
     /// From the cache, or by compiling.
-    fn compile(&self, bytes: &[u8]) -> Result<Machine, LoadError> {
+    fn compile(&self, settings: &Settings, bytes: &[u8]) -> Result<Machine, LoadError> {
         let digest = match self.kept(hex::encode(Sha256::digest(bytes))) {
             Ok(machine) => return Ok(machine),
             Err(digest) => digest,
         };
+        parts::check(bytes).map_err(LoadError::NotAComponent)?;
         let begun = Instant::now();
+        if let (Some(program), Some(cache)) = (&settings.compiler, &self.cache) {
+            let code = compiler::compile_apart(program, settings, bytes)?;
+            cache.store_code(&digest, &code).map_err(LoadError::Host)?;
+            let component = cache
+                .load(&self.engine, &digest)
+                .context("what the compiler made cannot be loaded")
+                .map_err(LoadError::Host)?;
+            return Ok(Machine { component, digest, took: Some(begun.elapsed()) });
+        }
         let component = Compiled::from_binary(&self.engine, bytes)
             .map_err(|error| LoadError::NotAComponent(format!("{error:#}")))?;
         let took = Some(begun.elapsed());

@@ -8,6 +8,7 @@
 mod bindings;
 mod cache;
 mod capability;
+mod compiler;
 mod component;
 mod convert;
 mod engine;
@@ -19,6 +20,7 @@ mod limits;
 mod loader;
 mod log;
 mod overstay;
+mod parts;
 mod replay;
 mod settings;
 mod transcript;
@@ -47,6 +49,7 @@ use crate::secrets::Keys;
 use crate::work::{AreaCode, CallError};
 
 pub use cache::Cache;
+pub use compiler::{COMMAND as COMPILE_COMMAND, CompileLimits, Job as CompileJob, compile_here};
 pub use settings::Settings;
 
 /// Compiles and runs components. One for the process; a clone is the same one.
@@ -87,6 +90,21 @@ pub enum LoadError {
     /// No component, or not a valid one.
     #[error("not a valid component: {0}")]
     NotAComponent(String),
+    /// Compiling it takes more than it may.
+    #[error(
+        "compiling the component takes more than {memory_bytes} bytes of memory, {cpu:?} of \
+         processor time or {wall:?} in all (runtime.max_compile_memory_bytes, \
+         runtime.max_compile_cpu_ms, runtime.max_compile_ms); split large functions, or let the \
+         operator raise the limit"
+    )]
+    TooCostly {
+        /// Memory that the compiler may use.
+        memory_bytes: u64,
+        /// Processor time that it may use.
+        cpu: Duration,
+        /// Time that it may take.
+        wall: Duration,
+    },
     /// A component of another world.
     #[error("not a component of the world assurance:area/area: {0}")]
     WrongWorld(String),

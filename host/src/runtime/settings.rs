@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::compiler::CompileLimits;
 use crate::config::{AreaLimits, Budgets, Config, Lanes, Malware};
 
 /// What one call of an area may use, and how many run at a time.
@@ -40,9 +41,9 @@ pub struct Settings {
     pub max_host_call_bytes: usize,
     /// Host calls of one call.
     pub max_host_calls: u32,
-    /// Log lines of one call; further ones are counted and dropped.
     /// How long one call may keep others from writing.
     pub max_turn: MaxTurn,
+    /// Log lines of one call; further ones are counted and dropped.
     pub max_log_lines: u32,
     /// Longest log line, in bytes; the rest is cut off.
     pub max_log_line_bytes: usize,
@@ -55,6 +56,11 @@ pub struct Settings {
     pub describe_timeout_ms: u32,
     /// Each lane's share, as the queue shows it.
     pub lanes: Lanes,
+    /// What compiling one component may use.
+    pub compile: CompileLimits,
+    /// The program that compiles in a child process, this one; `None`: this
+    /// process compiles.
+    pub compiler: Option<PathBuf>,
     /// Where compiled components are kept; nothing: nowhere.
     pub cache_dir: Option<PathBuf>,
     /// What calls may use together.
@@ -76,12 +82,6 @@ pub(super) struct CallLimits {
     pub(super) host_calls: u32,
     /// Processor time; nothing: until the deadline.
     pub(super) cpu: Option<Duration>,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            max_memory_bytes: 64 << 20,
     /// How long it may keep others from writing.
     pub(super) turn: MaxTurn,
 }
@@ -94,6 +94,12 @@ pub struct MaxTurn {
     pub cpu: Duration,
     /// Time in all.
     pub wall: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            max_memory_bytes: 64 << 20,
             max_total_memory_bytes: 1 << 30,
             max_instances: 1024,
             max_concurrent_per_area: 256,
@@ -106,16 +112,22 @@ pub struct MaxTurn {
             max_reply_bytes: 16 << 20,
             max_host_call_bytes: 34 << 20,
             max_host_calls: 20_000,
+            max_turn: MaxTurn {
+                cpu: Duration::from_millis(250),
+                wall: Duration::from_millis(5_000),
+            },
             max_log_lines: 200,
             max_log_line_bytes: 4096,
             max_component_bytes: 64 << 20,
             describe_cpu_ms: 1_000,
             describe_timeout_ms: 30_000,
             lanes: Lanes::default(),
-            max_turn: MaxTurn {
-                cpu: Duration::from_millis(250),
-                wall: Duration::from_millis(5_000),
+            compile: CompileLimits {
+                memory_bytes: 2 << 30,
+                cpu: Duration::from_secs(120),
+                wall: Duration::from_secs(180),
             },
+            compiler: None,
             cache_dir: None,
             budgets: Budgets::default(),
             areas: BTreeMap::new(),
@@ -138,9 +150,18 @@ impl From<&Config> for Settings {
             first_slice_ms: section.first_slice_ms,
             max_reply_bytes: bytes(section.max_reply_bytes),
             max_host_calls: section.max_host_calls,
+            max_turn: MaxTurn {
+                cpu: Duration::from_millis(section.max_turn_cpu_ms.into()),
+                wall: Duration::from_millis(section.max_turn_ms.into()),
+            },
             max_log_lines: section.max_log_lines,
             max_component_bytes: bytes(config.limits.max_component_bytes),
             lanes: config.jobs.lanes.clone(),
+            compile: CompileLimits {
+                memory_bytes: section.max_compile_memory_bytes,
+                cpu: millis(section.max_compile_cpu_ms),
+                wall: millis(section.max_compile_ms),
+            },
             cache_dir: Some(config.runtime_cache_dir()),
             budgets: config.budgets.clone(),
             areas: config.areas.limits.clone(),
@@ -150,10 +171,6 @@ impl From<&Config> for Settings {
         }
     }
 }
-            max_turn: MaxTurn {
-                cpu: Duration::from_millis(section.max_turn_cpu_ms.into()),
-                wall: Duration::from_millis(section.max_turn_ms.into()),
-            },
 
 /// Instances that an offline command has room for: it makes one after the
 /// other, of which each may be linked from several modules.
@@ -174,6 +191,10 @@ impl Settings {
             memory_bytes: memory_bytes.min(self.most_memory_bytes()),
             host_calls: own.max_host_calls.unwrap_or(self.max_host_calls),
             cpu: own.max_cpu_ms.map(|ms| Duration::from_millis(ms.into())),
+            turn: MaxTurn {
+                cpu: own.max_turn_cpu_ms.map_or(self.max_turn.cpu, millis),
+                wall: own.max_turn_ms.map_or(self.max_turn.wall, millis),
+            },
         }
     }
 
@@ -191,10 +212,6 @@ impl Settings {
         Duration::from_millis(u64::from(self.first_slice_ms))
     }
 
-            turn: MaxTurn {
-                cpu: own.max_turn_cpu_ms.map_or(self.max_turn.cpu, millis),
-                wall: own.max_turn_ms.map_or(self.max_turn.wall, millis),
-            },
     pub(super) fn describe_cpu(&self) -> Duration {
         Duration::from_millis(u64::from(self.describe_cpu_ms))
     }
@@ -204,10 +221,10 @@ impl Settings {
     }
 }
 
-fn bytes(configured: u64) -> usize {
-    usize::try_from(configured).unwrap_or(usize::MAX)
-}
 fn millis(configured: u32) -> Duration {
     Duration::from_millis(configured.into())
 }
 
+fn bytes(configured: u64) -> usize {
+    usize::try_from(configured).unwrap_or(usize::MAX)
+}

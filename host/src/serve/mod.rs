@@ -27,7 +27,7 @@ use crate::mail::{self, Mail};
 use crate::open;
 use crate::recordings::Recordings;
 use crate::registry::{Ceilings, Registry};
-use crate::runtime::{Loaded, Runtime};
+use crate::runtime::{self, Loaded, Runtime};
 use crate::store::Backend;
 use crate::telemetry::Metrics;
 use crate::work::{Limits, LimitsByArea};
@@ -164,7 +164,12 @@ async fn assemble(
     store.blobs().check().await?;
     let egress = Egress::new(egress::Settings::from(&config.egress))?;
     let mail = Mail::new(mail::Settings::from(&config))?;
-    let runtime = Runtime::new((&config).into(), &keys, clock.clone(), egress, mail)?;
+    let settings = runtime::Settings {
+        // Itself, even after an upgrade has replaced the file.
+        compiler: Some("/proc/self/exe".into()),
+        ..(&config).into()
+    };
+    let runtime = Runtime::new(settings, &keys, clock.clone(), egress, mail)?;
     let registry = Arc::new(Registry::new(
         http::host_operations(),
         Ceilings::from(&config),
@@ -199,12 +204,12 @@ fn call_limits(config: &Config) -> LimitsByArea {
         max_documents: config.limits.max_documents,
         max_bytes: config.limits.max_document_bytes,
         max_jobs: config.limits.max_jobs,
+        max_waiting_jobs: config.jobs.max_waiting_per_area.into(),
         max_events: config.limits.max_events,
         max_payload_bytes: config.limits.max_payload_bytes,
         max_outgoing_bytes: config.limits.max_outgoing_bytes,
         max_incoming_bytes: config.limits.max_incoming_bytes,
         max_blob_bytes: config.limits.max_blob_bytes,
-        max_waiting_jobs: config.jobs.max_waiting_per_area.into(),
     };
     let own = |limits: &AreaLimits| Limits {
         max_documents: limits.max_documents.unwrap_or(default.max_documents),

@@ -110,11 +110,11 @@ impl Config {
             ("jobs.poll_ms", self.jobs.poll_ms),
             ("jobs.heartbeat_ms", self.jobs.heartbeat_ms),
             ("jobs.max_timeout_ms", self.jobs.max_timeout_ms),
+            ("jobs.max_waiting_per_area", self.jobs.max_waiting_per_area),
             ("egress.connect_timeout_ms", self.egress.connect_timeout_ms),
             ("egress.max_timeout_ms", self.egress.max_timeout_ms),
             ("malware.timeout_ms", self.malware.timeout_ms),
             ("mail.timeout_ms", self.mail.timeout_ms),
-            ("jobs.max_waiting_per_area", self.jobs.max_waiting_per_area),
         ];
         if let Some((key, _)) = numbers.into_iter().find(|(_, number)| *number == 0) {
             return Err(wrong(key, "is 0, and must be at least 1"));

@@ -190,6 +190,12 @@ pub struct Runtime {
     pub max_turn_ms: u32,
     /// Log lines of one call; further ones are counted and dropped.
     pub max_log_lines: u32,
+    /// Memory that compiling one component may take, in bytes.
+    pub max_compile_memory_bytes: u64,
+    /// Processor time that compiling one component may take, in milliseconds.
+    pub max_compile_cpu_ms: u32,
+    /// Time that compiling one component may take in all, in milliseconds.
+    pub max_compile_ms: u32,
     /// Where compiled areas are kept; not set: `compiled` in the data folder.
     pub cache_dir: Option<PathBuf>,
 }
@@ -206,10 +212,13 @@ impl Default for Runtime {
             first_slice_ms: 5,
             max_reply_bytes: 16_777_216,
             max_host_calls: 20_000,
+            max_turn_cpu_ms: 250,
+            max_turn_ms: 5_000,
             max_log_lines: 200,
+            max_compile_memory_bytes: 2_147_483_648,
+            max_compile_cpu_ms: 120_000,
+            max_compile_ms: 180_000,
             cache_dir: None,
         }
     }
 }
-            max_turn_cpu_ms: 250,
-            max_turn_ms: 5_000,

@@ -1,0 +1,168 @@
+//! Compiles components in a child process, which is this program again. Its
+//! memory and its time are limited, so a component that is made to cost much
+//! ends the child and nothing else. The child gets no environment, no
+//! configuration and no keys.
+
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use rustix::process::{Resource, Rlimit, Signal, setrlimit};
+
+use super::overstay::lower_priority;
+use super::settings::Settings;
+use super::{LoadError, engine};
+
+/// The hidden command that a child runs.
+pub const COMMAND: &str = "compile-component";
+
+/// How a child says that the component is not valid.
+const NOT_VALID: u8 = 3;
+/// Between two looks whether a child has ended.
+const POLL: Duration = Duration::from_millis(5);
+/// Bytes of a child's complaint that are told.
+const MAX_COMPLAINT: u64 = 4 << 10;
+/// The largest machine code that a child may write, in bytes.
+const MAX_CODE: u64 = 1 << 30;
+
+/// What one child may use.
+#[derive(Clone, Copy, Debug)]
+pub struct CompileLimits {
+    /// Memory that it writes to, in bytes.
+    pub memory_bytes: u64,
+    /// Processor time of all its threads.
+    pub cpu: Duration,
+    /// Time in all.
+    pub wall: Duration,
+}
+
+/// What a child is told about the engine that will run the code.
+#[derive(Clone, Copy, Debug)]
+pub struct Job {
+    /// See [`CompileLimits::memory_bytes`].
+    pub memory_bytes: u64,
+    /// See [`CompileLimits::cpu`], in whole seconds.
+    pub cpu_seconds: u64,
+    /// The most memory that any instance may have, in bytes.
+    pub instance_bytes: usize,
+    /// Of the child.
+    pub niceness: i32,
+}
+
+/// Compiles a component in a child of `program`. To be called where blocking
+/// is fine.
+///
+/// # Errors
+/// The component is not valid, or costs more than the limits allow.
+pub(super) fn compile_apart(
+    program: &Path,
+    settings: &Settings,
+    component: &[u8],
+) -> Result<Vec<u8>, LoadError> {
+    let limits = settings.compile;
+    let host = |error: std::io::Error| LoadError::Host(error.into());
+    let mut code = tempfile::tempfile().map_err(host)?;
+    let mut complaint = tempfile::tempfile().map_err(host)?;
+    let mut child = begin(program, settings, component, &code, &complaint)
+        .context("cannot start the compiler")
+        .map_err(LoadError::Host)?;
+    match wait(&mut child, limits.wall).map_err(host)? {
+        Some(status) if status.success() => read(&mut code, MAX_CODE).map_err(LoadError::Host),
+        Some(status) if status.code() == Some(NOT_VALID.into()) => {
+            let why = read(&mut complaint, MAX_COMPLAINT).map_err(LoadError::Host)?;
+            Err(LoadError::NotAComponent(String::from_utf8_lossy(&why).trim().to_owned()))
+        }
+        _ => Err(LoadError::TooCostly {
+            memory_bytes: limits.memory_bytes,
+            cpu: limits.cpu,
+            wall: limits.wall,
+        }),
+    }
+}
+
+fn begin(
+    program: &Path,
+    settings: &Settings,
+    component: &[u8],
+    code: &File,
+    complaint: &File,
+) -> anyhow::Result<Child> {
+    let mut input = tempfile::tempfile()?;
+    input.write_all(component)?;
+    input.seek(SeekFrom::Start(0))?;
+    let limits = settings.compile;
+    let numbers = [
+        limits.memory_bytes.to_string(),
+        limits.cpu.as_secs().max(1).to_string(),
+        settings.most_memory_bytes().to_string(),
+        settings.compile_niceness.to_string(),
+    ];
+    let child = Command::new(program)
+        .arg(COMMAND)
+        .args(numbers)
+        .env_clear()
+        // The allocator would reserve a gigabyte that counts as used.
+        .env("MIMALLOC_ARENA_EAGER_COMMIT", "0")
+        .current_dir("/")
+        .stdin(Stdio::from(input))
+        .stdout(Stdio::from(code.try_clone()?))
+        .stderr(Stdio::from(complaint.try_clone()?))
+        .spawn()?;
+    Ok(child)
+}
+
+/// Waits until the child ends; ends it when its time is over.
+fn wait(child: &mut Child, wall: Duration) -> std::io::Result<Option<ExitStatus>> {
+    let begun = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if begun.elapsed() >= wall {
+            child.kill()?;
+            child.wait()?;
+            return Ok(None);
+        }
+        std::thread::sleep(POLL);
+    }
+}
+
+fn read(file: &mut File, most: u64) -> anyhow::Result<Vec<u8>> {
+    file.seek(SeekFrom::Start(0))?;
+    let mut bytes = Vec::new();
+    file.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// What the child does: reads a component from standard input, and writes its
+/// machine code to standard output. The exit code, and what is wrong with the
+/// component.
+///
+/// # Errors
+/// The limits cannot be set, or the streams break.
+pub fn compile_here(job: Job) -> anyhow::Result<Result<(), (u8, String)>> {
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+    lower_priority(job.niceness);
+    limit(Resource::Data, job.memory_bytes)?;
+    limit(Resource::Cpu, job.cpu_seconds)?;
+    limit(Resource::Fsize, MAX_CODE)?;
+    limit(Resource::Core, 0)?;
+    let mut component = Vec::new();
+    std::io::stdin().read_to_end(&mut component)?;
+    let engine = engine::for_compiling(job.instance_bytes)?;
+    match engine.precompile_component(&component) {
+        Ok(code) => {
+            std::io::stdout().write_all(&code)?;
+            Ok(Ok(()))
+        }
+        Err(error) => Ok(Err((NOT_VALID, format!("{error:#}")))),
+    }
+}
+
+fn limit(resource: Resource, most: u64) -> anyhow::Result<()> {
+    setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?;
+    Ok(())
+}
