@@ -114,3 +114,50 @@ async fn the_areas_that_come_with_the_service_declare_a_tenth_of_what_they_may()
     assert!(!host.log().contains("component refused"), "{}", host.log());
     host.operate(Method::GET, "/health/ready").await.expect(200);
 }
+
+/// A component of some hundred bytes whose parts instantiate each other, ten
+/// at each level.
+fn nested(levels: usize) -> Vec<u8> {
+    let mut component = vec![0, b'a', b's', b'm', 0x0d, 0, 1, 0];
+    if levels > 0 {
+        component.extend(section(4, &nested(levels - 1)));
+        let mut instances = vec![10];
+        instances.extend([0, 0, 0].repeat(10));
+        component.extend(section(5, &instances));
+    }
+    component
+}
+
+fn section(id: u8, content: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(content.len()).expect("a small section");
+    let [low, high] = [length & 0x7f, length >> 7].map(|seven| seven.to_le_bytes()[0]);
+    [&[id, low | 0x80, high], content].concat()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_component_that_costs_too_much_to_compile_is_refused_and_others_start() {
+    let builder = Builder::new(Backend::Sqlite)
+        .areas(&["support"])
+        .set("runtime.cache_dir", "compiled")
+        .set("runtime.max_compile_cpu_ms", 20_000);
+    let mut host = builder.prepare().await;
+    let owner = host.create_person("ada");
+    let workspace = host.create_workspace("first", &owner);
+    std::fs::write(host.areas().join("hostile.wasm"), nested(20)).expect("written");
+    host.start().await;
+    let ada = host.sign_in(&owner, &workspace);
+    opens_a_case(&ada).await.expect(201);
+    host.wait_for_log("at most 1000 instances are allowed", PATIENCE).await;
+
+    let refused = host.put_area("hostile", &nested(20)).await;
+    assert!((400..500).contains(&refused.status), "{}", refused.text());
+    assert!(refused.text().contains("at most 1000 instances are allowed"), "{}", refused.text());
+
+    host.terminate().await;
+    host.configure(&[("runtime.max_compile_memory_bytes", 20_000_000.into())]);
+    host.start().await;
+    let refused = host.put_area("dependencies", &component("dependencies")).await;
+    assert!((400..500).contains(&refused.status), "{}", refused.text());
+    assert!(refused.text().contains("runtime.max_compile_memory_bytes"), "{}", refused.text());
+    host.operate(Method::GET, "/health/live").await.expect(200);
+}
