@@ -10,7 +10,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use rustix::process::{Resource, Rlimit, Signal, setrlimit};
+use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 
 use super::overstay::lower_priority;
 use super::settings::Settings;
@@ -162,7 +162,9 @@ pub fn compile_here(job: Job) -> anyhow::Result<Result<(), (u8, String)>> {
     }
 }
 
+/// A limit may only go down.
 fn limit(resource: Resource, most: u64) -> anyhow::Result<()> {
+    let most = getrlimit(resource).maximum.map_or(most, |now| now.min(most));
     setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?;
     Ok(())
 }
