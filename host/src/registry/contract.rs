@@ -165,12 +165,13 @@ fn compile_route(
                 format!("route {name}: the {which} schema does not compile: {error}")
             })
         };
+    let most = ceilings.manifest.max_schema_nodes.into();
     Ok(RouteContract {
         path_parameters: checks::template_parameters(&route.path),
         body: validator(&body_schema, "request")?.map(Arc::new),
         body_nodes: body_schema
             .as_ref()
-            .map_or(0, |schema| cost::schema_nodes(schema).unwrap_or(0)),
+            .map_or(0, |schema| cost::schema_nodes(schema, most).unwrap_or(0)),
         long_checks,
         response: validator(&response_schema, "response")?,
         body_schema,

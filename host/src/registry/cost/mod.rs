@@ -110,7 +110,7 @@ impl Check<'_> {
     fn schemas(&mut self, manifest: &Manifest) {
         let (mut nodes, mut programs) = (0_u64, 0_u64);
         for (item, schema) in schemas(manifest) {
-            match schema::nodes(&schema) {
+            match schema::nodes(&schema, self.limits.max_schema_nodes.into()) {
                 Ok(cost) => {
                     let most = ("max_schema_nodes", self.limits.max_schema_nodes);
                     self.at_most(&item, cost, "nodes when its references are followed", most);

@@ -19,7 +19,7 @@ const ITEMS: [&str; 5] =
     ["items", "additionalItems", "unevaluatedItems", "contains", "contentSchema"];
 
 /// Where in a value an edge leads that goes down.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Label<'s> {
     Member(&'s str),
     AnyMember,

@@ -8,7 +8,7 @@
 
 mod graph;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 
@@ -21,14 +21,15 @@ const VALUE_DEPTH: usize = 128;
 /// some hundred bytes of stack for each.
 const MAX_DEPTH: u64 = 2_048;
 
-/// The number of nodes that a schema expands to. A reference to a schema that
+/// The number of nodes that a schema expands to; beyond `most` it need not be
+/// exact. A reference to a schema that
 /// is being expanded counts as one, unless a value can make the validator
 /// follow it more than once at each level: then every level counts.
 ///
 /// # Errors
 /// The schema has a reference that cannot be followed, that leads back to
 /// itself at the same value, or that nests too deep.
-pub(in super::super) fn nodes(schema: &Json) -> Result<u64, String> {
+pub(in super::super) fn nodes(schema: &Json, most: u64) -> Result<u64, String> {
     let graph = Graph::of(schema)?;
     let order = graph.in_place_order()?;
     let (expanded, recursive) = expanded(&graph);
@@ -39,13 +40,15 @@ pub(in super::super) fn nodes(schema: &Json) -> Result<u64, String> {
              allowed; nest less, or shorten its chains of references"
         ));
     }
-    let visited = if recursive { visited(&graph, &order) } else { 0 };
-    Ok(expanded.max(visited))
+    if !recursive || expanded > most {
+        return Ok(expanded);
+    }
+    Ok(expanded.max(visited(&graph, &order)))
 }
 
 /// What validating and then marking what was evaluated visit. `unevaluated…`
 /// marks by validating the branches again.
-#[derive(Clone, Copy, Default, PartialEq)]
+#[derive(Clone, Copy)]
 struct Visits {
     validate: u64,
     mark: u64,
@@ -69,42 +72,72 @@ fn expanded(graph: &Graph<'_>) -> (u64, bool) {
     (costs[0].map_or(0, |visits| visits.validate), recursive)
 }
 
+/// Nodes visited for one value, and for its members and items by where they
+/// are.
+#[derive(Clone, Default)]
+struct Sums<'s> {
+    here: u64,
+    below: BTreeMap<Label<'s>, u64>,
+}
+
+impl<'s> Sums<'s> {
+    fn of(node: &Node<'s>, below: &[u64]) -> Self {
+        let mut sums = Self { here: 1, ..Self::default() };
+        for (label, child) in &node.down {
+            sums.add_below(*label, below[*child]);
+        }
+        sums
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.here = self.here.saturating_add(other.here);
+        for (label, cost) in &other.below {
+            self.add_below(*label, *cost);
+        }
+    }
+
+    fn add_below(&mut self, label: Label<'s>, cost: u64) {
+        let sum = self.below.entry(label).or_default();
+        *sum = sum.saturating_add(cost);
+    }
+
+    /// With the member or the item that costs most.
+    fn total(&self) -> u64 {
+        let sum = |label| self.below.get(&label).copied().unwrap_or(0);
+        let members = self.below.iter().filter(|(label, _)| matches!(label, Label::Member(_)));
+        let named = members.map(|(_, cost)| *cost).max().unwrap_or(0);
+        let below = sum(Label::AnyMember).saturating_add(named).max(sum(Label::Item));
+        self.here.saturating_add(below)
+    }
+}
+
 /// Nodes visited on the way to the deepest member of a value that leads back
 /// into the schema as often as it can.
 fn visited(graph: &Graph<'_>, order: &[usize]) -> u64 {
-    let mut above = vec![Visits::default(); graph.nodes.len()];
+    let mut below = vec![0_u64; graph.nodes.len()];
     for _ in 0..VALUE_DEPTH {
-        let mut level = vec![Visits::default(); graph.nodes.len()];
+        let mut level = vec![(Sums::default(), Sums::default()); graph.nodes.len()];
         for &at in order {
             let node = &graph.nodes[at];
-            let here: Vec<Visits> = node.in_place.iter().map(|child| level[*child]).collect();
-            level[at] = visits(node, &here, widest(node, &above));
+            let mut validate = Sums::of(node, &below);
+            let mut mark = validate.clone();
+            for child in &node.in_place {
+                validate.add(&level[*child].0);
+                mark.add(&level[*child].0);
+                mark.add(&level[*child].1);
+            }
+            if node.unevaluated {
+                validate.add(&mark);
+            }
+            level[at] = (validate, mark);
         }
-        if level == above {
+        let totals: Vec<u64> = level.iter().map(|(validate, _)| validate.total()).collect();
+        if totals == below {
             break;
         }
-        above = level;
+        below = totals;
     }
-    above[0].validate
-}
-
-/// The most that one member or item of a value leads to.
-fn widest(node: &Node<'_>, costs: &[Visits]) -> u64 {
-    let (mut any, mut items) = (0_u64, 0_u64);
-    let mut members: HashMap<&str, u64> = HashMap::new();
-    for (label, child) in &node.down {
-        let cost = costs[*child].validate;
-        match label {
-            Label::Member(name) => {
-                let sum = members.entry(name).or_default();
-                *sum = sum.saturating_add(cost);
-            }
-            Label::AnyMember => any = any.saturating_add(cost),
-            Label::Item => items = items.saturating_add(cost),
-        }
-    }
-    let named = members.values().copied().max().unwrap_or(0);
-    any.saturating_add(named).max(items)
+    below[0]
 }
 
 fn visits(node: &Node<'_>, here: &[Visits], below: u64) -> Visits {
