@@ -1,6 +1,7 @@
 //! What a component costs is bounded: what it declares before it is used, and
 //! how long its code keeps others from writing.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use assurance::config::ManifestLimits;
@@ -17,8 +18,10 @@ async fn ask(client: &Client, path: &str, body: Value) -> Answer {
 }
 
 async fn opens_a_case(client: &Client) -> Answer {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let key = format!("a-case-{}", NEXT.fetch_add(1, Ordering::Relaxed));
     let case = json!({"subject": "Help", "description": "It is broken."});
-    ask(client, CASES, case).await
+    client.post_once(CASES, &key, &case).await
 }
 
 /// Calls that keep others from writing, of people who do not wait for them.
