@@ -46,6 +46,8 @@ pub mod links;
 pub mod secrets;
 pub mod signing;
 pub mod telemetry;
+#[cfg(test)]
+mod turns;
 
 /// A request makes and drops hundreds of small things, and an instance's tables
 /// of some ten kilobytes, on any thread: by the C library's allocator a list of

@@ -185,6 +185,7 @@ mod tests {
     use tokio::io::AsyncWriteExt;
 
     use super::*;
+    use crate::turns::{LONGEST_TURN, longest_turn};
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -234,6 +235,25 @@ mod tests {
             let many = Content::open(&headers(encoding), many.into(), 1 << 20).unwrap();
             let refused = many.read(SECOND).await;
             assert!(matches!(refused, Err(BodyFault::Unproductive(_))), "{encoding}: {refused:?}");
+        }
+    }
+
+    #[test]
+    fn a_body_that_is_costly_to_decompress_leaves_turns_to_others() {
+        const LARGE: usize = 64 << 20;
+        let bodies = futures::executor::block_on(async {
+            let zeros = vec![0; LARGE];
+            [
+                ("gzip", gzipped(b"").await.repeat(1 << 18)),
+                ("zstd", zstded(b"").await.repeat(1 << 18)),
+                ("gzip", gzipped(&zeros).await),
+                ("zstd", zstded(&zeros).await),
+            ]
+        });
+        for (encoding, body) in bodies {
+            let content = Content::open(&headers(encoding), body.into(), LARGE as u64).unwrap();
+            let (_, longest) = longest_turn(content.read(60 * SECOND));
+            assert!(longest < LONGEST_TURN, "{encoding}: {longest:?}");
         }
     }
 

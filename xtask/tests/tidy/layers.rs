@@ -20,7 +20,7 @@ const LAYERS: &[&[&str]] = &[
     &["journal"],
     &["recordings"],
     &["budgets"],
-    &["signing", "secrets", "links", "config", "telemetry", "domain"],
+    &["signing", "secrets", "links", "config", "telemetry", "turns", "domain"],
 ];
 
 /// What is wrong in one file; nothing for files that are not the host's.
