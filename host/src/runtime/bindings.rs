@@ -11,7 +11,7 @@ wasmtime::component::bindgen!({
     additional_derives: [serde::Serialize, serde::Deserialize],
     imports: {
         "assurance:area/calendar": trappable,
-        "assurance:area/crypto": trappable,
+        "assurance:area/crypto.random-bytes": trappable,
         "assurance:area/egress.check": trappable,
         "assurance:area/events": trappable,
         "assurance:area/jobs": trappable,

@@ -23,6 +23,10 @@ use crate::journal::{Journal, Journals, Level};
 use crate::recordings::{Player, Recorder};
 use crate::work::{CallError, EndCalls, Turn, UnitOfWork};
 
+/// Bytes that a host function computes over on the thread that serves the call:
+/// some milliseconds.
+const MOST_AT_ONCE: usize = 1 << 20;
+
 /// Whose code runs, as operators read it.
 #[derive(Debug)]
 pub(super) struct AreaName {
@@ -147,6 +151,21 @@ impl CallState {
             return Err(Stop::InDescribe(capability).into());
         }
         Ok(())
+    }
+
+    /// Computes over so many bytes, many of them on a thread of low priority. The
+    /// call is charged for it.
+    pub(super) async fn compute<T: Send + 'static>(
+        &mut self,
+        bytes: usize,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> wasmtime::Result<T> {
+        if bytes <= MOST_AT_ONCE {
+            return Ok(work());
+        }
+        let (done, ran) = self.shared.long_requests.compute(work).await?;
+        self.meter.add(ran);
+        Ok(done)
     }
 
     /// Passes on what the guest says.

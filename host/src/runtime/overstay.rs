@@ -99,6 +99,12 @@ impl Meter {
         Duration::from_nanos(self.ran_ns.load(Ordering::Relaxed))
     }
 
+    /// Adds what another thread has run for the call.
+    pub(super) fn add(&self, ran: Duration) {
+        let ran_ns = u64::try_from(ran.as_nanos()).unwrap_or(u64::MAX);
+        self.ran_ns.fetch_add(ran_ns, Ordering::Relaxed);
+    }
+
     /// What it might have run, where it has run for longer.
     pub(super) fn exceeded(&self) -> Option<Duration> {
         self.max_cpu.filter(|max| self.ran() >= *max)
@@ -129,9 +135,7 @@ impl Meter {
     fn poll<T>(&self, call: &mut BoxFuture<'static, T>, cx: &mut Context<'_>) -> Poll<T> {
         let entered = Clock::start(self.ticks.load(Ordering::Relaxed));
         let polled = call.as_mut().poll(cx);
-        let ran = entered.ran(self.tick);
-        let ran_ns = u64::try_from(ran.as_nanos()).unwrap_or(u64::MAX);
-        self.ran_ns.fetch_add(ran_ns, Ordering::Relaxed);
+        self.add(entered.ran(self.tick));
         polled
     }
 }
@@ -193,7 +197,12 @@ impl Overstayers {
     /// Starts the thread, under this name.
     pub(super) fn start(name: &str, niceness: i32) -> anyhow::Result<Self> {
         // Timers and other guests get their turn after every single poll.
-        let runtime = Builder::new_current_thread().enable_all().event_interval(1).build()?;
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .event_interval(1)
+            .thread_name(format!("{name}-compute"))
+            .on_thread_start(move || lower_priority(niceness))
+            .build()?;
         let executor = runtime.handle().clone();
         let (alive, ended) = oneshot::channel::<()>();
         std::thread::Builder::new()
@@ -226,6 +235,20 @@ impl Overstayers {
             Some(ended) => Ok(ended),
             None => self.hand_over(call, meter, places).await,
         }
+    }
+
+    /// Computes on a further thread of the same priority. Returns the processor
+    /// time that took as well.
+    pub(super) async fn compute<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<(T, Duration), tokio::task::JoinError> {
+        let measured = move || {
+            let clock = Clock::Thread(processor_ns());
+            let done = work();
+            (done, clock.ran(Duration::MAX))
+        };
+        self.executor.spawn_blocking(measured).await
     }
 
     async fn hand_over<T: Send + 'static>(
@@ -338,6 +361,22 @@ mod tests {
     #[tokio::test]
     async fn without_a_place_a_long_call_is_given_up() {
         assert!(matches!(run(20, meter(5, 5000), 0).await, Err(Lost::Overloaded)));
+    }
+
+    #[tokio::test]
+    async fn what_the_host_computes_for_a_call_runs_elsewhere_and_is_charged() {
+        let overstayers = Overstayers::start("overstayers", 19).unwrap();
+        let busy = || {
+            let begun = processor_ns();
+            while processor_ns() - begun < 5_000_000 {}
+            std::thread::current().name().unwrap_or_default().to_owned()
+        };
+        let (thread, ran) = overstayers.compute(busy).await.unwrap();
+        assert_eq!(thread, "overstayers-compute");
+        assert!(ran >= Duration::from_millis(5), "{ran:?}");
+        let meter = meter(50, 1000);
+        meter.add(ran);
+        assert_eq!(meter.ran(), ran);
     }
 
     #[test]

@@ -20,18 +20,20 @@ impl Host for CallState {
         Ok(unit.random_bytes(length as usize))
     }
 
-    fn sha256(&mut self, data: Vec<u8>) -> wasmtime::Result<Vec<u8>> {
+    async fn sha256(&mut self, data: Vec<u8>) -> wasmtime::Result<Vec<u8>> {
         self.count(Capability::Crypto)?;
-        Ok(Sha256::digest(&data).to_vec())
+        self.compute(data.len(), move || Sha256::digest(&data).to_vec()).await
     }
 
-    fn ed25519_verify(
+    async fn ed25519_verify(
         &mut self,
         public_key: Vec<u8>,
         message: Vec<u8>,
         signature: Vec<u8>,
     ) -> wasmtime::Result<bool> {
         self.count(Capability::Crypto)?;
-        Ok(signing::verify_ed25519_strict(&public_key, &message, &signature))
+        let length = message.len();
+        let verify = move || signing::verify_ed25519_strict(&public_key, &message, &signature);
+        self.compute(length, verify).await
     }
 }

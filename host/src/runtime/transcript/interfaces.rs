@@ -117,17 +117,17 @@ impl crypto::Host for Transcriber<'_> {
         pass_on!(self, crypto::Host, "crypto.random_bytes", random_bytes(length))
     }
 
-    fn sha256(&mut self, data: Vec<u8>) -> Plain<Vec<u8>> {
-        self.0.sha256(data)
+    async fn sha256(&mut self, data: Vec<u8>) -> Plain<Vec<u8>> {
+        self.0.sha256(data).await
     }
 
-    fn ed25519_verify(
+    async fn ed25519_verify(
         &mut self,
         key: Vec<u8>,
         message: Vec<u8>,
         signature: Vec<u8>,
     ) -> Plain<bool> {
-        self.0.ed25519_verify(key, message, signature)
+        self.0.ed25519_verify(key, message, signature).await
     }
 }
 
