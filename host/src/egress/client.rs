@@ -1,63 +1,56 @@
 //! Sends requests, to checked addresses only.
 
-use std::net::SocketAddr;
+use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt as _;
-use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Certificate, Client, Method, Request, Response, redirect};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri, header};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming as Body;
+use hyper::client::conn::http1;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use tokio_util::task::AbortOnDropHandle;
 
-use super::url::{checked, literal};
+use super::connection::{Connector, TooManyBytes, Unresolved};
+use super::url::checked;
 use super::{EgressError, Incoming, Outgoing, Refused, Settings};
+
+const USER_AGENT: &str = concat!("workspace-assurance/", env!("CARGO_PKG_VERSION"));
 
 /// The one way out. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Egress {
     /// Nothing: nobody is reached.
-    client: Option<Client>,
+    connector: Option<Connector>,
     settings: Arc<Settings>,
 }
 
 impl Egress {
-    /// Prepares the client and its certificates.
+    /// Prepares connections and their certificates.
     ///
     /// # Errors
     /// Where certificates cannot be read; the message says which.
     pub fn new(settings: Settings) -> anyhow::Result<Self> {
         install_tls_provider();
-        let mut builder = Client::builder()
-            .redirect(redirect::Policy::none())
-            .retry(reqwest::retry::never())
-            .no_proxy()
-            .referer(false)
-            .connect_timeout(ms(settings.connect_timeout_ms))
-            // Each connection carries one request, so a newer protocol's
-            // handshake would be for nothing.
-            .http1_only()
-            // A kept connection would outlive the check of its address.
-            .pool_max_idle_per_host(0)
-            .user_agent(concat!("workspace-assurance/", env!("CARGO_PKG_VERSION")))
-            .dns_resolver(CheckedResolver { allow_loopback: settings.allow_loopback });
-        if let Some(file) = &settings.ca_file {
-            builder = builder.tls_certs_merge(extra_certificates(file)?);
-        }
-        let client = builder.build().map_err(|error| {
-            anyhow::anyhow!(
-                "no TLS client: {}; install the system's certificates (ca-certificates) or set \
-                 egress.ca_file",
-                chain(&error)
-            )
-        })?;
-        Ok(Self { client: Some(client), settings: Arc::new(settings) })
+        let extra = settings.ca_file.as_deref().map(extra_certificates).transpose()?;
+        let timeout = ms(settings.connect_timeout_ms);
+        let connector = Connector::new(settings.allow_loopback, timeout, extra.unwrap_or_default())
+            .map_err(|error| {
+                anyhow::anyhow!(
+                    "no TLS client: {error}; install the system's certificates \
+                         (ca-certificates) or set egress.ca_file"
+                )
+            })?;
+        Ok(Self { connector: Some(connector), settings: Arc::new(settings) })
     }
 
     /// Reaches nobody, and so needs no certificates: for commands that run a
     /// component offline.
     #[must_use]
     pub fn closed() -> Self {
-        Self { client: None, settings: Arc::default() }
+        Self { connector: None, settings: Arc::default() }
     }
 
     /// Would `send` accept this URL as it stands, before names are resolved?
@@ -85,86 +78,72 @@ impl Egress {
     pub async fn send(&self, outgoing: Outgoing) -> Result<Incoming, EgressError> {
         let timeout = ms(capped(outgoing.timeout_ms, self.settings.max_timeout_ms));
         let max_bytes = capped(outgoing.max_response_bytes, self.settings.max_response_bytes);
-        let request = self.request(outgoing)?;
-        let Some(client) = &self.client else {
+        let (to, request) = self.request(outgoing)?;
+        let Some(connector) = &self.connector else {
             return Err(EgressError::Refused("there is no network offline".to_owned()));
         };
+        let connecting = connector.connect(to, u64::from(max_bytes));
+        let connecting = tokio::time::timeout(ms(self.settings.connect_timeout_ms), connecting);
         let exchange = async {
-            let response = client.execute(request).await.map_err(|error| blame(&error))?;
+            let connected = connecting.await.map_err(|_| EgressError::Timeout)?;
+            let stream = connected.map_err(|error| blame(&*error))?;
+            // Each connection carries one request: a kept one would outlive the
+            // check of its address.
+            let (mut sender, connection) =
+                http1::handshake(stream).await.map_err(|error| blame(&error))?;
+            let _driven = AbortOnDropHandle::new(tokio::spawn(connection));
+            let response = sender.send_request(request).await.map_err(|error| blame(&error))?;
             read(response, max_bytes as usize).await
         };
         tokio::time::timeout(timeout, exchange).await.unwrap_or(Err(EgressError::Timeout))
     }
 
-    fn request(&self, outgoing: Outgoing) -> Result<Request, EgressError> {
+    /// Where to connect, and the request as it is written there.
+    fn request(&self, outgoing: Outgoing) -> Result<(Uri, Request<Full<Bytes>>), EgressError> {
         let url = checked(&outgoing.url, self.settings.allow_loopback)?;
-        let mut request = Request::new(method(&outgoing.method)?, url);
-        *request.headers_mut() = headers(&outgoing.headers)?;
-        if !outgoing.body.is_empty() {
-            *request.body_mut() = Some(outgoing.body.into());
-        }
-        Ok(request)
+        let refused = |error: http::Error| EgressError::Refused(format!("not a URL: {error}"));
+        let to: Uri = url.as_str().parse().map_err(|error: http::uri::InvalidUri| {
+            EgressError::Refused(format!("not a URL: {error}"))
+        })?;
+        let authority = to.authority().map_or("", |authority| authority.as_str());
+        let host = HeaderValue::from_str(authority).map_err(|error| refused(error.into()))?;
+        let path = to.path_and_query().map_or("/", |path| path.as_str());
+        let mut request = Request::builder()
+            .method(method(&outgoing.method)?)
+            .uri(path)
+            .body(Full::from(outgoing.body))
+            .map_err(refused)?;
+        let headers = request.headers_mut();
+        headers.insert(header::HOST, host);
+        headers.extend(read_headers(&outgoing.headers)?);
+        headers.entry(header::ACCEPT).or_insert(HeaderValue::from_static("*/*"));
+        headers.entry(header::USER_AGENT).or_insert(HeaderValue::from_static(USER_AGENT));
+        Ok((to, request))
     }
 }
 
-/// Resolves names and drops every address that may not be sent to.
-#[derive(Debug)]
-struct CheckedResolver {
-    allow_loopback: bool,
-}
-
-impl Resolve for CheckedResolver {
-    fn resolve(&self, name: Name) -> Resolving {
-        let allow_loopback = self.allow_loopback;
-        Box::pin(async move {
-            let found = tokio::net::lookup_host((name.as_str(), 0))
-                .await
-                .map_err(|_| Unresolved)?
-                .collect::<Vec<_>>();
-            Ok(Box::new(only_allowed(&found, allow_loopback)?.into_iter()) as Addrs)
-        })
-    }
-}
-
-/// All addresses of a name must be allowed: one that points inside as well is
-/// an attempt, not an accident.
-fn only_allowed(
-    found: &[SocketAddr],
-    allow_loopback: bool,
-) -> Result<Vec<SocketAddr>, Box<dyn std::error::Error + Send + Sync>> {
-    if found.is_empty() {
-        return Err(Unresolved.into());
-    }
-    for address in found.iter().map(SocketAddr::ip) {
-        literal(address, allow_loopback)?;
-    }
-    Ok(found.to_vec())
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("the name does not resolve")]
-struct Unresolved;
-
-async fn read(response: Response, max_bytes: usize) -> Result<Incoming, EgressError> {
-    if response.content_length().is_some_and(|length| length > max_bytes as u64) {
+async fn read(response: Response<Body>, max_bytes: usize) -> Result<Incoming, EgressError> {
+    let (parts, mut content) = response.into_parts();
+    let announced = parts.headers.get(header::CONTENT_LENGTH).and_then(|text| text.to_str().ok());
+    if announced
+        .and_then(|text| text.parse().ok())
+        .is_some_and(|length: u64| length > max_bytes as u64)
+    {
         return Err(EgressError::TooLarge);
     }
-    let status = response.status().as_u16();
-    let headers = response
-        .headers()
-        .iter()
-        .filter_map(|(name, value)| Some((name.to_string(), value.to_str().ok()?.to_owned())))
-        .collect();
+    let value = |(name, value): (&HeaderName, &HeaderValue)| {
+        Some((name.to_string(), value.to_str().ok()?.to_owned()))
+    };
+    let headers = parts.headers.iter().filter_map(value).collect();
     let mut body = Vec::new();
-    let mut chunks = response.bytes_stream();
-    while let Some(chunk) = chunks.next().await {
-        let chunk = chunk.map_err(|error| blame(&error))?;
-        if body.len() + chunk.len() > max_bytes {
+    while let Some(frame) = content.frame().await {
+        let Ok(piece) = frame.map_err(|error| blame(&error))?.into_data() else { continue };
+        if body.len() + piece.len() > max_bytes {
             return Err(EgressError::TooLarge);
         }
-        body.extend_from_slice(&chunk);
+        body.extend_from_slice(&piece);
     }
-    Ok(Incoming { status, headers, body })
+    Ok(Incoming { status: parts.status.as_u16(), headers, body })
 }
 
 fn method(name: &str) -> Result<Method, EgressError> {
@@ -193,24 +172,24 @@ const NOT_THE_CALLERS: [&str; 10] = [
     "upgrade",
 ];
 
-fn headers(given: &[(String, String)]) -> Result<HeaderMap, EgressError> {
+fn read_headers(given: &[(String, String)]) -> Result<HeaderMap, EgressError> {
     let mut map = HeaderMap::with_capacity(given.len());
     for (name, value) in given {
         let refused = || EgressError::Refused(format!("header {name:?} cannot be sent"));
-        let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| refused())?;
-        if NOT_THE_CALLERS.contains(&header.as_str()) {
+        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| refused())?;
+        if NOT_THE_CALLERS.contains(&name.as_str()) {
             return Err(refused());
         }
         let mut value = HeaderValue::from_str(value).map_err(|_| refused())?;
-        value.set_sensitive(header == reqwest::header::AUTHORIZATION);
-        map.append(header, value);
+        value.set_sensitive(name == header::AUTHORIZATION);
+        map.append(name, value);
     }
     Ok(map)
 }
 
-/// Finds what went wrong at the bottom of the client's errors.
-fn blame(error: &reqwest::Error) -> EgressError {
-    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+/// Finds what went wrong at the bottom of a connection's errors.
+fn blame(error: &(dyn Error + 'static)) -> EgressError {
+    let mut cause = Some(error);
     while let Some(inner) = cause {
         if let Some(refused) = inner.downcast_ref::<Refused>() {
             return EgressError::Refused(refused.0.clone());
@@ -218,32 +197,44 @@ fn blame(error: &reqwest::Error) -> EgressError {
         if inner.is::<Unresolved>() {
             return EgressError::Unresolved;
         }
+        // An error within `io::Error` is no source of it.
+        let within = inner.downcast_ref::<std::io::Error>();
+        let within = within.and_then(std::io::Error::get_ref);
+        let too_many = <dyn std::error::Error + Send + Sync>::is::<TooManyBytes>;
+        if inner.is::<TooManyBytes>() || within.is_some_and(too_many) {
+            return EgressError::TooLarge;
+        }
+        if within.is_none() && inner.downcast_ref().is_some_and(is_timeout) {
+            return EgressError::Timeout;
+        }
         cause = inner.source();
     }
-    if error.is_timeout() { EgressError::Timeout } else { EgressError::Connection(chain(error)) }
+    EgressError::Connection(chain(error))
 }
 
-/// The innermost reasons, without the URL: its query may hold a secret.
-fn chain(error: &reqwest::Error) -> String {
-    let mut reasons = Vec::new();
-    let mut cause = std::error::Error::source(error);
+fn is_timeout(error: &std::io::Error) -> bool {
+    error.kind() == std::io::ErrorKind::TimedOut
+}
+
+/// An error's text with those of its causes.
+fn chain(error: &(dyn Error + 'static)) -> String {
+    let mut texts = vec![error.to_string()];
+    let mut cause = error.source();
     while let Some(inner) = cause {
-        reasons.push(inner.to_string());
+        texts.push(inner.to_string());
         cause = inner.source();
     }
-    if reasons.is_empty() {
-        reasons.push("the request failed".to_owned());
-    }
-    reasons.join(": ")
+    texts.join(": ")
 }
 
-fn extra_certificates(file: &std::path::Path) -> anyhow::Result<Vec<Certificate>> {
+fn extra_certificates(file: &std::path::Path) -> anyhow::Result<Vec<CertificateDer<'static>>> {
     let wrong = |what: String| {
         anyhow::anyhow!("egress.ca_file {}: {what}; it must hold PEM certificates", file.display())
     };
     let pem = std::fs::read(file).map_err(|error| wrong(error.to_string()))?;
-    let certificates =
-        Certificate::from_pem_bundle(&pem).map_err(|error| wrong(error.to_string()))?;
+    let certificates = CertificateDer::pem_slice_iter(&pem)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| wrong(error.to_string()))?;
     if certificates.is_empty() {
         return Err(wrong("there is no certificate in it".to_owned()));
     }
@@ -261,32 +252,4 @@ fn capped(wanted: u32, most: u32) -> u32 {
 
 fn ms(milliseconds: u32) -> Duration {
     Duration::from_millis(u64::from(milliseconds))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn allowed(found: &[&str], allow_loopback: bool) -> Result<usize, EgressError> {
-        let found: Vec<SocketAddr> =
-            found.iter().map(|text| SocketAddr::new(text.parse().unwrap(), 0)).collect();
-        only_allowed(&found, allow_loopback).map(|kept| kept.len()).map_err(|error| {
-            match error.downcast::<Refused>() {
-                Ok(refused) => (*refused).into(),
-                Err(_) => EgressError::Unresolved,
-            }
-        })
-    }
-
-    #[test]
-    fn a_name_is_sent_to_only_if_all_its_addresses_may_be() {
-        assert_eq!(allowed(&["8.8.8.8", "2606:4700::1111"], false), Ok(2));
-        assert_eq!(allowed(&[], false), Err(EgressError::Unresolved));
-        for bad in ["10.0.0.1", "127.0.0.1", "169.254.169.254", "::1", "::ffff:8.8.8.8"] {
-            let refused = allowed(&["8.8.8.8", bad], false);
-            assert!(matches!(refused, Err(EgressError::Refused(_))), "{bad}: {refused:?}");
-        }
-        assert_eq!(allowed(&["127.0.0.1", "::1"], true), Ok(2));
-        assert!(allowed(&["10.0.0.1"], true).is_err());
-    }
 }

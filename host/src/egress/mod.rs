@@ -7,6 +7,7 @@
 
 mod address;
 mod client;
+mod connection;
 mod url;
 
 #[cfg(test)]
@@ -99,8 +100,9 @@ pub enum EgressError {
     /// No whole answer in time.
     #[error("no answer in time")]
     Timeout,
-    /// The answer is larger than allowed.
-    #[error("the answer is too large")]
+    /// The response is larger than allowed, or so is what came with it, such
+    /// as interim (1xx) responses without end.
+    #[error("the response, or what was sent before it, is too large")]
     TooLarge,
 }
 

@@ -1,12 +1,15 @@
 //! Sending, against a receiver on a loopback port.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
 use super::*;
+use crate::turns::{LONGEST_TURN, longest_turn};
 
 /// Answers every connection with these bytes, then keeps it open.
 async fn receiver(answer: Vec<u8>) -> SocketAddr {
@@ -78,6 +81,45 @@ async fn an_answer_beyond_the_bound_is_not_read() {
         let address = receiver(answer).await;
         let refused = egress(true).send(to(&format!("http://{address}/"))).await.unwrap_err();
         assert_eq!(refused, EgressError::TooLarge);
+    }
+}
+
+/// Sends the same bytes for as long as they are read, and notes how many.
+async fn endless(head: &'static [u8], then: &'static [u8]) -> (SocketAddr, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let sent = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&sent);
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let _ = stream.read(&mut [0; 4_096]).await;
+        let _ = stream.write_all(head).await;
+        while stream.write_all(&then.repeat(100)).await.is_ok() {
+            counter.fetch_add(100 * then.len(), Ordering::Relaxed);
+        }
+    });
+    (address, sent)
+}
+
+#[test]
+fn interim_responses_and_chunks_without_end_are_too_large() {
+    let ok: &[u8] = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n";
+    for (head, then) in [
+        (b"".as_slice(), b"HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n".as_slice()),
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+        (ok, b"1\r\nx\r\n"),
+    ] {
+        let exchange = async {
+            let (address, sent) = endless(head, then).await;
+            let outgoing = Outgoing { timeout_ms: 60_000, ..to(&format!("http://{address}/")) };
+            (egress(true).send(outgoing).await, sent.load(Ordering::Relaxed))
+        };
+        let ((ended, sent), longest) = longest_turn(exchange);
+        let then = String::from_utf8_lossy(then);
+        assert_eq!(ended, Err(EgressError::TooLarge), "{then}");
+        // Some of it is in the buffers of the system.
+        assert!(sent < 16 << 20, "{then}: {sent} bytes were taken");
+        assert!(longest < LONGEST_TURN, "{then}: {longest:?}");
     }
 }
 

@@ -1,0 +1,210 @@
+//! One connection to a receiver, for one request. Whatever the receiver sends
+//! on it counts, interim (1xx) responses and header fields included.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use http::Uri;
+use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
+use hyper_util::client::legacy::connect::dns::Name;
+use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::CertificateDer;
+use rustls::{ClientConfig, crypto::ring};
+use rustls_platform_verifier::Verifier;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tower::{Service, ServiceExt as _};
+
+use super::url::literal;
+
+/// Bytes that a receiver may send beyond its response's body: certificates,
+/// header fields, interim responses.
+const OVERHEAD_BYTES: u64 = 256 * 1024;
+/// Bytes on the connection for each byte of a body, which may come in small
+/// chunks.
+const BYTES_PER_BODY_BYTE: u64 = 4;
+/// Bytes that are read before other tasks get their turn.
+const TURN_BYTES: usize = 64 * 1024;
+
+/// The receiver sent more than the whole exchange may have.
+#[derive(Debug, thiserror::Error)]
+#[error("the receiver sent more bytes than the connection may have")]
+pub(super) struct TooManyBytes;
+
+/// A name without addresses.
+#[derive(Debug, thiserror::Error)]
+#[error("the name does not resolve")]
+pub(super) struct Unresolved;
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+pub(super) type Stream = MaybeHttpsStream<TokioIo<Bounded<TcpStream>>>;
+
+/// Opens connections to allowed addresses. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(super) struct Connector {
+    tcp: HttpConnector<CheckedResolver>,
+    tls: Arc<ClientConfig>,
+}
+
+impl Connector {
+    /// Trusts the system's certificates and these.
+    ///
+    /// # Errors
+    /// No certificate can be read.
+    pub(super) fn new(
+        allow_loopback: bool,
+        timeout: Duration,
+        extra: Vec<CertificateDer<'static>>,
+    ) -> Result<Self, rustls::Error> {
+        let provider = Arc::new(ring::default_provider());
+        let verifier = Verifier::new_with_extra_roots(extra, Arc::clone(&provider))?;
+        let mut tls = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(verifier))
+            .with_no_client_auth();
+        tls.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let mut tcp = HttpConnector::new_with_resolver(CheckedResolver { allow_loopback });
+        tcp.enforce_http(false);
+        tcp.set_nodelay(true);
+        tcp.set_connect_timeout(Some(timeout));
+        Ok(Self { tcp, tls: Arc::new(tls) })
+    }
+
+    /// Connects. The receiver may then send a body of so many bytes.
+    pub(super) async fn connect(&self, to: Uri, max_body_bytes: u64) -> Result<Stream, BoxError> {
+        let left = max_body_bytes.saturating_mul(BYTES_PER_BODY_BYTE) + OVERHEAD_BYTES;
+        let bounded = move |stream: TokioIo<TcpStream>| {
+            TokioIo::new(Bounded { stream: stream.into_inner(), left, turn: TURN_BYTES })
+        };
+        let tcp = self.tcp.clone().map_response(bounded);
+        HttpsConnector::from((tcp, Arc::clone(&self.tls))).oneshot(to).await
+    }
+}
+
+/// Resolves names and drops every address that may not be sent to.
+#[derive(Clone, Debug)]
+struct CheckedResolver {
+    allow_loopback: bool,
+}
+
+impl Service<Name> for CheckedResolver {
+    type Response = std::vec::IntoIter<SocketAddr>;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Self::Response, BoxError>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, name: Name) -> Self::Future {
+        let allow_loopback = self.allow_loopback;
+        Box::pin(async move {
+            let found =
+                tokio::net::lookup_host((name.as_str(), 0)).await.map_err(|_| Unresolved)?;
+            Ok(only_allowed(&found.collect::<Vec<_>>(), allow_loopback)?.into_iter())
+        })
+    }
+}
+
+/// All addresses of a name must be allowed: one that points inside as well is
+/// an attempt, not an accident.
+fn only_allowed(found: &[SocketAddr], allow_loopback: bool) -> Result<Vec<SocketAddr>, BoxError> {
+    if found.is_empty() {
+        return Err(Unresolved.into());
+    }
+    for address in found.iter().map(SocketAddr::ip) {
+        literal(address, allow_loopback)?;
+    }
+    Ok(found.to_vec())
+}
+
+/// A stream of which so many bytes are read, and a part of them at a time.
+#[derive(Debug)]
+pub(super) struct Bounded<S> {
+    stream: S,
+    left: u64,
+    turn: usize,
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Bounded<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.turn == 0 {
+            self.turn = TURN_BYTES;
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
+        let length = buffer.filled().len() - before;
+        self.turn = self.turn.saturating_sub(length);
+        match self.left.checked_sub(length as u64) {
+            Some(left) => self.left = left,
+            None => return Poll::Ready(Err(io::Error::other(TooManyBytes))),
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Bounded<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+impl<S> Connection for Bounded<S> {
+    fn connected(&self) -> Connected {
+        Connected::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{EgressError, Refused};
+    use super::*;
+
+    fn allowed(found: &[&str], allow_loopback: bool) -> Result<usize, EgressError> {
+        let found: Vec<SocketAddr> =
+            found.iter().map(|text| SocketAddr::new(text.parse().unwrap(), 0)).collect();
+        only_allowed(&found, allow_loopback).map(|kept| kept.len()).map_err(|error| {
+            match error.downcast::<Refused>() {
+                Ok(refused) => (*refused).into(),
+                Err(_) => EgressError::Unresolved,
+            }
+        })
+    }
+
+    #[test]
+    fn a_name_is_sent_to_only_if_all_its_addresses_may_be() {
+        assert_eq!(allowed(&["8.8.8.8", "2606:4700::1111"], false), Ok(2));
+        assert_eq!(allowed(&[], false), Err(EgressError::Unresolved));
+        for bad in ["10.0.0.1", "127.0.0.1", "169.254.169.254", "::1", "::ffff:8.8.8.8"] {
+            let refused = allowed(&["8.8.8.8", bad], false);
+            assert!(matches!(refused, Err(EgressError::Refused(_))), "{bad}: {refused:?}");
+        }
+        assert_eq!(allowed(&["127.0.0.1", "::1"], true), Ok(2));
+        assert!(allowed(&["10.0.0.1"], true).is_err());
+    }
+}
