@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
@@ -37,8 +37,21 @@ struct Connection {
     begun: AtomicBool,
     /// Requests whose response has not been sent to the end.
     in_flight: AtomicU32,
+    /// Those of them whose response waits for the client to take it.
+    sending: AtomicU32,
     /// When the last of them ended, in milliseconds since the listener opened.
     idle_since: AtomicU64,
+}
+
+/// What a connection does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Activity {
+    /// No request has been in flight for that time.
+    Idle(Duration),
+    /// Every request in flight has a response that waits for the client.
+    Sending,
+    /// The service works on a request, or the client still sends it.
+    Serving,
 }
 
 /// A connection's entry; taken out when dropped.
@@ -64,7 +77,9 @@ pub(super) struct InFlight(Requests);
 /// The body of a response, whose request is in flight until it is sent.
 struct Tracked {
     body: Body,
-    _in_flight: InFlight,
+    /// A piece was taken from it, and no further one asked for yet.
+    sending: bool,
+    in_flight: InFlight,
 }
 
 impl Connections {
@@ -93,6 +108,7 @@ impl Connections {
             close: stop.child_token(),
             begun: AtomicBool::new(false),
             in_flight: AtomicU32::new(0),
+            sending: AtomicU32::new(0),
             idle_since: AtomicU64::new(self.now()),
         });
         let id = open.next_id;
@@ -132,6 +148,25 @@ impl Entry {
         self.connection.begun.load(Ordering::Relaxed)
     }
 
+    /// Keeps the connection from being taken for an idle one, until dropped.
+    pub(super) fn hold(&self) -> InFlight {
+        self.connection.in_flight.fetch_add(1, Ordering::Relaxed);
+        InFlight(self.requests())
+    }
+
+    /// What the connection does at present.
+    pub(super) fn activity(&self) -> Activity {
+        let in_flight = self.connection.in_flight.load(Ordering::Relaxed);
+        if in_flight == 0 {
+            let since = self.connection.idle_since.load(Ordering::Relaxed);
+            return Activity::Idle(Duration::from_millis(
+                self.connections.now().saturating_sub(since),
+            ));
+        }
+        let sending = self.connection.sending.load(Ordering::Relaxed);
+        if sending < in_flight { Activity::Serving } else { Activity::Sending }
+    }
+
     /// To note its requests.
     pub(super) fn requests(&self) -> Requests {
         let (connections, connection) = (&self.connections, &self.connection);
@@ -151,7 +186,7 @@ impl Requests {
 impl InFlight {
     /// Lasts until the response's body is sent or given up.
     pub(super) fn until_sent(self, body: Body) -> Body {
-        Body::new(Tracked { body, _in_flight: self })
+        Body::new(Tracked { body, sending: false, in_flight: self })
     }
 }
 
@@ -163,6 +198,24 @@ impl Drop for InFlight {
     }
 }
 
+impl Tracked {
+    fn set_sending(&mut self, sending: bool) {
+        let count = &self.in_flight.0.connection.sending;
+        match (self.sending, sending) {
+            (false, true) => count.fetch_add(1, Ordering::Relaxed),
+            (true, false) => count.fetch_sub(1, Ordering::Relaxed),
+            _ => return,
+        };
+        self.sending = sending;
+    }
+}
+
+impl Drop for Tracked {
+    fn drop(&mut self) {
+        self.set_sending(false);
+    }
+}
+
 impl HttpBody for Tracked {
     type Data = Bytes;
     type Error = axum::Error;
@@ -171,7 +224,10 @@ impl HttpBody for Tracked {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
+        self.set_sending(false);
+        let polled = Pin::new(&mut self.body).poll_frame(context);
+        self.set_sending(matches!(polled, Poll::Ready(Some(Ok(_)))));
+        polled
     }
 
     fn is_end_stream(&self) -> bool {

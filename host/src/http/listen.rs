@@ -6,7 +6,6 @@
 //! a request for longest makes room.
 
 use std::net::{IpAddr, SocketAddr};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,13 +20,13 @@ use hyper_util::server::conn::auto::Builder;
 use metrics::{counter, describe_counter};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio_io_timeout::TimeoutWriter;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
 use super::connections::{Connections, Entry, Requests};
 use super::head::MOST_FIELDS;
+use super::pace::{Counted, Patience, unused};
 use super::session::is_trusted;
 
 /// A pause after a failed accept (usually: no file descriptors left).
@@ -85,8 +84,14 @@ pub struct Settings {
     /// How long a client may take to send its header section, and its first
     /// request after it has connected.
     pub header_timeout: Duration,
-    /// How long a client may take nothing of an answer that waits for it.
+    /// How long a client may take a response that waits for it more slowly than
+    /// `min_download_rate`.
     pub stall_timeout: Duration,
+    /// In bytes per second.
+    pub min_download_rate: u32,
+    /// How long an HTTP/2 connection may have no request. HTTP/1 has
+    /// `header_timeout`.
+    pub idle_timeout: Duration,
     /// Largest header section, in bytes.
     pub max_header_bytes: u32,
     /// How long requests in flight may take to end once stopping.
@@ -157,9 +162,9 @@ impl Listening {
     /// Serves a connection in a task of its own.
     fn start(&self, (stream, peer, place, entry): Accepted) {
         let service = service(self.router.clone(), peer, entry.requests(), self.closing.clone());
-        let io = TokioIo::new(giving_up(stream, self.settings.stall_timeout));
-        let connection = self.server.serve_connection(io, service).into_owned();
-        let patience = self.settings.header_timeout;
+        let (stream, written) = Counted::new(stream);
+        let connection = self.server.serve_connection(TokioIo::new(stream), service).into_owned();
+        let patience = self.patience();
         self.tasks.spawn(async move {
             let mut connection = std::pin::pin!(connection);
             // Once it must close, only what is in flight is served.
@@ -172,10 +177,21 @@ impl Listening {
             // A connection that breaks, or stays silent, is the client's affair.
             tokio::select! {
                 () = served => tracing::trace!("connection ended"),
-                () = silence(&entry, patience) => tracing::trace!("no request came"),
+                () = unused(&entry, &written, patience) => {
+                    tracing::trace!("connection closed: idle, or its client too slow");
+                }
             }
             drop((entry, place));
         });
+    }
+
+    fn patience(&self) -> Patience {
+        Patience {
+            first_request: self.settings.header_timeout,
+            idle: self.settings.idle_timeout,
+            stall: self.settings.stall_timeout,
+            min_rate: self.settings.min_download_rate,
+        }
     }
 
     /// The next connection; `None` where there was one that is not served.
@@ -197,7 +213,11 @@ impl Listening {
         };
         // Responses are written whole; waiting to fill a segment only delays.
         let _ = stream.set_nodelay(true);
-        Some((stream, peer, self.place().await?, entry))
+        // It is not itself the idle connection that makes room.
+        let held = entry.hold();
+        let place = self.place().await?;
+        drop(held);
+        Some((stream, peer, place, entry))
     }
 
     /// How many connections an address may have; `None`: any number.
@@ -224,22 +244,6 @@ impl Listening {
         if self.connections.close_longest_idle() {
             counter!(EVICTED, "listener" => self.settings.name).increment(1);
         }
-    }
-}
-
-/// Ends the connection of a client that does not read what it asked for.
-fn giving_up(stream: TcpStream, after: Duration) -> Pin<Box<TimeoutWriter<TcpStream>>> {
-    let mut stream = TimeoutWriter::new(stream);
-    stream.set_timeout(Some(after));
-    Box::pin(stream)
-}
-
-/// Ends when no request has come in that time. HTTP's own patience begins only
-/// once it is known which HTTP a client speaks.
-async fn silence(entry: &Entry, patience: Duration) {
-    tokio::time::sleep(patience).await;
-    if entry.has_begun() {
-        std::future::pending::<()>().await;
     }
 }
 
@@ -297,8 +301,10 @@ fn service(
 #[cfg(test)]
 mod tests {
     use axum::routing::get;
+    use http_body_util::BodyExt as _;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpSocket;
+    use tokio::task::JoinHandle;
 
     use super::*;
 
@@ -317,6 +323,8 @@ mod tests {
             trusted_proxies: ["127.0.0.3".to_owned()].into(),
             header_timeout: Duration::from_millis(200),
             stall_timeout: Duration::from_millis(200),
+            min_download_rate: 4 << 20,
+            idle_timeout: Duration::from_millis(400),
             max_header_bytes: 8192,
             drain: Duration::ZERO,
         };
@@ -396,5 +404,47 @@ mod tests {
         let request = b"GET /long HTTP/1.1\r\nHost: here\r\n\r\n";
         let _deaf = (saying(address, request).await, saying(address, request).await);
         is_answered(address).await;
+    }
+
+    type Sender = hyper::client::conn::http2::SendRequest<axum::body::Body>;
+
+    /// An HTTP/2 connection that takes few bytes at a time, and whether it is
+    /// open. It answers pings for as long.
+    async fn over_http2(address: SocketAddr) -> (Sender, JoinHandle<()>) {
+        let stream = TokioIo::new(TcpStream::connect(address).await.unwrap());
+        let mut builder = hyper::client::conn::http2::Builder::new(TokioExecutor::new());
+        builder.initial_stream_window_size(1 << 10);
+        let (sender, connection) = builder.handshake(stream).await.unwrap();
+        let open = async {
+            let _ = connection.await;
+        };
+        (sender, tokio::spawn(open))
+    }
+
+    fn get_over_http2(path: &str) -> Request {
+        let address = format!("http://here{path}");
+        Request::get(address).body(axum::body::Body::empty()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn who_reads_the_answer_slowly_keeps_no_place() {
+        let (mut sender, open) = over_http2(listening(9).await).await;
+        let response = sender.send_request(get_over_http2("/long")).await.unwrap();
+        let mut body = response.into_body();
+        let reading = async {
+            while let Some(Ok(_)) = body.frame().await {
+                tokio::time::sleep(Duration::from_millis(40)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, reading).await.expect("given up in time");
+        tokio::time::timeout(PATIENCE, open).await.expect("closed in time").unwrap();
+    }
+
+    #[tokio::test]
+    async fn who_only_answers_pings_keeps_no_place() {
+        let (mut sender, open) = over_http2(listening(9).await).await;
+        let response = sender.send_request(get_over_http2("/")).await.unwrap();
+        assert!(response.status().is_success());
+        tokio::time::timeout(PATIENCE, open).await.expect("closed in time").unwrap();
     }
 }

@@ -23,6 +23,7 @@ mod linger;
 pub mod listen;
 mod middleware;
 mod operations;
+mod pace;
 mod pages;
 mod parameters;
 mod problem;

@@ -49,6 +49,8 @@ impl Listeners {
             trusted_proxies: app.config.api.trusted_proxies.as_slice().into(),
             header_timeout: Duration::from_millis(u64::from(limits.header_timeout_ms)),
             stall_timeout: Duration::from_millis(u64::from(limits.body_timeout_ms)),
+            min_download_rate: limits.min_download_rate,
+            idle_timeout: Duration::from_millis(u64::from(limits.idle_timeout_ms)),
             max_header_bytes: limits.max_header_bytes,
             drain: drain_time(&app.config),
         };

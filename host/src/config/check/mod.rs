@@ -95,6 +95,8 @@ impl Config {
             ("rates.pages_per_minute", self.rates.pages_per_minute),
             ("rates.share_ms", self.rates.share_ms),
             ("limits.min_upload_rate", self.limits.min_upload_rate),
+            ("limits.min_download_rate", self.limits.min_download_rate),
+            ("limits.idle_timeout_ms", self.limits.idle_timeout_ms),
             ("limits.deadline_ms", self.limits.deadline_ms),
             ("limits.max_documents", self.limits.max_documents),
             ("idempotency.keep_hours", self.idempotency.keep_hours),

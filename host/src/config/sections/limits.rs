@@ -79,11 +79,18 @@ pub struct Limits {
     /// after it has connected, in milliseconds.
     pub header_timeout_ms: u32,
     /// How long a client may take to send its body (a streamed one: its next
-    /// piece), or may take nothing of an answer, in milliseconds.
+    /// piece), or may take a response more slowly than `min_download_rate`, in
+    /// milliseconds.
     pub body_timeout_ms: u32,
     /// What a streamed upload must bring on average, once it has taken longer
     /// than `body_timeout_ms`, in bytes per second.
     pub min_upload_rate: u32,
+    /// What a client must take of a response on average, once it has taken longer
+    /// than `body_timeout_ms`, in bytes per second.
+    pub min_download_rate: u32,
+    /// How long an HTTP/2 connection may be without a request, in milliseconds.
+    /// HTTP/1 connections have `header_timeout_ms`.
+    pub idle_timeout_ms: u32,
     /// How long an area may take to answer where a route names no other, in
     /// milliseconds.
     pub deadline_ms: u32,
@@ -126,6 +133,8 @@ impl Default for Limits {
             header_timeout_ms: 10_000,
             body_timeout_ms: 30_000,
             min_upload_rate: 8_192,
+            min_download_rate: 1_024,
+            idle_timeout_ms: 120_000,
             deadline_ms: 1_000,
             max_deadline_ms: 30_000,
             request_grace_ms: 9_000,
