@@ -5,6 +5,7 @@
 mod apt;
 mod bench;
 mod dependencies;
+mod fuzz;
 mod guests;
 mod host;
 mod ledger;
@@ -43,6 +44,8 @@ enum Task {
     Dependencies,
     /// Hold acknowledged writes against the database, for as long as wanted
     Ledger(ledger::Options),
+    /// Fuzz the readers of outside input, for as long as wanted
+    Fuzz(fuzz::Options),
     /// Inject faults under load and print what clients see of each
     Faults(ledger::Options),
 }
@@ -66,6 +69,7 @@ fn run(task: Task) -> anyhow::Result<()> {
         Task::Bench(options) => bench::run(&workspace, &options),
         Task::Dependencies => dependencies::list(&workspace),
         Task::Ledger(options) => ledger::run(&workspace, "load", &options),
+        Task::Fuzz(options) => fuzz::run(&workspace, &options),
         Task::Faults(options) => ledger::run(&workspace, "faults", &options),
     }
 }

@@ -7,6 +7,8 @@ mod architecture;
 mod decimal;
 mod finding;
 mod findings;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod fuzzing;
 mod identity;
 mod import;
 mod lifecycle;

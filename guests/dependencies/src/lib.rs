@@ -11,6 +11,8 @@ mod artifacts;
 mod deployments;
 mod ecosystem;
 mod evidence;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod fuzzing;
 mod ingest;
 mod inventory;
 mod large;

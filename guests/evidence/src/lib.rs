@@ -4,6 +4,8 @@
 
 pub mod canonical;
 mod envelope;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod fuzzing;
 mod keys;
 mod producers;
 mod receipts;

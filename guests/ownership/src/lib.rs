@@ -5,6 +5,8 @@ mod catalog;
 mod codeowners;
 mod directory;
 mod findings;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod fuzzing;
 mod preview;
 mod source;
 

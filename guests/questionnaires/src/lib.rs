@@ -9,6 +9,8 @@ mod citations;
 mod cite;
 mod export;
 mod formula;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod fuzzing;
 mod header;
 mod import;
 mod names;

@@ -7,6 +7,8 @@ mod create;
 mod evaluate;
 mod evaluations;
 mod events;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod fuzzing;
 mod predicate;
 mod program;
 mod state;

@@ -15,6 +15,8 @@ mod connections;
 mod context;
 mod extract;
 mod forms;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod head;
 mod headers;
 mod hints;

@@ -1,0 +1,102 @@
+//! Readers of SBOMs, advisories, package URLs and versions, for fuzzing.
+
+use std::cmp::Ordering;
+
+use crate::ecosystem::Package;
+use crate::osv::Osv;
+use crate::osv::evaluate::evaluate;
+use crate::purl::Purl;
+use crate::sbom::Sbom;
+use crate::versions::vers::VersRange;
+use crate::versions::{Scheme, Version};
+
+/// Every order of versions.
+const SCHEMES: [Scheme; 10] = [
+    Scheme::Semantic,
+    Scheme::NuGet,
+    Scheme::Python,
+    Scheme::Maven,
+    Scheme::Ruby,
+    Scheme::Composer,
+    Scheme::Debian,
+    Scheme::Alpine,
+    Scheme::Rpm,
+    Scheme::Dotted,
+];
+
+/// Reads a CycloneDX or SPDX document and all its components. Returns the bytes
+/// of what they say.
+pub fn sbom(bytes: &[u8]) -> usize {
+    let Ok(sbom) = Sbom::read(bytes) else { return 0 };
+    let components = sbom.components(0..sbom.len());
+    let texts = components.iter().map(|one| {
+        let lists = [&one.dependencies, &one.limitations];
+        one.name.len() + lists.into_iter().flatten().map(String::len).sum::<usize>()
+    });
+    texts.sum::<usize>() + sbom.warnings.concat().len()
+}
+
+/// Reads an advisory, and compares it with a version of each of its packages.
+/// Returns the bytes of its ids.
+pub fn osv(bytes: &[u8]) -> usize {
+    let text = String::from_utf8_lossy(bytes);
+    let Ok(osv) = Osv::read(&text) else { return 0 };
+    for affected in &osv.affected {
+        let Some(package) = &affected.package else { continue };
+        let mut package = Package::of_osv(&package.ecosystem, &package.name);
+        package.version = affected.versions.first().cloned().or(Some("1.0.0".to_owned()));
+        let _ = (evaluate(affected, &package), affected.rating());
+    }
+    let _ = (osv.rating(), osv.cvss_score());
+    osv.aliases.concat().len() + osv.related.concat().len()
+}
+
+/// Reads a package URL.
+///
+/// # Panics
+/// Its canonical form is not its own.
+pub fn purl(bytes: &[u8]) -> usize {
+    let Ok(purl) = Purl::parse(&String::from_utf8_lossy(bytes)) else { return 0 };
+    let canonical = purl.to_string();
+    if let Ok(again) = Purl::parse(&canonical) {
+        assert_eq!(again.to_string(), canonical, "the canonical form is its own");
+    }
+    canonical.len()
+}
+
+/// Reads a CVSS vector, and rates it.
+pub fn cvss(bytes: &[u8]) -> usize {
+    let text = String::from_utf8_lossy(bytes);
+    let Ok(vector) = text.parse::<cvss::Cvss>() else { return 0 };
+    let _ = (vector.score(), vector.severity());
+    0
+}
+
+/// Reads lines as versions by every scheme, compares them three by three, and
+/// reads the whole as a range.
+///
+/// # Panics
+/// A scheme is no total order.
+pub fn versions(bytes: &[u8]) -> usize {
+    let text = String::from_utf8_lossy(bytes);
+    if let Ok(range) = VersRange::parse(&text) {
+        let _ = range.contains(Some("1.0.0"));
+    }
+    for scheme in SCHEMES {
+        let read: Vec<Version> =
+            text.lines().filter_map(|line| scheme.parse(line)).take(1_000).collect();
+        read.windows(3).for_each(check_laws);
+        let mut sorted = read;
+        sorted.sort();
+    }
+    0
+}
+
+fn check_laws(three: &[Version]) {
+    let [a, b, c] = three else { return };
+    for (x, y, z) in [(a, b, c), (a, c, b), (b, a, c), (b, c, a), (c, a, b), (c, b, a)] {
+        assert_eq!(x.cmp(x), Ordering::Equal, "{x:?}");
+        assert_eq!(x.cmp(y), y.cmp(x).reverse(), "{x:?} {y:?}");
+        assert!(!(x <= y && y <= z) || x <= z, "{x:?} {y:?} {z:?}");
+    }
+}

@@ -1,0 +1,24 @@
+//! The reader of CODEOWNERS, for fuzzing.
+
+use crate::codeowners::{Dialect, Tally, from_root, hidden_for_sure, listed, parse};
+
+/// Paths that the rules are tried on.
+const PATHS: usize = 50;
+
+/// Reads a file in each dialect and asks it for owners; its own lines are the
+/// paths. Returns the bytes of the warnings and owners.
+pub fn codeowners(bytes: &[u8]) -> usize {
+    let text = String::from_utf8_lossy(bytes);
+    let paths: Vec<_> = text.lines().take(PATHS).map(listed).collect();
+    let paths: Vec<&str> = paths.iter().filter_map(|path| from_root(path)).collect();
+    let size = |dialect| {
+        let Ok(file) = parse(bytes, dialect) else { return 0 };
+        let mut tally = Tally::default();
+        tally.count(&file, paths.iter().copied());
+        let warnings = [tally.warnings(&file), hidden_for_sure(&file)].concat();
+        let owned = paths.iter().map(|path| file.owned(path).owners.concat().len());
+        warnings.iter().map(|warning| warning.to_string().len()).sum::<usize>()
+            + owned.max().unwrap_or_default()
+    };
+    [None, Some(Dialect::Github), Some(Dialect::Gitlab)].into_iter().map(size).max().unwrap_or(0)
+}

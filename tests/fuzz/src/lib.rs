@@ -1,0 +1,16 @@
+//! Fuzzing of every reader of outside input.
+//!
+//! Inputs are mutations of seeds: small samples of each target, and files of
+//! the corpus. They follow from a number, so each execution can be repeated.
+//! Mutations are not guided by coverage, which needs a nightly toolchain; the
+//! targets are plain functions of bytes, so cargo-fuzz can call them, too.
+
+mod mutate;
+mod oracle;
+mod seeds;
+mod targets;
+
+pub use mutate::Mutator;
+pub use oracle::{Finding, check, check_timed};
+pub use seeds::seeds;
+pub use targets::{TARGETS, Target};

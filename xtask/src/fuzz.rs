@@ -1,0 +1,26 @@
+//! `cargo xtask fuzz`: feeds readers of outside input with mutations of real
+//! files (`tests/fuzz`), for as long as wanted.
+
+use std::process::Command;
+
+use clap::Args;
+
+use crate::process;
+use crate::workspace::{Workspace, cargo};
+
+#[derive(Args)]
+pub(crate) struct Options {
+    /// What `target/release/fuzz` takes (its --help lists it): --minutes 60,
+    /// --seed 2, and names of targets
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<String>,
+}
+
+/// Builds the fuzzer with optimization, and runs it.
+pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<()> {
+    let mut fuzz = Command::new(cargo());
+    fuzz.current_dir(&workspace.root)
+        .args(["run", "--release", "--package", "assurance-fuzz", "--bin", "fuzz", "--"])
+        .args(&options.arguments);
+    process::run(&mut fuzz)
+}
