@@ -310,21 +310,23 @@ mod tests {
 
     /// For what is waited for.
     const PATIENCE: Duration = Duration::from_secs(20);
+    const SOON: Duration = Duration::from_millis(200);
     const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n";
     /// More than a connection's buffers hold.
     const LONG: usize = 64 << 20;
 
-    /// A listener with two places, of which one address has as many.
-    async fn listening(max_per_address: u32) -> SocketAddr {
+    /// A listener with two places, of which one address has as many, and that
+    /// closes what is idle for so long.
+    async fn listening(max_per_address: u32, idle: Duration) -> SocketAddr {
         let settings = Settings {
             name: "test",
             max_connections: 2,
             max_per_address,
             trusted_proxies: ["127.0.0.3".to_owned()].into(),
-            header_timeout: Duration::from_millis(200),
-            stall_timeout: Duration::from_millis(200),
+            header_timeout: idle,
+            stall_timeout: SOON,
             min_download_rate: 4 << 20,
-            idle_timeout: Duration::from_millis(400),
+            idle_timeout: idle,
             max_header_bytes: 8192,
             drain: Duration::ZERO,
         };
@@ -360,7 +362,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_address_that_has_its_connections_gets_no_more_and_a_proxy_does() {
-        let address = listening(1).await;
+        let address = listening(1, PATIENCE).await;
         let _one = kept_alive("127.0.0.1", address).await.unwrap();
         assert!(kept_alive("127.0.0.1", address).await.is_err());
         let _other = kept_alive("127.0.0.2", address).await.unwrap();
@@ -371,7 +373,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_longest_idle_connection_makes_room() {
-        let address = listening(2).await;
+        let address = listening(2, PATIENCE).await;
         let mut oldest = kept_alive("127.0.0.1", address).await.unwrap();
         tokio::time::sleep(Duration::from_millis(5)).await;
         let mut newer = kept_alive("127.0.0.1", address).await.unwrap();
@@ -392,7 +394,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_connects_and_says_nothing_keeps_no_place() {
-        let address = listening(9).await;
+        let address = listening(9, SOON).await;
         let _silent = saying(address, b"").await;
         let _half = saying(address, b"PRI * HTTP/2.0\r\n").await;
         is_answered(address).await;
@@ -400,7 +402,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_does_not_read_the_answer_keeps_no_place() {
-        let address = listening(9).await;
+        let address = listening(9, SOON).await;
         let request = b"GET /long HTTP/1.1\r\nHost: here\r\n\r\n";
         let _deaf = (saying(address, request).await, saying(address, request).await);
         is_answered(address).await;
@@ -428,7 +430,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_reads_the_answer_slowly_keeps_no_place() {
-        let (mut sender, open) = over_http2(listening(9).await).await;
+        let (mut sender, open) = over_http2(listening(9, SOON).await).await;
         let response = sender.send_request(get_over_http2("/long")).await.unwrap();
         let mut body = response.into_body();
         let reading = async {
@@ -442,7 +444,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_only_answers_pings_keeps_no_place() {
-        let (mut sender, open) = over_http2(listening(9).await).await;
+        let (mut sender, open) = over_http2(listening(9, SOON).await).await;
         let response = sender.send_request(get_over_http2("/")).await.unwrap();
         assert!(response.status().is_success());
         tokio::time::timeout(PATIENCE, open).await.expect("closed in time").unwrap();
