@@ -22,6 +22,8 @@ const MOST_PER_BYTE: u64 = 4;
 const TURN_BYTES: usize = 16 * 1024;
 /// Bytes of content in a piece.
 const PIECE_BYTES: usize = 16 * 1024;
+/// Pieces decompressed before other tasks get their turn.
+const TURN_PIECES: u32 = 16;
 
 /// A compressed body that yields too little, such as one of empty members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -67,12 +69,16 @@ fn pieces<D>(decoder: D, content: Arc<AtomicU64>) -> impl Stream<Item = io::Resu
 where
     D: AsyncRead + Send + Unpin + 'static,
 {
-    futures::stream::try_unfold((decoder, content), |(mut decoder, content)| async move {
-        tokio::task::coop::consume_budget().await;
+    let start = (decoder, content, TURN_PIECES);
+    futures::stream::try_unfold(start, |(mut decoder, content, mut turn)| async move {
+        if turn == 0 {
+            tokio::task::yield_now().await;
+            turn = TURN_PIECES;
+        }
         let mut piece = BytesMut::with_capacity(PIECE_BYTES);
         let length = decoder.read_buf(&mut piece).await?;
         content.fetch_add(length as u64, Ordering::Relaxed);
-        Ok((length > 0).then(|| (piece.freeze(), (decoder, content))))
+        Ok((length > 0).then(|| (piece.freeze(), (decoder, content, turn - 1))))
     })
 }
 
