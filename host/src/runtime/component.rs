@@ -1,7 +1,7 @@
 //! A loaded component: the host's side of every call into it.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -30,8 +30,16 @@ pub(super) struct Component {
     /// Calls at a time, and those of them that run for long.
     running: Semaphore,
     overstaying: Arc<Semaphore>,
-    /// Says which of the calls that run now are ended.
-    stops: watch::Sender<EndCalls>,
+    stops: watch::Sender<Stops>,
+}
+
+/// Which of the running calls are ended.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Stops {
+    /// How many times those were ended that keep others from writing.
+    pub(super) turns: u64,
+    /// Those that began before this are ended.
+    pub(super) begun_before: Option<Instant>,
 }
 
 impl Component {
@@ -41,7 +49,7 @@ impl Component {
             overstaying: Arc::new(Semaphore::new(shared.settings.max_overstaying_per_area)),
             area: Arc::new(AreaName::new(digest, Arc::clone(&shared.journals))),
             exports: Arc::new(exports),
-            stops: watch::Sender::new(EndCalls::All),
+            stops: watch::Sender::new(Stops::default()),
             shared,
         }
     }
@@ -178,7 +186,10 @@ impl AreaCode for Component {
     }
 
     fn end_calls(&self, which: EndCalls) {
-        self.stops.send_replace(which);
+        self.stops.send_modify(|stops| match which {
+            EndCalls::HoldingTheTurn => stops.turns += 1,
+            EndCalls::BegunBefore(replaced) => stops.begun_before = Some(replaced),
+        });
     }
 
     fn replay_request<'a>(

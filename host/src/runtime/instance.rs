@@ -2,7 +2,7 @@
 //! it. Gone with the call; no instance ever serves two.
 
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 use wasmtime::{ResourceLimiter, Store};
@@ -10,6 +10,7 @@ use wasmtime::{ResourceLimiter, Store};
 use super::Shared;
 use super::bindings::assurance::area::{manifest, types};
 use super::bindings::{Job, JobError, Outcome};
+use super::component::Stops;
 use super::exports::{Export, Exports};
 use super::limits::Memory;
 use super::log::GuestLog;
@@ -21,7 +22,7 @@ use crate::domain::manifest::Capability;
 use crate::domain::time::Timestamp;
 use crate::journal::{Journal, Journals, Level};
 use crate::recordings::{Player, Recorder};
-use crate::work::{CallError, EndCalls, Turn, UnitOfWork};
+use crate::work::{CallError, Turn, UnitOfWork};
 
 /// Bytes that a host function computes over on the thread that serves the call:
 /// some milliseconds.
@@ -83,7 +84,7 @@ pub(super) struct CallState {
     log: GuestLog,
     world: Option<Box<EmptyWorld>>,
     /// Where an operator's action ends the call; not in a replay.
-    stops: Option<watch::Receiver<EndCalls>>,
+    stops: Option<watch::Receiver<Stops>>,
 }
 
 impl CallState {
@@ -112,7 +113,7 @@ impl CallState {
     }
 
     /// Lets operators' actions end the call.
-    pub(super) fn set_stops(&mut self, stops: watch::Receiver<EndCalls>) {
+    pub(super) fn set_stops(&mut self, stops: watch::Receiver<Stops>) {
         self.stops = Some(stops);
     }
 
@@ -351,14 +352,19 @@ pub(super) async fn run<I: Invocation>(
     Finished { unit, result, last_lines }
 }
 
+/// How long a call may go on to keep others from writing where an operator's
+/// change waits for that: most calls have ended by then.
+const LAST_TURN: Duration = Duration::from_millis(500);
+
 /// Waits until the call is ended from outside: it has kept others from writing
 /// for too long, or an operator has replaced or removed its version.
 async fn ended_early(
     turn: Option<Arc<Turn>>,
-    stops: Option<watch::Receiver<EndCalls>>,
+    stops: Option<watch::Receiver<Stops>>,
     meter: &Meter,
 ) -> CallError {
     let Some(turn) = turn else { return std::future::pending().await };
+    let begun = Instant::now();
     let overdue = async {
         loop {
             turn.until_taken().await;
@@ -370,11 +376,19 @@ async fn ended_early(
     };
     let stopped = async {
         let Some(mut stops) = stops else { return std::future::pending().await };
+        let mut turns = stops.borrow().turns;
         while stops.changed().await.is_ok() {
-            let which = *stops.borrow_and_update();
-            if which == EndCalls::All || turn.is_held() {
+            let now = *stops.borrow_and_update();
+            if now.begun_before.is_some_and(|replaced| begun < replaced) {
                 return CallError::Replaced;
             }
+            if now.turns != turns && turn.is_held() {
+                tokio::time::sleep(LAST_TURN).await;
+                if turn.is_held() {
+                    return CallError::Replaced;
+                }
+            }
+            turns = now.turns;
         }
         std::future::pending().await
     };

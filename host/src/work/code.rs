@@ -2,7 +2,7 @@
 //! in production, the same logic compiled natively in the benchmark.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
 
@@ -68,10 +68,11 @@ pub trait AreaCode: Send + Sync + 'static {
 /// Which calls of a version an operator's action ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EndCalls {
-    /// Those that keep others from writing.
+    /// Those that keep others from writing, and go on to do so for half a second.
     HoldingTheTurn,
-    /// All.
-    All,
+    /// Those that began before the version was replaced or removed. Its later
+    /// calls are of a version that came back meanwhile.
+    BegunBefore(Instant),
 }
 
 fn no_component() -> CallError {

@@ -33,7 +33,7 @@ mod unloaded;
 mod verdict;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub use approve::approve;
 pub use canary::judge;
@@ -98,14 +98,14 @@ const LAST_CALLS: Duration = Duration::from_millis(1_500);
 /// Ends the calls of a version that was replaced or removed, unless it is in
 /// service again by then.
 fn end_last_calls(app: &App, version: &Arc<AreaVersion>) {
-    let (app, version) = (app.clone(), Arc::clone(version));
+    let (app, version, replaced) = (app.clone(), Arc::clone(version), Instant::now());
     tokio::spawn(async move {
         tokio::time::sleep(LAST_CALLS).await;
         let (live, name) = (app.registry.snapshot(), &version.manifest.name);
         let tried = live.trial(name).map(|trial| &trial.version);
         let mut serving = live.area(name).into_iter().chain(tried);
         if !serving.any(|serving| serving.digest == version.digest) {
-            version.code.end_calls(EndCalls::All);
+            version.code.end_calls(EndCalls::BegunBefore(replaced));
         }
     });
 }
