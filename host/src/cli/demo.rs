@@ -21,10 +21,12 @@ use super::{input, output};
 
 const EMAIL: &str = "demo@example.com";
 const WORKSPACE: &str = "Demonstration";
-/// Where the subscription points; `README.md` says how to listen there.
+/// URL of the webhook subscription. Nothing listens there unless a developer
+/// starts a receiver.
 const RECEIVER: &str = "http://127.0.0.1:8090/hooks";
 
-/// What `demo.json` in the data folder keeps, mode 0600.
+/// Content of `demo.json` in the data folder, mode 0600. `demo.env` has the
+/// same values for a shell.
 #[derive(Debug, Serialize, Deserialize)]
 struct Kept {
     email: String,
@@ -93,22 +95,18 @@ impl Demo {
             (self.kept.key_id, self.kept.webhook_secret) = (key_id, webhook_secret);
             self.keep()?;
         }
+        let variables = self.kept.shell_variables(api);
+        replace_private(&self.file.with_extension("env"), variables.as_bytes())?;
         self.tell(api);
         Ok(())
     }
 
-    /// Replaces the file as a whole, so that it is never half written.
     fn keep(&self) -> anyhow::Result<()> {
-        let fresh = self.file.with_extension("json.new");
-        // A leftover of a run that was cut off; not being there is the rule.
-        let _ = std::fs::remove_file(&fresh);
-        files::create_private(&fresh, &serde_json::to_vec_pretty(&self.kept)?)?;
-        std::fs::rename(&fresh, &self.file)
-            .with_context(|| format!("cannot write {}", self.file.display()))
+        replace_private(&self.file, &serde_json::to_vec_pretty(&self.kept)?)
     }
 
     fn tell(&self, api: &str) {
-        let Kept { workspace_id, cookie, csrf_token, email, password, .. } = &self.kept;
+        let Kept { workspace_id, email, password, .. } = &self.kept;
         let had = if self.made { "made" } else { "found, unchanged" };
         let written = output::try_line(format_args!(
             "
@@ -116,20 +114,56 @@ The Workspace Assurance Service answers on {api}
   documentation   {api}/reference  and  {api}/openapi.json
   demonstration   workspace {workspace_id} ({had})
   sign-in         {email}  {password}
-  all of it is kept in {file}
+  all of it is kept in {file}, and as shell variables in {variables}
 
-Next, in another terminal:
+Next, in another terminal, in this folder:
 
-  curl -s -b '{cookie}' -H 'X-CSRF-Token: {csrf_token}' -H 'Idempotency-Key: first-case' \\
-    --json '{{\"subject\":\"Hello\",\"description\":\"My first case\"}}' \\
-    {api}/v1/workspaces/{workspace_id}/support/cases
+  . {variables}
+  curl -s -b \"$DEMO_COOKIE\" -H \"X-CSRF-Token: $DEMO_CSRF_TOKEN\" -H 'Idempotency-Key: first-case' \\
+    -H 'Content-Type: application/json' -d '{{\"subject\":\"Hello\",\"description\":\"My first case\"}}' \\
+    $DEMO_API/v1/workspaces/$DEMO_WORKSPACE_ID/support/cases
 ",
             file = self.file.display(),
+            variables = self.file.with_extension("env").display(),
         ));
         if let Err(error) = written {
             tracing::warn!(%error, "cannot print how to call the demonstration");
         }
     }
+}
+
+impl Kept {
+    /// The same values as shell assignments, for `. data/demo.env`.
+    fn shell_variables(&self, api: &str) -> String {
+        let variables: [(&str, &str); 9] = [
+            ("API", api),
+            ("EMAIL", &self.email),
+            ("PASSWORD", &self.password),
+            ("WORKSPACE_ID", &self.workspace_id.to_string()),
+            ("COOKIE", &self.cookie),
+            ("CSRF_TOKEN", &self.csrf_token),
+            ("KEY_FILE", &self.key_file.to_string_lossy()),
+            ("KEY_ID", self.key_id.as_deref().unwrap_or_default()),
+            ("WEBHOOK_SECRET", self.webhook_secret.as_deref().unwrap_or_default()),
+        ];
+        variables.map(|(name, value)| format!("DEMO_{name}={}\n", quoted(value))).concat()
+    }
+}
+
+/// The text as one word of a POSIX shell.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// Replaces a private file as a whole, so that it is never half written.
+fn replace_private(file: &Path, content: &[u8]) -> anyhow::Result<()> {
+    let mut fresh = file.as_os_str().to_owned();
+    fresh.push(".new");
+    let fresh = PathBuf::from(fresh);
+    // Left over only if an earlier run was interrupted here.
+    let _ = std::fs::remove_file(&fresh);
+    files::create_private(&fresh, content)?;
+    std::fs::rename(&fresh, file).with_context(|| format!("cannot write {}", file.display()))
 }
 
 async fn first(identity: &Identity, data_dir: &Path) -> anyhow::Result<Kept> {
