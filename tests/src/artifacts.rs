@@ -12,7 +12,7 @@ use crate::client::send;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A file of `tests/samples`: what the README's tour works with.
+/// A file of `tests/samples`, which the tour of the API uploads.
 ///
 /// # Panics
 /// Where there is none of that name.

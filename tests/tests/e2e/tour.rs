@@ -1,32 +1,37 @@
-//! The README's tour, word for word: its shell lines are run in order, and the
-//! contract's operations are all among them.
+//! The shell lines of the documents run as they are written: the tour of the
+//! API, which has every operation of the contract, and the README's short one.
 
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
-use assurance_tests::{Backend, Builder, artifacts, place};
+use assurance_tests::{Backend, Builder, TestHost, artifacts, place};
 
 use crate::requests::AREAS;
 
-/// What the README says, and what it is for this test's host.
-const ADDRESS: &str = "http://127.0.0.1:8080";
+/// Time in which the demonstration must have written its variables.
+const DEMO_LIMIT: Duration = Duration::from_secs(30);
 
-fn readme() -> String {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md");
-    fs::read_to_string(file).expect("the README")
+fn document(path: &str) -> String {
+    fs::read_to_string(place::repository().join(path)).expect("a document")
 }
 
-/// The tour's shell blocks, one after the other.
-fn tour(readme: &str) -> String {
-    let section = readme.split("\n## ").find(|section| section.starts_with("A tour"));
-    let section = section.expect("a section of that name");
-    let blocks = section.split("```sh\n").skip(1);
+/// The shell blocks of a document, in order.
+fn shell_lines(document: &str) -> String {
+    let blocks = document.split("```sh\n").skip(1);
     blocks.map(|block| block.split("```").next().unwrap_or_default()).collect()
 }
 
-/// The numbers that the tour's comments give to operations.
+/// The shell blocks of one section of the README.
+fn section_lines(title: &str) -> String {
+    let readme = document("README.md");
+    let section = readme.split("\n## ").find(|section| section.starts_with(title));
+    shell_lines(section.expect("a section with this title"))
+}
+
+/// The numbers of operations in the comments of the tour.
 fn numbers(script: &str) -> Vec<u64> {
     let comments = script.lines().filter_map(|line| line.rsplit_once("# "));
     let leading = |comment: &str| {
@@ -37,7 +42,7 @@ fn numbers(script: &str) -> Vec<u64> {
     numbers
 }
 
-/// A folder in which the tour's paths lead where they should.
+/// A folder in which the relative paths of the documents exist.
 fn stage(folder: &Path) -> PathBuf {
     let stage = folder.join("tour");
     fs::create_dir_all(stage.join("target/debug")).expect("a folder");
@@ -48,18 +53,39 @@ fn stage(folder: &Path) -> PathBuf {
     stage
 }
 
-#[tokio::test]
-async fn the_tour_names_every_operation_and_runs_as_it_is_written() {
-    let script = tour(&readme());
-    assert_eq!(numbers(&script), (1..=22).collect::<Vec<u64>>());
-    let host = Builder::new(Backend::Sqlite).areas(AREAS).argument("--demo").start().await;
-    let script = script.replace(ADDRESS, &host.api);
+/// Runs the lines with bash in a folder laid out as the repository is; returns
+/// their output.
+async fn run(host: &TestHost, script: String) -> String {
+    let variables = host.folder().join("data/demo.env");
+    let begun = Instant::now();
+    while !variables.exists() {
+        assert!(begun.elapsed() < DEMO_LIMIT, "the demonstration wrote no {}", variables.display());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     let mut bash = Command::new("bash");
     bash.args(["-euo", "pipefail", "-c", &script]).current_dir(stage(host.folder()));
     let run = tokio::task::spawn_blocking(move || bash.output()).await.expect("no panic");
     let output = run.expect("bash");
-    let (said, errors) =
-        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{errors}\n{said}");
-    assert!(said.contains(r#""replayed":true"#), "{said}");
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}\n{printed}");
+    printed
+}
+
+#[tokio::test]
+async fn the_tour_calls_every_operation_and_runs_as_it_is_written() {
+    let script = shell_lines(&document("host/docs/tour.md"));
+    assert_eq!(numbers(&script), (1..=22).collect::<Vec<u64>>());
+    let host = Builder::new(Backend::Sqlite).areas(AREAS).argument("--demo").start().await;
+    let printed = run(&host, script).await;
+    assert!(printed.contains(r#""replayed":true"#), "{printed}");
+}
+
+#[tokio::test]
+async fn the_six_calls_of_the_readme_run_as_they_are_written() {
+    let script = section_lines("A tour");
+    let host = Builder::new(Backend::Sqlite).areas(AREAS).argument("--demo").start().await;
+    let printed = run(&host, script).await;
+    assert!(printed.contains("idempotent-replayed: true"), "{printed}");
+    assert!(printed.contains(r#""code":"validation_failed""#), "{printed}");
 }
