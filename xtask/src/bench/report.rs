@@ -62,7 +62,7 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// The table, for a terminal or the README.
+    /// The table, for a terminal or for BENCHMARKS.md.
     pub(crate) fn print(&self) {
         println!("\nmachine: {}", self.machine);
         println!(

@@ -37,7 +37,7 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// The tables, for a terminal or the README.
+    /// The tables, for a terminal or for BENCHMARKS.md.
     pub(super) fn print(&self) {
         println!("\nmachine: {}", self.machine);
         println!(

@@ -82,7 +82,7 @@ impl Report {
         }
     }
 
-    /// The tables, for a terminal or the README.
+    /// The tables, for a terminal or for BENCHMARKS.md.
     pub(super) fn print(&self) {
         println!("\nmachine: {}\n", self.machine);
         println!("| what | database | p50 ms | p99 ms | max ms |\n|---|---|---|---|---|");
