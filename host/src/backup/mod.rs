@@ -59,7 +59,7 @@ fn only_embedded(config: &Config) -> anyhow::Result<std::path::PathBuf> {
     let Some(database) = config.sqlite_file() else {
         bail!(
             "database.url is a PostgreSQL server's, which has its own tools: copy the blobs, run \
-             pg_dump, copy the blobs again (README, \"Backup\")"
+             pg_dump, copy the blobs again (host/OPERATING.md, \"Keys and backup\")"
         );
     };
     Ok(database)

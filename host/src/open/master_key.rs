@@ -13,8 +13,8 @@ use crate::secrets::Keys;
 use crate::store::{Store, installation};
 
 const RESTORE: &str = "Restore the key from the backup that belongs to this database; on another \
-                       node of a fleet, copy the key of the first. README.md, \"Master key\", says \
-                       what to do if it is lost for good";
+                       node of a fleet, copy the key of the first. host/OPERATING.md, \"Keys and \
+                       backup\", says what to do if it is lost for good";
 
 /// Why a process has no key that it could work with.
 #[derive(Debug, thiserror::Error)]
