@@ -1,13 +1,15 @@
 //! The Workspace Assurance Service host: HTTP, sessions and storage around
 //! API areas that run as sandboxed WebAssembly components.
 //!
-//! A module imports only from those below it in this list; ARCHITECTURE.md
-//! says why, and a test holds it.
+//! A module imports only from its own layer and those below; an empty line
+//! separates layers. ARCHITECTURE.md describes the modules, and a test checks
+//! the layers.
 
 // What prints panics where nobody reads: `cli::output` and `telemetry` do not.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 pub mod cli;
+
 pub mod serve;
 
 pub mod http;
