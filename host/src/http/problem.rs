@@ -322,6 +322,7 @@ impl From<CallError> for Refusal {
             .caused_by(error),
             CallError::Trap(_)
             | CallError::OutOfMemory(_)
+            | CallError::Turn { .. }
             | CallError::Limit(_)
             | CallError::Contract(_) => Self::new(Code::AreaFault, fault).caused_by(error),
         }
