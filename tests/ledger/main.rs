@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use assurance_tests::Backend;
 use assurance_tests::faults::{self, Fault};
+use assurance_tests::hostile::{self, Week};
 use assurance_tests::ledger::{self, Plan};
 use clap::{Args, Parser, ValueEnum};
 use futures::FutureExt as _;
@@ -18,6 +19,9 @@ enum Command {
     Load(Load),
     /// Inject faults under load and print a row for each
     Faults(Faults),
+    /// Attack with every hostile component, document, client and receiver at
+    /// once, and compare what ten tenants see with before
+    Hostile(Hostile),
 }
 
 #[derive(Args)]
@@ -66,6 +70,19 @@ struct Faults {
     seed: u64,
 }
 
+#[derive(Args)]
+struct Hostile {
+    /// Minutes of the attack
+    #[arg(long, default_value_t = 10.0)]
+    minutes: f64,
+    /// Minutes before it, for comparison
+    #[arg(long, default_value_t = 2.0)]
+    quiet_minutes: f64,
+    /// The database
+    #[arg(long, default_value = "sqlite")]
+    database: Database,
+}
+
 #[derive(Clone, Copy, ValueEnum)]
 enum Database {
     Sqlite,
@@ -86,6 +103,7 @@ async fn main() -> ExitCode {
     let good = match Command::parse() {
         Command::Load(options) => load(&options).await,
         Command::Faults(options) => inject(&options).await,
+        Command::Hostile(options) => attack(&options).await,
     };
     if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -108,6 +126,18 @@ async fn load(options: &Load) -> bool {
     let report = ledger::run(&plan, |line| println!("{line}")).await;
     println!("at the end: {report}");
     report.defects().is_empty()
+}
+
+async fn attack(options: &Hostile) -> bool {
+    let minutes = |minutes: f64| Duration::from_secs_f64(minutes * 60.0);
+    let week = Week {
+        backend: options.database.into(),
+        quiet: minutes(options.quiet_minutes),
+        attack: minutes(options.minutes),
+    };
+    let report = hostile::run(&week, |line| println!("{line}")).await;
+    println!("{report}");
+    report.failures.is_empty() && report.ready_after == 200 && report.same_process
 }
 
 async fn inject(options: &Faults) -> bool {

@@ -16,6 +16,7 @@ pub mod contract;
 pub mod envelope;
 pub mod faults;
 pub mod host;
+pub mod hostile;
 pub mod languages;
 pub mod ledger;
 pub mod mail_server;

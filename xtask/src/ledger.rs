@@ -1,12 +1,12 @@
-//! `cargo xtask ledger` and `cargo xtask faults`: clients write, and every
-//! response is held against the database (`tests/src/ledger`, `tests/src/faults`).
+//! `cargo xtask ledger`, `cargo xtask faults` and `cargo xtask hostile`: the
+//! long forms of `tests/src/ledger`, `tests/src/faults` and `tests/src/hostile`.
 
 use std::process::Command;
 
 use clap::Args;
 
 use crate::postgres::Postgres;
-use crate::workspace::{Workspace, cargo};
+use crate::workspace::{GuestKind, Workspace, cargo};
 use crate::{guests, host, process};
 
 #[derive(Args)]
@@ -14,7 +14,7 @@ pub(crate) struct Options {
     /// Build the host without optimization: slower, and built sooner
     #[arg(long)]
     debug: bool,
-    /// What `target/debug/ledger load` or `ledger faults` takes (its --help
+    /// What `target/debug/ledger load`, `faults` or `hostile` takes (its --help
     /// lists it): --minutes 60 --nodes 3 --hang-up --kill 100 --database sqlite
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<String>,
@@ -24,7 +24,7 @@ pub(crate) struct Options {
 /// `ledger`.
 pub(crate) fn run(workspace: &Workspace, command: &str, options: &Options) -> anyhow::Result<()> {
     process::outlive_interruptions()?;
-    guests::build(workspace, guests::Options { fixtures: false })?;
+    guests::build(workspace, guests::Options { fixtures: true })?;
     let binary = host::build(workspace, !options.debug)?;
     let mut build = Command::new(cargo());
     // With a test, so that dependencies have the features that tests give them,
@@ -39,6 +39,7 @@ pub(crate) fn run(workspace: &Workspace, command: &str, options: &Options) -> an
         .args(&options.arguments)
         .env("ASSURANCE_TEST_POSTGRES", postgres.url())
         .env("ASSURANCE_BIN", binary)
-        .env("ASSURANCE_AREAS", workspace.areas());
+        .env("ASSURANCE_AREAS", workspace.areas())
+        .env("ASSURANCE_FIXTURES", workspace.components(GuestKind::Fixture));
     process::run(&mut ledger)
 }

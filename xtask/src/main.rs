@@ -48,6 +48,9 @@ enum Task {
     Fuzz(fuzz::Options),
     /// Inject faults under load and print what clients see of each
     Faults(ledger::Options),
+    /// Attack a host with everything hostile at once, and print what its
+    /// tenants see of it
+    Hostile(ledger::Options),
 }
 
 fn main() -> ExitCode {
@@ -71,5 +74,6 @@ fn run(task: Task) -> anyhow::Result<()> {
         Task::Ledger(options) => ledger::run(&workspace, "load", &options),
         Task::Fuzz(options) => fuzz::run(&workspace, &options),
         Task::Faults(options) => ledger::run(&workspace, "faults", &options),
+        Task::Hostile(options) => ledger::run(&workspace, "hostile", &options),
     }
 }

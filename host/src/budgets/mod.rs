@@ -6,6 +6,7 @@
 //! no more than the calls that ran when it was used up.
 
 mod account;
+mod turns;
 mod window;
 
 use std::fmt;
@@ -20,6 +21,7 @@ use crate::config;
 use crate::domain::id::WorkspaceId;
 
 pub use account::{Standing, Whose};
+pub use turns::Turns;
 pub use window::{Resource, Usage};
 
 /// What the windows of the accounts are long.
@@ -45,6 +47,7 @@ pub struct Budgets {
     settings: ArcSwap<config::Budgets>,
     areas: DashMap<String, Arc<Account>>,
     workspaces: DashMap<WorkspaceId, Arc<Account>>,
+    turns: Turns,
 }
 
 /// A moment, as the windows count it.
@@ -66,7 +69,7 @@ impl Budgets {
     pub fn new(settings: config::Budgets) -> Self {
         let settings = ArcSwap::from_pointee(settings);
         let (areas, workspaces) = (DashMap::new(), DashMap::new());
-        Self { born: Instant::now(), settings, areas, workspaces }
+        Self { born: Instant::now(), settings, areas, workspaces, turns: Turns::default() }
     }
 
     /// Sets other bounds. What was used stays used.
@@ -78,6 +81,12 @@ impl Budgets {
             account.set(&settings, of_workspace(&settings, *account.key()));
         }
         self.settings.store(Arc::new(settings));
+    }
+
+    /// Who held the turn to write for too long.
+    #[must_use]
+    pub fn turns(&self) -> &Turns {
+        &self.turns
     }
 
     /// Lets a call in.

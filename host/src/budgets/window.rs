@@ -15,6 +15,8 @@ pub enum Resource {
     Memory,
     /// Calls at a time.
     Calls,
+    /// Time in which others cannot write.
+    Turn,
 }
 
 impl Resource {
@@ -27,6 +29,7 @@ impl Resource {
             Self::Documents => "documents",
             Self::Memory => "memory",
             Self::Calls => "calls",
+            Self::Turn => "turn",
         }
     }
 }
@@ -39,6 +42,7 @@ impl fmt::Display for Resource {
             Self::Documents => "documents in a minute",
             Self::Memory => "memory at a time",
             Self::Calls => "calls at a time",
+            Self::Turn => "time in which others cannot write",
         })
     }
 }

@@ -19,7 +19,7 @@ const HEADROOM: u64 = 64 * 1024;
 /// needs little more than one; writers that flush after a few bytes, up to four.
 const MOST_PER_BYTE: u64 = 4;
 /// Compressed bytes read without content before other tasks get their turn.
-const TURN_BYTES: usize = 16 * 1024;
+const TURN_BYTES: usize = 4 * 1024;
 /// Bytes of content in a piece.
 const PIECE_BYTES: usize = 16 * 1024;
 /// Pieces decompressed before other tasks get their turn.

@@ -269,6 +269,13 @@ impl From<store::Error> for Refusal {
             )
             .retry_after(5)
             .caused_by(error),
+            store::Error::OverQuota(_) => Self::new(
+                Code::InsufficientStorage,
+                "The workspace keeps as much of this data as it may; nothing of the request was \
+                 kept.",
+            )
+            .hint("Delete what is not needed, or ask the operator of the service for more room.")
+            .caused_by(error),
             store::Error::WorkspaceGone => Self::not_found(),
             other => Self::internal(other),
         }
@@ -322,6 +329,7 @@ impl From<CallError> for Refusal {
             .caused_by(error),
             CallError::Trap(_)
             | CallError::OutOfMemory(_)
+            | CallError::Turn { .. }
             | CallError::Limit(_)
             | CallError::Contract(_) => Self::new(Code::AreaFault, fault).caused_by(error),
         }

@@ -56,7 +56,7 @@ pub(super) fn public_text(error: &CallError) -> &'static str {
         CallError::Trap(_) => "the area's code failed",
         CallError::Deadline(_) | CallError::CpuTime(_) => "the area's code ran out of time",
         CallError::OutOfMemory(_) => "the area's code ran out of memory",
-        CallError::Limit(_) => "the area's code exceeded a limit",
+        CallError::Turn { .. } | CallError::Limit(_) => "the area's code exceeded a limit",
         CallError::Contract(_) => "the area's code broke its contract with the host",
         CallError::Replaced => "the area's version was replaced or removed",
         CallError::Overloaded => "the area is overloaded",

@@ -90,11 +90,15 @@ impl Component {
             Err(refused) => return Ended { unit, result: Err(refused.into()) },
         };
         let recorder = unit.as_ref().and_then(UnitOfWork::recorder).cloned();
+        let workspace = unit.as_ref().map(|unit| unit.spec().call.workspace);
         let origin = unit.as_ref().map(|unit| unit.spec().call.origin.clone());
         let finished = self.run(unit, entry, invocation, deadline).await;
         let taken = finished.result.and_then(|answer| Ok(take(answer)?));
         let result = taken.map_err(|failure: trap::Failure| {
             failure.report(&self.area, origin.as_ref(), &finished.last_lines);
+            if let (CallError::Turn { cpu, .. }, Some(workspace)) = (&failure.error, workspace) {
+                self.shared.budgets.turns().exceeded(self.area.name(), workspace, *cpu);
+            }
             if let Some(recorder) = recorder {
                 recorder.failed_at(failure.backtrace());
             }
@@ -140,6 +144,9 @@ impl Component {
     fn enter(&self, unit: Option<&UnitOfWork>) -> Result<Option<Arc<Entry>>, Refused> {
         let Some(unit) = unit else { return Ok(None) };
         let workspace = unit.spec().call.workspace;
+        if unit.spec().writes || unit.spec().in_job {
+            self.shared.budgets.turns().check(self.area.name(), workspace)?;
+        }
         self.shared.budgets.enter(self.area.name(), workspace).map(|entry| Some(Arc::new(entry)))
     }
 }

@@ -1,10 +1,14 @@
 //! Time: what a call has run for, when it must give way, and where the calls
 //! go that run for long.
 //!
-//! A running guest gives way at every tick. Having run for its first slice, it
+//! A running guest yields at every tick. Having run for its first slice, it
 //! is moved, as it stands, to a thread of lower priority that all such calls
 //! share, or all such jobs; so quick calls never wait for long ones, and jobs
 //! not for requests that compute.
+//!
+//! A call that keeps others from writing runs on an ordinary thread while it
+//! does: at lower priority, quick calls that write would wait for long ones
+//! (priority inversion). `max_turn` bounds how long that is.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -27,6 +31,10 @@ use super::settings::{MaxTurn, Settings};
 /// How much later than its deadline a call is given up that does not even get
 /// to notice it.
 const GRACE: Duration = Duration::from_millis(50);
+
+/// How many ticks a call computes that keeps others from writing before it
+/// yields: on a busy thread, each time costs all of them a round.
+const TICKS_OF_TURN: u32 = 10;
 
 /// One call's clock. Running is what the processor did for the call, so waiting
 /// for the host, or for the processor, costs the guest nothing but its deadline.
@@ -78,6 +86,11 @@ impl Meter {
         from != 0 && self.ran().saturating_sub(Duration::from_nanos(from)) >= self.max_turn.cpu
     }
 
+    /// Whether it kept others from writing at its last tick.
+    fn holds_turn(&self) -> bool {
+        self.turn_from_ns.load(Ordering::Relaxed) != 0
+    }
+
     fn note_turn(&self, is_held: bool) {
         let from = self.turn_from_ns.load(Ordering::Relaxed);
         match (is_held, from) {
@@ -113,11 +126,14 @@ impl Meter {
     /// At a tick: trap a guest that is past its deadline or has run for too
     /// long, let every other one give way.
     pub(super) fn tick(&self, holds_turn: bool) -> UpdateDeadline {
-        self.ticks.fetch_add(1, Ordering::Relaxed);
+        let ticks = self.ticks.fetch_add(1, Ordering::Relaxed);
         self.note_turn(holds_turn);
         let computed = self.exceeded().is_some() || self.exceeded_turn();
         if computed || self.born.elapsed() >= self.deadline {
             return UpdateDeadline::Interrupt;
+        }
+        if holds_turn && !ticks.is_multiple_of(TICKS_OF_TURN) {
+            return UpdateDeadline::Continue(1);
         }
         UpdateDeadline::YieldCustom(1, Box::pin(tokio::task::yield_now()))
     }
@@ -226,14 +242,26 @@ impl Overstayers {
         meter: Arc<Meter>,
         places: &Arc<Semaphore>,
     ) -> Result<T, Lost> {
-        if places.available_permits() == 0 {
-            let left = meter.left();
-            let aside = async move { first_slice(&mut call, &meter).await.ok_or(Lost::Overloaded) };
-            return self.aside(aside, left).await?;
-        }
-        match first_slice(&mut call, &meter).await {
-            Some(ended) => Ok(ended),
-            None => self.hand_over(call, meter, places).await,
+        let mut place = None;
+        let mut is_aside = places.available_permits() == 0;
+        loop {
+            let (has_place, clock) = (place.is_some(), Arc::clone(&meter));
+            let paused = if is_aside {
+                let until =
+                    move |meter: &Meter| meter.holds_turn() || (meter.overstays() && !has_place);
+                self.aside(async move { run_until(call, &clock, until).await }, meter.left())
+                    .await?
+            } else {
+                run_until(call, &meter, |meter| meter.overstays() && !meter.holds_turn()).await
+            };
+            call = match paused {
+                Slice::Ended(ended) => return Ok(ended),
+                Slice::Paused(call) => call,
+            };
+            is_aside = !meter.holds_turn();
+            if is_aside && place.is_none() {
+                place = Some(places.clone().try_acquire_owned().map_err(|_| Lost::Overloaded)?);
+            }
         }
     }
 
@@ -251,22 +279,6 @@ impl Overstayers {
         self.executor.spawn_blocking(measured).await
     }
 
-    async fn hand_over<T: Send + 'static>(
-        &self,
-        mut call: BoxFuture<'static, T>,
-        meter: Arc<Meter>,
-        places: &Arc<Semaphore>,
-    ) -> Result<T, Lost> {
-        let place = places.clone().try_acquire_owned().map_err(|_| Lost::Overloaded)?;
-        let left = meter.left();
-        let task = async move {
-            let ended = poll_fn(|cx| meter.poll(&mut call, cx)).await;
-            drop(place);
-            ended
-        };
-        self.aside(task, left).await
-    }
-
     /// Runs a future on the thread of lower priority, until its deadline.
     async fn aside<T: Send + 'static>(
         &self,
@@ -282,14 +294,27 @@ impl Overstayers {
     }
 }
 
-/// Runs a call to its end or through its first slice, whichever is sooner.
-async fn first_slice<T>(call: &mut BoxFuture<'static, T>, meter: &Meter) -> Option<T> {
-    poll_fn(|cx| match meter.poll(call, cx) {
+/// Where a call is after it has run for a while.
+enum Slice<T> {
+    Ended(T),
+    Paused(BoxFuture<'static, T>),
+}
+
+/// Runs a call to its end, or until it is to go on elsewhere.
+async fn run_until<T>(
+    mut call: BoxFuture<'static, T>,
+    meter: &Meter,
+    moves: impl Fn(&Meter) -> bool,
+) -> Slice<T> {
+    let ended = poll_fn(|cx| match meter.poll(&mut call, cx) {
         Poll::Ready(ended) => Poll::Ready(Some(ended)),
-        Poll::Pending if meter.overstays() => Poll::Ready(None),
+        Poll::Pending if moves(meter) => Poll::Ready(None),
         Poll::Pending => Poll::Pending,
-    })
-    .await
+    });
+    match ended.await {
+        Some(ended) => Slice::Ended(ended),
+        None => Slice::Paused(call),
+    }
 }
 
 /// A call nobody waits for any longer is ended at its next tick.
@@ -332,19 +357,22 @@ mod tests {
 
     /// Computes for a millisecond at a time, and says on which thread it did
     /// the last of it.
-    async fn compute(meter: Arc<Meter>, ticks: u32) -> String {
+    async fn compute(meter: Arc<Meter>, ticks: u32, holds_turn: bool) -> String {
         for _ in 0..ticks {
             let begun = Instant::now();
             while begun.elapsed() < Duration::from_millis(1) {}
-            let UpdateDeadline::YieldCustom(_, turn) = meter.tick(false) else { break };
-            turn.await;
+            match meter.tick(holds_turn) {
+                UpdateDeadline::YieldCustom(_, turn) => turn.await,
+                UpdateDeadline::Continue(_) => {}
+                _ => break,
+            }
         }
         std::thread::current().name().unwrap_or_default().to_owned()
     }
 
     async fn run(ticks: u32, meter: Arc<Meter>, places: usize) -> Result<String, Lost> {
         let overstayers = Overstayers::start("overstayers", 19).unwrap();
-        let call = compute(meter.clone(), ticks).boxed();
+        let call = compute(meter.clone(), ticks, false).boxed();
         overstayers.run(call, meter, &Arc::new(Semaphore::new(places))).await
     }
 
@@ -356,6 +384,23 @@ mod tests {
     #[tokio::test]
     async fn a_long_call_moves_over_and_ends_there() {
         assert_eq!(run(20, meter(5, 5000), 1).await.unwrap(), "overstayers");
+    }
+
+    #[tokio::test]
+    async fn a_long_call_comes_back_while_it_keeps_others_from_writing() {
+        let (meter, overstayers) = (meter(5, 5000), Overstayers::start("overstayers", 19).unwrap());
+        let clock = meter.clone();
+        let call = async move {
+            let mut threads = Vec::new();
+            for holds_turn in [true, false, true] {
+                threads.push(compute(clock.clone(), 20, holds_turn).await);
+            }
+            threads
+        };
+        let places = Arc::new(Semaphore::new(1));
+        let threads = overstayers.run(call.boxed(), meter, &places).await.unwrap();
+        let aside = threads.iter().map(|name| name == "overstayers").collect::<Vec<_>>();
+        assert_eq!(aside, [false, true, false]);
     }
 
     #[tokio::test]

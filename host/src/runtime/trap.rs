@@ -122,12 +122,7 @@ fn blame(error: wasmtime::Error, state: &CallState, meter: &Meter) -> CallError 
 
 /// Why a call was ended that kept others from writing for too long.
 pub(super) fn turn_exceeded(turn: MaxTurn) -> CallError {
-    let MaxTurn { cpu, wall } = turn;
-    CallError::Limit(format!(
-        "it kept others from writing for more than {cpu:?} of processor time or {wall:?} in all \
-         (runtime.max_turn_cpu_ms, runtime.max_turn_ms); compute before writing and querying what \
-         was written, or end the step with `continue`"
-    ))
+    CallError::Turn { cpu: turn.cpu, wall: turn.wall }
 }
 
 /// As a recording tells why a host function ended the call; nothing where that

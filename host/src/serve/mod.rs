@@ -28,7 +28,7 @@ use crate::open;
 use crate::recordings::Recordings;
 use crate::registry::{Ceilings, Registry};
 use crate::runtime::{self, Loaded, Runtime};
-use crate::store::Backend;
+use crate::store::{Backend, Quota};
 use crate::telemetry::Metrics;
 use crate::work::{Limits, LimitsByArea};
 
@@ -205,6 +205,10 @@ fn call_limits(config: &Config) -> LimitsByArea {
         max_bytes: config.limits.max_document_bytes,
         max_jobs: config.limits.max_jobs,
         max_waiting_jobs: config.jobs.max_waiting_per_area.into(),
+        quota: Quota {
+            area: config.limits.max_stored_bytes_per_area,
+            workspace: config.limits.max_stored_bytes_per_workspace,
+        },
         max_events: config.limits.max_events,
         max_payload_bytes: config.limits.max_payload_bytes,
         max_outgoing_bytes: config.limits.max_outgoing_bytes,

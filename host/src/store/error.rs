@@ -48,6 +48,9 @@ pub enum Error {
     /// The database's disk, or its quota, is full.
     #[error("the database's disk is full: {0}")]
     Full(#[source] sqlx::Error),
+    /// The area or the workspace keeps as much as it may.
+    #[error(transparent)]
+    OverQuota(super::OverQuota),
     /// The blob store failed.
     #[error("the blob store failed: {0}")]
     Blobs(#[source] Box<dyn std::error::Error + Send + Sync>),

@@ -48,6 +48,7 @@ mod scope;
 mod session;
 mod shares;
 mod sql;
+mod stored_bytes;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
@@ -64,6 +65,7 @@ use self::connection::{Kind, Raw, on};
 use self::gates::Gates;
 use self::pool::Pool;
 use self::shares::Shares;
+use self::stored_bytes::StoredBytes;
 use crate::domain::id::WorkspaceId;
 
 pub use connection::{Connection, Tx};
@@ -74,6 +76,7 @@ pub use open::{Settings, Timeouts};
 pub use outcomes::WriteOutcomes;
 pub use scope::{CollectionScope, Searched};
 pub use shares::Holder;
+pub use stored_bytes::{OverQuota, Quota};
 pub use wake::Wake;
 
 /// The database and the blob store.
@@ -116,6 +119,7 @@ struct Inner {
     wake: Wake,
     outcomes: WriteOutcomes,
     waiting: jobs::Waiting,
+    stored_bytes: StoredBytes,
 }
 
 #[derive(Debug)]
@@ -173,6 +177,10 @@ impl Store {
     #[must_use]
     pub fn wake(&self) -> &Wake {
         &self.0.wake
+    }
+
+    fn stored_bytes(&self) -> &StoredBytes {
+        &self.0.stored_bytes
     }
 
     fn waiting(&self) -> &jobs::Waiting {

@@ -14,6 +14,7 @@ use super::error::Error;
 use super::gates::Gates;
 use super::pool::{self, Pool, PoolLimits};
 use super::shares::Shares;
+use super::stored_bytes::StoredBytes;
 use super::{Backend, Databases, Inner, Store, jobs};
 
 /// Where the store is, and how much of it this process takes.
@@ -119,8 +120,19 @@ impl Store {
         let (reading, writing) = shares(&databases, settings.max_connections);
         let (wake, outcomes) = (super::Wake::default(), super::WriteOutcomes::default());
         let waiting = jobs::Waiting::default();
-        let inner =
-            Inner { databases, blobs, timeout, gates, reading, writing, wake, outcomes, waiting };
+        let stored_bytes = StoredBytes::default();
+        let inner = Inner {
+            databases,
+            blobs,
+            timeout,
+            gates,
+            reading,
+            writing,
+            wake,
+            outcomes,
+            waiting,
+            stored_bytes,
+        };
         Ok(Self(Arc::new(inner)))
     }
 }

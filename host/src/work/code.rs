@@ -105,6 +105,18 @@ pub enum CallError {
     /// The guest asked for more memory than it may have.
     #[error("the guest ran out of memory: {0}")]
     OutOfMemory(String),
+    /// The guest kept others from writing for too long.
+    #[error(
+        "the guest kept others from writing for more than {cpu:?} of processor time or {wall:?} \
+         in all (runtime.max_turn_cpu_ms, runtime.max_turn_ms); compute before writing and \
+         querying what was written, or end the step with `continue`"
+    )]
+    Turn {
+        /// The longest processor time.
+        cpu: Duration,
+        /// The longest time.
+        wall: Duration,
+    },
     /// The guest used up its host calls, or its reply is too large.
     #[error("the guest exceeded a limit: {0}")]
     Limit(String),

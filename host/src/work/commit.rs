@@ -35,6 +35,7 @@ impl UnitOfWork {
         }
         let checked = self.has_let_go || !matches!(reading, Reading::In(_));
         let mut effects = self.effects(checked);
+        let bytes = self.check_quota(&effects)?;
         self.note_effects(&effects);
         effects.reply.clone_from(&end.reply);
         let area = &self.spec.area.area;
@@ -56,6 +57,7 @@ impl UnitOfWork {
         };
         match kept {
             Ok(()) => {
+                self.note_stored(bytes);
                 if enqueued > 0 {
                     let workspace = self.spec.call.workspace;
                     let most = self.spec.limits.max_waiting_jobs;
@@ -116,10 +118,31 @@ impl UnitOfWork {
         let call = &self.spec.call;
         let mut effects = Effects::new(call.workspace, &self.spec.area.area, call.now);
         self.documents.take(&mut effects);
+        let bytes = self.check_quota(&effects)?;
+        self.note_stored(bytes);
         self.note_effects(&effects);
         self.pairs(&effects).keep(&self.store).await?;
         self.flushed = true;
         Ok((tx, effects))
+    }
+
+    /// The bytes to be kept. What is there may change and go when the quota is
+    /// used up, but nothing new comes.
+    fn check_quota(&self, effects: &Effects) -> Result<u64, Error> {
+        let (inserts, updates) = (effects.inserts.iter(), effects.updates.iter());
+        let blobs = effects.blobs.iter().filter_map(|(_, blob)| Some(blob.as_ref()?.size));
+        let new = inserts.map(|insert| insert.body.len() as u64).chain(blobs).sum::<u64>();
+        if new > 0 {
+            let (workspace, quota) = (self.spec.call.workspace, self.spec.limits.quota);
+            self.store.check_quota(workspace, &self.spec.area.area, quota)?;
+        }
+        Ok(new + updates.map(|update| update.body.len() as u64).sum::<u64>())
+    }
+
+    fn note_stored(&self, bytes: u64) {
+        if bytes > 0 {
+            self.store.note_stored(self.spec.call.workspace, bytes, self.spec.limits.quota);
+        }
     }
 
     /// Everything to be written; `checked`, together with what was read.

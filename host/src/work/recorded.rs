@@ -33,7 +33,7 @@ impl CallError {
             Self::Deadline(_) => "deadline",
             Self::CpuTime(_) => "cpu_time",
             Self::OutOfMemory(_) => "out_of_memory",
-            Self::Limit(_) => "limit",
+            Self::Turn { .. } | Self::Limit(_) => "limit",
             Self::Contract(_) => "contract",
             Self::Replaced
             | Self::Overloaded

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 use crate::domain::job::Lane;
 use crate::domain::manifest::{JobSpec, LinkHolder};
-use crate::store::CollectionScope;
+use crate::store::{CollectionScope, Quota};
 
 /// What an area's calls may reach.
 #[derive(Clone, Debug, Default)]
@@ -64,6 +64,8 @@ pub struct Limits {
     pub max_jobs: u32,
     /// Jobs of the area that wait in the workspace.
     pub max_waiting_jobs: u64,
+    /// Bytes that may be kept.
+    pub quota: Quota,
     /// Events published.
     pub max_events: u32,
     /// Bytes of one job's payload, and of one event's data.
@@ -83,6 +85,7 @@ impl Default for Limits {
             max_bytes: 64 << 20,
             max_jobs: 1_000,
             max_waiting_jobs: 100_000,
+            quota: Quota { area: 20 << 30, workspace: 50 << 30 },
             max_events: 1_000,
             max_payload_bytes: 1 << 20,
             max_outgoing_bytes: 16 << 20,

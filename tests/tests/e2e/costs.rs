@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use assurance::config::ManifestLimits;
+use assurance_tests::hostile::attackers::nested;
 use assurance_tests::{Answer, Backend, Builder, Client, TestHost, both_backends, place};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -116,25 +117,6 @@ async fn the_areas_that_come_with_the_service_declare_a_tenth_of_what_they_may()
     let (host, _) = builder.start_with_owner().await;
     assert!(!host.log().contains("component refused"), "{}", host.log());
     host.operate(Method::GET, "/health/ready").await.expect(200);
-}
-
-/// A component of some hundred bytes whose parts instantiate each other, ten
-/// at each level.
-fn nested(levels: usize) -> Vec<u8> {
-    let mut component = vec![0, b'a', b's', b'm', 0x0d, 0, 1, 0];
-    if levels > 0 {
-        component.extend(section(4, &nested(levels - 1)));
-        let mut instances = vec![10];
-        instances.extend([0, 0, 0].repeat(10));
-        component.extend(section(5, &instances));
-    }
-    component
-}
-
-fn section(id: u8, content: &[u8]) -> Vec<u8> {
-    let length = u16::try_from(content.len()).expect("a small section");
-    let [low, high] = [length & 0x7f, length >> 7].map(|seven| seven.to_le_bytes()[0]);
-    [&[id, low | 0x80, high], content].concat()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use assurance_tests::client::send;
+use assurance_tests::hostile::{self, Week};
 use assurance_tests::operators::stamped;
 use assurance_tests::{Answer, Backend, Builder, Client, TestHost, both_backends, place};
 use reqwest::Method;
@@ -212,4 +213,17 @@ async fn while_one_area_spins_the_others_answer() {
     }
     assert!(overloaded >= 1, "the cap per area let everything in");
     assert!(host.is_alive());
+}
+
+both_backends! {
+    /// What it does to the tenants' latencies, `cargo xtask hostile` measures.
+    async fn tenants_are_served_under_every_attack_at_once(backend) {
+        let (quiet, attack) = (Duration::from_secs(2), Duration::from_secs(15));
+        let report = hostile::run(&Week { backend, quiet, attack }, |_| {}).await;
+        println!("{report}");
+        assert_eq!(report.failures, [], "{report}");
+        assert_eq!((report.ready_after, report.same_process), (200, true), "{report}");
+        assert_eq!(report.unexplained(), 0, "{report}");
+        assert!(report.peak_bytes < 1_000_000_000, "{report}");
+    }
 }

@@ -57,6 +57,36 @@ both_backends! {
         ada.get(CASES).await.expect(200);
         assert!(!host.log().contains("needs a restart"), "{}", host.log());
     }
+
+    async fn a_workspace_that_keeps_what_it_may_takes_no_more_and_others_do(backend) {
+        let builder = Builder::new(backend)
+            .areas(&["support", "groups"])
+            .set("limits.max_stored_bytes_per_area", 50_000);
+        let (mut host, ada) = builder.start_with_owner().await;
+        let stranger = host.create_person("eve");
+        let elsewhere = host.create_workspace("second", &stranger);
+        let eve = host.sign_in(&stranger, &elsewhere);
+        let case = json!({"subject": "Much", "description": "x".repeat(5_000)});
+        let mut written = Vec::new();
+        let refused = loop {
+            let key = format!("case {}", written.len());
+            let answer = ada.post_once(CASES, &key, &case).await;
+            if answer.status != 201 {
+                break answer.problem(507, "insufficient_storage");
+            }
+            written.push(answer.json()["id"].as_str().expect("an id").to_owned());
+            assert!(written.len() < 200, "a megabyte is kept");
+        };
+        assert!(refused["hint"].to_string().contains("Delete"), "{refused}");
+        host.wait_for_log("limits.max_stored_bytes_per_area", PATIENCE).await;
+
+        // What was acknowledged is there, and others write on.
+        for id in written {
+            ada.get(&format!("{CASES}/{id}")).await.expect(200);
+        }
+        eve.post_once(CASES, "another's", &case).await.expect(201);
+        host.operate(Method::GET, "/health/ready").await.expect(200);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -121,6 +121,11 @@ pub struct Limits {
     pub max_incoming_bytes: u64,
     /// Bytes of blobs one call may read and write, all together.
     pub max_blob_bytes: u64,
+    /// Bytes of documents and blobs that one area may keep in one workspace.
+    /// Measured after each sixteenth of it that a node has written.
+    pub max_stored_bytes_per_area: u64,
+    /// Bytes of documents and blobs that one workspace may keep.
+    pub max_stored_bytes_per_workspace: u64,
 }
 
 impl Default for Limits {
@@ -148,6 +153,8 @@ impl Default for Limits {
             max_outgoing_bytes: 16_777_216,
             max_incoming_bytes: 67_108_864,
             max_blob_bytes: 134_217_728,
+            max_stored_bytes_per_area: 21_474_836_480,
+            max_stored_bytes_per_workspace: 53_687_091_200,
         }
     }
 }

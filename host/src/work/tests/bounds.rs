@@ -1,6 +1,7 @@
 //! What one call may have the host hold for it.
 
 use super::*;
+use crate::store::Quota;
 use crate::store::testing::on_both;
 use crate::work::{BlobError, Wish, WorkError};
 
@@ -54,6 +55,40 @@ on_both! {
         let told = unit(&area).enqueue(wish());
         assert!(matches!(told, Err(WorkError::LimitExceeded)), "{told:?}");
         unit(&area.elsewhere()).enqueue(wish()).unwrap();
+    }
+
+    async fn an_area_keeps_so_many_bytes_in_a_workspace(store: &Store) {
+        let area = Area::installed(store).await;
+        let quota = Quota { area: 1_000, workspace: 1_000_000 };
+        let unit = |area: &Area| area.with(|spec| spec.limits.quota = quota);
+        let body = format!(r#"{{"name":"{}"}}"#, "x".repeat(500));
+        let mut first = unit(&area);
+        first.blob_write("half", vec![7; 500]).await.unwrap();
+        first.write("items", vec![create("first", &body)]).await.unwrap();
+        first.commit(End::default()).await.unwrap();
+        // The workspace is measured in the background.
+        let begun = std::time::Instant::now();
+        let refused = loop {
+            let mut more = unit(&area);
+            let id = begun.elapsed().as_nanos().to_string();
+            more.write("items", vec![create(&id, "{}")]).await.unwrap();
+            match more.commit(End::default()).await {
+                Err(error) => break error,
+                Ok(()) => assert!(begun.elapsed().as_secs() < 10, "more bytes are kept"),
+            }
+        };
+        assert!(matches!(refused, Error::OverQuota(_)), "{refused}");
+        assert!(refused.to_string().contains("limits.max_stored_bytes_per_area"), "{refused}");
+
+        let mut elsewhere = unit(&area.elsewhere());
+        elsewhere.write("items", vec![create("first", &body)]).await.unwrap();
+        elsewhere.commit(End::default()).await.unwrap();
+        // What is there may change, and go, and makes room.
+        let mut less = unit(&area);
+        less.write("items", vec![replace("first", None, "{}")]).await.unwrap();
+        less.commit(End::default()).await.unwrap();
+        let measured = store.stored_by_area(area.workspace).await.unwrap();
+        assert!((500..1_000).contains(&measured["test"]), "{measured:?}");
     }
 
     async fn blobs_are_bounded_in_bytes_and_read_in_pieces(store: &Store) {

@@ -1,0 +1,130 @@
+//! The hostile week: every hostile component, document, client and receiver
+//! at once, next to ten tenants who behave. The report compares the tenants'
+//! latencies with those before the attack.
+
+pub mod attackers;
+mod report;
+mod tenants;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use reqwest::Method;
+use tokio::task::{JoinHandle, JoinSet};
+
+pub use self::report::Report;
+
+use self::tenants::Sample;
+use crate::client::try_send;
+use crate::host::AREAS;
+use crate::{Backend, Builder, Client, TestHost};
+
+/// Components that misbehave when they are called.
+const CALLED: [&str; 9] = [
+    "infinite-loop",
+    "bulk-memory-loop",
+    "memory-hog",
+    "stack-overflow",
+    "trap",
+    "giant-reply",
+    "host-call-flood",
+    "log-flood",
+    "holds-turn",
+];
+const TENANTS: usize = 10;
+/// Longer than the longest request of an attacker.
+const REST: Duration = Duration::from_secs(10);
+
+/// How long, and on what.
+#[derive(Clone, Copy, Debug)]
+pub struct Week {
+    /// The database.
+    pub backend: Backend,
+    /// Time without an attack, for comparison.
+    pub quiet: Duration,
+    /// Time of the attack.
+    pub attack: Duration,
+}
+
+/// What an attacker got in return: how many times, by response.
+pub(super) type Outcomes = BTreeMap<(&'static str, String), u64>;
+
+/// What all tasks share.
+#[derive(Debug, Default)]
+pub(super) struct Records {
+    outcomes: Mutex<Outcomes>,
+    samples: Mutex<Vec<Sample>>,
+    readiness: Mutex<BTreeMap<String, u64>>,
+    peak_bytes: AtomicU64,
+}
+
+impl Records {
+    /// Counts a response to an attacker: its status, and the limit or reason
+    /// that it names.
+    pub(super) fn count(&self, attacker: &'static str, outcome: String) {
+        *self.outcomes.lock().entry((attacker, outcome)).or_default() += 1;
+    }
+}
+
+/// Runs the week.
+pub async fn run(week: &Week, tell: impl Fn(String)) -> Report {
+    let builder = Builder::new(week.backend).areas(AREAS).fixtures(&CALLED);
+    let builder = builder.set("egress.allow_loopback", true).set("limits.deadline_ms", 5_000);
+    let mut host = builder.prepare().await;
+    let owner = host.create_person("mallory");
+    let hostile = host.create_workspace("hostile", &owner);
+    let people: Vec<_> = (0..TENANTS).map(|n| host.create_person(&format!("tenant{n}"))).collect();
+    let workspaces: Vec<_> =
+        (0..TENANTS).map(|n| host.create_workspace(&format!("tenant{n}"), &people[n])).collect();
+    host.start().await;
+    let mallory = host.sign_in(&owner, &hostile);
+    let clients: Vec<_> =
+        people.iter().zip(&workspaces).map(|(person, ws)| host.sign_in(person, ws)).collect();
+    let (records, pid) = (Arc::new(Records::default()), host.pid());
+    let mut tasks = JoinSet::new();
+    for client in clients {
+        tasks.spawn(tenants::work(client, Arc::clone(&records)));
+    }
+    let watcher = watch(&host, Arc::clone(&records));
+    tell(format!("{TENANTS} tenants work, {:?} without an attack", week.quiet));
+    tokio::time::sleep(week.quiet).await;
+    let from = Instant::now();
+    tell(format!("the attack begins, for {:?}", week.attack));
+    let mut attack = attackers::start(&host, &mallory, &people[0].email, &records).await;
+    tokio::time::sleep(week.attack).await;
+    let to = Instant::now();
+    attack.shutdown().await;
+    tell(format!("the attack has ended; {REST:?} of rest"));
+    tokio::time::sleep(REST).await;
+    let ready_after = host.operate(Method::GET, "/health/ready").await.status;
+    tasks.shutdown().await;
+    watcher.abort();
+    let same_process = host.is_alive() && host.pid() == pid;
+    report::summarize(&records, (from, to), ready_after, same_process)
+}
+
+/// Reads readiness and memory every half second.
+fn watch(host: &TestHost, records: Arc<Records>) -> JoinHandle<()> {
+    let (operators, pid) = (host.operators.clone(), host.pid());
+    tokio::spawn(async move {
+        loop {
+            let request = Client::nobody(&operators).request(Method::GET, "/health/ready");
+            let answer = try_send(request.timeout(Duration::from_secs(2))).await;
+            let said = answer.map_or("none".to_owned(), |answer| answer.status.to_string());
+            *records.readiness.lock().entry(said).or_default() += 1;
+            records.peak_bytes.fetch_max(resident_bytes(pid).unwrap_or(0), Ordering::Relaxed);
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+    })
+}
+
+/// `VmRSS` of a process (proc(5)), in bytes.
+fn resident_bytes(pid: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kib: u64 = line.trim().trim_end_matches(" kB").parse().ok()?;
+    Some(kib * 1_024)
+}

@@ -1,0 +1,51 @@
+//! Tenants who behave: each sends a request every 200 ms, whatever became of
+//! the one before.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use reqwest::Method;
+use serde_json::json;
+
+use super::Records;
+use crate::Client;
+use crate::client::try_send;
+
+const PACE: Duration = Duration::from_millis(200);
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// One request of a tenant.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sample {
+    pub(super) at: Instant,
+    /// Whether it writes.
+    pub(super) writes: bool,
+    /// 0: no response.
+    pub(super) status: u16,
+    pub(super) took: Duration,
+}
+
+/// Reads and writes support cases until it is aborted.
+pub(super) async fn work(client: Client, records: Arc<Records>) {
+    for number in 0_u32.. {
+        tokio::spawn(send(client.clone(), number, Arc::clone(&records)));
+        tokio::time::sleep(PACE).await;
+    }
+}
+
+async fn send(client: Client, number: u32, records: Arc<Records>) {
+    const CASES: &str = "/v1/workspaces/{ws}/support/cases";
+    let writes = number.is_multiple_of(4);
+    let request = match number % 4 {
+        0 => {
+            let case = json!({"subject": "Help", "description": "It is broken."});
+            let request = client.request(Method::POST, CASES).json(&case);
+            request.header("idempotency-key", format!("tenant-case-{number}"))
+        }
+        1 => client.request(Method::GET, "/v1/auth/session"),
+        _ => client.request(Method::GET, CASES),
+    };
+    let at = Instant::now();
+    let status = try_send(request.timeout(PATIENCE)).await.map_or(0, |answer| answer.status);
+    records.samples.lock().push(Sample { at, writes, status, took: at.elapsed() });
+}
