@@ -140,3 +140,23 @@ fn code_blocks_web_addresses_and_placeholders_are_not_checked() {
     assert_eq!(paths(&text), BTreeSet::from(["host/src/a.rs", "work/b.rs"]));
     assert_eq!(anchor("## Keys and backup"), "keys-and-backup");
 }
+
+#[test]
+fn every_metric_is_described_for_operators() {
+    let guide = sources(&["md"]).into_iter().find(|file| file.path == "host/OPERATING.md");
+    let guide = guide.expect("host/OPERATING.md").text;
+    let mut wrong = Vec::new();
+    for file in sources(&["rs"]).iter().filter(|file| file.path.starts_with("host/src/")) {
+        let code = file.code();
+        let names = code.split('"').filter(|text| is_metric(text));
+        let missing = names.filter(|name| !guide.contains(&format!("`{name}`")));
+        wrong.extend(missing.map(|name| format!("{} counts {name}", file.path)));
+    }
+    check("metrics missing in host/OPERATING.md", &wrong);
+}
+
+fn is_metric(text: &str) -> bool {
+    (text.starts_with("assurance_") || text.starts_with("http_"))
+        && (text.ends_with("_total") || text.ends_with("_seconds"))
+        && text.chars().all(|c| c.is_ascii_lowercase() || c == '_')
+}
