@@ -25,6 +25,9 @@ const CALLERS: usize = 2;
 /// A connection that is opened and says little.
 const SLOW_CONNECTIONS: usize = 200;
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Between two attempts of one attacker: what is measured is what an attack
+/// costs, not how many requests a machine can make.
+const PACE: Duration = Duration::from_millis(50);
 
 /// Starts all attackers; they go on until the set is shut down.
 pub(super) async fn start(
@@ -72,6 +75,7 @@ async fn call(mallory: Client, name: &'static str, records: Arc<Records>) {
         let path = format!("/v1/workspaces/{{ws}}/fixtures/{name}");
         let request = mallory.request(Method::POST, &path).json(&json!({}));
         records.count(name, outcome(try_send(request.timeout(PATIENCE)).await));
+        tokio::time::sleep(PACE).await;
     }
 }
 
@@ -136,9 +140,10 @@ async fn upload(mallory: Client, records: Arc<Records>) {
         ("document with shared results", "shared.sarif", sarif.to_string().into_bytes()),
         ("document of 100,000 levels", "deep.cdx.json", deep.into_bytes()),
     ];
-    for (name, filename, content) in documents.iter().cycle() {
+    for (number, (name, filename, content)) in documents.iter().cycle().enumerate() {
+        tokio::time::sleep(PACE).await;
         let import = async {
-            let repository = mallory.repository("hostile").await;
+            let repository = mallory.repository(&format!("hostile {number}")).await;
             let settled = mallory.upload(&repository, filename, content).await;
             let audit = mallory.audit(&repository).await;
             (settled["validation_stage"].to_string(), audit["state"].to_string())
@@ -161,6 +166,7 @@ async fn decompress(nobody: Client, records: Arc<Records>) {
         let request = request.header("content-type", "application/json");
         let request = request.header("content-encoding", "gzip").body(body.clone());
         records.count("body of empty members", outcome(try_send(request.timeout(PATIENCE)).await));
+        tokio::time::sleep(PACE).await;
     }
 }
 
@@ -181,6 +187,7 @@ async fn ask_strangely(mallory: Client, records: Arc<Records>) {
         }
         let request = mallory.request(Method::GET, "/openapi.json").timeout(PATIENCE);
         records.count("the whole description", outcome(try_send(request).await));
+        tokio::time::sleep(PACE).await;
     }
 }
 
@@ -190,7 +197,7 @@ async fn guess(nobody: Client, victim: String, records: Arc<Records>) {
         let body = json!({"email": victim, "password": format!("guess {number}")});
         let request = nobody.request(Method::POST, "/v1/auth/login").json(&body);
         records.count("guessed password", outcome(try_send(request.timeout(PATIENCE)).await));
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        tokio::time::sleep(PACE).await;
     }
 }
 
@@ -257,6 +264,6 @@ async fn make_events(mallory: Client, records: Arc<Records>) {
         let key = uuid::Uuid::new_v4().to_string();
         let request = request.header("idempotency-key", key).json(&case).timeout(PATIENCE);
         records.count("event for bad receivers", outcome(try_send(request).await));
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        tokio::time::sleep(PACE).await;
     }
 }

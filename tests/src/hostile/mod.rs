@@ -73,6 +73,7 @@ impl Records {
 pub async fn run(week: &Week, tell: impl Fn(String)) -> Report {
     let builder = Builder::new(week.backend).areas(AREAS).fixtures(&CALLED);
     let builder = builder.set("egress.allow_loopback", true).set("limits.deadline_ms", 5_000);
+    let builder = builder.set("rates.enabled", true);
     let mut host = builder.prepare().await;
     let owner = host.create_person("mallory");
     let hostile = host.create_workspace("hostile", &owner);
