@@ -17,6 +17,9 @@ use super::compressed::{self, Unproductive};
 use super::headers;
 use super::problem::Refusal;
 
+/// Bytes of a body that a serving thread copies.
+const MOST_COPIED_HERE: u64 = 1 << 20;
+
 /// Why a body did not arrive whole.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum BodyFault {
@@ -154,11 +157,15 @@ impl Content {
     pub(super) async fn read(mut self, time: Duration) -> Result<Vec<u8>, BodyFault> {
         let all = async {
             let Some(first) = self.next().await? else { return Ok(Vec::new()) };
-            let mut all = Vec::from(first);
+            let mut pieces = Vec::new();
             while let Some(piece) = self.next().await? {
-                all.extend_from_slice(&piece);
+                pieces.push(piece);
             }
-            Ok(all)
+            if pieces.is_empty() {
+                return Ok(Vec::from(first));
+            }
+            pieces.insert(0, first);
+            joined(pieces, self.so_far).await
         };
         tokio::time::timeout(time, all).await.unwrap_or(Err(BodyFault::TooSlow))
     }
@@ -169,6 +176,16 @@ impl Content {
             Ok::<_, BodyFault>(content.next().await?.map(|piece| (piece, content)))
         }))
     }
+}
+
+/// Copies pieces of so many bytes into one. Much is copied off the serving
+/// threads.
+async fn joined(pieces: Vec<Bytes>, length: u64) -> Result<Vec<u8>, BodyFault> {
+    if length <= MOST_COPIED_HERE {
+        return Ok(pieces.concat());
+    }
+    let copied = tokio::task::spawn_blocking(move || pieces.concat()).await;
+    copied.map_err(|error| BodyFault::Broken(io::Error::other(error)))
 }
 
 /// Does not wait for what is too large by its own account.
