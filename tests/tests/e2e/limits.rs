@@ -69,7 +69,7 @@ both_backends! {
         let case = json!({"subject": "Much", "description": "x".repeat(5_000)});
         let mut written = Vec::new();
         let refused = loop {
-            let key = format!("case {}", written.len());
+            let key = format!("another-case-{}", written.len());
             let answer = ada.post_once(CASES, &key, &case).await;
             if answer.status != 201 {
                 break answer.problem(507, "insufficient_storage");
@@ -84,7 +84,7 @@ both_backends! {
         for id in written {
             ada.get(&format!("{CASES}/{id}")).await.expect(200);
         }
-        eve.post_once(CASES, "another's", &case).await.expect(201);
+        eve.post_once(CASES, "somebody-elses-case", &case).await.expect(201);
         host.operate(Method::GET, "/health/ready").await.expect(200);
     }
 }
