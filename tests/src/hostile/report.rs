@@ -43,6 +43,13 @@ impl Report {
         (attacked.read_p99 / quiet.read_p99, attacked.write_p99 / quiet.write_p99)
     }
 
+    /// The share of the tenants' requests that failed.
+    #[must_use]
+    pub fn failed_share(&self) -> f64 {
+        let failed: u64 = self.failures.iter().map(|(_, count)| count).sum();
+        failed as f64 / (self.quiet.requests + self.attacked.requests) as f64
+    }
+
     /// Responses to attackers that name no reason: 500, or nothing.
     #[must_use]
     pub fn unexplained(&self) -> u64 {
