@@ -10,20 +10,6 @@ use crate::sbom::Sbom;
 use crate::versions::vers::VersRange;
 use crate::versions::{Scheme, Version};
 
-/// Every order of versions.
-const SCHEMES: [Scheme; 10] = [
-    Scheme::Semantic,
-    Scheme::NuGet,
-    Scheme::Python,
-    Scheme::Maven,
-    Scheme::Ruby,
-    Scheme::Composer,
-    Scheme::Debian,
-    Scheme::Alpine,
-    Scheme::Rpm,
-    Scheme::Dotted,
-];
-
 /// Reads a CycloneDX or SPDX document and all its components. Returns the bytes
 /// of what they say.
 pub fn sbom(bytes: &[u8]) -> usize {
@@ -82,7 +68,7 @@ pub fn versions(bytes: &[u8]) -> usize {
     if let Ok(range) = VersRange::parse(&text) {
         let _ = range.contains(Some("1.0.0"));
     }
-    for scheme in SCHEMES {
+    for scheme in Scheme::ALL {
         let read: Vec<Version> =
             text.lines().filter_map(|line| scheme.parse(line)).take(1_000).collect();
         read.windows(3).for_each(check_laws);

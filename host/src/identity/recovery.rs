@@ -15,7 +15,8 @@ const CODES: usize = 10;
 const ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const CHARACTERS: usize = 16;
 
-/// Ten new codes, as shown: `XXXX-XXXX-XXXX-XXXX`.
+/// Returns ten new codes as a person reads them: four groups of four characters,
+/// joined by hyphens.
 pub(super) fn new_codes() -> Vec<String> {
     (0..CODES).map(|_| new_code()).collect()
 }

@@ -15,6 +15,9 @@ use crate::domain::id::WorkspaceId;
 const MEASURE_AGAIN: Duration = Duration::from_secs(10);
 /// A workspace is measured whenever this part of a quota was written.
 const PART: u64 = 16;
+/// Workspaces known at a time. Above it, those that were never measured begin
+/// at zero again.
+const MOST_KNOWN: usize = 10_000;
 /// Documents measured with one statement.
 const PAGE: i64 = 20_000;
 
@@ -103,6 +106,9 @@ impl Store {
     /// Notes what was written.
     pub fn note_stored(&self, workspace: WorkspaceId, bytes: u64, quota: Quota) {
         let mut gauges = self.stored_bytes().0.lock();
+        if gauges.len() >= MOST_KNOWN {
+            gauges.retain(|_, gauge| gauge.measured_at.is_some());
+        }
         let gauge = gauges.entry(workspace).or_default();
         gauge.written = gauge.written.saturating_add(bytes);
         if gauge.written >= quota.area.min(quota.workspace) / PART {

@@ -50,7 +50,7 @@ impl Report {
         failed as f64 / (self.quiet.requests + self.attacked.requests) as f64
     }
 
-    /// Responses to attackers that name no reason: 500, or nothing.
+    /// Responses to attackers with status 500: they name no reason.
     #[must_use]
     pub fn unexplained(&self) -> u64 {
         let unexplained =

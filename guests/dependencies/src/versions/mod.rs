@@ -62,6 +62,21 @@ enum Read {
 }
 
 impl Scheme {
+    /// Every order of versions: tests and the fuzzer check the laws of each.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) const ALL: [Self; 10] = [
+        Self::Semantic,
+        Self::NuGet,
+        Self::Python,
+        Self::Maven,
+        Self::Ruby,
+        Self::Composer,
+        Self::Debian,
+        Self::Alpine,
+        Self::Rpm,
+        Self::Dotted,
+    ];
+
     /// Reads a version; nothing where it is none of this scheme.
     pub(crate) fn parse(self, text: &str) -> Option<Version> {
         let text = text.trim();

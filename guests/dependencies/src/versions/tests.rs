@@ -160,19 +160,6 @@ fn what_is_too_long_is_no_version() {
     assert!(Scheme::Semantic.parse("99999999999999999999999999.1").is_some());
 }
 
-const SCHEMES: [Scheme; 10] = [
-    Scheme::Semantic,
-    Scheme::NuGet,
-    Scheme::Python,
-    Scheme::Maven,
-    Scheme::Ruby,
-    Scheme::Composer,
-    Scheme::Debian,
-    Scheme::Alpine,
-    Scheme::Rpm,
-    Scheme::Dotted,
-];
-
 /// Texts that look like versions.
 fn looks_like_a_version() -> impl Strategy<Value = String> {
     "[0-9]{1,2}([.]0{0,2}[0-9]{1,2}){0,2}([-._~+]?(a|b|rc|dev|pre|sp|ga|p|post|final|r)?[.-]?[0-9]{0,2}){0,2}"
@@ -211,7 +198,7 @@ proptest! {
             prop::array::uniform3(is_made_of_pieces()),
         ],
     ) {
-        for scheme in SCHEMES {
+        for scheme in Scheme::ALL {
             let [a, b, c] = texts.each_ref().map(|text| scheme.parse(text));
             if let (Some(a), Some(b), Some(c)) = (a, b, c) {
                 check_laws(scheme, &[a, b, c])?;
@@ -232,7 +219,7 @@ proptest! {
 
     #[test]
     fn no_text_is_too_odd(text in "\\PC{0,40}") {
-        for scheme in SCHEMES {
+        for scheme in Scheme::ALL {
             if let Some(version) = scheme.parse(&text) {
                 prop_assert!(version == version.clone());
             }

@@ -14,6 +14,8 @@ use crate::domain::id::WorkspaceId;
 /// Jobs enqueued by this process between two looks at the database. A fleet
 /// exceeds the ceiling by at most as many for each node, and a call's.
 const LOOK_AFTER: u64 = 500;
+/// Queues known at a time. Above it, those that are not full are counted anew.
+const MOST_KNOWN: usize = 10_000;
 /// Between two looks at a full queue.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
@@ -44,6 +46,9 @@ impl Store {
     /// Notes that jobs of an area were enqueued.
     pub fn note_enqueued(&self, workspace: WorkspaceId, area: &str, jobs: u64, most: u64) {
         let mut gauges = self.waiting().0.lock();
+        if gauges.len() >= MOST_KNOWN {
+            gauges.retain(|_, gauge| gauge.is_full);
+        }
         let gauge = gauges.entry((workspace, area.to_owned())).or_default();
         gauge.since_look = gauge.since_look.saturating_add(jobs);
         if gauge.since_look >= LOOK_AFTER.min(most) {
