@@ -1,5 +1,5 @@
-//! The ledger test and the fault table by command: `cargo xtask ledger` and
-//! `cargo xtask faults` build what they need and start this.
+//! Commands for the ledger test, the fault table and the hostile test. `cargo xtask ledger`,
+//! `faults` and `hostile` build what they need and run this program.
 
 use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
@@ -151,8 +151,8 @@ async fn inject(options: &Faults) -> bool {
         let only = options.database.map(Backend::from);
         let backends = fault.backends().iter().copied();
         for backend in backends.filter(|backend| only.is_none_or(|only| only == *backend)) {
-            // Not as a task: the stage runs commands, and a worker that waits
-            // for one would hold up tasks that the command needs.
+            // Not a separate task: the stage runs blocking commands, and a blocked worker would
+            // delay tasks that the command needs.
             let row = Box::pin(faults::run(fault, backend, options.seed));
             if let Ok(row) = AssertUnwindSafe(row).catch_unwind().await {
                 println!("{row}");

@@ -1,13 +1,13 @@
-//! Between the host's words and the guest's: natively nothing crosses a
-//! boundary, but the two sides keep types of their own.
+//! Converts between the host's and the guest's types.
 
 use area_sdk::wit::assurance::area::{documents, types};
-use assurance::domain::area::{self, Body, ProblemKind, Request};
-use assurance::domain::document::{
-    Condition, Document, Order, Page, Query, Start, Test, Value, Write,
+use assurance_core::domain::area::{self, ProblemKind, Request, RequestBody};
+use assurance_core::domain::document::{
+    Condition, Document, DocumentPage, DocumentWrite, FieldTest, FieldValue, Order, PageStart,
+    Query,
 };
-use assurance::domain::role::Role;
-use assurance::work::DocumentError;
+use assurance_core::domain::role::Role;
+use assurance_work::DocumentError;
 
 pub(crate) fn request(request: &Request) -> types::Request {
     types::Request {
@@ -20,9 +20,11 @@ pub(crate) fn request(request: &Request) -> types::Request {
         operation: request.operation.clone(),
         parameters: request.parameters.iter().map(parameter).collect(),
         body: match &request.body {
-            Body::Json(text) => types::Body::Json(text.clone()),
-            Body::None => types::Body::None,
-            Body::Form(_) | Body::Blob(_) => panic!("no measured operation takes such a body"),
+            RequestBody::Json(text) => types::Body::Json(text.clone()),
+            RequestBody::None => types::Body::None,
+            RequestBody::Form(_) | RequestBody::Blob(_) => {
+                panic!("no measured operation takes such a body")
+            }
         },
         idempotency_key: request.idempotency_key.clone(),
         if_match: request.if_match,
@@ -91,7 +93,7 @@ pub(crate) fn document(document: Document) -> documents::Document {
     }
 }
 
-pub(crate) fn page(page: Page) -> documents::Page {
+pub(crate) fn page(page: DocumentPage) -> documents::Page {
     documents::Page {
         documents: page.documents.into_iter().map(document).collect(),
         next: page.next,
@@ -120,9 +122,9 @@ pub(crate) fn query(query: &documents::Query) -> Query {
             .map(|order| Order { field: order.field.clone(), descending: order.descending })
             .collect(),
         start: match &query.start {
-            documents::Start::First => Start::First,
-            documents::Start::Cursor(cursor) => Start::Cursor(cursor.clone()),
-            documents::Start::After(id) => Start::After(id.clone()),
+            documents::Start::First => PageStart::First,
+            documents::Start::Cursor(cursor) => PageStart::Cursor(cursor.clone()),
+            documents::Start::After(id) => PageStart::After(id.clone()),
         },
         limit: query.limit,
     }
@@ -130,30 +132,32 @@ pub(crate) fn query(query: &documents::Query) -> Query {
 
 fn condition(condition: &documents::Condition) -> Condition {
     let test = match &condition.test {
-        documents::Test::Equals(wanted) => Test::Equals(value(wanted)),
-        documents::Test::OneOf(wanted) => Test::OneOf(wanted.iter().map(value).collect()),
+        documents::Test::Equals(wanted) => FieldTest::Equals(value(wanted)),
+        documents::Test::OneOf(wanted) => FieldTest::OneOf(wanted.iter().map(value).collect()),
         documents::Test::Range((low, high)) => {
-            Test::Range(low.as_ref().map(value), high.as_ref().map(value))
+            FieldTest::Range(low.as_ref().map(value), high.as_ref().map(value))
         }
-        documents::Test::Prefix(text) => Test::Prefix(text.clone()),
-        documents::Test::Contains(text) => Test::Contains(text.clone()),
+        documents::Test::Prefix(text) => FieldTest::Prefix(text.clone()),
+        documents::Test::Contains(text) => FieldTest::Contains(text.clone()),
     };
     Condition { fields: condition.fields.clone(), test }
 }
 
-fn value(value: &documents::Value) -> Value {
+fn value(value: &documents::Value) -> FieldValue {
     match value {
-        documents::Value::Text(text) => Value::Text(text.clone()),
-        documents::Value::Integer(number) => Value::Integer(*number),
-        documents::Value::Boolean(truth) => Value::Boolean(*truth),
-        documents::Value::Null => Value::Null,
+        documents::Value::Text(text) => FieldValue::Text(text.clone()),
+        documents::Value::Integer(number) => FieldValue::Integer(*number),
+        documents::Value::Boolean(truth) => FieldValue::Boolean(*truth),
+        documents::Value::Null => FieldValue::Null,
     }
 }
 
-pub(crate) fn write(write: &documents::Write) -> Write {
+pub(crate) fn write(write: &documents::Write) -> DocumentWrite {
     match write.clone() {
-        documents::Write::Create((id, body)) => Write::Create { id, body },
-        documents::Write::Replace((id, expected, body)) => Write::Replace { id, expected, body },
-        documents::Write::Delete((id, expected)) => Write::Delete { id, expected },
+        documents::Write::Create((id, body)) => DocumentWrite::Create { id, body },
+        documents::Write::Replace((id, expected, body)) => {
+            DocumentWrite::Replace { id, expected, body }
+        }
+        documents::Write::Delete((id, expected)) => DocumentWrite::Delete { id, expected },
     }
 }

@@ -1,9 +1,8 @@
-//! The service with the logic of its areas compiled in natively, for the
-//! benchmark: the same middleware, store and area code, no WebAssembly.
+//! The service with natively compiled areas, as a reference for the benchmark: same middleware,
+//! store and area code, but no WebAssembly.
 //!
-//! It takes the same configuration as `assurance serve`. Manifests come from
-//! the components, so routes, schemas and indexes are the very same; only what
-//! runs behind a route is exchanged.
+//! It uses the configuration of `assurance serve`. Manifests are those of the components, so
+//! routes, schemas and indexes are equal; only the execution of handlers differs.
 
 mod answers;
 mod convert;
@@ -12,10 +11,13 @@ mod twin;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use assurance::config::{Config, Source};
-use assurance::runtime::Loaded;
 use assurance::serve::Hooks;
 use assurance::telemetry;
+use assurance_core::config::{Config, ConfigSource};
+use assurance_core::domain::manifest::Manifest;
+use assurance_runtime::LoadedArea;
+use assurance_service::app::App;
+use assurance_service::registry::AreaTarget;
 use clap::Parser;
 
 use crate::twin::{Make, Twin};
@@ -28,23 +30,43 @@ struct Options {
     config: PathBuf,
 }
 
-/// The areas that have a twin; the others run as components.
+/// Areas with a native twin. Others run as components.
 const TWINS: [(&str, Make); 2] =
     [("support", area_support::area), ("evidence", area_evidence::area)];
 
-/// Puts the native twin in the component's place, where there is one.
-fn twin_of(loaded: Loaded) -> Loaded {
-    match TWINS.iter().find(|(name, _)| *name == loaded.manifest.name) {
-        Some((_, area)) => Loaded { code: Arc::new(Twin::new(*area, loaded.code)), ..loaded },
-        None => loaded,
+/// Installs each twin in place of its component.
+fn install_twins(app: &App) -> anyhow::Result<()> {
+    for (name, make) in TWINS {
+        let snapshot = app.registry.snapshot();
+        let Some(area) = snapshot.area(name) else { continue };
+        let twin = LoadedArea {
+            digest: area.digest.clone(),
+            manifest: Manifest::clone(&area.manifest),
+            code: Arc::new(Twin::new(make, Arc::clone(&area.code))),
+            generation: area.generation,
+            imports: area.imports.clone(),
+            compiled_in: None,
+        };
+        let version = app.registry.compile(twin)?;
+        let plan = app.registry.plan(name, AreaTarget::Live(&version))?;
+        let installed = app.registry.activate(plan);
+        anyhow::ensure!(installed.is_some(), "area {name} changed meanwhile");
     }
+    Ok(())
 }
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let options = Options::parse();
-    let config = Config::load(&Source { file: Some(options.config), ..Source::default() })?;
+    let config =
+        Config::load(&ConfigSource { file: Some(options.config), ..ConfigSource::default() })?;
     telemetry::start_logging(&config.log)?;
-    let hooks = Hooks { code_of: twin_of, ..Hooks::default() };
+    let install = |app: &App, _| {
+        if let Err(error) = install_twins(app) {
+            tracing::error!(%error, "the native twins cannot be installed");
+            std::process::exit(1);
+        }
+    };
+    let hooks = Hooks { on_serving: Box::new(install), ..Hooks::default() };
     Box::pin(assurance::serve::run(config, hooks)).await
 }

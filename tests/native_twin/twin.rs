@@ -1,34 +1,33 @@
-//! Area code that runs natively over a unit of work.
+//! Runs area code natively with a unit of work.
 //!
-//! A handler is synchronous, the store is not. What the unit can answer at
-//! once (writes it keeps, events, random bytes) it answers within the call.
-//! Where the handler reads, it is stopped, the read is awaited, and the handler
-//! runs again from its beginning with the answers it has had so far: a handler
-//! always does the same with the same answers.
+//! A handler is synchronous, but the store is not. Host calls that need no read (writes, events,
+//! random bytes) return at once. At a read the handler is stopped, the read is awaited, and the
+//! handler runs again from its beginning with the stored results. A handler with the same results
+//! always does the same.
 
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use area_sdk::Area;
-use assurance::domain::area::{JobRun, Problem, Reply, Request};
-use assurance::domain::job::{Failure, Outcome};
-use assurance::work::{AreaCode, CallError, Ended, UnitOfWork};
+use area_sdk::{Area, Handle};
+use assurance_core::domain::area::{JobRun, Problem, Reply, Request};
+use assurance_core::domain::job::{JobFailure, JobOutcome};
+use assurance_work::{AreaCode, CallError, CallOutcome, UnitOfWork};
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 
 use crate::answers::{Answers, Line};
 use crate::convert;
 
-/// Makes an area.
+/// Creates an area.
 pub(crate) type Make = fn() -> Area;
 
 thread_local! {
-    /// Areas are built once a thread, as a native service's router would be.
+    /// Areas are created once for each thread, like the router of a native service.
     static AREAS: RefCell<Vec<(Make, &'static Area)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// One area, compiled natively.
+/// A natively compiled area.
 pub(crate) struct Twin {
     area: Make,
     component: Arc<dyn AreaCode>,
@@ -53,7 +52,7 @@ impl Twin {
         then(area)
     }
 
-    /// Runs the logic until it needs no more answers.
+    /// Runs the handler until it needs no more results.
     async fn settle<T>(
         &self,
         unit: UnitOfWork,
@@ -85,22 +84,23 @@ impl AreaCode for Twin {
         unit: UnitOfWork,
         request: &'a Request,
         _deadline: Duration,
-    ) -> BoxFuture<'a, Ended<Result<Reply, Problem>>> {
+    ) -> BoxFuture<'a, CallOutcome<Result<Reply, Problem>>> {
         Box::pin(async move {
             let request = convert::request(request);
-            let (unit, result) =
-                self.settle(unit, |area, line| area.handle(Box::new(line), request.clone())).await;
-            Ended { unit, result: result.map(convert::answer) }
+            let (unit, result) = self
+                .settle(unit, |area, line| area.handle(Handle::new(line), request.clone()))
+                .await;
+            CallOutcome { unit, result: result.map(convert::answer) }
         })
     }
 
-    /// Jobs stay with the component: the benchmark measures requests.
+    /// Jobs run in the component, because the benchmark measures only requests.
     fn run<'a>(
         &'a self,
         unit: UnitOfWork,
         job: &'a JobRun,
         timeout: Duration,
-    ) -> BoxFuture<'a, Ended<Result<Outcome, Failure>>> {
+    ) -> BoxFuture<'a, CallOutcome<Result<JobOutcome, JobFailure>>> {
         self.component.run(unit, job, timeout)
     }
 }

@@ -1,54 +1,61 @@
-//! An HTTP answer, read whole, and what a test wants to know of it.
+//! An HTTP response that was read completely, with assertions for tests.
 
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
-/// Exactly the contract's members of a problem.
+/// Members of a problem in the contract.
 const PROBLEM_MEMBERS: [&str; 8] =
     ["code", "detail", "hint", "instance", "request_id", "status", "title", "type"];
 
-/// A whole answer.
+/// A complete response.
 #[derive(Debug)]
 pub struct Answer {
-    /// The HTTP status.
+    /// HTTP status.
     pub status: u16,
-    /// All headers.
+    /// Headers.
     pub headers: HeaderMap,
-    /// The body as it came.
+    /// Body.
     pub bytes: Vec<u8>,
-    /// The path that was asked, without query.
+    /// Path of the request without query.
     pub path: String,
 }
 
 impl Answer {
-    /// A header's text, or nothing.
+    /// Returns the text of a header.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(|value| value.to_str().expect("a text header"))
     }
 
-    /// The body as text.
+    /// Returns the resource's version from `ETag`, which is `"VERSION"` or `"VERSION.DIGEST"`.
+    #[must_use]
+    pub fn version(&self) -> Option<u64> {
+        let tag = self.header("etag")?.trim_matches('"');
+        tag.split('.').next()?.parse().ok()
+    }
+
+    /// Returns the body as text.
     #[must_use]
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.bytes).into_owned()
     }
 
-    /// The body as JSON.
+    /// Returns the body as JSON.
     #[must_use]
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.bytes)
             .unwrap_or_else(|error| panic!("{} is not JSON: {error}\n{}", self.path, self.text()))
     }
 
-    /// The JSON of an answer that must have this status.
+    /// Asserts the status and returns the JSON body.
     #[track_caller]
     pub fn expect(&self, status: u16) -> Value {
         assert_eq!(self.status, status, "{}: {}", self.path, self.text());
         if self.bytes.is_empty() { Value::Null } else { self.json() }
     }
 
-    /// The problem in an answer that must be one, with this status and code,
-    /// and must have exactly a problem's members.
+    /// Asserts a problem with this status, this code and exactly the contract's members, and
+    /// returns it.
     #[track_caller]
     pub fn problem(&self, status: u16, code: &str) -> Value {
         let body = self.expect(status);

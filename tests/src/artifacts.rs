@@ -1,5 +1,5 @@
-//! What most tests of the assurance areas begin with: a repository, artifacts
-//! uploaded for it, and audits that take them in. All of it over HTTP.
+//! Setup shared by most tests of audits: registers a repository, uploads artifacts, and starts
+//! audits. Everything uses HTTP.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -12,37 +12,36 @@ use crate::client::send;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A file of `tests/samples`, which the tour of the API uploads.
+/// Returns a file of `tests/samples`, which the tour of the API uploads.
 ///
 /// # Panics
-/// Where there is none of that name.
+/// There is no file with this name.
 #[must_use]
 pub fn sample(name: &str) -> Vec<u8> {
     let file = samples().join(name);
     std::fs::read(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
 }
 
-/// The folder of samples.
+/// Returns the folder of samples.
 #[must_use]
 pub fn samples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("samples")
 }
 
 impl Client {
-    /// Registers a repository; its id.
+    /// Registers a repository. Returns its id.
     pub async fn repository(&self, name: &str) -> String {
         let body = json!({ "name": name, "provider": "github", "default_branch": "main" });
         id_of(&self.post("/v1/workspaces/{ws}/repositories", &body).await.expect(201))
     }
 
-    /// Uploads an artifact of a repository and waits until it is settled: the
-    /// upload as it then stands.
+    /// Uploads an artifact of a repository and waits until it is checked. Returns the upload.
     pub async fn upload(&self, repository: &str, filename: &str, content: &[u8]) -> Value {
         let upload = self.begin_upload(repository, filename, content).await;
         self.finish_upload(&upload, content).await
     }
 
-    /// Uploads an artifact that was made at a commit of a repository.
+    /// Uploads an artifact of a commit of a repository.
     pub async fn upload_at(
         &self,
         repository: &str,
@@ -59,7 +58,7 @@ impl Client {
         self.finish_upload(&upload, content).await
     }
 
-    /// Sends an announced artifact's content and waits until it is settled.
+    /// Sends an announced artifact's content and waits until it is checked.
     async fn finish_upload(&self, upload: &Value, content: &[u8]) -> Value {
         let put = self.http.put(upload["upload_url"].as_str().expect("a URL"));
         let put =
@@ -80,22 +79,22 @@ impl Client {
         self.post("/v1/workspaces/{ws}/uploads", &body).await.expect(201)
     }
 
-    /// Audits a repository and waits for the end of it: the audit.
+    /// Audits a repository and waits for the end. Returns the audit.
     pub async fn audit(&self, repository: &str) -> Value {
         self.audit_of(&json!({ "repository_id": repository })).await
     }
 
-    /// Starts an audit and waits for the end of it: the audit.
+    /// Starts an audit and waits for the end. Returns the audit.
     pub async fn audit_of(&self, body: &Value) -> Value {
         let audit = self.post("/v1/workspaces/{ws}/audits", body).await.expect(201);
         let path = format!("/v1/workspaces/{{ws}}/audits/{}", id_of(&audit));
         self.settled(&path, "state", &["completed", "failed"]).await
     }
 
-    /// Reads a resource until a member of it has one of these values.
+    /// Reads a resource until a member has one of these values.
     ///
     /// # Panics
-    /// Where that takes a minute.
+    /// It takes more than a minute.
     pub async fn settled(&self, path: &str, member: &str, values: &[&str]) -> Value {
         let begun = Instant::now();
         loop {
@@ -112,19 +111,19 @@ impl Client {
     }
 }
 
-/// The `id` of a resource.
+/// Returns the `id` of a resource.
 ///
 /// # Panics
-/// Where it has none.
+/// It has none.
 #[must_use]
 pub fn id_of(resource: &Value) -> String {
     resource["id"].as_str().unwrap_or_else(|| panic!("no id: {resource:#}")).to_owned()
 }
 
-/// The headers an upload's content is to be sent with.
+/// Returns the headers for sending an upload's content.
 ///
 /// # Panics
-/// Where it tells none.
+/// The upload has none.
 #[must_use]
 pub fn headers_of(upload: &Value) -> Vec<(String, String)> {
     let headers = upload["upload_headers"].as_object().expect("headers");
@@ -132,8 +131,8 @@ pub fn headers_of(upload: &Value) -> Vec<(String, String)> {
     headers.iter().map(|(name, value)| (name.clone(), text(value))).collect()
 }
 
-/// A `multipart/form-data` body with the boundary `boundary`: each part has a
-/// name, and a file name if it is a file.
+/// Returns a `multipart/form-data` body with the boundary `boundary`. Each part has a name, and a
+/// filename if it is a file.
 #[must_use]
 pub fn form(parts: &[(&str, Option<&str>, &[u8])]) -> Vec<u8> {
     let mut body = Vec::new();

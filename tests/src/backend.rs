@@ -1,26 +1,26 @@
-//! The two databases, and how one test body becomes a test case on each.
+//! The two databases, and a macro that creates a test case for each.
 
 use test_database::TestDatabase;
 
-/// Which database a host keeps its data in.
+/// Database of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backend {
-    /// Embedded, in the data folder.
+    /// Embedded in the data folder.
     Sqlite,
-    /// A database of the test's own on the server that `xtask` started.
+    /// A separate database on the server that `xtask` started.
     Postgres,
 }
 
 impl Backend {
-    /// Whether this backend can be used; says so on the console if not.
+    /// Whether this backend is available. Prints a note if not.
     #[must_use]
     pub fn is_there(self) -> bool {
         self == Self::Sqlite || TestDatabase::has_server()
     }
 }
 
-/// Makes a test case for each database from one body:
-/// `both_backends! { async fn sentence_as_a_name(backend) { … } }`.
+/// Creates a test case for each database from one body: `both_backends! { async fn
+/// sentence_as_a_name(backend) { … } }`.
 #[macro_export]
 macro_rules! both_backends {
     ($($(#[$meta:meta])* async fn $name:ident($backend:ident) $body:block)*) => {

@@ -1,5 +1,5 @@
-//! A plain TCP balancer: each connection goes to the next upstream that takes
-//! it. With one upstream it is a line that a test can cut.
+//! A TCP load balancer: each connection goes to the next reachable upstream. With one upstream it
+//! is a connection that a test can interrupt.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// Passes connections on for as long as it lives.
+/// A running balancer; it stops when dropped.
 #[derive(Debug)]
 pub struct Balancer {
     address: SocketAddr,
@@ -19,14 +19,14 @@ pub struct Balancer {
     accepting: JoinHandle<()>,
 }
 
-/// What becomes of connections.
+/// Handling of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Passing {
-    /// They are passed on.
+    /// Connections are forwarded.
     Open,
-    /// They stay, and nothing gets through, as when packets are dropped.
+    /// Connections stay open, but no data is forwarded, as with lost packets.
     Silent,
-    /// They end.
+    /// Connections are closed.
     Cut,
 }
 
@@ -38,7 +38,7 @@ struct Shared {
 }
 
 impl Balancer {
-    /// Listens on a free port of this machine, for these `HOST:PORT`.
+    /// Listens on a free port of this machine and forwards to these `HOST:PORT`.
     pub async fn start(upstreams: Vec<String>) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
         let address = listener.local_addr().expect("its address");
@@ -51,29 +51,28 @@ impl Balancer {
         Self { address, shared, accepting }
     }
 
-    /// Where it listens.
+    /// Returns its address.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// From now on connections go here. Those under way stay.
+    /// Forwards new connections to these upstreams. Open connections stay.
     pub fn lead_to(&self, upstreams: Vec<String>) {
         *self.shared.upstreams.lock() = upstreams;
     }
 
-    /// Ends every connection, and each new one at once.
+    /// Closes every connection, including new ones.
     pub fn cut(&self) {
         self.shared.passing.send_replace(Passing::Cut);
     }
 
-    /// Lets nothing through, in either direction, on old connections and new
-    /// ones. Nobody is told: packets are lost on the way.
+    /// Stops forwarding in both directions on all connections, without closing them.
     pub fn silence(&self) {
         self.shared.passing.send_replace(Passing::Silent);
     }
 
-    /// Passes connections on again, with what was held back.
+    /// Forwards again, including data that was held back.
     pub fn mend(&self) {
         self.shared.passing.send_replace(Passing::Open);
     }
@@ -103,13 +102,13 @@ async fn pass_on(client: TcpStream, shared: Arc<Shared>) {
     let there = copy(from_client, to_upstream, shared.passing.subscribe());
     let back = copy(from_upstream, to_client, shared.passing.subscribe());
     tokio::select! {
-        // How either side ends a connection is its own affair.
+        // Errors of either side are ignored.
         _ = async { tokio::join!(there, back) } => {}
         _ = passing.wait_for(|state| *state == Passing::Cut) => {}
     }
 }
 
-/// Passes bytes on while the connection is open.
+/// Forwards bytes while the connection is open.
 async fn copy(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
@@ -129,7 +128,7 @@ async fn copy(
 }
 
 impl Shared {
-    /// The next upstream that answers, each asked once.
+    /// Connects to the next reachable upstream; each is tried once.
     async fn connect(&self) -> Option<TcpStream> {
         let upstreams = self.upstreams.lock().clone();
         let first = self.next.fetch_add(1, Ordering::Relaxed);

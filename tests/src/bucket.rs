@@ -1,6 +1,6 @@
-//! Buckets of an S3-compatible service on a loopback port: `moto` of PyPI,
-//! other people's implementation, which checks signatures and rights. All
-//! tests of a process share one, each below a prefix of its own.
+//! Buckets of an S3-compatible service on a loopback port: `moto` from PyPI, an independent
+//! implementation that checks signatures and permissions. All tests of a process share one service,
+//! with separate prefixes.
 
 use std::io::{BufRead as _, BufReader, Lines, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -13,33 +13,33 @@ use crate::{Builder, python};
 
 const SERVE: &str = include_str!("bucket.py");
 
-/// The service.
+/// The running service.
 #[derive(Debug)]
 struct Service {
     endpoint: String,
     credentials_file: String,
     secret: String,
     questions: Mutex<(ChildStdin, Lines<BufReader<ChildStdout>>)>,
-    /// Ends when its questions do, with this process.
+    /// Ends when its standard input closes, with this process.
     _process: Child,
 }
 
-/// A place of one test's own in the bucket `blobs`.
+/// A prefix of one test in the bucket `blobs`.
 #[derive(Clone, Debug)]
 pub struct Bucket {
     /// `http://127.0.0.1:PORT`.
     pub endpoint: String,
     /// `s3://BUCKET/PREFIX`.
     pub url: String,
-    /// Where the service's key is, mode 0600.
+    /// File with the service's credentials, mode 0600.
     pub credentials_file: String,
-    /// Who has it may do everything; it must be in no log.
+    /// Secret key, which must not be in any log.
     pub secret: String,
     service: &'static Service,
 }
 
 impl Bucket {
-    /// An empty place. The first one starts the service.
+    /// Returns an empty prefix. The first call starts the service.
     #[must_use]
     pub fn fresh() -> Self {
         static SERVICE: OnceLock<Service> = OnceLock::new();
@@ -53,7 +53,7 @@ impl Bucket {
         }
     }
 
-    /// Has a host keep its blobs here.
+    /// Configures a host to store its blobs here.
     #[must_use]
     pub fn keeps_blobs_of(&self, builder: Builder) -> Builder {
         builder
@@ -63,19 +63,19 @@ impl Bucket {
             .set("blobs.credentials_file", self.credentials_file.as_str())
     }
 
-    /// The prefix of this place's objects, with a slash at the end.
+    /// Returns the prefix of this test's objects, with a slash at the end.
     #[must_use]
     pub fn prefix(&self) -> String {
         format!("{}/", self.url.trim_start_matches("s3://blobs/"))
     }
 
-    /// The names of what is kept here.
+    /// Returns the names of the stored objects.
     #[must_use]
     pub fn objects(&self) -> Vec<String> {
         self.ask("objects")
     }
 
-    /// The names of what has come in parts and is not complete.
+    /// Returns the names of incomplete multipart uploads.
     #[must_use]
     pub fn uploads(&self) -> Vec<String> {
         self.ask("uploads")

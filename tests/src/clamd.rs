@@ -1,22 +1,21 @@
-//! A stand-in for clamd: its side of `INSTREAM` over TCP, with the one
-//! signature that every scanner knows.
+//! A replacement for clamd: `INSTREAM` over TCP, with the one signature that every scanner knows.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// The test file of the European Institute for Computer Antivirus Research, in
-/// two halves, so that this file is not one.
+/// The test file of the European Institute for Computer Antivirus Research, in two halves, so that
+/// this file does not contain it.
 const EICAR: [&str; 2] =
     ["X5O!P%@AP[4\\PZX54(P^)7CC)7}$EICAR-STANDARD-", "ANTIVIRUS-TEST-FILE!$H+H*"];
 
-/// Content that every scanner refuses.
+/// Returns content that every scanner reports.
 #[must_use]
 pub fn eicar() -> Vec<u8> {
     EICAR.concat().into_bytes()
 }
 
-/// Listens on a free port of this machine until the test's runtime ends: the
-/// value of `malware.clamd`.
+/// Listens on a free port of this machine until the test's runtime ends. Returns the value of
+/// `malware.clamd`.
 pub async fn start() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("an address");

@@ -1,5 +1,5 @@
-//! What operators do at the command line: people, workspaces, memberships and
-//! sessions, made by the binary itself.
+//! Administration with the command line of the real binary: users, workspaces, memberships and
+//! sessions.
 
 use std::io::Write as _;
 use std::process::Stdio;
@@ -8,19 +8,19 @@ use serde_json::Value;
 
 use crate::{Builder, Client, TestHost};
 
-/// A person with an account.
+/// A user with an account.
 #[derive(Clone, Debug)]
 pub struct Person {
-    /// The user.
+    /// User id.
     pub id: String,
-    /// Signs in with it.
+    /// E-mail address.
     pub email: String,
-    /// And with it.
+    /// Password.
     pub password: String,
 }
 
 impl Builder {
-    /// Starts a host that has a workspace and its owner, who is signed in.
+    /// Starts a host with a workspace and its signed-in owner.
     pub async fn start_with_owner(self) -> (TestHost, Client) {
         let mut host = self.prepare().await;
         let owner = host.create_person("ada");
@@ -32,7 +32,7 @@ impl Builder {
 }
 
 impl TestHost {
-    /// Runs a command that must succeed; what it printed, as JSON.
+    /// Runs a command that must succeed. Returns its output as JSON.
     pub fn cli(&self, arguments: &[&str]) -> Value {
         self.cli_with_input(arguments, "")
     }
@@ -52,7 +52,7 @@ impl TestHost {
             .unwrap_or_else(|error| panic!("assurance {arguments:?} printed {text:?}: {error}"))
     }
 
-    /// A new account, `NAME@example.org`.
+    /// Creates an account `NAME@example.org`.
     pub fn create_person(&mut self, name: &str) -> Person {
         let email = format!("{name}@example.org");
         let password = format!("correct horse battery {name}");
@@ -62,21 +62,21 @@ impl TestHost {
         Person { id: text(&made, "id"), email, password }
     }
 
-    /// A new workspace and who owns it.
+    /// Creates a workspace with an owner. Returns its id.
     pub fn create_workspace(&self, slug: &str, owner: &Person) -> String {
         let owner = owner.email.as_str();
         let arguments = ["workspace", "create", "--slug", slug, "--name", slug, "--owner", owner];
         text(&self.cli(&arguments), "id")
     }
 
-    /// Makes somebody a member.
+    /// Adds a member.
     pub fn add_member(&self, workspace: &str, person: &Person, role: &str) {
         let arguments =
             ["member", "add", "--workspace", workspace, "--user", &person.email, "--role", role];
         self.cli(&arguments);
     }
 
-    /// A session made by the operator, as machine clients get theirs.
+    /// Creates a session as an operator does for machine clients.
     pub fn sign_in(&mut self, person: &Person, workspace: &str) -> Client {
         let made = self.cli(&["session", "create", "--user", &person.email]);
         let session = text(&made, "session");
@@ -88,20 +88,20 @@ impl TestHost {
         Client { session, csrf, workspace, ..Client::nobody(&self.api) }
     }
 
-    /// A workspace of somebody else.
+    /// Creates a workspace of another user. Returns its id.
     pub fn elsewhere(&mut self) -> String {
         let stranger = self.create_person("sven");
         self.create_workspace("elsewhere", &stranger)
     }
 
-    /// A new account that is a member, signed in.
+    /// Creates an account, adds it as a member, and signs it in.
     pub fn member(&mut self, name: &str, workspace: &str, role: &str) -> Client {
         let person = self.create_person(name);
         self.add_member(workspace, &person, role);
         self.sign_in(&person, workspace)
     }
 
-    /// The operators' bearer token.
+    /// Returns the operators' bearer token.
     #[must_use]
     pub fn operators_token(&self) -> String {
         let file = self.folder().join("data/operators.token");

@@ -1,4 +1,4 @@
-//! A client of the API: a session cookie, its CSRF token, and a workspace.
+//! A client of the API with a session cookie and a CSRF token, or an access token, and a workspace.
 
 use std::sync::Once;
 
@@ -7,48 +7,56 @@ use serde_json::Value;
 
 use crate::Answer;
 
-/// One signed-in person, or nobody.
+/// A client: signed in, a machine with an access token, or anonymous.
 #[derive(Clone, Debug)]
 pub struct Client {
     /// Sends the requests.
     pub http: reqwest::Client,
-    /// Where the API is, without a slash at the end.
+    /// Base URL of the API, without a slash at the end.
     pub base: String,
-    /// The value of `service_session`.
+    /// Value of the cookie `service_session`.
     pub session: Option<String>,
-    /// What goes into `X-CSRF-Token`.
+    /// Value of `X-CSRF-Token`.
     pub csrf: Option<String>,
-    /// What `{ws}` in a path stands for.
+    /// What goes into `Authorization: Bearer`.
+    pub token: Option<String>,
+    /// Replacement of `{ws}` in paths.
     pub workspace: String,
 }
 
-/// Makes ring this process's TLS provider, once.
+/// Installs ring as this process's TLS provider, once.
 pub fn install_tls_provider() {
     static PROVIDER: Once = Once::new();
     PROVIDER.call_once(|| {
-        // Another test of this process may have installed one: as good.
+        // Another test of this process may have installed it.
         let _ = rustls::crypto::ring::default_provider().install_default();
     });
 }
 
 impl Client {
-    /// Somebody who has not signed in.
+    /// Returns an anonymous client.
     #[must_use]
     pub fn nobody(base: &str) -> Self {
         install_tls_provider();
         let http = reqwest::Client::builder().no_proxy().build().expect("an HTTP client");
         let base = base.trim_end_matches('/').to_owned();
-        Self { http, base, session: None, csrf: None, workspace: String::new() }
+        Self { http, base, session: None, csrf: None, token: None, workspace: String::new() }
     }
 
-    /// The same person in another workspace.
+    /// Returns a client of the same user for another workspace.
     #[must_use]
     pub fn in_workspace(&self, workspace: &str) -> Self {
         Self { workspace: workspace.to_owned(), ..self.clone() }
     }
 
-    /// A request with cookie and, where it writes, CSRF token; `{ws}` in the
-    /// path stands for the client's workspace.
+    /// A machine with this access token in the same workspace.
+    #[must_use]
+    pub fn machine(&self, token: &str) -> Self {
+        Self { session: None, csrf: None, token: Some(token.to_owned()), ..self.clone() }
+    }
+
+    /// Builds a request with the cookie and, for writes, the CSRF token. `{ws}` in the path is
+    /// replaced by the client's workspace.
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
         let url = format!("{}{}", self.base, path.replace("{ws}", &self.workspace));
         let writes = ![Method::GET, Method::HEAD, Method::OPTIONS].contains(&method);
@@ -56,40 +64,43 @@ impl Client {
         if let Some(session) = &self.session {
             request = request.header("cookie", format!("service_session={session}"));
         }
+        if let Some(token) = &self.token {
+            request = request.bearer_auth(token);
+        }
         if let Some(csrf) = self.csrf.as_ref().filter(|_| writes) {
             request = request.header("x-csrf-token", csrf);
         }
         request
     }
 
-    /// GET.
+    /// Sends a GET request.
     pub async fn get(&self, path: &str) -> Answer {
         send(self.request(Method::GET, path)).await
     }
 
-    /// DELETE.
+    /// Sends a DELETE request.
     pub async fn delete(&self, path: &str) -> Answer {
         send(self.request(Method::DELETE, path)).await
     }
 
-    /// POST of a JSON body.
+    /// Sends a POST request with a JSON body.
     pub async fn post(&self, path: &str, body: &Value) -> Answer {
         send(self.request(Method::POST, path).json(body)).await
     }
 
-    /// POST of a JSON body under an idempotency key.
+    /// Sends a POST request with a JSON body and an idempotency key.
     pub async fn post_once(&self, path: &str, key: &str, body: &Value) -> Answer {
         let request = self.request(Method::POST, path).header("idempotency-key", key);
         send(request.json(body)).await
     }
 }
 
-/// Sends a request that must be answered, whatever the answer.
+/// Sends a request that must get a response.
 pub async fn send(request: RequestBuilder) -> Answer {
     try_send(request).await.expect("an answer")
 }
 
-/// Sends a request that may find nobody there.
+/// Sends a request that may fail to connect.
 pub async fn try_send(request: RequestBuilder) -> Result<Answer, reqwest::Error> {
     let response = request.send().await?;
     let (status, headers) = (response.status().as_u16(), response.headers().clone());

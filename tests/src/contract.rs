@@ -1,17 +1,16 @@
-//! The contract's field tables (`tests/contract.json`, a copy of the
-//! specification) and answers held against them, both ways: a missing field,
-//! one too many, and one of another type are each told by JSON Pointer.
+//! Checks responses against the contract's field tables (`tests/contract.json`, a copy of the
+//! specification). Missing, additional and wrongly typed fields are reported by JSON Pointer.
 
 use std::path::Path;
 
 use serde_json::{Map, Value};
 
-/// The tables.
+/// The field tables.
 #[derive(Debug)]
 pub struct Contract(Value);
 
 impl Contract {
-    /// Reads the copy beside this crate's manifest.
+    /// Reads the copy next to this crate's manifest.
     #[must_use]
     pub fn read() -> Self {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("contract.json");
@@ -19,27 +18,27 @@ impl Contract {
         Self(serde_json::from_str(&text).expect("JSON"))
     }
 
-    /// The operations' entries, in their order.
+    /// Returns the entries of the operations, in order.
     #[must_use]
     pub fn operations(&self) -> &[Value] {
         self.0["operations"].as_array().expect("operations")
     }
 
-    /// The type that an operation returns.
+    /// Returns the type that an operation returns.
     #[must_use]
     pub fn returns(&self, operation: u64) -> &str {
         let found = self.operations().iter().find(|entry| entry["n"] == operation);
         found.and_then(|entry| entry["returns"].as_str()).expect("a known operation")
     }
 
-    /// Fails unless an answer of an operation has exactly the contract's shape.
+    /// Asserts that a response has exactly the contract's shape.
     #[track_caller]
     pub fn check(&self, operation: u64, answer: &Value) {
         let wrong = self.violations(self.returns(operation), answer);
         assert!(wrong.is_empty(), "operation {operation}:\n{}\n{answer:#}", wrong.join("\n"));
     }
 
-    /// Everything that keeps a value from being of a type.
+    /// Returns every violation of a type by a value.
     #[must_use]
     pub fn violations(&self, kind: &str, value: &Value) -> Vec<String> {
         let mut wrong = Vec::new();
@@ -48,6 +47,28 @@ impl Contract {
         }
         self.compare(kind, value, "", &mut wrong);
         wrong
+    }
+
+    /// Types of the contract that a schema of the document names otherwise, at
+    /// every depth.
+    pub fn misnamed(&self, document: &Value, kind: &str, schema: &Value, wrong: &mut Vec<String>) {
+        if let Some(items) = kind.strip_suffix("[]") {
+            return self.misnamed(document, items, &schema["items"], wrong);
+        }
+        let Some(fields) = self.0["types"].get(kind).and_then(Value::as_object) else { return };
+        let branches =
+            schema["anyOf"].as_array().map_or(std::slice::from_ref(schema), Vec::as_slice);
+        let target =
+            branches.iter().find_map(|branch| branch["$ref"].as_str()).unwrap_or("nothing");
+        if target != format!("#/components/schemas/{kind}") {
+            wrong.push(format!("{kind} is {target}"));
+            return;
+        }
+        let component = &document["components"]["schemas"][kind];
+        for (name, kind) in fields {
+            let kind = kind.as_str().expect("a type");
+            self.misnamed(document, kind, &component["properties"][name], wrong);
+        }
     }
 
     fn compare(&self, kind: &str, value: &Value, pointer: &str, wrong: &mut Vec<String>) {
@@ -95,8 +116,7 @@ impl Contract {
     }
 }
 
-/// Whether a value is of one of the contract's basic types. What is not known
-/// is null, except for maps.
+/// Whether a value has one of the contract's basic types. Unknown values are null, except in maps.
 fn is_scalar_of(kind: &str, value: &Value) -> bool {
     let text = value.as_str();
     match kind {
@@ -126,7 +146,7 @@ fn is_uuid(text: &str) -> bool {
     uuid::Uuid::try_parse(text).is_ok_and(|id| id.hyphenated().to_string() == text)
 }
 
-/// RFC 3339 in UTC with `Z` and microseconds.
+/// Whether a text is RFC 3339 in UTC with `Z` and microseconds.
 fn is_timestamp(text: &str) -> bool {
     fits(text, "0000-00-00T00:00:00.000000Z")
 }
@@ -137,7 +157,7 @@ fn is_decimal(text: &str) -> bool {
     digits(whole.strip_prefix('-').unwrap_or(whole)) && digits(fraction)
 }
 
-/// Whether text looks like a pattern in which `0` stands for any digit.
+/// Whether a text matches a pattern in which `0` stands for any digit.
 fn fits(text: &str, pattern: &str) -> bool {
     text.len() == pattern.len()
         && text.bytes().zip(pattern.bytes()).all(|(byte, wanted)| {

@@ -1,9 +1,9 @@
-//! Evidence envelopes, signed by `assurance evidence sign` as a producer would.
+//! Evidence envelopes, signed with `assurance evidence sign` as a producer does.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use assurance::domain::time::{Clock, Timestamp};
+use assurance_core::domain::time::{Clock, Timestamp};
 use serde_json::{Value, json};
 
 use crate::{Answer, Client, TestHost};
@@ -11,25 +11,25 @@ use crate::{Answer, Client, TestHost};
 const PRODUCERS: &str = "/v1/workspaces/{ws}/evidence-producers";
 const ENVELOPES: &str = "/v1/workspaces/{ws}/evidence-envelopes";
 
-/// Milliseconds of an hour.
+/// One hour in milliseconds.
 const HOUR_MS: i64 = 3_600_000;
 
-/// An Ed25519 key of a producer, on disk.
+/// An Ed25519 key of a producer in a file.
 #[derive(Debug)]
 pub struct ProducerKey {
-    /// The private key's file.
+    /// File of the private key.
     pub file: PathBuf,
-    /// What the service is told, in base64.
+    /// Public key in base64, for the service.
     pub public_key: String,
 }
 
-/// This moment.
+/// Returns the current time.
 #[must_use]
 pub fn now() -> Timestamp {
     Clock::System.now()
 }
 
-/// An envelope with one good record, not signed yet.
+/// Returns an unsigned envelope with one valid record.
 #[must_use]
 pub fn unsigned(workspace: &str, idempotency_key: &str) -> Value {
     let now = now();
@@ -49,7 +49,7 @@ pub fn unsigned(workspace: &str, idempotency_key: &str) -> Value {
     })
 }
 
-/// One good record.
+/// Returns a valid record.
 #[must_use]
 pub fn record(summary: &str) -> Value {
     json!({
@@ -67,7 +67,7 @@ pub fn record(summary: &str) -> Value {
 }
 
 impl TestHost {
-    /// Makes a key pair with the command line.
+    /// Creates a key pair with the command line.
     #[must_use]
     pub fn generate_key(&self, name: &str) -> ProducerKey {
         let file = self.folder().join(format!("{name}.pem"));
@@ -85,7 +85,7 @@ impl TestHost {
         self.cli(&["evidence", "sign", "--key", shown(&key.file), "--key-id", key_id, shown(&file)])
     }
 
-    /// Signs an envelope with the key of a producer made for it, and submits it.
+    /// Creates a producer with a key, signs an envelope, and submits it.
     pub async fn submit_evidence(&self, admin: &Client, unsigned: &Value) -> Answer {
         let key = unsigned["idempotency_key"].as_str().expect("a key");
         let producer = self.generate_key(key);

@@ -1,8 +1,8 @@
-//! A host for one test: the real binary, a data folder and a database of its
-//! own, free ports, the areas that the test names.
+//! A host for one test: the real binary with its own data folder, database, free ports, and the
+//! areas that the test names.
 //!
-//! The process is killed when the test ends; a test that fails prints the end
-//! of its log, and one that succeeds has looked through the log for secrets.
+//! The process is killed when the test ends. A failed test prints the end of the log. A successful
+//! test checks that the log contains no secrets.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ const LOG_COLUMNS_SHOWN: usize = 500;
 /// 32 bytes in base64.
 const MASTER_KEY: &str = "YSBtYXN0ZXIga2V5IG9mIHRoZSB0ZXN0cywgMzIgYi4=";
 
-/// Every area of the service.
+/// All areas of the service.
 pub const AREAS: &[&str] = &[
     "assistant",
     "catalog",
@@ -46,7 +46,7 @@ pub const AREAS: &[&str] = &[
     "webhooks",
 ];
 
-/// How a host is to be.
+/// Configuration of a host.
 #[derive(Debug)]
 pub struct Builder {
     backend: Backend,
@@ -57,28 +57,28 @@ pub struct Builder {
     log: Option<PathBuf>,
 }
 
-/// A host and where it is.
+/// A running host.
 #[derive(Debug)]
 pub struct TestHost {
     folder: TempDir,
     process: Option<Child>,
     arguments: Vec<String>,
     environment: Vec<(String, String)>,
-    /// Where the log goes, if not into the folder.
+    /// File of the log; `None` for the default in the folder.
     log: Option<PathBuf>,
     config: Table,
-    /// Where the API answers.
+    /// Base URL of the API.
     pub api: String,
-    /// Where the operators' API answers.
+    /// Base URL of the operators' API.
     pub operators: String,
-    /// Text that must not be in the log.
+    /// Texts that must not be in the log.
     secrets: Vec<String>,
-    /// Of this host alone, or of the others that were built beside it too.
+    /// Database of this host, or shared with hosts built by `beside`.
     _database: Option<TestDatabase>,
 }
 
 impl Builder {
-    /// Development mode, no area, generous rates.
+    /// Returns a builder with development mode, no area, and high rate limits.
     #[must_use]
     pub fn new(backend: Backend) -> Self {
         let builder = Self {
@@ -95,19 +95,18 @@ impl Builder {
             .set("operators.listen", "127.0.0.1:0")
             .set("session.cookie_secure", false)
             .set("rates.enabled", false)
-            // A busy machine is not what is tested; the tests of deadlines set
-            // their own.
+            // High, because a busy machine is not what is tested. Tests of deadlines set their own.
             .set("limits.deadline_ms", 15_000)
-            // The cost of a password is tested elsewhere.
+            // Low, because the cost of passwords is tested elsewhere.
             .set("passwords.memory_kib", 64)
             .set("passwords.iterations", 1)
             .set("log.format", "json")
-            // One key for all: it seals the shared cache of compiled areas.
+            // One key for all tests, because it authenticates the shared cache of compiled areas.
             .set("keys.master_key", MASTER_KEY)
             .set("runtime.cache_dir", place::cache().to_string_lossy().into_owned())
     }
 
-    /// Serves these areas.
+    /// Adds these areas.
     #[must_use]
     pub fn areas(mut self, names: &[&str]) -> Self {
         let files = names.iter().map(|name| place::areas().join(name).with_extension("wasm"));
@@ -115,7 +114,7 @@ impl Builder {
         self
     }
 
-    /// Serves these guests made for tests.
+    /// Adds these fixture guests.
     #[must_use]
     pub fn fixtures(mut self, names: &[&str]) -> Self {
         let files = names.iter().map(|name| place::fixtures().join(name).with_extension("wasm"));
@@ -123,15 +122,14 @@ impl Builder {
         self
     }
 
-    /// Sets a dotted key of the configuration.
+    /// Sets a configuration key, given with dots.
     #[must_use]
     pub fn set(mut self, key: &str, value: impl Into<Toml>) -> Self {
         set_key(&mut self.config, key, value.into());
         self
     }
 
-    /// Shares the database and the blobs of another host, as the nodes of a
-    /// fleet do.
+    /// Shares the database and the blobs of another host, like nodes of a fleet.
     #[must_use]
     pub fn beside(self, host: &TestHost) -> Self {
         let url = host.config["database"]["url"].clone();
@@ -143,33 +141,35 @@ impl Builder {
         }
     }
 
-    /// Gives `assurance serve` one more argument.
+    /// Adds an argument to `assurance serve`.
     #[must_use]
     pub fn argument(mut self, argument: &str) -> Self {
         self.arguments.push(argument.to_owned());
         self
     }
 
-    /// Keeps everything below this folder.
+    /// Stores all files below this folder.
     #[must_use]
     pub fn within(mut self, place: &Path) -> Self {
         place.clone_into(&mut self.place);
         self
     }
 
-    /// Sends the host's output there; the test cannot read it then.
+    /// Writes the host's output to this file; the test cannot read it then.
     #[must_use]
     pub fn logs_to(mut self, path: &str) -> Self {
         self.log = Some(path.into());
         self
     }
 
-    /// Lays everything out without starting the host.
+    /// Prepares folder, database and configuration without starting the host.
     pub async fn prepare(mut self) -> TestHost {
         let folder = tempfile::Builder::new().prefix("assurance-test-").tempdir_in(&self.place);
         let folder = folder.expect("a temporary folder");
         let areas = folder.path().join("areas");
         fs::create_dir(&areas).expect("a folder of areas");
+        let needs = place::areas().join("areas.toml");
+        fs::copy(&needs, areas.join("areas.toml")).expect("areas.toml; cargo xtask guests");
         for component in &self.components {
             let name = component.file_name().expect("a file");
             let copied = fs::copy(component, areas.join(name));
@@ -213,16 +213,17 @@ impl Builder {
 }
 
 impl TestHost {
-    /// Starts the process, again after it was stopped, and waits until it
-    /// serves.
+    /// Starts the process, possibly again, and waits until it serves.
     pub async fn start(&mut self) {
         if let Err(why) = self.try_start(START_LIMIT).await {
             panic!("{why}");
         }
     }
 
-    /// The same of a host that may refuse to start: its last line, or that it
-    /// does not serve within this time.
+    /// Starts a host that may refuse to start.
+    ///
+    /// # Errors
+    /// The last line of its output, or that it did not serve within `limit`.
     pub async fn try_start(&mut self, limit: Duration) -> Result<(), String> {
         let begun = Instant::now();
         let _ = fs::remove_file(self.serving_file());
@@ -253,13 +254,13 @@ impl TestHost {
         Ok(())
     }
 
-    /// Sets a variable of the environment, for the next start.
+    /// Sets an environment variable for the next start.
     pub fn set_environment(&mut self, name: &str, value: &str) {
         self.environment.retain(|(known, _)| known != name);
         self.environment.push((name.to_owned(), value.to_owned()));
     }
 
-    /// Sets dotted keys of the configuration, for the next start.
+    /// Sets configuration keys for the next start.
     pub fn configure(&self, keys: &[(&str, Toml)]) {
         let file = self.folder.path().join("assurance.toml");
         let text = fs::read_to_string(&file).expect("a configuration");
@@ -270,8 +271,7 @@ impl TestHost {
         fs::write(&file, config.to_string()).expect("a configuration file");
     }
 
-    /// A command of the binary with this host's configuration and a clean
-    /// environment.
+    /// Returns a command of the binary with this host's configuration and a clean environment.
     #[must_use]
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(place::binary());
@@ -285,37 +285,37 @@ impl TestHost {
         command
     }
 
-    /// The folder of everything this host has.
+    /// Returns the folder with all files of this host.
     #[must_use]
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Where the database of this host is, if that is a server's.
+    /// Returns the URL of this host's database if it is on a server.
     #[must_use]
     pub fn database_url(&self) -> Option<String> {
         Some(self.config.get("database")?.get("url")?.as_str()?.to_owned())
     }
 
-    /// The folder that areas are loaded from.
+    /// Returns the folder from which areas are loaded.
     #[must_use]
     pub fn areas(&self) -> PathBuf {
         self.folder.path().join("areas")
     }
 
-    /// The process id.
+    /// Returns the process id.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.process.as_ref().expect("a running host").id()
     }
 
-    /// Whether the process that was started last still runs.
+    /// Whether the last started process is running.
     pub fn is_alive(&mut self) -> bool {
         let process = self.process.as_mut();
         process.is_some_and(|process| process.try_wait().expect("its state").is_none())
     }
 
-    /// Everything logged so far.
+    /// Returns the complete log.
     #[must_use]
     pub fn log(&self) -> String {
         fs::read_to_string(self.log_file()).unwrap_or_default()
@@ -330,19 +330,19 @@ impl TestHost {
         }
     }
 
-    /// Text that the log must not contain when the test ends.
+    /// Adds a text that the log must not contain when the test ends.
     pub fn keep_secret(&mut self, secret: &str) {
         self.secrets.push(secret.to_owned());
     }
 
-    /// Ends the process at once, as a power cut would.
+    /// Kills the process, like a power failure.
     pub fn kill9(&mut self) {
         let mut process = self.process.take().expect("a running host");
         process.kill().expect("killed");
         process.wait().expect("gone");
     }
 
-    /// Asks the process to end and waits until it has.
+    /// Sends SIGTERM and waits until the process has ended.
     pub async fn terminate(&mut self) -> ExitStatus {
         self.signal(Signal::TERM);
         self.wait().await
@@ -370,7 +370,7 @@ impl TestHost {
         }
     }
 
-    /// A client without a session.
+    /// Returns an anonymous client.
     #[must_use]
     pub fn nobody(&self) -> Client {
         Client::nobody(&self.api)
@@ -398,7 +398,7 @@ impl TestHost {
     }
 }
 
-/// Sets a dotted key.
+/// Sets a configuration key, given with dots.
 fn set_key(config: &mut Table, key: &str, value: Toml) {
     let mut table = config;
     let (path, last) = key.rsplit_once('.').unwrap_or(("", key));
@@ -412,7 +412,7 @@ fn set_key(config: &mut Table, key: &str, value: Toml) {
 impl Drop for TestHost {
     fn drop(&mut self) {
         if let Some(mut process) = self.process.take() {
-            // Either fails only where the process has ended.
+            // Fails only if the process has ended.
             let _ = process.kill();
             let _ = process.wait();
         }

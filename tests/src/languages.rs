@@ -1,5 +1,4 @@
-//! Areas in other languages, made into components by the tools of their own
-//! registries: as `xtask` does it.
+//! Builds areas in other languages with the tools of their registries, as `xtask` does.
 
 use std::path::Path;
 
@@ -7,13 +6,13 @@ pub use xtask::languages::Language;
 
 use crate::place;
 
-/// The example in this language; `folder` is for what it is made of.
+/// Builds the example in this language; `folder` is for intermediate files.
 ///
 /// # Errors
-/// What its tool comes with is not here, or cannot reach its registry: why.
+/// A tool is missing or cannot reach its registry.
 ///
 /// # Panics
-/// Where the tool does not do what it should.
+/// The tool fails.
 pub fn example(language: Language, folder: &Path) -> Result<Vec<u8>, String> {
     let tool = language.tool(&place::tools()).map_err(|error| format!("{error:#}"))?;
     let component = tool.component(&place::repository(), folder);

@@ -1,8 +1,7 @@
-//! What the end-to-end tests stand on: a host started as the real binary with
-//! a folder and a database of its own, clients that speak HTTP to it, and the
-//! contract's field tables to hold answers against.
+//! Infrastructure of the end-to-end tests: starts the real binary with a separate folder and
+//! database, sends HTTP requests, and checks responses against the contract's field tables.
 //!
-//! `cargo xtask test` tells these tests where things are (see `place`).
+//! `cargo xtask test` passes the locations of files, see `place`.
 
 pub mod answer;
 pub mod artifacts;
@@ -12,6 +11,7 @@ pub mod bucket;
 pub mod clamd;
 pub mod cli;
 pub mod client;
+pub mod components;
 pub mod contract;
 pub mod envelope;
 pub mod faults;
@@ -21,6 +21,7 @@ pub mod languages;
 pub mod ledger;
 pub mod mail_server;
 pub mod model_server;
+pub mod npm;
 pub mod oidc;
 pub mod operators;
 pub mod place;

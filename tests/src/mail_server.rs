@@ -1,5 +1,5 @@
-//! A mail server on a loopback port: `aiosmtpd` of PyPI, other people's
-//! implementation of SMTP. It wants a user and a password, and keeps what came.
+//! A mail server on a loopback port: `aiosmtpd` from PyPI, an independent implementation of SMTP.
+//! It requires a user and a password and stores the messages.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use crate::python;
 
-/// Prints its port, and then each message as a line of JSON. Mail to
-/// `gone@…` is refused for good, the first mail to `later@…` for a while.
+/// Prints its port, and then each message as a line of JSON. Mail to `gone@…` is refused
+/// permanently, the first mail to `later@…` temporarily.
 const SERVE: &str = r#"
 import asyncio, email, email.policy, json
 from aiosmtpd.smtp import SMTP, AuthResult
@@ -56,20 +56,20 @@ async def serve():
 asyncio.run(serve())
 "#;
 
-/// A mail server that runs; it stops when dropped.
+/// A running mail server; it stops when dropped.
 #[derive(Debug)]
 pub struct MailServer {
-    /// For `mail.smtp_url`, with user and password.
+    /// Value for `mail.smtp_url`, with user and password.
     pub url: String,
     received: Arc<Mutex<Vec<Value>>>,
     process: Child,
 }
 
 impl MailServer {
-    /// The password in `url`, as it is and as a URL spells it.
+    /// The password in `url`, plain and percent-encoded.
     pub const PASSWORD: [&str; 2] = ["p@ss/word", "p%40ss%2Fword"];
 
-    /// Starts one on a free port.
+    /// Starts a server on a free port.
     #[must_use]
     pub fn start() -> Self {
         let python = python::with_packages(&["aiosmtpd"]);
@@ -92,13 +92,13 @@ impl MailServer {
         Self { url, received, process }
     }
 
-    /// What came so far.
+    /// Returns the received messages.
     #[must_use]
     pub fn received(&self) -> Vec<Value> {
         self.received.lock().expect("no panic while holding it").clone()
     }
 
-    /// Waits for mail to this address, and answers with the last that came.
+    /// Waits for mail to this address and returns the last one.
     pub async fn wait_for(&self, address: &str, limit: Duration) -> Value {
         let begun = Instant::now();
         loop {
@@ -114,7 +114,7 @@ impl MailServer {
 
 impl Drop for MailServer {
     fn drop(&mut self) {
-        // Either fails only where the process has ended.
+        // Fails only if the process has ended.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

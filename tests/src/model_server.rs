@@ -1,5 +1,5 @@
-//! An OpenAI-compatible server on a loopback port: it wants its key, lists its
-//! models, answers as the test says and keeps what it was asked.
+//! An OpenAI-compatible server on a loopback port. It requires a key, lists its models, responds as
+//! the test determines, and stores the requests.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-/// A listening server; it stops when dropped.
+/// A running server; it stops when dropped.
 #[derive(Debug)]
 pub struct ModelServer {
-    /// `http://127.0.0.1:PORT/v1`, for `base_url`.
+    /// Value for `base_url`: `http://127.0.0.1:PORT/v1`.
     pub base: String,
     shared: Arc<Shared>,
     server: JoinHandle<()>,
@@ -28,19 +28,19 @@ struct Shared {
     seen: Mutex<Seen>,
 }
 
-/// What changes from request to request.
+/// State that changes with requests.
 #[derive(Debug, Default)]
 struct Seen {
     asked: Vec<Value>,
     answers: VecDeque<(u16, String)>,
-    /// Rules that were read before: they come out of the cache.
+    /// System messages of former requests, which count as cached.
     rules: BTreeSet<String>,
 }
 
 type Answer = (StatusCode, Json<Value>);
 
 impl ModelServer {
-    /// Serves these models to whoever has the key.
+    /// Starts a server with these models and this key.
     pub async fn start(key: &str, models: &[&str]) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
         let base = format!("http://{}/v1", listener.local_addr().expect("an address"));
@@ -56,8 +56,7 @@ impl ModelServer {
         Self { base, shared, server }
     }
 
-    /// Says this next, after what was given before; with nothing left, the
-    /// last message is echoed.
+    /// Queues a response. Without queued responses, the last message is echoed.
     pub fn say(&self, content: &str) {
         self.shared.seen().answers.push_back((200, content.to_owned()));
     }
@@ -67,7 +66,7 @@ impl ModelServer {
         self.shared.seen().answers.push_back((status, String::new()));
     }
 
-    /// The bodies of the completions that were asked for.
+    /// Returns the bodies of the completion requests.
     #[must_use]
     pub fn asked(&self) -> Vec<Value> {
         self.shared.seen().asked.clone()
@@ -85,7 +84,7 @@ impl Shared {
         self.seen.lock().expect("no panic while holding it")
     }
 
-    /// The refusal of whoever has not the key.
+    /// Refuses requests without the key.
     fn check(&self, headers: &HeaderMap) -> Result<(), Answer> {
         let expected = format!("Bearer {}", self.key);
         let sent = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
@@ -128,13 +127,13 @@ async fn complete(
     Ok(Json(completion(&asked, &content, cached)))
 }
 
-/// The last message.
+/// Returns the last message.
 fn last(asked: &Value) -> String {
     let said = asked["messages"].as_array().and_then(|messages| messages.last());
     said.and_then(|said| said["content"].as_str()).unwrap_or_default().to_owned()
 }
 
-/// A word is a token.
+/// Counts words as tokens.
 fn words(text: &str) -> usize {
     text.split_whitespace().count()
 }

@@ -1,12 +1,12 @@
-//! An OpenID Connect provider on a loopback port: `oidc-provider-mock` of PyPI,
-//! other people's implementation, with keys of its own at each start.
+//! An OpenID Connect provider on a loopback port: `oidc-provider-mock` from PyPI, an independent
+//! implementation, with new keys at each start.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 
 use crate::python;
 
-/// Prints its port and what a client would make of its keys, then serves.
+/// Prints its port and the digest of its keys, then serves.
 const SERVE: &str = r#"
 import hashlib, json, sys, time, urllib.request, warnings
 warnings.simplefilter("ignore")
@@ -19,25 +19,25 @@ with oidc_provider_mock.run_server_in_thread(int(sys.argv[1])) as server:
         time.sleep(3600)
 "#;
 
-/// A provider that serves; it stops when dropped.
+/// A running provider; it stops when dropped.
 #[derive(Debug)]
 pub struct OidcProvider {
     /// `http://127.0.0.1:PORT`.
     pub issuer: String,
-    /// SHA-256 of its keys' canonical form, as Python computes it.
+    /// SHA-256 of its keys' canonical form, computed by Python.
     pub jwks_sha256: String,
     port: u16,
     process: Child,
 }
 
 impl OidcProvider {
-    /// Starts one on a free port.
+    /// Starts a provider on a free port.
     #[must_use]
     pub fn start() -> Self {
         Self::start_at(0)
     }
 
-    /// Ends it and starts one with other keys under the same issuer.
+    /// Stops it and starts one with other keys and the same issuer.
     #[must_use]
     pub fn with_other_keys(self) -> Self {
         let port = self.port;
@@ -64,7 +64,7 @@ impl OidcProvider {
 
 impl Drop for OidcProvider {
     fn drop(&mut self) {
-        // Either fails only where the process has ended.
+        // Fails only if the process has ended.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

@@ -1,4 +1,4 @@
-//! The operators' API, as a person with the token uses it.
+//! Requests to the operators' API with the operators' token.
 
 use reqwest::{Method, RequestBuilder};
 use serde_json::Value;
@@ -8,31 +8,30 @@ use crate::client::{send, try_send};
 use crate::{Answer, Client, TestHost};
 
 impl TestHost {
-    /// A request to the operators' listener with the bearer token, to be
-    /// sent.
+    /// Builds a request with the bearer token.
     pub fn operator(&self, method: Method, path: &str) -> RequestBuilder {
         let client = Client::nobody(&self.operators);
         client.request(method, path).bearer_auth(self.operators_token())
     }
 
-    /// A request to the operators' listener with the bearer token.
+    /// Sends a request with the bearer token.
     pub async fn operate(&self, method: Method, path: &str) -> Answer {
         send(self.operator(method, path)).await
     }
 
-    /// Puts a component into service under an area's name.
+    /// Deploys a component under an area's name.
     pub async fn put_area(&self, name: &str, component: &[u8]) -> Answer {
         let request = self.operator(Method::PUT, &format!("/areas/{name}"));
         let request = request.header("content-type", "application/wasm");
         try_send(request.body(component.to_vec())).await.expect("an answer")
     }
 
-    /// Sends the operators' API a JSON body.
+    /// Sends a POST request with a JSON body.
     pub async fn operate_with(&self, path: &str, body: &Value) -> Answer {
         send(self.operator(Method::POST, path).json(body)).await
     }
 
-    /// The digest of the live version of an area, if it is live.
+    /// Returns the digest of an area's live version; `None` if it is not live.
     pub async fn live_digest(&self, name: &str) -> Option<String> {
         let areas = self.operate(Method::GET, "/areas").await.expect(200);
         let areas = areas["areas"].as_array().expect("a list").clone();
@@ -40,7 +39,7 @@ impl TestHost {
         area["digest"].as_str().map(str::to_owned)
     }
 
-    /// One number of the metrics page: the first line that starts so.
+    /// Returns a number from the metrics: that of the first line with this prefix.
     pub async fn metric(&self, line: &str) -> Option<f64> {
         let page = self.operate(Method::GET, "/metrics").await;
         assert_eq!(page.status, 200);
@@ -50,21 +49,20 @@ impl TestHost {
     }
 }
 
-/// How operators name a component: SHA-256 in lower-case hex.
+/// Returns a component's digest: SHA-256 in lower-case hex.
 #[must_use]
 pub fn digest(component: &[u8]) -> String {
     hex::encode(Sha256::digest(component))
 }
 
-/// The same component with other bytes: a custom section more, which changes
-/// nothing but the digest.
+/// Returns the component with an additional custom section, which changes only its digest.
 #[must_use]
 pub fn stamped(component: &[u8], stamp: u8) -> Vec<u8> {
     let section = [0, 7, 5, b's', b't', b'a', b'm', b'p', stamp];
     [component, &section].concat()
 }
 
-/// A list's items.
+/// Returns the items of a list.
 #[must_use]
 pub fn items(value: &Value) -> &[Value] {
     value.as_array().expect("an array")

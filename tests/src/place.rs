@@ -1,52 +1,52 @@
-//! Where things are: told by `cargo xtask test` through the environment, with
-//! defaults that fit a build in the ordinary target folder.
+//! Locations of files, passed by `cargo xtask test` in environment variables, with defaults for the
+//! ordinary target folder.
 
 use std::path::{Path, PathBuf};
 
-/// The `assurance` binary.
+/// Returns the `assurance` binary.
 #[must_use]
 pub fn binary() -> PathBuf {
     named("ASSURANCE_BIN").unwrap_or_else(|| target().join("debug/assurance"))
 }
 
-/// The folder of built areas.
+/// Returns the folder of built areas.
 #[must_use]
 pub fn areas() -> PathBuf {
     named("ASSURANCE_AREAS").unwrap_or_else(|| target().join("areas"))
 }
 
-/// The folder of hostile and broken guests.
+/// Returns the folder of built fixture guests.
 #[must_use]
 pub fn fixtures() -> PathBuf {
     named("ASSURANCE_FIXTURES").unwrap_or_else(|| areas().join("fixtures"))
 }
 
-/// Real-world files and published test vectors.
+/// Returns the folder of real files and published test vectors.
 #[must_use]
 pub fn corpus() -> PathBuf {
     named("ASSURANCE_CORPUS").unwrap_or_else(|| repository().join("../shared/data"))
 }
 
-/// The program `docker-registry`.
+/// Returns the program `docker-registry`.
 #[must_use]
 pub fn registry() -> PathBuf {
     named("ASSURANCE_TEST_REGISTRY").unwrap_or_else(|| "docker-registry".into())
 }
 
-/// A folder that survives from run to run.
+/// Returns a folder that is kept between runs.
 #[must_use]
 pub fn cache() -> PathBuf {
     areas().with_file_name("test-cache")
 }
 
-/// The folder that programs of other registries are installed below.
+/// Returns the folder below which programs of other registries are installed.
 #[must_use]
 pub fn tools() -> PathBuf {
     let areas = areas();
     areas.parent().map_or_else(target, Path::to_path_buf)
 }
 
-/// The repository that the tests are of.
+/// Returns the root of the repository.
 #[must_use]
 pub fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")

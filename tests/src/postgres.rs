@@ -1,7 +1,7 @@
-//! A PostgreSQL cluster of one test's own, which it may stop and start.
+//! A PostgreSQL cluster of one test, which it may stop and start.
 //!
-//! PostgreSQL refuses to run as root, so root hands it to the user `postgres`;
-//! the kernel ends it (`setpriv --pdeathsig`) should the test be killed.
+//! PostgreSQL refuses to run as root, so root runs it as the user `postgres`. The kernel kills it
+//! (`setpriv --pdeathsig`) if the test is killed.
 
 use std::fs::{self, File};
 use std::net::TcpListener;
@@ -17,7 +17,7 @@ use tempfile::TempDir;
 const HOME: &str = "/usr/lib/postgresql";
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A cluster; gone when dropped.
+/// A cluster; it is deleted when dropped.
 #[derive(Debug)]
 pub struct Postgres {
     programs: PathBuf,
@@ -28,13 +28,13 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// Makes a cluster and starts it; nothing, said on the console, where the
-    /// programs for it are not there.
+    /// Creates and starts a cluster. Returns `None`, with a note on the console, if its programs
+    /// are not installed.
     pub async fn start() -> Option<Self> {
         Self::start_within(&std::env::temp_dir()).await
     }
 
-    /// The same, with its files below this folder.
+    /// Creates and starts a cluster with its files below this folder.
     pub async fn start_within(place: &Path) -> Option<Self> {
         let Some(programs) = programs() else {
             eprintln!("skipped: no PostgreSQL below {HOME} (Debian: apt-get install postgresql)");
@@ -51,19 +51,19 @@ impl Postgres {
         Some(cluster)
     }
 
-    /// Where a client connects.
+    /// Returns the URL for clients.
     #[must_use]
     pub fn url(&self) -> String {
         format!("postgres://postgres@{}/postgres", self.address())
     }
 
-    /// Host and port.
+    /// Returns host and port.
     #[must_use]
     pub fn address(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// Ends every connection and the server (a fast shutdown).
+    /// Stops the server and closes every connection (fast shutdown).
     pub fn stop(&mut self) {
         let Some(mut server) = self.server.take() else { return };
         let pid = i32::try_from(server.id()).ok().and_then(Pid::from_raw).expect("a process id");
@@ -71,29 +71,29 @@ impl Postgres {
         server.wait().expect("its end");
     }
 
-    /// Sends every process of the server a signal.
+    /// Sends a signal to every process of the server.
     pub fn signal(&self, signal: Signal) {
         let server = self.server.as_ref().expect("a running server").id();
         for pid in std::iter::once(server).chain(children(server)) {
             let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).expect("a process id");
-            // A process of one connection may have ended meanwhile.
+            // A process of one connection may have ended.
             let _ = kill_process(pid, signal);
         }
     }
 
-    /// Ends every process of the server at once.
+    /// Kills every process of the server.
     pub fn kill9(&mut self) {
         self.signal(Signal::KILL);
         self.server.take().expect("a running server").wait().expect("its end");
     }
 
-    /// Whether the server that was started last still runs.
+    /// Whether the last started server is running.
     pub fn is_alive(&mut self) -> bool {
         let server = self.server.as_mut();
         server.is_some_and(|server| server.try_wait().expect("its state").is_none())
     }
 
-    /// Starts the server and waits until it answers.
+    /// Starts the server and waits until it responds.
     pub async fn launch(&mut self) {
         let log = File::create(self.folder.path().join("log")).expect("a log file");
         let mut command = self.command("postgres");
@@ -143,20 +143,20 @@ impl Drop for Postgres {
     }
 }
 
-/// The processes that a process has started.
+/// Returns the child processes of a process.
 fn children(parent: u32) -> Vec<u32> {
     let processes = fs::read_dir("/proc").expect("processes").flatten();
     let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let is_child = |pid: &u32| {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        // The name, in parentheses, may have spaces.
+        // The name, in parentheses, may contain spaces.
         let after = stat.rsplit_once(") ").map_or("", |(_, after)| after);
         after.split(' ').nth(1).is_some_and(|ppid| ppid == parent.to_string())
     };
     numbers.filter(is_child).collect()
 }
 
-/// The folder of the newest installed version's programs.
+/// Returns the folder of the newest installed version's programs.
 #[must_use]
 pub fn programs() -> Option<PathBuf> {
     let versions = fs::read_dir(HOME).ok()?.flatten();
@@ -169,7 +169,7 @@ pub fn programs() -> Option<PathBuf> {
     found.pop().map(|(_, programs)| programs)
 }
 
-/// The ids of the user `postgres`.
+/// Returns the ids of the user `postgres`.
 fn user() -> Option<(u32, u32)> {
     let users = fs::read_to_string(Path::new("/etc/passwd")).ok()?;
     let line = users.lines().find(|line| line.starts_with("postgres:"))?;

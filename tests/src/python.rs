@@ -1,22 +1,22 @@
-//! Python packages that other people verify with, or serve with: virtual
-//! environments in the target folder, each made once.
+//! Python packages of third parties for verification and as servers. Each virtual environment is
+//! created once in the target folder.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::place;
 
-/// The interpreter of an environment that has these packages of PyPI.
+/// Returns the interpreter of an environment with these PyPI packages.
 ///
 /// # Panics
-/// Where the environment cannot be made, with what to install.
+/// The environment cannot be created; says what to install.
 #[must_use]
 pub fn with_packages(packages: &[&str]) -> PathBuf {
     let made = xtask::python::with_packages(&place::tools(), packages);
     made.unwrap_or_else(|error| panic!("{error:#}"))
 }
 
-/// Runs a script that must succeed; its standard output.
+/// Runs a script that must succeed. Returns its standard output.
 #[must_use]
 pub fn run(python: &Path, script: &str, arguments: &[&str]) -> String {
     let output = Command::new(python).args(["-c", script]).args(arguments).output();

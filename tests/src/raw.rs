@@ -1,4 +1,4 @@
-//! HTTP as bytes, for what a well-behaved client library cannot send.
+//! Raw HTTP, for requests that a client library cannot send.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use tokio::net::TcpStream;
 
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// Sends these bytes to a base URL and reads until the server closes or has
-/// answered with a whole head and body. Give `Connection: close`.
+/// Sends bytes to a base URL. Reads until the server closes, or has sent a complete response.
+/// Include `Connection: close`.
 pub async fn exchange(base: &str, request: &[u8]) -> String {
     let address = base.trim_start_matches("http://").trim_end_matches('/');
     let mut stream = TcpStream::connect(address).await.expect("a connection");
@@ -16,13 +16,13 @@ pub async fn exchange(base: &str, request: &[u8]) -> String {
     let mut answer = Vec::new();
     let read = stream.read_to_end(&mut answer);
     match tokio::time::timeout(LIMIT, read).await {
-        // A server may reset a connection whose request it refused to read.
+        // A server may reset a connection whose request it refused.
         Ok(_) => String::from_utf8_lossy(&answer).into_owned(),
         Err(_) => panic!("no end within {LIMIT:?}: {}", String::from_utf8_lossy(&answer)),
     }
 }
 
-/// The status of an answer read as text.
+/// Returns the status of a raw response.
 #[must_use]
 pub fn status(answer: &str) -> u16 {
     let line = answer.lines().next().unwrap_or_default();
@@ -30,19 +30,19 @@ pub fn status(answer: &str) -> u16 {
     status.unwrap_or_else(|| panic!("no status line in {answer:?}"))
 }
 
-/// A connection that sends one request after the other, and never one again.
+/// A connection for consecutive requests that never retries.
 #[derive(Debug)]
 pub struct KeptAlive(TcpStream);
 
 impl KeptAlive {
-    /// `None`: nobody listens.
+    /// Connects; `None` if nobody listens.
     pub async fn open(base: &str) -> Option<Self> {
         let address = base.trim_start_matches("http://").trim_end_matches('/');
         TcpStream::connect(address).await.ok().map(Self)
     }
 
-    /// The head of the answer, in lower case but for the status line; `None`:
-    /// the connection ended without one.
+    /// Returns the header section of the response, in lower case except for the status line; `None`
+    /// if the connection ended without one.
     pub async fn get(&mut self, path: &str) -> Option<String> {
         let request = format!("GET {path} HTTP/1.1\r\nHost: here\r\n\r\n");
         self.0.write_all(request.as_bytes()).await.ok()?;

@@ -1,5 +1,5 @@
-//! A webhook receiver on a loopback port: answers what the test says and
-//! keeps what came, byte for byte.
+//! A webhook receiver on a loopback port. It responds as the test determines and stores the
+//! requests unchanged.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -10,20 +10,20 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-/// One request that came.
+/// A received request.
 #[derive(Clone, Debug)]
 pub struct Received {
-    /// When.
+    /// Time of arrival.
     pub at: Instant,
     /// Method and path.
     pub line: String,
-    /// Names in lower case.
+    /// Headers with lower-case names.
     pub headers: BTreeMap<String, String>,
-    /// The exact bytes.
+    /// Body.
     pub body: Vec<u8>,
 }
 
-/// A listening receiver; it stops when dropped.
+/// A running receiver; it stops when dropped.
 #[derive(Debug)]
 pub struct Receiver {
     /// `http://127.0.0.1:PORT`.
@@ -33,9 +33,8 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Answers the nth request with the nth of these heads (status line and
-    /// headers, without the empty line), and further ones with the last; without
-    /// any, never.
+    /// Responds to the nth request with the nth of these heads (status line and headers, without
+    /// the empty line), and to further ones with the last. Without heads, it never responds.
     pub async fn start(heads: &'static [&'static str]) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
         let base = format!("http://{}", listener.local_addr().expect("an address"));
@@ -49,23 +48,23 @@ impl Receiver {
         Self { base, received, server }
     }
 
-    /// A receiver that reads each request and never answers.
+    /// Starts a receiver that reads each request and never responds.
     pub async fn silent() -> Self {
         Self::start(&[]).await
     }
 
-    /// A receiver that is content with everything.
+    /// Starts a receiver that accepts everything.
     pub async fn content() -> Self {
         Self::start(&["204 No Content"]).await
     }
 
-    /// What came so far.
+    /// Returns the received requests.
     #[must_use]
     pub fn received(&self) -> Vec<Received> {
         self.received.lock().expect("no panic while holding it").clone()
     }
 
-    /// Waits until so many requests came.
+    /// Waits until this number of requests was received.
     pub async fn wait_for(&self, count: usize, limit: Duration) -> Vec<Received> {
         let begun = Instant::now();
         loop {
@@ -78,7 +77,7 @@ impl Receiver {
         }
     }
 
-    /// Waits until an event of this type came.
+    /// Waits until an event of this type was received.
     pub async fn wait_for_event(&self, event: &str, limit: Duration) -> Value {
         let begun = Instant::now();
         loop {
@@ -120,7 +119,7 @@ async fn answer(stream: TcpStream, kept: Arc<Mutex<Vec<Received>>>, heads: &[&st
     }
 }
 
-/// One request; nothing when the connection ends.
+/// Reads one request; `None` when the connection ends.
 async fn read(stream: &mut BufReader<TcpStream>) -> Option<Received> {
     let mut line = String::new();
     if stream.read_line(&mut line).await.ok()? == 0 {

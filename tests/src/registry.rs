@@ -1,5 +1,5 @@
-//! Debian's `docker-registry` on a loopback port: a real OCI registry with a
-//! folder of its own, and what is put there by other means than this project's.
+//! Debian's `docker-registry` on a loopback port: a real OCI registry with a separate folder.
+//! Artifacts are pushed by other means than this project's.
 
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
@@ -13,13 +13,13 @@ use tempfile::TempDir;
 use crate::{Client, operators, place};
 
 const START_LIMIT: Duration = Duration::from_secs(30);
-/// Who may enter a guarded registry, and with what.
+/// User and password of a protected registry.
 pub const USER: [&str; 2] = ["tester", "a password of the tests"];
-/// The same, as the registry knows it.
+/// The user's password hash for the registry.
 const HASHED: &str = "$2b$04$abcdefghijklmnopqrstuuzzjWYX9ziq/z9PGEfqaY.69BPe06tMC";
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 
-/// A running registry; it ends with the test.
+/// A running registry; it stops when dropped.
 #[derive(Debug)]
 pub struct TestRegistry {
     process: Child,
@@ -29,16 +29,16 @@ pub struct TestRegistry {
 }
 
 impl TestRegistry {
-    /// Starts one that takes everybody.
+    /// Starts a registry without authentication.
     ///
     /// # Panics
-    /// Where there is no `docker-registry`, with what to install.
+    /// `docker-registry` is not installed; says what to install.
     #[must_use]
     pub fn start() -> Self {
         Self::start_with("")
     }
 
-    /// Starts one that takes [`USER`] and nobody else.
+    /// Starts a registry that only accepts [`USER`].
     #[must_use]
     pub fn guarded() -> Self {
         Self::start_with("auth: {htpasswd: {realm: tests, path: users}}\n")
@@ -69,15 +69,15 @@ impl TestRegistry {
         Self { process, folder, address }
     }
 
-    /// The file in which the registry keeps some content, by its digest.
+    /// Returns the file in which the registry stores the content of a digest.
     #[must_use]
     pub fn file_of(&self, digest: &str) -> PathBuf {
         let blobs = self.folder.path().join("data/docker/registry/v2/blobs/sha256");
         blobs.join(&digest[..2]).join(digest).join("data")
     }
 
-    /// Puts an artifact there: its configuration's media type, and its layers,
-    /// each a media type and its content.
+    /// Pushes an artifact: the media type of its configuration, and layers as media type and
+    /// content.
     pub async fn put(&self, name: &str, tag: &str, config: &str, layers: &[(&str, &[u8])]) {
         let http = Client::nobody("").http;
         let mut described = Vec::new();
@@ -116,7 +116,7 @@ fn taken(answer: reqwest::Result<Response>) -> Response {
 
 impl Drop for TestRegistry {
     fn drop(&mut self) {
-        // Either fails only where the process has ended.
+        // Fails only if the process has ended.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

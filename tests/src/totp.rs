@@ -2,7 +2,7 @@
 
 use totp_rs::{Builder, Secret};
 
-/// The code of a base32 secret, so many 30-second steps from now.
+/// Returns the code of a base32 secret, `steps` 30-second steps from now.
 #[must_use]
 pub fn code(secret: &str, steps: u64) -> String {
     let secret = Secret::try_from_base32(secret).expect("base32");

@@ -1,4 +1,4 @@
-//! Debian packages: installed where this may be done, otherwise asked for.
+//! Debian packages: installed if possible; otherwise prints the command.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,8 +7,10 @@ use anyhow::bail;
 
 use crate::process;
 
-/// Installs packages, saying so; where that is not possible, fails with the
-/// command that a person should run.
+/// Installs packages and prints a note.
+///
+/// # Errors
+/// Installing is not possible; has the command for a person to run.
 pub(crate) fn install(packages: &[&str], why: &str) -> anyhow::Result<()> {
     let list = packages.join(" ");
     let by_hand = format!("apt-get update && apt-get install -y --no-install-recommends {list}");
@@ -24,8 +26,10 @@ pub(crate) fn install(packages: &[&str], why: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Puts a package's files below a folder, installing nothing; where that is
-/// not possible, fails with what a person should do.
+/// Unpacks a package's files below a folder without installing it.
+///
+/// # Errors
+/// Unpacking is not possible; says what a person must do.
 pub(crate) fn unpack(package: &str, folder: &Path, why: &str) -> anyhow::Result<()> {
     if !Path::new("/etc/debian_version").exists() {
         bail!("{why}: install {package}, or put it to {}", folder.display());

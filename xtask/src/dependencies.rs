@@ -1,6 +1,5 @@
-//! `cargo xtask dependencies`: which files of the target folder are compiled
-//! crates of the registry. `.ci/cache` keeps these and nothing else: a crate
-//! of the workspace that was left from another commit is never restored.
+//! `cargo xtask dependencies`: lists the compiled registry crates in the target folder. `.ci/cache`
+//! stores only these, so that a workspace crate of another commit is never restored.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +9,7 @@ use crate::guests;
 use crate::wasm;
 use crate::workspace::Workspace;
 
-/// Folders that cargo compiles into, one for each profile and target.
+/// Returns the folders into which cargo compiles, one for each profile and target.
 fn built(target: &Path) -> [PathBuf; 3] {
     let wasm = target.join("wasm");
     [
@@ -20,7 +19,7 @@ fn built(target: &Path) -> [PathBuf; 3] {
     ]
 }
 
-/// Prints the paths, relative to the target folder, one a line.
+/// Prints the paths relative to the target folder, one on each line.
 pub(crate) fn list(workspace: &Workspace) -> anyhow::Result<()> {
     for folder in built(&workspace.target) {
         for kind in [".fingerprint", "build", "deps"] {
@@ -36,8 +35,8 @@ pub(crate) fn list(workspace: &Workspace) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether a file or folder that cargo made (`serde-HASH`, `libserde-HASH.rlib`)
-/// belongs to a crate that is not the workspace's.
+/// Whether a file or folder of cargo (`serde-HASH`, `libserde-HASH.rlib`) belongs to a crate
+/// outside the workspace.
 fn is_dependency(path: &Path, own: &BTreeSet<String>) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let Some((krate, _hash)) = name.rsplit_once('-') else { return false };

@@ -1,7 +1,5 @@
-//! `cargo xtask fuzz`: feeds readers of outside input with mutations of real
-//! files (`tests/fuzz`), for as long as wanted.
-
-use std::process::Command;
+//! `cargo xtask fuzz`: runs the parsers of external input with mutations of real files
+//! (`tests/fuzz`) for a given time.
 
 use clap::Args;
 
@@ -18,7 +16,7 @@ pub(crate) struct Options {
 
 /// Builds the fuzzer with optimization, and runs it.
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<()> {
-    let mut fuzz = Command::new(cargo());
+    let mut fuzz = cargo();
     fuzz.current_dir(&workspace.root)
         .args(["run", "--release", "--package", "assurance-fuzz", "--bin", "fuzz", "--"])
         .args(&options.arguments);

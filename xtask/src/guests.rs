@@ -1,8 +1,7 @@
-//! `cargo xtask guests`: every area as a component in `target/areas`.
+//! `cargo xtask guests`: builds every area as a component in `target/areas`.
 //!
-//! Cargo decides what is out of date. A finished component is put into place
-//! by renaming, and only if it differs, so that a watching host sees whole
-//! files and only real changes.
+//! Cargo decides what is out of date. A finished component is renamed into place only if it
+//! differs, so that a watching host sees complete files and only real changes.
 
 use std::fs;
 use std::path::Path;
@@ -23,7 +22,7 @@ pub(crate) struct Options {
     pub(crate) fixtures: bool,
 }
 
-/// Builds the guests and puts them where the host looks.
+/// Builds the guests and copies them to the host's folder.
 pub(crate) fn build(workspace: &Workspace, options: Options) -> anyhow::Result<()> {
     let wanted: Vec<&Guest> = workspace
         .guests
@@ -45,6 +44,9 @@ pub(crate) fn build(workspace: &Workspace, options: Options) -> anyhow::Result<(
     for guest in wanted {
         publish(workspace, &built, guest)?;
     }
+    // The areas' grants, for the host.
+    let needs = workspace.components(GuestKind::Area).join("areas.toml");
+    fs::copy(workspace.root.join("guests/areas.toml"), needs)?;
     Ok(())
 }
 

@@ -1,18 +1,16 @@
-//! Building the host binary.
+//! Builds the host binary.
 //!
-//! Always with the whole workspace selected: cargo unites features over what
-//! is selected, and one selection means the dependencies are compiled once for
-//! building, testing and serving alike.
+//! Always selects the whole workspace: cargo unites features over the selection, and with one
+//! selection the dependencies are compiled once for building, testing and serving.
 
 use std::path::PathBuf;
-use std::process::Command;
 
 use crate::process;
 use crate::workspace::{Workspace, cargo};
 
-/// Builds `assurance` and tells where it is.
+/// Builds `assurance`. Returns its path.
 pub(crate) fn build(workspace: &Workspace, release: bool) -> anyhow::Result<PathBuf> {
-    let mut command = Command::new(cargo());
+    let mut command = cargo();
     command.current_dir(&workspace.root).args(["build", "--workspace", "--bin", "assurance"]);
     if release {
         command.arg("--release");

@@ -1,5 +1,4 @@
-//! Areas in other languages, made into components by the tools of their own
-//! registries.
+//! Builds areas in other languages with the tools of their registries.
 
 use std::fmt;
 use std::fs;
@@ -8,27 +7,27 @@ use std::process::Command;
 
 use anyhow::Context as _;
 
-use crate::{process, python};
+use crate::{npm, process, python};
 
-/// QuickJS and what makes a component of it, of the npm registry.
+/// npm package with QuickJS, which builds components.
 const QUICKJS: &str = "componentize-qjs@0.4.5";
-/// CPython and what makes a component of it, of PyPI.
+/// PyPI package with CPython, which builds components.
 const CPYTHON: &str = "componentize-py==0.25.1";
-/// What a component says that belongs to no world of WASI.
+/// Option for components that belong to no WASI world.
 const WITHOUT_WASI: &str = "--stub-wasi";
-/// The example, written once in each language, and its world.
+/// The example in each language, and the name of its world.
 const EXAMPLE: &str = "announcements";
 
-/// A language that the example is written in.
+/// A language of the example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
-    /// Run by QuickJS.
+    /// Executed by QuickJS.
     JavaScript,
-    /// Run by CPython.
+    /// Executed by CPython.
     Python,
 }
 
-/// What makes components of one language.
+/// The tool that builds components of one language.
 #[derive(Debug)]
 pub struct Tool {
     language: Language,
@@ -36,16 +35,18 @@ pub struct Tool {
 }
 
 impl Language {
-    /// All of them.
+    /// All languages.
     pub const ALL: [Self; 2] = [Self::JavaScript, Self::Python];
 
-    /// Its tool, below this folder, installed there unless it is already.
+    /// Returns the tool below this folder, and installs it if it is missing.
     ///
     /// # Errors
-    /// The registry's client is not here or cannot reach the registry: why.
+    /// The registry's client is missing or cannot reach the registry.
     pub fn tool(self, folder: &Path) -> anyhow::Result<Tool> {
         let program = match self {
-            Self::JavaScript => from_npm(&folder.join("test-node"))?,
+            Self::JavaScript => {
+                npm::with_packages(folder, &[QUICKJS])?.join(".bin/componentize-qjs")
+            }
             Self::Python => {
                 python::with_packages(folder, &[CPYTHON])?.with_file_name("componentize-py")
             }
@@ -64,11 +65,11 @@ impl fmt::Display for Language {
 }
 
 impl Tool {
-    /// The example of this repository as a component; what that takes is
-    /// written below the folder.
+    /// Builds the example of this repository as a component. Intermediate files are written below
+    /// the folder.
     ///
     /// # Errors
-    /// The tool does not do what it should: what it said.
+    /// The tool failed; has its output.
     pub fn component(&self, repository: &Path, folder: &Path) -> anyhow::Result<Vec<u8>> {
         let (source, world) = (folder.join("source"), folder.join("wit"));
         lay_out(repository, &source, &world)?;
@@ -92,19 +93,8 @@ impl Tool {
     }
 }
 
-fn from_npm(folder: &Path) -> anyhow::Result<PathBuf> {
-    let program = folder.join("node_modules/.bin/componentize-qjs");
-    if !program.exists() {
-        let mut npm = Command::new("npm");
-        npm.args(["install", "--no-audit", "--no-fund", "--prefix"]).arg(folder).arg(QUICKJS);
-        process::run_quietly(&mut npm)
-            .context("nothing from npm; where it is missing, on Debian: apt-get install npm")?;
-    }
-    Ok(program)
-}
-
-/// The example's source, in a folder that Python may write its cache to; and
-/// its world beside the contract, as the tools want them.
+/// Copies the example's source to a folder in which Python may write its cache, and its world next
+/// to the contract, as the tools require.
 fn lay_out(repository: &Path, source: &Path, world: &Path) -> anyhow::Result<()> {
     let (example, contract) = (repository.join("guests").join(EXAMPLE), world.join("deps/area"));
     copy_files(&example, "js", source)?;

@@ -1,5 +1,5 @@
-//! `cargo xtask ledger`, `cargo xtask faults` and `cargo xtask hostile`: the
-//! long forms of `tests/src/ledger`, `tests/src/faults` and `tests/src/hostile`.
+//! `cargo xtask ledger`, `cargo xtask faults` and `cargo xtask hostile`: long runs of
+//! `tests/src/ledger`, `tests/src/faults` and `tests/src/hostile`.
 
 use std::process::Command;
 
@@ -20,15 +20,14 @@ pub(crate) struct Options {
     arguments: Vec<String>,
 }
 
-/// Builds everything, starts PostgreSQL and runs a command of the program
-/// `ledger`.
+/// Builds everything, starts PostgreSQL and runs a command of the program `ledger`.
 pub(crate) fn run(workspace: &Workspace, command: &str, options: &Options) -> anyhow::Result<()> {
     process::outlive_interruptions()?;
     guests::build(workspace, guests::Options { fixtures: true })?;
     let binary = host::build(workspace, !options.debug)?;
-    let mut build = Command::new(cargo());
-    // With a test, so that dependencies have the features that tests give them,
-    // and none is compiled a second time.
+    let mut build = cargo();
+    // Builds a test too, so that dependencies have the features that tests need and are not
+    // compiled twice.
     build.current_dir(&workspace.root);
     build.args(["build", "--workspace", "--bin", "ledger", "--test", "e2e"]);
     process::run(&mut build)?;

@@ -1,6 +1,7 @@
-//! What the end-to-end tests do in the same way as these tasks: run programs,
-//! and make components of areas that are not written in Rust.
+//! Code that the end-to-end tests share with these tasks: runs programs, and builds components of
+//! areas that are not written in Rust.
 
 pub mod languages;
+pub mod npm;
 pub mod process;
 pub mod python;

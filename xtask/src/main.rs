@@ -1,6 +1,5 @@
-//! `cargo xtask …`: set-up, guest builds, running and testing, in one place
-//! and without a shell. Whatever is missing on the machine is installed where
-//! that is possible, and said; otherwise the exact command is printed.
+//! `cargo xtask …`: set-up, guest builds, running and testing without a shell. Missing programs are
+//! installed with a note if possible; otherwise the exact command is printed.
 
 mod apt;
 mod bench;

@@ -1,9 +1,8 @@
-//! A PostgreSQL of this task's own: a fresh cluster in a temporary folder, on a
-//! free loopback port, with `fsync` on as in production; gone at the end.
+//! A PostgreSQL for this task: a new cluster in a temporary folder on a free loopback port, with
+//! `fsync` on as in production. It is deleted at the end.
 //!
-//! It is stopped when dropped, and by the kernel (`setpriv --pdeathsig`) should
-//! this task be killed. PostgreSQL refuses to run as root, so root hands it to
-//! the user `postgres`.
+//! It is stopped when dropped, and by the kernel (`setpriv --pdeathsig`) if this task is killed.
+//! PostgreSQL refuses to run as root, so root runs it as the user `postgres`.
 
 use std::fs::{self, File};
 use std::net::TcpListener;
@@ -20,7 +19,7 @@ use crate::{apt, process};
 const HOME: &str = "/usr/lib/postgresql";
 const START_LIMIT: Duration = Duration::from_secs(60);
 const STOP_LIMIT: Duration = Duration::from_secs(20);
-/// What every server has, whatever it is for.
+/// Settings of every server.
 const SETTINGS: [&str; 6] = [
     "listen_addresses=127.0.0.1",
     "unix_socket_directories=",
@@ -29,7 +28,7 @@ const SETTINGS: [&str; 6] = [
     "fsync=on",
     "synchronous_commit=on",
 ];
-/// Folders of ours are named by this and the task's process id.
+/// Prefix of our folders; the task's process id follows.
 const FOLDER: &str = "assurance-postgres-";
 
 /// A running server.
@@ -41,14 +40,13 @@ pub(crate) struct Postgres {
 }
 
 impl Postgres {
-    /// Starts a server with PostgreSQL's own settings for a log and waits until
-    /// it answers.
+    /// Starts a server with PostgreSQL's default log settings and waits until it responds.
     pub(crate) fn start() -> anyhow::Result<Self> {
         Self::start_with(&[])
     }
 
-    /// The same with a short log, for the many small databases of the tests:
-    /// each leaves its log behind, and a disk is soon full of them.
+    /// Starts a server with a small write-ahead log, for the many small databases of the tests,
+    /// which would fill the disk otherwise.
     pub(crate) fn start_small() -> anyhow::Result<Self> {
         Self::start_with(&["max_wal_size=256MB"])
     }
@@ -68,17 +66,17 @@ impl Postgres {
         Ok(postgres)
     }
 
-    /// Where a client connects, as a superuser, without a password.
+    /// Returns the URL for clients: a superuser without a password.
     pub(crate) fn url(&self) -> String {
         self.database_url("postgres")
     }
 
-    /// Where a client of one database connects.
+    /// Returns the URL of one database.
     pub(crate) fn database_url(&self, name: &str) -> String {
         format!("postgres://postgres@127.0.0.1:{}/{name}", self.port)
     }
 
-    /// Makes an empty database; its address.
+    /// Creates an empty database. Returns its URL.
     pub(crate) fn create_database(&self, name: &str) -> anyhow::Result<String> {
         let mut command = Command::new(programs()?.join("createdb"));
         command.args(["-h", "127.0.0.1", "-U", "postgres", "-p", &self.port.to_string(), name]);
@@ -86,7 +84,7 @@ impl Postgres {
         Ok(self.database_url(name))
     }
 
-    /// The server's version, for people.
+    /// Returns the server's version.
     pub(crate) fn version(&self) -> &str {
         &self.version
     }
@@ -117,7 +115,7 @@ impl Postgres {
 }
 
 impl Drop for Postgres {
-    /// A fast shutdown (SIGINT), then, if need be, an immediate one (SIGQUIT).
+    /// A fast shutdown (SIGINT), then, if necessary, an immediate one (SIGQUIT).
     fn drop(&mut self) {
         for signal in [Signal::INT, Signal::QUIT, Signal::KILL] {
             if let Some(pid) = i32::try_from(self.server.id()).ok().and_then(Pid::from_raw) {
@@ -134,7 +132,7 @@ impl Drop for Postgres {
     }
 }
 
-/// Who the server runs as.
+/// The user that runs the server.
 enum User {
     Myself,
     Other { uid: u32, gid: u32 },
@@ -153,7 +151,7 @@ impl User {
         Ok(Self::Other { uid: fields[2].parse()?, gid: fields[3].parse()? })
     }
 
-    /// A command that ends with this task, run by this user.
+    /// Returns a command that ends with this task, run by this user.
     fn command(&self, program: &Path) -> Command {
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "INT"]);
@@ -166,7 +164,7 @@ impl User {
     }
 }
 
-/// The folder of the newest installed version's programs.
+/// Returns the folder of the newest installed version's programs.
 fn programs() -> anyhow::Result<PathBuf> {
     if newest().is_none() {
         apt::install(&["postgresql"], "the tests need a PostgreSQL server")?;
@@ -222,8 +220,8 @@ fn launch(
     for setting in SETTINGS.iter().chain(settings) {
         server.args(["-c", setting]);
     }
-    // A group of its own: an interruption at the terminal is for the tests,
-    // which still need the server to end well.
+    // A separate process group: an interruption at the terminal is for the tests, which still need
+    // the server to end cleanly.
     std::os::unix::process::CommandExt::process_group(&mut server, 0);
     server.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
     server.spawn().context("setpriv (of util-linux) does not start")
@@ -244,14 +242,14 @@ fn ends_within(child: &mut Child, limit: Duration) -> bool {
     false
 }
 
-/// Removes folders whose task was killed before it could do so itself.
+/// Deletes folders of killed tasks.
 fn sweep() {
     let Ok(entries) = fs::read_dir(std::env::temp_dir()) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let Some(pid) = name.strip_prefix(FOLDER) else { continue };
         if !Path::new("/proc").join(pid).exists() {
-            // Another's folder, or gone meanwhile: either way not ours to tell.
+            // Another user's folder, or already deleted; both are ignored.
             let _ = fs::remove_dir_all(entry.path());
         }
     }

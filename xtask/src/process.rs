@@ -1,5 +1,5 @@
-//! Running other programs so that nothing outlives this task: the programs
-//! waited for are stopped when it is interrupted.
+//! Runs other programs so that none outlives this task: when the task is interrupted, the running
+//! program is stopped.
 
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -8,11 +8,10 @@ use anyhow::{Context as _, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
-/// The program being waited for, or 0.
+/// Process id of the running program, or 0.
 static RUNNING: AtomicI32 = AtomicI32::new(0);
 
-/// From here on an interruption stops the running program only, so that the
-/// caller still gets to clean up.
+/// Makes interruptions stop only the running program, so that the caller can clean up.
 ///
 /// # Errors
 /// The process has a handler already.
@@ -20,7 +19,7 @@ pub fn outlive_interruptions() -> anyhow::Result<()> {
     ctrlc::set_handler(|| {
         INTERRUPTED.store(true, Ordering::SeqCst);
         if let Some(pid) = Pid::from_raw(RUNNING.load(Ordering::SeqCst)) {
-            // It may just have ended by itself: then there is nothing to stop.
+            // It may have ended by itself.
             let _ = kill_process(pid, Signal::TERM);
         }
     })
@@ -39,7 +38,7 @@ pub fn wait(child: &mut Child) -> anyhow::Result<ExitStatus> {
     Ok(status?)
 }
 
-/// Runs a program that must succeed, its output shown.
+/// Runs a program that must succeed and shows its output.
 ///
 /// # Errors
 /// It does not start, or fails.
@@ -51,10 +50,10 @@ pub fn run(command: &mut Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs a program that must succeed; what it wrote to its standard output.
+/// Runs a program that must succeed. Returns its standard output.
 ///
 /// # Errors
-/// It does not start, or fails: then with all that it wrote.
+/// It does not start, or fails; has all its output.
 pub fn run_quietly(command: &mut Command) -> anyhow::Result<String> {
     let output = command.output().with_context(|| format!("{} does not start", shown(command)))?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -65,7 +64,7 @@ pub fn run_quietly(command: &mut Command) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// The command as a person would type it.
+/// Formats the command as typed in a shell.
 fn shown(command: &Command) -> String {
     let mut words = vec![command.get_program().to_string_lossy()];
     words.extend(command.get_args().map(std::ffi::OsStr::to_string_lossy));

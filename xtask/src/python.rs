@@ -1,5 +1,5 @@
-//! Python packages that other people verify with, serve with or make
-//! components with: virtual environments, each made once.
+//! Python packages of third parties that verify, serve or build components. Each virtual
+//! environment is created once.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,13 +10,13 @@ use anyhow::Context as _;
 
 use crate::process;
 
-/// The interpreter of an environment that has these packages of PyPI; it is in
-/// `test-python` below this folder and stays there for the next time.
+/// Returns the interpreter of an environment with these PyPI packages. The environment is stored in
+/// `test-python` below this folder.
 ///
 /// # Errors
-/// Python is not here or PyPI is out of reach: what to do about it.
+/// Python is missing or PyPI cannot be reached; says how to fix it.
 pub fn with_packages(folder: &Path, packages: &[&str]) -> anyhow::Result<PathBuf> {
-    // One at a time: tests side by side may want the same one.
+    // One at a time, because concurrent tests may need the same environment.
     static MAKING: Mutex<()> = Mutex::new(());
     let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = folder.join("test-python").join(packages.join("+"));

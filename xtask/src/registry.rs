@@ -1,6 +1,5 @@
-//! The OCI registry of the tests: Debian's `docker-registry`. Unpacked into
-//! the target folder and not installed, for as a service it would listen on
-//! every address.
+//! The OCI registry of the tests: Debian's `docker-registry`. It is unpacked and not installed,
+//! because as a service it would listen on every address.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +8,7 @@ use crate::workspace::Workspace;
 
 const PACKAGE: &str = "docker-registry";
 
-/// The program: the machine's own, or else one unpacked for this.
+/// Returns the program: the installed one, otherwise an unpacked one.
 pub(crate) fn program(workspace: &Workspace) -> anyhow::Result<PathBuf> {
     let installed = Path::new("/usr/bin").join(PACKAGE);
     if installed.exists() {

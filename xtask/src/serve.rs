@@ -18,7 +18,8 @@ pub(crate) struct Options {
     arguments: Vec<String>,
 }
 
-/// Builds what is out of date, then becomes the host, so that signals reach it.
+/// Builds what is out of date, then executes the host in place of this process, so that it receives
+/// signals.
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<()> {
     guests::build(workspace, guests::Options { fixtures: false })?;
     let binary = host::build(workspace, options.release)?;

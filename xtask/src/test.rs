@@ -1,8 +1,7 @@
-//! `cargo xtask test`: every test, on both databases.
+//! `cargo xtask test`: runs every test on both databases.
 //!
-//! The tests learn from the environment where things are; they skip nothing
-//! when run from here. The last two lines tell which databases were used and
-//! how many tests ran.
+//! Environment variables tell the tests the locations of files, and no test is skipped. The last
+//! two lines show which databases were used and how many tests ran.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
@@ -20,7 +19,7 @@ pub(crate) struct Options {
     filter: Vec<String>,
 }
 
-/// What the test runners said, added up.
+/// Results of the test runners, added up.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Tally {
     passed: u64,
@@ -36,15 +35,16 @@ struct Tally {
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<()> {
     process::outlive_interruptions()?;
     guests::build(workspace, guests::Options { fixtures: true })?;
-    // The host comes with its own integration tests. A build of its own would
-    // unite other features and compile every dependency twice.
+    // Cargo builds the binary for `host/server/tests`. A separate build would unite other features
+    // and compile every dependency twice.
     process::run(cargo_test(workspace).arg("--no-run"))?;
     let binary = workspace.target.join("debug/assurance");
+    ensure!(binary.is_file(), "{} was not built", binary.display());
     let registry = registry::program(workspace)?;
     let postgres = Postgres::start_small()?;
     let mut command = cargo_test(workspace);
     command
-        .args(["--no-fail-fast", "--"])
+        .args(["--no-fail-fast", "--", &format!("--test-threads={}", side_by_side())])
         .args(&options.filter)
         .env("ASSURANCE_TEST_POSTGRES", postgres.url())
         .env("ASSURANCE_TEST_REGISTRY", registry)
@@ -60,13 +60,19 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<()
     Ok(())
 }
 
+/// Returns the number of concurrent tests: one more than there are cores, because most end-to-end
+/// tests wait more than they compute.
+fn side_by_side() -> usize {
+    1 + std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 fn cargo_test(workspace: &Workspace) -> Command {
-    let mut command = Command::new(cargo());
+    let mut command = cargo();
     command.current_dir(&workspace.root).args(["test", "--workspace"]);
     command
 }
 
-/// Runs cargo, passing its output on while counting.
+/// Runs cargo, shows its output and counts results.
 fn follow(command: &mut Command) -> anyhow::Result<(Tally, bool)> {
     let mut child = command.stdout(Stdio::piped()).spawn().context("cargo does not start")?;
     let output = child.stdout.take().context("no output")?;
@@ -84,7 +90,7 @@ fn follow(command: &mut Command) -> anyhow::Result<(Tally, bool)> {
 }
 
 impl Tally {
-    /// Takes in one line of the test harness's output.
+    /// Counts one line of the test harness's output.
     fn count(&mut self, line: &str) {
         if let Some((name, ending)) =
             line.strip_prefix("test ").and_then(|rest| rest.rsplit_once(" ... "))

@@ -1,5 +1,4 @@
-//! Where things are: the repository, cargo's target directory and the guest
-//! crates, as cargo itself tells them.
+//! Locations: the repository, cargo's target directory and the guest crates, from cargo's metadata.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -8,15 +7,15 @@ use std::process::Command;
 use anyhow::{Context as _, ensure};
 use serde_json::Value;
 
-/// The repository this `xtask` belongs to.
+/// The repository of this `xtask`.
 pub(crate) struct Workspace {
     /// The folder of the workspace's `Cargo.toml`.
     pub(crate) root: PathBuf,
-    /// Cargo's target directory, `CARGO_TARGET_DIR` respected.
+    /// Cargo's target directory; respects `CARGO_TARGET_DIR`.
     pub(crate) target: PathBuf,
     /// Every guest crate.
     pub(crate) guests: Vec<Guest>,
-    /// Names of the packages and of what they compile to, as cargo names files.
+    /// Names of the packages and of their targets in file names.
     pub(crate) names: BTreeSet<String>,
 }
 
@@ -26,28 +25,28 @@ pub(crate) struct Guest {
     pub(crate) package: String,
     /// The library file's stem: `area_support`.
     pub(crate) library: String,
-    /// What the component is called: the crate's folder.
+    /// Name of the component: the crate's folder.
     pub(crate) name: String,
-    /// Where it belongs.
+    /// Kind of the guest.
     pub(crate) kind: GuestKind,
 }
 
-/// What a guest is for, told by its place below `guests/`.
+/// Kind of a guest, by its folder below `guests/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GuestKind {
-    /// Served: `guests/<area>`.
+    /// A served area: `guests/<area>`.
     Area,
-    /// Shown: `guests/examples/<name>`, and `guests/notes`.
+    /// An example: `guests/examples/<name>`, and `guests/notes`.
     Example,
-    /// Hostile, broken or made for one test: `guests/fixtures/<name>`.
+    /// A hostile, broken or test-specific guest: `guests/fixtures/<name>`.
     Fixture,
 }
 
 impl Workspace {
-    /// Asks cargo; no network is needed for it.
+    /// Reads cargo's metadata; needs no network.
     pub(crate) fn find() -> anyhow::Result<Self> {
         let manifest = own_folder().join("../Cargo.toml");
-        let output = Command::new(cargo())
+        let output = cargo()
             .args(["metadata", "--no-deps", "--format-version=1", "--offline", "--manifest-path"])
             .arg(&manifest)
             .output()
@@ -67,12 +66,12 @@ impl Workspace {
         Ok(Self { root, target, guests, names })
     }
 
-    /// Where built areas are put; what `serve` loads.
+    /// Returns the folder of built areas, which `serve` loads.
     pub(crate) fn areas(&self) -> PathBuf {
         self.target.join("areas")
     }
 
-    /// Where built guests of a kind are put.
+    /// Returns the folder of built guests of a kind.
     pub(crate) fn components(&self, kind: GuestKind) -> PathBuf {
         match kind {
             GuestKind::Area => self.areas(),
@@ -82,16 +81,30 @@ impl Workspace {
     }
 }
 
-/// The folder of this crate, as the cargo that runs it says: several clones may
-/// share one target directory, and this program with it.
+/// Returns the folder of this crate from cargo's environment: several clones may share one target
+/// directory, and so this program.
 fn own_folder() -> PathBuf {
     let told = std::env::var_os("CARGO_MANIFEST_DIR");
     told.map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from)
 }
 
-/// The cargo that runs this task.
-pub(crate) fn cargo() -> PathBuf {
+/// Returns the cargo that runs this task.
+pub(crate) fn cargo_program() -> PathBuf {
     std::env::var_os("CARGO").map_or_else(|| "cargo".into(), PathBuf::from)
+}
+
+/// Returns a command of the cargo that runs this task, without the variables that `cargo run` sets
+/// for its package: build scripts of dependencies read them, and would run again each time that
+/// cargo is called from a task and then by hand.
+pub(crate) fn cargo() -> Command {
+    let mut command = Command::new(cargo_program());
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(&name);
+        }
+    }
+    command
 }
 
 fn guest(root: &Path, package: &Value) -> Option<Guest> {
@@ -110,7 +123,7 @@ fn guest(root: &Path, package: &Value) -> Option<Guest> {
     Some(Guest { package: package["name"].as_str()?.to_owned(), library, name, kind })
 }
 
-/// A package's name, and those of its targets as they are in file names.
+/// Returns a package's name, and its targets' names in file names.
 fn names(package: &Value) -> Vec<String> {
     let targets = package["targets"].as_array().into_iter().flatten();
     let named = targets.chain([package]).filter_map(|one| one["name"].as_str());

@@ -1,5 +1,5 @@
-//! The job that makes an answer. It reads in one step and asks the model in
-//! another, so that nothing is held while the model takes its time.
+//! The job that creates the answer of a run. One step reads the records and the next calls the
+//! model, so that no transaction is open while the model works.
 
 use area_sdk::JobError;
 use area_sdk::prelude::*;
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::chat::{self, Completion};
 use crate::conversations::StoredConversation;
 use crate::endpoints::StoredEndpoint;
-use crate::facts::{self, Known, Source};
+use crate::facts::{self, CollectedRecords, Source};
 use crate::messages::{self, Speaker, StoredMessage};
 use crate::prices;
 use crate::prompt;
@@ -16,35 +16,36 @@ use crate::runs::{RunCompleted, RunStatus, Specialist, StoredRun};
 use crate::specialist;
 use crate::upstream::{self, Failure};
 
-/// How long a model may take.
+/// Timeout of a request to a model.
 const TIMEOUT_MS: u32 = 60_000;
 
-/// Two requests, where a model wants one of its own kind, and some.
+/// Timeout of the job: two requests (the second one if the model needs `max_completion_tokens`) and
+/// a margin.
 pub(crate) const JOB_TIMEOUT_MS: u32 = 150_000;
 
 const MOST_RESPONSE_BYTES: u32 = 1024 * 1024;
 
-/// How often a model that may come back is asked.
+/// Maximum number of attempts after temporary failures of the model's server.
 const MOST_ATTEMPTS: u32 = 3;
 
-/// Seconds before it is asked again, times the attempt.
+/// Delay before the next attempt in seconds, multiplied by the attempt.
 const RETRY_SECONDS: i64 = 3;
 
-/// Makes the answer of a run.
+/// Creates the answer of a run.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Answer {
     run_id: Uuid,
     prepared: Option<Prepared>,
 }
 
-/// A request that only has to be sent, by the attempt that prepared it.
+/// A request that is ready to send. Only the attempt that prepared it sends it.
 #[derive(Clone, Serialize, Deserialize)]
 struct Prepared {
     attempt: u32,
     url: String,
     credential: Option<String>,
     body: Map<String, Value>,
-    /// What the answer may cite.
+    /// Records that the answer may cite.
     sources: Vec<Source>,
 }
 
@@ -58,7 +59,7 @@ impl Answer {
     }
 }
 
-/// A run, and the conversation it belongs to.
+/// A run with its conversation.
 struct Open {
     run: Stored<StoredRun>,
     conversation: Stored<StoredConversation>,
@@ -74,7 +75,7 @@ pub(crate) fn run(ctx: &JobCtx, job: Answer) -> JobResult<Answer> {
     }
 }
 
-/// Both, unless the run is over or the conversation gone.
+/// Returns the run and its conversation; `None` if the run is over or the conversation was deleted.
 fn look_up(ctx: &JobCtx, id: Uuid) -> Result<Option<Open>, JobError> {
     let Some(run) = ctx.documents::<StoredRun>().find(id)? else { return Ok(None) };
     let conversation = ctx.documents::<StoredConversation>().find(run.conversation_id)?;
@@ -85,7 +86,7 @@ fn look_up(ctx: &JobCtx, id: Uuid) -> Result<Option<Open>, JobError> {
 fn begin(ctx: &JobCtx, id: Uuid) -> JobResult<Answer> {
     let Some(mut open) = look_up(ctx, id)? else { return Ok(Outcome::Done) };
     if ctx.attempt() > MOST_ATTEMPTS {
-        // The attempts before ended without a word: not by the model's fault.
+        // The former attempts ended without a result, which is not the model's fault.
         return fail(ctx, open, "internal_error");
     }
     open.run.status = RunStatus::Running;
@@ -102,7 +103,7 @@ fn answer_from_records(
     ctx: &JobCtx,
     mut open: Open,
     question: &str,
-    known: &Known,
+    known: &CollectedRecords,
 ) -> JobResult<Answer> {
     let text = specialist::answer(question, known);
     let structured = structured(
@@ -122,12 +123,12 @@ fn answer_from_records(
     succeed(ctx, open, text, structured)
 }
 
-/// Puts the request together, and leaves it to the next step to send it.
+/// Prepares the request; the next step sends it.
 fn prepare(
     ctx: &JobCtx,
     mut open: Open,
     question: &Stored<StoredMessage>,
-    known: Known,
+    known: CollectedRecords,
 ) -> JobResult<Answer> {
     let id = open.run.model_endpoint_id.unwrap_or_default();
     let endpoint = ctx.documents::<StoredEndpoint>().find(id)?;
@@ -149,7 +150,8 @@ fn prepare(
     Ok(Outcome::Continue(Answer { run_id: open.run.uuid(), prepared: Some(prepared) }))
 }
 
-/// Asks the model, a second time where it wants the bound under another name.
+/// Sends the request. Sends it again with the other name of the token limit if the server requires
+/// that.
 fn ask(ctx: &JobCtx, prepared: &Prepared) -> Result<Completion, Failure> {
     let request = |body: &Map<String, Value>| {
         let (url, credential) = (prepared.url.clone(), prepared.credential.clone());
@@ -166,7 +168,7 @@ fn ask(ctx: &JobCtx, prepared: &Prepared) -> Result<Completion, Failure> {
     chat::read(&answer)
 }
 
-/// Writes down what came of asking.
+/// Stores the answer or the failure.
 fn note(
     ctx: &JobCtx,
     id: Uuid,
@@ -203,7 +205,7 @@ fn note(
     succeed(ctx, open, completion.content, structured)
 }
 
-/// Waits for the model to come back.
+/// Schedules the next attempt after a temporary failure.
 fn again(ctx: &JobCtx, mut open: Open, failure: &Failure) -> JobResult<Answer> {
     open.run.status = RunStatus::Queued;
     open.run.error_code = Some(failure.code.to_owned());
@@ -212,7 +214,7 @@ fn again(ctx: &JobCtx, mut open: Open, failure: &Failure) -> JobResult<Answer> {
     Ok(Outcome::Retry(ctx.now().plus_seconds(wait), failure.code.to_owned()))
 }
 
-/// What an answer rests on, and how it was made.
+/// Returns the citations of an answer and how it was made.
 fn structured(text: &str, sources: &[Source], how: Value) -> Map<String, Value> {
     let mut structured = match how {
         Value::Object(how) => how,

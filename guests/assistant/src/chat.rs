@@ -1,31 +1,32 @@
-//! The chat completions protocol: what is asked, and what an answer says.
+//! The chat completions protocol: requests and responses.
 
 use area_sdk::prelude::*;
+use area_sdk::text::ellipsize;
 use serde_json::{Map, Value, json};
 
 use crate::messages::{MOST_ANSWER_CHARACTERS, Speaker};
 use crate::prices::Tokens;
 use crate::upstream::Failure;
 
-/// How many tokens an answer may have.
+/// Maximum number of tokens of an answer.
 const MOST_OUTPUT_TOKENS: u32 = 2_000;
 
-/// Most characters of what a server calls its model.
+/// Maximum length of a model name in a response, in characters.
 const MOST_WORD_CHARACTERS: usize = 200;
 
-/// The name of the member that bounds an answer; newer models of OpenAI refuse
-/// the older name, which is the only one that others know.
+/// Names of the member that limits the answer's tokens. Newer OpenAI models refuse the older name,
+/// which is the only one that other servers know.
 const BOUNDS: [&str; 2] = ["max_tokens", "max_completion_tokens"];
 
-/// One thing that was said.
+/// One message of the prompt.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) struct Said {
+pub(crate) struct PromptMessage {
     pub(crate) role: Speaker,
     pub(crate) content: String,
 }
 
-/// The body of a request.
-pub(crate) fn request(model: &str, rules: &str, said: &[Said]) -> Map<String, Value> {
+/// Returns the body of a request.
+pub(crate) fn request(model: &str, rules: &str, said: &[PromptMessage]) -> Map<String, Value> {
     let mut messages = vec![json!({ "role": "system", "content": rules })];
     messages.extend(said.iter().map(|said| json!(said)));
     let mut body = Map::new();
@@ -36,8 +37,7 @@ pub(crate) fn request(model: &str, rules: &str, said: &[Said]) -> Map<String, Va
     body
 }
 
-/// The same request with the bound under its other name, if a refusal is about
-/// that name.
+/// Returns the request with the other name of the token limit, if the server refused this name.
 pub(crate) fn renamed_bound(
     body: &Map<String, Value>,
     refusal: &[u8],
@@ -51,14 +51,14 @@ pub(crate) fn renamed_bound(
     Some(body)
 }
 
-/// An answer.
+/// A response of a model.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) struct Completion {
     pub(crate) content: String,
-    /// The model that the server says has answered.
+    /// Model named by the server; `None` if it names none.
     pub(crate) model: Option<String>,
     pub(crate) finish_reason: Option<String>,
-    /// Nothing where the server does not count.
+    /// Token counts; `None` if the server does not report them.
     pub(crate) tokens: Option<Tokens>,
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct Completion {
 struct Body {
     choices: Vec<Choice>,
     model: Option<String>,
-    /// As far as it can be made out.
+    /// Token counts in any shape; they are parsed separately.
     usage: Option<Value>,
 }
 
@@ -94,7 +94,7 @@ struct PromptDetails {
     cached_tokens: Option<u32>,
 }
 
-/// Reads an answer.
+/// Parses a response.
 pub(crate) fn read(body: &[u8]) -> Result<Completion, Failure> {
     let body: Body = serde_json::from_slice(body).map_err(|_| Failure::invalid())?;
     let choice = body.choices.into_iter().next().ok_or_else(Failure::invalid)?;
@@ -114,7 +114,7 @@ pub(crate) fn read(body: &[u8]) -> Result<Completion, Failure> {
     })
 }
 
-/// What was counted; odd counts are none.
+/// Parses token counts; `None` if they are invalid.
 fn tokens(usage: Value) -> Option<Tokens> {
     let usage: Usage = serde_json::from_value(usage).ok()?;
     let cached = usage.prompt_tokens_details.and_then(|details| details.cached_tokens);
@@ -125,13 +125,9 @@ fn tokens(usage: Value) -> Option<Tokens> {
     })
 }
 
-/// The text without what a document cannot hold, and no longer than it may be.
+/// Removes characters that documents cannot store, and limits the length.
 fn clean(text: &str, most_characters: usize) -> String {
-    let text = text.trim().replace('\0', "\u{fffd}");
-    match text.char_indices().nth(most_characters) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
-    }
+    ellipsize(&text.trim().replace('\0', "\u{fffd}"), most_characters)
 }
 
 #[cfg(test)]

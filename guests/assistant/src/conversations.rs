@@ -1,47 +1,48 @@
 //! Conversations with the assistant.
 
+use area_sdk::Later;
 use area_sdk::prelude::*;
-use area_sdk::{JobError, Later};
+use area_sdk::text::{ellipsize, first_line};
 
 use crate::messages::{self, Message, StoredMessage};
-use crate::runs::{self, Run, StoredRun, Wish};
+use crate::runs::{self, RequestedModel, Run, StoredRun};
 use crate::snapshots;
 
-/// How many messages and runs are shown with a conversation.
+/// Maximum number of messages and of runs shown with a conversation.
 pub(crate) const SHOWN: u32 = 100;
 
-/// How many messages a conversation takes.
+/// Maximum number of messages in a conversation.
 const MOST_MESSAGES: u32 = 10_000;
 
-/// Most characters of a title that is a message's beginning.
+/// Maximum length of a title derived from a message, in characters.
 const MOST_TITLE_CHARACTERS: usize = 80;
 
-/// Documents forgotten at a time.
+/// Number of documents deleted in one step.
 const BATCH: u32 = 500;
 
-/// A conversation to be opened; nothing has to be said.
+/// A request to create a conversation. The first message is optional.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NewConversation {
-    /// Without one, the beginning of the first message.
+    /// Title; by default the beginning of the first message.
     #[schemars(length(min = 1, max = 200))]
     title: Option<String>,
     /// The first message.
     #[schemars(length(min = 1, max = 20_000))]
     message: Option<String>,
-    /// Which model endpoint is to answer it.
+    /// Model endpoint that answers the first message.
     model_endpoint_id: Option<Uuid>,
-    /// Which of its models.
+    /// Model of that endpoint.
     #[schemars(length(min = 1, max = 200))]
     model: Option<String>,
 }
 
-/// Whether more can be said.
+/// Whether the conversation accepts messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ConversationStatus {
-    /// It can.
+    /// It accepts messages.
     Open,
-    /// It is kept to be read.
+    /// It is read-only.
     Closed,
 }
 
@@ -57,7 +58,7 @@ impl ConversationStatus {
 /// A conversation as the contract shows it.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Conversation {
-    /// The workspace's context at the latest message; null before there is one.
+    /// The workspace's context snapshot at the latest message; null before the first message.
     context_snapshot_id: Option<Uuid>,
     created_at: Timestamp,
     created_by: Uuid,
@@ -67,7 +68,7 @@ pub(crate) struct Conversation {
     /// The latest 100, oldest first.
     runs: Vec<Run>,
     status: ConversationStatus,
-    /// Null until something gives it one.
+    /// Null until it is set or derived from the first message.
     title: Option<String>,
     updated_at: Timestamp,
 }
@@ -86,7 +87,7 @@ pub(crate) struct ConversationSummary {
     version: u64,
 }
 
-/// A conversation as it is kept.
+/// A stored conversation.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredConversation {
     pub(crate) context_snapshot_id: Option<Uuid>,
@@ -100,7 +101,7 @@ impl Document for StoredConversation {
     const COLLECTION: &'static str = "conversations";
 }
 
-/// Told when somebody opened a conversation.
+/// Published when a user creates a conversation.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ConversationCreated {
     conversation_id: Uuid,
@@ -150,7 +151,7 @@ impl From<Stored<StoredConversation>> for ConversationSummary {
     }
 }
 
-/// A title somebody gave, without the white space around it.
+/// Trims and validates a title.
 fn title(given: &str) -> Result<String> {
     let title = given.trim();
     if title.is_empty() {
@@ -159,30 +160,26 @@ fn title(given: &str) -> Result<String> {
     Ok(title.to_owned())
 }
 
-/// The beginning of a message.
+/// Returns the beginning of a message as a title.
 fn beginning(message: &str) -> String {
-    let line = message.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    match line.char_indices().nth(MOST_TITLE_CHARACTERS) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line.to_owned(),
-    }
+    ellipsize(first_line(message), MOST_TITLE_CHARACTERS)
 }
 
-/// The conversation.
+/// Finds a conversation.
 pub(crate) fn find(ctx: &Ctx, id: Uuid) -> Result<Stored<StoredConversation>> {
     Ok(ctx.documents::<StoredConversation>().get(id)?)
 }
 
-/// The conversation, if more can be said in it.
+/// Finds a conversation that accepts messages.
 pub(crate) fn open(ctx: &Ctx, id: Uuid) -> Result<Stored<StoredConversation>> {
     let conversation = find(ctx, id)?;
     if conversation.status == ConversationStatus::Closed {
         return Err(Problem::conflict("conversation_closed", "This conversation is closed.")
-            .hint("Open it again, or begin another one."));
+            .hint("Reopen it, or start another one."));
     }
     if conversation.message_count >= MOST_MESSAGES {
-        let detail = "A conversation takes 10,000 messages.";
-        return Err(Problem::conflict("conversation_full", detail).hint("Begin another one."));
+        let detail = "A conversation can have at most 10,000 messages.";
+        return Err(Problem::conflict("conversation_full", detail).hint("Start another one."));
     }
     Ok(conversation)
 }
@@ -197,7 +194,7 @@ pub(crate) fn create(
     let (id, now) = (ctx.new_id(), ctx.now());
     let (mut said, mut runs) = (Vec::new(), Vec::new());
     if let Some(message) = message {
-        let wish = Wish { model_endpoint_id: new.model_endpoint_id, model: new.model };
+        let wish = RequestedModel { model_endpoint_id: new.model_endpoint_id, model: new.model };
         let message = messages::say(ctx, id, 0, message)?;
         runs.push(runs::begin(ctx, id, message.id(), wish)?);
         said.push(message);
@@ -217,37 +214,28 @@ pub(crate) fn create(
     Ok(Created(Conversation::new(stored, said, runs)))
 }
 
-/// Which conversations.
+/// Filters of the list.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListParams {
     /// Only conversations of this user.
     created_by: Option<Uuid>,
-    /// Only conversations that stand so.
+    /// Only conversations with this status.
     status: Option<ConversationStatus>,
-    /// `next_cursor` of the page before.
-    cursor: Option<String>,
-    /// How many a page has at most.
-    #[serde(default = "default_limit")]
-    #[schemars(range(min = 1, max = 100))]
-    limit: u32,
-}
-
-fn default_limit() -> u32 {
-    50
 }
 
 pub(crate) fn list(
     ctx: &Ctx,
     Params(params): Params<ListParams>,
+    paging: Paging,
 ) -> Result<Page<ConversationSummary>> {
     let all = ctx.documents::<StoredConversation>().query();
     let all = all.equals_if("created_by", params.created_by);
     let all = all.equals_if("status", params.status.map(ConversationStatus::as_str));
-    let page = all.cursor(params.cursor).limit(params.limit).page()?;
+    let page = all.paging(paging).page()?;
     Ok(page.map(ConversationSummary::from))
 }
 
-/// A conversation with what was said in it lately.
+/// Returns a conversation with its latest messages and runs.
 fn whole(ctx: &Ctx, stored: Stored<StoredConversation>) -> Result<Versioned<Conversation>> {
     let id = stored.uuid();
     let said = messages::latest(ctx, id, SHOWN)?.into_iter().map(Message::from);
@@ -259,7 +247,7 @@ pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<Conversa
     whole(ctx, find(ctx, id)?)
 }
 
-/// What is to be changed; what is absent stays.
+/// Changes of a conversation; absent members keep their values.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ConversationChanges {
     #[schemars(length(min = 1, max = 200))]
@@ -282,19 +270,19 @@ pub(crate) fn update(
     whole(ctx, conversation)
 }
 
-/// What somebody says.
+/// A message of a user.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NewMessage {
     #[schemars(length(min = 1, max = 20_000))]
     content: String,
-    /// Which model endpoint is to answer it.
+    /// Model endpoint that answers it.
     model_endpoint_id: Option<Uuid>,
-    /// Which of its models.
+    /// Model of that endpoint.
     #[schemars(length(min = 1, max = 200))]
     model: Option<String>,
 }
 
-/// What was said, and the run that answers it.
+/// The stored message and the run that answers it.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Posted {
     message: Message,
@@ -312,7 +300,7 @@ pub(crate) fn post_message(
     if conversation.title.is_none() {
         conversation.title = Some(beginning(&content));
     }
-    let wish = Wish { model_endpoint_id: new.model_endpoint_id, model: new.model };
+    let wish = RequestedModel { model_endpoint_id: new.model_endpoint_id, model: new.model };
     let message = messages::say(ctx, id, conversation.message_count, content)?;
     let run = runs::begin(ctx, id, message.id(), wish)?;
     conversation.message_count += 1;
@@ -325,7 +313,7 @@ pub(crate) fn remove(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<NoContent> {
     let conversation = find(ctx, id)?;
     ctx.check_if_match(conversation.version)?;
     if conversation.created_by != ctx.user() && ctx.role() < Role::Admin {
-        let detail = "A conversation is deleted by who opened it, or by an admin.";
+        let detail = "Only the user who opened a conversation, or an admin, can delete it.";
         return Err(Problem::permission_denied(detail));
     }
     ctx.documents().delete(&conversation)?;
@@ -334,7 +322,7 @@ pub(crate) fn remove(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<NoContent> {
     Ok(NoContent)
 }
 
-/// Forgets what belonged to a conversation that was deleted.
+/// Deletes the messages and runs of a deleted conversation.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Discard {
     conversation_id: Uuid,
@@ -345,19 +333,11 @@ impl Job for Discard {
 }
 
 pub(crate) fn discard(ctx: &JobCtx, job: Discard) -> JobResult<Discard> {
-    let more = discard_some::<StoredMessage>(ctx, job.conversation_id)?
-        || discard_some::<StoredRun>(ctx, job.conversation_id)?;
+    let id = job.conversation_id;
+    let messages = ctx.documents::<StoredMessage>().query().equals("conversation_id", id);
+    let runs = ctx.documents::<StoredRun>().query().equals("conversation_id", id);
+    let more = messages.limit(BATCH).delete_page()? > 0 || runs.limit(BATCH).delete_page()? > 0;
     Ok(if more { Outcome::Continue(job) } else { Outcome::Done })
-}
-
-/// Forgets some documents of a conversation, and says whether there were any.
-fn discard_some<T: Document>(ctx: &JobCtx, conversation_id: Uuid) -> Result<bool, JobError> {
-    let all = ctx.documents::<T>().query().equals("conversation_id", conversation_id);
-    let some = all.limit(BATCH).list()?;
-    for document in &some {
-        ctx.documents().delete(document)?;
-    }
-    Ok(!some.is_empty())
 }
 
 #[cfg(test)]

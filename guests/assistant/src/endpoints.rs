@@ -1,5 +1,4 @@
-//! Model endpoints: which OpenAI-compatible servers a workspace uses, with
-//! which key and for which models.
+//! Model endpoints: the OpenAI-compatible servers of a workspace, with their keys and models.
 
 use area_sdk::Scope;
 use area_sdk::prelude::*;
@@ -7,13 +6,13 @@ use serde::Deserializer;
 
 use crate::validation;
 
-/// How many endpoints a workspace has at most.
+/// Maximum number of endpoints of a workspace.
 pub(crate) const MOST_ENDPOINTS: u32 = 50;
 
-/// Most characters of an endpoint's name and of a model's id.
+/// Maximum length of an endpoint's name and of a model id, in characters.
 const MOST_NAME_CHARACTERS: usize = 200;
 
-/// Largest key, in bytes.
+/// Maximum size of a key, in bytes.
 const MOST_KEY_BYTES: usize = 4096;
 
 /// A model's id, as its server names it.
@@ -21,16 +20,16 @@ const MOST_KEY_BYTES: usize = 4096;
 #[serde(transparent)]
 pub(crate) struct ModelId(#[schemars(length(min = 1, max = 200))] pub(crate) String);
 
-/// An endpoint to be set up.
+/// A request to create an endpoint.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NewModelEndpoint {
-    /// Sent as a bearer token; without one, requests carry no credential.
+    /// Bearer token for the server; without it, requests have no credential.
     #[schemars(length(min = 1, max = 4096), extend("writeOnly" = true))]
     api_key: Option<String>,
-    /// Where `/models` and `/chat/completions` are: https, a public address.
+    /// URL below which `/models` and `/chat/completions` exist: https with a public address.
     #[schemars(length(min = 1, max = 2000), extend("format" = "uri"))]
     base_url: String,
-    /// The first is used where a message names none.
+    /// Model ids. The first is the default.
     #[schemars(length(min = 1, max = 50), extend("uniqueItems" = true))]
     model_ids: Vec<ModelId>,
     #[schemars(length(min = 1, max = 200))]
@@ -48,7 +47,7 @@ pub(crate) struct ModelEndpoint {
     id: Uuid,
     /// Why the latest validation failed; null after one that succeeded.
     last_error_code: Option<String>,
-    /// When the server last listed all of the models; null before the first.
+    /// Time at which the server last listed all of the models; null before the first success.
     last_validated_at: Option<Timestamp>,
     model_ids: Vec<ModelId>,
     name: String,
@@ -56,8 +55,7 @@ pub(crate) struct ModelEndpoint {
     workspace_id: Uuid,
 }
 
-/// An endpoint as it is kept; its key is the host's secret of
-/// [`credential_name`].
+/// A stored endpoint. Its key is a secret of the host, see [`credential_name`].
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredEndpoint {
     pub(crate) active: bool,
@@ -67,8 +65,8 @@ pub(crate) struct StoredEndpoint {
     pub(crate) last_validated_at: Option<Timestamp>,
     pub(crate) model_ids: Vec<ModelId>,
     pub(crate) name: String,
-    /// One more at each change of address, key or models: what a validation
-    /// found out about another generation is not noted.
+    /// Incremented at each change of address, key or models. Results of validations of another
+    /// generation are discarded.
     pub(crate) generation: u32,
     created_by: Uuid,
 }
@@ -77,7 +75,7 @@ impl Document for StoredEndpoint {
     const COLLECTION: &'static str = "endpoints";
 }
 
-/// Told when an endpoint was set up.
+/// Published when an endpoint was created.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct EndpointCreated {
     model_endpoint_id: Uuid,
@@ -89,7 +87,7 @@ impl Event for EndpointCreated {
     const NAME: &'static str = "model_endpoint.created";
 }
 
-/// Told when an endpoint was deleted.
+/// Published when an endpoint was deleted.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct EndpointDeleted {
     model_endpoint_id: Uuid,
@@ -100,23 +98,23 @@ impl Event for EndpointDeleted {
     const NAME: &'static str = "model_endpoint.deleted";
 }
 
-/// The name of the secret that holds an endpoint's key.
+/// Returns the name of the secret with an endpoint's key.
 pub(crate) fn credential_name(endpoint: Uuid) -> String {
     format!("model-endpoint/{endpoint}")
 }
 
 impl StoredEndpoint {
-    /// The name of its key's secret, where it has one.
+    /// Returns the name of the secret with the key; `None` if the endpoint has no key.
     pub(crate) fn credential(&self, id: Uuid) -> Option<String> {
         self.has_credential.then(|| credential_name(id))
     }
 
-    /// Does it offer this model?
+    /// Whether the endpoint has this model.
     pub(crate) fn offers(&self, model: &str) -> bool {
         self.model_ids.iter().any(|id| id.0 == model)
     }
 
-    /// What was known of it is not known any more.
+    /// Discards the validation results and starts a new generation.
     fn renew(&mut self) {
         self.generation = self.generation.wrapping_add(1);
         self.last_validated_at = None;
@@ -144,17 +142,17 @@ fn view(scope: &Scope, stored: Stored<StoredEndpoint>) -> Versioned<ModelEndpoin
 
 fn check_url(ctx: &Ctx, url: &str) -> Result<()> {
     if url.contains(['?', '#']) {
-        let message = "has a query or a fragment, to which no path can be added";
+        let message = "has a query or a fragment, so no path can be added";
         return Err(Problem::validation("/base_url", message));
     }
     ctx.check_url(url).map_err(|rule| {
         Problem::validation("/base_url", rule)
-            .hint("Give the https address that ends before /models and /chat/completions.")
+            .hint("Send the https URL without /models or /chat/completions.")
     })
 }
 
-/// A stored key is never sent to another server: whoever changes the address
-/// has to know the key.
+/// Requires the key when the address changes, because a stored key must never be sent to another
+/// server.
 fn check_same_origin(before: &str, after: &str) -> Result<()> {
     if origin(before) == origin(after) {
         return Ok(());
@@ -164,8 +162,8 @@ fn check_same_origin(before: &str, after: &str) -> Result<()> {
         .hint("Send the new server's `api_key` with it, or `null` to remove the key."))
 }
 
-/// Scheme, host and port. Two spellings of one origin may differ; the host
-/// compares those that it sends to.
+/// Returns scheme, host and port. Equal origins may be spelled differently; the host compares the
+/// addresses to which it sends keys.
 fn origin(url: &str) -> Option<String> {
     let (scheme, rest) = url.trim().split_once("://")?;
     let authority = rest.split(['/', '\\']).next()?;
@@ -174,14 +172,15 @@ fn origin(url: &str) -> Option<String> {
     Some(format!("{scheme}://{authority}").to_ascii_lowercase())
 }
 
-/// Goes into a header as it is: visible ASCII.
+/// Checks that a key is visible ASCII, because it is sent in a header.
 fn check_key(key: &str) -> Result<()> {
     let good =
         (1..=MOST_KEY_BYTES).contains(&key.len()) && key.bytes().all(|b| b.is_ascii_graphic());
     if good {
         return Ok(());
     }
-    let message = "is no key: 1 to 4096 visible ASCII characters without spaces are taken";
+    let message =
+        "is not a valid key: it must have 1 to 4096 visible ASCII characters without spaces";
     Err(Problem::validation("/api_key", message))
 }
 
@@ -196,7 +195,7 @@ fn name(given: &str) -> Result<String> {
 fn name_taken(error: area_sdk::DocumentError) -> Problem {
     match error {
         area_sdk::DocumentError::UniqueConflict(_) => {
-            Problem::conflict("name_taken", "Another model endpoint has this name.")
+            Problem::conflict("name_taken", "Another model endpoint has this name already.")
                 .hint("Choose another name, or change that endpoint.")
         }
         other => other.into(),
@@ -241,26 +240,20 @@ pub(crate) fn create(
     Ok(Created(view(ctx, stored)))
 }
 
-/// Which endpoints.
+/// Filters of the list.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListParams {
-    /// Only those that conversations may use, or may not.
+    /// Only endpoints with this value of `active`.
     active: Option<bool>,
-    /// `next_cursor` of the page before.
-    cursor: Option<String>,
-    /// How many a page has at most.
-    #[serde(default = "default_limit")]
-    #[schemars(range(min = 1, max = 100))]
-    limit: u32,
 }
 
-fn default_limit() -> u32 {
-    50
-}
-
-pub(crate) fn list(ctx: &Ctx, Params(params): Params<ListParams>) -> Result<Page<ModelEndpoint>> {
+pub(crate) fn list(
+    ctx: &Ctx,
+    Params(params): Params<ListParams>,
+    paging: Paging,
+) -> Result<Page<ModelEndpoint>> {
     let all = ctx.documents::<StoredEndpoint>().query().equals_if("active", params.active);
-    let page = all.cursor(params.cursor).limit(params.limit).page()?;
+    let page = all.paging(paging).page()?;
     Ok(page.map(|stored| view(ctx, stored).0))
 }
 
@@ -268,7 +261,7 @@ pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<ModelEnd
     Ok(view(ctx, ctx.documents().get(id)?))
 }
 
-/// Tells a member that is null from one that is absent.
+/// Distinguishes a null member from an absent one.
 fn given<'de, D, T>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
 where
     D: Deserializer<'de>,
@@ -277,11 +270,11 @@ where
     Option::deserialize(deserializer).map(Some)
 }
 
-/// What is to be changed; what is absent stays.
+/// Changes of an endpoint; absent members keep their values.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ModelEndpointChanges {
     active: Option<bool>,
-    /// Null takes the credential away.
+    /// Null deletes the key.
     #[serde(default, deserialize_with = "given")]
     #[schemars(length(min = 1, max = 4096), extend("writeOnly" = true))]
     api_key: Option<Option<String>>,
@@ -361,8 +354,7 @@ pub(crate) fn remove(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<NoContent> {
     Ok(NoContent)
 }
 
-/// The endpoint that conversations use where they name none: the newest active
-/// one, those first that a validation found good.
+/// Returns the default endpoint: the newest active one, validated ones first.
 pub(crate) fn preferred(scope: &Scope) -> Result<Option<Stored<StoredEndpoint>>> {
     let active = scope.documents::<StoredEndpoint>().query().equals("active", true);
     let mut active = active.limit(MOST_ENDPOINTS).list()?;

@@ -1,46 +1,47 @@
-//! What the workspace's records say, as far as a question is about them: counts
-//! of everything, and single records that an answer can cite.
+//! Collects the workspace's records for a question: counts of all kinds, and single records that an
+//! answer can cite.
 
 use std::collections::BTreeMap;
 
 use area_sdk::prelude::*;
+use area_sdk::text::ellipsize;
 use area_sdk::{DocumentError, Scope, Value};
+use area_shared::catalog::Repository;
+use area_shared::evidence::EvidenceRecord;
 
 use crate::records::{
-    Advisory, Audit, Component, Deployment, Evidence, Finding, Head, Match, Program, Question,
-    Questionnaire, Repository,
+    Advisory, Audit, Component, Deployment, Finding, Head, Match, Program, Question, Questionnaire,
 };
 use crate::redact::redact;
 
-/// Repositories looked through for those that a question names.
+/// Maximum number of repositories that are searched for names in the question.
 const REPOSITORIES: u32 = 500;
 
-/// Findings shown.
+/// Maximum number of findings collected.
 const FINDINGS: u32 = 8;
 
-/// Components shown, of those that a question names and of those that an
-/// advisory affects, each.
+/// Maximum number of components collected: for names in the question, and for advisories in it.
 const COMPONENTS: u32 = 8;
 
-/// Words of a question that are looked for among names.
+/// Maximum number of words of a question that are compared with names.
 const WORDS: usize = 40;
 
-/// Questionnaires and audits shown, each.
+/// Maximum number of questionnaires and of audits collected.
 const LATEST: u32 = 3;
 
-/// Kinds of evidence of which the latest record is shown.
+/// Number of evidence kinds whose latest record is collected.
 const KINDS: usize = 5;
 
-/// Most characters of a title or detail.
+/// Maximum length of a title or detail, in characters.
 const MOST_CHARACTERS: usize = 300;
 
-/// Severities, the worst first.
+/// Severities, worst first.
 pub(crate) const SEVERITIES: [&str; 5] = ["critical", "high", "medium", "low", "info"];
 
-/// How many there are, by something.
+/// Counts by a property.
 pub(crate) type Counts = BTreeMap<String, u64>;
 
-/// What a workspace has.
+/// Counts of the workspace's records.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Facts {
     pub(crate) repositories: u64,
@@ -57,11 +58,11 @@ pub(crate) struct Facts {
     /// By kind.
     pub(crate) evidence: Counts,
     pub(crate) remediation_programs: u64,
-    /// Open findings of the repositories that the question names, by severity.
+    /// Open findings of the repositories named in the question, by severity.
     pub(crate) named_repositories: BTreeMap<String, Counts>,
 }
 
-/// What kind of record a source is.
+/// Kind of record that a source is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SourceKind {
@@ -87,7 +88,7 @@ impl SourceKind {
 /// A record that an answer can cite.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Source {
-    /// As an answer cites it: a letter and a number.
+    /// Label in an answer's citation: a letter and a number.
     pub(crate) label: String,
     pub(crate) kind: SourceKind,
     pub(crate) id: String,
@@ -95,19 +96,19 @@ pub(crate) struct Source {
     pub(crate) detail: String,
 }
 
-/// Everything an answer can be made from.
+/// Input for an answer: counts and sources.
 #[derive(Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct CollectedRecords {
     pub(crate) facts: Facts,
     pub(crate) sources: Vec<Source>,
 }
 
-/// Names of repositories, by their ids.
+/// Names of repositories, by id.
 type Names = BTreeMap<String, String>;
 
 type Read<T> = Result<T, DocumentError>;
 
-impl Known {
+impl CollectedRecords {
     fn add(&mut self, kind: SourceKind, id: String, title: &str, detail: &str) {
         let number = 1 + self.sources.iter().filter(|source| source.kind == kind).count();
         let label = format!("{}{number}", kind.letter());
@@ -115,27 +116,23 @@ impl Known {
         self.sources.push(Source { label, kind, id, title, detail });
     }
 
-    /// The sources of a kind.
+    /// Returns the sources of a kind.
     pub(crate) fn of(&self, kind: SourceKind) -> impl Iterator<Item = &Source> {
         self.sources.iter().filter(move |source| source.kind == kind)
     }
 }
 
-/// One line that fits, without credentials.
+/// Shortens a text to one line and removes credentials.
 fn shortened(text: &str) -> String {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let text = redact(&text);
-    match text.char_indices().nth(MOST_CHARACTERS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
-    }
+    ellipsize(&redact(&text), MOST_CHARACTERS)
 }
 
-/// Reads what the records say about a question.
-pub(crate) fn collect(scope: &Scope, question: &str) -> Read<Known> {
+/// Collects the records for a question.
+pub(crate) fn collect(scope: &Scope, question: &str) -> Read<CollectedRecords> {
     let names = repository_names(scope)?;
     let named = named_in(question, &names);
-    let mut known = Known { facts: counts(scope)?, sources: Vec::new() };
+    let mut known = CollectedRecords { facts: counts(scope)?, sources: Vec::new() };
     for id in &named {
         let name = names.get(id).cloned().unwrap_or_default();
         let counts = open_findings(scope, Some(id))?;
@@ -153,7 +150,7 @@ fn count<T: Document>(scope: &Scope) -> Read<u64> {
     scope.documents::<T>().query().count()
 }
 
-/// The components of the latest audits, by how many each branch has.
+/// Returns the number of components in the latest audits, summed over branches.
 fn component_count(scope: &Scope) -> Read<u64> {
     let sizes = scope.documents::<Head>().query().count_by(&["components"])?;
     let components = |(size, heads): (Vec<Value>, u64)| match size.first() {
@@ -185,7 +182,7 @@ fn counts(scope: &Scope) -> Read<Facts> {
         deployments: scope.documents::<Deployment>().query().equals("current", true).count()?,
         questionnaires: count::<Questionnaire>(scope)?,
         questions: count_by::<Question>(scope, "status")?,
-        evidence: count_by::<Evidence>(scope, "kind")?,
+        evidence: count_by::<EvidenceRecord>(scope, "kind")?,
         remediation_programs: count::<Program>(scope)?,
         named_repositories: BTreeMap::new(),
     })
@@ -197,13 +194,13 @@ fn open_findings(scope: &Scope, repository: Option<&String>) -> Read<Counts> {
     Ok(counted(open.count_by(&["risk_severity"])?))
 }
 
-/// The names of repositories, by their ids.
+/// Returns the names of repositories, by id.
 fn repository_names(scope: &Scope) -> Read<Names> {
     let all = scope.documents::<Repository>().query().limit(REPOSITORIES).list()?;
     Ok(all.into_iter().map(|repository| (repository.id, repository.value.name)).collect())
 }
 
-/// The ids of the repositories whose names a question has as words.
+/// Returns the ids of repositories whose name is a word of the question.
 fn named_in(question: &str, names: &Names) -> Vec<String> {
     let question = question.to_lowercase();
     let part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '/' | '.');
@@ -216,8 +213,8 @@ fn named_in(question: &str, names: &Names) -> Vec<String> {
     named.map(|(id, _)| id.clone()).take(LATEST as usize).collect()
 }
 
-/// The identifiers of rules and advisories in a question, such as
-/// CVE-2021-44228: words with a letter, a digit and a dash.
+/// Returns ids of rules and advisories in a question, such as CVE-2021-44228: words with a letter,
+/// a digit and a dash.
 fn identifiers(question: &str) -> Vec<String> {
     let part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | ':');
     let words = question.split(|c| !part(c)).map(|word| word.trim_end_matches(['.', ':']));
@@ -229,7 +226,7 @@ fn identifiers(question: &str) -> Vec<String> {
     words.filter(looks).take(10).map(ToOwned::to_owned).collect()
 }
 
-/// Findings that the question names by their rule.
+/// Returns findings whose rule is named in the question.
 fn findings_by_rule(scope: &Scope, question: &str) -> Read<Vec<Stored<Finding>>> {
     let mut rules = identifiers(question);
     rules.extend(identifiers(&question.to_uppercase()));
@@ -239,7 +236,7 @@ fn findings_by_rule(scope: &Scope, question: &str) -> Read<Vec<Stored<Finding>>>
     scope.documents::<Finding>().query().one_of("rule_id", rules).limit(FINDINGS).list()
 }
 
-/// The worst open findings, of these repositories or of all.
+/// Returns the worst open findings of these repositories, or of all.
 fn worst_findings(scope: &Scope, repositories: &[String]) -> Read<Vec<Stored<Finding>>> {
     let mut worst = Vec::new();
     let mut room = FINDINGS;
@@ -262,7 +259,7 @@ fn worst_findings(scope: &Scope, repositories: &[String]) -> Read<Vec<Stored<Fin
 
 fn add_findings(
     scope: &Scope,
-    known: &mut Known,
+    known: &mut CollectedRecords,
     question: &str,
     named: &[String],
     names: &Names,
@@ -285,9 +282,13 @@ fn add_findings(
     Ok(())
 }
 
-/// Components that the question names, and those that an advisory affects which
-/// it names.
-fn add_components(scope: &Scope, known: &mut Known, question: &str, names: &Names) -> Read<()> {
+/// Adds components that the question names, and components affected by an advisory that it names.
+fn add_components(
+    scope: &Scope,
+    known: &mut CollectedRecords,
+    question: &str,
+    names: &Names,
+) -> Read<()> {
     let keys: Vec<String> = identifiers(question).iter().map(|id| id.to_uppercase()).collect();
     if !keys.is_empty() {
         let affected = scope.documents::<Match>().query().equals("latest", true);
@@ -314,13 +315,13 @@ fn versioned(name: &str, version: Option<&str>) -> String {
     version.map_or_else(|| name.to_owned(), |version| format!("{name} {version}"))
 }
 
-/// Where a component is.
+/// Describes where a component is used.
 fn place(names: &Names, ecosystem: Option<&str>, repository: Option<Uuid>) -> String {
     let repository = name_of(names, repository);
     format!("{}, repository {repository}", ecosystem.unwrap_or("unknown ecosystem"))
 }
 
-/// Words of a question that can be names of packages.
+/// Returns words of a question that can be package names.
 fn words(question: &str) -> Vec<String> {
     let part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | '@' | ':');
     let words = question.split(|c| !part(c)).map(|word| word.trim_end_matches(['.', ':']));
@@ -332,7 +333,12 @@ fn name_of(names: &Names, repository: Option<Uuid>) -> String {
     names.get(&id).cloned().unwrap_or(id)
 }
 
-fn add_audits(scope: &Scope, known: &mut Known, named: &[String], names: &Names) -> Read<()> {
+fn add_audits(
+    scope: &Scope,
+    known: &mut CollectedRecords,
+    named: &[String],
+    names: &Names,
+) -> Read<()> {
     let completed = scope.documents::<Audit>().query().equals("state", "completed");
     let completed = match named {
         [] => completed,
@@ -348,7 +354,7 @@ fn add_audits(scope: &Scope, known: &mut Known, named: &[String], names: &Names)
     Ok(())
 }
 
-fn add_questionnaires(scope: &Scope, known: &mut Known) -> Read<()> {
+fn add_questionnaires(scope: &Scope, known: &mut CollectedRecords) -> Read<()> {
     let latest = scope.documents::<Questionnaire>().query().limit(LATEST).list()?;
     for questionnaire in latest {
         let detail = format!(
@@ -361,13 +367,13 @@ fn add_questionnaires(scope: &Scope, known: &mut Known) -> Read<()> {
     Ok(())
 }
 
-/// The latest record of some kinds of evidence.
-fn add_evidence(scope: &Scope, known: &mut Known) -> Read<()> {
+/// Adds the latest record of some kinds of evidence.
+fn add_evidence(scope: &Scope, known: &mut CollectedRecords) -> Read<()> {
     let kinds: Vec<String> = known.facts.evidence.keys().take(KINDS).cloned().collect();
     for kind in kinds {
-        let records = scope.documents::<Evidence>().query().equals("kind", &kind);
+        let records = scope.documents::<EvidenceRecord>().query().equals("kind", &kind);
         let Some(record) = records.descending("observed_at").first()? else { continue };
-        let at = record.observed_at.unwrap_or(record.updated_at);
+        let at = record.observed_at;
         let detail = format!("{}, about {}, observed {at}", record.kind, record.subject_key);
         known.add(SourceKind::Evidence, record.id.clone(), &record.summary, &detail);
     }

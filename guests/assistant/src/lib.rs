@@ -1,11 +1,9 @@
-//! The assistant (operations 5 and 8): model endpoints, and conversations in
-//! which a model, or the service itself where there is none, answers from the
-//! workspace's records.
+//! The assistant (operations 5 and 8): model endpoints and conversations. A model answers from the
+//! workspace's records. Without a model, the service answers itself.
 //!
-//! Both are one area because the key of an endpoint is sealed for the area
-//! that sends with it. A message makes a run, and a run a job: it collects
-//! `facts`, puts them into a prompt, asks the model, and keeps the answer
-//! with the records it cites.
+//! Both operations are one area because an endpoint's key can be used only by the area that stored
+//! it. A message creates a run, and a run enqueues a job. The job collects `facts`, builds a
+//! prompt, calls the model, and stores the answer with the records that it cites.
 
 mod answering;
 mod chat;
@@ -34,17 +32,17 @@ use messages::StoredMessage;
 use runs::{RunCompleted, StoredRun};
 use validation::{EndpointFailed, EndpointValidated, Validate};
 
-/// The area.
+/// Declares the area.
 pub fn area() -> Area {
     let area = Area::new("assistant", env!("CARGO_PKG_VERSION"))
         .summary("Model endpoints and conversations with the assistant")
         .uses(&[Capability::Secrets, Capability::Egress, Capability::Settings])
-        .event::<EndpointCreated>("A model endpoint was set up")
+        .event::<EndpointCreated>("A model endpoint was created")
         .event::<EndpointDeleted>("A model endpoint was deleted")
-        .event::<EndpointValidated>("A model endpoint was found to work")
-        .event::<EndpointFailed>("A model endpoint was found not to work")
-        .event::<ConversationCreated>("Somebody opened a conversation with the assistant")
-        .event::<RunCompleted>("The assistant has answered, or failed to")
+        .event::<EndpointValidated>("The validation of a model endpoint succeeded")
+        .event::<EndpointFailed>("The validation of a model endpoint failed")
+        .event::<ConversationCreated>("A user opened a conversation with the assistant")
+        .event::<RunCompleted>("A run of the assistant ended, with or without an answer")
         .job::<Validate>(Lane::Assistant, 5, 30_000, validation::run)
         .job::<Answer>(Lane::Assistant, 6, answering::JOB_TIMEOUT_MS, answering::run)
         .job::<Discard>(Lane::Maintenance, 10, 20_000, conversations::discard);
@@ -63,7 +61,7 @@ fn collections(area: Area) -> Area {
     )
     .collection(
         Collection::of::<StoredConversation>()
-            .summary("Conversations, without what was said")
+            .summary("Conversations, without their messages")
             .text("created_by")
             .text("status")
             .index(&["created_by"])
@@ -72,7 +70,7 @@ fn collections(area: Area) -> Area {
     )
     .collection(
         Collection::of::<StoredMessage>()
-            .summary("What was said, by people and by the assistant")
+            .summary("Messages of users and of the assistant")
             .text("conversation_id")
             .integer("position")
             .unique(&["conversation_id", "position"])
@@ -80,7 +78,7 @@ fn collections(area: Area) -> Area {
     )
     .collection(
         Collection::of::<StoredRun>()
-            .summary("The making of answers, and what it took")
+            .summary("Runs that create answers, with their cost")
             .text("conversation_id")
             .text("status")
             .index(&["conversation_id"])
@@ -96,7 +94,7 @@ const ENDPOINT: &str = "/v1/workspaces/{workspace_id}/model-endpoints/{model_end
 fn endpoint_routes(area: Area) -> Area {
     area.route(
         post("create_model_endpoint", ENDPOINTS)
-            .summary("Set up a model endpoint")
+            .summary("Create a model endpoint")
             .description(docs::ENDPOINTS)
             .in_contract()
             .role(Role::Admin)
@@ -106,19 +104,27 @@ fn endpoint_routes(area: Area) -> Area {
     .route(
         get("list_model_endpoints", ENDPOINTS)
             .summary("List model endpoints, newest first")
+            .description(
+                "One page of endpoints, without their keys. `active` selects those that \
+                 conversations may use.",
+            )
             .handler(endpoints::list),
     )
     .route(
         get("get_model_endpoint", ENDPOINT)
             .summary("Read a model endpoint")
+            .description(
+                "Without its key, which is never returned. `last_validated_at` and \
+                 `last_error_code` have the result of the last validation.",
+            )
             .handler(endpoints::show),
     )
     .route(
         patch("update_model_endpoint", ENDPOINT)
             .summary("Change a model endpoint")
             .description(
-                "Members that are absent stay; a null `api_key` takes the credential away. A new \
-                 address, key or list of models is validated anew.",
+                "Absent members keep their values; a null `api_key` deletes the credential. A new \
+                address, key or list of models is validated again.",
             )
             .role(Role::Admin)
             .problems(&["name_taken"])
@@ -129,14 +135,18 @@ fn endpoint_routes(area: Area) -> Area {
             "validate_model_endpoint",
             "/v1/workspaces/{workspace_id}/model-endpoints/{model_endpoint_id}/validate",
         )
-        .summary("Have a model endpoint validated again")
-        .description("By a job; read the endpoint to see what it found.")
+        .summary("Validate a model endpoint again")
+        .description("A job validates it; read the endpoint for the result.")
         .role(Role::Admin)
         .handler(endpoints::validate),
     )
     .route(
         delete("delete_model_endpoint", ENDPOINT)
             .summary("Delete a model endpoint and its key")
+            .description(
+                "The stored key is deleted with it. Conversations that name no endpoint use \
+                 another active one.",
+            )
             .role(Role::Admin)
             .handler(endpoints::remove),
     )
@@ -159,22 +169,33 @@ fn conversation_routes(area: Area) -> Area {
     .route(
         get("list_assistant_conversations", CONVERSATIONS)
             .summary("List conversations, newest first")
+            .description(
+                "One page, without messages. `created_by` and `status` select conversations.",
+            )
             .handler(conversations::list),
     )
     .route(
         get("get_assistant_conversation", CONVERSATION)
             .summary("Read a conversation with its latest messages and runs")
+            .description(
+                "With the newest messages and runs. `/messages` and `/runs` page through all of \
+                 them.",
+            )
             .handler(conversations::show),
     )
     .route(
         patch("update_assistant_conversation", CONVERSATION)
             .summary("Rename, close or reopen a conversation")
+            .description(
+                "Members that are absent stay as they are. A closed conversation takes no \
+                 messages until it is reopened.",
+            )
             .handler(conversations::update),
     )
     .route(
         delete("delete_assistant_conversation", CONVERSATION)
             .summary("Delete a conversation")
-            .description("By who opened it, or by an admin.")
+            .description("Only the user who opened it, or an admin, can delete it.")
             .handler(conversations::remove),
     )
 }
@@ -186,8 +207,8 @@ const RUNS: &str = "/v1/workspaces/{workspace_id}/assistant/conversations/{conve
 fn message_routes(area: Area) -> Area {
     area.route(
         post("post_assistant_message", MESSAGES)
-            .summary("Say something in a conversation")
-            .description("One answer is made at a time.")
+            .summary("Send a message in a conversation")
+            .description("Only one run of a conversation can be open at a time.")
             .rate(RateClass::Heavy)
             .problems(&["run_in_progress", "conversation_closed", "conversation_full"])
             .handler(conversations::post_message),
@@ -195,11 +216,13 @@ fn message_routes(area: Area) -> Area {
     .route(
         get("list_assistant_messages", MESSAGES)
             .summary("List the messages of a conversation, newest first")
+            .description("One page of messages of users and of the assistant.")
             .handler(messages::list),
     )
     .route(
         get("list_assistant_runs", RUNS)
             .summary("List the runs of a conversation, newest first")
+            .description("One page of runs with their tokens and cost. `status` selects runs.")
             .handler(runs::list),
     )
     .route(
@@ -208,6 +231,10 @@ fn message_routes(area: Area) -> Area {
             "/v1/workspaces/{workspace_id}/assistant/conversations/{conversation_id}/runs/{run_id}",
         )
         .summary("Read a run")
+        .description(
+            "A run is the work on one answer. Read it until `status` is `completed` or `failed`; \
+             `error_code` says why it failed.",
+        )
         .handler(runs::show),
     )
     .route(
@@ -217,6 +244,10 @@ fn message_routes(area: Area) -> Area {
              {run_id}/retry",
         )
         .summary("Answer the message of a failed run again")
+        .description(
+            "Starts a new run for the same message, with the present data of the workspace. A run \
+             that has not failed is refused with `run_not_failed`.",
+        )
         .rate(RateClass::Heavy)
         .problems(&[
             "run_not_failed",

@@ -1,17 +1,16 @@
-//! What is said in a conversation, one document each, so that a conversation
-//! may be long.
+//! Messages of a conversation, one document each, so that conversations can be long.
 
 use area_sdk::Scope;
 use area_sdk::prelude::*;
 use serde_json::{Map, Value};
 
-/// Most characters of what a person says.
+/// Maximum length of a user's message, in characters.
 pub(crate) const MOST_CHARACTERS: usize = 20_000;
 
-/// Most characters of an answer.
+/// Maximum length of an answer, in characters.
 pub(crate) const MOST_ANSWER_CHARACTERS: usize = 20_000;
 
-/// Who speaks.
+/// Author of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Speaker {
@@ -24,25 +23,25 @@ pub(crate) enum Speaker {
 /// A message as the contract shows it.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Message {
-    /// Who wrote it; null for the assistant.
+    /// User who wrote it; null for the assistant.
     author_id: Option<Uuid>,
     content: String,
     conversation_id: Uuid,
     created_at: Timestamp,
     id: Uuid,
     role: Speaker,
-    /// What an answer rests on: `citations` of the workspace's records, and how
-    /// it was made; null for a person's message.
+    /// `citations` of the workspace's records and how the answer was made; null for a user's
+    /// message.
     structured: Option<Map<String, Value>>,
 }
 
-/// A message as it is kept.
+/// A stored message.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredMessage {
     pub(crate) author_id: Option<Uuid>,
     pub(crate) content: String,
     pub(crate) conversation_id: Uuid,
-    /// From 0, in the order in which it was said.
+    /// Position in the conversation, from 0.
     pub(crate) position: u32,
     pub(crate) role: Speaker,
     pub(crate) structured: Option<Map<String, Value>>,
@@ -72,20 +71,20 @@ impl From<Stored<StoredMessage>> for Message {
     }
 }
 
-/// What a person says, if it says something.
+/// Validates a user's message.
 pub(crate) fn content(pointer: &str, given: String) -> Result<String> {
     let count = given.chars().count();
     if given.trim().is_empty() {
         return Err(Problem::validation(pointer, "has no visible character"));
     }
     if count > MOST_CHARACTERS {
-        let message = format!("has {count} characters; {MOST_CHARACTERS} are taken");
-        return Err(Problem::validation(pointer, message).hint("Say it in several messages."));
+        let message = format!("has {count} characters; the maximum is {MOST_CHARACTERS}");
+        return Err(Problem::validation(pointer, message).hint("Split it into several messages."));
     }
     Ok(given)
 }
 
-/// Keeps what a person says.
+/// Stores a user's message.
 pub(crate) fn say(
     ctx: &Ctx,
     conversation_id: Uuid,
@@ -106,7 +105,7 @@ pub(crate) fn say(
     Ok(Stored { id, version: 1, created_at: now, updated_at: now, value }.into())
 }
 
-/// The latest messages of a conversation, oldest first.
+/// Returns the latest messages of a conversation, oldest first.
 pub(crate) fn latest(
     scope: &Scope,
     conversation_id: Uuid,
@@ -119,26 +118,14 @@ pub(crate) fn latest(
     Ok(said)
 }
 
-/// Which messages.
-#[derive(Deserialize, JsonSchema)]
-pub(crate) struct ListParams {
-    conversation_id: Uuid,
-    /// `next_cursor` of the page before.
-    cursor: Option<String>,
-    /// How many a page has at most.
-    #[serde(default = "default_limit")]
-    #[schemars(range(min = 1, max = 100))]
-    limit: u32,
-}
-
-fn default_limit() -> u32 {
-    50
-}
-
-pub(crate) fn list(ctx: &Ctx, Params(params): Params<ListParams>) -> Result<Page<Message>> {
-    crate::conversations::find(ctx, params.conversation_id)?;
+pub(crate) fn list(
+    ctx: &Ctx,
+    Path(conversation_id): Path<Uuid>,
+    paging: Paging,
+) -> Result<Page<Message>> {
+    crate::conversations::find(ctx, conversation_id)?;
     let said = ctx.documents::<StoredMessage>().query();
-    let said = said.equals("conversation_id", params.conversation_id).descending("position");
-    let page = said.cursor(params.cursor).limit(params.limit).page()?;
+    let said = said.equals("conversation_id", conversation_id).descending("position");
+    let page = said.paging(paging).page()?;
     Ok(page.map(Message::from))
 }

@@ -1,20 +1,21 @@
-//! What a run costs, by the operator's price table; exact, in decimals.
+//! Cost of a run by the operator's price table, in exact decimals.
 
 use std::collections::BTreeMap;
 
 use area_sdk::Scope;
 use serde::Deserialize;
 
-/// The setting that holds the table.
+/// Name of the setting with the price table.
 const SETTING: &str = "model_prices";
 
-/// Decimals of a price.
+/// Number of decimals of a price.
 const PRICE_DECIMALS: usize = 9;
 
-/// Decimals of a cost: a price's, and a million's.
+/// Number of decimals of a cost: those of a price plus six, because prices are for a million
+/// tokens.
 const COST_DECIMALS: usize = PRICE_DECIMALS + 6;
 
-/// The prices of a model, in US dollars for a million tokens.
+/// Prices of a model, in US dollars for a million tokens.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Price {
@@ -23,25 +24,32 @@ struct Price {
     output: String,
 }
 
-/// How many tokens a run took.
+/// Token counts of a run.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(crate) struct Tokens {
-    /// All of the input, the cached included.
+    /// Input tokens, including cached ones.
     pub(crate) input: u32,
     pub(crate) cached_input: u32,
     pub(crate) output: u32,
 }
 
-/// What these tokens of a model cost, if the operator says.
+/// Returns the cost of these tokens in US dollars; `None` if the operator sets no price for the
+/// model.
 pub(crate) fn cost(scope: &Scope, model: &str, tokens: Tokens) -> Option<String> {
     let table = scope.setting(SETTING)?;
     let Ok(table) = serde_json::from_str::<BTreeMap<String, Price>>(&table) else {
-        area_sdk::warn!(scope, "the setting {SETTING} is not a table of prices: no costs are told");
+        area_sdk::warn!(
+            scope,
+            "the setting {SETTING} is not a table of prices: no costs are shown"
+        );
         return None;
     };
     let cost = table.get(model)?.of(tokens);
     if cost.is_none() {
-        area_sdk::warn!(scope, "the setting {SETTING} has a price of {model} that is no decimal");
+        area_sdk::warn!(
+            scope,
+            "the setting {SETTING} has a price of {model} that is not a decimal"
+        );
     }
     cost
 }
@@ -58,7 +66,7 @@ impl Price {
     }
 }
 
-/// A decimal of at most [`PRICE_DECIMALS`] decimals, in units of the last.
+/// Parses a decimal with at most [`PRICE_DECIMALS`] decimals into units of the last decimal.
 fn parse(text: &str) -> Option<u128> {
     let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -69,7 +77,7 @@ fn parse(text: &str) -> Option<u128> {
     format!("{whole}{decimals:0<PRICE_DECIMALS$}").parse().ok()
 }
 
-/// A cost in units of the last of [`COST_DECIMALS`] decimals, as a decimal.
+/// Formats a cost given in units of the last of [`COST_DECIMALS`] decimals.
 fn write(cost: u128) -> String {
     let digits = format!("{cost:0>width$}", width = COST_DECIMALS + 1);
     let (whole, decimals) = digits.split_at(digits.len() - COST_DECIMALS);

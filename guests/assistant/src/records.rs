@@ -1,18 +1,7 @@
-//! What of other areas' documents the assistant looks at. A member that is not
-//! there is empty: what cannot be told is not told.
+//! Members of other areas' documents that the assistant reads. Absent members are empty and are not
+//! mentioned in answers.
 
 use area_sdk::prelude::*;
-
-/// A repository.
-#[derive(Default, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct Repository {
-    pub(crate) name: String,
-}
-
-impl Document for Repository {
-    const COLLECTION: &'static str = "catalog.repositories";
-}
 
 /// A finding of a scanner.
 #[derive(Default, Serialize, Deserialize)]
@@ -57,7 +46,7 @@ impl Document for Component {
     const COLLECTION: &'static str = "dependencies.components";
 }
 
-/// The latest audit of a repository's branch; they are only counted.
+/// The latest audit of a repository's branch; only counted.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Head {}
 
@@ -65,7 +54,7 @@ impl Document for Head {
     const COLLECTION: &'static str = "dependencies.heads";
 }
 
-/// A component under one name of an advisory that affects it.
+/// Affected component, under one name of the advisory.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Match {
@@ -119,20 +108,6 @@ pub(crate) struct Question {}
 
 impl Document for Question {
     const COLLECTION: &'static str = "questionnaires.questions";
-}
-
-/// A record of evidence.
-#[derive(Default, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct Evidence {
-    pub(crate) kind: String,
-    pub(crate) subject_key: String,
-    pub(crate) summary: String,
-    pub(crate) observed_at: Option<Timestamp>,
-}
-
-impl Document for Evidence {
-    const COLLECTION: &'static str = "evidence.records";
 }
 
 /// A remediation program; only counted.

@@ -1,9 +1,9 @@
-//! Credentials that stand in records or messages are not sent to a model.
+//! Removes credentials from records and messages before they are sent to a model.
 
-/// What is sent in their place.
+/// Replacement of a credential.
 const REDACTED: &str = "[redacted]";
 
-/// How well-known credentials begin, and how long they are at least.
+/// Prefixes of well-known credentials, and their minimum length.
 const CREDENTIALS: [(&str, usize); 22] = [
     ("AKIA", 20),
     ("ASIA", 20),
@@ -32,7 +32,7 @@ const CREDENTIALS: [(&str, usize); 22] = [
 const KEY_BEGINS: &str = "-----BEGIN ";
 const KEY_ENDS: &str = "-----END ";
 
-/// A character that credentials are made of.
+/// Whether credentials may contain this character.
 fn inside(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '+' | '=')
 }
@@ -41,7 +41,7 @@ fn is_credential(word: &str) -> bool {
     CREDENTIALS.iter().any(|(prefix, least)| word.len() >= *least && word.starts_with(prefix))
 }
 
-/// The text without what looks like a credential.
+/// Replaces credentials in a text.
 pub(crate) fn redact(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     let text = without_private_keys(text);
@@ -56,7 +56,7 @@ pub(crate) fn redact(text: &str) -> String {
     clean + rest
 }
 
-/// A run of characters, in which a credential may follow "key=" or the like.
+/// Replaces a credential in a word. The credential may follow `key=` or similar.
 fn redacted(word: &str) -> String {
     if is_credential(word) {
         return REDACTED.to_owned();
@@ -65,7 +65,7 @@ fn redacted(word: &str) -> String {
     parts.map(|part| if is_credential(part) { REDACTED } else { part }).collect()
 }
 
-/// The text without PEM private keys.
+/// Replaces PEM private keys in a text.
 fn without_private_keys(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     let mut rest = text;

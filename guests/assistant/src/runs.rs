@@ -1,4 +1,4 @@
-//! Runs: the making of an answer to a message, and what it took.
+//! Runs: the execution of one answer, its status and its cost.
 
 use area_sdk::prelude::*;
 use area_sdk::{Later, Scope};
@@ -7,17 +7,17 @@ use crate::answering::Answer;
 use crate::endpoints::{self, StoredEndpoint};
 use crate::snapshots;
 
-/// Where a run stands.
+/// Status of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum RunStatus {
-    /// Waits for its place, or for the next attempt.
+    /// It waits for a worker or for the next attempt.
     Queued,
-    /// The answer is being made.
+    /// It is being executed.
     Running,
-    /// The answer is there.
+    /// The answer exists.
     Succeeded,
-    /// There is none.
+    /// No answer was created.
     Failed,
 }
 
@@ -31,39 +31,39 @@ impl RunStatus {
         }
     }
 
-    /// Is something still to come?
+    /// Whether the run has not ended.
     pub(crate) fn is_open(self) -> bool {
         matches!(self, Self::Queued | Self::Running)
     }
 }
 
-/// Who answers.
+/// Who creates the answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Specialist {
-    /// The service itself, from the workspace's records, without a model.
+    /// The service, from the workspace's records without a model.
     Workspace,
-    /// A language model that is given the workspace's records.
+    /// A language model with the workspace's records as input.
     Model,
 }
 
-/// The route of a run without a model.
+/// `route` of a run without a model.
 const WORKSPACE_ROUTE: &str = "workspace";
 
 /// A run as the contract shows it.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Run {
     assistant_message_id: Option<Uuid>,
-    /// Did the model's server have part of the input at hand?
+    /// Whether the model's server had part of the input in its cache.
     cache_hit: bool,
     cached_input_tokens: Option<u32>,
     completed_at: Option<Timestamp>,
     context_snapshot_id: Option<Uuid>,
     conversation_id: Uuid,
-    /// US dollars; null where nobody says what the model costs.
+    /// US dollars; null if the operator sets no price for the model.
     cost_usd: Option<String>,
     created_at: Timestamp,
-    /// Why there is no answer, or none yet.
+    /// Code of the latest failure; null without one.
     error_code: Option<String>,
     id: Uuid,
     input_tokens: Option<u32>,
@@ -76,7 +76,7 @@ pub(crate) struct Run {
     user_message_id: Uuid,
 }
 
-/// A run as it is kept.
+/// A stored run.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredRun {
     pub(crate) assistant_message_id: Option<Uuid>,
@@ -128,7 +128,7 @@ impl From<Stored<StoredRun>> for Run {
     }
 }
 
-/// Told when a run is over, with or without an answer.
+/// Published when a run has ended, with or without an answer.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct RunCompleted {
     pub(crate) run_id: Uuid,
@@ -142,16 +142,16 @@ impl Event for RunCompleted {
     const NAME: &'static str = "assistant.run_completed";
 }
 
-/// Which model a message is for.
+/// Model requested for a message.
 #[derive(Default)]
-pub(crate) struct Wish {
+pub(crate) struct RequestedModel {
     pub(crate) model_endpoint_id: Option<Uuid>,
     pub(crate) model: Option<String>,
 }
 
-/// The endpoint and model that a wish means; nothing where the workspace's own
-/// records answer.
-fn choose(ctx: &Ctx, wish: Wish) -> Result<Option<(Stored<StoredEndpoint>, String)>> {
+/// Returns the requested endpoint and model, or the default ones. `None` means that the service
+/// answers without a model.
+fn choose(ctx: &Ctx, wish: RequestedModel) -> Result<Option<(Stored<StoredEndpoint>, String)>> {
     let endpoint = match wish.model_endpoint_id {
         Some(id) => Some(named(ctx, id)?),
         None => endpoints::preferred(ctx)?,
@@ -160,7 +160,7 @@ fn choose(ctx: &Ctx, wish: Wish) -> Result<Option<(Stored<StoredEndpoint>, Strin
         return match wish.model {
             None => Ok(None),
             Some(_) => Err(Problem::validation("/model", "is offered by no active model endpoint")
-                .hint("Set up a model endpoint that offers it, or name no model.")),
+                .hint("Create a model endpoint that offers it, or name no model.")),
         };
     };
     let model = match wish.model {
@@ -177,16 +177,19 @@ fn choose(ctx: &Ctx, wish: Wish) -> Result<Option<(Stored<StoredEndpoint>, Strin
 fn named(ctx: &Ctx, id: Uuid) -> Result<Stored<StoredEndpoint>> {
     let endpoint = ctx.documents::<StoredEndpoint>().find(id)?;
     endpoint.filter(|endpoint| endpoint.active).ok_or_else(|| {
-        Problem::validation("/model_endpoint_id", "is no active model endpoint of this workspace")
+        Problem::validation(
+            "/model_endpoint_id",
+            "is not an active model endpoint of this workspace",
+        )
     })
 }
 
-/// Begins the making of an answer.
+/// Starts a run for a message.
 pub(crate) fn begin(
     ctx: &Ctx,
     conversation_id: Uuid,
     user_message_id: Uuid,
-    wish: Wish,
+    wish: RequestedModel,
 ) -> Result<Run> {
     let chosen = choose(ctx, wish)?;
     let route = chosen.as_ref().map(|(endpoint, model)| format!("{}/{model}", endpoint.name));
@@ -216,7 +219,7 @@ pub(crate) fn begin(
     Ok(Stored { id, version: 1, created_at: now, updated_at: now, value }.into())
 }
 
-/// The latest runs of a conversation, oldest first.
+/// Returns the latest runs of a conversation, oldest first.
 pub(crate) fn latest(
     scope: &Scope,
     conversation_id: Uuid,
@@ -228,44 +231,38 @@ pub(crate) fn latest(
     Ok(runs)
 }
 
-/// Refuses a second run at a time: an answer should know what was said before.
+/// Refuses a second concurrent run, because an answer must know all earlier messages.
 pub(crate) fn check_none_open(scope: &Scope, conversation_id: Uuid) -> Result<()> {
     let runs = latest(scope, conversation_id, 1)?;
     if runs.iter().any(|run| run.status.is_open()) {
-        let detail = "The answer to the message before is still being made.";
+        let detail = "The answer to the previous message is still being created.";
         return Err(Problem::conflict("run_in_progress", detail)
             .hint("Send this again when the run has succeeded or failed."));
     }
     Ok(())
 }
 
-/// Which runs.
+/// Filters of the list.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListParams {
     conversation_id: Uuid,
-    /// Only runs that stand so.
+    /// Only runs with this status.
     status: Option<RunStatus>,
-    /// `next_cursor` of the page before.
-    cursor: Option<String>,
-    /// How many a page has at most.
-    #[serde(default = "default_limit")]
-    #[schemars(range(min = 1, max = 100))]
-    limit: u32,
 }
 
-fn default_limit() -> u32 {
-    50
-}
-
-pub(crate) fn list(ctx: &Ctx, Params(params): Params<ListParams>) -> Result<Page<Run>> {
+pub(crate) fn list(
+    ctx: &Ctx,
+    Params(params): Params<ListParams>,
+    paging: Paging,
+) -> Result<Page<Run>> {
     crate::conversations::find(ctx, params.conversation_id)?;
     let runs = ctx.documents::<StoredRun>().query();
     let runs = runs.equals("conversation_id", params.conversation_id);
     let runs = runs.equals_if("status", params.status.map(RunStatus::as_str));
-    Ok(runs.cursor(params.cursor).limit(params.limit).page()?.map(Run::from))
+    Ok(runs.paging(paging).page()?.map(Run::from))
 }
 
-/// Which run of which conversation.
+/// Path of a run in a conversation.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct RunPath {
     conversation_id: Uuid,
@@ -284,7 +281,7 @@ pub(crate) fn show(ctx: &Ctx, Params(path): Params<RunPath>) -> Result<Versioned
     Ok(Versioned(run.into(), version))
 }
 
-/// Answers the message of a failed run again, with what is preferred now.
+/// Answers the message of a failed run again, with the endpoint that is the default now.
 pub(crate) fn retry(ctx: &Ctx, Params(path): Params<RunPath>) -> Result<Created<Run>> {
     let run = find(ctx, &path)?;
     if run.status != RunStatus::Failed {
@@ -293,14 +290,14 @@ pub(crate) fn retry(ctx: &Ctx, Params(path): Params<RunPath>) -> Result<Created<
     }
     let mut conversation = crate::conversations::open(ctx, path.conversation_id)?;
     check_none_open(ctx, path.conversation_id)?;
-    let again = begin(ctx, path.conversation_id, run.user_message_id, Wish::default())?;
+    let again = begin(ctx, path.conversation_id, run.user_message_id, RequestedModel::default())?;
     conversation.context_snapshot_id = again.context_snapshot_id;
     ctx.documents().replace(&mut conversation)?;
     Ok(Created(again))
 }
 
 impl Run {
-    /// The context it is made with.
+    /// Context snapshot that the run uses.
     pub(crate) fn snapshot(&self) -> Option<Uuid> {
         self.context_snapshot_id
     }

@@ -1,9 +1,9 @@
-//! The workspace's context, as its area snapshots it.
+//! The workspace's context snapshots, read from the context area.
 
 use area_sdk::Scope;
 use area_sdk::prelude::*;
 
-/// A snapshot; here only its id counts.
+/// A snapshot; only its id is used.
 #[derive(Serialize, Deserialize)]
 struct Snapshot {}
 
@@ -11,7 +11,7 @@ impl Document for Snapshot {
     const COLLECTION: &'static str = "context.snapshots";
 }
 
-/// The newest snapshot, where there is any.
+/// Returns the id of the newest snapshot; `None` if there is none.
 pub(crate) fn latest(scope: &Scope) -> Result<Option<Uuid>> {
     let newest = scope.documents::<Snapshot>().query().descending("generated_at").first()?;
     Ok(newest.map(|snapshot| snapshot.uuid()))

@@ -1,14 +1,13 @@
-//! The workspace specialist: an answer from the workspace's records alone,
-//! where there is no model to ask. It counts and lists; it claims nothing that
-//! a record does not say.
+//! Answers from the workspace's records without a model. It counts and lists records and adds no
+//! other claims.
 
-use crate::facts::{Counts, Known, SEVERITIES, Source, SourceKind};
+use crate::facts::{CollectedRecords, Counts, SEVERITIES, Source, SourceKind};
 
-/// What every such answer begins with.
+/// First sentence of every answer without a model.
 pub(crate) const NOTICE: &str = "No model endpoint is ready, so this answer comes from the \
                                  workspace's own records, without a language model.";
 
-/// What a question can be about.
+/// A topic of a question.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Topic {
     Findings,
@@ -18,7 +17,7 @@ enum Topic {
     Audits,
 }
 
-/// Every topic, and beginnings of words that mean it.
+/// Every topic with prefixes of words that indicate it.
 const TOPICS: [(Topic, &[&str]); 5] = [
     (
         Topic::Findings,
@@ -65,7 +64,7 @@ const TOPICS: [(Topic, &[&str]); 5] = [
     (Topic::Audits, &["audit", "scan", "repositor", "commit", "branch", "when", "prüfung"]),
 ];
 
-/// What a question is about; everything, where no word tells.
+/// Returns the topics of a question; all topics if no word indicates one.
 fn topics(question: &str) -> Vec<Topic> {
     let question = question.to_lowercase();
     let words: Vec<&str> = question.split(|c: char| !c.is_alphanumeric()).collect();
@@ -77,9 +76,8 @@ fn topics(question: &str) -> Vec<Topic> {
     if asked.is_empty() { TOPICS.iter().map(|(topic, _)| *topic).collect() } else { asked }
 }
 
-/// What an answer tells of: what the question is about, and dependencies where
-/// it names one.
-fn about(question: &str, known: &Known) -> Vec<Topic> {
+/// Returns the topics of an answer: those of the question, and dependencies if it names one.
+fn about(question: &str, known: &CollectedRecords) -> Vec<Topic> {
     let mut topics = topics(question);
     let named = known.of(SourceKind::Component).next().is_some();
     if named && !topics.contains(&Topic::Dependencies) {
@@ -88,8 +86,8 @@ fn about(question: &str, known: &Known) -> Vec<Topic> {
     topics
 }
 
-/// An answer to a question.
-pub(crate) fn answer(question: &str, known: &Known) -> String {
+/// Returns the answer to a question.
+pub(crate) fn answer(question: &str, known: &CollectedRecords) -> String {
     let mut parts = vec![NOTICE.to_owned()];
     for topic in about(question, known) {
         parts.push(match topic {
@@ -103,7 +101,7 @@ pub(crate) fn answer(question: &str, known: &Known) -> String {
     parts.join("\n\n")
 }
 
-/// "1 finding", "2 findings", "no findings".
+/// Formats a count: "1 finding", "2 findings", "no findings".
 fn number(count: u64, one: &str, many: &str) -> String {
     match count {
         0 => format!("no {many}"),
@@ -112,7 +110,7 @@ fn number(count: u64, one: &str, many: &str) -> String {
     }
 }
 
-/// "3 critical, 1 high": those there are, in this order.
+/// Formats counts by severity: "3 critical, 1 high".
 fn severities(counts: &Counts) -> String {
     let known = SEVERITIES.iter().filter_map(|&name| Some((name, *counts.get(name)?)));
     let others = counts.iter().filter(|(name, _)| !SEVERITIES.contains(&name.as_str()));
@@ -120,24 +118,24 @@ fn severities(counts: &Counts) -> String {
     all.map(|(name, count)| format!("{count} {name}")).collect::<Vec<_>>().join(", ")
 }
 
-/// "3 finding, 1 sbom": all of them.
+/// Formats counts: "3 finding, 1 sbom".
 fn listed(counts: &Counts) -> String {
     counts.iter().map(|(name, count)| format!("{count} {name}")).collect::<Vec<_>>().join(", ")
 }
 
-/// One line a source.
+/// Formats sources, one on each line.
 fn lines<'a>(sources: impl Iterator<Item = &'a Source>) -> String {
     sources.map(|s| format!("\n- [{}] {}: {}", s.label, s.title, s.detail)).collect()
 }
 
-/// A sum and what it is made of.
+/// Formats a sum and its parts.
 fn sum(counts: &Counts, one: &str, many: &str, parts: &str) -> String {
     let total: u64 = counts.values().sum();
     let number = number(total, one, many);
     if total == 0 { number } else { format!("{number} ({parts})") }
 }
 
-/// "6 open (2 critical, 4 low)", "none open".
+/// Formats open findings: "6 open (2 critical, 4 low)", "none open".
 fn open(counts: &Counts) -> String {
     match counts.values().sum::<u64>() {
         0 => "none open".to_owned(),
@@ -145,7 +143,7 @@ fn open(counts: &Counts) -> String {
     }
 }
 
-fn findings(known: &Known) -> String {
+fn findings(known: &CollectedRecords) -> String {
     let mut text = format!("Findings: {}.", open(&known.facts.open_findings));
     for (name, counts) in &known.facts.named_repositories {
         text += &format!(" In {name}: {}.", open(counts));
@@ -155,7 +153,7 @@ fn findings(known: &Known) -> String {
     text + &format!(" Against them: {programs}.") + &lines(known.of(SourceKind::Finding))
 }
 
-fn dependencies(known: &Known) -> String {
+fn dependencies(known: &CollectedRecords) -> String {
     let facts = &known.facts;
     format!(
         "Dependencies: the inventory has {}, {} and {}.{}",
@@ -166,7 +164,7 @@ fn dependencies(known: &Known) -> String {
     )
 }
 
-fn questionnaires(known: &Known) -> String {
+fn questionnaires(known: &CollectedRecords) -> String {
     let questions = &known.facts.questions;
     format!(
         "Questionnaires: {} with {}.{}",
@@ -176,7 +174,7 @@ fn questionnaires(known: &Known) -> String {
     )
 }
 
-fn evidence(known: &Known) -> String {
+fn evidence(known: &CollectedRecords) -> String {
     let kinds = &known.facts.evidence;
     format!(
         "Evidence: {}.{}",
@@ -185,7 +183,7 @@ fn evidence(known: &Known) -> String {
     )
 }
 
-fn audits(known: &Known) -> String {
+fn audits(known: &CollectedRecords) -> String {
     let states = &known.facts.audits;
     format!(
         "Audits: {} of {}.{}",
@@ -211,7 +209,7 @@ mod tests {
 
     #[test]
     fn an_empty_workspace_is_said_to_be_empty() {
-        let text = answer("Hello!", &Known::default());
+        let text = answer("Hello!", &CollectedRecords::default());
         for said in [
             NOTICE,
             "Findings: none open.",
@@ -229,7 +227,7 @@ mod tests {
         let counts = |pairs: &[(&str, u64)]| {
             pairs.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect::<Counts>()
         };
-        let mut known = Known::default();
+        let mut known = CollectedRecords::default();
         known.facts.open_findings = counts(&[("low", 1), ("critical", 2), ("odd", 3)]);
         known.facts.named_repositories.insert("shop".to_owned(), counts(&[("low", 1)]));
         let text = findings(&known);

@@ -1,20 +1,20 @@
-//! Requests to OpenAI-compatible servers, and what their failures are called.
+//! Requests to OpenAI-compatible servers and the error codes of failures.
 
 use area_sdk::prelude::*;
 use area_sdk::wit::assurance::area::egress::{Error as EgressError, Header, Incoming, Outgoing};
 use serde_json::Value;
 
-/// Longest wait that a `Retry-After` is followed for, in seconds.
+/// Maximum `Retry-After` that is followed, in seconds.
 const MOST_RETRY_AFTER_SECONDS: i64 = 60;
 
-/// Why a server did not do as it was asked.
+/// A failed request to a model server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Failure {
-    /// One of those in the documentation of the operations.
+    /// One of the error codes in the operations' documentation.
     pub(crate) code: &'static str,
-    /// May the same request succeed later?
+    /// Whether a retry may succeed.
     pub(crate) transient: bool,
-    /// When the server asks to be asked again, in seconds.
+    /// `Retry-After` of the server, in seconds.
     pub(crate) retry_after: Option<i64>,
 }
 
@@ -27,12 +27,12 @@ impl Failure {
         Self { code, transient: true, retry_after: None }
     }
 
-    /// An answer that is not what the protocol says.
+    /// Returns the failure for a response that violates the protocol.
     pub(crate) fn invalid() -> Self {
         Self::lasting("invalid_answer")
     }
 
-    /// Why there was no answer.
+    /// Converts an error of the host's egress.
     fn of(error: &EgressError) -> Self {
         match error {
             EgressError::Refused(_) => Self::lasting("address_refused"),
@@ -45,7 +45,7 @@ impl Failure {
         }
     }
 
-    /// What a status other than 2xx means.
+    /// Converts a status other than 2xx.
     fn of_status(answer: &Incoming) -> Self {
         let said = error_code(&answer.body);
         let said = said.as_deref().unwrap_or_default();
@@ -68,13 +68,13 @@ impl Failure {
     }
 }
 
-/// `error.code` of an OpenAI-compatible refusal.
+/// Returns `error.code` of an OpenAI-compatible error.
 fn error_code(body: &[u8]) -> Option<String> {
     let body: Value = serde_json::from_slice(body).ok()?;
     Some(body["error"]["code"].as_str()?.to_owned())
 }
 
-/// Seconds of a `Retry-After`; a date is not followed.
+/// Parses `Retry-After` in seconds; dates are ignored.
 fn retry_after(answer: &Incoming) -> Option<i64> {
     let mut headers = answer.headers.iter();
     let header = headers.find(|header| header.name.eq_ignore_ascii_case("retry-after"))?;
@@ -82,12 +82,12 @@ fn retry_after(answer: &Incoming) -> Option<i64> {
     Some(seconds.clamp(1, MOST_RETRY_AFTER_SECONDS))
 }
 
-/// The address of one of a server's resources.
+/// Returns the URL of a server's resource.
 pub(crate) fn url(base_url: &str, resource: &str) -> String {
     format!("{}/{resource}", base_url.trim_end_matches('/'))
 }
 
-/// A request to a server; the host adds the credential of that name.
+/// Builds a request. The host adds the credential with that name.
 pub(crate) fn request(
     url: String,
     bearer: Option<String>,
@@ -110,7 +110,7 @@ pub(crate) fn request(
     }
 }
 
-/// The body of a 2xx answer.
+/// Sends a request and returns the body of a 2xx response.
 pub(crate) fn send(ctx: &JobCtx, request: &Outgoing) -> Result<Vec<u8>, (Failure, Vec<u8>)> {
     let answer = ctx.send(request).map_err(|error| (Failure::of(&error), Vec::new()))?;
     if (200..300).contains(&answer.status) {

@@ -1,6 +1,5 @@
-//! The validation of a model endpoint: a job that lists the server's models
-//! with the key. The request is a step of its own, so that nothing is held
-//! while the server takes its time.
+//! Validation of a model endpoint: a job that lists the server's models with the endpoint's key.
+//! The request is a separate step, so that no transaction is open while the server responds.
 
 use area_sdk::prelude::*;
 use area_sdk::{JobError, Later};
@@ -12,23 +11,23 @@ use crate::upstream::{self, Failure};
 const TIMEOUT_MS: u32 = 15_000;
 const MOST_RESPONSE_BYTES: u32 = 4 * 1024 * 1024;
 
-/// How often a server that may come back is asked.
+/// Maximum number of attempts after temporary failures.
 const MOST_ATTEMPTS: u32 = 3;
 
-/// Seconds before it is asked again.
+/// Delay before the next attempt, in seconds.
 const RETRY_SECONDS: i64 = 30;
 
-/// Looks whether an endpoint works.
+/// Job that validates an endpoint.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Validate {
     model_endpoint_id: Uuid,
     generation: u32,
-    /// Where to ask, once that was looked up.
+    /// Prepared request; `None` before the endpoint was read.
     prepared: Option<Prepared>,
 }
 
-/// A request that only has to be sent, by the attempt that prepared it: for a
-/// later one the endpoint is looked up again.
+/// A request that is ready to send. Only the attempt that prepared it sends it; a later one reads
+/// the endpoint again.
 #[derive(Clone, Serialize, Deserialize)]
 struct Prepared {
     attempt: u32,
@@ -41,7 +40,7 @@ impl Job for Validate {
     const KIND: &'static str = "validate_model_endpoint";
 }
 
-/// Told when a server listed all models of its endpoint.
+/// Published when a server listed all models of its endpoint.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct EndpointValidated {
     model_endpoint_id: Uuid,
@@ -51,7 +50,7 @@ impl Event for EndpointValidated {
     const NAME: &'static str = "model_endpoint.validated";
 }
 
-/// Told when an endpoint does not work.
+/// Published when the validation of an endpoint failed.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct EndpointFailed {
     model_endpoint_id: Uuid,
@@ -62,7 +61,7 @@ impl Event for EndpointFailed {
     const NAME: &'static str = "model_endpoint.failed";
 }
 
-/// Has an endpoint looked at, once for each generation at a time.
+/// Enqueues the validation of an endpoint, at most once for each generation.
 pub(crate) fn enqueue(ctx: &Ctx, model_endpoint_id: Uuid, generation: u32) {
     let later = Later {
         resource: Some(model_endpoint_id),
@@ -82,7 +81,7 @@ pub(crate) fn run(ctx: &JobCtx, job: Validate) -> JobResult<Validate> {
     }
 }
 
-/// The endpoint, unless it was changed or deleted since.
+/// Returns the endpoint; `None` if it was changed or deleted since.
 fn look_up(ctx: &JobCtx, job: &Validate) -> Result<Option<Stored<StoredEndpoint>>, JobError> {
     let found = ctx.documents::<StoredEndpoint>().find(job.model_endpoint_id)?;
     Ok(found.filter(|endpoint| endpoint.generation == job.generation))
@@ -99,7 +98,7 @@ fn prepare(ctx: &JobCtx, job: Validate) -> JobResult<Validate> {
     Ok(Outcome::Continue(Validate { prepared: Some(prepared), ..job }))
 }
 
-/// Does the server list all of the models?
+/// Checks that the server lists all models of the endpoint.
 fn ask(ctx: &JobCtx, prepared: &Prepared) -> Result<(), Failure> {
     let (url, credential) = (prepared.url.clone(), prepared.credential.clone());
     let request = upstream::request(url, credential, None, TIMEOUT_MS, MOST_RESPONSE_BYTES);
@@ -109,7 +108,7 @@ fn ask(ctx: &JobCtx, prepared: &Prepared) -> Result<(), Failure> {
     if all { Ok(()) } else { Err(Failure::lasting("model_not_found")) }
 }
 
-/// The ids of `{"data": [{"id": …}, …]}`.
+/// Returns the ids in `{"data": [{"id": …}, …]}`.
 fn listed(body: &[u8]) -> Option<Vec<String>> {
     let body: Value = serde_json::from_slice(body).ok()?;
     let ids = body["data"].as_array()?.iter().filter_map(|model| model["id"].as_str());

@@ -1,48 +1,22 @@
-//! Groups: people who answer for something together, the names that other
-//! systems know them by, and the zone and class of what they handle.
+//! Groups: people who own something together, with their names in other systems, their trust zone
+//! and the class of data they handle.
 
 use std::collections::BTreeSet;
 
 use area_sdk::Scope;
 use area_sdk::prelude::*;
 
-use crate::resource::{self, Resource, assign, default_limit, versioned};
+use area_shared::catalog::DataClassification;
 
-/// How confidential the data is that a group handles, least first.
-#[derive(
-    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum DataClassification {
-    /// Anybody may see it.
-    Public,
-    /// For the organisation.
-    #[default]
-    Internal,
-    /// For those who need it.
-    Confidential,
-    /// Regulated, or harmful in other hands.
-    Restricted,
-}
+use crate::resource::{self, Resource, assign, versioned};
 
-impl DataClassification {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Public => "public",
-            Self::Internal => "internal",
-            Self::Confidential => "confidential",
-            Self::Restricted => "restricted",
-        }
-    }
-}
-
-/// A group as it is kept.
+/// A stored group.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Group {
     pub(crate) name: String,
     /// Users of the workspace.
     member_ids: Vec<Uuid>,
-    /// Names other systems know it by: `@organisation/team`, `@user`, e-mail.
+    /// Names in other systems: `@organisation/team`, `@user`, e-mail.
     identities: Vec<String>,
     trust_zone: String,
     data_classification: DataClassification,
@@ -52,7 +26,7 @@ impl Document for Group {
     const COLLECTION: &'static str = "groups";
 }
 
-/// A group to be made.
+/// A request to create a group.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NewGroup {
     /// Unique in the workspace.
@@ -62,7 +36,7 @@ pub(crate) struct NewGroup {
     #[serde(default)]
     #[schemars(length(max = 500))]
     member_ids: Vec<Uuid>,
-    /// Names other systems know it by: `@organisation/team`, `@user`, e-mail.
+    /// Names in other systems: `@organisation/team`, `@user`, e-mail.
     #[serde(default)]
     #[schemars(length(max = 100), inner(length(min = 1, max = 254), regex(pattern = r"^\S+$")))]
     identities: Vec<String>,
@@ -78,7 +52,7 @@ fn default_zone() -> String {
     "internal".to_owned()
 }
 
-/// Told when a group is made.
+/// Published when a group was created.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct GroupCreated {
     group_id: Uuid,
@@ -89,7 +63,7 @@ impl Event for GroupCreated {
     const NAME: &'static str = "group.created";
 }
 
-/// Told when a group is changed.
+/// Published when a group was changed.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct GroupUpdated {
     group_id: Uuid,
@@ -102,20 +76,20 @@ impl Event for GroupUpdated {
     const NAME: &'static str = "group.updated";
 }
 
-/// Each user once, all of them of the workspace.
+/// Removes duplicates and checks that every user is in the workspace.
 fn members(scope: &Scope, ids: Vec<Uuid>) -> Result<Vec<Uuid>> {
     if ids.is_empty() {
         return Ok(ids);
     }
     let known: BTreeSet<String> = scope.members().into_iter().map(|person| person.user).collect();
     if let Some(place) = ids.iter().position(|id| !known.contains(&id.to_string())) {
-        let message = "This user is no member of the workspace.";
+        let message = "This user is not a member of the workspace.";
         return Err(Problem::validation(format!("/member_ids/{place}"), message));
     }
     Ok(once(ids))
 }
 
-/// Each value once, in the order given.
+/// Removes duplicates and keeps the order.
 fn once<T: Ord + Clone>(values: Vec<T>) -> Vec<T> {
     let mut seen = BTreeSet::new();
     values.into_iter().filter(|value| seen.insert(value.clone())).collect()
@@ -137,23 +111,21 @@ pub(crate) fn create(
     resource::create(ctx, id, group)
 }
 
-/// Which groups.
+/// Filters of the list.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListParams {
-    /// Only those whose name contains this, case ignored.
+    /// Only groups whose name contains this text, ignoring case.
     #[schemars(length(max = 200))]
     q: Option<String>,
     trust_zone: Option<String>,
     data_classification: Option<DataClassification>,
-    /// `next_cursor` of the page before.
-    cursor: Option<String>,
-    /// How many a page has at most.
-    #[serde(default = "default_limit")]
-    #[schemars(range(min = 1, max = 100))]
-    limit: u32,
 }
 
-pub(crate) fn list(ctx: &Ctx, Params(params): Params<ListParams>) -> Result<Page<Resource<Group>>> {
+pub(crate) fn list(
+    ctx: &Ctx,
+    Params(params): Params<ListParams>,
+    paging: Paging,
+) -> Result<Page<Resource<Group>>> {
     let mut query = ctx.documents::<Group>().query();
     if let Some(part) = &params.q {
         query = query.contains(&["name"], part);
@@ -161,14 +133,14 @@ pub(crate) fn list(ctx: &Ctx, Params(params): Params<ListParams>) -> Result<Page
     let class = params.data_classification.map(DataClassification::as_str);
     let query = query.equals_if("trust_zone", params.trust_zone);
     let query = query.equals_if("data_classification", class);
-    Ok(query.cursor(params.cursor).limit(params.limit).page()?.map(Resource::from))
+    Ok(query.paging(paging).page()?.map(Resource::from))
 }
 
 pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<Resource<Group>>> {
     Ok(versioned(ctx.documents().get(id)?))
 }
 
-/// What is to be changed.
+/// Changes of a group; absent members keep their values.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct GroupChanges {
     #[schemars(length(min = 1, max = 200), regex(pattern = r"^\S(?:.*\S)?$"))]

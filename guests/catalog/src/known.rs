@@ -1,5 +1,5 @@
-//! What the workspace knows of the things that evidence names: looked up
-//! together, so that a page of records costs a handful of questions.
+//! Resolves names in evidence to repositories, services, groups and users of the workspace. All
+//! names of a page of records are resolved with a few queries.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,20 +10,19 @@ use crate::groups::Group;
 use crate::repositories::Repository;
 use crate::services::Service;
 
-/// How many names one question holds.
+/// Maximum number of names in one query.
 const NAMES: usize = 500;
 
-/// Services by name; repositories and groups by id and name; people by id and
-/// e-mail in lower case.
-pub(crate) struct Known {
+/// Services by name; repositories and groups by id and name; users by id and lower-case e-mail.
+pub(crate) struct KnownReferences {
     pub(crate) services: BTreeMap<String, Stored<Service>>,
     repositories: BTreeMap<String, Uuid>,
     groups: BTreeMap<String, Uuid>,
     people: BTreeMap<String, Uuid>,
 }
 
-impl Known {
-    /// Looks up what these names stand for.
+impl KnownReferences {
+    /// Resolves these names.
     pub(crate) fn load(
         scope: &Scope,
         services: BTreeSet<&str>,
@@ -48,14 +47,14 @@ impl Known {
         self.people.get(&name.to_lowercase()).copied()
     }
 
-    /// Those that are known, each once.
+    /// Returns the ids of known repositories, without duplicates.
     pub(crate) fn repositories(&self, names: &[String]) -> Vec<Uuid> {
         let known = names.iter().filter_map(|name| self.repositories.get(name));
         known.copied().collect::<BTreeSet<_>>().into_iter().collect()
     }
 }
 
-/// Documents of these names.
+/// Finds documents by name.
 fn named<T: Document>(
     scope: &Scope,
     names: &BTreeSet<&str>,
@@ -69,7 +68,7 @@ fn named<T: Document>(
     Ok(found)
 }
 
-/// The ids of documents that are named, or given by id.
+/// Finds ids of documents by name or id.
 fn referred<T: Document>(
     scope: &Scope,
     references: &BTreeSet<&str>,

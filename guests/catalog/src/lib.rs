@@ -1,8 +1,6 @@
-//! The catalog: the repositories, services and groups of a workspace, which
-//! every other area refers to and reads. Nothing here is deleted, so that what
-//! refers to it keeps its meaning; a repository is archived.
+//! The catalog: the repositories, services and groups of a workspace, which all other areas refer
+//! to. Nothing is deleted, so that references stay valid; repositories can be archived.
 
-mod content;
 mod groups;
 mod intake;
 mod known;
@@ -11,33 +9,35 @@ mod resource;
 mod services;
 
 use area_sdk::prelude::*;
+use area_shared::evidence::{ENVELOPE_ACCEPTED, EvidenceConsumer};
+use area_shared::uploads::UploadReady;
 
 use groups::{Group, GroupCreated, GroupUpdated};
-use intake::ImportServices;
+use intake::Services;
 use repositories::{Repository, RepositoryCreated, RepositoryUpdated};
 use services::{Service, ServiceCreated, ServiceUpdated};
 
-/// The area.
+/// Declares the area.
 pub fn area() -> Area {
     let area = Area::new("catalog", env!("CARGO_PKG_VERSION"))
         .summary("Repositories, services and groups of a workspace")
         .uses(&[Capability::Blobs, Capability::Directory])
         .event::<RepositoryCreated>("A repository was registered")
         .event::<RepositoryUpdated>("A repository was changed or archived")
-        .event::<ServiceCreated>("A service was registered, by somebody or by evidence")
-        .event::<ServiceUpdated>("A service was changed, by somebody or by evidence")
-        .event::<GroupCreated>("A group was made")
+        .event::<ServiceCreated>("A service was registered by a user or from evidence")
+        .event::<ServiceUpdated>("A service was changed by a user or from evidence")
+        .event::<GroupCreated>("A group was created")
         .event::<GroupUpdated>("A group was changed")
-        .on("evidence_envelope.accepted", intake::accepted)
-        .on("upload.ready", intake::ready)
-        .job::<ImportServices>(Lane::Ingest, 10, 10_000, intake::run);
+        .on(ENVELOPE_ACCEPTED, Services::accepted)
+        .on(UploadReady::NAME, Services::ready)
+        .job(Lane::Ingest, 10, 10_000, Services::run);
     group_routes(service_routes(repository_routes(collections(area))))
 }
 
 fn collections(area: Area) -> Area {
     area.collection(
         Collection::of::<Repository>()
-            .summary("Where the code is; archived ones stay")
+            .summary("Repositories, including archived ones")
             .text("name")
             .text("provider")
             .text("external_id")
@@ -49,7 +49,7 @@ fn collections(area: Area) -> Area {
     )
     .collection(
         Collection::of::<Service>()
-            .summary("What runs, from which repositories, and whose it is")
+            .summary("Services with their repositories and owners")
             .text("name")
             .text("owner_id")
             .text("group_id")
@@ -61,7 +61,9 @@ fn collections(area: Area) -> Area {
     )
     .collection(
         Collection::of::<Group>()
-            .summary("Teams: their people, the names other systems know them by, their zone")
+            .summary(
+                "Groups with their members, their names in other systems, and their trust zone",
+            )
             .text("name")
             .text("trust_zone")
             .text("data_classification")
@@ -86,15 +88,24 @@ fn repository_routes(area: Area) -> Area {
     .route(
         get("list_repositories", REPOSITORIES)
             .summary("List repositories, newest first")
+            .description(
+                "One page. `q` selects repositories whose name contains a text; `provider` and \
+                 `archived` select as well.",
+            )
             .handler(repositories::list),
     )
     .route(
-        get("get_repository", REPOSITORY).summary("Read a repository").handler(repositories::show),
+        get("get_repository", REPOSITORY)
+            .summary("Read a repository")
+            .description(
+                "The `ETag` of the response is the version that a change names in `If-Match`.",
+            )
+            .handler(repositories::show),
     )
     .route(
         patch("update_repository", REPOSITORY)
-            .summary("Change, archive or bring back a repository")
-            .description("Members that are absent stay; null clears what may be null.")
+            .summary("Change, archive or restore a repository")
+            .description("Absent members keep their values; null clears a nullable member.")
             .handler(repositories::update),
     )
 }
@@ -112,13 +123,24 @@ fn service_routes(area: Area) -> Area {
     .route(
         get("list_services", SERVICES)
             .summary("List services, newest first")
+            .description(
+                "One page. `q` selects services whose name contains a text; owner, group and \
+                 environment select as well.",
+            )
             .handler(services::list),
     )
-    .route(get("get_service", SERVICE).summary("Read a service").handler(services::show))
+    .route(
+        get("get_service", SERVICE)
+            .summary("Read a service")
+            .description(
+                "The `ETag` of the response is the version that a change names in `If-Match`.",
+            )
+            .handler(services::show),
+    )
     .route(
         patch("update_service", SERVICE)
             .summary("Change a service")
-            .description("Members that are absent stay; null clears what may be null.")
+            .description("Absent members keep their values; null clears a nullable member.")
             .handler(services::update),
     )
 }
@@ -129,20 +151,37 @@ const GROUP: &str = "/v1/workspaces/{workspace_id}/groups/{group_id}";
 fn group_routes(area: Area) -> Area {
     area.route(
         post("create_group", GROUPS)
-            .summary("Make a group")
+            .summary("Create a group")
             .description(
-                "By admins: a group's zone and classification decide what counts as crossing a \
-                 trust boundary, and its identities decide whom findings are assigned to.",
+                "For admins, because a group's zone and classification determine trust \
+                boundaries, and its identities determine the assignees of findings.",
             )
             .role(Role::Admin)
             .handler(groups::create),
     )
-    .route(get("list_groups", GROUPS).summary("List groups, newest first").handler(groups::list))
-    .route(get("get_group", GROUP).summary("Read a group").handler(groups::show))
+    .route(
+        get("list_groups", GROUPS)
+            .summary("List groups, newest first")
+            .description(
+                "One page. `q` selects groups whose name contains a text; trust zone and data \
+                 classification select as well.",
+            )
+            .handler(groups::list),
+    )
+    .route(
+        get("get_group", GROUP)
+            .summary("Read a group")
+            .description(
+                "The `ETag` of the response is the version that a change names in `If-Match`.",
+            )
+            .handler(groups::show),
+    )
     .route(
         patch("update_group", GROUP)
             .summary("Change a group")
-            .description("Members that are absent stay. Dependencies are judged anew.")
+            .description(
+                "Absent members keep their values. Dependencies of the group are assessed again.",
+            )
             .role(Role::Admin)
             .handler(groups::update),
     )

@@ -1,10 +1,10 @@
-//! Repositories: where the code is that audits look at.
+//! Repositories that audits examine.
 
 use area_sdk::prelude::*;
 
-use crate::resource::{self, Resource, assign, default_limit, present, versioned};
+use crate::resource::{self, Resource, assign, present, versioned};
 
-/// A repository as it is kept.
+/// A stored repository.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Repository {
     pub(crate) name: String,
@@ -19,23 +19,23 @@ impl Document for Repository {
     const COLLECTION: &'static str = "repositories";
 }
 
-/// A repository to be registered.
+/// A request to create a repository.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NewRepository {
     /// Unique in the workspace; by custom `organisation/repository`.
     #[schemars(length(min = 1, max = 200), regex(pattern = r"^\S(?:.*\S)?$"))]
     name: String,
-    /// Where it is hosted: `github`, `gitlab`, or any other lower-case word.
+    /// Hosting service: `github`, `gitlab`, or any other lower-case word.
     #[serde(default = "default_provider")]
     #[schemars(length(min = 1, max = 50), regex(pattern = "^[a-z][a-z0-9_-]*$"))]
     provider: String,
     #[serde(default = "default_branch")]
     #[schemars(length(min = 1, max = 255), regex(pattern = r"^\S+$"))]
     default_branch: String,
-    /// Where people find it.
+    /// URL of its web page.
     #[schemars(length(min = 1, max = 2048), extend("format" = "uri"))]
     url: Option<String>,
-    /// What its host calls it.
+    /// Id at the hosting service.
     #[schemars(length(min = 1, max = 500))]
     external_id: Option<String>,
 }
@@ -48,7 +48,7 @@ fn default_branch() -> String {
     "main".to_owned()
 }
 
-/// Told when a repository is registered.
+/// Published when a repository was created.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct RepositoryCreated {
     repository_id: Uuid,
@@ -60,7 +60,7 @@ impl Event for RepositoryCreated {
     const NAME: &'static str = "repository.created";
 }
 
-/// Told when a repository is changed.
+/// Published when a repository was changed.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct RepositoryUpdated {
     repository_id: Uuid,
@@ -93,39 +93,34 @@ pub(crate) fn create(
     resource::create(ctx, id, repository)
 }
 
-/// Which repositories.
+/// Filters of the list.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListParams {
-    /// Only those whose name contains this, case ignored.
+    /// Only repositories whose name contains this text, ignoring case.
     #[schemars(length(max = 200))]
     q: Option<String>,
     provider: Option<String>,
     archived: Option<bool>,
-    /// `next_cursor` of the page before.
-    cursor: Option<String>,
-    /// How many a page has at most.
-    #[serde(default = "default_limit")]
-    #[schemars(range(min = 1, max = 100))]
-    limit: u32,
 }
 
 pub(crate) fn list(
     ctx: &Ctx,
     Params(params): Params<ListParams>,
+    paging: Paging,
 ) -> Result<Page<Resource<Repository>>> {
     let mut query = ctx.documents::<Repository>().query();
     if let Some(part) = &params.q {
         query = query.contains(&["name"], part);
     }
     let query = query.equals_if("provider", params.provider).equals_if("archived", params.archived);
-    Ok(query.cursor(params.cursor).limit(params.limit).page()?.map(Resource::from))
+    Ok(query.paging(paging).page()?.map(Resource::from))
 }
 
 pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<Resource<Repository>>> {
     Ok(versioned(ctx.documents().get(id)?))
 }
 
-/// What is to be changed.
+/// Changes of a repository; absent members keep their values.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct RepositoryChanges {
     #[schemars(length(min = 1, max = 200), regex(pattern = r"^\S(?:.*\S)?$"))]

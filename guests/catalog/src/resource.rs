@@ -1,11 +1,11 @@
-//! What the three kinds have in common: how a document is shown, and what a
-//! change may say about a member.
+//! Code shared by the three kinds of documents: responses and partial updates.
 
 use area_sdk::prelude::*;
 use serde::Deserializer;
 
-/// A document as clients see it: what is kept, and the document's own facts.
+/// A document in responses: its content, id and times.
 #[derive(Serialize, JsonSchema)]
+#[schemars(rename = "{T}")]
 pub(crate) struct Resource<T> {
     id: Uuid,
     #[serde(flatten)]
@@ -25,13 +25,13 @@ impl<T> From<Stored<T>> for Resource<T> {
     }
 }
 
-/// A document with its version.
+/// Returns a document with its version.
 pub(crate) fn versioned<T>(stored: Stored<T>) -> Versioned<Resource<T>> {
     let version = stored.version;
     Versioned(stored.into(), version)
 }
 
-/// Keeps a new document, and shows it.
+/// Stores a new document and returns it.
 pub(crate) fn create<T: Document>(
     ctx: &Ctx,
     id: Uuid,
@@ -42,8 +42,7 @@ pub(crate) fn create<T: Document>(
     Ok(Created(versioned(Stored { id, version: 1, created_at: now, updated_at: now, value })))
 }
 
-/// Reads a member whose presence matters: absent is the default `None`, null is
-/// `Some(None)`.
+/// Distinguishes an absent member (`None`) from null (`Some(None)`).
 pub(crate) fn present<'de, D, T>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
 where
     D: Deserializer<'de>,
@@ -52,14 +51,9 @@ where
     Option::deserialize(deserializer).map(Some)
 }
 
-/// Takes over a member that a change speaks of.
+/// Sets a member if the change contains it.
 pub(crate) fn assign<T>(member: &mut T, change: Option<T>) {
     if let Some(value) = change {
         *member = value;
     }
-}
-
-/// How many a page has where nothing is said.
-pub(crate) fn default_limit() -> u32 {
-    50
 }

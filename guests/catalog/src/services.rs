@@ -1,13 +1,12 @@
-//! Services: what runs, which repositories it is built from, and who answers
-//! for it.
+//! Services with the repositories they are built from and their owners.
 
 use area_sdk::prelude::*;
 
 use crate::groups::Group;
 use crate::repositories::Repository;
-use crate::resource::{self, Resource, assign, default_limit, present, versioned};
+use crate::resource::{self, Resource, assign, present, versioned};
 
-/// A service as it is kept.
+/// A stored service.
 #[derive(Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Service {
     pub(crate) name: String,
@@ -18,9 +17,9 @@ pub(crate) struct Service {
     pub(crate) group_id: Option<Uuid>,
     pub(crate) environment: Option<String>,
     pub(crate) tier: Option<String>,
-    /// The evidence record that spoke of it last.
+    /// The latest evidence record about the service.
     pub(crate) evidence_id: Option<Uuid>,
-    /// When that evidence was observed.
+    /// Time at which that evidence was observed.
     pub(crate) observed_at: Option<Timestamp>,
 }
 
@@ -29,7 +28,7 @@ impl Document for Service {
 }
 
 impl Service {
-    /// A service of which only the name is known.
+    /// Returns a service with only its name set.
     pub(crate) fn named(name: String) -> Self {
         Self {
             name,
@@ -45,7 +44,7 @@ impl Service {
     }
 }
 
-/// A service to be registered.
+/// A request to create a service.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NewService {
     /// Unique in the workspace.
@@ -53,22 +52,22 @@ pub(crate) struct NewService {
     name: String,
     #[schemars(length(max = 4000))]
     description: Option<String>,
-    /// What it is built from.
+    /// Repositories it is built from.
     #[serde(default)]
     #[schemars(length(max = 100))]
     repository_ids: Vec<Uuid>,
     /// A user of the workspace.
     owner_id: Option<Uuid>,
     group_id: Option<Uuid>,
-    /// Where it runs: `production`, for instance.
+    /// Environment, for example `production`.
     #[schemars(length(min = 1, max = 100))]
     environment: Option<String>,
-    /// How much hangs on it, in the organisation's own words.
+    /// Importance, in the organization's own words.
     #[schemars(length(min = 1, max = 50))]
     tier: Option<String>,
 }
 
-/// Told when a service is registered.
+/// Published when a service was created.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ServiceCreated {
     pub(crate) service_id: Uuid,
@@ -79,7 +78,7 @@ impl Event for ServiceCreated {
     const NAME: &'static str = "service.created";
 }
 
-/// Told when a service is changed.
+/// Published when a service was changed.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ServiceUpdated {
     pub(crate) service_id: Uuid,
@@ -90,7 +89,7 @@ impl Event for ServiceUpdated {
     const NAME: &'static str = "service.updated";
 }
 
-/// Refuses references to what the workspace does not have.
+/// Refuses references to things that the workspace does not have.
 fn check(
     ctx: &Ctx,
     repository_ids: &[Uuid],
@@ -104,7 +103,10 @@ fn check(
         return Err(Problem::validation(format!("/repository_ids/{place}"), message));
     }
     if owner_id.is_some_and(|id| ctx.member(id).is_none()) {
-        return Err(Problem::validation("/owner_id", "This user is no member of the workspace."));
+        return Err(Problem::validation(
+            "/owner_id",
+            "This user is not a member of the workspace.",
+        ));
     }
     match group_id.map(|id| ctx.documents::<Group>().find(id)).transpose()? {
         Some(None) => Err(Problem::validation("/group_id", "The workspace has no such group.")),
@@ -112,7 +114,7 @@ fn check(
     }
 }
 
-/// Each id once, in the order given.
+/// Removes duplicates and keeps the order.
 fn once(mut ids: Vec<Uuid>) -> Vec<Uuid> {
     let mut seen = std::collections::BTreeSet::new();
     ids.retain(|id| seen.insert(*id));
@@ -138,26 +140,21 @@ pub(crate) fn create(
     resource::create(ctx, id, service)
 }
 
-/// Which services.
+/// Filters of the list.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListParams {
-    /// Only those whose name contains this, case ignored.
+    /// Only services whose name contains this text, ignoring case.
     #[schemars(length(max = 200))]
     q: Option<String>,
     owner_id: Option<Uuid>,
     group_id: Option<Uuid>,
     environment: Option<String>,
-    /// `next_cursor` of the page before.
-    cursor: Option<String>,
-    /// How many a page has at most.
-    #[serde(default = "default_limit")]
-    #[schemars(range(min = 1, max = 100))]
-    limit: u32,
 }
 
 pub(crate) fn list(
     ctx: &Ctx,
     Params(params): Params<ListParams>,
+    paging: Paging,
 ) -> Result<Page<Resource<Service>>> {
     let mut query = ctx.documents::<Service>().query();
     if let Some(part) = &params.q {
@@ -167,14 +164,14 @@ pub(crate) fn list(
         .equals_if("owner_id", params.owner_id)
         .equals_if("group_id", params.group_id)
         .equals_if("environment", params.environment);
-    Ok(query.cursor(params.cursor).limit(params.limit).page()?.map(Resource::from))
+    Ok(query.paging(paging).page()?.map(Resource::from))
 }
 
 pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<Resource<Service>>> {
     Ok(versioned(ctx.documents().get(id)?))
 }
 
-/// What is to be changed.
+/// Changes of a service; absent members keep their values.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ServiceChanges {
     #[schemars(length(min = 1, max = 200), regex(pattern = r"^\S(?:.*\S)?$"))]

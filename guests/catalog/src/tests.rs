@@ -1,4 +1,4 @@
-//! The catalog through a fake host.
+//! Tests of the catalog through a fake host.
 
 use area_sdk::testing::{FakeHost, Request, START, USER};
 use area_sdk::wit::Outcome;
@@ -60,7 +60,7 @@ fn names_are_unique_and_external_ids_are_for_each_provider() {
     let refused = |body| make(&host, "repository", body).expect_err("taken").kind;
     assert_eq!(refused(body("a", "other")), ProblemKind::Conflict);
     assert_eq!(refused(body("c", "github")), ProblemKind::Conflict);
-    // Nulls do not meet.
+    // Null values do not conflict with each other.
     made(&host, "repository", json!({ "name": "d" }));
     made(&host, "repository", json!({ "name": "e" }));
 }
@@ -134,7 +134,7 @@ fn a_service_refers_to_what_there_is() {
     assert_eq!(changed.body["group_id"], group["id"]);
 }
 
-/// Puts a record of kind `service` there, and takes its envelope in.
+/// Stores a record of kind `service` and delivers its envelope.
 fn evidence(host: &FakeHost, id: u128, subject: &str, summary: &str, seconds: i64) {
     let (evidence_id, envelope_id) = (Uuid::from_u128(id), Uuid::from_u128(id << 8));
     let record = json!({

@@ -1,5 +1,5 @@
-//! The content of a snapshot, computed from what the areas keep. Nothing in it
-//! depends on the time: the same data makes the same content.
+//! Content of a snapshot, computed from other areas' documents. It does not depend on the time:
+//! equal data gives equal content.
 
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope, Value};
@@ -8,10 +8,10 @@ use crate::gaps::{self, CoverageGap};
 use crate::ingestions::{self, StoredIngestion};
 use crate::repositories::{self, Deployment, Landscape};
 
-/// What a snapshot is made by; a change of its rules is another.
+/// Version of the rules by which the content is computed.
 const SCHEMA_VERSION: &str = "workspace-context-v1";
 
-/// What is known, in the contract's fields.
+/// Content of a snapshot, with the contract's member names.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Content {
     coverage_gaps: Vec<CoverageGap>,
@@ -25,36 +25,37 @@ pub(crate) struct Content {
     sources: Vec<Source>,
 }
 
-/// Where knowledge comes from.
+/// Kind of a source.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SourceKind {
     /// A repository and its latest audit.
     Repository,
-    /// Evidence collected by the Model Context Protocol.
+    /// Evidence collected with the Model Context Protocol.
     Mcp,
-    /// Evidence collected otherwise.
+    /// Other evidence.
     Evidence,
 }
 
-/// How much a source says.
+/// Completeness of a source.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SourceStatus {
-    /// All that is asked of it.
+    /// All signals are present.
     Complete,
-    /// Some of it.
+    /// Some signals are present.
     Partial,
-    /// Nothing.
+    /// No signal is present.
     Missing,
 }
 
-/// A source, in the contract's fields.
+/// A source, with the contract's member names.
 #[derive(Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "ContextSource")]
 pub(crate) struct Source {
     pub(crate) audit_id: Option<Uuid>,
     pub(crate) commit_sha: Option<String>,
-    /// 0 to 1, in hundredths.
+    /// From 0 to 1, rounded to hundredths.
     pub(crate) coverage: f64,
     pub(crate) key: String,
     pub(crate) kind: SourceKind,
@@ -67,13 +68,13 @@ pub(crate) struct Source {
     pub(crate) status: SourceStatus,
 }
 
-/// `part` of `whole`, in hundredths, so that it is the same number everywhere.
+/// Returns `part / whole` rounded to hundredths, so that equal data gives equal numbers.
 pub(crate) fn share(part: usize, whole: usize) -> f64 {
     let hundredths = (part * 100).checked_div(whole).unwrap_or(0);
     f64::from(u32::try_from(hundredths).unwrap_or(100)) / 100.0
 }
 
-/// Names a collection of another area of which documents are only counted.
+/// Declares a collection of another area whose documents are only counted.
 macro_rules! counted {
     ($name:ident, $collection:literal) => {
         #[derive(Serialize, Deserialize)]
@@ -91,8 +92,8 @@ counted!(Head, "dependencies.heads");
 counted!(GroupDependency, "groups.dependencies");
 counted!(Group, "catalog.groups");
 
-/// The components of the latest audits, by how many each branch has: branches
-/// are few where components are a million.
+/// Returns the number of components in the latest audits, summed over branches: there are few
+/// branches, but up to a million components.
 fn component_count(scope: &Scope) -> Result<u64, DocumentError> {
     let sizes = scope.documents::<Head>().query().count_by(&["components"])?;
     let components = |(size, heads): (Vec<Value>, u64)| match size.first() {
@@ -102,7 +103,7 @@ fn component_count(scope: &Scope) -> Result<u64, DocumentError> {
     Ok(sizes.into_iter().map(components).sum())
 }
 
-/// Looks at everything.
+/// Computes the content.
 pub(crate) fn compute(scope: &Scope) -> Result<Content, DocumentError> {
     let landscape = Landscape::load(scope)?;
     let ingestions = ingestions::all(scope)?;

@@ -1,27 +1,27 @@
-//! What is missing, summed up signal by signal.
+//! Coverage gaps: missing signals, summed over repositories.
 
 use area_sdk::prelude::*;
 
 use crate::content::Source;
 use crate::repositories::SIGNALS;
 
-/// How many repositories a gap names.
+/// Maximum number of repositories named in a gap.
 const NAMED: usize = 20;
 
-/// A signal that some repositories do not give.
+/// A signal that some repositories lack.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct CoverageGap {
-    /// `missing_` and the signal; `no_repositories`.
+    /// `missing_` and the signal, or `no_repositories`.
     code: String,
     signal: Option<String>,
     repository_count: usize,
-    /// The newest 20 of them.
+    /// The newest 20 of these repositories.
     repository_ids: Vec<Uuid>,
-    /// What would close it.
+    /// How to close the gap.
     detail: String,
 }
 
-/// The gaps of the listed repositories.
+/// Returns the gaps of the listed repositories.
 pub(crate) fn sum_up(repositories: &[Source], repository_count: u64) -> Vec<CoverageGap> {
     if repository_count == 0 {
         return vec![CoverageGap {

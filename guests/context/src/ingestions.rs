@@ -1,17 +1,17 @@
-//! Sources of evidence: each provider and what it calls its source, with the
-//! latest envelope that came from there.
+//! Sources of evidence: each provider and its source name, with the latest envelope from it.
 
 use std::collections::BTreeSet;
 
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, JobError, Scope};
+use area_shared::evidence::EvidenceRecord;
 
 use crate::snapshots::id_of;
 
-/// How many are listed.
+/// Maximum number of listed sources.
 pub(crate) const LISTED: usize = 200;
 
-/// How many earlier ingestions are looked at where this area came later.
+/// Maximum number of earlier ingestions that are read if this area was installed later.
 const CAUGHT_UP: u32 = 500;
 
 /// The latest ingestion from a source of evidence.
@@ -25,7 +25,7 @@ pub(crate) struct StoredIngestion {
     pub(crate) observed_at: Timestamp,
     pub(crate) accepted: usize,
     pub(crate) rejected: usize,
-    /// Kinds of records that ever came from there.
+    /// Kinds of all records from this source.
     pub(crate) signals: BTreeSet<String>,
 }
 
@@ -34,7 +34,7 @@ impl Document for StoredIngestion {
 }
 
 impl StoredIngestion {
-    /// The revision, where it is a commit's.
+    /// Returns the revision if it is a commit.
     pub(crate) fn commit_sha(&self) -> Option<String> {
         let hex = self.revision.bytes().all(|byte| byte.is_ascii_hexdigit());
         let is_commit = hex && (7..=64).contains(&self.revision.len());
@@ -42,7 +42,7 @@ impl StoredIngestion {
     }
 }
 
-/// What is needed of an ingestion run.
+/// Members of an ingestion run that are read.
 #[derive(Serialize, Deserialize)]
 struct Run {
     envelope_id: Uuid,
@@ -59,17 +59,7 @@ impl Document for Run {
     const COLLECTION: &'static str = "evidence.ingestion_runs";
 }
 
-/// What is needed of an evidence record.
-#[derive(Serialize, Deserialize)]
-struct Record {
-    kind: String,
-}
-
-impl Document for Record {
-    const COLLECTION: &'static str = "evidence.records";
-}
-
-/// Notes an ingestion run; the latest of its source counts.
+/// Stores an ingestion run as the latest of its source.
 pub(crate) fn note(scope: &Scope, run_id: Uuid) -> Result<(), JobError> {
     match scope.documents::<Run>().find(run_id)? {
         Some(run) => Ok(take_in(scope, run.value)?),
@@ -77,7 +67,7 @@ pub(crate) fn note(scope: &Scope, run_id: Uuid) -> Result<(), JobError> {
     }
 }
 
-/// Notes earlier runs where nothing was noted yet.
+/// Reads earlier runs if none was stored yet.
 pub(crate) fn catch_up(scope: &Scope) -> Result<(), DocumentError> {
     if scope.documents::<StoredIngestion>().query().first()?.is_some() {
         return Ok(());
@@ -121,14 +111,14 @@ fn key(run: &Run) -> String {
     format!("{kind}:{}/{}", run.source_provider, run.source_external_id)
 }
 
-/// The kinds of an envelope's records.
+/// Returns the kinds of an envelope's records.
 fn kinds(scope: &Scope, envelope_id: Uuid) -> Result<BTreeSet<String>, DocumentError> {
-    let records = scope.documents::<Record>().query().equals("envelope_id", envelope_id);
+    let records = scope.documents::<EvidenceRecord>().query().equals("envelope_id", envelope_id);
     let records = records.limit(1000).list()?;
     Ok(records.into_iter().map(|record| record.value.kind).collect())
 }
 
-/// All sources of evidence, by key.
+/// Returns all sources of evidence, by key.
 pub(crate) fn all(scope: &Scope) -> Result<Vec<StoredIngestion>, DocumentError> {
     let noted = scope.documents::<StoredIngestion>().query().limit(1000).list()?;
     let mut noted: Vec<StoredIngestion> = noted.into_iter().map(|noted| noted.value).collect();

@@ -1,9 +1,8 @@
-//! Workspace context (operation 19): what the service knows of a workspace, in
-//! one snapshot that people and the assistant look at.
+//! Workspace context (operation 19): a snapshot of what the service knows of a workspace, for users
+//! and the assistant.
 //!
-//! Every event asks for a renewal; a job computes the content and keeps a
-//! snapshot where it is another than before (`renew`). So reading costs one
-//! document, and writes nothing.
+//! Every event requests a renewal. A job then computes the content and stores a snapshot if the
+//! content changed (`renew`). So a read loads one document and writes nothing.
 
 mod content;
 mod gaps;
@@ -19,7 +18,7 @@ use renew::Renew;
 use repositories::Audited;
 use snapshots::StoredSnapshot;
 
-/// The area.
+/// Declares the area.
 pub fn area() -> Area {
     let area = Area::new("context", env!("CARGO_PKG_VERSION"))
         .summary("What the service knows of a workspace")
@@ -32,7 +31,7 @@ pub fn area() -> Area {
 fn collections(area: Area) -> Area {
     area.collection(
         Collection::of::<StoredSnapshot>()
-            .summary("What was known, moment by moment; the newest `generated_at` is now")
+            .summary("Snapshots; the one with the newest `generated_at` is current")
             .text("generated_at")
             .index(&["generated_at"])
             .readable_by(&["*"]),
@@ -49,7 +48,7 @@ fn collections(area: Area) -> Area {
 fn routes(area: Area) -> Area {
     area.route(
         get("get_workspace_context", "/v1/workspaces/{workspace_id}/context")
-            .summary("Read what the service knows of the workspace")
+            .summary("Read the current context of the workspace")
             .description(snapshots::DESCRIPTION)
             .in_contract()
             .deadline_ms(5_000)
@@ -57,8 +56,8 @@ fn routes(area: Area) -> Area {
     )
     .route(
         get("list_context_snapshots", "/v1/workspaces/{workspace_id}/context/snapshots")
-            .summary("List what was known, newest first")
-            .description("The latest 200 snapshots are kept.")
+            .summary("List context snapshots, newest first")
+            .description("The latest 200 snapshots are stored.")
             .handler(snapshots::list),
     )
     .route(
@@ -66,7 +65,8 @@ fn routes(area: Area) -> Area {
             "get_context_snapshot",
             "/v1/workspaces/{workspace_id}/context/snapshots/{snapshot_id}",
         )
-        .summary("Read what was known once: a `context_snapshot_id` of a conversation")
+        .summary("Read a context snapshot, such as the `context_snapshot_id` of a conversation")
+        .description("Snapshots never change. `GET …/context` returns the latest one.")
         .handler(snapshots::show),
     )
 }

@@ -1,16 +1,16 @@
-//! Renewal. Every event asks for one at the next full second; what asks for the
-//! same second is asked once. A renewal begins after its second has, so that it
-//! sees what every event that asked for it has changed.
+//! Renewal of the snapshot. Every event requests one at the next full second, and requests for the
+//! same second are merged. A renewal starts after its second has ended, so it sees the changes of
+//! every event that requested it.
 
 use area_sdk::prelude::*;
 use area_sdk::{EventDelivery, Later, Scope};
 
 use crate::{ingestions, repositories, snapshots};
 
-/// How many repositories a step catches up with.
+/// Number of repositories that one step reads.
 const STEP: usize = 100;
 
-/// Computes the content and keeps a snapshot where it has changed.
+/// Computes the content and stores a snapshot if it changed.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Renew {}
 

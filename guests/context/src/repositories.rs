@@ -1,27 +1,28 @@
-//! Repositories as sources: what their latest audit imported, where they are
-//! deployed, and what is built from them.
+//! Repositories as sources: imports of their latest audit, their deployments, and the services
+//! built from them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, JobError, Scope, Value};
+use area_shared::catalog::{Repository, Service};
 
 use crate::content::{Source, SourceKind, SourceStatus, share};
 
-/// How many repositories are listed.
+/// Maximum number of listed repositories.
 const LISTED: u32 = 500;
 
-/// What is asked of every repository, in alphabetical order.
+/// Signals expected of every repository, in alphabetical order.
 pub(crate) const SIGNALS: [&str; 5] =
     ["dependencies", "deployments", "findings", "ownership", "services"];
 
-/// The latest completed audit of a repository, if there was one.
+/// The latest completed audit of a repository, if any.
 #[derive(Default, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Audited {
     audit_id: Option<Uuid>,
     commit_sha: Option<String>,
     completed_at: Option<Timestamp>,
-    /// Of `SIGNALS`.
+    /// Subset of `SIGNALS`.
     signals: BTreeSet<String>,
 }
 
@@ -29,7 +30,7 @@ impl Document for Audited {
     const COLLECTION: &'static str = "audited";
 }
 
-/// What is needed of an audit.
+/// Members of an audit that are read.
 #[derive(Serialize, Deserialize)]
 struct Audit {
     repository_id: Uuid,
@@ -68,7 +69,7 @@ impl Part {
 }
 
 impl Audit {
-    /// What it imported.
+    /// Returns the signals that the audit imported.
     fn signals(&self) -> BTreeSet<String> {
         let has = |formats: &[&str]| {
             self.inputs.iter().any(|input| formats.contains(&input.format.as_str()))
@@ -94,7 +95,7 @@ impl Audited {
     }
 }
 
-/// Notes an audit that was completed, unless a later one was noted.
+/// Stores a completed audit, unless a later one is stored.
 pub(crate) fn note(scope: &Scope, audit_id: Uuid) -> Result<(), JobError> {
     let Some(audit) = scope.documents::<Audit>().find(audit_id)? else { return Ok(()) };
     let new = Audited::by(&audit);
@@ -110,9 +111,8 @@ pub(crate) fn note(scope: &Scope, audit_id: Uuid) -> Result<(), JobError> {
     Ok(())
 }
 
-/// Looks up the audits of listed repositories of which nothing is noted: new
-/// ones, and all where this area came later. At most so many; false where there
-/// may be more.
+/// Reads the audits of at most `most` listed repositories without a stored one: new repositories,
+/// and all if this area was installed later. Returns false if there may be more.
 pub(crate) fn catch_up(scope: &Scope, most: usize) -> Result<bool, DocumentError> {
     let repositories = Landscape::listed(scope)?;
     let ids: Vec<Uuid> = repositories.iter().map(Stored::uuid).collect();
@@ -128,29 +128,7 @@ pub(crate) fn catch_up(scope: &Scope, most: usize) -> Result<bool, DocumentError
     Ok(unknown.len() <= most)
 }
 
-/// A repository of the catalog.
-#[derive(Serialize, Deserialize)]
-pub(crate) struct Repository {
-    name: String,
-}
-
-impl Document for Repository {
-    const COLLECTION: &'static str = "catalog.repositories";
-}
-
-/// A service of the catalog.
-#[derive(Serialize, Deserialize)]
-struct Service {
-    repository_ids: Vec<Uuid>,
-    group_id: Option<Uuid>,
-    owner_id: Option<Uuid>,
-}
-
-impl Document for Service {
-    const COLLECTION: &'static str = "catalog.services";
-}
-
-/// A deployment; they are only counted.
+/// A deployment; only counted.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Deployment {}
 
@@ -158,13 +136,13 @@ impl Document for Deployment {
     const COLLECTION: &'static str = "dependencies.deployments";
 }
 
-/// Repositories and what leads to them.
+/// Repositories and the documents that refer to them.
 pub(crate) struct Landscape {
     pub(crate) repository_count: u64,
     pub(crate) service_count: u64,
-    /// Links of services to repositories, groups and owners.
+    /// Number of links from services to repositories, groups and owners.
     pub(crate) service_links: u64,
-    /// Those that are listed, newest first.
+    /// Listed repositories, newest first.
     repositories: Vec<Stored<Repository>>,
     with_service: BTreeSet<Uuid>,
     by_name: BTreeMap<String, Uuid>,
@@ -205,13 +183,13 @@ impl Landscape {
         Ok(())
     }
 
-    /// The listed repository that another system calls so.
+    /// Returns the listed repository with this name in another system.
     pub(crate) fn repository_named(&self, name: &str) -> Option<Uuid> {
         self.by_name.get(name).copied()
     }
 }
 
-/// The listed repositories as sources.
+/// Returns the listed repositories as sources.
 pub(crate) fn sources(scope: &Scope, landscape: &Landscape) -> Result<Vec<Source>, DocumentError> {
     let ids = landscape.repositories.iter().map(Stored::uuid);
     let audited = scope.documents::<Audited>().get_many(ids)?.into_iter();
@@ -232,7 +210,7 @@ pub(crate) fn sources(scope: &Scope, landscape: &Landscape) -> Result<Vec<Source
     Ok(sources.collect())
 }
 
-/// Repositories that are deployed now.
+/// Returns the repositories that are deployed now.
 fn deployed(scope: &Scope) -> Result<BTreeSet<String>, DocumentError> {
     let now = scope.documents::<Deployment>().query().equals("current", true);
     let counts = now.count_by(&["repository_id"])?;

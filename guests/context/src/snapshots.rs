@@ -1,39 +1,40 @@
-//! Snapshots, and reading them.
+//! Snapshots and their operations.
 
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope};
 
 use crate::content::{self, Content};
 
-/// The rules, for the operation's documentation.
-pub(crate) const DESCRIPTION: &str = "\
-A stored snapshot, renewed within seconds of any change. `content_hash` is the SHA-256 of the \
-canonical JSON (RFC 8785) of all but `id`, `generated_at` and itself; `id` follows from it, so that \
-the same content has the same hash and the same id. `generated_at` is when the content became \
-so.\n\n\
-`entity_count` counts repositories that are not archived, services, groups, components of the \
-latest audits, and what is deployed now; `relationship_count` dependencies between groups, and the \
-links of services to repositories, groups and owners; `finding_count` open findings; \
-`evidence_count` evidence records. `source_count` counts all sources, of which the newest 500 \
-repositories and 200 others are listed.\n\n\
-A source of kind `repository` has the signals `dependencies`, `findings` and `ownership` where its \
-latest completed audit imported such artifacts, `deployments` where it is deployed, `services` \
-where a service is built from it; `coverage` is their share of the five, and `status` `complete`, \
-`partial` or `missing`. Sources of kind `mcp` and `evidence` are those that sent evidence; their \
-signals are the kinds of records they sent, `coverage` the accepted share of the latest envelope. \
-`coverage_gaps` sums up which signals are missing where.";
+/// Description of the rules for OpenAPI.
+pub(crate) const DESCRIPTION: &str = "A stored snapshot, renewed within seconds of any change. \
+    `content_hash` is the SHA-256 of the canonical JSON (RFC 8785) of all but `id`, \
+    `generated_at` and itself; `id` follows from it, so that the same content has the same hash \
+    and the same id. `generated_at` is the time from which the content was valid. `ETag` changes \
+    with `content_hash` and `generated_at`: send it as `If-None-Match` to get 304 while nothing \
+    has changed.\n\n\
+    `entity_count` counts repositories that are not archived, services, groups, components of the \
+    latest audits, and what is deployed now; `relationship_count` dependencies between groups, \
+    and the links of services to repositories, groups and owners; `finding_count` open findings; \
+    `evidence_count` evidence records. `source_count` counts all sources, of which the newest 500 \
+    repositories and 200 others are listed.\n\n\
+    A source of kind `repository` has the signals `dependencies`, `findings` and `ownership` \
+    where its latest completed audit imported such artifacts, `deployments` where it is deployed, \
+    `services` where a service is built from it; `coverage` is their share of the five, and \
+    `status` `complete`, `partial` or `missing`. Sources of kind `mcp` and `evidence` are those \
+    that sent evidence; their signals are the kinds of records they sent, `coverage` the accepted \
+    share of the latest envelope. `coverage_gaps` lists missing signals with their repositories.";
 
-/// How many snapshots are kept.
+/// Number of snapshots that are stored.
 const KEPT: u64 = 200;
 
-/// How many old ones go at a time.
+/// Maximum number of old snapshots deleted at a time.
 const PRUNED: u32 = 20;
 
-/// A snapshot as it is kept.
+/// A stored snapshot.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredSnapshot {
     content_hash: String,
-    /// When the content became so.
+    /// Time from which the content was valid.
     generated_at: Timestamp,
     #[serde(flatten)]
     content: Content,
@@ -57,7 +58,7 @@ impl From<Stored<StoredSnapshot>> for WorkspaceContext {
     }
 }
 
-/// A UUIDv8 (RFC 9562) that follows from the workspace and the text.
+/// Returns a UUIDv8 (RFC 9562) derived from the workspace and the text.
 pub(crate) fn id_of(scope: &Scope, text: &str) -> Uuid {
     let named = [scope.workspace_id().as_bytes(), text.as_bytes()].concat();
     let digest = scope.sha256(&named);
@@ -67,9 +68,8 @@ pub(crate) fn id_of(scope: &Scope, text: &str) -> Uuid {
     Uuid::from_bytes(bytes)
 }
 
-/// The id of a snapshot: a UUIDv7 (RFC 9562) whose time is that of the
-/// workspace's own id, and whose other bits follow from the content. So it is
-/// the same before the snapshot is kept, and when what was so is so again.
+/// Returns the id of a snapshot: a UUIDv7 (RFC 9562) with the time of the workspace's id and bits
+/// derived from the content. So equal content always has the same id, also before it is stored.
 fn snapshot_id(scope: &Scope, content_hash: &str) -> Uuid {
     let mut bytes = *id_of(scope, content_hash).as_bytes();
     bytes[..6].copy_from_slice(&scope.workspace_id().as_bytes()[..6]);
@@ -77,7 +77,7 @@ fn snapshot_id(scope: &Scope, content_hash: &str) -> Uuid {
     Uuid::from_bytes(bytes)
 }
 
-/// The content as it is now, with its hash.
+/// Computes the current content and its hash.
 fn compute(scope: &Scope) -> Result<StoredSnapshot, DocumentError> {
     let content = content::compute(scope)?;
     let canonical = serde_json_canonicalizer::to_vec(&content).expect("content is plain data");
@@ -89,7 +89,7 @@ fn newest(scope: &Scope) -> Result<Option<Stored<StoredSnapshot>>, DocumentError
     scope.documents::<StoredSnapshot>().query().descending("generated_at").first()
 }
 
-/// Keeps a snapshot of the content as it is now, unless the newest has it.
+/// Stores a snapshot of the current content, unless the newest snapshot has the same.
 pub(crate) fn renew(scope: &Scope) -> Result<(), DocumentError> {
     let snapshot = compute(scope)?;
     let snapshots = scope.documents::<StoredSnapshot>();
@@ -98,7 +98,7 @@ pub(crate) fn renew(scope: &Scope) -> Result<(), DocumentError> {
     }
     let id = snapshot_id(scope, &snapshot.content_hash);
     match snapshots.find(id)? {
-        // What was so before is so again.
+        // An older snapshot has the same content; it becomes the newest.
         Some(mut before) => {
             before.generated_at = snapshot.generated_at;
             snapshots.replace(&mut before)?;
@@ -108,7 +108,7 @@ pub(crate) fn renew(scope: &Scope) -> Result<(), DocumentError> {
     prune(scope)
 }
 
-/// Drops the oldest snapshots beyond those that are kept.
+/// Deletes the oldest snapshots beyond the stored number.
 fn prune(scope: &Scope) -> Result<(), DocumentError> {
     let snapshots = scope.documents::<StoredSnapshot>();
     let beyond = snapshots.query().count()?.saturating_sub(KEPT);
@@ -116,19 +116,24 @@ fn prune(scope: &Scope) -> Result<(), DocumentError> {
         return Ok(());
     }
     let most = u32::try_from(beyond).unwrap_or(PRUNED).min(PRUNED);
-    for old in snapshots.query().ascending("generated_at").limit(most).list()? {
-        snapshots.delete(&old)?;
-    }
-    Ok(())
+    snapshots.query().ascending("generated_at").limit(most).delete_page().map(drop)
 }
 
-pub(crate) fn current(ctx: &Ctx) -> Result<WorkspaceContext> {
+pub(crate) fn current(ctx: &Ctx) -> Result<Versioned<WorkspaceContext>> {
     if let Some(newest) = newest(ctx)? {
-        return Ok(newest.into());
+        return Ok(versioned(newest.into()));
     }
-    // Nothing has happened yet that would have made one.
+    // No event has created a snapshot yet.
     let snapshot = compute(ctx)?;
-    Ok(WorkspaceContext { id: snapshot_id(ctx, &snapshot.content_hash), snapshot })
+    let id = snapshot_id(ctx, &snapshot.content_hash);
+    Ok(versioned(WorkspaceContext { id, snapshot }))
+}
+
+/// The version is the first 64 bits of the content's hash.
+fn versioned(context: WorkspaceContext) -> Versioned<WorkspaceContext> {
+    let digits = context.snapshot.content_hash.get(..16).unwrap_or_default();
+    let version = u64::from_str_radix(digits, 16).unwrap_or_default();
+    Versioned(context, version)
 }
 
 /// A snapshot in a list.
@@ -139,24 +144,9 @@ pub(crate) struct SnapshotSummary {
     generated_at: Timestamp,
 }
 
-/// Which page.
-#[derive(Deserialize, JsonSchema)]
-pub(crate) struct ListParams {
-    /// `next_cursor` of the page before.
-    cursor: Option<String>,
-    /// How many a page has at most.
-    #[serde(default = "default_limit")]
-    #[schemars(range(min = 1, max = 50))]
-    limit: u32,
-}
-
-fn default_limit() -> u32 {
-    20
-}
-
-pub(crate) fn list(ctx: &Ctx, Params(params): Params<ListParams>) -> Result<Page<SnapshotSummary>> {
+pub(crate) fn list(ctx: &Ctx, paging: Paging<20, 50>) -> Result<Page<SnapshotSummary>> {
     let all = ctx.documents::<StoredSnapshot>().query().descending("generated_at");
-    let page = all.cursor(params.cursor).limit(params.limit).page()?;
+    let page = all.paging(paging).page()?;
     Ok(page.map(|stored| SnapshotSummary {
         id: stored.uuid(),
         content_hash: stored.value.content_hash,
@@ -164,6 +154,6 @@ pub(crate) fn list(ctx: &Ctx, Params(params): Params<ListParams>) -> Result<Page
     }))
 }
 
-pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<WorkspaceContext> {
-    Ok(ctx.documents::<StoredSnapshot>().get(id)?.into())
+pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<WorkspaceContext>> {
+    Ok(versioned(ctx.documents::<StoredSnapshot>().get(id)?.into()))
 }

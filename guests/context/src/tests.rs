@@ -1,4 +1,4 @@
-//! The context through a fake host.
+//! Tests of the context area through a fake host.
 
 use area_sdk::testing::{FakeHost, Request, START, USER};
 use area_sdk::wit::Outcome;
@@ -20,7 +20,7 @@ fn context(host: &FakeHost) -> Value {
     host.call(Request::to("get_workspace_context")).expect("the context").body
 }
 
-/// Tells of something, and lets the renewal run.
+/// Publishes an event and runs the renewal.
 fn tell(host: &FakeHost, name: &str, data: Value) {
     host.deliver(Uuid::from_u128(1), name, data).expect("heard");
     host.advance(1);
@@ -160,7 +160,7 @@ fn a_repository_s_signals_come_from_its_audit_and_the_catalog() {
         (&json!("missing_dependencies"), &json!([WEB]))
     );
 
-    // An audit that was completed earlier is heard of later.
+    // The event of an audit that was completed earlier arrives later.
     audit(&host, API, &["sarif", "spdx"], START.plus_seconds(-60));
     tell(&host, "audit.completed", json!({ "audit_id": API }));
     assert_eq!(first_source(&host)["audit_id"], json!(AUDIT));

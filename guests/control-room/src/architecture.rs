@@ -1,64 +1,33 @@
-//! What a repository is part of: the catalog's services that are built from it,
-//! and the groups that answer for them. From this come a finding's exposure,
-//! the component it is in, and its impact on the architecture.
+//! Architecture context of a repository: the catalog's services built from it and the groups that
+//! own them. Determines a finding's exposure, its component and its architecture impact.
 
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope};
+use area_shared::catalog::{DataClassification, Group, Repository, Service};
 
 use crate::severity::Severity;
 use crate::text::clean;
 
-/// Services that are looked at.
+/// Maximum number of services that are read.
 const MOST_SERVICES: u32 = 1000;
 
-#[derive(Serialize, Deserialize)]
-struct Service {
-    name: String,
-    repository_ids: Vec<Uuid>,
-    group_id: Option<Uuid>,
-    environment: Option<String>,
-}
-
-impl Document for Service {
-    const COLLECTION: &'static str = "catalog.services";
-}
-
-#[derive(Serialize, Deserialize)]
-struct Group {
-    data_classification: String,
-}
-
-impl Document for Group {
-    const COLLECTION: &'static str = "catalog.groups";
-}
-
-#[derive(Serialize, Deserialize)]
-struct Repository {
-    name: String,
-    default_branch: Option<String>,
-}
-
-impl Document for Repository {
-    const COLLECTION: &'static str = "catalog.repositories";
-}
-
-/// What is known of a repository's place.
+/// Architecture context of a repository.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Surroundings {
-    /// `service:` or `repository:` and a name.
+    /// `service:NAME` or `repository:NAME`.
     component: String,
-    /// In hundredths: 100 where nothing is known.
+    /// Exposure in percent; 100 if nothing is known.
     exposure_percent: i64,
-    /// How much of the surroundings is known, in hundredths.
+    /// Share of the context that is known, in percent.
     confidence_percent: i64,
     default_branch: Option<String>,
 }
 
-/// The exposure at which findings weigh one band more.
+/// Exposure in percent from which the impact is one severity band higher.
 const EXPOSED_PERCENT: i64 = 150;
 
 impl Surroundings {
-    /// Looks the repository up in the catalog.
+    /// Reads the context from the catalog.
     pub(crate) fn of(scope: &Scope, repository_id: Uuid) -> Result<Self, DocumentError> {
         let repository = scope.documents::<Repository>().find(repository_id)?;
         let services = scope.documents::<Service>().query().limit(MOST_SERVICES).list()?;
@@ -66,7 +35,8 @@ impl Surroundings {
         services.retain(|service| service.repository_ids.contains(&repository_id));
         let groups = services.iter().filter_map(|service| service.group_id);
         let groups = scope.documents::<Group>().get_many(groups)?;
-        let classes: Vec<&str> = groups.iter().map(|group| &*group.data_classification).collect();
+        let classes: Vec<DataClassification> =
+            groups.iter().map(|group| group.data_classification).collect();
         let repository = repository.map(|kept| kept.value);
         let name =
             repository.as_ref().map_or_else(|| repository_id.to_string(), |kept| kept.name.clone());
@@ -77,7 +47,7 @@ impl Surroundings {
     fn from(
         repository: &str,
         services: &[Service],
-        classes: &[&str],
+        classes: &[DataClassification],
         default_branch: Option<String>,
     ) -> Self {
         let component = match services {
@@ -97,7 +67,8 @@ impl Surroundings {
         }
     }
 
-    /// The package, else the service, else the repository a finding is in.
+    /// Returns the component of a finding: its package, otherwise the service, otherwise the
+    /// repository.
     pub(crate) fn component_identity(&self, purl: Option<&str>) -> String {
         purl.unwrap_or(&self.component).to_owned()
     }
@@ -110,31 +81,29 @@ impl Surroundings {
         self.confidence_percent
     }
 
-    /// The branch that is meant where none is named.
+    /// Returns the named branch or the default branch.
     pub(crate) fn branch(&self, named: Option<&str>) -> String {
         let branch = named.or(self.default_branch.as_deref()).unwrap_or_default();
         branch.strip_prefix("refs/heads/").unwrap_or(branch).to_owned()
     }
 
-    /// What a finding means for the whole: its severity, one band worse where
-    /// the repository is exposed.
+    /// Returns the architecture impact: the severity, one band higher if the repository is exposed.
     pub(crate) fn impact(&self, severity: Severity) -> Severity {
         if self.exposure_percent >= EXPOSED_PERCENT { severity.raised() } else { severity }
     }
 }
 
-/// 100; 20 more where a service is built from it; 30 more where one of them
-/// runs in production; 10 more where one handles confidential data, 30 where
-/// restricted.
-fn exposure(services: &[Service], classes: &[&str]) -> i64 {
+/// Returns the exposure in percent: 100; plus 20 if a service is built from the repository; plus 30
+/// if one runs in production; plus 10 if one handles confidential data, or 30 for restricted data.
+fn exposure(services: &[Service], classes: &[DataClassification]) -> i64 {
     let in_production = |service: &Service| {
         let environment = service.environment.as_deref().unwrap_or_default();
         ["production", "prod", "live"].iter().any(|name| environment.eq_ignore_ascii_case(name))
     };
-    let class = classes.iter().map(|class| match *class {
-        "restricted" => 30,
-        "confidential" => 10,
-        _ => 0,
+    let class = classes.iter().map(|class| match class {
+        DataClassification::Restricted => 30,
+        DataClassification::Confidential => 10,
+        DataClassification::Internal | DataClassification::Public => 0,
     });
     100 + if services.is_empty() { 0 } else { 20 }
         + if services.iter().any(in_production) { 30 } else { 0 }
@@ -148,24 +117,26 @@ mod tests {
     fn service(environment: Option<&str>) -> Service {
         Service {
             name: "shop".to_owned(),
-            repository_ids: Vec::new(),
-            group_id: None,
             environment: environment.map(ToOwned::to_owned),
+            ..Service::default()
         }
     }
 
     #[test]
     fn exposure_grows_with_what_is_known_to_hang_on_it() {
-        let of = |services: &[Service], classes: &[&str]| {
+        let of = |services: &[Service], classes: &[DataClassification]| {
             let found = Surroundings::from("repo", services, classes, None);
             (found.exposure_percent, found.confidence_percent, found.component.clone())
         };
         assert_eq!(of(&[], &[]), (100, 25, "repository:repo".to_owned()));
-        assert_eq!(of(&[service(None)], &["public"]), (120, 80, "service:shop".to_owned()));
+        assert_eq!(
+            of(&[service(None)], &[DataClassification::Public]),
+            (120, 80, "service:shop".to_owned())
+        );
         assert_eq!(of(&[service(Some("Production"))], &[]), (150, 60, "service:shop".to_owned()));
         let two = [service(None), service(Some("prod"))];
         assert_eq!(
-            of(&two, &["restricted", "confidential"]),
+            of(&two, &[DataClassification::Restricted, DataClassification::Confidential]),
             (180, 80, "repository:repo".to_owned())
         );
     }

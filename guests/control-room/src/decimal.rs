@@ -1,6 +1,6 @@
-//! Decimal text: exact arithmetic on integers, written without an exponent.
+//! Exact decimal arithmetic on integers, formatted without an exponent.
 
-/// `value` units of 10^-`places`, as decimal text.
+/// Formats `value` units of 10^-`places`.
 pub(crate) fn fixed(value: i64, places: u32) -> String {
     let unit = 10_u64.pow(places);
     let (sign, value) = (if value < 0 { "-" } else { "" }, value.unsigned_abs());
@@ -11,13 +11,13 @@ pub(crate) fn fixed(value: i64, places: u32) -> String {
     format!("{sign}{}.{:0width$}", value / unit, value % unit)
 }
 
-/// A quotient, rounded half away from zero to so many places; nothing where
-/// nothing is divided by.
+/// Returns a quotient, rounded half away from zero to `places` decimals; `None` for a divisor of
+/// zero.
 pub(crate) fn quotient(dividend: i64, divisor: i64, places: u32) -> Option<String> {
     Some(fixed(rounded(i128::from(dividend) * 10_i128.pow(places), i128::from(divisor))?, places))
 }
 
-/// A quotient rounded half away from zero.
+/// Divides and rounds half away from zero.
 fn rounded(dividend: i128, divisor: i128) -> Option<i64> {
     if divisor == 0 {
         return None;
@@ -26,7 +26,7 @@ fn rounded(dividend: i128, divisor: i128) -> Option<i64> {
     i64::try_from((dividend + half * divisor.signum()) / divisor).ok()
 }
 
-/// Seconds as hours with four places.
+/// Formats the mean of seconds as hours with four decimals.
 pub(crate) fn hours(total_seconds: i64, count: i64) -> Option<String> {
     quotient(total_seconds, count.checked_mul(3600)?, 4)
 }

@@ -1,32 +1,31 @@
-//! A finding as it is kept, and what an observation makes of it. Its document is
-//! kept small (PostgreSQL puts what is larger than 2 kB aside, and counting then
-//! takes three times as long): what is not known is left out, and the words that
-//! likeness is measured by are a document of their own.
+//! A stored finding and its updates by observations. The document is kept small: PostgreSQL stores
+//! documents above 2 kB out of line, and counting then takes three times as long. Unknown members
+//! are omitted, and the words for the similarity search are a separate document.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use area_sdk::prelude::*;
 
 use crate::architecture::Surroundings;
-use crate::observation::{Observation, Place, SourceFamily, SourceTool};
+use crate::observation::{FindingLocation, Observation, SourceFamily, SourceTool};
 use crate::severity::{Rating, Severity};
 use crate::state::State;
 
-/// Other analyses of a finding that are kept.
+/// Maximum number of other analyses that are stored.
 const MOST_ANALYSES: usize = 16;
-/// Stands for all analyses.
+/// Marker for any analysis.
 const ANY: &str = "*";
 
-/// A finding as it is kept.
+/// A stored finding.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Finding {
     pub(crate) repository_id: Uuid,
-    /// The audit that saw it last.
+    /// The latest audit that showed it.
     pub(crate) audit_id: Uuid,
     pub(crate) state: State,
     pub(crate) open: bool,
-    /// One more at each transition; not the document's, which is also changed
-    /// by audits that merely see the finding again.
+    /// Incremented at each transition. Audits that only show the finding again do not change it, in
+    /// contrast to the document's version.
     #[serde(rename = "version")]
     pub(crate) lifecycle_version: i64,
     pub(crate) identity_fingerprint: String,
@@ -35,11 +34,11 @@ pub(crate) struct Finding {
     pub(crate) title: String,
     #[serde(flatten)]
     pub(crate) rating: Rating,
-    /// In hundredths; what `risk_total` says.
+    /// Risk in hundredths, the value of `risk_total`.
     pub(crate) risk_rank: i64,
     pub(crate) source_family: SourceFamily,
     pub(crate) source_tools: Vec<SourceTool>,
-    pub(crate) locations: Vec<Place>,
+    pub(crate) locations: Vec<FindingLocation>,
     pub(crate) paths: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) purl: Option<String>,
@@ -52,7 +51,7 @@ pub(crate) struct Finding {
     pub(crate) sla_due_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) accepted_until: Option<Timestamp>,
-    /// The group of findings that somebody found to be the same.
+    /// Group of findings that users declared equal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) match_group_id: Option<Uuid>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -60,34 +59,33 @@ pub(crate) struct Finding {
     pub(crate) lifecycle_started_at: Timestamp,
     pub(crate) lifecycle_updated_at: Timestamp,
     pub(crate) last_transition_id: Option<Uuid>,
-    /// Was the latest transition the service's own?
+    /// Whether the service itself made the latest transition.
     pub(crate) auto_disposition: bool,
-    /// Was it settled because the scan suppressed it?
+    /// Whether it was settled because the scan suppressed it.
     pub(crate) suppressed: bool,
     pub(crate) last_seen_at: Timestamp,
-    /// How many audits saw it.
+    /// Number of audits that showed it.
     pub(crate) audit_count: i64,
-    /// Did two or more?
+    /// Whether at least two audits showed it.
     pub(crate) recurring: bool,
     pub(crate) branch_ref: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) evidence_revision: Option<String>,
-    /// Is it there, as far as the latest runs say?
+    /// Whether the latest runs showed it.
     pub(crate) present: bool,
-    /// The analysis that shows it, and the run of it that did last.
+    /// The analysis that shows it, and its latest run that did.
     pub(crate) analysis_id: String,
     pub(crate) analysis_run: i64,
-    /// Other analyses that showed it, and their runs.
+    /// Other analyses that showed it, with their latest run that did.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) also_seen: BTreeMap<String, i64>,
-    /// Streams of its tool that ran over its files without it while another
-    /// showed it.
+    /// Streams of its tool that scanned its files and did not report it, while another stream did.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(crate) overlooked_by: BTreeSet<String>,
-    /// When the newest file that showed it became ready.
+    /// Time at which the newest file that showed it became ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) shown_at: Option<Timestamp>,
-    /// When the file became ready whose run did not show it any more.
+    /// Time at which the file became ready whose run no longer showed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) gone_at: Option<Timestamp>,
     pub(crate) rule_family: String,
@@ -98,26 +96,26 @@ impl Document for Finding {
     const COLLECTION: &'static str = "findings";
 }
 
-/// One look at something: which audit, which analysis, which run of it.
+/// One observation of a finding: audit, analysis and run.
 #[derive(Clone, Debug)]
 pub(crate) struct Sighting<'a> {
     pub(crate) repository_id: Uuid,
     pub(crate) audit_id: Uuid,
     pub(crate) seen_at: Timestamp,
     pub(crate) branch_ref: &'a str,
-    /// The commit the audit looks at, where the scan does not say its own.
+    /// Commit of the audit; used if the scan does not name one.
     pub(crate) commit_sha: Option<&'a str>,
     pub(crate) analysis_id: &'a str,
-    /// What the streams of a tool without a category share.
+    /// Group shared by the streams of a tool without a category.
     pub(crate) group_id: &'a str,
     pub(crate) analysis_run: i64,
-    /// When the file, or the newest evidence record, came.
+    /// Time at which the file or the newest evidence record became ready.
     pub(crate) ready_at: Timestamp,
     pub(crate) surroundings: &'a Surroundings,
 }
 
 impl Finding {
-    /// A finding that nobody saw before; it has no transition yet.
+    /// Creates a finding that was not known before; it has no transition yet.
     pub(crate) fn first_seen(observation: Observation, sighting: &Sighting<'_>) -> Self {
         let now = sighting.seen_at;
         let mut finding = Self {
@@ -169,7 +167,7 @@ impl Finding {
         finding
     }
 
-    /// It was seen again.
+    /// Updates a finding that was observed again.
     pub(crate) fn seen_again(&mut self, observation: Observation, sighting: &Sighting<'_>) {
         let first_in_audit = self.audit_id != sighting.audit_id;
         if first_in_audit {
@@ -182,8 +180,8 @@ impl Finding {
         self.describe(observation, sighting);
     }
 
-    /// Notes the analysis that shows it. It belongs to the first that shows it
-    /// in an audit; the analysis before there were streams has no other run.
+    /// Stores the analysis that shows the finding. The first analysis of an audit that shows a
+    /// finding owns it. Analyses from before artifact streams existed have no other run.
     fn mark(&mut self, sighting: &Sighting<'_>, first_in_audit: bool) {
         let Sighting { analysis_id, group_id, analysis_run, .. } = *sighting;
         self.shown_at = self.shown_at.max(Some(sighting.ready_at));
@@ -206,8 +204,7 @@ impl Finding {
         self.forget_analyses(analysis_id);
     }
 
-    /// Keeps the map of other analyses small: names of files may change with
-    /// every run.
+    /// Limits the number of stored analyses, because file names may change with every run.
     fn forget_analyses(&mut self, latest: &str) {
         while self.also_seen.len() > MOST_ANALYSES {
             let first = self.also_seen.keys().find(|id| *id != latest).cloned();
@@ -215,8 +212,8 @@ impl Finding {
         }
     }
 
-    /// Notes an analysis that ran over its files without it. Beyond what is kept,
-    /// any analysis may be one.
+    /// Stores that an analysis scanned the finding's files without reporting it. Above the stored
+    /// number, any analysis may be one of them.
     pub(crate) fn overlooked_by(&mut self, analysis_id: &str) {
         if self.analysis_id == analysis_id || self.also_seen.contains_key(analysis_id) {
             return;
@@ -225,20 +222,20 @@ impl Finding {
         self.overlooked_by.insert(if full { ANY } else { analysis_id }.to_owned());
     }
 
-    /// Whether this analysis ran over its files without it while another showed
-    /// it.
+    /// Whether this analysis scanned the finding's files without reporting it, while another
+    /// analysis did.
     pub(crate) fn is_overlooked_by(&self, analysis_id: &str) -> bool {
         self.overlooked_by.contains(analysis_id) || self.overlooked_by.contains(ANY)
     }
 
-    /// Whether nothing that became ready at this moment or later showed it.
-    /// Findings from before this was noted say nothing against it.
+    /// Whether no file that became ready at this time or later showed the finding. Returns true for
+    /// findings from before these times were stored.
     pub(crate) fn was_shown_before(&self, ready_at: Timestamp) -> bool {
         self.shown_at.is_none_or(|shown_at| shown_at < ready_at)
     }
 
-    /// Whether it was found to be gone by a file as new as this, or newer;
-    /// `None` if it is gone and that was not noted.
+    /// Whether the finding was found gone by a file as new as this or newer; `None` if it is gone
+    /// and that time was not stored.
     pub(crate) fn was_gone_at(&self, ready_at: Timestamp) -> Option<bool> {
         if self.present {
             return Some(false);
@@ -246,7 +243,7 @@ impl Finding {
         self.gone_at.map(|gone_at| ready_at <= gone_at)
     }
 
-    /// Takes over what the latest scan says of it.
+    /// Copies the description from the latest scan.
     fn describe(&mut self, observation: Observation, sighting: &Sighting<'_>) {
         let surroundings = sighting.surroundings;
         self.paths = observation.paths();
@@ -267,8 +264,7 @@ impl Finding {
         self.set_due_date();
     }
 
-    /// Its own tool comes first, in the version that saw it last; those of
-    /// merged findings follow.
+    /// Puts the finding's own tool first, in the latest version; tools of merged findings follow.
     fn name_tool(&mut self, source: SourceTool) {
         match self.source_tools.first_mut() {
             Some(own) => *own = source,
@@ -276,24 +272,24 @@ impl Finding {
         }
     }
 
-    /// Counts from the lifecycle's beginning; what is settled is not due.
+    /// Sets the due date, counted from the beginning of the lifecycle. Settled findings have none.
     pub(crate) fn set_due_date(&mut self) {
         let days = self.rating.risk_severity.sla_days().filter(|_| self.open);
         self.sla_due_at = days.map(|days| self.lifecycle_started_at.plus_seconds(days * 86_400));
     }
 }
 
-/// Each audit that saw it again adds a tenth, up to five.
+/// Maximum number of further audits that increase the risk.
 const MOST_RECURRENCES: i64 = 5;
 
-/// `risk_total`, in hundredths: severity times exposure times recurrence.
+/// Returns `risk_total` in hundredths: severity times exposure times recurrence.
 ///
-/// Severity is the CVSS score, or 9.5, 8.0, 5.5, 2.0 and 0.0 for the bands;
-/// exposure is 1.0 to 1.8 (see [`Surroundings`]); recurrence is 1.0 and 0.1 for
-/// each further audit that saw it, up to 1.5.
+/// Severity is the CVSS score, or 9.5, 8.0, 5.5, 2.0 and 0.0 for the bands. Exposure is 1.0 to 1.8
+/// (see [`Surroundings`]). Recurrence is 1.0 plus 0.1 for each further audit that showed the
+/// finding, up to 1.5.
 pub(crate) fn risk(rating: &Rating, exposure_percent: i64, audit_count: i64) -> i64 {
     let recurrence_percent = 100 + 10 * (audit_count - 1).clamp(0, MOST_RECURRENCES);
-    // Tenths times hundredths times hundredths are hundred-thousandths.
+    // Tenths times percent times percent give hundred-thousandths.
     (rating.weight_tenths() * exposure_percent * recurrence_percent + 500) / 1000
 }
 

@@ -1,4 +1,4 @@
-//! Findings, as clients see them.
+//! Findings in responses.
 
 use area_sdk::prelude::*;
 
@@ -6,24 +6,23 @@ use crate::decimal::fixed;
 use crate::finding::Finding;
 use crate::identity;
 use crate::import::limits;
-use crate::observation::{Place, SourceFamily, SourceTool};
-use crate::paging::default_limit;
+use crate::observation::{FindingLocation, SourceFamily, SourceTool};
 use crate::severity::{Severity, SeveritySource};
 use crate::state::State;
 
-/// What has been made of a finding, seen from the architecture.
+/// Decision about a finding, from the architecture's view.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Disposition {
-    /// Nobody has looked at it since it was opened.
+    /// No decision since it was opened.
     Pending,
-    /// It is real and open.
+    /// Confirmed and open.
     Confirmed,
-    /// It is gone.
+    /// Fixed.
     Resolved,
-    /// It is not real, or another one.
+    /// A false positive or a duplicate.
     Dismissed,
-    /// It is real and lived with.
+    /// The risk is accepted.
     Accepted,
 }
 
@@ -39,21 +38,21 @@ impl Disposition {
     }
 }
 
-/// A finding, in the contract's fields.
+/// A finding, with the contract's member names.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "RecurringFinding")]
 pub(crate) struct FindingDetails {
-    /// How much of the repository's surroundings the catalog knows: 0.25 where
-    /// no service is built from it, 0.60 with a service, 0.80 with a service's
-    /// group.
+    /// Share of the repository's architecture context that the catalog knows: 0.25 without a
+    /// service, 0.60 with a service, 0.80 with a service's group.
     architecture_confidence: String,
     architecture_disposition: Disposition,
-    /// The severity, one band worse where the repository is exposed.
+    /// The severity, one band higher if the repository is exposed.
     architecture_impact: Severity,
-    /// The audit that saw it last.
+    /// The latest audit that showed it.
     audit_id: Uuid,
-    /// Did the service itself lead it into its state?
+    /// Whether the service itself made the latest transition.
     auto_disposition: bool,
-    /// The package, else the service, else the repository it is in.
+    /// The package, otherwise the service, otherwise the repository.
     component_identity: String,
     cvss_score: Option<String>,
     /// The revision that was scanned last.
@@ -66,22 +65,20 @@ pub(crate) struct FindingDetails {
     lifecycle_state: State,
     lifecycle_updated_at: Timestamp,
     lifecycle_version: i64,
-    locations: Vec<Place>,
+    locations: Vec<FindingLocation>,
     owner_id: Option<Uuid>,
     repository_id: Uuid,
     risk_severity: Severity,
-    /// Severity (the CVSS score, or 9.5, 8.0, 5.5, 2.0, 0.0 for the bands) times
-    /// exposure (1.0; 0.2 more where a service is built from the repository, 0.3
-    /// where one runs in production, 0.1 and 0.3 where one handles confidential
-    /// and restricted data) times recurrence (1.0; 0.1 more for each further
-    /// audit that saw it, up to 1.5).
+    /// Severity (the CVSS score, or 9.5, 8.0, 5.5, 2.0, 0.0 for the bands) times exposure (1.0;
+    /// plus 0.2 if a service is built from the repository, plus 0.3 if one runs in production, plus
+    /// 0.1 or 0.3 if one handles confidential or restricted data) times recurrence (1.0; plus 0.1
+    /// for each further audit that showed it, up to 1.5).
     risk_total: String,
     rule_id: String,
-    /// In the scanner's own words.
+    /// Severity in the scanner's words.
     scanner_severity: String,
     severity_source: SeveritySource,
-    /// 7, 30, 90 and 120 days after the lifecycle began; null where it is
-    /// settled.
+    /// 7, 30, 90 or 120 days after the beginning of the lifecycle; null if it is settled.
     sla_due_at: Option<Timestamp>,
     source_family: SourceFamily,
     source_tools: Vec<SourceTool>,
@@ -129,14 +126,15 @@ impl From<Stored<Finding>> for FindingDetails {
     }
 }
 
-/// A finding, with what lists and decisions need beyond the contract.
+/// A finding with the members that lists and decisions need in addition to the contract.
 #[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Finding")]
 pub(crate) struct FindingView {
     #[serde(flatten)]
     details: FindingDetails,
-    /// When an accepted risk is reopened.
+    /// Time at which an accepted risk is reopened.
     accepted_until: Option<Timestamp>,
-    /// How many audits saw it.
+    /// Number of audits that showed it.
     audit_count: i64,
     branch_ref: String,
     created_at: Timestamp,
@@ -144,7 +142,7 @@ pub(crate) struct FindingView {
     match_group_id: Option<Uuid>,
     open: bool,
     paths: Vec<String>,
-    /// Is it there, as far as the latest runs say?
+    /// Whether the latest runs showed it.
     present: bool,
     purl: Option<String>,
     recurring: bool,
@@ -172,52 +170,50 @@ impl From<Stored<Finding>> for FindingView {
     }
 }
 
-/// Which findings.
+/// Filters of the list.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListParams {
     state: Option<State>,
     severity: Option<Severity>,
     repository_id: Option<Uuid>,
-    /// The audit that saw it last.
+    /// Only findings that this audit showed last.
     audit_id: Option<Uuid>,
-    /// A rule's id.
+    /// Only findings of the rule with this id.
     #[schemars(length(max = 300))]
     rule: Option<String>,
-    /// A tool's name.
+    /// Only findings of this tool.
     #[schemars(length(max = 200))]
     tool: Option<String>,
     owner_id: Option<Uuid>,
     match_group_id: Option<Uuid>,
-    /// Is there something left to do?
+    /// Only open (`true`) or settled (`false`) findings.
     open: Option<bool>,
-    /// Part of the title, the rule's id or the package URL, case ignored.
+    /// Part of the title, the rule's id or the package URL, ignoring case.
     #[schemars(length(max = 200))]
     q: Option<String>,
-    /// `next_cursor` of the page before.
-    cursor: Option<String>,
-    /// How many a page has at most.
-    #[serde(default = "default_limit")]
-    #[schemars(range(min = 1, max = 100))]
-    limit: u32,
 }
 
-/// A page of findings, and what the latest audits did not look at.
+/// A page of findings, and the limitations of the latest audits.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct FindingPage {
     #[serde(flatten)]
     page: Page<FindingView>,
-    /// Files that the latest audit of each branch set aside or could not read,
-    /// and analyses whose findings no run looked at.
+    /// Files that the latest audit of each branch skipped or could not read, and analyses whose
+    /// findings no run checked.
     limitations: Vec<String>,
 }
 
-/// The meaning of `limitations`, for the operation's documentation.
-pub(crate) const DESCRIPTION: &str = "\
-`limitations` names, for the latest audit of each branch of the repository (of all repositories \
-without `repository_id`), the files that were set aside or refused, and the analyses whose \
-findings stay as they were because no run looked at their files. Empty, all that was sent was read.";
+/// Description of `limitations` for OpenAPI.
+pub(crate) const DESCRIPTION: &str = "`limitations` names, for the latest audit of each branch of \
+    the repository (of all repositories without `repository_id`), the files that were skipped or \
+    refused, and the analyses whose findings were not updated because no run scanned their files. \
+    An empty list means that all uploaded files were read.";
 
-pub(crate) fn list(ctx: &Ctx, Params(params): Params<ListParams>) -> Result<FindingPage> {
+pub(crate) fn list(
+    ctx: &Ctx,
+    Params(params): Params<ListParams>,
+    paging: Paging,
+) -> Result<FindingPage> {
     let limitations = limits::shown(ctx, params.repository_id)?;
     let mut some = ctx
         .documents::<Finding>()
@@ -234,7 +230,7 @@ pub(crate) fn list(ctx: &Ctx, Params(params): Params<ListParams>) -> Result<Find
     if let Some(part) = params.q {
         some = some.contains(&["title", "rule_id", "purl"], &part);
     }
-    let page = some.cursor(params.cursor).limit(params.limit).page()?.map(Into::into);
+    let page = some.paging(paging).page()?.map(Into::into);
     Ok(FindingPage { page, limitations })
 }
 

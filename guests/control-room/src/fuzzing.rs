@@ -1,11 +1,11 @@
-//! The reader of SARIF, for fuzzing.
+//! Entry point for fuzzing the SARIF parser.
 
 use area_sdk::Uuid;
 
 use crate::identity::Identities;
 use crate::sarif;
 
-/// Reads a log as an import does. Returns the bytes of what it would store.
+/// Parses a log as an import does. Returns the size of its observations in bytes.
 pub fn sarif(bytes: &[u8]) -> usize {
     let Ok(runs) = sarif::open(bytes) else { return 0 };
     let checked = runs.iter().flatten().filter(|run| run.check().is_ok());

@@ -1,13 +1,11 @@
-//! Identity `finding-v1`: what makes two results, of two runs perhaps, the same
-//! finding.
+//! Identity `finding-v1`: decides whether results of different runs are the same finding.
 //!
-//! It is SHA-256 (lower-case hex) of the canonical JSON (RFC 8785) of
-//! `[workspace, repository, tool, rule, key, ordinal]`. The key is the first
-//! that exists of the tool's own fingerprint, `primaryLocationLineHash`,
-//! package and advisory, path and snippet without white space, path and message
-//! without digits. The ordinal counts equal results of one file, so that they
-//! match as a multiset. Line, severity and the tool's version are never in it:
-//! they change while the finding stays.
+//! The identity is SHA-256 (lower-case hex) of the canonical JSON (RFC 8785) of `[workspace,
+//! repository, tool, rule, key, ordinal]`. The key is the first that exists: the tool's own
+//! fingerprint, `primaryLocationLineHash`, package and advisory, path and snippet without white
+//! space, path and message without digits. The ordinal counts equal results of one file, so that
+//! they match as a multiset. Line, severity and tool version are not part of it, because they
+//! change while the finding stays the same.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -19,23 +17,23 @@ use sha2::{Digest, Sha256};
 /// The algorithm's name.
 pub(crate) const ALGORITHM: &str = "finding-v1";
 
-/// What identifies a result within its rule.
+/// The key that identifies a result within its rule.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Key {
-    /// The tool's own, whole or of parts.
+    /// The tool's own fingerprint, complete or in parts.
     Fingerprint(BTreeMap<String, String>),
-    /// GitHub's hash of the line and its neighbours.
+    /// GitHub's hash of the line and its context.
     LineHash(String),
     /// A vulnerable package.
     Package { purl: String, advisory: String },
-    /// What stands there, without white space.
+    /// The code at the location, without white space.
     Snippet { path: String, snippet: String },
-    /// What is said of it, without digits.
+    /// The message, without digits.
     Message { path: String, message: String },
 }
 
-/// What a result offers to be identified by.
+/// Properties of a result that can identify it.
 pub(crate) struct Traits<'a> {
     pub(crate) fingerprints: &'a BTreeMap<String, Value>,
     pub(crate) partial_fingerprints: &'a BTreeMap<String, Value>,
@@ -46,15 +44,15 @@ pub(crate) struct Traits<'a> {
     pub(crate) message: &'a str,
 }
 
-/// GitHub's parts, of which the column says nothing by itself.
+/// GitHub's partial fingerprints; the one of the column identifies nothing alone.
 const LINE_HASH: &str = "primaryLocationLineHash";
 const COLUMN: &str = "primaryLocationStartColumnFingerprint";
 
-/// What Semgrep writes for a fingerprint when nobody is signed in.
+/// Semgrep's value in place of a fingerprint for users who are not signed in.
 const NO_FINGERPRINT: &str = "requires login";
 
 impl Key {
-    /// The first key that exists.
+    /// Returns the first key that exists.
     pub(crate) fn of(traits: &Traits<'_>) -> Self {
         fingerprint(traits)
             .or_else(|| line_hash(traits))
@@ -69,7 +67,7 @@ fn text<'a>((name, value): (&'a String, &'a Value)) -> Option<(&'a str, &'a str)
     (!value.is_empty() && value != NO_FINGERPRINT).then_some((name, value))
 }
 
-/// A whole fingerprint, the first by name; else all parts together.
+/// Returns the complete fingerprint that sorts first by name, otherwise all partial ones.
 fn fingerprint(traits: &Traits<'_>) -> Option<Key> {
     let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
     let whole = traits.fingerprints.iter().find_map(text).map(owned);
@@ -84,7 +82,7 @@ fn fingerprint(traits: &Traits<'_>) -> Option<Key> {
     (!found.is_empty()).then_some(Key::Fingerprint(found))
 }
 
-/// `name/v1` is `name`.
+/// Removes the version from a fingerprint's name: `name` for `name/v1`.
 fn without_version(name: &str) -> &str {
     name.split_once('/').map_or(name, |(name, _)| name)
 }
@@ -110,8 +108,7 @@ fn message(traits: &Traits<'_>) -> Key {
     Key::Message { path: traits.path.to_owned(), message }
 }
 
-/// Where identities are given out: one analysis of one file. Equal results get
-/// one ordinal after the other.
+/// Assigns the identities of one analysis in one file. Equal results get consecutive ordinals.
 #[derive(Debug)]
 pub(crate) struct Identities {
     workspace: Uuid,
@@ -124,7 +121,7 @@ impl Identities {
         Self { workspace, repository, seen: HashMap::new() }
     }
 
-    /// The identity of the next result.
+    /// Returns the identity of the next result.
     pub(crate) fn next(&mut self, tool: &str, rule: &str, key: &Key) -> String {
         let equals = (self.workspace, self.repository, tool, rule, key);
         let ordinal = self.seen.entry(digest(&equals)).or_default();
@@ -134,13 +131,13 @@ impl Identities {
     }
 }
 
-/// SHA-256 of a value's canonical JSON.
+/// Returns SHA-256 of a value's canonical JSON.
 fn digest(value: &impl Serialize) -> [u8; 32] {
     let canonical = serde_json_canonicalizer::to_vec(value).expect("text, ids and numbers");
     Sha256::digest(canonical).into()
 }
 
-/// The id of something that its parts name, in lower-case hex.
+/// Returns an id derived from parts, in lower-case hex.
 pub(crate) fn named_by(parts: &impl Serialize) -> String {
     hex(&digest(parts))
 }
@@ -214,8 +211,8 @@ mod tests {
     }
 
     proptest! {
-        /// Two files have as many identities in common as they have results in
-        /// common, equal ones counted; the order within a file does not matter.
+        /// Property: two files share as many identities as results, counting equal ones; the order
+        /// within a file does not matter.
         #[test]
         fn equal_results_match_as_a_multiset(
             a in prop::collection::vec(0_u8..4, 0..20),

@@ -1,7 +1,6 @@
-//! Findings and the control room (operation 15). Audits bring findings in from
-//! SARIF files and evidence records (`import`), people lead them through their
-//! lifecycle (`lifecycle`, `suggestions`), and the control room sums up where
-//! they stand (`room`).
+//! Findings and the control room (operation 15). Audits import findings from SARIF files and
+//! evidence records (`import`). Users decide about them (`lifecycle`, `suggestions`). The control
+//! room summarizes their states (`room`).
 
 mod architecture;
 mod decimal;
@@ -15,7 +14,6 @@ mod lifecycle;
 mod matching;
 mod observation;
 mod owners;
-mod paging;
 mod room;
 mod sarif;
 mod severity;
@@ -38,7 +36,7 @@ use similarity::StoredSketch;
 use suggestions::{MatchSuggestion, SuggestionDecided};
 use transition::StoredTransition;
 
-/// The area.
+/// Declares the area.
 pub fn area() -> Area {
     let area = Area::new("control_room", env!("CARGO_PKG_VERSION"))
         .summary("Findings, their lifecycle and matches, and the control room")
@@ -98,7 +96,7 @@ fn findings(area: Area) -> Area {
 fn collections(area: Area) -> Area {
     area.collection(
         Collection::of::<StoredTransition>()
-            .summary("Steps of findings' lifecycles; written once, never changed")
+            .summary("Transitions of findings; written once, never changed")
             .text("finding_id")
             .integer("version")
             .text("to_state")
@@ -114,23 +112,24 @@ fn collections(area: Area) -> Area {
     )
     .collection(
         Collection::of::<MatchSuggestion>()
-            .summary("Pairs of findings that may be one")
+            .summary("Pairs of findings that may be the same")
             .text("state")
             .index(&["state"])
             .readable_by(&["*"]),
     )
     .collection(
         Collection::of::<StoredSnapshot>()
-            .summary("Snapshots of the control room; a new one where the content changed")
+            .summary("Snapshots of the control room, one for each change of content")
             .text("window")
             .index(&["window"])
             .readable_by(&["*"]),
     )
     .collection(
-        Collection::of::<StoredSketch>()
-            .summary("Words of findings, for their likeness; the id is the finding's"),
+        Collection::of::<StoredSketch>().summary(
+            "Word sketches of findings for the similarity search; the id is the finding's",
+        ),
     )
-    .collection(Collection::of::<ControlRoom>().summary("The control room, as rebuilt last"))
+    .collection(Collection::of::<ControlRoom>().summary("The latest rebuild of the control room"))
     .collection(
         Collection::of::<Analysis>()
             .summary("One tool, category or artifact stream, and branch of a repository")
@@ -141,7 +140,7 @@ fn collections(area: Area) -> Area {
     )
     .collection(
         Collection::of::<ScanLimitations>()
-            .summary("What the latest audit of a branch did not look at")
+            .summary("Limitations of the latest audit of a branch")
             .text("repository_id")
             .boolean("limited")
             .index(&["limited", "repository_id"]),
@@ -151,11 +150,11 @@ fn collections(area: Area) -> Area {
 
 fn events(area: Area) -> Area {
     area.event::<FindingsImported>("An audit's findings are imported")
-        .event::<FindingsCreated>("An audit saw findings for the first time")
-        .event::<FindingsReopened>("An audit saw settled findings again")
-        .event::<FindingsVerified>("An audit saw that open findings are gone")
-        .event::<FindingTransitioned>("A person led a finding on, or an accepted risk has ended")
-        .event::<SuggestionDecided>("Somebody decided whether two findings are one")
+        .event::<FindingsCreated>("An audit reported new findings")
+        .event::<FindingsReopened>("An audit reported settled findings again")
+        .event::<FindingsVerified>("An audit verified that open findings are gone")
+        .event::<FindingTransitioned>("A user changed a finding's state, or an accepted risk ended")
+        .event::<SuggestionDecided>("A user decided whether two findings are the same")
         .event::<ControlRoomRebuilt>("The control room was rebuilt")
 }
 
@@ -177,8 +176,8 @@ fn operations(area: Area) -> Area {
         )
         .route(
             get("get_control_room", "/v1/workspaces/{workspace_id}/control-room")
-                .summary("Read the control room as it was rebuilt last")
-                .description("Where it never was, as it would be now; nothing is kept of that.")
+                .summary("Read the latest rebuild of the control room")
+                .description("Without a rebuild, the control room is computed and not stored.")
                 .rate(RateClass::Standard)
                 .deadline_ms(30_000)
                 .handler(room::show),
@@ -202,7 +201,7 @@ fn finding_operations(area: Area) -> Area {
     )
     .route(
         post("transition_finding", TRANSITIONS)
-            .summary("Lead a finding to another state")
+            .summary("Change a finding's state")
             .description(lifecycle::DESCRIPTION)
             .problems(&["transition_not_allowed"])
             .handler(lifecycle::create),
@@ -210,6 +209,10 @@ fn finding_operations(area: Area) -> Area {
     .route(
         get("list_finding_transitions", TRANSITIONS)
             .summary("List a finding's transitions, newest first")
+            .description(
+                "One page of decisions about the finding, each with its reason, its evidence and \
+                 who made it.",
+            )
             .handler(lifecycle::list),
     )
 }
@@ -217,13 +220,17 @@ fn finding_operations(area: Area) -> Area {
 fn suggestion_operations(area: Area) -> Area {
     area.route(
         get("list_match_suggestions", "/v1/workspaces/{workspace_id}/match-suggestions")
-            .summary("List suggestions that two findings are one, newest first")
+            .summary("List suggestions that two findings are the same, newest first")
             .description(matching::DESCRIPTION)
             .handler(suggestions::list),
     )
     .route(
         get("get_match_suggestion", SUGGESTION)
             .summary("Read a match suggestion")
+            .description(
+                "Two findings that may be the same. The `ETag` of the response is the version \
+                 that a change names in `If-Match`.",
+            )
             .handler(suggestions::show),
     )
     .route(
@@ -231,11 +238,11 @@ fn suggestion_operations(area: Area) -> Area {
             "decide_match_suggestion",
             "/v1/workspaces/{workspace_id}/match-suggestions/{suggestion_id}/decision",
         )
-        .summary("Decide whether two findings are one")
+        .summary("Decide whether two findings are the same")
         .description(
-            "Accepted, both join one match group; where both are open, the newer (right) finding \
-             becomes a duplicate of the older, which then names the other's tools. A decision \
-             stands.",
+            "`accepted` joins both in one match group. If both are open, the newer (right) \
+            finding becomes a duplicate of the older one, which then lists the other's tools. A \
+            decision cannot be changed.",
         )
         .problems(&["suggestion_decided"])
         .handler(suggestions::decide),

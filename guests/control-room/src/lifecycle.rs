@@ -1,43 +1,41 @@
-//! What people do with findings: transitions asked for, and the end of accepted
-//! risks, which comes by itself.
+//! Transitions requested by users, and the automatic end of accepted risks.
 
 use area_sdk::prelude::*;
 use area_sdk::{Later, Violation};
 use serde_json::{Map, json};
 
 use crate::finding::Finding;
-use crate::paging::default_limit;
 use crate::severity::Severity;
 use crate::state::{Mover, State};
 use crate::transition::{Change, StoredTransition, TransitionRecord, pass};
 
-/// The rules, for the operation's documentation.
-pub(crate) const DESCRIPTION: &str = "\
-From `new` and `reopened` a person leads a finding to `triaged`, `in_progress`, `remediated`, \
-`false_positive`, `accepted_risk` or `duplicate`; from `triaged` and `in_progress` to each other \
-or to the last four of these; from `remediated` back to `in_progress` or to `reopened`; from \
-`verified`, `false_positive`, `accepted_risk` and `duplicate` to `reopened` only. Any other step \
-is a 409 `transition_not_allowed`.\n\n\
-Only an audit verifies: an open finding becomes `verified` when the same tool and category ran \
-successfully over the same branch, covered its files and did not report it; it becomes `reopened` \
-when a newer file shows it again. A run without a category (`automationDetails.id`) is of the \
-artifact stream that its upload's filename names, path included, or the evidence record's provider \
-and `source_ref`. It covers the findings of its own stream, and files that its `artifacts` name or \
-in which it reports something, of the rules that it lists, unless it ran over them without the \
-finding while another stream showed it. \
-`accepted_risk` takes a reason and a date, at which it is reopened by itself. The date is at most \
-365 days ahead unless the operator has set `max_risk_acceptance_days` for this area; for a \
-critical finding it takes the role admin. `duplicate` may name \
-the other finding in `duplicate_of`.\n\n\
-`If-Match` takes the finding's lifecycle version. Transitions are never changed; each supersedes \
-the one before.";
+/// Description of the rules for OpenAPI.
+pub(crate) const DESCRIPTION: &str = "From `new` and `reopened` a user can change a finding to \
+    `triaged`, `in_progress`, `remediated`, `false_positive`, `accepted_risk` or `duplicate`; \
+    from `triaged` and `in_progress` to each other or to the last four of these; from \
+    `remediated` back to `in_progress` or to `reopened`; from `verified`, `false_positive`, \
+    `accepted_risk` and `duplicate` to `reopened` only. Any other transition returns 409 \
+    `transition_not_allowed`.\n\n\
+    Only an audit verifies: an open finding becomes `verified` when the same tool and category \
+    ran successfully over the same branch, covered its files and did not report it; it becomes \
+    `reopened` when a newer file reports it again. A run without a category \
+    (`automationDetails.id`) belongs to the artifact stream of its upload's filename (with its \
+    path), or of the evidence record's provider and `source_ref`. It covers the findings of its \
+    own stream, and files that its `artifacts` name or in which it reports something, of the \
+    rules that it lists, unless it ran over them without the finding while another stream showed \
+    it. `accepted_risk` requires a reason and a date, at which the finding is reopened \
+    automatically. The date is at most 365 days ahead unless the operator has set \
+    `max_risk_acceptance_days` for this area; a critical finding requires the role admin. \
+    `duplicate` may name the other finding in `duplicate_of`.\n\n\
+    `If-Match` requires the finding's lifecycle version. Transitions are never changed; each \
+    supersedes the one before.";
 
-/// The operator's setting: most days for which a risk is accepted.
+/// Setting of the operator: maximum days for which a risk can be accepted.
 const LONGEST_ACCEPTANCE: &str = "max_risk_acceptance_days";
 const DEFAULT_ACCEPTANCE_DAYS: i64 = 365;
 const DAY_SECONDS: i64 = 86_400;
 
-/// Told when a person led a finding on, or an accepted risk has ended.
+/// Published when a user changed a finding's state, or an accepted risk ended.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct FindingTransitioned {
     finding_id: Uuid,
@@ -65,43 +63,51 @@ impl FindingTransitioned {
     }
 }
 
-/// A transition that somebody asks for.
+/// A requested transition.
 #[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "NewFindingTransition")]
 pub(crate) struct NewTransition {
     to_state: State,
     /// Required for `accepted_risk`.
     #[schemars(length(min = 1, max = 4000))]
     reason: Option<String>,
-    /// For `accepted_risk`: when it is to be looked at again.
+    /// For `accepted_risk`: time of the next review.
     expires_at: Option<Timestamp>,
-    /// Evidence records that speak for it.
+    /// Evidence records that support the transition.
     #[serde(default)]
     #[schemars(length(max = 100))]
     evidence_ids: Vec<Uuid>,
-    /// For `duplicate`: the finding that stays.
+    /// For `duplicate`: the finding that stays open.
     duplicate_of: Option<Uuid>,
 }
 
 impl NewTransition {
-    /// What is wrong with it by itself.
+    /// Returns violations that do not depend on the finding.
     fn violations(&self, now: Timestamp) -> Vec<Violation> {
         let mut violations = Vec::new();
         let mut wrong = |pointer: &str, message: &str| {
             violations.push(Violation { pointer: pointer.to_owned(), message: message.to_owned() });
         };
         match self.to_state {
-            State::New => wrong("/to_state", "is where findings begin; reopen it instead"),
+            State::New => {
+                wrong("/to_state", "is only the initial state; reopen the finding instead");
+            }
             State::Verified => {
-                wrong("/to_state", "is for audits to say; mark it remediated and start an audit");
+                wrong(
+                    "/to_state",
+                    "can only be set by an audit; mark the finding remediated and start an audit",
+                );
             }
             _ => {}
         }
         let accepts = self.to_state == State::AcceptedRisk;
         if accepts && self.reason.as_deref().is_none_or(|reason| reason.trim().is_empty()) {
-            wrong("/reason", "is required: say why the risk is accepted");
+            wrong("/reason", "is required: state why the risk is accepted");
         }
         match self.expires_at {
-            None if accepts => wrong("/expires_at", "is required: say until when it is accepted"),
+            None if accepts => {
+                wrong("/expires_at", "is required: the date until which it is accepted");
+            }
             Some(at) if accepts && at <= now => wrong("/expires_at", "must be in the future"),
             Some(_) if !accepts => wrong("/expires_at", "is only for accepted_risk"),
             _ => {}
@@ -157,27 +163,26 @@ impl NewTransition {
     }
 }
 
-/// A risk is accepted for a time that somebody can oversee, and a critical one
-/// only by an admin.
+/// Limits the time for which a risk is accepted, and requires an admin for critical ones.
 fn check_acceptance(ctx: &Ctx, finding: &Finding, wanted: &NewTransition) -> Result<()> {
     if wanted.to_state != State::AcceptedRisk {
         return Ok(());
     }
     if finding.rating.risk_severity == Severity::Critical && ctx.role() < Role::Admin {
-        let detail = "Accepting the risk of a critical finding needs the role admin.";
+        let detail = "Accepting the risk of a critical finding requires the role admin.";
         return Err(Problem::permission_denied(detail)
             .hint("Ask an admin or owner of the workspace to accept it."));
     }
     let days = longest_acceptance_days(ctx);
     if wanted.expires_at.is_some_and(|at| at > ctx.now().plus_seconds(days * DAY_SECONDS)) {
-        let message = format!("a risk is accepted for {days} days at most");
+        let message = format!("a risk can be accepted for at most {days} days");
         return Err(Problem::validation("/expires_at", message)
-            .hint("Give an earlier date; the risk can be accepted again when it is reopened."));
+            .hint("Send an earlier date; the risk can be accepted again after it is reopened."));
     }
     Ok(())
 }
 
-/// What the operator has set, from 1 to 36,500.
+/// Returns the operator's setting, limited to 1 to 36,500 days.
 fn longest_acceptance_days(ctx: &Ctx) -> i64 {
     let set = ctx.setting(LONGEST_ACCEPTANCE).and_then(|text| text.trim().parse().ok());
     set.filter(|days| (1..=36_500).contains(days)).unwrap_or(DEFAULT_ACCEPTANCE_DAYS)
@@ -190,7 +195,7 @@ fn check_allowed(from: State, to: State) -> Result<()> {
     }
     let names: Vec<&str> = next.iter().map(|state| state.as_str()).collect();
     let detail = format!("A finding that is {} cannot become {}.", from.as_str(), to.as_str());
-    let hint = format!("From here it can become {}.", names.join(", "));
+    let hint = format!("It can become {}.", names.join(", "));
     Err(Problem::conflict("transition_not_allowed", detail).hint(hint))
 }
 
@@ -198,43 +203,32 @@ fn check_original(ctx: &Ctx, id: Uuid, original: Option<Uuid>) -> Result<()> {
     let Some(original) = original else { return Ok(()) };
     let wrong = |message: &str| Err(Problem::validation("/duplicate_of", message));
     if original == id {
-        return wrong("a finding is no duplicate of itself");
+        return wrong("a finding cannot be a duplicate of itself");
     }
     match ctx.documents::<Finding>().find(original)? {
-        None => wrong("there is no such finding"),
+        None => wrong("the workspace has no such finding"),
         Some(other) if other.state == State::Duplicate => wrong("is a duplicate itself"),
         Some(_) => Ok(()),
     }
 }
 
-/// Which transitions.
-#[derive(Deserialize, JsonSchema)]
-pub(crate) struct ListParams {
-    finding_id: Uuid,
-    /// `next_cursor` of the page before.
-    cursor: Option<String>,
-    /// How many a page has at most.
-    #[serde(default = "default_limit")]
-    #[schemars(range(min = 1, max = 100))]
-    limit: u32,
-}
-
 pub(crate) fn list(
     ctx: &Ctx,
-    Params(params): Params<ListParams>,
+    Path(finding_id): Path<Uuid>,
+    paging: Paging,
 ) -> Result<Page<TransitionRecord>> {
-    ctx.documents::<Finding>().get(params.finding_id)?;
+    ctx.documents::<Finding>().get(finding_id)?;
     let all = ctx.documents::<StoredTransition>().query();
-    let own = all.equals("finding_id", params.finding_id).descending("version");
-    let page = own.cursor(params.cursor).limit(params.limit).page()?;
+    let own = all.equals("finding_id", finding_id).descending("version");
+    let page = own.paging(paging).page()?;
     Ok(page.map(|transition| transition.value.record))
 }
 
-/// Reopens a finding whose risk was accepted for a time.
+/// Job that reopens a finding when its accepted risk ends.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct ExpireAcceptance {
     finding_id: Uuid,
-    /// The lifecycle's, when the risk was accepted.
+    /// Lifecycle version at which the risk was accepted.
     version: i64,
 }
 
@@ -254,7 +248,7 @@ pub(crate) fn expire(ctx: &JobCtx, job: ExpireAcceptance) -> JobResult<ExpireAcc
     let Some(mut finding) = ctx.documents::<Finding>().find(job.finding_id)? else {
         return Ok(Outcome::Done);
     };
-    // Somebody may have reopened it, and perhaps accepted it again.
+    // A user may have reopened it since, and perhaps accepted it again.
     if finding.state != State::AcceptedRisk || finding.lifecycle_version != job.version {
         return Ok(Outcome::Done);
     }
@@ -265,7 +259,7 @@ pub(crate) fn expire(ctx: &JobCtx, job: ExpireAcceptance) -> JobResult<ExpireAcc
         Change {
             to: State::Reopened,
             actor_id: None,
-            reason: Some("The time for which the risk was accepted is over.".to_owned()),
+            reason: Some("The period for which the risk was accepted has ended.".to_owned()),
             evidence_ids: Vec::new(),
             expires_at: None,
             metadata: Map::new(),

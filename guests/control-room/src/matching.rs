@@ -1,6 +1,6 @@
-//! Match suggestions: pairs of findings that may be one. Nobody compares all
-//! pairs: a new finding is held against open findings of its repository and
-//! rule family, the newest 40 of them and those with an equal signature.
+//! Match suggestions: pairs of findings that may be the same. Not all pairs are compared. A new
+//! finding is compared with open findings of its repository and rule family: the newest 40, and
+//! those with an equal signature.
 
 use std::collections::BTreeMap;
 
@@ -12,51 +12,51 @@ use crate::finding::Finding;
 use crate::similarity::{Overlap, Sketch, StoredSketch};
 use crate::suggestions::{MatchSuggestion, SuggestionState};
 
-/// In ten-thousandths.
+/// Minimum similarity of a suggestion, in ten-thousandths.
 const LEAST_SIMILARITY: i64 = 8000;
-/// Findings of one family a new one is held against, beside equal signatures.
+/// Findings of a family that a new finding is compared with, in addition to those with an equal
+/// signature.
 const FAMILY: u32 = 40;
-/// Findings with the signature of any new one of a step.
+/// Maximum number of findings with equal signatures read in one step.
 const SIGNATURES: u32 = 400;
-/// Suggestions for one new finding, for one family in one audit, and for one
-/// audit: somebody has to look at them.
+/// Maximum number of suggestions for one new finding, for one family in one audit, and for one
+/// audit, because users must decide about each.
 const MOST_EACH: usize = 3;
 const MOST_OF_A_FAMILY: usize = 20;
 const MOST_OF_AN_AUDIT: usize = 500;
 
-/// The rules, for the operation's documentation.
-pub(crate) const DESCRIPTION: &str = "\
-A pair is suggested where both findings are open, of one repository and one rule family (the \
-advisory, else the weakness of MITRE's list, else the last segment of the rule's id), in another \
-path or by another tool, and share at least 0.80 of their words (Jaccard's coefficient over message and snippet). A \
-new finding is held against the newest 40 older ones of its family and those whose words have an \
-equal MinHash signature. At most three suggestions are made for a finding, 20 for a family and 500 in \
-one audit. Nothing is ever merged by itself.";
+/// Description of the rules for OpenAPI.
+pub(crate) const DESCRIPTION: &str = "A pair is suggested if both findings are open and have the \
+    same repository and rule family (the advisory, else the weakness of MITRE's list, else the \
+    last segment of the rule's id), differ in path or tool, and share at least 0.80 of their \
+    words (Jaccard's coefficient over message and snippet). A new finding is compared with the \
+    newest 40 older ones of its family and with those that have an equal MinHash signature. At \
+    most three suggestions are made for a finding, 20 for a family and 500 in one audit. Findings \
+    are never merged automatically.";
 
-/// A finding that was not known before.
-pub(crate) struct Newcomer {
+/// A new finding.
+pub(crate) struct NewFinding {
     pub(crate) id: Uuid,
     pub(crate) finding: Finding,
     pub(crate) sketch: StoredSketch,
 }
 
-/// A finding that a newcomer is held against.
+/// A finding that a new one is compared with.
 struct Candidate<'a> {
     id: Uuid,
     finding: &'a Finding,
     sketch: &'a Sketch,
 }
 
-/// What there is to suggest for a repository's newcomers, which are not kept
-/// yet: a query after a write would hold the database for as long as the
-/// comparing takes.
+/// Returns suggestions for a repository's new findings before these are stored: after a write,
+/// queries would hold the write lock during the comparison.
 pub(crate) fn suggestions(
     scope: &Scope,
     repository_id: Uuid,
-    new: &[Newcomer],
+    new: &[NewFinding],
     made: &mut BTreeMap<String, usize>,
 ) -> Result<Vec<MatchSuggestion>, JobError> {
-    let mut families: BTreeMap<&str, Vec<&Newcomer>> = BTreeMap::new();
+    let mut families: BTreeMap<&str, Vec<&NewFinding>> = BTreeMap::new();
     for newcomer in new.iter().filter(|newcomer| newcomer.finding.open) {
         families.entry(&newcomer.finding.rule_family).or_default().push(newcomer);
     }
@@ -79,27 +79,27 @@ pub(crate) fn suggestions(
     Ok(all)
 }
 
-/// How many more suggestions a family may have in this audit.
+/// Returns how many more suggestions a family may have in this audit.
 fn room(made: &BTreeMap<String, usize>, family: &str) -> usize {
     let in_audit = MOST_OF_AN_AUDIT.saturating_sub(made.values().sum());
     let of_family = made.get(family).copied().unwrap_or_default();
     MOST_OF_A_FAMILY.saturating_sub(of_family).min(in_audit)
 }
 
-/// Findings with the signature of one of these.
+/// Returns findings with one of these signatures.
 fn with_signatures<'a>(
     scope: &Scope,
     repository_id: Uuid,
-    new: impl Iterator<Item = &'a &'a Newcomer>,
+    new: impl Iterator<Item = &'a &'a NewFinding>,
 ) -> Result<Vec<Stored<Finding>>, JobError> {
     let signatures = new.map(|newcomer| &newcomer.finding.signature);
     let query = scope.documents::<Finding>().query().equals("repository_id", repository_id);
-    // In the index's order, or SQLite walks through all findings by their ids.
+    // Sorted like the index; otherwise SQLite scans all findings by id.
     let query = query.one_of("signature", signatures).ascending("signature");
     Ok(query.limit(SIGNATURES).list()?)
 }
 
-/// The kept findings that newcomers of a family are held against.
+/// Returns the stored findings that new findings of a family are compared with.
 fn kept(
     scope: &Scope,
     repository_id: Uuid,
@@ -121,10 +121,10 @@ fn kept(
     Ok(found.into_iter().filter_map(with_sketch).collect())
 }
 
-/// Those and the newcomers themselves, the oldest first.
+/// Returns stored and new findings, oldest first.
 fn in_order<'a>(
     kept: &'a [(Stored<Finding>, Sketch)],
-    newcomers: &[&'a Newcomer],
+    newcomers: &[&'a NewFinding],
 ) -> Vec<Candidate<'a>> {
     let kept =
         kept.iter().map(|(finding, sketch)| Candidate { id: finding.uuid(), finding, sketch });
@@ -138,10 +138,10 @@ fn in_order<'a>(
     all
 }
 
-/// The likest among older findings, the older of equals first.
+/// Returns the most similar older findings; of equally similar ones the older first.
 fn best(
     scope: &Scope,
-    newcomer: &Newcomer,
+    newcomer: &NewFinding,
     others: &[Candidate<'_>],
     most: usize,
 ) -> Vec<MatchSuggestion> {

@@ -1,14 +1,14 @@
-//! Owners of findings, as the ownership area assigns them.
+//! Owners of findings, assigned by the ownership area.
 
 use area_sdk::EventDelivery;
 use area_sdk::prelude::*;
 
 use crate::finding::Finding;
 
-/// Assignments of one step.
+/// Number of assignments in one step.
 const STEP: usize = 500;
 
-/// Who is to own a finding.
+/// New owner of a finding.
 #[derive(Clone, Serialize, Deserialize)]
 struct Assignment {
     finding_id: Uuid,
@@ -20,7 +20,7 @@ struct OwnershipApplied {
     assignments: Vec<Assignment>,
 }
 
-/// Assigns findings, some at a time.
+/// Job that assigns owners to findings.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct AssignOwners {
     assignments: Vec<Assignment>,

@@ -1,5 +1,5 @@
-//! How bad a finding is: by CVSS or `security-severity` where the scanner gives
-//! one, else by the scanner's own word, else by the level.
+//! Severity of a finding: by CVSS or `security-severity` if the scanner gives one, otherwise by the
+//! scanner's word, otherwise by the level.
 
 use area_sdk::prelude::*;
 use serde_json::{Map, Value};
@@ -38,7 +38,7 @@ impl Severity {
         }
     }
 
-    /// The band of a score in tenths.
+    /// Returns the band of a score in tenths.
     fn of_score(tenths: i64) -> Self {
         match tenths {
             90.. => Self::Critical,
@@ -49,7 +49,7 @@ impl Severity {
         }
     }
 
-    /// What SARIF's levels mean.
+    /// Returns the severity of a SARIF level.
     fn of_level(level: &str) -> Self {
         match level {
             "error" => Self::High,
@@ -59,7 +59,7 @@ impl Severity {
         }
     }
 
-    /// What scanners call it.
+    /// Returns the severity of a scanner's word.
     fn of_word(word: &str) -> Option<Self> {
         Some(match word.to_ascii_lowercase().as_str() {
             "critical" | "blocker" => Self::Critical,
@@ -71,7 +71,7 @@ impl Severity {
         })
     }
 
-    /// One band worse.
+    /// Returns the next higher band.
     pub(crate) fn raised(self) -> Self {
         match self {
             Self::Critical | Self::High => Self::Critical,
@@ -81,8 +81,7 @@ impl Severity {
         }
     }
 
-    /// How many days there are to settle it; a finding of no severity has no
-    /// date.
+    /// Returns the number of days to settle a finding; `None` for severity `none`.
     pub(crate) fn sla_days(self) -> Option<i64> {
         match self {
             Self::Critical => Some(7),
@@ -93,7 +92,7 @@ impl Severity {
         }
     }
 
-    /// What it weighs in tenths of a CVSS score where there is no score.
+    /// Returns the weight in tenths of a CVSS score, for findings without a score.
     pub(crate) fn weight_tenths(self) -> i64 {
         match self {
             Self::Critical => 95,
@@ -105,7 +104,7 @@ impl Severity {
     }
 }
 
-/// Where a severity comes from.
+/// Source of a severity.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SeveritySource {
@@ -117,20 +116,20 @@ pub(crate) enum SeveritySource {
     Level,
 }
 
-/// A severity, and what it was made from.
+/// A severity and its source.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Rating {
     pub(crate) risk_severity: Severity,
     pub(crate) severity_source: SeveritySource,
-    /// In the scanner's own words.
+    /// Severity in the scanner's words.
     pub(crate) scanner_severity: String,
-    /// A CVSS score in tenths.
+    /// CVSS score in tenths.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cvss_tenths: Option<i64>,
 }
 
 impl Rating {
-    /// The rating of a result, by what is said of it and then of its rule.
+    /// Rates a result by its own properties, then by those of its rule.
     pub(crate) fn of(properties: [&Map<String, Value>; 2], level: &str) -> Self {
         let word = properties.iter().find_map(|properties| scanner_word(properties));
         let score = properties.iter().find_map(|properties| score_tenths(properties));
@@ -143,13 +142,13 @@ impl Rating {
         Self { risk_severity, severity_source, scanner_severity, cvss_tenths: score }
     }
 
-    /// What it weighs in tenths of a CVSS score.
+    /// Returns the weight in tenths of a CVSS score.
     pub(crate) fn weight_tenths(&self) -> i64 {
         self.cvss_tenths.unwrap_or_else(|| self.risk_severity.weight_tenths())
     }
 }
 
-/// Properties that hold a CVSS score or vector, the most telling first.
+/// Properties with a CVSS score or vector, most specific first.
 const SCORES: [&str; 12] = [
     "cvssv4_baseScore",
     "cvssv4_vector",
@@ -169,7 +168,7 @@ fn score_tenths(properties: &Map<String, Value>) -> Option<i64> {
     SCORES.iter().find_map(|&name| tenths(properties.get(name)?))
 }
 
-/// A score, rounded down to the tenths that CVSS has.
+/// Parses a score and rounds it down to tenths, as CVSS defines.
 #[expect(clippy::cast_possible_truncation, reason = "0 to 100")]
 fn tenths(value: &Value) -> Option<i64> {
     let score = match value {
@@ -180,19 +179,19 @@ fn tenths(value: &Value) -> Option<i64> {
         },
         _ => return None,
     };
-    // The nearest double of 8.2 may lie below it.
+    // The nearest double of 8.2 may be slightly below it.
     (0.0..=10.0).contains(&score).then(|| (score * 10.0 + 1e-6).floor() as i64)
 }
 
-/// Properties in which scanners say it in their own words.
+/// Properties with the scanner's own severity word.
 const WORDS: [&str; 5] =
     ["severity", "issue_severity", "Severity", "problem.severity", "problem_severity"];
 
-/// The scanner's word that means something, and what it means.
+/// Returns the first known word and its severity.
 fn scanner_word(properties: &Map<String, Value>) -> Option<(&str, Severity)> {
     let said = WORDS.iter().filter_map(|&name| properties.get(name)?.as_str());
     let tags = properties.get("tags").and_then(Value::as_array).into_iter().flatten();
-    // Among tags only what cannot be anything else.
+    // Of the tags, only unambiguous words count.
     let tags = tags.filter_map(Value::as_str).filter(|tag| {
         ["critical", "high", "medium", "low"].iter().any(|word| tag.eq_ignore_ascii_case(word))
     });

@@ -1,29 +1,26 @@
-//! How alike two findings are: the share of words that their texts have in
-//! common (Jaccard's coefficient), by sketches small enough to be kept with
-//! each finding.
+//! Similarity of two findings: the share of common words in their texts (Jaccard coefficient),
+//! computed from sketches small enough to be stored with each finding.
 //!
-//! A sketch is the least 64 of the hashes of a text's words, and a signature of
-//! them: exact for texts of up to 64 different words, an estimate beyond.
+//! A sketch has the 64 smallest hashes of a text's words, and a signature. It is exact for texts of
+//! up to 64 different words and an estimate for longer ones.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use area_sdk::prelude::*;
 
-/// Hashes of one sketch.
+/// Number of hashes in a sketch.
 const MOST_WORDS: usize = 64;
-/// Least hashes of differently mixed words that make a signature: texts that
-/// share four fifths of their words have the same in four of ten cases, equal
-/// texts always.
+/// Number of minimum hashes in a signature. Texts that share 80 % of their words have equal
+/// signatures in 40 % of all cases; equal texts always do.
 const SIGNED_BY: u32 = 4;
 
-/// The words of a text, as far as likeness is concerned. Written as hexadecimal
-/// digits, eight a word.
+/// Hashes of a text's words. Serialized as hexadecimal, eight digits for each word.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Sketch(Vec<u32>);
 
 impl Sketch {
-    /// The sketch of these texts together.
+    /// Returns the sketch of several texts together.
     pub(crate) fn of<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
         let texts = texts.into_iter().map(str::to_lowercase).collect::<Vec<_>>();
         let words = texts.iter().flat_map(|text| text.split(|c: char| !c.is_alphanumeric()));
@@ -32,11 +29,11 @@ impl Sketch {
         Self(hashes.into_iter().take(MOST_WORDS).collect())
     }
 
-    /// The words both have and the words either has.
+    /// Returns the number of common words and of all words.
     pub(crate) fn overlap(&self, other: &Self) -> Overlap {
         let (ours, theirs): (BTreeSet<u32>, BTreeSet<u32>) =
             (self.0.iter().copied().collect(), other.0.iter().copied().collect());
-        // Beyond the smaller sketch's last word nothing is known of the other.
+        // Beyond the largest hash of the smaller sketch, the other text's words are unknown.
         let all: Vec<u32> = ours.union(&theirs).copied().collect();
         let known = match self.0.len().max(other.0.len()) {
             MOST_WORDS => all.len().min(MOST_WORDS),
@@ -47,20 +44,20 @@ impl Sketch {
         Overlap { shared: shared.count(), either: known }
     }
 
-    /// What equal texts, and many that are nearly equal, have in common: least
-    /// hashes under several mixings (MinHash).
+    /// Returns a signature that equal texts, and many similar texts, share: minimum hashes under
+    /// several hash functions (MinHash).
     pub(crate) fn signature(&self) -> String {
         let mut signature = String::with_capacity(32);
         for mixing in 1..=SIGNED_BY {
             let mixed = self.0.iter().map(|word| mix(word ^ mixing.wrapping_mul(0x9e37_79b9)));
-            // Writing to a string does not fail.
+            // Writing to a string never fails.
             let _ = write!(signature, "{:08x}", mixed.min().unwrap_or_default());
         }
         signature
     }
 }
 
-/// The sketch of a finding as it is kept, under the finding's id.
+/// A stored sketch; its document id is the finding's.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredSketch {
     pub(crate) sketch: Sketch,
@@ -70,7 +67,7 @@ impl Document for StoredSketch {
     const COLLECTION: &'static str = "sketches";
 }
 
-/// How far two texts share their words.
+/// Overlap of two texts' words.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Overlap {
     pub(crate) shared: usize,
@@ -78,7 +75,7 @@ pub(crate) struct Overlap {
 }
 
 impl Overlap {
-    /// In ten-thousandths, rounded.
+    /// Returns the similarity in ten-thousandths, rounded.
     pub(crate) fn similarity(self) -> i64 {
         if self.either == 0 {
             return 0;
@@ -88,12 +85,12 @@ impl Overlap {
     }
 }
 
-/// FNV-1a: the same on every machine and in every version.
+/// FNV-1a hash, which is equal on every machine and in every version.
 fn hash(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }
 
-/// The finaliser of MurmurHash3.
+/// Finalizer of MurmurHash3.
 fn mix(mut word: u32) -> u32 {
     word = (word ^ (word >> 16)).wrapping_mul(0x85eb_ca6b);
     word = (word ^ (word >> 13)).wrapping_mul(0xc2b2_ae35);

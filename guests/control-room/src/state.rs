@@ -1,39 +1,39 @@
-//! The states of a finding, and who may lead it from which to which.
+//! States of a finding, and the transitions that users and the service may make.
 
 use area_sdk::prelude::*;
 
-/// Where a finding stands.
+/// State of a finding.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum State {
-    /// Seen; nobody has looked at it.
+    /// Detected; nobody has decided about it.
     New,
-    /// Looked at, and real.
+    /// Confirmed.
     Triaged,
-    /// Being mended.
+    /// A fix is in progress.
     InProgress,
-    /// Said to be mended; an audit has yet to see it.
+    /// Reported as fixed, but not verified by an audit.
     Remediated,
-    /// An audit has seen that it is gone.
+    /// An audit verified that it is gone.
     Verified,
-    /// Not real.
+    /// A false positive.
     FalsePositive,
-    /// Real, and lived with until a date.
+    /// A real risk that is accepted until a date.
     AcceptedRisk,
-    /// Another finding is the same.
+    /// A duplicate of another finding.
     Duplicate,
-    /// Settled once, and open again.
+    /// Open again after it was settled.
     Reopened,
 }
 
-/// Who leads a finding from state to state.
+/// Who changes a finding's state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Mover {
-    /// Somebody who is signed in.
+    /// A signed-in user.
     Person,
-    /// An audit that saw it or missed it, or the end of an accepted risk.
+    /// The service: after an audit, or at the end of an accepted risk.
     Service,
 }
 
@@ -64,8 +64,7 @@ impl State {
         }
     }
 
-    /// Is there something left to do? What is said to be remediated is open
-    /// until an audit has seen it.
+    /// Whether work is left. A remediated finding is open until an audit verifies it.
     pub(crate) fn is_open(self) -> bool {
         match self {
             Self::New | Self::Triaged | Self::InProgress | Self::Remediated | Self::Reopened => {
@@ -75,12 +74,12 @@ impl State {
         }
     }
 
-    /// Does it wait for somebody to look at it?
+    /// Whether it waits for a user's decision.
     pub(crate) fn awaits_decision(self) -> bool {
         matches!(self, Self::New | Self::Reopened)
     }
 
-    /// The states it can be led to next.
+    /// Returns the states that may follow.
     pub(crate) fn next(self, mover: Mover) -> &'static [Self] {
         match mover {
             Mover::Person => self.next_by_person(),

@@ -1,4 +1,4 @@
-//! Suggestions that two findings are one, and what people decide about them.
+//! Suggestions that two findings are the same, and users' decisions about them.
 
 use area_sdk::prelude::*;
 use serde_json::{Map, json};
@@ -6,28 +6,27 @@ use serde_json::{Map, json};
 use crate::finding::Finding;
 use crate::lifecycle::FindingTransitioned;
 use crate::observation::SourceTool;
-use crate::paging::default_limit;
 use crate::state::{Mover, State};
 use crate::transition::{Change, pass};
 
-/// How pairs are found and measured.
+/// Version of the algorithm that finds and rates pairs.
 const ALGORITHM: &str = "match-v1";
 const METHOD: &str = "token_jaccard";
 
-/// Findings of a group that can be joined to another group's.
+/// Maximum number of findings in a group that can be merged with another one.
 const MOST_OF_A_GROUP: u32 = 1000;
-/// Tools that one finding names.
+/// Maximum number of tools of one finding.
 const MOST_TOOLS: usize = 20;
 
-/// Where a suggestion stands.
+/// State of a suggestion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SuggestionState {
-    /// Nobody has decided.
+    /// No decision yet.
     Pending,
-    /// They are one.
+    /// Both findings are the same.
     Accepted,
-    /// They are two.
+    /// The findings are different.
     Rejected,
 }
 
@@ -41,7 +40,7 @@ impl SuggestionState {
     }
 }
 
-/// A suggestion as it is kept.
+/// A stored suggestion.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct MatchSuggestion {
     /// The older finding.
@@ -59,20 +58,21 @@ impl Document for MatchSuggestion {
     const COLLECTION: &'static str = "match_suggestions";
 }
 
-/// A suggestion.
+/// A suggestion in responses.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "MatchSuggestion")]
 pub(crate) struct MatchSuggestionDetails {
     algorithm_version: String,
     created_at: Timestamp,
     decided_at: Option<Timestamp>,
     decided_by: Option<Uuid>,
     id: Uuid,
-    /// The older one; the right one becomes its duplicate.
+    /// The older finding; the right one becomes its duplicate.
     left_finding_id: Uuid,
     method: String,
     rationale: String,
     right_finding_id: Uuid,
-    /// Four decimals.
+    /// Similarity with four decimals.
     similarity: String,
     state: SuggestionState,
 }
@@ -97,7 +97,7 @@ impl From<Stored<MatchSuggestion>> for MatchSuggestionDetails {
     }
 }
 
-/// Told when somebody has decided about a suggestion.
+/// Published when a user decided about a suggestion.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct SuggestionDecided {
     suggestion_id: Uuid,
@@ -111,25 +111,20 @@ impl Event for SuggestionDecided {
     const NAME: &'static str = "match_suggestion.decided";
 }
 
-/// Which suggestions.
+/// Filters of the list.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListParams {
     state: Option<SuggestionState>,
-    /// `next_cursor` of the page before.
-    cursor: Option<String>,
-    /// How many a page has at most.
-    #[serde(default = "default_limit")]
-    #[schemars(range(min = 1, max = 100))]
-    limit: u32,
 }
 
 pub(crate) fn list(
     ctx: &Ctx,
     Params(params): Params<ListParams>,
+    paging: Paging,
 ) -> Result<Page<MatchSuggestionDetails>> {
     let all = ctx.documents::<MatchSuggestion>().query();
     let some = all.equals_if("state", params.state.map(SuggestionState::as_str));
-    Ok(some.cursor(params.cursor).limit(params.limit).page()?.map(Into::into))
+    Ok(some.paging(paging).page()?.map(Into::into))
 }
 
 pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<MatchSuggestionDetails>> {
@@ -141,21 +136,21 @@ fn versioned(suggestion: Stored<MatchSuggestion>) -> Versioned<MatchSuggestionDe
     Versioned(suggestion.into(), version)
 }
 
-/// What somebody says to a suggestion.
+/// Decision about a suggestion.
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Verdict {
-    /// They are one.
+    /// Both findings are the same.
     Accepted,
-    /// They are two.
+    /// The findings are different.
     Rejected,
 }
 
-/// A decision.
+/// A decision with its reason.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Decision {
     decision: Verdict,
-    /// Why; kept with the duplicate's transition.
+    /// Reason; stored with the duplicate's transition.
     #[schemars(length(min = 1, max = 4000))]
     reason: Option<String>,
 }
@@ -169,7 +164,7 @@ pub(crate) fn decide(
     ctx.check_if_match(suggestion.version)?;
     if suggestion.state != SuggestionState::Pending {
         let state = suggestion.state.as_str();
-        let detail = format!("This suggestion is {state} already; a decision stands.");
+        let detail = format!("This suggestion is already {state}; a decision cannot be changed.");
         return Err(Problem::conflict("suggestion_decided", detail));
     }
     if decision.decision == Verdict::Accepted {
@@ -192,8 +187,8 @@ pub(crate) fn decide(
     Ok(versioned(suggestion))
 }
 
-/// Makes both findings one group, and the newer the older one's duplicate where
-/// both are open. Where one is settled, a duplicate would hide what is left.
+/// Merges the groups of both findings. If both are open, the newer becomes a duplicate of the
+/// older. If one is settled, no duplicate is marked, because that would hide the open one.
 fn merge(ctx: &Ctx, id: Uuid, suggestion: &MatchSuggestion, reason: Option<String>) -> Result<()> {
     let mut left = ctx.documents::<Finding>().get(suggestion.left_finding_id)?;
     let mut right = ctx.documents::<Finding>().get(suggestion.right_finding_id)?;
@@ -231,8 +226,7 @@ fn add_tools(to: &mut Vec<SourceTool>, from: &[SourceTool]) {
     }
 }
 
-/// The group both belong to from now on; where each has one, the right one's
-/// members move.
+/// Returns the common group. If both findings have a group, the members of the right one's move.
 fn join_groups(ctx: &Ctx, left: &Stored<Finding>, right: &Stored<Finding>) -> Result<Uuid> {
     let (ours, theirs) = match (left.match_group_id, right.match_group_id) {
         (Some(ours), Some(theirs)) if ours != theirs => (ours, theirs),

@@ -1,5 +1,5 @@
-//! Transitions: written once, never changed. Each makes the finding's lifecycle
-//! one version older and supersedes the one before.
+//! Transitions. They are written once and never changed. Each increments the finding's lifecycle
+//! version and supersedes the former transition.
 
 use area_sdk::Scope;
 use area_sdk::prelude::*;
@@ -8,14 +8,15 @@ use serde_json::{Map, Value};
 use crate::finding::Finding;
 use crate::state::State;
 
-/// A step of a finding's lifecycle.
+/// One transition of a finding.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Transition")]
 pub(crate) struct TransitionRecord {
-    /// Null where the service did it.
+    /// User who made it; null for the service.
     pub(crate) actor_id: Option<Uuid>,
     pub(crate) created_at: Timestamp,
     pub(crate) evidence_ids: Vec<Uuid>,
-    /// When an accepted risk is to be looked at again.
+    /// Time of the next review of an accepted risk.
     pub(crate) expires_at: Option<Timestamp>,
     pub(crate) finding_id: Uuid,
     /// Null for the first.
@@ -23,25 +24,24 @@ pub(crate) struct TransitionRecord {
     pub(crate) id: Uuid,
     pub(crate) metadata_json: Map<String, Value>,
     pub(crate) reason: Option<String>,
-    /// The finding's transition before.
+    /// The finding's former transition.
     pub(crate) supersedes_transition_id: Option<Uuid>,
     pub(crate) to_state: State,
-    /// The audit that saw the finding, or saw that it is gone.
+    /// The audit that showed the finding, or found it gone.
     pub(crate) verification_audit_id: Option<Uuid>,
     pub(crate) version: i64,
 }
 
-/// A transition as it is kept, with what is counted.
+/// A stored transition with the values that are counted.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredTransition {
     #[serde(flatten)]
     pub(crate) record: TransitionRecord,
-    /// Since the lifecycle began: whole hours, and the seconds beyond them.
-    /// Apart, because the database counts how often a value occurs, and there
-    /// are few of each.
+    /// Time since the beginning of the lifecycle: whole hours, and the remaining seconds. They are
+    /// separate because the database counts how often each value occurs, and each has few values.
     pub(crate) elapsed_hours: i64,
     pub(crate) elapsed_seconds: i64,
-    /// Did a person take it, and was it the first look?
+    /// Whether a user made it, as the first decision about the finding.
     pub(crate) decision: bool,
     pub(crate) by_person: bool,
 }
@@ -50,7 +50,7 @@ impl Document for StoredTransition {
     const COLLECTION: &'static str = "transitions";
 }
 
-/// What is wanted of a finding.
+/// A requested change of state.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
     pub(crate) to: State,
@@ -63,7 +63,7 @@ pub(crate) struct Change {
 }
 
 impl Change {
-    /// By the service, because of an audit.
+    /// Returns a change by the service because of an audit.
     pub(crate) fn by_audit(to: State, audit_id: Uuid, reason: &str, evidence: &[Uuid]) -> Self {
         Self {
             to,
@@ -77,8 +77,8 @@ impl Change {
     }
 }
 
-/// Leads a finding on and makes the record of it. Whether it may be led there
-/// has been looked at.
+/// Changes the finding's state and returns the transition's record. The caller has checked that the
+/// transition is allowed.
 pub(crate) fn pass(
     scope: &Scope,
     finding_id: Uuid,
@@ -118,8 +118,8 @@ pub(crate) fn pass(
 }
 
 impl Finding {
-    /// Stands in another state. Settled once and reopened, it begins anew; a
-    /// remedy that did not hold goes on counting.
+    /// Sets the state. Reopening a settled finding restarts the lifecycle; after a failed fix the
+    /// lifecycle continues.
     fn enter(&mut self, to: State, accepted_until: Option<Timestamp>, now: Timestamp) {
         if !self.state.is_open() && to.is_open() {
             self.lifecycle_started_at = now;

@@ -1,38 +1,39 @@
-//! Files that the uploads area keeps: their content, and what was found out
-//! about each, once, under the digest of the content.
+//! Uploaded files: their content, and what was read from each, stored once under the digest of the
+//! content.
 
 use area_sdk::prelude::*;
 use area_sdk::{BlobError, JobError, Scope};
 
 use crate::sbom::{self, Sbom, Subject};
 
-/// Raised when a file would be read differently, so that it is read again.
+/// Version of the reader. Increased when files would be read differently, so that they are read
+/// again.
 const READER: u32 = 2;
 
-/// What was found out about a file; the document's id is its SHA-256.
+/// Results of reading a file; the document's id is its SHA-256.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Artifact {
     reader: u32,
-    /// Of a bill of materials: what it is the bill of.
+    /// For SBOMs: the component that the SBOM describes.
     pub(crate) subject: Option<String>,
-    /// Of a bill of materials.
+    /// For SBOMs: the number of components.
     pub(crate) components: usize,
-    /// Of OSV files: how many advisories of it were taken in.
+    /// For OSV files: the number of imported advisories.
     pub(crate) advisories: usize,
-    /// What could not be read.
+    /// Errors of the file.
     pub(crate) errors: Vec<ArtifactError>,
-    /// Of an SBOM or VEX document.
+    /// For SBOM and VEX documents: their identification.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) details: Option<DocumentDetails>,
 }
 
-/// What identifies an SBOM or VEX document, and what is in it.
+/// Identification and content of an SBOM or VEX document.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct DocumentDetails {
     pub(crate) subject: Option<Subject>,
-    /// Serial number, and version of the document under it.
+    /// Serial number, and the document's version under it.
     pub(crate) serial: Option<(Uuid, u64)>,
-    /// How many VEX statements it makes.
+    /// Number of VEX statements.
     pub(crate) statements: usize,
 }
 
@@ -47,11 +48,11 @@ impl Document for Artifact {
     const COLLECTION: &'static str = "artifacts";
 }
 
-/// What is wrong with a file.
+/// An error in a file.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ArtifactError {
     pub(crate) code: String,
-    /// What to mend, with the place.
+    /// The error, its position and how to fix it.
     pub(crate) detail: String,
 }
 
@@ -66,7 +67,7 @@ impl Artifact {
         Self { reader: READER, subject: None, components: 0, advisories: 0, errors, details: None }
     }
 
-    /// What a bill of materials is, without its components.
+    /// Returns the summary of an SBOM without its components.
     pub(crate) fn of_sbom(read: Result<Sbom<'_>, ArtifactError>) -> Self {
         match read {
             Ok(sbom) => Self {
@@ -83,13 +84,13 @@ impl Artifact {
         }
     }
 
-    /// What is known of a file, as this version reads it.
+    /// Returns the stored results, if they were read by this version of the reader.
     pub(crate) fn known(scope: &Scope, sha256: &str) -> Result<Option<Self>, JobError> {
         let known = scope.documents::<Self>().find(sha256)?;
         Ok(known.map(|known| known.value).filter(|known| known.reader == READER))
     }
 
-    /// Notes what was found out.
+    /// Stores the results.
     pub(crate) fn keep(&self, scope: &Scope, sha256: &str) -> Result<(), JobError> {
         match scope.documents::<Self>().find(sha256)? {
             Some(mut known) => {
@@ -101,7 +102,7 @@ impl Artifact {
     }
 }
 
-/// The content of a bill of materials.
+/// Returns the content of an SBOM.
 pub(crate) fn sbom_content(
     scope: &Scope,
     blob: &str,
@@ -109,7 +110,7 @@ pub(crate) fn sbom_content(
     content(scope, blob, sbom::MAX_BYTES)
 }
 
-/// The content of an upload; `Err` inside where it cannot be had for good.
+/// Returns the content of an upload. The inner `Err` means that it is permanently unavailable.
 pub(crate) fn content(
     scope: &Scope,
     blob: &str,
@@ -117,19 +118,21 @@ pub(crate) fn content(
 ) -> Result<Result<Vec<u8>, ArtifactError>, JobError> {
     match scope.shared_blobs("uploads").read_all(blob, most_bytes as u64) {
         Ok(content) => Ok(Ok(content)),
-        Err(BlobError::Unavailable) => Err(JobError::Retry("the blob store is away".to_owned())),
+        Err(BlobError::Unavailable) => {
+            Err(JobError::Retry("the blob store is unavailable".to_owned()))
+        }
         Err(BlobError::LimitExceeded) => {
             let detail = format!("The file is larger than {most_bytes} bytes; split it.");
             Ok(Err(ArtifactError::new("artifact_too_large", detail)))
         }
         Err(BlobError::NotFound | BlobError::InvalidName) => {
-            let detail = "The content of this upload is not there any more; upload it again.";
+            let detail = "The content of this upload was deleted; upload it again.";
             Ok(Err(ArtifactError::new("artifact_missing", detail)))
         }
     }
 }
 
-/// Reads an upload's content as a bill of materials.
+/// Parses an upload's content as an SBOM.
 pub(crate) fn sbom(content: &Result<Vec<u8>, ArtifactError>) -> Result<Sbom<'_>, ArtifactError> {
     let bytes = content.as_ref().map_err(Clone::clone)?;
     Sbom::read(bytes).map_err(|mistake| ArtifactError::new("invalid_sbom", mistake.to_string()))

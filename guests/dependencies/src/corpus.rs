@@ -1,8 +1,9 @@
-//! Real files that other projects published, where this machine has them.
+//! Real files published by other projects, for tests on machines that have them.
 
 use std::path::{Path, PathBuf};
 
-/// A folder of the corpus; nothing, and a word about it, where there is none.
+/// Returns a folder of the corpus. If this machine does not have it, prints a note and returns
+/// `None`.
 pub(crate) fn corpus(folder: &str) -> Option<PathBuf> {
     let root = std::env::var_os("ASSURANCE_CORPUS").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
@@ -16,7 +17,7 @@ pub(crate) fn corpus(folder: &str) -> Option<PathBuf> {
     Some(path)
 }
 
-/// The files below a folder whose names end so, in order.
+/// Returns the files below a folder with this extension, sorted.
 pub(crate) fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).expect("a folder") {
@@ -31,7 +32,7 @@ pub(crate) fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
     found
 }
 
-/// A file's text.
+/// Reads a file's text.
 pub(crate) fn text(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }

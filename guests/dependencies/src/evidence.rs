@@ -1,76 +1,32 @@
-//! Evidence that means something here: records of kind `deployment`, and of
-//! kind `advisory`, whose content is in the OSV format. A record may come
-//! before the upload of its content, or after.
-
-use std::collections::BTreeSet;
+//! Evidence records that this area consumes: kind `deployment`, and kind `advisory` with content in
+//! the OSV format. A record may arrive before or after the upload of its content.
 
 use area_sdk::prelude::*;
 use area_sdk::{EventDelivery, JobError, Later};
+use area_shared::evidence::{EvidenceConsumer, EvidenceRecord};
+use area_shared::uploads::{Upload, UploadReady};
 
 use crate::advisories::{file, mentions};
 use crate::artifacts::{self, Artifact};
 use crate::deployments::take;
 
-/// How many records a step takes in.
-const STEP: u32 = 50;
-/// Largest content that tells of a deployment.
+/// Maximum size of the content of a deployment record, in bytes.
 const MAX_DEPLOYMENT_BYTES: usize = 1 << 20;
 
-/// What is needed of an evidence record.
-#[derive(Serialize, Deserialize)]
-pub(crate) struct Record {
-    pub(crate) evidence_id: Uuid,
-    pub(crate) kind: String,
-    pub(crate) provider: String,
-    pub(crate) subject_key: String,
-    pub(crate) source_ref: String,
-    pub(crate) summary: String,
-    pub(crate) content_sha256: String,
-    pub(crate) confidence: f64,
-    pub(crate) observed_at: Timestamp,
-    pub(crate) producer_id: Uuid,
-    pub(crate) source_kind: String,
-    pub(crate) source_external_id: String,
-    pub(crate) source_revision: String,
+/// Consumer of deployment and advisory records.
+pub(crate) struct Evidence;
+
+impl EvidenceConsumer for Evidence {
+    const JOB: &'static str = "import_evidence";
+    const RECORD_KINDS: &'static [&'static str] = &["deployment", "advisory"];
+    const STEP: u32 = 50;
+
+    fn import(ctx: &JobCtx, records: Vec<Stored<EvidenceRecord>>) -> Result<(), JobError> {
+        records.iter().try_for_each(|record| import_record(ctx, record))
+    }
 }
 
-impl Document for Record {
-    const COLLECTION: &'static str = "evidence.records";
-}
-
-/// What is needed of an upload.
-#[derive(Serialize, Deserialize)]
-struct Upload {
-    #[serde(default)]
-    blob: Option<String>,
-    #[serde(default)]
-    content_sha256: Option<String>,
-}
-
-impl Document for Upload {
-    const COLLECTION: &'static str = "uploads.uploads";
-}
-
-/// Takes in the records of an envelope, or of a content that is there now.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct ImportEvidence {
-    of: Source,
-    cursor: Option<String>,
-}
-
-/// Which records.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Source {
-    Envelope(Uuid),
-    Content(String),
-}
-
-impl Job for ImportEvidence {
-    const KIND: &'static str = "import_evidence";
-}
-
-/// Takes in a file of advisories.
+/// Job that imports a file of advisories.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ImportAdvisories {
     blob: String,
@@ -83,62 +39,38 @@ impl Job for ImportAdvisories {
     const KIND: &'static str = "import_advisories";
 }
 
-/// On `evidence_envelope.accepted`.
+/// Handles [`ENVELOPE_ACCEPTED`](area_shared::evidence::ENVELOPE_ACCEPTED).
 pub(crate) fn accepted(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
-    #[derive(Deserialize)]
-    struct Accepted {
-        envelope_id: Uuid,
-        kinds: BTreeSet<String>,
-    }
-    let accepted: Accepted = event.data()?;
     mentions::ensure(ctx)?;
-    if accepted.kinds.iter().any(|kind| is_ours(kind)) {
-        let id = accepted.envelope_id;
-        let later = Later { at: None, resource: Some(id), dedupe_key: Some(id.to_string()) };
-        ctx.enqueue_with(&ImportEvidence { of: Source::Envelope(id), cursor: None }, later);
-    }
-    Ok(Outcome::Done)
+    Evidence::accepted(ctx, event)
 }
 
-fn is_ours(kind: &str) -> bool {
-    matches!(kind, "deployment" | "advisory")
-}
-
-/// On `upload.ready`.
+/// Handles [`UploadReady`].
 pub(crate) fn ready(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
-    #[derive(Deserialize)]
-    struct Ready {
-        upload_id: Uuid,
-        format: Option<String>,
-        content_sha256: Option<String>,
-    }
-    let ready: Ready = event.data()?;
+    let ready: UploadReady = event.data()?;
     mentions::ensure(ctx)?;
-    let Some(sha256) = ready.content_sha256 else { return Ok(Outcome::Done) };
-    let later =
-        Later { at: None, resource: Some(ready.upload_id), dedupe_key: Some(sha256.clone()) };
-    if ready.format.as_deref() == Some("osv") {
-        import_file(ctx, ready.upload_id, later.clone())?;
+    if let (Some("osv"), Some(id)) = (ready.format.as_deref(), ready.upload_id) {
+        import_file(ctx, id)?;
     }
-    let records = ctx.documents::<Record>().query().equals("content_sha256", &sha256);
-    if records.one_of("kind", ["deployment", "advisory"]).count()? > 0 {
-        ctx.enqueue_with(&ImportEvidence { of: Source::Content(sha256), cursor: None }, later);
-    }
-    Ok(Outcome::Done)
+    Evidence::ready(ctx, event)
 }
 
-fn import_file(ctx: &JobCtx, upload_id: Uuid, later: Later) -> Result<(), JobError> {
-    let upload = ctx.documents::<Upload>().find(upload_id)?;
-    let Some(Upload { blob: Some(blob), content_sha256: Some(content_sha256) }) =
-        upload.map(|upload| upload.value)
-    else {
-        return Ok(());
-    };
-    ctx.enqueue_with(&ImportAdvisories { blob, content_sha256, offset: 0, artifact: None }, later);
+fn import_file(ctx: &JobCtx, upload_id: Uuid) -> Result<(), JobError> {
+    let upload = ctx.documents::<Upload>().find(upload_id)?.map(|upload| upload.value);
+    if let Some(Upload { blob: Some(blob), content_sha256: Some(sha256), .. }) = upload {
+        enqueue(ctx, blob, sha256, upload_id);
+    }
     Ok(())
 }
 
-/// Takes in a file of advisories, unless it is known.
+/// Enqueues the import of a file of advisories; `resource` limits concurrent imports.
+fn enqueue(ctx: &JobCtx, blob: String, content_sha256: String, resource: Uuid) {
+    let dedupe_key = Some(content_sha256.clone());
+    let later = Later { at: None, resource: Some(resource), dedupe_key };
+    ctx.enqueue_with(&ImportAdvisories { blob, content_sha256, offset: 0, artifact: None }, later);
+}
+
+/// Imports a file of advisories, unless it was imported before.
 pub(crate) fn import_advisories(
     ctx: &JobCtx,
     job: ImportAdvisories,
@@ -161,25 +93,7 @@ pub(crate) fn import_advisories(
     }
 }
 
-/// Takes in records, some a step.
-pub(crate) fn import(ctx: &JobCtx, job: ImportEvidence) -> JobResult<ImportEvidence> {
-    let records = ctx.documents::<Record>().query();
-    let records = match &job.of {
-        Source::Envelope(id) => records.equals("envelope_id", *id),
-        Source::Content(sha256) => records.equals("content_sha256", sha256),
-    };
-    let records = records.one_of("kind", ["deployment", "advisory"]).ascending("observed_at");
-    let page = records.cursor(job.cursor).limit(STEP).page()?;
-    for record in page.items {
-        import_record(ctx, &record)?;
-    }
-    Ok(match page.next_cursor {
-        None => Outcome::Done,
-        cursor => Outcome::Continue(ImportEvidence { cursor, ..job }),
-    })
-}
-
-fn import_record(ctx: &JobCtx, record: &Record) -> Result<(), JobError> {
+fn import_record(ctx: &JobCtx, record: &EvidenceRecord) -> Result<(), JobError> {
     let blob = blob_of(ctx, &record.content_sha256)?;
     match (record.kind.as_str(), blob) {
         ("deployment", blob) => {
@@ -188,21 +102,14 @@ fn import_record(ctx: &JobCtx, record: &Record) -> Result<(), JobError> {
             take::take(ctx, record, content.as_deref())
         }
         ("advisory", Some(blob)) => {
-            let content_sha256 = record.content_sha256.clone();
-            let later = Later {
-                at: None,
-                resource: Some(record.evidence_id),
-                dedupe_key: Some(content_sha256.clone()),
-            };
-            let job = ImportAdvisories { blob, content_sha256, offset: 0, artifact: None };
-            ctx.enqueue_with(&job, later);
+            enqueue(ctx, blob, record.content_sha256.clone(), record.evidence_id);
             Ok(())
         }
         _ => Ok(()),
     }
 }
 
-/// The blob of a ready upload of this content.
+/// Returns the blob of a ready upload with this content.
 fn blob_of(ctx: &JobCtx, sha256: &str) -> Result<Option<String>, JobError> {
     let uploads = ctx.documents::<Upload>().query().equals("content_sha256", sha256);
     let upload = uploads.equals("validation_stage", "ready").first()?;

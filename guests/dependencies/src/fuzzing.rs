@@ -1,4 +1,4 @@
-//! Readers of SBOMs, advisories, package URLs and versions, for fuzzing.
+//! Entry points for fuzzing the parsers of SBOMs, advisories, package URLs and versions.
 
 use std::cmp::Ordering;
 
@@ -10,8 +10,8 @@ use crate::sbom::Sbom;
 use crate::versions::vers::VersRange;
 use crate::versions::{Scheme, Version};
 
-/// Reads a CycloneDX or SPDX document and all its components. Returns the bytes
-/// of what they say.
+/// Parses a CycloneDX or SPDX document and its components. Returns the size of their texts in
+/// bytes.
 pub fn sbom(bytes: &[u8]) -> usize {
     let Ok(sbom) = Sbom::read(bytes) else { return 0 };
     let components = sbom.components(0..sbom.len());
@@ -22,8 +22,8 @@ pub fn sbom(bytes: &[u8]) -> usize {
     texts.sum::<usize>() + sbom.warnings.concat().len()
 }
 
-/// Reads an advisory, and compares it with a version of each of its packages.
-/// Returns the bytes of its ids.
+/// Parses an advisory and compares it with a version of each of its packages. Returns the size of
+/// its ids in bytes.
 pub fn osv(bytes: &[u8]) -> usize {
     let text = String::from_utf8_lossy(bytes);
     let Ok(osv) = Osv::read(&text) else { return 0 };
@@ -37,10 +37,10 @@ pub fn osv(bytes: &[u8]) -> usize {
     osv.aliases.concat().len() + osv.related.concat().len()
 }
 
-/// Reads a package URL.
+/// Parses a package URL.
 ///
 /// # Panics
-/// Its canonical form is not its own.
+/// The canonical form changes when it is parsed again.
 pub fn purl(bytes: &[u8]) -> usize {
     let Ok(purl) = Purl::parse(&String::from_utf8_lossy(bytes)) else { return 0 };
     let canonical = purl.to_string();
@@ -50,7 +50,7 @@ pub fn purl(bytes: &[u8]) -> usize {
     canonical.len()
 }
 
-/// Reads a CVSS vector, and rates it.
+/// Parses and rates a CVSS vector.
 pub fn cvss(bytes: &[u8]) -> usize {
     let text = String::from_utf8_lossy(bytes);
     let Ok(vector) = text.parse::<cvss::Cvss>() else { return 0 };
@@ -58,8 +58,8 @@ pub fn cvss(bytes: &[u8]) -> usize {
     0
 }
 
-/// Reads lines as versions by every scheme, compares them three by three, and
-/// reads the whole as a range.
+/// Parses lines as versions by every scheme, compares three at a time, and parses the input as a
+/// range.
 ///
 /// # Panics
 /// A scheme is no total order.

@@ -1,10 +1,9 @@
-//! The dependency inventory (operation 16): what repositories are made of,
-//! which advisories affect it, and where it is deployed.
+//! The dependency inventory (operation 16): packages of repositories, advisories that affect them,
+//! and their deployments.
 //!
-//! Bills of materials come with audits (`ingest`), advisories by request, from
-//! uploads and from evidence (`advisories`), deployments as evidence
-//! (`deployments`). `matching` brings components and advisories together, when
-//! components come and when advisories do (`reevaluate`).
+//! SBOMs are imported with audits (`ingest`), advisories from requests, uploads and evidence
+//! (`advisories`), deployments from evidence (`deployments`). `matching` compares components with
+//! advisories when either changes (`reevaluate`).
 
 mod advisories;
 mod artifacts;
@@ -29,6 +28,8 @@ mod vex;
 
 use area_sdk::RateClass;
 use area_sdk::prelude::*;
+use area_shared::evidence::{ENVELOPE_ACCEPTED, EvidenceConsumer};
+use area_shared::uploads::UploadReady;
 
 use advisories::document::{AdvisoryName, AffectedPackage, StoredAdvisory};
 use advisories::import::AdvisoryImported;
@@ -37,7 +38,7 @@ use artifacts::Artifact;
 use deployments::document::{
     AuditedCommit, DeploymentEvidence, DeploymentRecorded, StoredDeployment,
 };
-use evidence::{ImportAdvisories, ImportEvidence};
+use evidence::{Evidence, ImportAdvisories};
 use ingest::{DependenciesImported, Head, ImportDependencies, StoredImport};
 use inventory::alerts::DependencyVulnerable;
 use inventory::component::StoredComponent;
@@ -47,7 +48,7 @@ use large::{PackageRevision, ScanPart};
 use reevaluate::Reevaluate;
 use vex::document::{ImportedSbom, ListedStatement, StatementChunk, StatementSource};
 
-/// The area.
+/// Declares the area.
 pub fn area() -> Area {
     let area = Area::new("dependencies", env!("CARGO_PKG_VERSION"))
         .summary("Dependencies, advisories and deployments")
@@ -69,8 +70,8 @@ fn component_collections(area: Area) -> Area {
             .text("version")
             .text("search_text")
             .text("package_key")
-            // One for each way to filter, all in the order of the list. With
-            // earlier audits' too, a page is merged from both values of `latest`.
+            // One index for each filter, in the order of the list. With history, a page is merged
+            // from both values of `latest`.
             .index(&["latest", "name", "ecosystem", "version"])
             .index(&["latest", "repository_id", "name", "ecosystem", "version"])
             .index(&["latest", "repository_id", "branch_ref", "name", "ecosystem", "version"])
@@ -101,7 +102,7 @@ fn component_collections(area: Area) -> Area {
     )
     .collection(
         Collection::of::<Head>()
-            .summary("The audit that each branch's inventory is of, and its number of components")
+            .summary("The audit of each branch's inventory, and its number of components")
             .integer("components")
             .readable_by(&["assistant", "context"]),
     )
@@ -119,9 +120,7 @@ fn component_collections(area: Area) -> Area {
     .collection(
         Collection::of::<ScanPart>().summary("Matches of an assessment that takes several steps"),
     )
-    .collection(
-        Collection::of::<Artifact>().summary("What was found out about files, by their SHA-256"),
-    )
+    .collection(Collection::of::<Artifact>().summary("Results of reading files, by their SHA-256"))
 }
 
 fn advisory_collections(area: Area) -> Area {
@@ -150,14 +149,15 @@ fn advisory_collections(area: Area) -> Area {
             .index(&["name_key"]),
     )
     .collection(
-        Collection::of::<MentionIndex>().summary("Whether all advisories' mentions are there"),
+        Collection::of::<MentionIndex>()
+            .summary("Whether the mentions of all advisories are indexed"),
     )
 }
 
 fn deployment_collections(area: Area) -> Area {
     area.collection(
         Collection::of::<StoredDeployment>()
-            .summary("What runs where")
+            .summary("Deployments")
             .boolean("current")
             .text("slot")
             .text("repository_id")
@@ -176,8 +176,7 @@ fn deployment_collections(area: Area) -> Area {
             .readable_by(&["*"]),
     )
     .collection(
-        Collection::of::<DeploymentEvidence>()
-            .summary("Which deployment each piece of evidence is part of"),
+        Collection::of::<DeploymentEvidence>().summary("The deployment of each evidence record"),
     )
     .collection(
         Collection::of::<AuditedCommit>().summary("The latest audit of each deployed commit"),
@@ -201,13 +200,13 @@ fn statement_collections(area: Area) -> Area {
     )
     .collection(
         Collection::of::<StatementChunk>()
-            .summary("VEX statements by what they concern, as matching reads them")
+            .summary("VEX statements by target, for matching")
             .text("target_key")
             .index(&["target_key"]),
     )
     .collection(
         Collection::of::<ListedStatement>()
-            .summary("VEX statements, and what each matches")
+            .summary("VEX statements with their matches")
             .text("repository_id")
             .text("source_id")
             .text("stated_at")
@@ -221,16 +220,16 @@ fn statement_collections(area: Area) -> Area {
 }
 
 fn work(area: Area) -> Area {
-    area.event::<AdvisoryImported>("An advisory was imported, or a newer version of it")
-        .event::<DependencyVulnerable>("Packages are newly found to be affected by an advisory")
-        .event::<DeploymentRecorded>("Evidence shows a deployment that was not known")
+    area.event::<AdvisoryImported>("A new advisory, or a newer version of one, was imported")
+        .event::<DependencyVulnerable>("Packages are newly affected by an advisory")
+        .event::<DeploymentRecorded>("Evidence shows a new deployment")
         .event::<DependenciesImported>("The dependencies of an audit are imported")
         .on("audit.started", ingest::take)
-        .on("evidence_envelope.accepted", evidence::accepted)
-        .on("upload.ready", evidence::ready)
+        .on(ENVELOPE_ACCEPTED, evidence::accepted)
+        .on(UploadReady::NAME, evidence::ready)
         .job::<ImportDependencies>(Lane::Ingest, ingest::ATTEMPTS, 30_000, ingest::run)
         .job::<ImportAdvisories>(Lane::Ingest, 10, 30_000, evidence::import_advisories)
-        .job::<ImportEvidence>(Lane::Ingest, 10, 15_000, evidence::import)
+        .job(Lane::Ingest, 10, 15_000, Evidence::run)
         .job::<Reevaluate>(Lane::Ingest, 10, 15_000, reevaluate::run)
         .job::<IndexMentions>(Lane::Maintenance, 10, 30_000, mentions::index)
         .job::<Rescan>(Lane::Ingest, 10, 30_000, rescan::run)
@@ -266,11 +265,16 @@ fn routes(area: Area) -> Area {
     .route(
         get("list_advisories", ADVISORIES)
             .summary("List advisories, latest modified first")
+            .description(
+                "One page of advisories that were imported into this workspace. `severity` \
+                 selects advisories.",
+            )
             .handler(advisories::routes::list),
     )
     .route(
         get("get_advisory", "/v1/workspaces/{workspace_id}/advisories/{advisory_id}")
             .summary("Read an advisory, by its id or an alias")
+            .description("With its affected packages and version ranges, as they were imported.")
             .handler(advisories::routes::show),
     )
     .route(

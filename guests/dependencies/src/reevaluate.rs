@@ -1,5 +1,5 @@
-//! After advisories have changed, the latest components of their packages, and
-//! those under their names, are looked at again: some pages a step.
+//! After advisories changed: reassesses the latest components of their packages and those with
+//! matches under their names, some pages in each step.
 
 use std::collections::BTreeSet;
 
@@ -13,22 +13,21 @@ use crate::large::{self, Subject};
 use crate::matching::{self, Assessed, Assessment};
 use crate::room::{PageSize, Room};
 
-/// What a question costs, in documents.
+/// Cost of a query, in documents.
 const QUESTION: usize = 100;
 
-/// Looks at components again.
+/// Job that reassesses components.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Reevaluate {
-    /// Packages that are left, the one being looked at first.
+    /// Remaining packages; the current one is first.
     packages: Vec<String>,
-    /// Names of advisories that are left.
+    /// Remaining names of advisories.
     names: Vec<String>,
     cursor: Option<String>,
-    /// Components that were found before the cursor and are left.
+    /// Components before the cursor that remain.
     #[serde(default)]
     components: Vec<String>,
-    /// Packages whose components have been looked at: under a name they need
-    /// no second look.
+    /// Packages whose components are done; they are skipped under a name.
     #[serde(default)]
     looked_at: BTreeSet<String>,
 }
@@ -43,7 +42,7 @@ impl Reevaluate {
         Self { packages, names, cursor: None, components: Vec::new(), looked_at: BTreeSet::new() }
     }
 
-    /// The components whose turn it is; nothing where none are left.
+    /// Returns the next components; `None` if none are left.
     fn next(
         &mut self,
         ctx: &JobCtx,
@@ -62,7 +61,7 @@ impl Reevaluate {
             (None, Some(name)) => under_name(ctx, name, cursor, size)?,
             (None, None) => return Ok(None),
         };
-        // Under a name, a match was read for each.
+        // Under a name, a match was read for each component.
         room.spend(components.len() + QUESTION);
         size.learn(&components, room);
         if self.packages.is_empty() {
@@ -99,7 +98,7 @@ pub(crate) fn run(ctx: &JobCtx, mut job: Reevaluate) -> JobResult<Reevaluate> {
     Ok(if done { Outcome::Done } else { Outcome::Continue(job) })
 }
 
-/// A page of components, and where the next begins.
+/// A page of components and the cursor of the next one.
 type Found = (Vec<Stored<StoredComponent>>, Option<String>);
 
 fn of_package(
@@ -127,9 +126,8 @@ fn under_name(
     Ok((ctx.documents::<StoredComponent>().get_many(ids)?, page.next_cursor))
 }
 
-/// Assesses components anew, as many as there is room for, and keeps what
-/// changed; the ids of those that are left. Large ones are left to a job of
-/// their own.
+/// Reassesses components as far as there is room, and stores changes. Returns the ids of those that
+/// are left. Large ones are left to a separate job.
 pub(crate) fn look_again(
     ctx: &JobCtx,
     mut components: Vec<Stored<StoredComponent>>,
@@ -151,8 +149,7 @@ pub(crate) fn look_again(
     Ok(components.split_off(looked).into_iter().map(|left| left.id).collect())
 }
 
-/// Keeps what changed in the first of these components, which are assessed;
-/// how many of them were looked at.
+/// Stores changes of the first components, which are assessed. Returns how many of them are done.
 fn keep_changes(
     ctx: &JobCtx,
     components: &mut [Stored<StoredComponent>],
@@ -183,7 +180,7 @@ fn keep_change(
     alerts: &mut Alerts,
 ) -> Result<(), JobError> {
     let before = matches::keys(ctx, component)?;
-    // Of many advisories the component shows only some.
+    // Components with many advisories show only some of them.
     if !matches::apply(component, assessment) && component.advisory_count.is_none() {
         return Ok(());
     }
@@ -196,8 +193,8 @@ fn keep_change(
     Ok(ctx.documents().replace(component)?)
 }
 
-/// Leaves a first component, and others of its package if that is large, to a
-/// job that takes several steps; how many of them are looked at by now.
+/// Leaves a large first component, and others of its package if that is large, to a job with
+/// several steps. Returns how many are done.
 fn leave_large(
     ctx: &JobCtx,
     components: &mut Vec<Stored<StoredComponent>>,

@@ -1,22 +1,22 @@
-//! What a step of a job may still read and write: a call has a limit of
-//! documents and of their bytes, and little memory.
+//! Room of a job's step: the documents and bytes that it may still read and write within the call's
+//! limits and memory.
 
 use area_sdk::prelude::*;
 
 use crate::inventory::component::StoredComponent;
 
-/// Documents and bytes that are left.
+/// Remaining documents and bytes.
 #[derive(Debug)]
 pub(crate) struct Room {
     documents: usize,
     bytes: usize,
 }
 
-/// Documents of a step; a call has 10,000.
+/// Documents in one step; a call is limited to 10,000.
 const DOCUMENTS: usize = 9_500;
-/// Bytes of a step, as estimated; a call has 64 MiB.
+/// Estimated bytes in one step; a call is limited to 64 MiB.
 const BYTES: usize = 40 << 20;
-/// While so much is left of each, a step goes on.
+/// Remaining documents and bytes above which a step continues.
 const AMPLE: (usize, usize) = (4_500, 16 << 20);
 
 impl Default for Room {
@@ -31,22 +31,22 @@ impl Room {
         self.documents >= AMPLE.0 && self.bytes >= AMPLE.1
     }
 
-    /// Whether so many documents fit.
+    /// Whether `documents` fit.
     pub(crate) fn has(&self, documents: usize) -> bool {
         self.documents >= documents && self.bytes > 0
     }
 
-    /// Uses documents, whether or not there was room.
+    /// Uses documents, even beyond the room.
     pub(crate) fn spend(&mut self, documents: usize) {
         self.documents = self.documents.saturating_sub(documents);
     }
 
-    /// Uses bytes, whether or not there was room.
+    /// Uses bytes, even beyond the room.
     pub(crate) fn spend_bytes(&mut self, bytes: usize) {
         self.bytes = self.bytes.saturating_sub(bytes);
     }
 
-    /// Uses documents if there is room; whether there was.
+    /// Uses documents if they fit. Returns whether they did.
     pub(crate) fn take(&mut self, documents: usize) -> bool {
         let has = self.has(documents);
         if has {
@@ -56,14 +56,14 @@ impl Room {
     }
 }
 
-/// Components of a first page, whatever they weigh.
+/// Number of components in a first page, whatever their size.
 const FIRST_PAGE: u32 = 10;
-/// Components of a later page.
+/// Maximum number of components in a later page.
 const LATER_PAGE: u32 = 500;
-/// Bytes of a later page, about.
+/// Approximate size of a later page, in bytes.
 const BYTES_OF_PAGE: usize = 4 << 20;
 
-/// How many components the next page has: some have thousands of advisories.
+/// Number of components in the next page: some have thousands of advisories.
 #[derive(Debug)]
 pub(crate) struct PageSize {
     limit: u32,
@@ -71,19 +71,18 @@ pub(crate) struct PageSize {
 }
 
 impl PageSize {
-    /// The size of a step's pages. An attempt after one that failed is more
-    /// careful.
+    /// Returns the size of a step's pages. It is smaller after a failed attempt.
     pub(crate) fn of(ctx: &JobCtx) -> Self {
         let most = if ctx.attempt() > 1 { FIRST_PAGE } else { LATER_PAGE };
         Self { limit: FIRST_PAGE, most }
     }
 
-    /// The limit of the next page.
+    /// Returns the limit of the next page.
     pub(crate) fn limit(&self) -> u32 {
         self.limit
     }
 
-    /// Takes a page of components into account, and the room that it used.
+    /// Adjusts the size to a page of components, and uses the room of that page.
     pub(crate) fn learn(&mut self, page: &[Stored<StoredComponent>], room: &mut Room) {
         let bytes: usize = page.iter().map(|component| component.bytes()).sum();
         room.spend(page.len());

@@ -1,26 +1,21 @@
-//! Texts that go into indexes: no longer than those take.
+//! Helpers for texts, including limits for indexed texts.
 
-/// The beginning of a text: at most so many bytes, no U+0000.
+use area_sdk::text::truncate_bytes;
+
+/// Truncates a text to `most_bytes` and removes U+0000.
 pub(crate) fn bounded(text: &str, most_bytes: usize) -> String {
-    if text.len() <= most_bytes && !text.contains('\0') {
-        return text.to_owned();
+    if text.contains('\0') {
+        return bounded(&text.replace('\0', ""), most_bytes);
     }
-    let mut bounded = String::with_capacity(text.len().min(most_bytes));
-    for c in text.chars().filter(|c| *c != '\0') {
-        if bounded.len() + c.len_utf8() > most_bytes {
-            break;
-        }
-        bounded.push(c);
-    }
-    bounded
+    truncate_bytes(text, most_bytes).to_owned()
 }
 
-/// `1 component`, `2 components`.
+/// Formats a count: `1 component`, `2 components`.
 pub(crate) fn counted(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
-/// The first of some texts, and how many more there are.
+/// Formats the first texts and the number of further ones.
 pub(crate) fn listed<'a>(
     texts: impl Iterator<Item = &'a str>,
     count: usize,
@@ -33,12 +28,12 @@ pub(crate) fn listed<'a>(
     }
 }
 
-/// What two spellings of an advisory's id have in common.
+/// Normalizes an advisory id, so that all its spellings are equal.
 pub(crate) fn advisory_key(id: &str) -> String {
     bounded(&id.trim().to_uppercase(), 160)
 }
 
-/// Whether a text is a commit's id: 40 or 64 hexadecimal digits.
+/// Whether a text is a commit id: 40 or 64 hexadecimal digits.
 pub(crate) fn is_commit(text: &str) -> bool {
     matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }

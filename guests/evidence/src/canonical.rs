@@ -1,28 +1,27 @@
-//! The bytes that are signed: RFC 8785 canonical JSON in a DSSE
-//! pre-authentication encoding.
+//! Bytes that are signed: RFC 8785 canonical JSON in a DSSE pre-authentication encoding.
 
 use serde_json::{Map, Value};
 
-/// What the signed bytes are said to be.
+/// Payload type of signed envelopes.
 pub const PAYLOAD_TYPE: &str = "application/vnd.workspace-assurance.evidence-envelope.v1+json";
 
-/// Canonical JSON: members sorted by UTF-16 code units, numbers as ECMAScript
-/// writes the nearest double, no white space.
+/// Returns canonical JSON: members sorted by UTF-16 code units, numbers as ECMAScript writes the
+/// nearest double, no white space.
 ///
 /// # Panics
-/// Never: a parsed JSON value has no number that is not finite.
+/// Never: a parsed JSON value has only finite numbers.
 #[must_use]
 pub fn jcs(value: &Value) -> Vec<u8> {
     serde_json_canonicalizer::to_vec(value).expect("JSON has a canonical form")
 }
 
-/// An object's members in canonical form and order, so that what is hashed with
-/// and without some of them is made canonical once.
+/// Members of an object in canonical form and order, so that hashes with and without some of them
+/// need one canonicalization.
 #[derive(Debug)]
 pub struct CanonicalMembers(Vec<(String, Vec<u8>)>);
 
 impl CanonicalMembers {
-    /// The members of a parsed object.
+    /// Canonicalizes the members of an object.
     #[must_use]
     pub fn of(object: &Map<String, Value>) -> Self {
         let mut members: Vec<_> =
@@ -31,7 +30,7 @@ impl CanonicalMembers {
         Self(members)
     }
 
-    /// The canonical form of the object without these members.
+    /// Returns the canonical form of the object without these members.
     #[must_use]
     pub fn without(&self, names: &[&str]) -> Vec<u8> {
         let size: usize = self.0.iter().map(|(name, value)| name.len() + value.len() + 4).sum();
@@ -50,7 +49,7 @@ impl CanonicalMembers {
     }
 }
 
-/// DSSE's pre-authentication encoding of a payload of [`PAYLOAD_TYPE`].
+/// Returns DSSE's pre-authentication encoding of a payload of [`PAYLOAD_TYPE`].
 #[must_use]
 pub fn pae(payload: &[u8]) -> Vec<u8> {
     let head = format!("DSSEv1 {} {PAYLOAD_TYPE} {} ", PAYLOAD_TYPE.len(), payload.len());
@@ -66,7 +65,7 @@ mod tests {
 
     use super::*;
 
-    /// The project's corpus, where this machine has it.
+    /// Returns the project's corpus, if this machine has it.
     fn corpus() -> Option<PathBuf> {
         let named = std::env::var_os("ASSURANCE_CORPUS").map(PathBuf::from);
         let beside = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");

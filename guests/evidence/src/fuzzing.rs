@@ -1,15 +1,15 @@
-//! Envelopes and their canonical form, for fuzzing.
+//! Entry point for fuzzing envelopes and their canonical form.
 
 use serde_json::Value;
 
 use crate::canonical;
 use crate::envelope::EvidenceEnvelope;
 
-/// Reads JSON, writes it canonically (RFC 8785) and encodes it for a signature
-/// (DSSE). Returns the bytes of that.
+/// Parses JSON, canonicalizes it (RFC 8785) and encodes it for a signature (DSSE). Returns the size
+/// of the result in bytes.
 ///
 /// # Panics
-/// The canonical form is not its own.
+/// Canonicalizing the canonical form changes it.
 pub fn envelope(bytes: &[u8]) -> usize {
     let _ = serde_json::from_slice::<EvidenceEnvelope>(bytes);
     let Ok(value) = serde_json::from_slice::<Value>(bytes) else { return 0 };

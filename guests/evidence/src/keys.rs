@@ -1,4 +1,4 @@
-//! Producers' public keys, and which of them verifies a signature.
+//! Public keys of producers, and verification of signatures.
 
 use area_sdk::prelude::*;
 use base64::Engine as _;
@@ -7,28 +7,26 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use curve25519_dalek::edwards::CompressedEdwardsY;
 
 use crate::envelope::EnvelopeSignature;
-use crate::producers::{ListParams, Producer};
+use crate::producers::Producer;
 
-/// How many active keys a workspace has at most: all of them may be tried for
-/// one signature.
+/// Maximum number of active keys of a workspace. All of them may be tried for one signature.
 const MOST_KEYS: u32 = 100;
 
-/// What stands before the 32 bytes of an Ed25519 key in a
-/// `SubjectPublicKeyInfo` (RFC 8410).
+/// Bytes before the 32 bytes of an Ed25519 key in a `SubjectPublicKeyInfo` (RFC 8410).
 const SPKI_HEAD: [u8; 12] =
     [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
 
-/// Does it verify?
+/// State of a key.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum KeyState {
-    /// It does.
+    /// It verifies signatures.
     Active,
-    /// Nothing new.
+    /// It verifies no new signatures.
     Revoked,
 }
 
-/// A producer's key, as it is kept.
+/// A stored key of a producer.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ProducerKey {
     pub(crate) producer_id: Uuid,
@@ -43,12 +41,13 @@ impl Document for ProducerKey {
     const COLLECTION: &'static str = "keys";
 }
 
-/// A producer's key.
+/// A producer's key in responses.
 #[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ProducerKey")]
 pub(crate) struct KeyView {
     id: Uuid,
     producer_id: Uuid,
-    /// What `signature.key_id` may say.
+    /// Id for `signature.key_id`.
     key_id: String,
     /// Standard base64 of the 32 bytes.
     public_key: String,
@@ -71,7 +70,7 @@ impl From<Stored<ProducerKey>> for KeyView {
     }
 }
 
-/// Standard or URL-safe base64, padded or not.
+/// Decodes standard or URL-safe base64, padded or not.
 fn base64(text: &str) -> Option<Vec<u8>> {
     const ENGINE: GeneralPurpose = GeneralPurpose::new(
         &alphabet::STANDARD,
@@ -80,7 +79,7 @@ fn base64(text: &str) -> Option<Vec<u8>> {
     ENGINE.decode(text.replace('-', "+").replace('_', "/")).ok()
 }
 
-/// The 32 bytes of a key in any of the forms that are taken.
+/// Returns the 32 bytes of a key in any accepted form.
 fn public_key(text: &str) -> Option<[u8; 32]> {
     let inner = text
         .trim()
@@ -92,15 +91,14 @@ fn public_key(text: &str) -> Option<[u8; 32]> {
     key.try_into().ok()
 }
 
-/// Can a signature be verified by these bytes? Not by what is no point of the
-/// curve, nor by one of small order, for which everybody can sign, nor by
-/// another spelling of a point.
+/// Whether the bytes are a usable key. Refuses bytes that are no point of the curve, points of
+/// small order (for which everyone can sign), and non-canonical encodings of a point.
 fn verifies_something(key: [u8; 32]) -> bool {
     let point = CompressedEdwardsY(key).decompress();
     point.is_some_and(|point| !point.is_small_order() && point.compress().0 == key)
 }
 
-/// The active key that verifies the message, the one hinted at tried first.
+/// Returns the active key that verifies the message. Tries the hinted key first.
 pub(crate) fn verifying(
     ctx: &Ctx,
     signature: &EnvelopeSignature,
@@ -118,14 +116,14 @@ pub(crate) fn verifying(
     Ok(keys.into_iter().find(verifies).map(|key| key.value))
 }
 
-/// A key to be given.
+/// A request to add a key.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NewKey {
     /// Base64 of the 32 raw bytes or of the `SubjectPublicKeyInfo`, or PEM.
     #[schemars(length(min = 1, max = 1000))]
     public_key: String,
-    /// Its name in signatures; without one, the first 16 hexadecimal digits of
-    /// the SHA-256 of the 32 bytes.
+    /// Name in signatures; by default the first 16 hexadecimal digits of the SHA-256 of the 32
+    /// bytes.
     #[schemars(length(min = 1, max = 200))]
     key_id: Option<String>,
 }
@@ -165,11 +163,11 @@ pub(crate) fn create(
 pub(crate) fn list(
     ctx: &Ctx,
     Path(producer_id): Path<Uuid>,
-    Params(params): Params<ListParams>,
+    paging: Paging,
 ) -> Result<Page<KeyView>> {
     ctx.documents::<Producer>().get(producer_id)?;
     let keys = ctx.documents::<ProducerKey>().query().equals("producer_id", producer_id);
-    Ok(keys.cursor(params.cursor).limit(params.limit).page()?.map(KeyView::from))
+    Ok(keys.paging(paging).page()?.map(KeyView::from))
 }
 
 fn revoke_one(ctx: &Ctx, key: &mut Stored<ProducerKey>) -> Result<()> {
@@ -187,7 +185,7 @@ pub(crate) fn revoke(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<KeyView> {
     Ok(key.into())
 }
 
-/// Revokes every key of a producer.
+/// Revokes all keys of a producer.
 pub(crate) fn revoke_all(ctx: &Ctx, producer_id: Uuid) -> Result<()> {
     let active = ctx.documents::<ProducerKey>().query().equals("state", "active");
     let keys = active.equals("producer_id", producer_id).limit(MOST_KEYS).list()?;

@@ -1,6 +1,6 @@
-//! Signed evidence (operations 3 and 4): a producer outside the service signs an
-//! envelope of records, a member submits it, and a receipt says for good what
-//! became of it. The order of the rules is in `submit`.
+//! Signed evidence (operations 3 and 4). A producer outside the service signs an envelope of
+//! records, and a member submits it. A receipt permanently documents the result. `submit` defines
+//! the order of the checks.
 
 pub mod canonical;
 mod envelope;
@@ -25,13 +25,15 @@ use resubmissions::Resubmission;
 
 const PRODUCERS: &str = "/v1/workspaces/{workspace_id}/evidence-producers";
 
-/// The area.
+/// Declares the area.
 pub fn area() -> Area {
     let area = Area::new("evidence", env!("CARGO_PKG_VERSION"))
         .summary("Signed evidence envelopes, their producers and keys")
         .uses(&[Capability::Crypto])
-        .event::<EnvelopeAccepted>("An envelope was accepted, wholly or in part")
-        .event::<EnvelopeRejected>("An envelope was authentic, but none of its records was good");
+        .event::<EnvelopeAccepted>("An envelope was accepted completely or partially")
+        .event::<EnvelopeRejected>(
+            "An envelope was authentic, but none of its records was accepted",
+        );
     operations(management(collections(area)))
 }
 
@@ -61,7 +63,7 @@ fn collections(area: Area) -> Area {
     )
     .collection(
         Collection::of::<Resubmission>()
-            .summary("Other keys under which envelopes with a receipt were submitted")
+            .summary("Further idempotency keys of envelopes with a receipt")
             .text("submitted_by")
             .text("idempotency_key")
             .text("signed_envelope_sha256")
@@ -70,14 +72,14 @@ fn collections(area: Area) -> Area {
     )
     .collection(
         Collection::of::<IngestionRun>()
-            .summary("One for each envelope that made a receipt")
+            .summary("Ingestion runs, one for each envelope with a receipt")
             .text("source_kind")
             .index(&["source_kind"])
             .readable_by(&["*"]),
     )
     .collection(
         Collection::of::<Producer>()
-            .summary("Who may sign evidence for the workspace")
+            .summary("Producers, who may sign evidence for the workspace")
             .text("name")
             .unique(&["name"])
             .readable_by(&["*"]),
@@ -124,12 +126,17 @@ fn operations(area: Area) -> Area {
             "/v1/workspaces/{workspace_id}/evidence-envelopes/schema",
         )
         .summary("Describe the accepted envelope schema")
+        .description("The versions, algorithms, sizes and lifetimes that an envelope must keep to.")
         .in_contract()
         .handler(schema::describe),
     )
     .route(
         get("list_evidence_receipts", "/v1/workspaces/{workspace_id}/evidence-envelopes")
             .summary("List receipts, newest first")
+            .description(
+                "One page of receipts, one for each envelope that was accepted or partially \
+                 accepted.",
+            )
             .handler(receipts::list),
     )
 }
@@ -137,13 +144,18 @@ fn operations(area: Area) -> Area {
 fn management(area: Area) -> Area {
     area.route(
         post("create_evidence_producer", PRODUCERS)
-            .summary("Name somebody who may sign evidence")
+            .summary("Create a producer, who may sign evidence")
+            .description(
+                "A producer signs envelopes with its keys. Add a public key before its first \
+                 envelope.",
+            )
             .role(Role::Admin)
             .handler(producers::create),
     )
     .route(
         get("list_evidence_producers", PRODUCERS)
             .summary("List producers, newest first")
+            .description("One page of producers, revoked ones included.")
             .handler(producers::list),
     )
     .route(
@@ -152,7 +164,7 @@ fn management(area: Area) -> Area {
             "/v1/workspaces/{workspace_id}/evidence-producers/{producer_id}/revoke",
         )
         .summary("Revoke a producer and all its keys")
-        .description("What was accepted stays. Revoking twice changes nothing.")
+        .description("Accepted evidence stays accepted. Revoking twice changes nothing.")
         .role(Role::Admin)
         .handler(producers::revoke),
     )
@@ -161,10 +173,11 @@ fn management(area: Area) -> Area {
             "create_evidence_producer_key",
             "/v1/workspaces/{workspace_id}/evidence-producers/{producer_id}/keys",
         )
-        .summary("Give a producer an Ed25519 public key")
+        .summary("Add an Ed25519 public key to a producer")
         .description(
             "`public_key` is base64 of the 32 raw bytes or of the SubjectPublicKeyInfo, or a PEM \
-             text. A key belongs to one producer, once. A workspace has at most 100 active keys.",
+            text. A key can be added only once, to one producer. A workspace has at most 100 \
+            active keys.",
         )
         .role(Role::Admin)
         .problems(&["too_many_keys", "producer_revoked"])
@@ -176,6 +189,7 @@ fn management(area: Area) -> Area {
             "/v1/workspaces/{workspace_id}/evidence-producers/{producer_id}/keys",
         )
         .summary("List a producer's keys, newest first")
+        .description("One page of public keys, revoked ones included.")
         .handler(keys::list),
     )
     .route(
@@ -184,7 +198,7 @@ fn management(area: Area) -> Area {
             "/v1/workspaces/{workspace_id}/evidence-producer-keys/{id}/revoke",
         )
         .summary("Revoke a key")
-        .description("It verifies nothing new; what was accepted stays.")
+        .description("It verifies no new envelopes; accepted evidence stays accepted.")
         .role(Role::Admin)
         .handler(keys::revoke),
     )

@@ -1,10 +1,10 @@
-//! Producers: who may sign evidence for the workspace.
+//! Producers, who may sign evidence for the workspace.
 
 use area_sdk::prelude::*;
 
 use crate::keys;
 
-/// Somebody who may sign evidence, as it is kept.
+/// A stored producer.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Producer {
     name: String,
@@ -17,8 +17,9 @@ impl Document for Producer {
     const COLLECTION: &'static str = "producers";
 }
 
-/// Somebody who may sign evidence.
+/// A producer in responses.
 #[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Producer")]
 pub(crate) struct ProducerView {
     id: Uuid,
     name: String,
@@ -41,7 +42,7 @@ impl From<Stored<Producer>> for ProducerView {
     }
 }
 
-/// Somebody to be named.
+/// A request to create a producer.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NewProducer {
     /// Unique in the workspace.
@@ -69,24 +70,9 @@ pub(crate) fn create(
     Ok(Created(Versioned(stored.into(), 1)))
 }
 
-/// Which page of a list.
-#[derive(Deserialize, JsonSchema)]
-pub(crate) struct ListParams {
-    /// `next_cursor` of the page before.
-    pub(crate) cursor: Option<String>,
-    /// How many a page has at most.
-    #[serde(default = "default_limit")]
-    #[schemars(range(min = 1, max = 100))]
-    pub(crate) limit: u32,
-}
-
-fn default_limit() -> u32 {
-    50
-}
-
-pub(crate) fn list(ctx: &Ctx, Params(params): Params<ListParams>) -> Result<Page<ProducerView>> {
+pub(crate) fn list(ctx: &Ctx, paging: Paging) -> Result<Page<ProducerView>> {
     let all = ctx.documents::<Producer>().query();
-    Ok(all.cursor(params.cursor).limit(params.limit).page()?.map(ProducerView::from))
+    Ok(all.paging(paging).page()?.map(ProducerView::from))
 }
 
 pub(crate) fn revoke(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<ProducerView>> {

@@ -1,5 +1,5 @@
-//! Receipts: what became of an envelope, written once and never changed; the
-//! ingestion run each makes, and what the rest of the service is told.
+//! Receipts: results of envelopes, written once and never changed. Also the ingestion run of each
+//! envelope, and its events.
 
 use std::collections::BTreeSet;
 
@@ -9,28 +9,28 @@ use crate::envelope::{EvidenceEnvelope, SCHEMA_VERSION};
 use crate::keys::ProducerKey;
 use crate::records::{Sorted, ValidationError};
 
-/// What became of an envelope.
+/// Result of an envelope.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ReceiptStatus {
-    /// Every record was good.
+    /// All records were accepted.
     Accepted,
-    /// Some were.
+    /// Some records were accepted.
     PartiallyAccepted,
-    /// None was.
+    /// No record was accepted.
     Rejected,
 }
 
-/// What became of an envelope, for good.
+/// The permanent receipt of an envelope.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct EnvelopeReceipt {
     pub(crate) accepted_at: Timestamp,
     pub(crate) accepted_count: usize,
-    /// The ingestion run the envelope made.
+    /// Ingestion run of the envelope.
     pub(crate) connector_run_id: Uuid,
     pub(crate) created_at: Timestamp,
     pub(crate) envelope_id: Uuid,
-    /// Each code of `validation_errors` once.
+    /// Codes of `validation_errors`, without duplicates.
     pub(crate) error_codes: BTreeSet<String>,
     pub(crate) expires_at: Timestamp,
     pub(crate) id: Uuid,
@@ -45,7 +45,7 @@ pub(crate) struct EnvelopeReceipt {
     pub(crate) record_count: usize,
     pub(crate) rejected_count: usize,
     pub(crate) schema_version: String,
-    /// The key that verified.
+    /// The key that verified the signature.
     pub(crate) signature_key_id: String,
     /// SHA-256 of the canonical envelope with its signature.
     pub(crate) signed_envelope_sha256: String,
@@ -60,13 +60,13 @@ pub(crate) struct EnvelopeReceipt {
     pub(crate) workspace_id: Uuid,
 }
 
-/// A receipt as it is kept.
+/// A stored receipt.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredReceipt {
     #[serde(flatten)]
     pub(crate) receipt: EnvelopeReceipt,
-    /// SHA-256 of the canonical envelope without signature and idempotency
-    /// key: the same content under another key has the same one.
+    /// SHA-256 of the canonical envelope without signature and idempotency key. It is equal for the
+    /// same content under another key.
     pub(crate) content_sha256: String,
 }
 
@@ -74,7 +74,7 @@ impl Document for StoredReceipt {
     const COLLECTION: &'static str = "receipts";
 }
 
-/// What brought an envelope's records in.
+/// Import of an envelope's records.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct IngestionRun {
     envelope_id: Uuid,
@@ -97,7 +97,7 @@ impl Document for IngestionRun {
     const COLLECTION: &'static str = "ingestion_runs";
 }
 
-/// Told when an envelope was accepted, wholly or in part.
+/// Published when an envelope was accepted completely or partially.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct EnvelopeAccepted(EnvelopeOutcome);
 
@@ -105,7 +105,7 @@ impl Event for EnvelopeAccepted {
     const NAME: &'static str = "evidence_envelope.accepted";
 }
 
-/// Told when none of an envelope's records was good.
+/// Published when no record of an envelope was accepted.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct EnvelopeRejected(EnvelopeOutcome);
 
@@ -126,14 +126,14 @@ struct EnvelopeOutcome {
     kinds: BTreeSet<String>,
 }
 
-/// The three digests of an envelope.
+/// Digests of an envelope.
 pub(crate) struct Digests {
     pub(crate) payload: String,
     pub(crate) signed: String,
     pub(crate) content: String,
 }
 
-/// Keeps receipt and run of an envelope, and tells of them.
+/// Stores receipt and run of an envelope, and publishes the event.
 pub(crate) fn settle(
     ctx: &Ctx,
     envelope: &EvidenceEnvelope,
@@ -238,23 +238,8 @@ fn tell(ctx: &Ctx, receipt: &EnvelopeReceipt, kinds: BTreeSet<String>) {
     }
 }
 
-/// Which receipts.
-#[derive(Deserialize, JsonSchema)]
-pub(crate) struct ListParams {
-    /// `next_cursor` of the page before.
-    cursor: Option<String>,
-    /// How many a page has at most.
-    #[serde(default = "default_limit")]
-    #[schemars(range(min = 1, max = 100))]
-    limit: u32,
-}
-
-fn default_limit() -> u32 {
-    50
-}
-
-pub(crate) fn list(ctx: &Ctx, Params(params): Params<ListParams>) -> Result<Page<EnvelopeReceipt>> {
+pub(crate) fn list(ctx: &Ctx, paging: Paging) -> Result<Page<EnvelopeReceipt>> {
     let all = ctx.documents::<StoredReceipt>().query();
-    let page = all.cursor(params.cursor).limit(params.limit).page()?;
+    let page = all.paging(paging).page()?;
     Ok(page.map(|stored| stored.value.receipt))
 }

@@ -1,5 +1,5 @@
-//! The rules of a single record. One that breaks a rule is rejected by itself;
-//! the rest of its envelope is not touched by that.
+//! Rules for single records. An invalid record is rejected alone; the other records of its envelope
+//! are not affected.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,13 +11,13 @@ use crate::submit::CLOCK_TOLERANCE_SECONDS;
 /// Why a record was rejected.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ValidationError {
-    /// Which record, from 0.
+    /// Index of the record, from 0.
     pub(crate) index: usize,
-    /// The JSON Pointer into the envelope.
+    /// JSON Pointer into the envelope.
     pub(crate) pointer: String,
-    /// Which rule.
+    /// Code of the violated rule.
     pub(crate) code: String,
-    /// What is wrong, for a person.
+    /// Description of the error.
     pub(crate) detail: String,
 }
 
@@ -63,14 +63,18 @@ impl StoredRecord {
     }
 }
 
-/// Which member breaks which rule.
+/// Member, rule and description of a violation.
 type Broken = (&'static str, &'static str, String);
 
 fn length(member: &'static str, text: &str, least: usize, most: usize) -> Option<Broken> {
     let count = text.chars().count();
     let broken = !(least..=most).contains(&count);
     broken.then(|| {
-        (member, "length_out_of_range", format!("{count} characters; {least} to {most} are taken"))
+        (
+            member,
+            "length_out_of_range",
+            format!("{count} characters; {least} to {most} are allowed"),
+        )
     })
 }
 
@@ -107,7 +111,7 @@ fn observed(at: Timestamp, now: Timestamp) -> Option<Broken> {
     })
 }
 
-/// The first rule that a record breaks by itself.
+/// Returns the first rule that a record violates on its own.
 fn broken_rule(record: &EvidenceRecord, now: Timestamp) -> Option<Broken> {
     confidence(record.confidence)
         .or_else(|| digest(&record.content_sha256))
@@ -120,8 +124,8 @@ fn broken_rule(record: &EvidenceRecord, now: Timestamp) -> Option<Broken> {
         .or_else(|| observed(record.observed_at, now))
 }
 
-/// The rule that a record breaks beside the others of its envelope, and beside
-/// the evidence that is kept already.
+/// Returns the rule that a record violates together with other records of its envelope or with
+/// stored evidence.
 fn out_of_place(
     record: &EvidenceRecord,
     seen: &mut BTreeSet<Uuid>,
@@ -133,24 +137,24 @@ fn out_of_place(
     }
     let other = kept.get(&record.evidence_id).is_some_and(|kept| kept != record);
     other.then(|| {
-        let detail = "evidence of this id is kept already, and says something else".to_owned();
+        let detail = "evidence with this id is stored already with other content".to_owned();
         ("evidence_id", "evidence_id_conflict", detail)
     })
 }
 
-/// What became of an envelope's records.
+/// Results of an envelope's records.
 pub(crate) struct Sorted {
-    /// Accepted, those kept already included.
+    /// Number of accepted records, including those stored before.
     pub(crate) accepted: usize,
-    /// Why the others were rejected.
+    /// Reasons for rejecting the others.
     pub(crate) errors: Vec<ValidationError>,
-    /// Kinds of the accepted ones.
+    /// Kinds of the accepted records.
     pub(crate) kinds: BTreeSet<String>,
-    /// Accepted and to be kept.
+    /// Accepted records that are not stored yet.
     new: Vec<usize>,
 }
 
-/// Judges every record.
+/// Checks every record.
 pub(crate) fn sort(ctx: &Ctx, envelope: &EvidenceEnvelope) -> Result<Sorted> {
     let ids = envelope.records.iter().map(|record| record.evidence_id);
     let kept = ctx.documents::<StoredRecord>().get_many(ids)?.into_iter();
@@ -184,7 +188,7 @@ fn judge(
     sorted
 }
 
-/// Keeps the accepted records that are new.
+/// Stores the accepted records that are new.
 pub(crate) fn keep(
     ctx: &Ctx,
     envelope: &EvidenceEnvelope,

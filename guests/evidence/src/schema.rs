@@ -1,16 +1,16 @@
-//! Operation 4: what envelopes this service takes.
+//! Operation 4: the envelope schema and limits of this service.
 
 use area_sdk::prelude::*;
 
 use crate::envelope::SCHEMA_VERSION;
 use crate::submit::{CLOCK_TOLERANCE_SECONDS, MAXIMUM_LIFETIME_SECONDS};
 
-/// Largest envelope, decompressed.
+/// Maximum size of a decompressed envelope, in bytes.
 pub(crate) const MAX_BYTES: u64 = 1_048_576;
 const MAX_ARTIFACT_BYTES: u64 = 26_214_400;
 const MAX_ARTIFACT_TOTAL_BYTES: u64 = 104_857_600;
 
-/// What envelopes this service takes.
+/// Envelope schema and limits of this service.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct EnvelopeSchema {
     accepted_versions: Vec<&'static str>,

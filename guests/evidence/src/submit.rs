@@ -1,9 +1,8 @@
-//! Operation 3. The order of the rules is the order of the steps in [`submit`]:
-//! workspace, idempotency, signature, envelope id, time, records.
+//! Operation 3. [`submit`] checks in this order: workspace, idempotency, signature, envelope id,
+//! time, records.
 //!
-//! 64 submissions of one envelope at once make one receipt: the unique index of
-//! the loser's receipt makes the host run its call again, and that second run
-//! finds the winner's.
+//! 64 concurrent submissions of one envelope create one receipt: the unique index on receipts makes
+//! the host run the losing calls again, and the second run finds the stored receipt.
 
 use area_sdk::prelude::*;
 use area_sdk::{Replayable, Verbatim};
@@ -15,12 +14,12 @@ use crate::keys;
 use crate::receipts::{self, Digests, EnvelopeReceipt, StoredReceipt};
 use crate::{records, resubmissions};
 
-/// How far clocks may differ.
+/// Tolerated clock difference, in seconds.
 pub(crate) const CLOCK_TOLERANCE_SECONDS: i64 = 300;
-/// How long an envelope may be good for.
+/// Maximum lifetime of an envelope, in seconds.
 pub(crate) const MAXIMUM_LIFETIME_SECONDS: i64 = 86_400;
 
-/// The rules, for the operation's documentation.
+/// Description of the rules for OpenAPI.
 pub(crate) const DESCRIPTION: &str = "\
 Signed bytes: the DSSE pre-authentication encoding of type \
 `application/vnd.workspace-assurance.evidence-envelope.v1+json` over the RFC 8785 canonical form \
@@ -37,7 +36,7 @@ Records that break a rule are rejected one by one into `validation_errors` \
 `length_out_of_range`, `observed_in_future`, `duplicate_evidence_id`, `evidence_id_conflict`. \
 `status` is accepted, partially_accepted or rejected; a receipt is never changed.";
 
-/// A receipt, and whether it is an earlier one.
+/// A receipt, and whether it was created by an earlier submission.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct EnvelopeSubmission {
     receipt: EnvelopeReceipt,
@@ -70,10 +69,10 @@ fn answer(receipt: EnvelopeReceipt, replayed: bool) -> Submitted {
     Created(Replayable(EnvelopeSubmission { receipt, replayed }, replayed))
 }
 
-/// What is said twice must be said alike.
+/// Checks that values which occur twice in the request are equal.
 fn check_names(ctx: &Ctx, envelope: &EvidenceEnvelope) -> Result<()> {
     if envelope.workspace_id != ctx.workspace_id() {
-        return Err(Problem::validation("/workspace_id", "This is not the workspace of the path."));
+        return Err(Problem::validation("/workspace_id", "This is not the workspace in the path."));
     }
     if ctx.idempotency_key() != Some(&envelope.idempotency_key) {
         let message = "This is not the key in the header Idempotency-Key.";
@@ -82,7 +81,7 @@ fn check_names(ctx: &Ctx, envelope: &EvidenceEnvelope) -> Result<()> {
     Ok(())
 }
 
-/// The canonical payload, and the digests of the envelope.
+/// Returns the canonical payload and the digests of the envelope.
 fn digest(ctx: &Ctx, text: &str) -> (Vec<u8>, Digests) {
     let object: Map<String, Value> =
         serde_json::from_str(text).expect("JSON that was parsed before");
@@ -96,14 +95,14 @@ fn digest(ctx: &Ctx, text: &str) -> (Vec<u8>, Digests) {
     (payload, digests)
 }
 
-/// The receipt of an envelope of this id.
+/// Returns the receipt of an envelope with this id.
 fn same_envelope(ctx: &Ctx, envelope: &EvidenceEnvelope) -> Result<Option<Stored<StoredReceipt>>> {
     let receipts = ctx.documents::<StoredReceipt>().query();
     Ok(receipts.equals("envelope_id", envelope.envelope_id).first()?)
 }
 
-/// The receipt of exactly this envelope. Its signature was verified then; its
-/// key may be revoked and its time be over by now.
+/// Returns the receipt of exactly this envelope. Its signature was verified before; since then its
+/// key may have been revoked, or it may have expired.
 fn retried(
     ctx: &Ctx,
     envelope: &EvidenceEnvelope,
@@ -129,7 +128,7 @@ fn retried(
     Ok(None)
 }
 
-/// An authentic envelope of an id that has its receipt already.
+/// Handles an authentic envelope whose id already has a receipt.
 fn settled_before(
     ctx: &Ctx,
     envelope: &EvidenceEnvelope,
@@ -140,7 +139,7 @@ fn settled_before(
         resubmissions::keep(ctx, envelope, earlier.receipt.id, digests)?;
         return Ok(answer(earlier.receipt, true));
     }
-    let detail = "An envelope of this id was submitted before, with other content.";
+    let detail = "An envelope with this id was submitted before with other content.";
     Err(Problem::conflict("envelope_conflict", detail))
 }
 

@@ -1,4 +1,4 @@
-//! Submissions through a fake host.
+//! Tests of submissions through a fake host.
 
 use area_sdk::Uuid;
 use area_sdk::testing::{Answer, FakeHost, Request, START, WORKSPACE};
@@ -14,7 +14,7 @@ fn signing_key() -> SigningKey {
     SigningKey::from_bytes(&[3; 32])
 }
 
-/// A host with one producer, its key, and the key's document id.
+/// Creates a host with one producer and its key. Returns the key's document id.
 fn host() -> (FakeHost, Value) {
     let host = FakeHost::new(crate::area());
     let producer = Request::to("create_evidence_producer").json(json!({ "name": "scanner" }));
@@ -82,7 +82,7 @@ fn an_envelope_is_accepted_once_and_its_receipt_never_changes() {
     assert_eq!(host.events()[0].name, "evidence_envelope.accepted");
     assert_eq!(host.events()[0].data["kinds"], json!(["finding"]));
 
-    // Long after it has expired, its key revoked, and by somebody else.
+    // Long after its expiry, with a revoked key, and by another user.
     host.advance(1_000_000);
     let keys = host.documents("keys").len();
     assert_eq!(keys, 1);

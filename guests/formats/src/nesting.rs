@@ -1,29 +1,29 @@
-//! How deep JSON nests. Readers recurse, and an area's stack is small.
+//! Nesting depth of JSON. Parsers recurse, and an area's stack is small.
 
-/// Levels of arrays and objects that a CycloneDX or SPDX document may have.
+/// Maximum nesting of a CycloneDX or SPDX document, in arrays and objects.
 pub const MAX_SBOM_DEPTH: usize = 40;
 
-/// How deep the arrays and objects of a JSON text nest.
+/// Returns the nesting depth of a JSON text.
 pub fn depth(text: &[u8]) -> usize {
     let mut scan = Scan::default();
     scan.read(text);
     scan.deepest()
 }
 
-/// A text that is read piece by piece.
+/// Measures the nesting depth of a text that arrives in pieces.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Scan {
     depth: usize,
     deepest: usize,
-    place: Place,
+    place: ScanState,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-enum Place {
+enum ScanState {
     #[default]
     Outside,
     String,
-    /// Behind a backslash: the next byte ends nothing.
+    /// After a backslash: the next byte ends nothing.
     Escape,
 }
 
@@ -33,11 +33,11 @@ impl Scan {
         let mut rest = piece;
         loop {
             rest = match self.place {
-                Place::Outside => self.outside(rest),
-                Place::String => self.string(rest),
-                Place::Escape if rest.is_empty() => rest,
-                Place::Escape => {
-                    self.place = Place::String;
+                ScanState::Outside => self.outside(rest),
+                ScanState::String => self.string(rest),
+                ScanState::Escape if rest.is_empty() => rest,
+                ScanState::Escape => {
+                    self.place = ScanState::String;
                     &rest[1..]
                 }
             };
@@ -47,7 +47,7 @@ impl Scan {
         }
     }
 
-    /// The most levels so far.
+    /// Returns the maximum depth so far.
     pub fn deepest(&self) -> usize {
         self.deepest
     }
@@ -56,7 +56,7 @@ impl Scan {
         for (at, byte) in text.iter().enumerate() {
             match byte {
                 b'"' => {
-                    self.place = Place::String;
+                    self.place = ScanState::String;
                     return &text[at + 1..];
                 }
                 b'[' | b'{' => {
@@ -72,7 +72,7 @@ impl Scan {
 
     fn string<'a>(&mut self, text: &'a [u8]) -> &'a [u8] {
         let Some(at) = memchr::memchr2(b'"', b'\\', text) else { return &[] };
-        self.place = if text[at] == b'"' { Place::Outside } else { Place::Escape };
+        self.place = if text[at] == b'"' { ScanState::Outside } else { ScanState::Escape };
         &text[at + 1..]
     }
 }

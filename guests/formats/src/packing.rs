@@ -1,5 +1,5 @@
-//! Packed content, read as a stream: gzip in one member or several, Zstandard
-//! in one frame or several, or a zip with one file.
+//! Reads packed content as a stream: gzip (one or more members), Zstandard (one or more frames), or
+//! a zip archive with one file.
 
 use std::io::Read;
 
@@ -8,30 +8,30 @@ use rawzip::{CompressionMethod, ZipArchive, ZipArchiveEntryWayfinder, ZipSliceAr
 
 use crate::zstd;
 
-/// Entries looked through in a zip.
+/// Maximum number of entries read in a zip archive.
 const MAX_ENTRIES: usize = 1_000;
 
-/// How content is packed.
+/// Packing of content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packing {
-    /// Not at all.
+    /// Not packed.
     None,
     /// RFC 1952.
     Gzip,
     /// RFC 8878.
     Zstd,
-    /// An archive, of one file.
+    /// An archive with one file.
     Zip,
-    /// One that is not read.
+    /// An unsupported packing.
     Other(&'static str),
 }
 
 /// Why packed content cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackingError {
-    /// For programs: `content_damaged`, `unsupported_archive`, …
+    /// Machine-readable code: `content_damaged`, `unsupported_archive`, …
     pub code: &'static str,
-    /// What is wrong, and what to do about it.
+    /// The error and how to fix it.
     pub detail: String,
 }
 
@@ -40,29 +40,29 @@ impl PackingError {
         Self { code, detail: detail.into() }
     }
 
-    /// For content that its decoder does not accept.
+    /// Returns the error for content that its decoder refuses.
     pub fn damaged(why: impl std::fmt::Display) -> Self {
         let detail = format!("It cannot be unpacked: {why}. Pack and send it again.");
         Self::new("content_damaged", detail)
     }
 
-    /// For archives of another kind.
+    /// Returns the error for unsupported archives.
     pub fn unsupported(detail: impl Into<String>) -> Self {
         Self::new("unsupported_archive", detail)
     }
 }
 
-/// What came of reading packed content.
+/// Result of reading packed content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unpacked<T> {
-    /// The result of the function that read it.
+    /// Result of the reading function.
     pub result: T,
-    /// The file's name within a zip.
+    /// Filename in a zip archive.
     pub filename: Option<String>,
 }
 
 impl Packing {
-    /// Tells a packing by its first bytes.
+    /// Detects a packing by the first bytes.
     pub fn of(content: &[u8]) -> Self {
         const MAGIC: [(&[u8], Packing); 8] = [
             (&[0x1f, 0x8b], Packing::Gzip),
@@ -83,8 +83,8 @@ impl Packing {
     }
 }
 
-/// Has a function read what is packed in these bytes. It may stop early; it
-/// must bound what it keeps. Bytes that are not packed are read as they are.
+/// Calls a function with the unpacked content as a stream. The function may stop early and must
+/// limit what it stores. Content that is not packed is read unchanged.
 pub fn read<T>(
     packed: &[u8],
     consume: impl FnOnce(&mut dyn Read) -> T,
@@ -103,7 +103,7 @@ pub fn read<T>(
     Ok(Unpacked { result, filename: None })
 }
 
-/// A file in a zip.
+/// A file in a zip archive.
 struct Entry {
     name: String,
     method: CompressionMethod,
@@ -123,7 +123,7 @@ fn read_zip<T>(
             consume(&mut file.verifying_reader(DeflateDecoder::new(file.data())))
         }
         _ => {
-            let detail = "The zip is not packed with deflate. Pack it so.";
+            let detail = "The zip is not compressed with deflate. Create it with deflate.";
             return Err(PackingError::unsupported(detail));
         }
     };
@@ -137,7 +137,7 @@ fn only_file(archive: &ZipSliceArchive<&[u8]>) -> Result<Entry, PackingError> {
         let name = String::from_utf8_lossy(entry.file_path().as_bytes()).into_owned();
         if !entry.is_dir() && !is_clutter(&name) {
             if entry.flags().is_encrypted() {
-                let detail = "The zip is locked with a password. Pack it without.";
+                let detail = "The zip is encrypted. Create it without a password.";
                 return Err(PackingError::unsupported(detail));
             }
             let method = entry.compression_method();
@@ -148,16 +148,19 @@ fn only_file(archive: &ZipSliceArchive<&[u8]>) -> Result<Entry, PackingError> {
         }
     }
     if files.is_empty() {
-        return Err(PackingError::new("empty_archive", "The zip has no file in it. Pack one."));
+        return Err(PackingError::new(
+            "empty_archive",
+            "The zip contains no file. Create it with one file.",
+        ));
     }
     let [file] = <[Entry; 1]>::try_from(files).map_err(|_| {
-        let detail = "The zip has more than one file. Send each as an upload of its own.";
+        let detail = "The zip has more than one file. Send each as a separate upload.";
         PackingError::new("several_files", detail)
     })?;
     Ok(file)
 }
 
-/// What desktop systems add to archives.
+/// Whether desktop systems add this file to archives.
 fn is_clutter(name: &str) -> bool {
     let file = name.rsplit(['/', '\\']).next().unwrap_or(name);
     name.starts_with("__MACOSX/") || matches!(file, ".DS_Store" | "Thumbs.db" | "desktop.ini")
@@ -183,7 +186,7 @@ mod tests {
         read.result.map_err(|error| error.to_string())
     }
 
-    /// A frame that decoders pass over.
+    /// A frame that decoders skip.
     fn skippable(content: &[u8]) -> Vec<u8> {
         let length = u32::try_from(content.len()).expect("a length").to_le_bytes();
         [&[0x5a, 0x2a, 0x4d, 0x18], &length[..], content].concat()
@@ -213,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_window_that_takes_too_much_memory_is_refused() {
-        // Frame header of a window of 2^31 bytes, without a content size.
+        // Frame header with a window of 2^31 bytes and without a content size.
         let frame = [0x28, 0xb5, 0x2f, 0xfd, 0x00, 21 << 3, 1, 0, 0];
         assert!(unpack(&frame).is_err());
     }

@@ -1,5 +1,5 @@
-//! Content that is read piece by piece, since it is too large for an area's
-//! memory: its size, its nesting and its encoding are watched on the way.
+//! Parses content as a stream that is too large for an area's memory, and checks its size, nesting
+//! and encoding.
 
 use std::fmt;
 use std::io::{self, BufReader, Read};
@@ -7,41 +7,41 @@ use std::io::{self, BufReader, Read};
 use crate::nesting::Scan;
 use crate::packing::{self, PackingError};
 
-/// How much is read at a time.
+/// Size of one read, in bytes.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Bounds of a stream.
+/// Limits of a stream.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Bytes of the content.
+    /// Maximum size of the content, in bytes.
     pub bytes: u64,
-    /// Levels of arrays and objects, if the reader needs a bound.
+    /// Maximum nesting of arrays and objects; `None` means no limit.
     pub depth: Option<usize>,
-    /// Whether it must be UTF-8.
+    /// Whether the content must be UTF-8.
     pub is_text: bool,
 }
 
-/// A stream that was read to its end within its bounds.
+/// Result of a stream that was read to its end within its limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parsed<T> {
-    /// The result of the parser.
+    /// Result of the parser.
     pub result: T,
-    /// Bytes of the content.
+    /// Size of the content in bytes.
     pub bytes: u64,
-    /// Levels of arrays and objects.
+    /// Nesting of arrays and objects.
     pub depth: usize,
 }
 
-/// What a stream broke.
+/// A violated limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Breach {
-    /// It has more bytes than this.
+    /// The content exceeds this size, in bytes.
     TooLarge(u64),
-    /// It nests deeper than this.
+    /// The nesting exceeds this depth.
     TooDeep(usize),
-    /// This byte, by its place, is not UTF-8.
+    /// The byte at this offset is not valid UTF-8.
     NotUtf8(u64),
-    /// It cannot be unpacked.
+    /// The content cannot be unpacked.
     Packing(PackingError),
 }
 
@@ -56,8 +56,8 @@ impl fmt::Display for Breach {
     }
 }
 
-/// Has a function parse packed JSON, without its byte order mark. The stream
-/// is read to its end, so that all of it is watched.
+/// Calls a parser with unpacked JSON, without the byte order mark. Reads the stream to its end, so
+/// that all of it is checked.
 pub fn parse<T>(
     packed: &[u8],
     limits: Limits,
@@ -74,7 +74,7 @@ pub fn parse<T>(
     unpacked.map_err(Breach::Packing)?.result
 }
 
-/// A stream with its bounds.
+/// A stream with its limits.
 struct Watched<R, F> {
     source: R,
     limits: Limits,
@@ -91,7 +91,7 @@ impl<R: Read, F: FnMut(&[u8])> Watched<R, F> {
         Self { source, limits, observe, bytes: 0, scan, encoding, breach: None }
     }
 
-    /// Reads what the parser left, and says what is wrong with the stream.
+    /// Reads the rest of the stream and returns the violated limit.
     fn drain(&mut self) -> Result<(), Breach> {
         let mut piece = vec![0; PIECE_BYTES];
         while self.breach.is_none() {
@@ -155,7 +155,7 @@ impl<R: Read, F: FnMut(&[u8])> Read for Watched<R, F> {
 /// A stream without its byte order mark.
 struct WithoutMark<R> {
     source: R,
-    /// Bytes at the beginning that were read to look for it.
+    /// First bytes, which were read to find the mark.
     head: Vec<u8>,
     begun: bool,
 }
@@ -192,15 +192,15 @@ impl<R: Read> Read for WithoutMark<R> {
     }
 }
 
-/// UTF-8 in pieces that may end within a character.
+/// Checks UTF-8 in pieces that may end within a character.
 #[derive(Debug, Default)]
 struct Utf8 {
-    /// The beginning of a character.
+    /// Bytes of an incomplete character.
     pending: Vec<u8>,
 }
 
 impl Utf8 {
-    /// Reads the next piece; the place in it of a byte that is not UTF-8.
+    /// Reads the next piece. Returns the offset of an invalid byte in it.
     fn read(&mut self, piece: &[u8]) -> Result<(), usize> {
         let mut at = 0;
         while let Some(byte) = piece.get(at).filter(|_| !self.pending.is_empty()) {

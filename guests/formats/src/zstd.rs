@@ -1,15 +1,15 @@
-//! Zstandard (RFC 8878): frames one after another, skippable ones among them.
+//! Decodes Zstandard (RFC 8878): concatenated and skippable frames.
 
 use std::io::{self, Read};
 
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 
-/// Largest window, in bytes: what a frame needs in memory. Level 19 of the
-/// reference encoder has 8 MiB, level 22 of a large file 128 MiB.
+/// Maximum window in bytes, which is the memory that a frame needs. The reference encoder uses 8
+/// MiB at level 19, and 128 MiB at level 22 for a large file.
 const MAX_WINDOW: u64 = 32 << 20;
 
-/// Bytes before the content of a skippable frame.
+/// Size of a skippable frame's header, in bytes.
 const SKIPPABLE_HEADER: usize = 8;
 
 /// Decodes all frames of a content.
@@ -23,7 +23,7 @@ impl<'a> Decoder<'a> {
         Self { rest: packed, frame: None }
     }
 
-    /// Begins the next frame. A skippable one is passed over.
+    /// Starts the next frame. Skips a skippable one.
     fn begin(&mut self) -> io::Result<()> {
         match StreamingDecoder::new_with_max_window_size(self.rest, MAX_WINDOW) {
             Ok(frame) => self.frame = Some(frame),

@@ -1,38 +1,39 @@
-//! Dependencies, and what can be done with them.
+//! Dependencies between groups and their operations.
 
 use area_sdk::prelude::*;
+use area_shared::catalog::{DataClassification, Group};
 
 use crate::evidence;
-use crate::groups::{DataClassification, Group};
 use crate::judgement::{Judgement, judge};
 
-/// The rules, for the operation's documentation.
-pub(crate) const DESCRIPTION: &str = "\
-`relationship_kind` is a lower-case word: `depends_on`, `consumes_api`, `shares_data`. A pair of \
-groups has each kind at most once. A dependency crosses a trust boundary where the groups' \
-`trust_zone` differs; its `data_classification` is the higher one of the two groups, in the order \
-public, internal, confidential, restricted. Both are computed anew when a group is changed.\n\n\
-`state` is `evidenced` where evidence records speak of the dependency, else `declared`. A record \
-of kind `relationship` is about the group its `subject_key` names, by id or name (a leading \
-`group:` is dropped). What it says is a JSON object with `target` (a group's id or name) and \
-`relationship_kind`: the content of the upload whose SHA-256 is the record's `content_sha256`, else \
-its `summary`. Such a record makes the dependency where there is none; records that came before \
-the groups were known count when it is declared. The newest 100 records are listed.";
+/// Description of the rules for OpenAPI.
+pub(crate) const DESCRIPTION: &str = "`relationship_kind` is a lower-case word: `depends_on`, \
+    `consumes_api`, `shares_data`. A pair of groups has each kind at most once. A dependency \
+    crosses a trust boundary if the groups' `trust_zone` differs; its `data_classification` is \
+    the higher one of the two groups, in the order public, internal, confidential, restricted. \
+    Both are computed again when a group is changed.\n\n\
+    `state` is `evidenced` if there are evidence records about the dependency, otherwise \
+    `declared`. A record of kind `relationship` is about the group its `subject_key` names, by id \
+    or name (a leading `group:` is dropped). Its description is a JSON object with `target` (a \
+    group's id or name) and `relationship_kind`: the content of the upload whose SHA-256 is the \
+    record's `content_sha256`, otherwise its `summary`. Such a record creates the dependency if \
+    there is none; records that arrived before the groups were created count when it is declared. \
+    The newest 100 records are listed.";
 
-/// How many evidence records a dependency lists.
+/// Maximum number of evidence records listed for a dependency.
 const MOST_EVIDENCE: usize = 100;
 
-/// How a dependency is known.
+/// Origin of a dependency.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum State {
-    /// Somebody said so.
+    /// Declared by a user.
     Declared,
-    /// Evidence says so.
+    /// Found in evidence.
     Evidenced,
 }
 
-/// A dependency as it is kept.
+/// A stored dependency.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Dependency {
     crosses_trust_boundary: bool,
@@ -49,7 +50,7 @@ impl Document for Dependency {
 }
 
 impl Dependency {
-    /// A dependency between these groups, with the evidence there is.
+    /// Returns a dependency between these groups with its evidence.
     pub(crate) fn between(
         source: &Stored<Group>,
         target: &Stored<Group>,
@@ -69,7 +70,7 @@ impl Dependency {
         }
     }
 
-    /// Adds a record as the newest; false where it is listed already.
+    /// Adds a record as the newest. Returns false if it is already listed.
     pub(crate) fn add_evidence(&mut self, id: Uuid) -> bool {
         if self.evidence_ids.contains(&id) {
             return false;
@@ -80,7 +81,7 @@ impl Dependency {
         true
     }
 
-    /// Takes a judgement over; false where it is the one it has.
+    /// Sets the assessment. Returns false if it is unchanged.
     pub(crate) fn is_otherwise(&mut self, new: Judgement) -> bool {
         let old = Judgement {
             crosses_trust_boundary: self.crosses_trust_boundary,
@@ -92,7 +93,7 @@ impl Dependency {
     }
 }
 
-/// A dependency as the contract shows it.
+/// A dependency in responses.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct GroupDependency {
     id: Uuid,
@@ -106,19 +107,19 @@ impl From<Stored<Dependency>> for GroupDependency {
     }
 }
 
-/// A dependency to be declared.
+/// A request to declare a dependency.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NewGroupDependency {
-    /// How the source relies on the target: `depends_on`, for instance.
+    /// Kind of the dependency, for example `depends_on`.
     #[schemars(length(min = 1, max = 100), regex(pattern = "^[a-z][a-z0-9_]*$"))]
     relationship_kind: String,
-    /// The group that relies.
+    /// The group that depends on the target.
     source_group_id: Uuid,
-    /// The group that is relied upon.
+    /// The group on which the source depends.
     target_group_id: Uuid,
 }
 
-/// Told when a dependency is declared, or found in evidence.
+/// Published when a dependency was declared, or found in evidence.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct DependencyCreated {
     dependency_id: Uuid,
@@ -130,7 +131,7 @@ impl Event for DependencyCreated {
     const NAME: &'static str = "group_dependency.created";
 }
 
-/// Told when a dependency is deleted.
+/// Published when a dependency was deleted.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct DependencyDeleted {
     dependency_id: Uuid,
@@ -161,7 +162,7 @@ impl From<&Dependency> for Facts {
     }
 }
 
-/// Keeps a new dependency, and tells of it.
+/// Stores and publishes a new dependency.
 pub(crate) fn keep(
     scope: &area_sdk::Scope,
     dependency: &Dependency,
@@ -172,7 +173,7 @@ pub(crate) fn keep(
     Ok(dependency_id)
 }
 
-/// A group of the workspace, named by a member of the body.
+/// Returns the group that a member of the body references.
 fn group(ctx: &Ctx, member: &str, id: Uuid) -> Result<Stored<Group>> {
     ctx.documents::<Group>().find(id)?.ok_or_else(|| Problem {
         detail: format!("The workspace has no group {id}, which {member} names."),
@@ -185,7 +186,7 @@ pub(crate) fn create(
     Body(new): Body<NewGroupDependency>,
 ) -> Result<Created<GroupDependency>> {
     if new.source_group_id == new.target_group_id {
-        let message = "A group does not depend on itself.";
+        let message = "A group cannot depend on itself.";
         return Err(
             Problem::validation("/target_group_id", message).hint("Name two different groups.")
         );
@@ -198,33 +199,27 @@ pub(crate) fn create(
     Ok(Created(GroupDependency { id, dependency }))
 }
 
-/// Which dependencies.
+/// Filters of the list.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListParams {
     source_group_id: Option<Uuid>,
     target_group_id: Option<Uuid>,
     relationship_kind: Option<String>,
     crosses_trust_boundary: Option<bool>,
-    /// `next_cursor` of the page before.
-    cursor: Option<String>,
-    /// How many a page has at most.
-    #[serde(default = "default_limit")]
-    #[schemars(range(min = 1, max = 100))]
-    limit: u32,
 }
 
-fn default_limit() -> u32 {
-    50
-}
-
-pub(crate) fn list(ctx: &Ctx, Params(params): Params<ListParams>) -> Result<Page<GroupDependency>> {
+pub(crate) fn list(
+    ctx: &Ctx,
+    Params(params): Params<ListParams>,
+    paging: Paging,
+) -> Result<Page<GroupDependency>> {
     let query = ctx.documents::<Dependency>().query();
     let query = query
         .equals_if("source_group_id", params.source_group_id)
         .equals_if("target_group_id", params.target_group_id)
         .equals_if("relationship_kind", params.relationship_kind)
         .equals_if("crosses_trust_boundary", params.crosses_trust_boundary);
-    Ok(query.cursor(params.cursor).limit(params.limit).page()?.map(GroupDependency::from))
+    Ok(query.paging(paging).page()?.map(GroupDependency::from))
 }
 
 pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<GroupDependency>> {

@@ -1,39 +1,12 @@
-//! The catalog's groups, as far as dependencies need them.
+//! Groups of the catalog, with the members that dependencies need.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope};
+use area_shared::catalog::Group;
 
-/// How confidential the data is that a group handles, least first.
-#[derive(
-    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum DataClassification {
-    /// Anybody may see it.
-    Public,
-    /// For the organisation.
-    Internal,
-    /// For those who need it.
-    Confidential,
-    /// Regulated, or harmful in other hands.
-    Restricted,
-}
-
-/// What is needed of a group.
-#[derive(Serialize, Deserialize)]
-pub(crate) struct Group {
-    pub(crate) name: String,
-    pub(crate) trust_zone: String,
-    pub(crate) data_classification: DataClassification,
-}
-
-impl Document for Group {
-    const COLLECTION: &'static str = "catalog.groups";
-}
-
-/// Groups by the references that evidence uses: id and name.
+/// Returns groups by id and by name, which evidence uses.
 pub(crate) fn referred(
     scope: &Scope,
     references: &BTreeSet<&str>,

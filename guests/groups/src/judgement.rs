@@ -1,24 +1,24 @@
-//! What a dependency means, computed from its two groups, and computed anew
-//! when one of them is changed.
+//! Assessment of a dependency from the properties of its two groups. It is computed again when one
+//! of them changes.
 
 use area_sdk::prelude::*;
 use area_sdk::{EventDelivery, JobError, Later};
+use area_shared::catalog::{DataClassification, Group};
 
 use crate::dependencies::Dependency;
-use crate::groups::{DataClassification, Group};
 
-/// How many dependencies a step judges.
+/// Number of dependencies assessed in one step.
 const STEP: u32 = 200;
 
-/// What the groups say of a dependency between them.
+/// Trust boundary and data class of a dependency.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Judgement {
     pub(crate) crosses_trust_boundary: bool,
     pub(crate) data_classification: DataClassification,
 }
 
-/// Judges a dependency: data may flow both ways, so that the higher class of
-/// the two counts, and zones trust only themselves.
+/// Assesses a dependency. Data may flow in both directions, so the higher class of the two groups
+/// counts. A zone trusts only itself.
 pub(crate) fn judge(source: &Group, target: &Group) -> Judgement {
     Judgement {
         crosses_trust_boundary: source.trust_zone != target.trust_zone,
@@ -26,8 +26,8 @@ pub(crate) fn judge(source: &Group, target: &Group) -> Judgement {
     }
 }
 
-/// Judges the dependencies of a changed group anew: first those that begin at
-/// it, then those that end there.
+/// Job that assesses the dependencies of a changed group again: first those with it as source, then
+/// those with it as target.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Rejudge {
     group_id: Uuid,
@@ -55,7 +55,7 @@ impl Job for Rejudge {
     const KIND: &'static str = "rejudge_group";
 }
 
-/// What is needed of `group.updated`.
+/// Members of the event `group.updated` that are read.
 #[derive(Deserialize)]
 struct Updated {
     group_id: Uuid,

@@ -1,30 +1,30 @@
-//! Dependencies between groups (operation 12): which group relies on which, how,
-//! and what that means for trust and data. The groups themselves are the
-//! catalog's.
+//! Dependencies between groups (operation 12): which group depends on which, how, and the effect on
+//! trust and data. The groups themselves belong to the catalog.
 
-mod content;
 mod dependencies;
 mod evidence;
 mod groups;
 mod judgement;
 
 use area_sdk::prelude::*;
+use area_shared::evidence::{ENVELOPE_ACCEPTED, EvidenceConsumer};
+use area_shared::uploads::UploadReady;
 
 use dependencies::{Dependency, DependencyCreated, DependencyDeleted};
-use evidence::ImportRelationships;
+use evidence::Relationships;
 use judgement::Rejudge;
 
 const DEPENDENCIES: &str = "/v1/workspaces/{workspace_id}/group-dependencies";
 const DEPENDENCY: &str = "/v1/workspaces/{workspace_id}/group-dependencies/{dependency_id}";
 
-/// The area.
+/// Declares the area.
 pub fn area() -> Area {
     let area = Area::new("groups", env!("CARGO_PKG_VERSION"))
         .summary("Dependencies between groups")
         .uses(&[Capability::Blobs])
         .collection(
             Collection::of::<Dependency>()
-                .summary("Which group relies on which, and how")
+                .summary("Dependencies between groups, and their kind")
                 .text("source_group_id")
                 .text("target_group_id")
                 .text("relationship_kind")
@@ -36,10 +36,10 @@ pub fn area() -> Area {
         )
         .event::<DependencyCreated>("A dependency between groups became known")
         .event::<DependencyDeleted>("A dependency between groups was deleted")
-        .on("evidence_envelope.accepted", evidence::accepted)
-        .on("upload.ready", evidence::ready)
+        .on(ENVELOPE_ACCEPTED, Relationships::accepted)
+        .on(UploadReady::NAME, Relationships::ready)
         .on("group.updated", judgement::take)
-        .job::<ImportRelationships>(Lane::Ingest, 10, 10_000, evidence::run)
+        .job(Lane::Ingest, 10, 10_000, Relationships::run)
         .job::<Rejudge>(Lane::Maintenance, 10, 10_000, judgement::run);
     routes(area)
 }
@@ -56,17 +56,23 @@ fn routes(area: Area) -> Area {
     .route(
         get("list_group_dependencies", DEPENDENCIES)
             .summary("List dependencies between groups, newest first")
+            .description(
+                "One page. Source, target, kind and `crosses_trust_boundary` select dependencies.",
+            )
             .handler(dependencies::list),
     )
     .route(
         get("get_group_dependency", DEPENDENCY)
             .summary("Read a dependency between groups")
+            .description(
+                "The `ETag` of the response is the version that a change names in `If-Match`.",
+            )
             .handler(dependencies::show),
     )
     .route(
         delete("delete_group_dependency", DEPENDENCY)
             .summary("Delete a dependency between groups")
-            .description("Evidence that comes later may bring it back.")
+            .description("Later evidence may create it again.")
             .role(Role::Admin)
             .handler(dependencies::remove),
     )

@@ -1,4 +1,4 @@
-//! Dependencies through a fake host.
+//! Tests of dependencies through a fake host.
 
 use area_sdk::testing::{Answer, FakeHost, Request, START};
 use area_sdk::wit::Outcome;

@@ -1,6 +1,5 @@
-//! The discovery of a provider: a job that reads its metadata and its keys. The
-//! requests are a step of their own, so that nothing is held while the provider
-//! takes its time.
+//! Discovery of a provider: a job that reads its metadata and keys. The requests are a separate
+//! step, so that no transaction is open while the provider responds.
 
 use area_sdk::prelude::*;
 use area_sdk::wit::assurance::area::egress::{Error as EgressError, Header, Outgoing};
@@ -8,34 +7,36 @@ use area_sdk::{JobError, Later};
 use serde_json::{Map, Value};
 
 use crate::metadata;
-use crate::provider::{About, ProviderActivated, ProviderFailed, ProviderStatus, StoredProvider};
+use crate::provider::{
+    ProviderActivated, ProviderEvent, ProviderFailed, ProviderStatus, StoredProvider,
+};
 
-/// How long the provider may take for each of two requests.
+/// Timeout of each of two requests.
 const TIMEOUT_MS: u32 = 15_000;
 
-/// Both requests, and some.
+/// Timeout of the job: both requests and a margin.
 pub(crate) const JOB_TIMEOUT_MS: u32 = 45_000;
 
-/// Largest metadata and keys.
+/// Maximum size of metadata and keys, in bytes.
 const MOST_METADATA_BYTES: u32 = 64 * 1024;
 const MOST_KEYS_BYTES: u32 = 256 * 1024;
 
-/// How often a provider that may come back is asked.
+/// Maximum number of attempts after temporary failures.
 const MOST_ATTEMPTS: u32 = 3;
 
-/// Seconds before it is asked again, times the attempt.
+/// Delay before the next attempt in seconds, multiplied by the attempt.
 const RETRY_SECONDS: i64 = 10;
 
-/// Discovers a provider.
+/// Job that discovers a provider.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Discover {
     provider_id: Uuid,
-    /// The provider's number of this discovery.
+    /// Number of this discovery, stored with the provider.
     discovery: u32,
     prepared: Option<Prepared>,
 }
 
-/// Whom to ask, for the attempt that looked it up.
+/// Provider to request, read by the same attempt.
 #[derive(Clone, Serialize, Deserialize)]
 struct Prepared {
     attempt: u32,
@@ -46,13 +47,13 @@ impl Job for Discover {
     const KIND: &'static str = "discover_identity_provider";
 }
 
-/// What a provider says of itself.
+/// Metadata and keys of a provider.
 struct Discovered {
     metadata: Map<String, Value>,
     jwks_sha256: String,
 }
 
-/// Why it could not be discovered.
+/// Why a discovery failed.
 struct Failure {
     code: &'static str,
     transient: bool,
@@ -64,8 +65,7 @@ impl From<&'static str> for Failure {
     }
 }
 
-/// Has a provider discovered; a discovery before this one does not count any
-/// more. The provider is still to be kept.
+/// Enqueues a discovery, which replaces an earlier one. The caller stores the provider.
 pub(crate) fn enqueue(ctx: &Ctx, provider_id: Uuid, provider: &mut StoredProvider) {
     provider.discovery = provider.discovery.wrapping_add(1);
     let job = Discover { provider_id, discovery: provider.discovery, prepared: None };
@@ -82,7 +82,7 @@ pub(crate) fn run(ctx: &JobCtx, job: Discover) -> JobResult<Discover> {
     }
 }
 
-/// The provider, unless it was deleted or is discovered anew.
+/// Returns the provider; `None` if it was deleted or a newer discovery replaced this one.
 fn look_up(ctx: &JobCtx, job: &Discover) -> Result<Option<Stored<StoredProvider>>, JobError> {
     let found = ctx.documents::<StoredProvider>().find(job.provider_id)?;
     Ok(found.filter(|provider| provider.discovery == job.discovery))
@@ -103,8 +103,8 @@ fn discover(ctx: &JobCtx, issuer: &str) -> Result<Discovered, Failure> {
     Ok(Discovered { metadata, jwks_sha256 })
 }
 
-/// The body of a 200; redirects are not followed (they would lead elsewhere
-/// than where the issuer's name is proved).
+/// Returns the body of a 200 response. Redirects are refused, because they lead to a server that
+/// does not prove the issuer's name.
 fn fetch(ctx: &JobCtx, url: String, max_response_bytes: u32) -> Result<Vec<u8>, Failure> {
     let accept = Header { name: "accept".to_owned(), value: "application/json".to_owned() };
     let request = Outgoing {
@@ -138,7 +138,7 @@ fn failure(error: &EgressError) -> Failure {
     }
 }
 
-/// Writes down what was found. A provider that is switched off stays so.
+/// Stores the result. A disabled provider stays disabled.
 fn note(ctx: &JobCtx, job: &Discover, found: Result<Discovered, Failure>) -> JobResult<Discover> {
     let Some(mut provider) = look_up(ctx, job)? else { return Ok(Outcome::Done) };
     let disabled = provider.status == ProviderStatus::Disabled;
@@ -150,7 +150,7 @@ fn note(ctx: &JobCtx, job: &Discover, found: Result<Discovered, Failure>) -> Job
             provider.last_error_code = None;
             if !disabled {
                 provider.status = ProviderStatus::Active;
-                ctx.publish(ProviderActivated(About::of(&provider)));
+                ctx.publish(ProviderActivated(ProviderEvent::of(&provider)));
             }
         }
         Err(failure) => {
@@ -164,7 +164,7 @@ fn note(ctx: &JobCtx, job: &Discover, found: Result<Discovered, Failure>) -> Job
             if !disabled {
                 provider.status = ProviderStatus::Error;
             }
-            ctx.publish(ProviderFailed(About::of(&provider)));
+            ctx.publish(ProviderFailed(ProviderEvent::of(&provider)));
         }
     }
     ctx.documents().replace(&mut provider)?;

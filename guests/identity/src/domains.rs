@@ -1,10 +1,10 @@
-//! The e-mail domains whose people sign in with a provider. Each belongs to one
-//! provider of a workspace, which the documents' ids hold to.
+//! E-mail domains whose users sign in with a provider. Each domain belongs to one provider of a
+//! workspace, because it is the document's id.
 
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope};
 
-/// Whose a domain is; the id is the domain.
+/// Assignment of a domain to a provider; the document's id is the domain.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredDomain {
     provider_id: Uuid,
@@ -14,7 +14,7 @@ impl Document for StoredDomain {
     const COLLECTION: &'static str = "domains";
 }
 
-/// Domains in lower case, in order, each once.
+/// Returns domains in lower case, sorted, without duplicates.
 pub(crate) fn normalized(given: &[String]) -> Result<Vec<String>> {
     let mut domains = Vec::with_capacity(given.len());
     for (index, given) in given.iter().enumerate() {
@@ -22,9 +22,9 @@ pub(crate) fn normalized(given: &[String]) -> Result<Vec<String>> {
         if !is_domain(&domain) {
             return Err(Problem::validation(
                 format!("/domains/{index}"),
-                "is no domain name such as example.com",
+                "is not a domain name such as example.com",
             )
-            .hint("Write names beyond ASCII the way DNS has them (xn--…)."));
+            .hint("Write names beyond ASCII in their DNS form (xn--…)."));
         }
         domains.push(domain);
     }
@@ -33,7 +33,7 @@ pub(crate) fn normalized(given: &[String]) -> Result<Vec<String>> {
     Ok(domains)
 }
 
-/// Two labels or more, as host names have them (RFC 1123).
+/// Whether a text is a host name with at least two labels (RFC 1123).
 fn is_domain(text: &str) -> bool {
     let letters = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     let label = |label: &str| {
@@ -49,7 +49,7 @@ fn is_domain(text: &str) -> bool {
     text.len() <= 253 && text.contains('.') && text.split('.').all(label) && last_is_a_name
 }
 
-/// Gives a provider these domains, in place of those it had.
+/// Replaces the domains of a provider.
 pub(crate) fn assign(
     scope: &Scope,
     provider_id: Uuid,
@@ -66,7 +66,8 @@ pub(crate) fn assign(
         made.map_err(|error| match error {
             DocumentError::AlreadyExists => {
                 let detail = format!("Another identity provider has the domain {domain}.");
-                Problem::conflict("domain_taken", detail).hint("Take it from that provider first.")
+                Problem::conflict("domain_taken", detail)
+                    .hint("Remove it from that provider first.")
             }
             other => other.into(),
         })?;
@@ -74,7 +75,7 @@ pub(crate) fn assign(
     Ok(())
 }
 
-/// Takes domains from their provider.
+/// Removes domains from their provider.
 pub(crate) fn release<'a>(
     scope: &Scope,
     domains: impl IntoIterator<Item = &'a String>,

@@ -1,6 +1,6 @@
-//! Identity providers (operation 6): with which OpenID Connect providers the
-//! people of a workspace sign in. A provider is believed once it was
-//! discovered under exactly the issuer that an admin named.
+//! Identity providers (operation 6): OpenID Connect providers with which users of a workspace sign
+//! in. A provider becomes active after its discovery confirmed exactly the issuer that an admin
+//! named.
 
 mod discovery;
 mod domains;
@@ -17,16 +17,16 @@ use provider::{
     ProviderRotated, StoredProvider,
 };
 
-/// The area.
+/// Declares the area.
 pub fn area() -> Area {
     let area = Area::new("identity", env!("CARGO_PKG_VERSION"))
         .summary("OpenID Connect providers of a workspace")
         .uses(&[Capability::Secrets, Capability::Crypto, Capability::Egress])
-        .event::<ProviderCreated>("An identity provider was set up")
+        .event::<ProviderCreated>("An identity provider was created")
         .event::<ProviderActivated>("An identity provider was discovered and can be used")
         .event::<ProviderFailed>("An identity provider could not be discovered")
         .event::<ProviderRotated>("An identity provider was rotated")
-        .event::<ProviderDisabled>("An identity provider was switched off")
+        .event::<ProviderDisabled>("An identity provider was disabled")
         .event::<ProviderDeleted>("An identity provider was deleted")
         .job::<Discover>(Lane::Maintenance, 5, discovery::JOB_TIMEOUT_MS, discovery::run);
     state_routes(provider_routes(collections(area)))
@@ -44,27 +44,28 @@ fn collections(area: Area) -> Area {
     )
     .collection(
         Collection::of::<StoredDomain>()
-            .summary("Whose provider an e-mail domain is; the id is the domain")
+            .summary("Providers of e-mail domains; the id is the domain")
             .readable_by(&["*"]),
     )
 }
 
-/// The rules, for the operations' documentation.
-const RULES: &str = "\
-A job discovers the provider (OpenID Connect Discovery 1.0): it reads \
-`{issuer}/.well-known/openid-configuration`, in which `issuer` must be the one given, byte by \
-byte, and the keys at `jwks_uri`. Then the provider is `active`, with `discovery_metadata` and \
-`jwks_sha256`, the SHA-256 of the keys' canonical form (RFC 8785). Before it is `draft`, and \
-`error` where it could not be discovered: `last_error_code` says why. Redirects are not followed.\n\n\
-`issuer` and every address in the metadata are https and public. `domains` are kept in lower case; \
-each belongs to one provider of the workspace. `client_secret` is sealed when it is taken and \
-never shown again. `claims_mapping` says which claim of a token tells `subject`, `email`, `name` \
-and `groups`; `role_mapping` gives groups the roles `viewer`, `member` or `admin`.\n\n\
-Codes of `last_error_code`: `issuer_mismatch`, `discovery_invalid`, `endpoint_refused`, \
-`code_flow_unsupported`, `signing_unsupported` (no asymmetric algorithm), `jwks_invalid` (no keys, \
-or such as are not public), `not_found`, `redirected`, `request_rejected`, \
-`provider_unavailable`, `address_refused`, `answer_too_large`, `timeout`, `unresolved`, \
-`unreachable`; a provider that may come back is asked three times.";
+/// Description of the rules for OpenAPI.
+const RULES: &str = "A job discovers the provider (OpenID Connect Discovery 1.0): it reads \
+    `{issuer}/.well-known/openid-configuration`, in which `issuer` must be the one given, byte by \
+    byte, and the keys at `jwks_uri`. Then the provider is `active`, with `discovery_metadata` \
+    and `jwks_sha256`, the SHA-256 of the keys' canonical form (RFC 8785). Before that it is \
+    `draft`, or `error` if the discovery failed; `last_error_code` has the reason. Redirects are \
+    not followed.\n\n\
+    `issuer` and every address in the metadata are https and public. `domains` are stored in \
+    lower case; each belongs to one provider of the workspace. `client_secret` is encrypted when \
+    it is received and never returned. `claims_mapping` names the token's claims for `subject`, \
+    `email`, `name` and `groups`; `role_mapping` gives groups the roles `viewer`, `member` or \
+    `admin`.\n\n\
+    Codes of `last_error_code`: `issuer_mismatch`, `discovery_invalid`, `endpoint_refused`, \
+    `code_flow_unsupported`, `signing_unsupported` (no asymmetric algorithm), `jwks_invalid` (no \
+    keys, or such as are not public), `not_found`, `redirected`, `request_rejected`, \
+    `provider_unavailable`, `address_refused`, `answer_too_large`, `timeout`, `unresolved`, \
+    `unreachable`; after a temporary failure the provider is called up to three times.";
 
 const PROVIDERS: &str = "/v1/workspaces/{workspace_id}/identity/providers";
 const PROVIDER: &str = "/v1/workspaces/{workspace_id}/identity/providers/{provider_id}";
@@ -73,13 +74,13 @@ fn provider_routes(area: Area) -> Area {
     area.route(
         get("list_identity_providers", PROVIDERS)
             .summary("List the workspace's identity providers by name")
-            .description("All of them, at most 50. No secret is among what is shown.")
+            .description("Returns all providers, at most 50, without secrets.")
             .in_contract()
             .handler(providers::list),
     )
     .route(
         post("create_identity_provider", PROVIDERS)
-            .summary("Set up an identity provider")
+            .summary("Create an identity provider")
             .description(RULES)
             .role(Role::Admin)
             .problems(&["name_taken", "domain_taken", "too_many_identity_providers"])
@@ -87,15 +88,19 @@ fn provider_routes(area: Area) -> Area {
     )
     .route(
         get("get_identity_provider", PROVIDER)
-            .summary("Read an identity provider and how it is doing")
+            .summary("Read an identity provider and its discovery status")
+            .description(
+                "With the discovered metadata and the digest of the signing keys. The `ETag` of \
+                 the response is the version that a change names in `If-Match`.",
+            )
             .handler(providers::show),
     )
     .route(
         patch("update_identity_provider", PROVIDER)
             .summary("Change an identity provider")
             .description(
-                "Members that are absent stay. The issuer cannot be changed: set up another \
-                 provider.",
+                "Absent members keep their values. The issuer cannot be changed: create another \
+                provider.",
             )
             .role(Role::Admin)
             .problems(&["name_taken", "domain_taken"])
@@ -104,6 +109,7 @@ fn provider_routes(area: Area) -> Area {
     .route(
         delete("delete_identity_provider", PROVIDER)
             .summary("Delete an identity provider and its secret")
+            .description("The stored client secret is deleted with it.")
             .role(Role::Admin)
             .handler(providers::remove),
     )
@@ -115,7 +121,7 @@ fn state_routes(area: Area) -> Area {
             "rotate_identity_provider",
             "/v1/workspaces/{workspace_id}/identity/providers/{provider_id}/rotate",
         )
-        .summary("Take a new client secret and read the provider's keys again")
+        .summary("Rotate the client secret and read the provider's keys again")
         .description("`last_rotated_at` is set at once; the keys are read by a job.")
         .role(Role::Admin)
         .handler(providers::rotate),
@@ -125,7 +131,10 @@ fn state_routes(area: Area) -> Area {
             "disable_identity_provider",
             "/v1/workspaces/{workspace_id}/identity/providers/{provider_id}/disable",
         )
-        .summary("Switch an identity provider off")
+        .summary("Disable an identity provider")
+        .description(
+            "The provider and its secret are kept. Enabling it again repeats the discovery.",
+        )
         .role(Role::Admin)
         .handler(providers::disable),
     )
@@ -134,8 +143,8 @@ fn state_routes(area: Area) -> Area {
             "enable_identity_provider",
             "/v1/workspaces/{workspace_id}/identity/providers/{provider_id}/enable",
         )
-        .summary("Switch an identity provider on, or try again to discover it")
-        .description("It is `draft` until it was discovered anew.")
+        .summary("Enable an identity provider, or retry its discovery")
+        .description("It is `draft` until it is discovered again.")
         .role(Role::Admin)
         .handler(providers::enable),
     )

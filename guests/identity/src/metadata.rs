@@ -1,12 +1,11 @@
-//! What a provider says of itself (OpenID Connect Discovery 1.0), and what of
-//! that has to hold before it is believed.
+//! Metadata of a provider (OpenID Connect Discovery 1.0), and the checks before it is accepted.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// Members of the metadata that are kept.
+/// Members of the metadata that are stored.
 const KEPT: [&str; 17] = [
     "authorization_endpoint",
     "claims_supported",
@@ -27,23 +26,22 @@ const KEPT: [&str; 17] = [
     "userinfo_endpoint",
 ];
 
-/// Members that name addresses which have to be there.
+/// Required members with URLs.
 const REQUIRED_URLS: [&str; 3] = ["authorization_endpoint", "jwks_uri", "token_endpoint"];
 
-/// Members that name addresses which may be there.
+/// Optional members with URLs.
 const OPTIONAL_URLS: [&str; 4] =
     ["end_session_endpoint", "introspection_endpoint", "revocation_endpoint", "userinfo_endpoint"];
 
-/// What only private keys and secrets have (RFC 7518, sections 6.2.2, 6.3.2
-/// and 6.4.1).
+/// Members that only private and symmetric keys have (RFC 7518, sections 6.2.2, 6.3.2 and 6.4.1).
 const PRIVATE_MEMBERS: [&str; 7] = ["d", "p", "q", "dp", "dq", "qi", "k"];
 
-/// Where the metadata of an issuer is.
+/// Returns the URL of an issuer's metadata.
 pub(crate) fn url(issuer: &str) -> String {
     format!("{}/.well-known/openid-configuration", issuer.trim_end_matches('/'))
 }
 
-/// A JSON object without U+0000, which no document holds.
+/// Parses a JSON object without U+0000, which documents cannot store.
 fn object(body: &[u8]) -> Option<Map<String, Value>> {
     let text = std::str::from_utf8(body).ok()?;
     if text.contains("\\u0000") {
@@ -52,8 +50,8 @@ fn object(body: &[u8]) -> Option<Map<String, Value>> {
     serde_json::from_str::<Members>(text).ok().map(|Members(members)| members)
 }
 
-/// An object that has no member twice: of two issuers one reader believes the
-/// first, and another the last.
+/// An object without duplicate members. With two issuers, one parser would use the first and
+/// another the last.
 struct Members(Map<String, Value>);
 
 impl<'de> Deserialize<'de> for Members {
@@ -70,7 +68,7 @@ impl<'de> Deserialize<'de> for Members {
                 let mut members = Map::new();
                 while let Some((name, value)) = map.next_entry::<String, Value>()? {
                     if members.insert(name, value).is_some() {
-                        return Err(A::Error::custom("a member is there twice"));
+                        return Err(A::Error::custom("a member is duplicated"));
                     }
                 }
                 Ok(Members(members))
@@ -80,14 +78,14 @@ impl<'de> Deserialize<'de> for Members {
     }
 }
 
-/// Reads an issuer's metadata; an error is its code.
+/// Validates an issuer's metadata; an error is a code.
 pub(crate) fn read(
     issuer: &str,
     body: &[u8],
     may_be_sent_to: impl Fn(&str) -> bool,
 ) -> Result<Map<String, Value>, &'static str> {
     let mut metadata = object(body).ok_or("discovery_invalid")?;
-    // Byte by byte, so that no provider can pass for another.
+    // Compared byte by byte, so that no provider can impersonate another.
     if metadata.get("issuer").and_then(Value::as_str) != Some(issuer) {
         return Err("issuer_mismatch");
     }
@@ -113,7 +111,7 @@ pub(crate) fn read(
     Ok(metadata)
 }
 
-/// Text, or a list of texts: all that the kept members can be.
+/// Whether a value is text or a list of texts, as all stored members are.
 fn is_plain(value: &Value) -> bool {
     value.is_string() || value.as_array().is_some_and(|values| values.iter().all(Value::is_string))
 }
@@ -123,12 +121,12 @@ fn lists(metadata: &Map<String, Value>, name: &str, wanted: impl Fn(&str) -> boo
     values.is_some_and(|values| values.iter().filter_map(Value::as_str).any(wanted))
 }
 
-/// An algorithm whose signatures the keys of the JWKS verify.
+/// Whether the algorithm's signatures are verified with public keys.
 fn is_asymmetric(algorithm: &str) -> bool {
     ["RS", "PS", "ES", "Ed"].iter().any(|family| algorithm.starts_with(family))
 }
 
-/// The canonical form (RFC 8785) of a set of public keys (RFC 7517).
+/// Returns the canonical form (RFC 8785) of a set of public keys (RFC 7517).
 pub(crate) fn canonical_keys(body: &[u8]) -> Result<Vec<u8>, &'static str> {
     let set = object(body).ok_or("jwks_invalid")?;
     let keys = set.get("keys").and_then(Value::as_array).ok_or("jwks_invalid")?;

@@ -1,4 +1,4 @@
-//! A provider: as the contract shows it, as it is kept, and what is told of it.
+//! Identity providers: responses, stored form and events.
 
 use std::collections::BTreeMap;
 
@@ -6,21 +6,21 @@ use area_sdk::Scope;
 use area_sdk::prelude::*;
 use serde_json::{Map, Value};
 
-/// Where a provider stands.
+/// Status of a provider.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ProviderStatus {
     /// Not discovered yet.
     Draft,
-    /// Discovered; people may sign in with it.
+    /// Discovered; users may sign in with it.
     Active,
-    /// Switched off by an admin.
+    /// Disabled by an admin.
     Disabled,
-    /// Could not be discovered.
+    /// The discovery failed.
     Error,
 }
 
-/// What of a person a token's claims tell.
+/// A user's attribute in a token.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
 )]
@@ -32,10 +32,10 @@ pub(crate) enum Attribute {
     Groups,
 }
 
-/// Which claim tells what.
+/// Names of the claims with each attribute.
 pub(crate) type ClaimsMapping = BTreeMap<Attribute, String>;
 
-/// A role that a provider's groups can give; owners are made by owners.
+/// A role that a provider's groups can assign. Only owners appoint owners.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum MappedRole {
@@ -44,23 +44,23 @@ pub(crate) enum MappedRole {
     Admin,
 }
 
-/// Which group has which role.
+/// Roles by group.
 pub(crate) type RoleMapping = BTreeMap<String, MappedRole>;
 
-/// A provider as the contract shows it.
+/// An identity provider in responses.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct IdentityProvider {
     claims_mapping: ClaimsMapping,
     client_id: String,
     created_at: Timestamp,
-    /// What the provider says of itself; null until it was discovered.
+    /// Metadata of the provider; null before the first discovery.
     discovery_metadata: Option<Map<String, Value>>,
     domains: Vec<String>,
     id: Uuid,
     issuer: String,
     /// SHA-256 of the canonical form of its keys.
     jwks_sha256: Option<String>,
-    /// When an admin had it rotated; null before.
+    /// Time of the last rotation by an admin; null before the first.
     last_rotated_at: Option<Timestamp>,
     name: String,
     role_mapping: RoleMapping,
@@ -70,21 +70,20 @@ pub(crate) struct IdentityProvider {
     workspace_id: Uuid,
 }
 
-/// A provider with how it is doing.
+/// A provider with its discovery status.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ProviderDetails {
     #[serde(flatten)]
     provider: IdentityProvider,
     created_by: Uuid,
     has_client_secret: bool,
-    /// When it was discovered last.
+    /// Time of the last discovery.
     last_discovered_at: Option<Timestamp>,
-    /// Why the latest discovery failed; null after one that succeeded.
+    /// Error code of the latest discovery; null after a success.
     last_error_code: Option<String>,
 }
 
-/// A provider as it is kept; its client secret is the host's secret of
-/// [`secret_name`].
+/// A stored provider. Its client secret is a secret of the host, see [`secret_name`].
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredProvider {
     pub(crate) claims_mapping: ClaimsMapping,
@@ -100,7 +99,7 @@ pub(crate) struct StoredProvider {
     pub(crate) name: String,
     pub(crate) role_mapping: RoleMapping,
     pub(crate) status: ProviderStatus,
-    /// Which discovery is under way: one of another number does not count.
+    /// Number of the current discovery. Results of others are discarded.
     pub(crate) discovery: u32,
     pub(crate) created_by: Uuid,
 }
@@ -109,12 +108,12 @@ impl Document for StoredProvider {
     const COLLECTION: &'static str = "providers";
 }
 
-/// The name of the secret that holds a provider's client secret.
+/// Returns the name of the secret with a provider's client secret.
 pub(crate) fn secret_name(provider: Uuid) -> String {
     format!("identity-provider/{provider}")
 }
 
-/// The provider as the contract shows it.
+/// Returns the provider for a response.
 pub(crate) fn view(scope: &Scope, stored: Stored<StoredProvider>) -> IdentityProvider {
     let (id, version) = (stored.uuid(), stored.version);
     let (created_at, updated_at, provider) = (stored.created_at, stored.updated_at, stored.value);
@@ -137,7 +136,7 @@ pub(crate) fn view(scope: &Scope, stored: Stored<StoredProvider>) -> IdentityPro
     }
 }
 
-/// The provider with how it is doing.
+/// Returns the provider with its discovery status.
 pub(crate) fn details(
     scope: &Scope,
     mut stored: Stored<StoredProvider>,
@@ -153,9 +152,9 @@ pub(crate) fn details(
     Versioned(details, version)
 }
 
-/// What every event about a provider says.
+/// Members of all events about a provider.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct About {
+pub(crate) struct ProviderEvent {
     provider_id: Uuid,
     name: String,
     issuer: String,
@@ -163,7 +162,7 @@ pub(crate) struct About {
     error_code: Option<String>,
 }
 
-impl About {
+impl ProviderEvent {
     pub(crate) fn of(stored: &Stored<StoredProvider>) -> Self {
         Self {
             provider_id: stored.uuid(),
@@ -175,49 +174,49 @@ impl About {
     }
 }
 
-/// Told when a provider was set up.
+/// Published when a provider was created.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct ProviderCreated(pub(crate) About);
+pub(crate) struct ProviderCreated(pub(crate) ProviderEvent);
 
 impl Event for ProviderCreated {
     const NAME: &'static str = "identity_provider.created";
 }
 
-/// Told when a provider was discovered and people may sign in with it.
+/// Published when a provider was discovered and users may sign in with it.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct ProviderActivated(pub(crate) About);
+pub(crate) struct ProviderActivated(pub(crate) ProviderEvent);
 
 impl Event for ProviderActivated {
     const NAME: &'static str = "identity_provider.activated";
 }
 
-/// Told when a provider could not be discovered.
+/// Published when the discovery of a provider failed.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct ProviderFailed(pub(crate) About);
+pub(crate) struct ProviderFailed(pub(crate) ProviderEvent);
 
 impl Event for ProviderFailed {
     const NAME: &'static str = "identity_provider.failed";
 }
 
-/// Told when an admin had a provider rotated.
+/// Published when an admin rotated a provider.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct ProviderRotated(pub(crate) About);
+pub(crate) struct ProviderRotated(pub(crate) ProviderEvent);
 
 impl Event for ProviderRotated {
     const NAME: &'static str = "identity_provider.rotated";
 }
 
-/// Told when a provider was switched off.
+/// Published when a provider was disabled.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct ProviderDisabled(pub(crate) About);
+pub(crate) struct ProviderDisabled(pub(crate) ProviderEvent);
 
 impl Event for ProviderDisabled {
     const NAME: &'static str = "identity_provider.disabled";
 }
 
-/// Told when a provider was deleted.
+/// Published when a provider was deleted.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct ProviderDeleted(pub(crate) About);
+pub(crate) struct ProviderDeleted(pub(crate) ProviderEvent);
 
 impl Event for ProviderDeleted {
     const NAME: &'static str = "identity_provider.deleted";

@@ -1,4 +1,4 @@
-//! What admins do with providers.
+//! Operations on identity providers.
 
 use area_sdk::DocumentError;
 use area_sdk::prelude::*;
@@ -6,46 +6,46 @@ use area_sdk::prelude::*;
 use crate::discovery;
 use crate::domains;
 use crate::provider::{
-    About, Attribute, ClaimsMapping, IdentityProvider, ProviderCreated, ProviderDeleted,
-    ProviderDetails, ProviderDisabled, ProviderRotated, ProviderStatus, RoleMapping,
-    StoredProvider, details, secret_name, view,
+    Attribute, ClaimsMapping, IdentityProvider, ProviderCreated, ProviderDeleted, ProviderDetails,
+    ProviderDisabled, ProviderEvent, ProviderRotated, ProviderStatus, RoleMapping, StoredProvider,
+    details, secret_name, view,
 };
 
-/// How many providers a workspace has at most: operation 6 lists them all.
+/// Maximum number of providers of a workspace, because operation 6 lists all of them.
 const MOST_PROVIDERS: u32 = 50;
 
-/// How many groups a role mapping names at most.
+/// Maximum number of groups in a role mapping.
 const MOST_GROUPS: usize = 200;
 
-/// Most characters of a name, a claim and a group.
+/// Maximum length of a name, a claim and a group, in characters.
 const MOST_CHARACTERS: usize = 200;
 
-/// A provider to be set up.
+/// A request to create a provider.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NewIdentityProvider {
     #[schemars(length(min = 1, max = 200))]
     name: String,
-    /// Exactly as the provider's metadata has it; https.
+    /// Issuer exactly as in the provider's metadata; https.
     #[schemars(length(min = 1, max = 1000), extend("format" = "uri"))]
     issuer: String,
     #[schemars(length(min = 1, max = 500))]
     client_id: String,
-    /// None for a public client.
+    /// Client secret; absent for a public client.
     #[schemars(length(min = 1, max = 1000), extend("writeOnly" = true))]
     client_secret: Option<String>,
-    /// E-mail domains whose people sign in with it.
+    /// E-mail domains whose users sign in with it.
     #[schemars(length(min = 1, max = 50))]
     domains: Vec<String>,
-    /// Which claim tells what of a person; `subject`, `email` and `name` are
-    /// `sub`, `email` and `name` unless said.
+    /// Names of the claims with a user's attributes. Defaults for `subject`, `email` and `name` are
+    /// `sub`, `email` and `name`.
     #[serde(default)]
     claims_mapping: ClaimsMapping,
-    /// Which of the groups in a token has which role.
+    /// Roles by group in the token.
     #[serde(default)]
     role_mapping: RoleMapping,
 }
 
-/// What is to be changed; what is absent stays.
+/// Changes of a provider; absent members keep their values.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct IdentityProviderChanges {
     #[schemars(length(min = 1, max = 200))]
@@ -58,10 +58,10 @@ pub(crate) struct IdentityProviderChanges {
     role_mapping: Option<RoleMapping>,
 }
 
-/// What is to be rotated.
+/// A request to rotate secrets.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Rotation {
-    /// In place of the present one, which stays where none is given.
+    /// New client secret; without it, the current one stays.
     #[schemars(length(min = 1, max = 1000), extend("writeOnly" = true))]
     client_secret: Option<String>,
 }
@@ -76,16 +76,16 @@ fn name(given: &str) -> Result<String> {
 
 fn check_issuer(ctx: &Ctx, issuer: &str) -> Result<()> {
     if issuer.contains(['?', '#']) {
-        let message = "has a query or a fragment, which an issuer has not";
+        let message = "has a query or a fragment, which an issuer must not have";
         return Err(Problem::validation("/issuer", message));
     }
     ctx.check_url(issuer).map_err(|rule| {
         Problem::validation("/issuer", rule)
-            .hint("Copy the issuer from the provider's openid-configuration, to the character.")
+            .hint("Copy the issuer exactly from the provider's openid-configuration.")
     })
 }
 
-/// Short enough to be a name of something.
+/// Checks the length of a word.
 fn check_word(pointer: &str, word: &str) -> Result<()> {
     if (1..=MOST_CHARACTERS).contains(&word.chars().count()) {
         return Ok(());
@@ -93,7 +93,7 @@ fn check_word(pointer: &str, word: &str) -> Result<()> {
     Err(Problem::validation(pointer, "has names of 1 to 200 characters only"))
 }
 
-/// The mapping with what is not said filled in.
+/// Returns the mapping with defaults.
 fn claims(mut mapping: ClaimsMapping) -> Result<ClaimsMapping> {
     for claim in mapping.values() {
         check_word("/claims_mapping", claim)?;
@@ -106,7 +106,7 @@ fn claims(mut mapping: ClaimsMapping) -> Result<ClaimsMapping> {
     Ok(mapping)
 }
 
-/// The mapping, if a token can tell the groups that it names.
+/// Returns the mapping, if a claim for groups is configured.
 fn roles(mapping: RoleMapping, claims: &ClaimsMapping) -> Result<RoleMapping> {
     if mapping.len() > MOST_GROUPS {
         return Err(Problem::validation("/role_mapping", "names more than 200 groups"));
@@ -115,7 +115,7 @@ fn roles(mapping: RoleMapping, claims: &ClaimsMapping) -> Result<RoleMapping> {
         check_word("/role_mapping", group)?;
     }
     if !mapping.is_empty() && !claims.contains_key(&Attribute::Groups) {
-        let message = "names groups, but claims_mapping does not say which claim tells them";
+        let message = "names groups, but claims_mapping does not name their claim";
         return Err(
             Problem::validation("/role_mapping", message).hint("Add \"groups\" to claims_mapping.")
         );
@@ -183,7 +183,7 @@ pub(crate) fn create(
     ctx.documents().create(id, &value).map_err(name_taken)?;
     let (id, created_at) = (id.to_string(), now);
     let stored = Stored { id, version: 1, created_at, updated_at: now, value };
-    ctx.publish(ProviderCreated(About::of(&stored)));
+    ctx.publish(ProviderCreated(ProviderEvent::of(&stored)));
     Ok(Created(details(ctx, stored)))
 }
 
@@ -228,7 +228,7 @@ pub(crate) fn rotate(
     provider.last_rotated_at = Some(ctx.now());
     discovery::enqueue(ctx, id, &mut provider);
     ctx.documents().replace(&mut provider)?;
-    ctx.publish(ProviderRotated(About::of(&provider)));
+    ctx.publish(ProviderRotated(ProviderEvent::of(&provider)));
     Ok(details(ctx, provider))
 }
 
@@ -238,13 +238,13 @@ pub(crate) fn disable(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<Provi
     if provider.status != ProviderStatus::Disabled {
         provider.status = ProviderStatus::Disabled;
         ctx.documents().replace(&mut provider)?;
-        ctx.publish(ProviderDisabled(About::of(&provider)));
+        ctx.publish(ProviderDisabled(ProviderEvent::of(&provider)));
     }
     Ok(details(ctx, provider))
 }
 
-/// A provider that was off, or could not be discovered, is discovered anew
-/// before people sign in with it.
+/// A disabled provider, or one whose discovery failed, is discovered again before users sign in
+/// with it.
 pub(crate) fn enable(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<ProviderDetails>> {
     let mut provider = ctx.documents::<StoredProvider>().get(id)?;
     ctx.check_if_match(provider.version)?;
@@ -262,6 +262,6 @@ pub(crate) fn remove(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<NoContent> {
     domains::release(ctx, &provider.domains)?;
     ctx.secrets().delete(&secret_name(id));
     ctx.documents().delete(&provider)?;
-    ctx.publish(ProviderDeleted(About::of(&provider)));
+    ctx.publish(ProviderDeleted(ProviderEvent::of(&provider)));
     Ok(NoContent)
 }

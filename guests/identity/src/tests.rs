@@ -1,4 +1,4 @@
-//! The area through a fake host, and a provider that a test plays.
+//! Tests of the area through a fake host and a simulated provider.
 
 use area_sdk::Role;
 use area_sdk::testing::{EgressError, FakeHost, Incoming, Request};
@@ -57,7 +57,7 @@ fn keys(n: &str) -> Value {
     json!({ "keys": [{ "kty": "RSA", "n": n, "e": "AQAB" }] })
 }
 
-/// Lets the provider answer with this issuer and key.
+/// Simulates a provider with this issuer and key.
 fn plays(host: &FakeHost, issuer: &'static str, n: &'static str) {
     host.network(move |request| {
         if request.url.ends_with("/keys") {
@@ -68,7 +68,7 @@ fn plays(host: &FakeHost, issuer: &'static str, n: &'static str) {
     });
 }
 
-/// Runs every step of the job that was enqueued last, as its nth attempt.
+/// Runs every step of the last enqueued job as attempt `attempt`.
 fn discover(host: &FakeHost, attempt: u32) -> Outcome {
     let job = host.take_jobs().pop().expect("a job");
     let mut payload = job.payload;
@@ -133,7 +133,7 @@ fn a_discovery_makes_a_provider_active_and_its_keys_known() {
     let active = show(&host, &made);
     assert_eq!((&active["status"], &active["version"]), (&json!("active"), &json!(2)));
     assert_eq!(active["discovery_metadata"], metadata(ISSUER));
-    // SHA-256 of {"keys":[{"e":"AQAB","kty":"RSA","n":"n1"}]}, by sha256sum.
+    // SHA-256 of {"keys":[{"e":"AQAB","kty":"RSA","n":"n1"}]}, computed by sha256sum.
     assert_eq!(
         active["jwks_sha256"],
         "86c5aacafc2c43fd7fdc642ab556f4fecf0d55a5f13e6e6367cabcce95dfe36f"
@@ -276,7 +276,7 @@ fn what_is_wrong_is_named_by_its_place() {
     assert_eq!(refused("domains", json!(["a.example", "localhost"])), "/domains/1");
     assert_eq!(refused("name", json!(" ")), "/name");
     assert_eq!(refused("claims_mapping", json!({ "email": "" })), "/claims_mapping");
-    assert_eq!(refused("claims_mapping", json!({})), "/role_mapping", "no claim tells groups");
+    assert_eq!(refused("claims_mapping", json!({})), "/role_mapping", "no claim has groups");
     let owner = create(&host, {
         let mut body = new("Main", "a.example");
         body["role_mapping"] = json!({ "x": "owner" });

@@ -1,11 +1,11 @@
-//! The end of an invitation that nobody answers.
+//! Expiry of invitations.
 
 use area_sdk::Later;
 use area_sdk::prelude::*;
 
 use crate::invitation::{InvitationExpired, Status, StoredInvitation};
 
-/// Notes that an invitation was not answered in time.
+/// Job that marks an invitation as expired.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct ExpireInvitation {
     invitation_id: Uuid,
@@ -15,7 +15,7 @@ impl Job for ExpireInvitation {
     const KIND: &'static str = "expire_invitation";
 }
 
-/// Runs the job when the invitation's time is over.
+/// Schedules the job for the expiry of the invitation.
 pub(crate) fn plan(scope: &Scope, id: Uuid, expires_at: Timestamp) {
     let later = Later { at: Some(expires_at), resource: Some(id), dedupe_key: None };
     scope.enqueue_with(&ExpireInvitation { invitation_id: id }, later);
@@ -27,7 +27,7 @@ pub(crate) fn run(ctx: &JobCtx, job: ExpireInvitation) -> JobResult<ExpireInvita
         return Ok(Outcome::Done);
     };
     if invitation.status_at(ctx.now()) == Status::Pending {
-        // It was sent again, and has more time.
+        // The invitation was sent again with a later expiry.
         plan(ctx, job.invitation_id, invitation.expires_at);
     } else {
         expire(ctx, &mut invitation)?;
@@ -35,7 +35,7 @@ pub(crate) fn run(ctx: &JobCtx, job: ExpireInvitation) -> JobResult<ExpireInvita
     Ok(Outcome::Done)
 }
 
-/// Closes an invitation whose time is over, and tells so.
+/// Marks an invitation as expired and publishes the event.
 pub(crate) fn expire(
     scope: &Scope,
     invitation: &mut Stored<StoredInvitation>,

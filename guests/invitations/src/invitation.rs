@@ -1,23 +1,23 @@
-//! What an invitation is, where it stands, and what is told of it.
+//! Invitations: stored form, states and events.
 
 use area_sdk::prelude::*;
 
-/// How long an invitation is good.
+/// Lifetime of an invitation, in seconds.
 pub(crate) const GOOD_FOR_SECONDS: i64 = 7 * 24 * 3600;
 
-/// What an invited person may become.
+/// Role that an invitation offers.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum InvitedRole {
-    /// Reads.
+    /// May read.
     Viewer,
-    /// Works.
+    /// May write.
     Member,
-    /// Configures.
+    /// May configure.
     Admin,
-    /// Decides who is an owner.
+    /// May appoint owners.
     Owner,
 }
 
@@ -43,19 +43,19 @@ impl From<InvitedRole> for Role {
     }
 }
 
-/// Where an invitation stands.
+/// Status of an invitation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Status {
-    /// Waits for an answer.
+    /// It waits for a response.
     Pending,
-    /// The person is a member.
+    /// The person became a member.
     Accepted,
-    /// The person does not want to be one.
+    /// The person declined.
     Declined,
-    /// There was no answer in time.
+    /// The person did not respond in time.
     Expired,
-    /// An admin took it back.
+    /// An admin revoked it.
     Revoked,
 }
 
@@ -71,22 +71,22 @@ impl Status {
     }
 }
 
-/// An invitation as it is kept; id and creation are the document's.
+/// A stored invitation. Id and creation time are those of the document.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredInvitation {
-    /// Lower case.
+    /// E-mail address in lower case.
     pub(crate) email: String,
-    /// The same while it is pending: at most one is for each address.
+    /// Equal to `email` while pending, so that each address has at most one pending invitation.
     pub(crate) pending_email: Option<String>,
     pub(crate) role: InvitedRole,
     pub(crate) status: Status,
     pub(crate) invited_by: Uuid,
     pub(crate) expires_at: Timestamp,
     pub(crate) last_sent_at: Timestamp,
-    /// How often it was sent.
+    /// How often the mail was sent.
     pub(crate) sent: u32,
     pub(crate) responded_at: Option<Timestamp>,
-    /// Whether the address had an account when this was last written.
+    /// Whether the address had an account when this document was written last.
     pub(crate) existing_account: bool,
 }
 
@@ -95,14 +95,13 @@ impl Document for StoredInvitation {
 }
 
 impl StoredInvitation {
-    /// Where it stands at this moment: time passes before the job that notes
-    /// it has run.
+    /// Returns the status at a time. An invitation may have expired before its job has run.
     pub(crate) fn status_at(&self, now: Timestamp) -> Status {
         let late = self.status == Status::Pending && now >= self.expires_at;
         if late { Status::Expired } else { self.status }
     }
 
-    /// It waits for no answer any more.
+    /// Ends the invitation.
     pub(crate) fn close(&mut self, status: Status, responded_at: Option<Timestamp>) {
         self.status = status;
         self.pending_email = None;
@@ -110,20 +109,20 @@ impl StoredInvitation {
     }
 }
 
-/// An invitation as the contract shows it.
+/// An invitation in responses.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Invitation {
     created_at: Timestamp,
     #[schemars(extend("format" = "email"))]
     email: String,
-    /// Whether somebody can sign in with the address.
+    /// Whether an account with the address exists.
     existing_account: bool,
     expires_at: Timestamp,
     id: Uuid,
     invited_by: Uuid,
-    /// When its mail was last put on its way.
+    /// Time at which its mail was enqueued last.
     last_sent_at: Timestamp,
-    /// When it was accepted or declined.
+    /// Time of the acceptance or refusal.
     responded_at: Option<Timestamp>,
     role: InvitedRole,
     status: Status,
@@ -132,15 +131,15 @@ pub(crate) struct Invitation {
     workspace_slug: String,
 }
 
-/// The workspace, as invitations show it.
-pub(crate) struct Place {
+/// Workspace of an invitation.
+pub(crate) struct InvitingWorkspace {
     id: Uuid,
     name: String,
     slug: String,
     now: Timestamp,
 }
 
-impl Place {
+impl InvitingWorkspace {
     pub(crate) fn of(scope: &Scope) -> Self {
         let (name, slug) = scope.workspace();
         Self { id: scope.workspace_id(), name, slug, now: scope.now() }
@@ -165,26 +164,26 @@ impl Place {
     }
 }
 
-/// What every event tells of an invitation.
+/// Members of all events about an invitation.
 #[derive(Serialize, JsonSchema)]
-struct About {
+struct InvitationEvent {
     invitation_id: Uuid,
     email: String,
     role: InvitedRole,
 }
 
-impl About {
+impl InvitationEvent {
     fn of(invitation: &Stored<StoredInvitation>) -> Self {
         let (email, role) = (invitation.email.clone(), invitation.role);
         Self { invitation_id: invitation.uuid(), email, role }
     }
 }
 
-/// Told when somebody is invited.
+/// Published when a person was invited.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct InvitationCreated {
     #[serde(flatten)]
-    about: About,
+    about: InvitationEvent,
     invited_by: Uuid,
     expires_at: Timestamp,
 }
@@ -192,7 +191,7 @@ pub(crate) struct InvitationCreated {
 impl InvitationCreated {
     pub(crate) fn of(invitation: &Stored<StoredInvitation>) -> Self {
         let (invited_by, expires_at) = (invitation.invited_by, invitation.expires_at);
-        Self { about: About::of(invitation), invited_by, expires_at }
+        Self { about: InvitationEvent::of(invitation), invited_by, expires_at }
     }
 }
 
@@ -200,20 +199,20 @@ impl Event for InvitationCreated {
     const NAME: &'static str = "invitation.created";
 }
 
-/// An event that tells who did it.
+/// Defines an event with the acting user.
 macro_rules! done_by_somebody {
     ($(#[$doc:meta])* $event:ident, $name:literal) => {
         $(#[$doc])*
         #[derive(Serialize, JsonSchema)]
         pub(crate) struct $event {
             #[serde(flatten)]
-            about: About,
+            about: InvitationEvent,
             user_id: Uuid,
         }
 
         impl $event {
             pub(crate) fn of(invitation: &Stored<StoredInvitation>, user_id: Uuid) -> Self {
-                Self { about: About::of(invitation), user_id }
+                Self { about: InvitationEvent::of(invitation), user_id }
             }
         }
 
@@ -224,28 +223,28 @@ macro_rules! done_by_somebody {
 }
 
 done_by_somebody!(
-    /// Told when the invited person becomes a member.
+    /// Published when the invited person became a member.
     InvitationAccepted,
     "invitation.accepted"
 );
 done_by_somebody!(
-    /// Told when the invited person does not want to become one.
+    /// Published when the invited person declined.
     InvitationDeclined,
     "invitation.declined"
 );
 done_by_somebody!(
-    /// Told when an admin takes an invitation back.
+    /// Published when an admin revoked an invitation.
     InvitationRevoked,
     "invitation.revoked"
 );
 
-/// Told when nobody answered in time.
+/// Published when an invitation expired.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct InvitationExpired(About);
+pub(crate) struct InvitationExpired(InvitationEvent);
 
 impl InvitationExpired {
     pub(crate) fn of(invitation: &Stored<StoredInvitation>) -> Self {
-        Self(About::of(invitation))
+        Self(InvitationEvent::of(invitation))
     }
 }
 

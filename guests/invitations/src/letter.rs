@@ -1,6 +1,5 @@
-//! The mail of an invitation. A first step gathers what it says; a second one
-//! signs its tokens and sends it, with no transaction open while the mail
-//! server takes its time.
+//! Mail of an invitation. The first step collects its content. The second step signs its tokens and
+//! sends it, without an open transaction while the mail server responds.
 
 use area_sdk::prelude::*;
 use area_sdk::{JobError, Later, MailError, Message};
@@ -8,33 +7,33 @@ use area_sdk::{JobError, Later, MailError, Message};
 use crate::invitation::{Status, StoredInvitation};
 use crate::respond::{ACCEPT, Claims, DECLINE};
 
-/// The subject of every invitation.
+/// Subject of every invitation.
 const SUBJECT: &str = "Invitation to a workspace";
 
-/// Sends an invitation's mail.
+/// Job that sends an invitation's mail.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct SendInvitation {
     invitation_id: Uuid,
-    /// Where the service answers for clients.
+    /// Public URL of the service.
     base_url: String,
-    /// What is said, once it is known.
+    /// Content of the mail; `None` before the first step.
     letter: Option<Letter>,
 }
 
-/// What a mail says, but for its tokens.
+/// Content of a mail without its tokens.
 #[derive(Serialize, Deserialize)]
 struct Letter {
     workspace: String,
-    /// Who invites, where that is known.
+    /// Name of the inviting user; `None` if unknown.
     inviter: Option<String>,
     has_account: bool,
 }
 
-/// What lets the reader of a mail do something.
+/// Tokens in the mail's links.
 struct Tokens {
     accept: String,
     decline: String,
-    /// For who has no account.
+    /// For persons without an account.
     register: Option<String>,
 }
 
@@ -42,7 +41,7 @@ impl Job for SendInvitation {
     const KIND: &'static str = "send_invitation";
 }
 
-/// Puts the mail on its way.
+/// Enqueues the mail.
 pub(crate) fn post(ctx: &Ctx, id: Uuid) {
     let base_url = ctx.base_url().to_owned();
     let job = SendInvitation { invitation_id: id, base_url, letter: None };
@@ -63,7 +62,7 @@ pub(crate) fn send(ctx: &JobCtx, job: SendInvitation) -> JobResult<SendInvitatio
     let app_url = ctx.setting("app_url");
     let message = Message {
         to: invitation.email.clone(),
-        // No text that a user chose: mail filters and readers trust a subject.
+        // The subject has no text from users, because mail filters and readers trust it.
         subject: SUBJECT.to_owned(),
         text: letter.text(&invitation, &tokens, app_url.as_deref(), &job.base_url),
     };
@@ -116,17 +115,17 @@ impl Letter {
             None => tokens.as_requests(base_url),
         };
         format!(
-            "Hello,\n\n{inviter} invites you to the workspace \"{}\", in the role {role}.\n\n\
-             {how}\nThe invitation is for {} and good until {until}. If you did not expect it, \
-             there is nothing you have to do.\n",
+            "Hello,\n\n{inviter} invites you to the workspace \"{}\", in the role \
+            {role}.\n\n{how}\nThe invitation is for {} and valid until {until}. If you did not \
+            expect it, you can ignore it.\n",
             self.workspace, invitation.email
         )
     }
 }
 
 impl Tokens {
-    /// For people with an application of the operator's. The tokens stand in
-    /// the fragment, which browsers keep to themselves.
+    /// Formats links for users of the operator's application. The tokens are in the fragment, which
+    /// browsers do not send.
     fn as_links(&self, app_url: &str) -> String {
         let register = match &self.register {
             Some(token) => format!("&register={token}"),
@@ -139,13 +138,13 @@ impl Tokens {
         )
     }
 
-    /// For who speaks to the service itself.
+    /// Formats requests for users who call the API directly.
     fn as_requests(&self, base_url: &str) -> String {
         let account = match &self.register {
             Some(token) => format!(
-                "You have no account yet. Make one first:\n\
-                 POST {base_url}/v1/auth/register\n\
-                 {{\"token\": \"{token}\", \"display_name\": \"...\", \"password\": \"...\"}}\n\n"
+                "You have no account yet. Create one first:\nPOST \
+                {base_url}/v1/auth/register\n{{\"token\": \"{token}\", \"display_name\": \"...\", \
+                \"password\": \"...\"}}\n\n"
             ),
             None => format!("Sign in first: POST {base_url}/v1/auth/login\n\n"),
         };

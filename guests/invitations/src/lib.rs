@@ -1,9 +1,8 @@
-//! Invitations (operation 21): how people come to a workspace. An admin
-//! invites an e-mail address; whoever reads its mail accepts or declines, with
-//! an account made on the way where there was none.
+//! Invitations (operation 21). An admin invites an e-mail address. The person who receives the mail
+//! accepts or declines, and may create an account first.
 //!
-//! Invariant: the tokens are in the mail alone. They are signed when the mail
-//! is written, and no document, event, log line or job holds one.
+//! Invariant: the tokens exist only in the mail. They are signed when the mail is written; no
+//! document, event, log line or job contains one.
 
 mod expiry;
 mod invitation;
@@ -22,7 +21,7 @@ use invitation::{
 };
 use letter::SendInvitation;
 
-/// The area.
+/// Declares the area.
 pub fn area() -> Area {
     let area = Area::new("invitations", env!("CARGO_PKG_VERSION"))
         .summary("Invitations to the workspace")
@@ -41,21 +40,21 @@ pub fn area() -> Area {
                 .index(&["status"])
                 .unique(&["pending_email"]),
         )
-        .event::<InvitationCreated>("Somebody was invited to the workspace")
+        .event::<InvitationCreated>("A person was invited to the workspace")
         .event::<InvitationAccepted>("An invitation was accepted: the workspace has a new member")
         .event::<InvitationDeclined>("An invitation was declined")
-        .event::<InvitationRevoked>("An invitation was taken back")
-        .event::<InvitationExpired>("An invitation was not answered in time")
+        .event::<InvitationRevoked>("An invitation was revoked")
+        .event::<InvitationExpired>("An invitation expired")
         .job::<SendInvitation>(Lane::Delivery, 20, 30_000, letter::send)
         .job::<ExpireInvitation>(Lane::Maintenance, 5, 10_000, expiry::run);
     with_answers(with_management(area))
 }
 
-/// What admins do.
+/// Adds the operations of admins.
 fn with_management(area: Area) -> Area {
     area.route(
         post("create_invitation", "/v1/workspaces/{workspace_id}/invitations")
-            .summary("Invite somebody by e-mail")
+            .summary("Invite a person by e-mail")
             .description(manage::DESCRIPTION)
             .role(Role::Admin)
             .problems(&["already_member", "invitation_pending", "too_many_invitations"])
@@ -76,12 +75,16 @@ fn with_management(area: Area) -> Area {
     .route(
         get("page_invitations", "/v1/workspaces/{workspace_id}/invitation-history")
             .summary("Page through the workspace's invitations")
+            .description("One page of all invitations, answered and expired ones included.")
             .role(Role::Admin)
             .handler(lists::page),
     )
     .route(
         get("get_invitation", "/v1/workspaces/{workspace_id}/invitations/{invitation_id}")
             .summary("Read an invitation")
+            .description(
+                "The `ETag` of the response is the version that a change names in `If-Match`.",
+            )
             .role(Role::Admin)
             .handler(lists::show),
     )
@@ -92,8 +95,8 @@ fn with_management(area: Area) -> Area {
         )
         .summary("Send an invitation's mail again")
         .description(
-            "The invitation is good for another seven days. It is sent ten times at most, the \
-             first one included. Who sends it again is its inviter from then on.",
+            "The invitation is valid for another seven days. It can be sent at most ten times, \
+            including the first time. The user who sends it again becomes its inviter.",
         )
         .role(Role::Admin)
         .problems(&["invitation_not_pending", "invitation_sent_often"])
@@ -104,22 +107,27 @@ fn with_management(area: Area) -> Area {
             "revoke_invitation",
             "/v1/workspaces/{workspace_id}/invitations/{invitation_id}/revoke",
         )
-        .summary("Take an invitation back")
+        .summary("Revoke an invitation")
+        .description(
+            "Its link stops working. An invitation that is not pending is refused with \
+             `invitation_not_pending`.",
+        )
         .role(Role::Admin)
         .problems(&["invitation_not_pending"])
         .handler(manage::revoke),
     )
 }
 
-/// What invited people do.
+/// Adds the operations of invited persons.
 fn with_answers(area: Area) -> Area {
     area.route(
         post("accept_invitation", "/v1/invitations/accept")
             .summary("Accept an invitation")
             .description(
-                "With the token of the invitation's mail, signed in with the address it was sent \
-                 to. Who has no account yet makes one with `POST /v1/auth/register`. Who is a \
-                 member already keeps a higher role. The inviter's role is checked again.",
+                "Requires the token of the invitation's mail, and a session of the address to \
+                which it was sent. A person without an account creates one with `POST \
+                /v1/auth/register`. A person who is already a member keeps a higher role. The \
+                inviter's role is checked again.",
             )
             .role(Role::Viewer)
             .signed_link("token", LinkHolder::SignedIn)
@@ -130,8 +138,8 @@ fn with_answers(area: Area) -> Area {
         post("decline_invitation", "/v1/invitations/decline")
             .summary("Decline an invitation")
             .description(
-                "With the other token of the invitation's mail, signed in with the address it \
-                 was sent to.",
+                "Requires the other token of the invitation's mail, and a session of the address \
+                to which it was sent.",
             )
             .role(Role::Viewer)
             .signed_link("token", LinkHolder::SignedIn)

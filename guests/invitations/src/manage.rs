@@ -1,36 +1,36 @@
-//! What admins do with invitations.
+//! Operations of admins on invitations.
 
 use area_sdk::prelude::*;
 use email_address::EmailAddress;
 
 use crate::invitation::{
-    GOOD_FOR_SECONDS, Invitation, InvitationCreated, InvitationRevoked, InvitedRole, Place, Status,
-    StoredInvitation,
+    GOOD_FOR_SECONDS, Invitation, InvitationCreated, InvitationRevoked, InvitedRole,
+    InvitingWorkspace, Status, StoredInvitation,
 };
 use crate::{expiry, letter};
 
-/// Invitations of a workspace that may be pending at a time.
+/// Maximum number of pending invitations of a workspace.
 const MOST_PENDING: u64 = 500;
 
-/// How often one invitation is sent.
+/// Maximum number of times an invitation is sent.
 const MOST_SENT: u32 = 10;
 
-/// The longest address of an account.
+/// Maximum size of an e-mail address, in bytes.
 const MOST_EMAIL_BYTES: usize = 254;
 
-pub(crate) const DESCRIPTION: &str = "\
-Sends a mail with which whoever reads it accepts or declines, signed in with an account of the \
-invited address; who has none makes one with `POST /v1/auth/register` and the mail's token. An \
-invitation is good for seven days. Only an owner invites an owner. One invitation for an address \
-is pending at a time, and 500 in a workspace.";
+pub(crate) const DESCRIPTION: &str = "Sends a mail with which the invited person accepts or \
+    declines, signed in with an account of the invited address. A person without one creates it \
+    with `POST /v1/auth/register` and the mail's token. An invitation is valid for seven days. \
+    Only an owner can invite an owner. A workspace can have one pending invitation for an \
+    address, and 500 in total.";
 
-/// Who is invited.
+/// A request to invite a person.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NewInvitation {
-    /// Where the mail goes; kept in lower case.
+    /// Address of the mail; stored in lower case.
     #[schemars(length(min = 3, max = 254), extend("format" = "email"))]
     email: String,
-    /// What the person will be.
+    /// Role of the person.
     role: InvitedRole,
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn create(
     if user.is_some_and(|user| ctx.member(user).is_some()) {
         return Err(Problem::conflict(
             "already_member",
-            "The person is a member of the workspace already.",
+            "The person is already a member of the workspace.",
         ));
     }
     make_room(ctx, &email)?;
@@ -53,10 +53,10 @@ pub(crate) fn create(
     ctx.publish(InvitationCreated::of(&invitation));
     letter::post(ctx, invitation.uuid());
     expiry::plan(ctx, invitation.uuid(), invitation.expires_at);
-    Ok(Created(Versioned(Place::of(ctx).show(&invitation), invitation.version)))
+    Ok(Created(Versioned(InvitingWorkspace::of(ctx).show(&invitation), invitation.version)))
 }
 
-/// Admins invite, and only an owner invites an owner.
+/// Whether a user may invite for a role: admins may, but only an owner may invite an owner.
 pub(crate) fn may_invite(inviter: Role, role: InvitedRole) -> bool {
     inviter >= Role::Admin && (role != InvitedRole::Owner || inviter == Role::Owner)
 }
@@ -65,13 +65,13 @@ fn check_may_invite(inviter: Role, role: InvitedRole) -> Result<()> {
     if may_invite(inviter, role) {
         return Ok(());
     }
-    Err(Problem::permission_denied("Only an owner invites an owner."))
+    Err(Problem::permission_denied("Only an owner can invite an owner."))
 }
 
-/// The address in the form in which it is kept.
+/// Validates and normalizes an address.
 fn address(given: &str) -> Result<String> {
     let email = given.trim().to_lowercase();
-    // Quoted names with spaces or @ are addresses that nobody signs in with.
+    // Refuses quoted names with spaces or `@`: nobody signs in with such an address.
     let plain = email.matches('@').count() == 1 && !email.contains(char::is_whitespace);
     if plain && email.len() <= MOST_EMAIL_BYTES && EmailAddress::is_valid(&email) {
         Ok(email)
@@ -80,14 +80,14 @@ fn address(given: &str) -> Result<String> {
     }
 }
 
-/// Refuses a second pending invitation of an address, and too many in all.
+/// Refuses a second pending invitation of an address, and too many in total.
 fn make_room(ctx: &Ctx, email: &str) -> Result<()> {
     let invitations = ctx.documents::<StoredInvitation>();
     if let Some(mut earlier) = invitations.query().equals("pending_email", email).first()? {
         if earlier.status_at(ctx.now()) == Status::Pending {
             return Err(Problem::conflict(
                 "invitation_pending",
-                "An invitation of this address waits for an answer already.",
+                "An invitation for this address is already pending.",
             )
             .hint("Send it again, or revoke it first."));
         }
@@ -97,7 +97,10 @@ fn make_room(ctx: &Ctx, email: &str) -> Result<()> {
     if pending >= MOST_PENDING {
         return Err(Problem::conflict(
             "too_many_invitations",
-            format!("{MOST_PENDING} invitations wait for an answer already."),
+            format!(
+                "The workspace already has {MOST_PENDING} pending invitations, which is the \
+                maximum."
+            ),
         ));
     }
     Ok(())
@@ -131,12 +134,12 @@ pub(crate) fn resend(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<Invita
     if invitation.sent >= MOST_SENT {
         return Err(Problem::conflict(
             "invitation_sent_often",
-            format!("The invitation was sent {MOST_SENT} times already."),
+            format!("The invitation was already sent {MOST_SENT} times, which is the maximum."),
         )
-        .hint("Revoke it and invite the person anew, or ask them whether mail arrives."));
+        .hint("Revoke it and invite the person again, or ask whether the mail arrived."));
     }
     check_may_invite(ctx.role(), invitation.role)?;
-    // Whoever sends it again answers for it from now on.
+    // The user who sends it again becomes the inviter.
     invitation.invited_by = ctx.user();
     invitation.sent += 1;
     invitation.last_sent_at = ctx.now();
@@ -144,7 +147,7 @@ pub(crate) fn resend(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<Invita
     invitation.existing_account = ctx.account(&invitation.email).is_some();
     ctx.documents().replace(&mut invitation)?;
     letter::post(ctx, id);
-    Ok(Versioned(Place::of(ctx).show(&invitation), invitation.version))
+    Ok(Versioned(InvitingWorkspace::of(ctx).show(&invitation), invitation.version))
 }
 
 pub(crate) fn revoke(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<Invitation>> {
@@ -152,10 +155,10 @@ pub(crate) fn revoke(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<Invita
     invitation.close(Status::Revoked, None);
     ctx.documents().replace(&mut invitation)?;
     ctx.publish(InvitationRevoked::of(&invitation, ctx.user()));
-    Ok(Versioned(Place::of(ctx).show(&invitation), invitation.version))
+    Ok(Versioned(InvitingWorkspace::of(ctx).show(&invitation), invitation.version))
 }
 
-/// An invitation that waits for an answer, at the version the client saw.
+/// Returns a pending invitation at the version that the client read.
 fn pending(ctx: &Ctx, id: Uuid) -> Result<Stored<StoredInvitation>> {
     let invitation = ctx.documents::<StoredInvitation>().get(id)?;
     ctx.check_if_match(invitation.version)?;
@@ -168,6 +171,6 @@ fn pending(ctx: &Ctx, id: Uuid) -> Result<Stored<StoredInvitation>> {
 
 pub(crate) fn not_pending(scope: &Scope, invitation: &StoredInvitation) -> Problem {
     let status = invitation.status_at(scope.now()).as_str();
-    Problem::conflict("invitation_not_pending", format!("The invitation is {status} already."))
-        .hint("An admin of the workspace can invite the address anew.")
+    Problem::conflict("invitation_not_pending", format!("The invitation is already {status}."))
+        .hint("An admin of the workspace can invite the address again.")
 }

@@ -1,20 +1,20 @@
-//! What an invited person answers. The link of the mail shows which
-//! invitation; the session, that the answer is the invited person's.
+//! Responses of invited persons. The mail's link identifies the invitation; the session proves that
+//! the invited person responds.
 
 use area_sdk::prelude::*;
 use area_sdk::{Link, NoSuchUser};
 
 use crate::invitation::{
-    Invitation, InvitationAccepted, InvitationDeclined, Place, Status, StoredInvitation,
+    Invitation, InvitationAccepted, InvitationDeclined, InvitingWorkspace, Status, StoredInvitation,
 };
 use crate::manage::{may_invite, not_pending};
 
-/// The operation that an accepting link is for.
+/// Operation of accepting links.
 pub(crate) const ACCEPT: &str = "accept_invitation";
-/// The operation that a declining link is for.
+/// Operation of declining links.
 pub(crate) const DECLINE: &str = "decline_invitation";
 
-/// What a link says.
+/// Claims of a link.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Claims {
     pub(crate) invitation_id: Uuid,
@@ -28,20 +28,19 @@ pub(crate) fn accept(ctx: &Ctx, Link(claims): Link<Claims>) -> Result<Invitation
     invitation.close(Status::Accepted, Some(ctx.now()));
     ctx.documents().replace(&mut invitation)?;
     ctx.publish(InvitationAccepted::of(&invitation, ctx.user()));
-    Ok(Place::of(ctx).show(&invitation))
+    Ok(InvitingWorkspace::of(ctx).show(&invitation))
 }
 
-/// An invitation is worth what its inviter may do now, not when it was sent.
+/// Checks that the inviter still has the right to invite. The present rights count, not those at
+/// the time of the mail.
 fn check_inviter(ctx: &Ctx, invitation: &StoredInvitation) -> Result<()> {
     let inviter = ctx.member(invitation.invited_by);
     if inviter.is_some_and(|inviter| may_invite(inviter.role, invitation.role)) {
         return Ok(());
     }
     let role = invitation.role.as_str();
-    let detail = format!(
-        "The person who sent the invitation can no longer invite anybody as {role} to this \
-         workspace."
-    );
+    let detail =
+        format!("The inviter no longer has the right to invite a {role} to this workspace.");
     Err(Problem::conflict("inviter_not_allowed", detail)
         .hint("Ask an admin of the workspace to send the invitation again."))
 }
@@ -51,18 +50,16 @@ pub(crate) fn decline(ctx: &Ctx, Link(claims): Link<Claims>) -> Result<Invitatio
     invitation.close(Status::Declined, Some(ctx.now()));
     ctx.documents().replace(&mut invitation)?;
     ctx.publish(InvitationDeclined::of(&invitation, ctx.user()));
-    Ok(Place::of(ctx).show(&invitation))
+    Ok(InvitingWorkspace::of(ctx).show(&invitation))
 }
 
-/// The invitation, where it is for the caller to answer.
+/// Returns the invitation if the caller may respond to it.
 fn answered(ctx: &Ctx, claims: &Claims) -> Result<Stored<StoredInvitation>> {
     let mut invitation = ctx.documents::<StoredInvitation>().get(claims.invitation_id)?;
     let invited = ctx.account(&invitation.email);
     if invited.is_none_or(|account| account.user != ctx.user().to_string()) {
-        return Err(Problem::permission_denied(
-            "The invitation is for another e-mail address than yours.",
-        )
-        .hint("Sign in with the address that the invitation was sent to."));
+        return Err(Problem::permission_denied("The invitation is for another e-mail address.")
+            .hint("Sign in with the address that the invitation was sent to."));
     }
     if invitation.status_at(ctx.now()) != Status::Pending {
         return Err(not_pending(ctx, &invitation));

@@ -1,4 +1,4 @@
-//! Invitations through a fake host.
+//! Tests of invitations through a fake host.
 
 use area_sdk::testing::{FakeHost, Request, START, USER, WORKSPACE};
 use area_sdk::wit::Outcome;
@@ -42,7 +42,7 @@ fn list(host: &FakeHost) -> Value {
     host.call(Request::to("list_invitations").role(Role::Admin)).expect("a list").body
 }
 
-/// Runs the mail jobs that wait, both steps of each.
+/// Runs both steps of all waiting mail jobs.
 fn send_mail(host: &FakeHost) -> Vec<Result<Outcome, JobError>> {
     let jobs = host.take_jobs().into_iter().filter(|job| job.kind == "send_invitation");
     jobs.map(|job| match host.run(&job.kind, job.payload, 1) {
@@ -163,7 +163,7 @@ fn who_accepts_becomes_a_member_once() {
     }
     let member = invite_as(&host, Role::Admin, EMAIL, "viewer").expect_err("a member");
     assert_eq!(member.code.as_deref(), Some("already_member"));
-    // Its mail, where it had not gone yet, is not sent any more.
+    // A mail that was not sent yet is not sent any more.
     assert_eq!(send_mail(&host), [Ok(Outcome::Done)]);
     assert!(host.mail().is_empty());
 }
@@ -244,14 +244,14 @@ fn an_invitation_expires_after_seven_days_from_its_last_sending() {
     assert_eq!(resent["expires_at"], json!(host.now().plus_seconds(7 * DAY)));
     assert_eq!(send_mail(&host), [Ok(Outcome::Done)]);
 
-    // The first moment comes, and there is time left.
+    // The first expiry job runs, and there is time left.
     host.advance(DAY);
     assert_eq!(host.run(&expiry.kind, expiry.payload, 1), Ok(Outcome::Done));
     let expiry = host.take_jobs().pop().expect("another job");
     assert_eq!(expiry.available_at, Some(START.plus_seconds(13 * DAY)));
     assert_eq!(list(&host)[0]["status"], "pending");
 
-    // Over is over, before and after the job.
+    // It counts as expired before and after the job.
     host.advance(6 * DAY);
     assert_eq!(list(&host)[0]["status"], "expired");
     let late = answer(&host, "accept_invitation", &made).expect_err("too late");
@@ -291,7 +291,7 @@ fn a_change_honours_if_match_and_mail_is_not_sent_for_ever() {
     assert_eq!(host.call(page).expect("a page").body["items"][0]["id"], made["id"]);
 }
 
-/// What can happen to an invitation.
+/// An action on an invitation.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Accept,
@@ -313,7 +313,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The rules, said a second time.
+/// A second implementation of the rules.
 struct Model {
     status: &'static str,
     days_left: i64,
@@ -321,7 +321,7 @@ struct Model {
 }
 
 impl Model {
-    /// Whether the step succeeds.
+    /// Whether the action succeeds.
     fn take(&mut self, step: Step) -> bool {
         let (becomes, possible) = match step {
             Step::Days(days) => {

@@ -1,16 +1,16 @@
-//! Notes: the newcomer's example. Two operations, one collection, one event.
+//! Notes: the example area. It has two operations, one collection and one event.
 
 use area_sdk::prelude::*;
 
-/// What a client sends.
+/// Request body.
 #[derive(Deserialize, JsonSchema)]
 struct NewNote {
-    /// What to remember.
+    /// Text of the note.
     #[schemars(length(min = 1, max = 2000))]
     text: String,
 }
 
-/// What is kept.
+/// Stored document.
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct StoredNote {
     author_id: Uuid,
@@ -21,7 +21,7 @@ impl Document for StoredNote {
     const COLLECTION: &'static str = "notes";
 }
 
-/// What a client gets.
+/// Response body.
 #[derive(Serialize, JsonSchema)]
 struct Note {
     id: Uuid,
@@ -30,7 +30,7 @@ struct Note {
     created_at: Timestamp,
 }
 
-/// What other areas and webhooks are told.
+/// Event for other areas and webhooks.
 #[derive(Serialize, JsonSchema)]
 struct NoteCreated {
     note_id: Uuid,
@@ -42,10 +42,8 @@ impl Event for NoteCreated {
 
 #[derive(Deserialize, JsonSchema)]
 struct ListParams {
-    /// Only this author's.
+    /// Only notes of this author.
     author_id: Option<Uuid>,
-    /// `next_cursor` of the page before.
-    cursor: Option<String>,
 }
 
 fn create(ctx: &Ctx, Body(new): Body<NewNote>) -> Result<Created<Note>> {
@@ -56,9 +54,9 @@ fn create(ctx: &Ctx, Body(new): Body<NewNote>) -> Result<Created<Note>> {
     Ok(Created(Note { id, author_id, text: note.text, created_at: ctx.now() }))
 }
 
-fn list(ctx: &Ctx, Params(params): Params<ListParams>) -> Result<Page<Note>> {
+fn list(ctx: &Ctx, Params(params): Params<ListParams>, paging: Paging) -> Result<Page<Note>> {
     let notes = ctx.documents::<StoredNote>().query().equals_if("author_id", params.author_id);
-    let page = notes.cursor(params.cursor).page()?;
+    let page = notes.paging(paging).page()?;
     Ok(page.map(|note| Note {
         id: note.uuid(),
         created_at: note.created_at,
@@ -67,12 +65,12 @@ fn list(ctx: &Ctx, Params(params): Params<ListParams>) -> Result<Page<Note>> {
     }))
 }
 
-/// The area.
+/// Declares the area.
 pub fn area() -> Area {
     Area::new("notes", env!("CARGO_PKG_VERSION"))
         .summary("Notes of a workspace")
         .collection(Collection::of::<StoredNote>().text("author_id").index(&["author_id"]))
-        .event::<NoteCreated>("Somebody wrote a note")
+        .event::<NoteCreated>("A user created a note")
         .route(post("create_note", "/v1/workspaces/{workspace_id}/notes").handler(create))
         .route(get("list_notes", "/v1/workspaces/{workspace_id}/notes").handler(list))
 }

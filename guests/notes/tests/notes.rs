@@ -1,4 +1,4 @@
-//! Notes, through a fake host.
+//! Tests of notes through a fake host.
 
 use area_sdk::Uuid;
 use area_sdk::testing::{FakeHost, Request, USER};

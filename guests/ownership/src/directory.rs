@@ -1,47 +1,48 @@
-//! Whom the names in a CODEOWNERS file stand for.
+//! Resolves names in a CODEOWNERS file to users.
 //!
-//! A group that has the name among its identities stands first; then an e-mail
-//! address is its member's, and `@name` that of the member whose address begins
-//! so. Case is ignored. What stands for several stands for nobody.
+//! A group with the name among its identities comes first. Then an e-mail address means the member
+//! with this address, and `@name` the member whose address starts with the name. Case is ignored. A
+//! name with several meanings resolves to nobody.
 
 use std::collections::BTreeMap;
 
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope};
+use area_shared::catalog::{Group, Service};
 
-use crate::catalog::{self, Group, Service};
+use crate::catalog;
 use crate::codeowners::{Identity, email_local_part};
 
-/// People that a name stands for.
+/// Users that a name stands for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct People {
-    /// Who is assigned.
+    /// User who is assigned.
     pub(crate) assignee: Uuid,
-    /// Any of whom owns as well.
+    /// Users of whom each counts as an owner.
     pub(crate) all: Vec<Uuid>,
 }
 
-/// A group, as far as assigning goes.
+/// Members of a group that the assignment needs.
 struct Team {
     name: String,
     members: Vec<Uuid>,
-    /// Who owns one of the group's services that the repository is built into.
+    /// Owner of one of the group's services that are built from the repository.
     service_owner: Option<Uuid>,
 }
 
-/// The names that a workspace knows.
+/// Names that a workspace knows.
 pub(crate) struct Directory {
     by_email: BTreeMap<String, Uuid>,
     by_local_part: BTreeMap<String, Vec<Uuid>>,
     teams: Vec<Team>,
-    /// Places in `teams`.
+    /// Indexes in `teams`.
     by_identity: BTreeMap<String, Vec<usize>>,
-    /// Services that the repository is built into.
+    /// Services built from the repository.
     pub(crate) service_ids: Vec<Uuid>,
 }
 
 impl Directory {
-    /// What is known for one repository.
+    /// Reads the names for one repository.
     pub(crate) fn load(scope: &Scope, repository_id: Uuid) -> Result<Self, DocumentError> {
         let mut services = catalog::all::<Service>(scope)?;
         services.retain(|service| service.repository_ids.contains(&repository_id));
@@ -87,7 +88,7 @@ impl Directory {
         self.teams.push(Team { name: group.name.clone(), members, service_owner });
     }
 
-    /// Whom a name stands for, or why for nobody.
+    /// Returns the users for a name, or why there are none.
     pub(crate) fn people(&self, name: &str) -> Result<People, String> {
         let lower = name.to_lowercase();
         match self.by_identity.get(&lower).map(Vec::as_slice) {
@@ -100,7 +101,9 @@ impl Directory {
             Some(Identity::Name(local)) => {
                 one(self.by_local_part.get(local).into_iter().flatten(), name)
             }
-            Some(Identity::Role(_)) => Err(format!("{name} is a role, which only GitLab knows")),
+            Some(Identity::Role(_)) => {
+                Err(format!("{name} is a role, which only GitLab can resolve"))
+            }
             _ => Err(format!("no group has the identity {name}")),
         }
     }

@@ -1,4 +1,4 @@
-//! What is needed of the control room's findings.
+//! Members of the control room's findings that this area reads.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use area_sdk::{DocumentError, Scope, Value};
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Finding {
     pub(crate) open: bool,
-    /// Of the lifecycle: one more at each transition.
+    /// Version of the lifecycle, incremented at each transition.
     pub(crate) version: i64,
     pub(crate) risk_severity: String,
     pub(crate) title: String,
@@ -22,11 +22,11 @@ impl Document for Finding {
     const COLLECTION: &'static str = "control_room.findings";
 }
 
-/// How many a question asks for.
+/// Page size of a query.
 const STEP: u32 = 500;
 
-/// Open findings of a repository, those nobody is assigned to first, riskiest
-/// first among each; at most so many, and how many there are in all.
+/// Returns open findings of a repository and their total number. Unassigned findings come first,
+/// then the riskiest. At most `most` findings are returned.
 pub(crate) fn open(
     scope: &Scope,
     repository_id: Uuid,
@@ -55,10 +55,10 @@ pub(crate) fn open(
     Ok((found, total))
 }
 
-/// How many findings are asked for their paths.
+/// Maximum number of findings whose paths are read.
 const MOST_ASKED: usize = 5_000;
 
-/// The paths that a repository's findings name, each once.
+/// Returns the paths of a repository's findings, without duplicates.
 pub(crate) fn paths(scope: &Scope, repository_id: Uuid) -> Result<BTreeSet<String>, DocumentError> {
     let mut paths = BTreeSet::new();
     let findings = scope.documents::<Finding>().query().equals("repository_id", repository_id);

@@ -1,12 +1,12 @@
-//! The reader of CODEOWNERS, for fuzzing.
+//! Entry point for fuzzing the CODEOWNERS parser.
 
 use crate::codeowners::{Dialect, Tally, from_root, hidden_for_sure, listed, parse};
 
-/// Paths that the rules are tried on.
+/// Number of paths matched with the rules.
 const PATHS: usize = 50;
 
-/// Reads a file in each dialect and asks it for owners; its own lines are the
-/// paths. Returns the bytes of the warnings and owners.
+/// Parses a file in each dialect and determines owners; its own lines are the paths. Returns the
+/// size of warnings and owners in bytes.
 pub fn codeowners(bytes: &[u8]) -> usize {
     let text = String::from_utf8_lossy(bytes);
     let paths: Vec<_> = text.lines().take(PATHS).map(listed).collect();

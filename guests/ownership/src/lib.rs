@@ -1,5 +1,5 @@
-//! Ownership (operation 17): audits bring CODEOWNERS files, a preview holds
-//! them against the open findings, and applying it assigns these, once.
+//! Ownership (operation 17). Audits import CODEOWNERS files, a preview compares them with the open
+//! findings, and applying a preview assigns the findings once.
 
 mod catalog;
 mod codeowners;
@@ -18,10 +18,10 @@ use source::Source;
 use source::import::{ImportOwnership, OwnershipImported};
 use source::intake::EarlyFindings;
 
-/// The area.
+/// Declares the area.
 pub fn area() -> Area {
     let area = Area::new("ownership", env!("CARGO_PKG_VERSION"))
-        .summary("Who owns what, from CODEOWNERS, and whom findings are assigned to")
+        .summary("Ownership from CODEOWNERS, and assignments of findings")
         .uses(&[Capability::Blobs, Capability::Crypto, Capability::Directory])
         .event::<OwnershipImported>("An audit's ownership rules are imported")
         .event::<OwnershipApplied>("A preview was applied: findings are to be assigned")
@@ -34,7 +34,7 @@ pub fn area() -> Area {
 fn collections(area: Area) -> Area {
     area.collection(
         Collection::of::<Source>()
-            .summary("What an audit brought of ownership rules; the id is the audit's")
+            .summary("Ownership sources of audits; the id is the audit's")
             .text("repository_id")
             .text("state")
             .index(&["repository_id", "state"])
@@ -42,11 +42,11 @@ fn collections(area: Area) -> Area {
     )
     .collection(
         Collection::of::<EarlyFindings>()
-            .summary("Audits whose findings were imported before their beginning was noted"),
+            .summary("Audits whose findings arrived before the audit's event"),
     )
     .collection(
         Collection::of::<StoredPreview>()
-            .summary("Who would be assigned to which findings, at one moment")
+            .summary("Previews: assignments of findings at one moment")
             .text("repository_id")
             .text("audit_id")
             .index(&["audit_id"])
@@ -76,7 +76,7 @@ fn routes(area: Area) -> Area {
     )
     .route(
         post("create_ownership_preview", PREVIEWS)
-            .summary("Hold a repository's ownership rules against its open findings")
+            .summary("Preview the assignment of a repository's open findings")
             .description(preview::create::DESCRIPTION)
             .deadline_ms(15_000)
             .handler(preview::create::create),
@@ -84,6 +84,10 @@ fn routes(area: Area) -> Area {
     .route(
         get("get_ownership_preview", PREVIEW)
             .summary("Read an ownership preview")
+            .description(
+                "With its first 100 findings; `/items` pages through all of them. The `ETag` of \
+                 the response is the version that a change names in `If-Match`.",
+            )
             .handler(preview::list::show),
     )
     .route(
@@ -92,7 +96,10 @@ fn routes(area: Area) -> Area {
             "/v1/workspaces/{workspace_id}/ownership/previews/{preview_id}/items",
         )
         .summary("List all findings of a preview, in its order")
-        .description("`after_id` takes the snapshot's `next_cursor`: the items it does not show.")
+        .description(
+            "`after_id` accepts the snapshot's `next_cursor`, for the items that the snapshot \
+            does not have.",
+        )
         .handler(preview::list::items),
     )
     .route(
@@ -108,7 +115,7 @@ fn routes(area: Area) -> Area {
     )
     .route(
         get("list_ownership_sources", "/v1/workspaces/{workspace_id}/ownership/sources")
-            .summary("List what audits brought of ownership rules, newest first")
+            .summary("List ownership sources of audits, newest first")
             .description(source::DESCRIPTION)
             .handler(source::list),
     )

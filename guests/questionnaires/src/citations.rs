@@ -1,29 +1,27 @@
-//! Citations: which evidence, or which audit, an answer rests on, and whether
-//! that is still the latest there is to say.
+//! Citations: the evidence or audit that supports an answer, and whether it is still current.
 
 use std::collections::BTreeMap;
 
 use area_sdk::Scope;
 use area_sdk::prelude::*;
+use area_shared::evidence::EvidenceRecord;
 
-use crate::sources::Evidence;
-
-/// Days after which evidence that nobody has confirmed is stale.
+/// Days after which unconfirmed evidence is stale.
 pub(crate) const FRESH_DAYS: i64 = 90;
 
-/// A citation as the contract shows it.
+/// A citation in responses.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Citation {
-    /// Of the newest evidence cited; null where only an audit is.
+    /// Of the newest cited evidence; null if only an audit is cited.
     content_sha256: Option<String>,
     evidence_ids: Vec<Uuid>,
-    /// When the newest evidence was observed, or the audit completed.
+    /// Time at which the newest evidence was observed, or the audit completed.
     observed_at: Timestamp,
     quote: Option<String>,
     report_id: Option<Uuid>,
-    /// The audit's version when it was cited.
+    /// Version of the audit when it was cited.
     report_revision: Option<u64>,
-    /// What the evidence is about, or the audited repository.
+    /// Subject of the evidence, or the audited repository.
     source_key: String,
     stale: bool,
     status: CitationStatus,
@@ -31,53 +29,53 @@ pub(crate) struct Citation {
     warnings: Vec<String>,
 }
 
-/// How a source stands.
+/// Status of a source.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum CitationStatus {
-    /// The latest there is, and not old.
+    /// It is the latest and not stale.
     Current,
-    /// Nobody has confirmed it for 90 days.
+    /// It was not confirmed for 90 days.
     Aged,
-    /// Something newer says something else.
+    /// Newer evidence or a newer audit has other content.
     Superseded,
 }
 
-/// What the sources of an answer amount to.
+/// Support of an answer by its sources.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum AnswerBasis {
-    /// It has sources, and all of them are current.
+    /// It has sources, and all are current.
     Supported,
-    /// Some of its sources are current.
+    /// Some sources are current.
     Partial,
-    /// None is, or it has none.
+    /// No source is current, or there are none.
     Unsupported,
 }
 
-/// A citation as it is kept.
+/// A stored citation.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredCitation {
     pub(crate) questionnaire_id: Uuid,
     pub(crate) question_id: Uuid,
     pub(crate) position: u32,
     pub(crate) evidence_ids: Vec<Uuid>,
-    /// The evidence's kind; news of another kind do not touch it.
+    /// Kind of the evidence; evidence of other kinds does not affect the citation.
     pub(crate) kind: Option<String>,
     pub(crate) report_id: Option<Uuid>,
     pub(crate) report_revision: Option<u64>,
-    /// The audit's.
+    /// Repository of the audit.
     pub(crate) repository_id: Option<Uuid>,
     pub(crate) source_key: String,
     pub(crate) content_sha256: Option<String>,
     pub(crate) observed_at: Timestamp,
-    /// When the same was last seen again.
+    /// Time of the last confirmation.
     pub(crate) confirmed_at: Timestamp,
     pub(crate) superseded_at: Option<Timestamp>,
-    /// When it was last held against what is new.
+    /// Time of the last comparison with new evidence.
     pub(crate) looked_at: Timestamp,
     pub(crate) quote: Option<String>,
-    /// Whether the evidence's own summary has the quote; null without one.
+    /// Whether the evidence's summary contains the quote; null without a quote.
     pub(crate) quote_found: Option<bool>,
     pub(crate) title: String,
 }
@@ -87,8 +85,8 @@ impl Document for StoredCitation {
 }
 
 impl StoredCitation {
-    /// Something newer about the same was seen.
-    pub(crate) fn review(&mut self, newer: &Evidence) {
+    /// Updates the citation for newer evidence on the same subject.
+    pub(crate) fn review(&mut self, newer: &EvidenceRecord) {
         let same_kind = self.kind.as_deref() == Some(newer.kind.as_str());
         if !same_kind || newer.observed_at <= self.observed_at {
             return;
@@ -100,14 +98,14 @@ impl StoredCitation {
         }
     }
 
-    /// A newer audit of the same repository was completed.
+    /// Supersedes the citation by a newer completed audit of the repository.
     pub(crate) fn supersede_report(&mut self, newer: Uuid, at: Timestamp) {
         if self.report_id.is_some_and(|report| report != newer) && self.superseded_at.is_none() {
             self.superseded_at = Some(at);
         }
     }
 
-    /// Notes that it was held against everything there is at this moment.
+    /// Records a comparison with all evidence at this time.
     pub(crate) fn looked(&mut self, now: Timestamp) {
         self.looked_at = now;
     }
@@ -131,10 +129,10 @@ impl StoredCitation {
                 now.seconds_since(self.confirmed_at) / 86_400
             )),
             CitationStatus::Superseded if self.report_id.is_some() => {
-                warnings.push("A newer source about the same is there: cite that.".to_owned());
+                warnings.push("A newer source on the same subject exists: cite that.".to_owned());
             }
             CitationStatus::Superseded => {
-                warnings.push("Newer evidence about the same says something else.".to_owned());
+                warnings.push("Newer evidence on the same subject has other content.".to_owned());
             }
         }
         if self.quote_found == Some(false) {
@@ -172,7 +170,7 @@ impl AnswerBasis {
         }
     }
 
-    /// What these citations make of an answer.
+    /// Returns the support that these citations give an answer.
     pub(crate) fn of(citations: &[Citation]) -> Self {
         let stale = citations.iter().filter(|citation| citation.stale).count();
         match stale {
@@ -183,7 +181,7 @@ impl AnswerBasis {
     }
 }
 
-/// The citations of some questions, by question, in their order.
+/// Returns the citations of some questions, by question, in order.
 pub(crate) fn of(scope: &Scope, questions: &[Uuid]) -> Result<BTreeMap<Uuid, Vec<Citation>>> {
     let mut found: BTreeMap<Uuid, Vec<Citation>> = BTreeMap::new();
     if questions.is_empty() {
@@ -198,22 +196,20 @@ pub(crate) fn of(scope: &Scope, questions: &[Uuid]) -> Result<BTreeMap<Uuid, Vec
     Ok(found)
 }
 
-/// The citations of one question.
+/// Returns the citations of one question.
 pub(crate) fn of_one(scope: &Scope, question: Uuid) -> Result<Vec<Citation>> {
     Ok(of(scope, &[question])?.remove(&question).unwrap_or_default())
 }
 
-/// Forgets the citations of a question.
+/// Deletes the citations of a question.
 pub(crate) fn forget(scope: &Scope, question: Uuid) -> Result<()> {
     let stored = scope.documents::<StoredCitation>().query().equals("question_id", question);
-    for citation in stored.limit(1000).list()? {
-        scope.documents().delete(&citation)?;
-    }
+    stored.limit(1000).delete_page()?;
     Ok(())
 }
 
 impl Citation {
-    /// What the source is called, and what it is about.
+    /// Returns title and subject of the source.
     pub(crate) fn label(&self) -> String {
         format!("{} ({})", self.title, self.source_key)
     }

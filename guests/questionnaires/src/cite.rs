@@ -1,16 +1,18 @@
-//! The making of citations: every source is looked up, and what is kept of it
-//! comes from there, not from the client.
+//! Creates citations. Every source is read, and the stored data comes from the source and not from
+//! the client.
 
 use area_sdk::Scope;
 use area_sdk::prelude::*;
+use area_sdk::text::{first_line, truncate_chars};
+use area_shared::evidence::EvidenceRecord;
 
 use crate::citations::StoredCitation;
-use crate::sources::{self, Audit, Evidence};
+use crate::sources::{self, Audit};
 
-/// Most characters of a title that is a summary's beginning.
+/// Maximum length of a title derived from a summary, in characters.
 const MOST_TITLE_CHARACTERS: usize = 200;
 
-/// A citation to be made: of evidence, of an audit, or of both.
+/// A request to cite evidence, an audit, or both.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NewCitation {
     /// Evidence records of this workspace.
@@ -19,22 +21,22 @@ pub(crate) struct NewCitation {
     evidence_ids: Vec<Uuid>,
     /// A completed audit of this workspace.
     report_id: Option<Uuid>,
-    /// What the source says, word for word.
+    /// Literal quote from the source.
     #[schemars(length(min = 1, max = 1000))]
     quote: Option<String>,
-    /// What the source is called; without one, its own summary.
+    /// Title; by default the source's summary.
     #[schemars(length(min = 1, max = 200))]
     title: Option<String>,
 }
 
-/// What a citation names, looked up.
+/// Sources of a citation.
 struct Sources {
-    /// Newest first.
-    evidence: Vec<Stored<Evidence>>,
+    /// Evidence, newest first.
+    evidence: Vec<Stored<EvidenceRecord>>,
     report: Option<(Stored<Audit>, Timestamp)>,
 }
 
-/// Makes the citations of an answer.
+/// Creates the citations of an answer.
 pub(crate) fn cite(
     ctx: &Ctx,
     questionnaire_id: Uuid,
@@ -60,12 +62,12 @@ fn look_up(ctx: &Ctx, pointer: &str, new: &NewCitation) -> Result<Sources> {
         return Err(Problem::validation(pointer, "names neither evidence nor a report")
             .hint("Give evidence_ids, report_id, or both."));
     }
-    let mut evidence = ctx.documents::<Evidence>().get_many(&new.evidence_ids)?;
+    let mut evidence = ctx.documents::<EvidenceRecord>().get_many(&new.evidence_ids)?;
     let known = |id: &Uuid| evidence.iter().any(|record| record.uuid() == *id);
     if let Some(unknown) = new.evidence_ids.iter().position(|id| !known(id)) {
         let pointer = format!("{pointer}/evidence_ids/{unknown}");
-        return Err(Problem::validation(pointer, "is no evidence of this workspace")
-            .hint("Cite evidence that an accepted envelope brought."));
+        return Err(Problem::validation(pointer, "is not evidence of this workspace")
+            .hint("Cite evidence from an accepted envelope."));
     }
     evidence.sort_by_key(|record| std::cmp::Reverse(record.observed_at));
     let report = match new.report_id {
@@ -73,14 +75,14 @@ fn look_up(ctx: &Ctx, pointer: &str, new: &NewCitation) -> Result<Sources> {
         Some(id) => Some(sources::completed_audit(ctx, id)?.ok_or_else(|| {
             Problem::validation(
                 format!("{pointer}/report_id"),
-                "is no completed audit of this workspace",
+                "is not a completed audit of this workspace",
             )
         })?),
     };
     Ok(Sources { evidence, report })
 }
 
-/// What is kept of a citation; its place is still to be said.
+/// Returns a citation to store; its position is set later.
 fn kept(ctx: &Ctx, new: &NewCitation, sources: &Sources) -> Result<StoredCitation> {
     let newest = sources.evidence.first();
     let report = sources.report.as_ref();
@@ -114,15 +116,15 @@ fn kept(ctx: &Ctx, new: &NewCitation, sources: &Sources) -> Result<StoredCitatio
     })
 }
 
-/// What a source is called: as the client says, or by its own summary.
+/// Returns the title from the client or from the source's summary.
 fn title(ctx: &Ctx, new: &NewCitation, sources: &Sources) -> Result<String> {
     if let Some(title) = &new.title {
         return Ok(title.clone());
     }
     if let Some(record) = sources.evidence.first() {
-        let line = record.summary.lines().map(str::trim).find(|line| !line.is_empty());
-        let text = line.unwrap_or(&record.source_ref);
-        return Ok(text.chars().take(MOST_TITLE_CHARACTERS).collect());
+        let line = first_line(&record.summary);
+        let text = if line.is_empty() { &record.source_ref } else { line };
+        return Ok(truncate_chars(text, MOST_TITLE_CHARACTERS).to_owned());
     }
     let Some((audit, _)) = &sources.report else { return Ok(String::new()) };
     let name = sources::repository_name(ctx, audit.repository_id)?;
@@ -132,15 +134,15 @@ fn title(ctx: &Ctx, new: &NewCitation, sources: &Sources) -> Result<String> {
     })
 }
 
-/// Whether the evidence's own summary has the quote; white space aside.
-fn found(quote: Option<&str>, evidence: &[Stored<Evidence>]) -> Option<bool> {
+/// Whether the evidence's summary contains the quote, ignoring white space.
+fn found(quote: Option<&str>, evidence: &[Stored<EvidenceRecord>]) -> Option<bool> {
     let folded = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let quote = folded(quote?);
-    let said = |record: &Stored<Evidence>| folded(&record.summary).contains(&quote);
+    let said = |record: &Stored<EvidenceRecord>| folded(&record.summary).contains(&quote);
     (!evidence.is_empty()).then(|| evidence.iter().any(said))
 }
 
-/// What is cited may have been old news already.
+/// Compares a new citation with existing newer evidence and audits.
 fn hold_against_news(scope: &Scope, citation: &mut StoredCitation) -> Result<()> {
     if let Some(kind) = citation.kind.clone() {
         let latest = sources::latest_evidence(scope, &citation.source_key, &kind)?;

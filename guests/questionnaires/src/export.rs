@@ -1,4 +1,4 @@
-//! The way back to a CSV file, with what a spreadsheet would compute disarmed.
+//! Exports questionnaires to CSV, with spreadsheet formulas neutralized.
 
 use area_sdk::prelude::*;
 
@@ -7,10 +7,10 @@ use crate::formula;
 use crate::questionnaires::StoredQuestionnaire;
 use crate::questions::{self, Question, StoredQuestion};
 
-/// Questions read at a time.
+/// Number of questions read at a time.
 const BATCH: u32 = 25;
 
-/// A part ends after the batch that takes it beyond so many bytes.
+/// Size after which a part ends, in bytes.
 const PART_BYTES: usize = 2 * 1024 * 1024;
 
 const HEADER: [&str; 9] = [
@@ -25,25 +25,25 @@ const HEADER: [&str; 9] = [
     "Approved by",
 ];
 
-/// Which questionnaire, from where.
+/// Questionnaire and part to export.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ExportParams {
     questionnaire_id: Uuid,
-    /// `next_cursor` of the part before.
+    /// `next_cursor` of the former part.
     cursor: Option<String>,
 }
 
-/// A CSV file, or a part of a large one.
+/// A CSV file or a part of a large one.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Export {
-    /// For the file: the title, as far as file names have its characters.
+    /// Filename: the title without characters that file systems refuse.
     filename: String,
     content_type: &'static str,
-    /// RFC 4180, in UTF-8; the first part begins with the header row.
+    /// RFC 4180 text in UTF-8; the first part begins with the header row.
     csv: String,
-    /// How many questions this part has.
+    /// Number of questions in this part.
     question_count: usize,
-    /// For the part after this one, to be added at its end; null on the last.
+    /// Cursor of the next part, which is appended to this one; null on the last part.
     next_cursor: Option<String>,
 }
 
@@ -95,7 +95,7 @@ fn cells(question: &Question) -> [String; 9] {
 /// Rows being written.
 struct Sheet(csv::Writer<Vec<u8>>);
 
-/// Writing to memory fails where there is none left.
+/// Writing to memory fails only if the memory is exhausted.
 fn unwritten(error: impl std::fmt::Display) -> Problem {
     Problem::unavailable(format!("The file could not be written: {error}."))
 }
@@ -121,7 +121,7 @@ impl Sheet {
     }
 }
 
-/// A name for the file that every system takes.
+/// Returns a filename that is valid on every system.
 fn filename(title: &str) -> String {
     let plain = |c: char| if c.is_alphanumeric() { c } else { '-' };
     let name: String = title.to_lowercase().chars().take(80).map(plain).collect();

@@ -1,17 +1,17 @@
-//! What a spreadsheet takes for a formula (CSV injection): told at the import,
-//! where it is kept as it is, and disarmed at the export.
+//! Spreadsheet formulas in cells (CSV injection). The import warns about them and stores them
+//! unchanged; the export neutralizes them.
 
 use std::borrow::Cow;
 
-/// First characters that a spreadsheet may begin to compute at.
+/// First characters that may begin a formula.
 const LEADS: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
 
-/// The character at which a spreadsheet would begin to compute.
+/// Returns the first character if it may begin a formula.
 pub(crate) fn lead(cell: &str) -> Option<char> {
     cell.chars().next().filter(|first| LEADS.contains(first))
 }
 
-/// A lead as a person reads it.
+/// Returns the character's name for a message.
 pub(crate) fn name(lead: char) -> String {
     match lead {
         '\t' => "a tab".to_owned(),
@@ -20,8 +20,7 @@ pub(crate) fn name(lead: char) -> String {
     }
 }
 
-/// The cell with an apostrophe before a lead, which spreadsheets take for
-/// "this is text".
+/// Prefixes a cell that may be a formula with an apostrophe, which marks text in spreadsheets.
 pub(crate) fn disarmed(cell: &str) -> Cow<'_, str> {
     match lead(cell) {
         Some(_) => Cow::Owned(format!("'{cell}")),

@@ -1,8 +1,8 @@
-//! The reader of questionnaires, for fuzzing.
+//! Entry point for fuzzing the questionnaire parser.
 
 use crate::import;
 
-/// Reads a file of CSV. Returns the bytes of its questions and warnings.
+/// Parses a CSV file. Returns the size of its questions and warnings in bytes.
 pub fn csv(bytes: &[u8]) -> usize {
     let Ok(imported) = import::read(bytes) else { return 0 };
     let questions = imported.questions.iter().map(|one| {

@@ -1,7 +1,9 @@
-//! Which column is which: the header row, found by the names that people give
-//! to the columns of their questionnaires.
+//! Finds the header row and the columns with questions, references and answers, by common column
+//! names.
 
 use std::sync::LazyLock;
+
+use area_sdk::text::ellipsize;
 
 use crate::names::{
     ANSWER, ANSWER_ENDS, COUNTS, OTHER_ANSWERS, QUESTION, QUESTION_ENDS, REFERENCE, VAGUE_QUESTION,
@@ -9,32 +11,32 @@ use crate::names::{
 use crate::refused::Refused;
 use crate::rows::{DELIMITERS, Row, Rows, is_blank};
 
-/// How many headers a refusal or a warning lists.
+/// Maximum number of headers in a refusal or a warning.
 pub(crate) const MOST_LISTED: usize = 30;
 
-/// Where questions, references and answers are.
+/// Indexes of the columns with questions, references and answers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Columns {
     pub(crate) question: usize,
     pub(crate) reference: Option<usize>,
     pub(crate) answer: Option<usize>,
-    /// How many columns the header row names.
+    /// Number of columns in the header row.
     pub(crate) width: usize,
 }
 
-/// A header row, and how the text around it is separated.
+/// A header row, and the delimiter of the text.
 #[derive(Debug)]
 pub(crate) struct Header {
     pub(crate) delimiter: u8,
-    /// The row it is in.
+    /// Number of the row.
     pub(crate) row: usize,
     pub(crate) columns: Columns,
-    /// What the row calls its columns, as a person is told of them.
+    /// Column names, for messages.
     pub(crate) names: Vec<String>,
 }
 
-/// Letters and digits of a name, in lower case; what stands in brackets at its
-/// end ("Question (required)") is no part of it.
+/// Returns letters and digits of a name in lower case, without text in brackets at its end
+/// ("Question (required)").
 fn plain(name: &str) -> String {
     let name = name.trim().trim_end_matches(['*', ':']);
     let name = match (name.rfind(['(', '[']), name.ends_with([')', ']'])) {
@@ -45,8 +47,7 @@ fn plain(name: &str) -> String {
     name.chars().filter(kept).flat_map(char::to_lowercase).collect()
 }
 
-/// Names of columns, in the form of [`plain`]. Every row is compared with them,
-/// so they are brought into that form once.
+/// Column names in the form of [`plain`], computed once because every row is compared with them.
 type Names = LazyLock<Vec<String>>;
 
 static QUESTIONS: Names = LazyLock::new(|| plain_names(&QUESTION));
@@ -58,32 +59,32 @@ fn plain_names(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| plain(name)).collect()
 }
 
-/// The column with the first of these names that any column has.
+/// Returns the first column that has the best of these names.
 fn named(columns: &[String], names: &[String]) -> Option<usize> {
     names.iter().find_map(|name| columns.iter().position(|column| column == name))
 }
 
-/// "Security question", "Vendor answers": a column whose name ends so, and does
-/// not begin as one that is about something else.
+/// Returns a column with one of these suffixes ("Security question", "Vendor answers") that does
+/// not begin with a prefix of another meaning.
 fn ending(columns: &[String], ends: &[&str], others: &[&[&str]]) -> Option<usize> {
     let other = |name: &str| others.iter().copied().flatten().any(|begin| name.starts_with(begin));
     columns.iter().position(|name| ends.iter().any(|end| name.ends_with(end)) && !other(name))
 }
 
-/// How surely a row is the header.
+/// Certainty that a row is the header.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Surety {
-    /// By one name alone, as a row above the header may have it too.
+enum HeaderCertainty {
+    /// Only one name matches, which a row above the header may also contain.
     Perhaps,
-    /// A column with questions, and one with references or answers.
+    /// It has a question column, and a reference or answer column.
     Likely,
-    /// The same, and the questions are called so.
+    /// As `Likely`, with an unambiguous name of the question column.
     Sure,
 }
 
 impl Columns {
-    /// The columns that a row names, if it is a header row.
-    fn of(row: &Row) -> Option<(Self, Surety)> {
+    /// Returns the columns named in a row, if it is a header row.
+    fn of(row: &Row) -> Option<(Self, HeaderCertainty)> {
         let filled = row.filled();
         if filled < 2 {
             return None;
@@ -101,22 +102,21 @@ impl Columns {
         };
         let question = exact.or_else(loose)?;
         let surety = match (exact, accompanied) {
-            (_, false) => Surety::Perhaps,
-            (None, true) => Surety::Likely,
-            (Some(_), true) => Surety::Sure,
+            (_, false) => HeaderCertainty::Perhaps,
+            (None, true) => HeaderCertainty::Likely,
+            (Some(_), true) => HeaderCertainty::Sure,
         };
         Some((Self { question, reference, answer, width: names.len() }, surety))
     }
 
-    /// Does a row repeat the header, as the pages of a long table do?
+    /// Whether a row repeats the header, as on each page of a long table.
     pub(crate) fn repeated_by(&self, row: &Row) -> bool {
         Self::of(row).is_some_and(|(columns, _)| columns == *self)
     }
 }
 
-/// The header row of a text under one delimiter: the first, unless that is
-/// perhaps none and a later one surely is.
-fn under(text: &str, delimiter: u8) -> Option<(Header, Surety)> {
+/// Returns the header row with one delimiter: the first one, unless a later row is more certain.
+fn under(text: &str, delimiter: u8) -> Option<(Header, HeaderCertainty)> {
     let rows = Rows::new(text, delimiter).map_while(Result::ok);
     let mut headers = rows.filter_map(|row| {
         let (columns, surety) = Columns::of(&row)?;
@@ -124,21 +124,20 @@ fn under(text: &str, delimiter: u8) -> Option<(Header, Surety)> {
         Some((Header { delimiter, row: row.number, columns, names }, surety))
     });
     let first = headers.next()?;
-    if first.1 > Surety::Perhaps {
+    if first.1 > HeaderCertainty::Perhaps {
         return Some(first);
     }
-    headers.find(|(_, surety)| *surety == Surety::Sure).or(Some(first))
+    headers.find(|(_, surety)| *surety == HeaderCertainty::Sure).or(Some(first))
 }
 
-/// The header row of a text, under the delimiter that makes it surest and gives
-/// it most columns.
+/// Returns the header row with the delimiter that gives the highest certainty and the most columns.
 pub(crate) fn find(text: &str) -> Result<Header, Refused> {
     let found = DELIMITERS.iter().rev().filter_map(|&delimiter| under(text, delimiter));
     let best = found.max_by_key(|(header, surety)| (*surety, header.columns.width));
     best.map(|(header, _)| header).ok_or_else(|| no_question_column(text))
 }
 
-/// Names the headers there are instead.
+/// Returns a refusal that lists the existing headers.
 fn no_question_column(text: &str) -> Refused {
     let first = |delimiter| {
         let mut rows = Rows::new(text, delimiter).map_while(Result::ok);
@@ -149,27 +148,25 @@ fn no_question_column(text: &str) -> Refused {
         return Refused::new(
             "The file has no row with two cells or more.",
             "Separate the cells by commas, semicolons or tabs, and give the file a header row \
-             with a column named \"Question\" beside another.",
+             with a column named \"Question\" next to another.",
         );
     };
     let headers: Vec<String> =
         row.cells().filter(|cell| !is_blank(cell)).take(MOST_LISTED).map(listed).collect();
     let hint = format!(
-        "The headers found in row {} are {}. Name the column with the questions \"Question\".",
+        "The headers found in row {} are {}. Rename the column with the questions to \
+        \"Question\".",
         row.number,
         headers.join(", ")
     );
-    Refused::new("The file has no column that is named like one with questions.", hint)
+    Refused::new("The file has no column with a known name for questions.", hint)
 }
 
-/// A header as a refusal shows it.
+/// Formats a header for a refusal.
 fn listed(cell: &str) -> String {
     const MOST: usize = 60;
     let shown: String = cell.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    match shown.char_indices().nth(MOST) {
-        Some((end, _)) => format!("\"{}…\"", &shown[..end]),
-        None => format!("\"{shown}\""),
-    }
+    format!("\"{}\"", ellipsize(&shown, MOST))
 }
 
 #[cfg(test)]
@@ -256,10 +253,12 @@ mod tests {
         let refused = find("Notes\nName;Colour, shade;\"a\nb\"\n1;2;3\n").expect_err("refused");
         assert_eq!(
             refused.hint,
-            "The headers found in row 2 are \"Name\", \"Colour, shade\", \"a b\". Name the column \
-             with the questions \"Question\"."
+            "The headers found in row 2 are \"Name\", \"Colour, shade\", \"a b\". Rename the \
+            column with the questions to \"Question\"."
         );
-        assert!(find("Question\nDo you?\n").expect_err("one column").hint.contains("beside"));
+        assert!(
+            find("Question\nDo you?\n").expect_err("one column").hint.contains("next to another")
+        );
         assert!(find("Title,Description\n").is_err(), "a title and its description");
         assert!(find("Number of questions,45\n").is_err(), "a count");
     }

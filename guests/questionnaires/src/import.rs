@@ -1,5 +1,5 @@
-//! From a file to questions: all of them, or a refusal that says what to mend.
-//! What a person should look at again is kept and warned of, by its row.
+//! Imports questions from a file: either all of them, or a refusal that says how to fix the file.
+//! Suspicious content is stored with a warning that names its row.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,34 +9,34 @@ use crate::refused::Refused;
 use crate::rows::{Row, Rows, is_blank};
 use crate::text;
 
-/// Largest file, in bytes.
+/// Maximum size of a file, in bytes.
 pub(crate) const MOST_BYTES: u64 = 5 * 1024 * 1024;
 
-/// How many questions a questionnaire has at most.
+/// Maximum number of questions of a questionnaire.
 pub(crate) const MOST_QUESTIONS: usize = 2_000;
 
-/// How many warnings a questionnaire lists.
+/// Maximum number of warnings of a questionnaire.
 const MOST_WARNINGS: usize = 5_000;
 
-/// What a file says.
+/// Content of a file.
 #[derive(Debug)]
 pub(crate) struct Imported {
     pub(crate) questions: Vec<ImportedQuestion>,
-    /// Of all rows, in their order, and then of the whole file.
+    /// Warnings about rows in their order, then about the file.
     pub(crate) warnings: Vec<String>,
 }
 
-/// One question of a file, to the character.
+/// One question with its exact text.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) struct ImportedQuestion {
     pub(crate) question: String,
     pub(crate) reference: Option<String>,
     pub(crate) answer: Option<String>,
-    /// Those about this question.
+    /// Warnings about this question.
     pub(crate) warnings: Vec<String>,
 }
 
-/// Reads a file.
+/// Parses a file.
 pub(crate) fn read(bytes: &[u8]) -> Result<Imported, Refused> {
     let text = text::decode(bytes)?;
     let header = header::find(text)?;
@@ -50,33 +50,33 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Imported, Refused> {
     import.finish(&header)
 }
 
-/// Why rows are passed over.
+/// Why rows are skipped.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Passed {
+enum SkipReason {
     Above,
     Blank,
     NoQuestion,
     Header,
 }
 
-/// An import under way.
+/// State of an import.
 struct Import {
     columns: Columns,
-    /// How many questions there are, kept or not.
+    /// Number of questions, stored or not.
     count: usize,
     questions: Vec<ImportedQuestion>,
     warnings: Vec<String>,
-    /// Warnings beyond those that are listed.
+    /// Number of warnings that are not listed.
     unlisted: usize,
-    /// The row read last.
+    /// The last row read.
     last: usize,
-    /// Columns with something in them that is not kept.
+    /// Non-empty columns that are not stored.
     untaken: BTreeSet<usize>,
-    /// Rows passed over just now, first and last, for one reason.
-    passed: Option<(Passed, usize, usize)>,
-    /// The row of each question seen.
+    /// The current range of skipped rows and its reason.
+    passed: Option<(SkipReason, usize, usize)>,
+    /// Row of each question.
     seen: BTreeMap<String, usize>,
-    /// The row of each reference seen.
+    /// Row of each reference.
     referred: BTreeMap<String, usize>,
 }
 
@@ -91,7 +91,7 @@ impl Import {
             unlisted: 0,
             last: header.row,
             untaken: BTreeSet::new(),
-            passed: (above > 0).then_some((Passed::Above, 1, above)),
+            passed: (above > 0).then_some((SkipReason::Above, 1, above)),
             seen: BTreeMap::new(),
             referred: BTreeMap::new(),
         }
@@ -105,8 +105,8 @@ impl Import {
         }
     }
 
-    /// Notes that rows are passed over, together with those just before them.
-    fn pass(&mut self, why: Passed, from: usize, to: usize) {
+    /// Skips rows, and merges them with the skipped rows before them.
+    fn pass(&mut self, why: SkipReason, from: usize, to: usize) {
         match &mut self.passed {
             Some((reason, _, last)) if *reason == why => *last = to,
             _ => {
@@ -121,28 +121,28 @@ impl Import {
         let one = from == to;
         let rows = if one { format!("Row {from}") } else { format!("Rows {from} to {to}") };
         self.warn(match why {
-            Passed::Above if one => format!("{rows} stands above the header and was skipped."),
-            Passed::Above => format!("{rows} stand above the header and were skipped."),
-            Passed::Blank if one => format!("{rows} is blank and was skipped."),
-            Passed::Blank => format!("{rows} are blank and were skipped."),
-            Passed::NoQuestion if one => format!("{rows} has no question and was skipped."),
-            Passed::NoQuestion => format!("{rows} have no question and were skipped."),
-            Passed::Header if one => format!("{rows} repeats the header and was skipped."),
-            Passed::Header => format!("{rows} repeat the header and were skipped."),
+            SkipReason::Above if one => format!("{rows} stands above the header and was skipped."),
+            SkipReason::Above => format!("{rows} stand above the header and were skipped."),
+            SkipReason::Blank if one => format!("{rows} is blank and was skipped."),
+            SkipReason::Blank => format!("{rows} are blank and were skipped."),
+            SkipReason::NoQuestion if one => format!("{rows} has no question and was skipped."),
+            SkipReason::NoQuestion => format!("{rows} have no question and were skipped."),
+            SkipReason::Header if one => format!("{rows} repeats the header and was skipped."),
+            SkipReason::Header => format!("{rows} repeat the header and were skipped."),
         });
     }
 
     fn row(&mut self, row: &Row) {
         if row.number > self.last + 1 {
-            self.pass(Passed::Blank, self.last + 1, row.number - 1);
+            self.pass(SkipReason::Blank, self.last + 1, row.number - 1);
         }
         self.last = row.number;
         if row.filled() == 0 {
-            self.pass(Passed::Blank, row.number, row.number);
+            self.pass(SkipReason::Blank, row.number, row.number);
         } else if is_blank(row.cell(self.columns.question)) {
-            self.pass(Passed::NoQuestion, row.number, row.number);
+            self.pass(SkipReason::NoQuestion, row.number, row.number);
         } else if self.columns.repeated_by(row) {
-            self.pass(Passed::Header, row.number, row.number);
+            self.pass(SkipReason::Header, row.number, row.number);
         } else {
             self.tell_passed();
             self.question(row);
@@ -180,7 +180,7 @@ impl Import {
         self.untaken.extend(filled.map(|(at, _)| at));
     }
 
-    /// Without a column of answers, one of the others may have been meant.
+    /// Without an answer column, warns that another column may have been meant.
     fn tell_untaken(&mut self, header: &Header) {
         if self.columns.answer.is_some() || self.untaken.is_empty() {
             return;
@@ -188,14 +188,14 @@ impl Import {
         let columns = self.untaken.iter().filter_map(|&at| header.names.get(at));
         let names: Vec<&str> = columns.map(String::as_str).take(MOST_LISTED).collect();
         self.warn(format!(
-            "Row {}: no column is named like one with answers, so none are taken. The columns \
-             passed over are {}; name the one with the answers \"Answer\".",
+            "Row {}: no column has a known name for answers, so no answers are imported. The \
+            ignored columns are {}; rename the one with the answers to \"Answer\".",
             header.row,
             names.join(", ")
         ));
     }
 
-    /// What there is to say of a question.
+    /// Returns the warnings about a question.
     fn judge(&mut self, row: &Row, question: &ImportedQuestion) -> Vec<String> {
         let number = row.number;
         let mut warnings = Vec::new();
@@ -218,13 +218,13 @@ impl Import {
         }
         if row.stray_quote {
             warnings.push(format!(
-                "Row {number}: text follows the closing quotation mark of a cell; it is kept, \
-                 without the marks around what precedes it."
+                "Row {number}: text follows the closing quotation mark of a cell; the text is \
+                kept, without the quotation marks before it."
             ));
         }
         if row.cells().skip(self.columns.width).any(|cell| !is_blank(cell)) {
             warnings.push(format!(
-                "Row {number} has more cells than the header; the rest was passed over."
+                "Row {number} has more cells than the header; the rest was ignored."
             ));
         }
         warnings
@@ -233,11 +233,12 @@ impl Import {
     fn finish(mut self, header: &Header) -> Result<Imported, Refused> {
         self.tell_passed();
         if self.count == 0 {
-            let message = format!("There is no question below the header in row {}.", header.row);
+            let message =
+                format!("The file has no question below the header in row {}.", header.row);
             return Err(Refused::new(message, "Put one question into each row below the header."));
         }
         if self.count > MOST_QUESTIONS {
-            let message = format!("The file has {} questions; 2,000 are taken.", self.count);
+            let message = format!("The file has {} questions; the maximum is 2,000.", self.count);
             return Err(Refused::new(message, "Split it into several questionnaires."));
         }
         self.tell_untaken(header);
@@ -249,18 +250,18 @@ impl Import {
     }
 }
 
-/// Texts that differ in case and white space alone are the same.
+/// Normalizes case and white space for comparisons.
 fn folded(text: &str) -> String {
     text.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The row in which a text was seen before; this one, for the first time.
+/// Returns the row in which a text occurred before; `None` the first time.
 fn first_row(seen: &mut BTreeMap<String, usize>, text: String, row: usize) -> Option<usize> {
     let first = *seen.entry(text).or_insert(row);
     (first != row).then_some(first)
 }
 
-/// What is odd about a cell.
+/// Returns warnings about a cell.
 fn odd(row: usize, what: &str, text: &str) -> Vec<String> {
     let mut warnings = Vec::new();
     let lines = lines(text);
@@ -270,14 +271,14 @@ fn odd(row: usize, what: &str, text: &str) -> Vec<String> {
     if let Some(lead) = formula::lead(text) {
         let lead = formula::name(lead);
         warnings.push(format!(
-            "Row {row}: the {what} begins with {lead}, as a formula does; it is kept as it is \
-             and escaped when exported."
+            "Row {row}: the {what} begins with {lead}, like a formula; it is stored unchanged and \
+            escaped in exports."
         ));
     }
     warnings
 }
 
-/// How many lines a text has, whatever ends them.
+/// Returns the number of lines of a text with any line ends.
 fn lines(text: &str) -> usize {
     let pairs = text.matches("\r\n").count();
     1 + text.matches(['\r', '\n']).count() - pairs
@@ -314,7 +315,7 @@ mod tests {
                 (Some("2"), "@here", Some("a")),
             ]
         );
-        let formula = "as a formula does; it is kept as it is and escaped when exported.";
+        let formula = "like a formula; it is stored unchanged and escaped in exports.";
         assert_eq!(
             file.warnings,
             [
@@ -324,7 +325,7 @@ mod tests {
                 "Row 4: the same reference is in row 2.".to_owned(),
                 format!("Row 4: the answer begins with \"-\", {formula}"),
                 format!("Row 5: the question begins with \"@\", {formula}"),
-                "Row 5 has more cells than the header; the rest was passed over.".to_owned(),
+                "Row 5 has more cells than the header; the rest was ignored.".to_owned(),
             ]
         );
         let own: Vec<&String> =
@@ -356,8 +357,8 @@ mod tests {
         let file = imported("ID,Question,Our position,Notes,\n1,One?,Yes,,x\n2,Two?,,,\n");
         assert_eq!(
             file.warnings,
-            ["Row 1: no column is named like one with answers, so none are taken. The columns \
-              passed over are \"Our position\", \"\"; name the one with the answers \"Answer\"."]
+            ["Row 1: no column has a known name for answers, so no answers are imported. The \
+              ignored columns are \"Our position\", \"\"; rename the one with the answers to \"Answer\"."]
         );
         assert_eq!(imported("ID,Question,Notes\n1,One?,\n").warnings, [""; 0]);
         assert_eq!(imported("ID,Question,Notes,Answer\n1,One?,x,\n").warnings, [""; 0]);
@@ -382,9 +383,9 @@ mod tests {
         };
         assert_eq!(imported(&file(2000)).questions.len(), 2000);
         let refused = read(file(2345).as_bytes()).expect_err("too many");
-        assert_eq!(refused.message, "The file has 2345 questions; 2,000 are taken.");
+        assert_eq!(refused.message, "The file has 2345 questions; the maximum is 2,000.");
         let refused = read(file(0).as_bytes()).expect_err("none");
-        assert_eq!(refused.message, "There is no question below the header in row 1.");
+        assert_eq!(refused.message, "The file has no question below the header in row 1.");
     }
 
     #[test]

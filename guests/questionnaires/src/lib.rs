@@ -1,9 +1,9 @@
-//! Questionnaires (operation 18): the questions customers send in CSV files,
-//! the answers to them, what these rest on, and who approved them.
+//! Questionnaires (operation 18): questions of customers in CSV files, answers, their sources and
+//! approvals.
 //!
-//! A file becomes questions in `import`: `text` (encoding), `rows` (RFC
-//! 4180), `header` (which column is which). An answer's sources are kept as
-//! citations of evidence and audits, and held against what is new.
+//! `import` converts a file to questions with `text` (encoding), `rows` (RFC 4180) and `header`
+//! (columns). Sources of answers are stored as citations of evidence and audits, and compared with
+//! newer ones.
 
 mod citations;
 mod cite;
@@ -32,7 +32,7 @@ use questionnaires::{
 };
 use questions::{AnswerApproved, QuestionAnswered, StoredQuestion};
 
-/// The area.
+/// Declares the area.
 pub fn area() -> Area {
     let area = Area::new("questionnaires", env!("CARGO_PKG_VERSION"))
         .summary("Questionnaires, their answers and approvals")
@@ -56,7 +56,7 @@ fn collections(area: Area) -> Area {
     )
     .collection(
         Collection::of::<ImportWarnings>()
-            .summary("What an import warned of, under its questionnaire's id"),
+            .summary("Warnings of an import, under its questionnaire's id"),
     )
     .collection(
         Collection::of::<StoredQuestion>()
@@ -71,7 +71,7 @@ fn collections(area: Area) -> Area {
     )
     .collection(
         Collection::of::<StoredCitation>()
-            .summary("What answers rest on")
+            .summary("Citations of answers")
             .text("questionnaire_id")
             .text("question_id")
             .text("source_key")
@@ -86,13 +86,14 @@ fn collections(area: Area) -> Area {
     )
 }
 
-/// Room for the form around the file.
+/// Size of the form without the file, in bytes.
 const FORM_BYTES: u64 = 64 * 1024;
 
-/// Largest title, in bytes: four for each character, and some to be told of.
+/// Maximum size of a title in bytes; longer than the character limit, so that the limit is
+/// reported.
 const TITLE_BYTES: u64 = 4096;
 
-/// How many warnings, questions and citations are read, milliseconds.
+/// Deadline of operations that read all warnings, questions and citations, in milliseconds.
 const LONG_MS: u32 = 10_000;
 
 const QUESTIONNAIRES: &str = "/v1/workspaces/{workspace_id}/questionnaires";
@@ -106,7 +107,7 @@ fn questionnaire_routes(area: Area) -> Area {
             .in_contract()
             .role(Role::Member)
             .file("file", "The CSV file, in UTF-8.", import::MOST_BYTES)
-            .part("title", "What it is called, 1 to 200 characters.", TITLE_BYTES)
+            .part("title", "Title, 1 to 200 characters.", TITLE_BYTES)
             .max_body_bytes(import::MOST_BYTES + FORM_BYTES)
             .rate(RateClass::Heavy)
             .deadline_ms(LONG_MS)
@@ -116,21 +117,33 @@ fn questionnaire_routes(area: Area) -> Area {
     .route(
         get("list_questionnaires", QUESTIONNAIRES)
             .summary("List questionnaires, newest first")
+            .description("One page, each with its number of questions and of approved answers.")
             .handler(questionnaires::list),
     )
     .route(
         get("get_questionnaire", QUESTIONNAIRE)
             .summary("Read a questionnaire")
+            .description(
+                "The `ETag` of the response is the version that a change names in `If-Match`.",
+            )
             .handler(questionnaires::show),
     )
     .route(
         patch("update_questionnaire", QUESTIONNAIRE)
             .summary("Rename a questionnaire")
+            .description(
+                "Only the title can change. The `ETag` of the response is the version that a \
+                 change names in `If-Match`.",
+            )
             .handler(questionnaires::update),
     )
     .route(
         delete("delete_questionnaire", QUESTIONNAIRE)
             .summary("Delete a questionnaire with its questions and answers")
+            .description(
+                "Cannot be undone. Its questions and answers are deleted by a job shortly \
+                 afterwards.",
+            )
             .role(Role::Admin)
             .handler(questionnaires::remove),
     )
@@ -142,9 +155,9 @@ fn questionnaire_routes(area: Area) -> Area {
         .summary("Export a questionnaire as CSV")
         .description(
             "The file is the member `csv`: RFC 4180, UTF-8, questions in their order. A cell that \
-             begins with `=`, `+`, `-`, `@`, a tab or a carriage return has an apostrophe put \
-             before it, so that no spreadsheet computes it. Beyond 2 MiB the file comes in parts: \
-             ask again with `next_cursor`, and add what comes at the end.",
+            begins with `=`, `+`, `-`, `@`, a tab or a carriage return is prefixed with an \
+            apostrophe, so that no spreadsheet evaluates it. A file of more than 2 MiB is \
+            returned in parts: repeat the request with `next_cursor` and append the parts.",
         )
         .rate(RateClass::Standard)
         .deadline_ms(LONG_MS)
@@ -160,9 +173,18 @@ fn question_routes(area: Area) -> Area {
     area.route(
         get("list_questions", QUESTIONS)
             .summary("List the questions of a questionnaire, in the order of its file")
+            .description("One page with answers and citations. `status` selects questions.")
             .handler(questions::list),
     )
-    .route(get("get_question", QUESTION).summary("Read a question").handler(questions::show))
+    .route(
+        get("get_question", QUESTION)
+            .summary("Read a question")
+            .description(
+                "With its answer, citations and review. The `ETag` of the response is the version \
+                 that a change names in `If-Match`.",
+            )
+            .handler(questions::show),
+    )
     .route(
         patch("answer_question", QUESTION)
             .summary("Answer a question")
@@ -177,8 +199,8 @@ fn question_routes(area: Area) -> Area {
         )
         .summary("Approve an answer")
         .description(
-            "Who approved it, and when, is kept with the question. An answer that came with the \
-             file is nobody's yet: it has to be sent once before it can be approved.",
+            "The question stores who approved it and when. An answer from the file has no author: \
+            send it once before it can be approved.",
         )
         .role(Role::Admin)
         .problems(&["question_unanswered"])
@@ -190,24 +212,27 @@ fn question_routes(area: Area) -> Area {
             "/v1/workspaces/{workspace_id}/questionnaires/{questionnaire_id}/questions/\
              {question_id}/withdraw-approval",
         )
-        .summary("Take the approval of an answer back")
+        .summary("Withdraw the approval of an answer")
+        .description(
+            "The answer can be changed again afterwards. Without an approval nothing changes.",
+        )
         .role(Role::Admin)
         .handler(questions::withdraw_approval),
     )
 }
 
-/// The rules, for the operation's documentation.
-const ANSWERING: &str = "\
-Members that are absent stay; null takes `answer` or `review_notes` away, `citations` are replaced \
-as a whole. A change of the answer or its citations takes an approval back.\n\n\
-A citation names evidence records, a completed audit (`report_id`), or both; what it says of them \
-is looked up, not taken from the request. `content_sha256`, `source_key` and `observed_at` are \
-those of the newest evidence named, `report_revision` is the audit's version. Its `status` is \
-`current`, `aged` (not confirmed by evidence of the same content for 90 days) or `superseded` \
-(newer evidence of the same kind about the same subject says something else, or the repository \
-has a newer completed audit); the latter two are `stale`.\n\n\
-`answer_basis` is `supported` where there are citations and all are current, `partial` where some \
-are, else `unsupported`.";
+/// Description of the rules for OpenAPI.
+const ANSWERING: &str = "Absent members keep their values; null deletes `answer` or \
+    `review_notes`; `citations` are replaced as a whole. A change of the answer or its citations \
+    withdraws an approval.\n\n\
+    A citation names evidence records, a completed audit (`report_id`), or both; its data comes \
+    from these, not from the request. `content_sha256`, `source_key` and `observed_at` are those \
+    of the newest evidence named, `report_revision` is the audit's version. Its `status` is \
+    `current`, `aged` (not confirmed by evidence of the same content for 90 days) or `superseded` \
+    (newer evidence of the same kind about the same subject has other content, or the repository \
+    has a newer completed audit); the latter two are `stale`.\n\n\
+    `answer_basis` is `supported` if there are citations and all are current, `partial` if some \
+    are, otherwise `unsupported`.";
 
 area_sdk::export!(area);
 

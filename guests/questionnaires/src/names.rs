@@ -1,50 +1,50 @@
-//! What people call the columns of their questionnaires.
+//! Common names of the columns of questionnaires.
 //!
-//! Names are compared by their letters and digits, in lower case.
+//! Names are compared by letters and digits, in lower case.
 
-/// The rules of the import, for the operation's documentation.
-pub(crate) const DESCRIPTION: &str = "\
-RFC 4180 in UTF-8, with or without a byte order mark; cells are separated by commas, semicolons or \
-tabs, whichever gives the header row most columns. At most 5 MiB, 2,000 questions, 32,767 \
-characters a cell. All or nothing: a file that cannot be read is refused with the row and what to \
-mend in it.\n\n\
-The header is the first row with two cells or more and a column with questions, or a later one \
-that has a reference or answer column too, where the first has none; rows above it are passed \
-over. Column names are compared by their letters and digits, in lower case, without what \
-stands in brackets at the end.\n\n\
-- Questions: question(s), question text, question wording, question description, question \
-details, question/request, requirement(s), requirement text, requirement description, req description, \
-control question, control(s), control text, control description, query, prompt, inquiry, \
-criterion, criteria, assessment objective; Frage(n), Fragetext, Fragestellung, Anforderung(en); exigence(s), intitulé de \
-la question, libellé de la question; pregunta(s), requisito(s); domanda, domande; pergunta(s), \
-questão, questões; vraag, vragen; spørgsmål, spørsmål, fråga, frågor, kysymys; pytanie, pytania, \
-otázka, kérdés, întrebare, soru; ερώτηση, вопрос, питання; 问题, 問題, 質問, 質問事項, 질문. In a header row \
-with a reference or answer column, or three columns, also: anything that ends in question(s) or \
-Frage(n); description, statement, item, item \
-description, item text, topic, subject, text, detail(s), Beschreibung, descripción.\n\
-- References: reference(s), ref, ref id, ref no, reference id, reference number; question id, no, \
-nr, number, ref, reference, #; ques no, ques num, ques id, q id, q no, q #; requirement id, requirement number, req id, req \
-no; control id, control number, control ref; item id, item no, item number; id, no, nr, num, \
-number, #, s no, sl no, sr no, serial no, code, key; Nummer, Referenz, référence, referencia, \
-номер, 番号.\n\
-- Answers: answer(s), answer text, your answer, response(s), response text, your response, reply; \
-vendor answer, vendor response, vendor reply, supplier answer, supplier response, company \
-response, provider response; yes/no, yes/no/n/a; Antwort(en), réponse(s), réponse du fournisseur, \
-respuesta(s), respuesta del proveedor, risposta, risposte, \
-resposta(s), antwoord, svar, odpowiedź, ответ, 回答, 答案, 답변; anything that ends in answer(s), \
-response(s), réponse(s) or Antwort(en), but for what an answer should be: expected, correct, \
-desired, preferred, suggested, recommended, sample, example, model, previous, incident. Where no column \
-answers, a warning names the filled columns that are not taken.\n\n\
-Cells are kept to the character. An answer that is in the file is kept as `answer`, and the \
-question stays `unanswered` until somebody answers it here. Blank rows, rows without a question \
-and repeated headers are skipped; duplicates, cells of several lines, cells with text behind their \
-closing quotation mark, and cells that begin as a \
-formula does (`=`, `+`, `-`, `@`, tab, carriage return) are kept; each with a warning that names \
-the row, in the questionnaire's `warnings` and, where it is about a question, in that question's \
-too. The questions are in the order of the file, `position` from 1.";
+/// Description of the import rules for OpenAPI.
+pub(crate) const DESCRIPTION: &str = "RFC 4180 in UTF-8, with or without a byte order mark; cells \
+    are separated by commas, semicolons or tabs, whichever gives the header row most columns. At \
+    most 5 MiB, 2,000 questions, 32,767 characters a cell. All or nothing: an invalid file is \
+    refused with the row and how to fix it.\n\n\
+    The header is the first row with two cells or more and a column with questions, or a later \
+    one that has a reference or answer column too, where the first has none; rows above it are \
+    skipped. Column names are compared by their letters and digits, in lower case, without text \
+    in brackets at the end.\n\n\
+    - Questions: question(s), question text, question wording, question description, question \
+    details, question/request, requirement(s), requirement text, requirement description, req \
+    description, control question, control(s), control text, control description, query, prompt, \
+    inquiry, criterion, criteria, assessment objective; Frage(n), Fragetext, Fragestellung, \
+    Anforderung(en); exigence(s), intitulé de la question, libellé de la question; pregunta(s), \
+    requisito(s); domanda, domande; pergunta(s), questão, questões; vraag, vragen; spørgsmål, \
+    spørsmål, fråga, frågor, kysymys; pytanie, pytania, otázka, kérdés, întrebare, soru; ερώτηση, \
+    вопрос, питання; 问题, 問題, 質問, 質問事項, 질문. In a header row with a reference or answer column, or \
+    three columns, also: anything that ends in question(s) or Frage(n); description, statement, \
+    item, item description, item text, topic, subject, text, detail(s), Beschreibung, \
+    descripción.\n\
+    - References: reference(s), ref, ref id, ref no, reference id, reference number; question id, \
+    no, nr, number, ref, reference, #; ques no, ques num, ques id, q id, q no, q #; requirement \
+    id, requirement number, req id, req no; control id, control number, control ref; item id, \
+    item no, item number; id, no, nr, num, number, #, s no, sl no, sr no, serial no, code, key; \
+    Nummer, Referenz, référence, referencia, номер, 番号.\n\
+    - Answers: answer(s), answer text, your answer, response(s), response text, your response, \
+    reply; vendor answer, vendor response, vendor reply, supplier answer, supplier response, \
+    company response, provider response; yes/no, yes/no/n/a; Antwort(en), réponse(s), réponse du \
+    fournisseur, respuesta(s), respuesta del proveedor, risposta, risposte, resposta(s), \
+    antwoord, svar, odpowiedź, ответ, 回答, 答案, 답변; anything that ends in answer(s), response(s), \
+    réponse(s) or Antwort(en), but for what an answer should be: expected, correct, desired, \
+    preferred, suggested, recommended, sample, example, model, previous, incident. Where no \
+    column answers, a warning names the filled columns that are not taken.\n\n\
+    Cells are stored unchanged. An answer in the file is stored as `answer`, and the question \
+    stays `unanswered` until a user answers it. Blank rows, rows without a question and repeated \
+    headers are skipped; duplicates, cells of several lines, cells with text behind their closing \
+    quotation mark, and cells that begin as a formula does (`=`, `+`, `-`, `@`, tab, carriage \
+    return) are kept; each with a warning that names the row, in the questionnaire's `warnings` \
+    and, where it is about a question, in that question's too. The questions are in the order of \
+    the file, `position` from 1.";
 
-/// Names of the column with the questions, the better ones first. Names are
-/// compared by their letters and digits, in lower case.
+/// Names of the question column, better ones first. They are compared by letters and digits, in
+/// lower case.
 pub(crate) const QUESTION: [&str; 64] = [
     // English
     "question",
@@ -123,8 +123,8 @@ pub(crate) const QUESTION: [&str; 64] = [
     "질문",
 ];
 
-/// Names that mean the questions only in a header row that is one for sure:
-/// with a reference or an answer column beside, or three columns in all.
+/// Names of the question column that count only in a certain header row: with a reference or answer
+/// column, or at least three columns.
 pub(crate) const VAGUE_QUESTION: [&str; 12] = [
     "description",
     "statement",
@@ -140,7 +140,7 @@ pub(crate) const VAGUE_QUESTION: [&str; 12] = [
     "descripción",
 ];
 
-/// Names of the column with the customer's own references.
+/// Names of the column with the customer's references.
 pub(crate) const REFERENCE: [&str; 48] = [
     "reference",
     "references",
@@ -192,7 +192,7 @@ pub(crate) const REFERENCE: [&str; 48] = [
     "番号",
 ];
 
-/// Names of the column with answers that were given already.
+/// Names of the column with existing answers.
 pub(crate) const ANSWER: [&str; 37] = [
     "answer",
     "answers",
@@ -233,17 +233,17 @@ pub(crate) const ANSWER: [&str; 37] = [
     "답변",
 ];
 
-/// How the names of columns with questions end, in lower case.
+/// Suffixes of question column names, in lower case.
 pub(crate) const QUESTION_ENDS: [&str; 4] = ["question", "questions", "frage", "fragen"];
 
-/// How the names of columns with answers end, in lower case.
+/// Suffixes of answer column names, in lower case.
 pub(crate) const ANSWER_ENDS: [&str; 8] =
     ["answer", "answers", "response", "responses", "réponse", "réponses", "antwort", "antworten"];
 
-/// How names begin that count questions or answers.
+/// Prefixes of names of columns that count questions or answers.
 pub(crate) const COUNTS: [&str; 4] = ["number", "noof", "total", "countof"];
 
-/// How names begin of columns that say what an answer should be, or was.
+/// Prefixes of names of columns with expected or former answers.
 pub(crate) const OTHER_ANSWERS: [&str; 11] = [
     "expected",
     "correct",

@@ -1,23 +1,22 @@
-//! Questionnaires: the import that makes one, and what is known of it as a
-//! whole.
+//! Questionnaires: import, list and deletion.
 
 use area_sdk::prelude::*;
-use area_sdk::{Form, JobError, Later, Scope};
+use area_sdk::{Form, Later, Scope};
 
 use crate::citations::StoredCitation;
 use crate::import::{self, Imported, ImportedQuestion};
 use crate::questions::{Question, StoredQuestion};
 
-/// Most characters of a title.
+/// Maximum length of a title, in characters.
 pub(crate) const MOST_TITLE_CHARACTERS: usize = 200;
 
-/// How many questionnaires a workspace has at most.
+/// Maximum number of questionnaires of a workspace.
 const MOST_QUESTIONNAIRES: u64 = 1_000;
 
-/// Documents read at a time.
+/// Number of documents read at a time.
 const BATCH: u32 = 500;
 
-/// A questionnaire as the contract shows it.
+/// A questionnaire in responses.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Questionnaire {
     approved_count: u32,
@@ -27,15 +26,15 @@ pub(crate) struct Questionnaire {
     title: String,
     updated_at: Timestamp,
     version: u64,
-    /// What the import warned of, row by row.
+    /// Warnings of the import, by row.
     warnings: Vec<String>,
 }
 
-/// What an import answers with.
+/// Response of an import.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct QuestionnaireImport {
     questionnaire: Questionnaire,
-    /// All of them, in the order of the file.
+    /// All questions in the order of the file.
     questions: Vec<Question>,
 }
 
@@ -55,7 +54,7 @@ pub(crate) struct QuestionnaireSummary {
     warning_count: u32,
 }
 
-/// A questionnaire as it is kept.
+/// A stored questionnaire.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredQuestionnaire {
     pub(crate) title: String,
@@ -72,7 +71,7 @@ impl Document for StoredQuestionnaire {
     const COLLECTION: &'static str = "questionnaires";
 }
 
-/// What the import of a questionnaire warned of; under the same id.
+/// Warnings of a questionnaire's import, under the same id.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ImportWarnings {
     warnings: Vec<String>,
@@ -82,7 +81,7 @@ impl Document for ImportWarnings {
     const COLLECTION: &'static str = "import_warnings";
 }
 
-/// Told when a questionnaire was imported.
+/// Published when a questionnaire was imported.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct QuestionnaireImported {
     questionnaire_id: Uuid,
@@ -96,7 +95,7 @@ impl Event for QuestionnaireImported {
     const NAME: &'static str = "questionnaire.imported";
 }
 
-/// Told when the last of a questionnaire's answers was approved.
+/// Published when the last answer of a questionnaire was approved.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct QuestionnaireApproved {
     pub(crate) questionnaire_id: Uuid,
@@ -108,7 +107,7 @@ impl Event for QuestionnaireApproved {
     const NAME: &'static str = "questionnaire.approved";
 }
 
-/// Told when a questionnaire was deleted.
+/// Published when a questionnaire was deleted.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct QuestionnaireDeleted {
     questionnaire_id: Uuid,
@@ -119,7 +118,7 @@ impl Event for QuestionnaireDeleted {
     const NAME: &'static str = "questionnaire.deleted";
 }
 
-/// The questionnaire as the contract shows it.
+/// Returns the questionnaire for a response.
 fn view(stored: Stored<StoredQuestionnaire>, warnings: Vec<String>) -> Questionnaire {
     Questionnaire {
         approved_count: stored.approved_count,
@@ -150,18 +149,18 @@ impl From<Stored<StoredQuestionnaire>> for QuestionnaireSummary {
     }
 }
 
-/// A title somebody gave, without the white space around it.
+/// Trims and validates a title.
 fn title(pointer: &str, given: &str) -> Result<String> {
     let title = given.trim();
     let count = title.chars().count();
     if (1..=MOST_TITLE_CHARACTERS).contains(&count) {
         return Ok(title.to_owned());
     }
-    let message = format!("has {count} characters; 1 to {MOST_TITLE_CHARACTERS} are taken");
-    Err(Problem::validation(pointer, message).hint("Name the questionnaire in a line."))
+    let message = format!("has {count} characters; 1 to {MOST_TITLE_CHARACTERS} are allowed");
+    Err(Problem::validation(pointer, message).hint("Send a short title."))
 }
 
-/// How many there are of something whose number the import bounds.
+/// Returns a count that the import limits.
 fn count<T>(items: &[T]) -> u32 {
     u32::try_from(items.len()).unwrap_or(u32::MAX)
 }
@@ -190,7 +189,7 @@ pub(crate) fn import(ctx: &Ctx, form: Form) -> Result<Created<Versioned<Question
     keep(ctx, value, imported).map(|made| Created(Versioned(made, 1)))
 }
 
-/// Keeps a questionnaire and its questions, and tells of them.
+/// Stores and publishes a questionnaire with its questions.
 fn keep(ctx: &Ctx, value: StoredQuestionnaire, imported: Imported) -> Result<QuestionnaireImport> {
     let (id, now) = (ctx.new_id(), ctx.now());
     ctx.publish(QuestionnaireImported {
@@ -226,31 +225,13 @@ fn keep_questions(
     Ok(new.into_iter().map(|stored| Question::new(stored, Vec::new())).collect())
 }
 
-/// Which questionnaires.
-#[derive(Deserialize, JsonSchema)]
-pub(crate) struct ListParams {
-    /// `next_cursor` of the page before.
-    cursor: Option<String>,
-    /// How many a page has at most.
-    #[serde(default = "default_limit")]
-    #[schemars(range(min = 1, max = 100))]
-    limit: u32,
-}
-
-fn default_limit() -> u32 {
-    50
-}
-
-pub(crate) fn list(
-    ctx: &Ctx,
-    Params(params): Params<ListParams>,
-) -> Result<Page<QuestionnaireSummary>> {
+pub(crate) fn list(ctx: &Ctx, paging: Paging) -> Result<Page<QuestionnaireSummary>> {
     let all = ctx.documents::<StoredQuestionnaire>().query();
-    let page = all.cursor(params.cursor).limit(params.limit).page()?;
+    let page = all.paging(paging).page()?;
     Ok(page.map(QuestionnaireSummary::from))
 }
 
-/// A questionnaire with its warnings and version.
+/// Returns a questionnaire with its warnings and version.
 fn whole(scope: &Scope, stored: Stored<StoredQuestionnaire>) -> Result<Versioned<Questionnaire>> {
     let warnings = scope.documents::<ImportWarnings>().find(&stored.id)?;
     let warnings = warnings.map(|warnings| warnings.value.warnings).unwrap_or_default();
@@ -262,7 +243,7 @@ pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<Question
     whole(ctx, ctx.documents().get(id)?)
 }
 
-/// What is to be changed.
+/// Changes of a questionnaire; absent members keep their values.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct QuestionnaireChanges {
     #[schemars(length(min = 1, max = 200))]
@@ -294,7 +275,7 @@ pub(crate) fn remove(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<NoContent> {
     Ok(NoContent)
 }
 
-/// Forgets what belonged to a questionnaire that was deleted.
+/// Job that deletes the documents of a deleted questionnaire.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Discard {
     questionnaire_id: Uuid,
@@ -305,17 +286,10 @@ impl Job for Discard {
 }
 
 pub(crate) fn discard(ctx: &JobCtx, job: Discard) -> JobResult<Discard> {
-    let more = discard_some::<StoredCitation>(ctx, job.questionnaire_id)?
-        || discard_some::<StoredQuestion>(ctx, job.questionnaire_id)?;
+    let id = job.questionnaire_id;
+    let citations = ctx.documents::<StoredCitation>().query().equals("questionnaire_id", id);
+    let questions = ctx.documents::<StoredQuestion>().query().equals("questionnaire_id", id);
+    let more =
+        citations.limit(BATCH).delete_page()? > 0 || questions.limit(BATCH).delete_page()? > 0;
     Ok(if more { Outcome::Continue(job) } else { Outcome::Done })
-}
-
-/// Forgets some documents of a questionnaire, and says whether there were any.
-fn discard_some<T: Document>(ctx: &JobCtx, questionnaire_id: Uuid) -> Result<bool, JobError> {
-    let all = ctx.documents::<T>().query().equals("questionnaire_id", questionnaire_id);
-    let some = all.limit(BATCH).list()?;
-    for document in &some {
-        ctx.documents().delete(document)?;
-    }
-    Ok(!some.is_empty())
 }

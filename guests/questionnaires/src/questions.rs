@@ -1,4 +1,4 @@
-//! Questions: their answers, what these rest on, and who approved them.
+//! Questions with their answers, sources and approvals.
 
 use area_sdk::Scope;
 use area_sdk::prelude::*;
@@ -9,15 +9,15 @@ use crate::cite::{self, NewCitation};
 use crate::import::ImportedQuestion;
 use crate::questionnaires::{QuestionnaireApproved, StoredQuestionnaire};
 
-/// How far a question has come.
+/// Status of a question.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum QuestionStatus {
-    /// Nobody here has answered it; an answer from the file may be there.
+    /// No user has answered it; the file may have an answer.
     Unanswered,
-    /// Somebody has.
+    /// A user answered it.
     Answered,
-    /// And an admin has approved that.
+    /// An admin approved the answer.
     Approved,
 }
 
@@ -31,7 +31,7 @@ impl QuestionStatus {
     }
 }
 
-/// A question as the contract shows it.
+/// A question in responses.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Question {
     pub(crate) answer: Option<String>,
@@ -40,7 +40,7 @@ pub(crate) struct Question {
     pub(crate) approved_by: Option<Uuid>,
     pub(crate) citations: Vec<Citation>,
     id: Uuid,
-    /// From 1, in the order of the file.
+    /// Position from 1, in the order of the file.
     pub(crate) position: u32,
     pub(crate) question: String,
     pub(crate) reference: Option<String>,
@@ -50,7 +50,7 @@ pub(crate) struct Question {
     warnings: Vec<String>,
 }
 
-/// A question as it is kept.
+/// A stored question.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredQuestion {
     questionnaire_id: Uuid,
@@ -108,7 +108,7 @@ impl Question {
     }
 }
 
-/// Told when a question was answered.
+/// Published when a question was answered.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct QuestionAnswered {
     questionnaire_id: Uuid,
@@ -121,7 +121,7 @@ impl Event for QuestionAnswered {
     const NAME: &'static str = "questionnaire.question_answered";
 }
 
-/// Told when an answer was approved.
+/// Published when an answer was approved.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct AnswerApproved {
     questionnaire_id: Uuid,
@@ -134,14 +134,14 @@ impl Event for AnswerApproved {
     const NAME: &'static str = "questionnaire.answer_approved";
 }
 
-/// Which question of which questionnaire.
+/// Path of a question.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct QuestionPath {
     questionnaire_id: Uuid,
     question_id: Uuid,
 }
 
-/// Both, or a 404.
+/// Returns questionnaire and question, or a 404.
 fn find(
     ctx: &Ctx,
     path: &QuestionPath,
@@ -154,7 +154,7 @@ fn find(
     Ok((questionnaire, question))
 }
 
-/// Questions with what their answers rest on.
+/// Returns questions with their citations.
 pub(crate) fn with_citations(
     scope: &Scope,
     stored: Vec<Stored<StoredQuestion>>,
@@ -174,30 +174,24 @@ fn versioned(scope: &Scope, stored: Stored<StoredQuestion>) -> Result<Versioned<
     Ok(Versioned(Question::new(stored, citations), version))
 }
 
-/// Which questions of a questionnaire.
+/// Filters of the list.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListParams {
     questionnaire_id: Uuid,
-    /// Only questions that have come so far.
+    /// Only questions with this status.
     status: Option<QuestionStatus>,
-    /// `next_cursor` of the page before.
-    cursor: Option<String>,
-    /// How many a page has at most.
-    #[serde(default = "default_limit")]
-    #[schemars(range(min = 1, max = 50))]
-    limit: u32,
 }
 
-fn default_limit() -> u32 {
-    50
-}
-
-pub(crate) fn list(ctx: &Ctx, Params(params): Params<ListParams>) -> Result<Page<Question>> {
+pub(crate) fn list(
+    ctx: &Ctx,
+    Params(params): Params<ListParams>,
+    paging: Paging<50, 50>,
+) -> Result<Page<Question>> {
     ctx.documents::<StoredQuestionnaire>().get(params.questionnaire_id)?;
     let all = ctx.documents::<StoredQuestion>().query();
     let all = all.equals("questionnaire_id", params.questionnaire_id);
     let all = all.equals_if("status", params.status.map(QuestionStatus::as_str));
-    let page = all.ascending("position").cursor(params.cursor).limit(params.limit).page()?;
+    let page = all.ascending("position").paging(paging).page()?;
     let items = with_citations(ctx, page.items)?;
     Ok(Page { items, next_cursor: page.next_cursor })
 }
@@ -207,7 +201,7 @@ pub(crate) fn show(ctx: &Ctx, Params(path): Params<QuestionPath>) -> Result<Vers
     versioned(ctx, question)
 }
 
-/// Tells a member that is null from one that is absent.
+/// Distinguishes a null member from an absent one.
 fn given<'de, D, T>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
 where
     D: Deserializer<'de>,
@@ -216,7 +210,7 @@ where
     Option::deserialize(deserializer).map(Some)
 }
 
-/// What is to be changed; what is absent stays, and null takes away.
+/// Changes of a question; absent members keep their values, and null deletes them.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct QuestionChanges {
     #[serde(default, deserialize_with = "given")]
@@ -225,12 +219,12 @@ pub(crate) struct QuestionChanges {
     #[serde(default, deserialize_with = "given")]
     #[schemars(length(max = 4_000))]
     review_notes: Option<Option<String>>,
-    /// All of the answer's citations, in place of those it has.
+    /// All citations of the answer; replaces the existing ones.
     #[schemars(length(max = 10))]
     citations: Option<Vec<NewCitation>>,
 }
 
-/// Text that says something.
+/// Returns the text if it is not blank.
 fn said(text: Option<String>) -> Option<String> {
     text.filter(|text| !text.trim().is_empty())
 }
@@ -281,7 +275,7 @@ fn answer_with(
     });
 }
 
-/// Takes an approval back, where there is one.
+/// Removes an approval.
 fn withdraw(
     ctx: &Ctx,
     mut questionnaire: Stored<StoredQuestionnaire>,
@@ -307,7 +301,7 @@ pub(crate) fn approve(
         QuestionStatus::Approved => return versioned(ctx, question),
         QuestionStatus::Answered => {}
         QuestionStatus::Unanswered => {
-            let detail = "Nobody has answered this question yet.";
+            let detail = "This question has no answer by a user yet.";
             return Err(Problem::conflict("question_unanswered", detail)
                 .hint("Answer it first; confirm an answer of the file by sending it again."));
         }

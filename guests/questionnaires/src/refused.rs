@@ -1,13 +1,13 @@
-//! Why a file is not imported, and what to do about it.
+//! Why a file is refused, and how to fix it.
 
 use area_sdk::Problem;
 
-/// A refusal of the part `file`.
+/// Refusal of the form part `file`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Refused {
-    /// What is wrong.
+    /// The error.
     pub(crate) message: String,
-    /// What to mend.
+    /// How to fix it.
     pub(crate) hint: String,
 }
 

@@ -1,37 +1,37 @@
-//! What is new is held against what is cited: newer evidence about the same,
-//! and newer audits of the same repository.
+//! Compares citations with new evidence on the same subject, and with new audits of the same
+//! repository.
 
 use std::collections::BTreeMap;
 
 use area_sdk::prelude::*;
 use area_sdk::{EventDelivery, JobError};
+use area_shared::evidence::EvidenceRecord;
 
 use crate::citations::StoredCitation;
-use crate::sources::Evidence;
 
-/// Citations held against news in one step.
+/// Number of citations compared in one step.
 const BATCH: u32 = 500;
 
-/// Subjects asked for at a time.
+/// Number of subjects in one query.
 const SUBJECTS: usize = 100;
 
-/// An envelope whose records were kept.
+/// Event of an accepted envelope.
 #[derive(Deserialize)]
 struct Accepted {
     envelope_id: Uuid,
 }
 
-/// An audit that is done.
+/// Event of a completed audit.
 #[derive(Deserialize)]
 struct Completed {
     audit_id: Uuid,
     repository_id: Uuid,
 }
 
-/// The newest of each kind about each subject.
-type News = BTreeMap<String, BTreeMap<String, Stored<Evidence>>>;
+/// Newest record of each kind, by subject.
+type News = BTreeMap<String, BTreeMap<String, Stored<EvidenceRecord>>>;
 
-fn news(records: Vec<Stored<Evidence>>) -> News {
+fn news(records: Vec<Stored<EvidenceRecord>>) -> News {
     let mut news = News::new();
     for record in records {
         let subject = news.entry(record.subject_key.clone()).or_default();
@@ -45,12 +45,12 @@ fn news(records: Vec<Stored<Evidence>>) -> News {
     news
 }
 
-/// Evidence came: citations of older evidence about the same are confirmed by
-/// it, or superseded. Those that were looked at since it came are left alone,
-/// so the step can be run again until none is left.
+/// Handles new evidence: confirms or supersedes citations of older evidence on the same subject.
+/// Citations that were compared since are skipped, so the step is repeated until none is left.
 pub(crate) fn evidence(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
     let accepted: Accepted = event.data()?;
-    let records = ctx.documents::<Evidence>().query().equals("envelope_id", accepted.envelope_id);
+    let records =
+        ctx.documents::<EvidenceRecord>().query().equals("envelope_id", accepted.envelope_id);
     let news = news(records.limit(1000).list()?);
     let subjects: Vec<&String> = news.keys().collect();
     for subjects in subjects.chunks(SUBJECTS) {
@@ -72,8 +72,7 @@ pub(crate) fn evidence(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDel
     Ok(Outcome::Done)
 }
 
-/// An audit is done: citations of earlier audits of the same repository are
-/// superseded.
+/// Handles a completed audit: supersedes citations of earlier audits of the same repository.
 pub(crate) fn audit(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
     let completed: Completed = event.data()?;
     let cited = ctx.documents::<StoredCitation>().query();
@@ -85,7 +84,7 @@ pub(crate) fn audit(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelive
     Ok(if more { Outcome::Continue(event) } else { Outcome::Done })
 }
 
-/// Judges citations, and says whether there may be more of them.
+/// Compares citations. Returns whether there may be more.
 fn hold(
     ctx: &JobCtx,
     cited: Vec<Stored<StoredCitation>>,

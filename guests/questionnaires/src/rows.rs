@@ -1,5 +1,5 @@
-//! From text to rows (RFC 4180), numbered as a spreadsheet numbers them: a
-//! blank line is a row, and a cell of several lines is still one row.
+//! Splits text into rows (RFC 4180), numbered as in a spreadsheet: a blank line is a row, and a
+//! cell with several lines is part of one row.
 
 use std::io::{Chain, Read as _};
 
@@ -7,41 +7,41 @@ use csv::{Reader, ReaderBuilder, StringRecord};
 
 use crate::refused::Refused;
 
-/// What may separate cells.
+/// Supported delimiters.
 pub(crate) const DELIMITERS: [u8; 3] = [b',', b';', b'\t'];
 
-/// As many characters as a spreadsheet keeps in a cell.
+/// Maximum length of a cell in characters, as in spreadsheets.
 pub(crate) const MOST_CELL_CHARACTERS: usize = 32_767;
 
-/// As many columns as a spreadsheet has.
+/// Maximum number of columns, as in spreadsheets.
 const MOST_COLUMNS: usize = 16_384;
 
-/// Read after the text. Where it does not come out as a row of its own, a
-/// quotation mark was still open, which the reader itself lets pass.
+/// Appended to the text. If it is not read as a separate row, a quotation mark was not closed,
+/// which the CSV reader accepts.
 const LAST_ROW: &str = "\nend of file\n";
 
-/// A row that has something in it.
+/// A row that is not blank.
 #[derive(Debug)]
 pub(crate) struct Row {
-    /// From 1, blank rows counted.
+    /// Row number from 1, including blank rows.
     pub(crate) number: usize,
-    /// A cell goes on behind its closing quotation mark.
+    /// Whether a cell continues after its closing quotation mark.
     pub(crate) stray_quote: bool,
     record: StringRecord,
 }
 
 impl Row {
-    /// The cells, in order.
+    /// Returns the cells in order.
     pub(crate) fn cells(&self) -> impl Iterator<Item = &str> {
         self.record.iter()
     }
 
-    /// The cell of a column; empty beyond the row's end.
+    /// Returns the cell of a column; empty beyond the row's end.
     pub(crate) fn cell(&self, column: usize) -> &str {
         self.record.get(column).unwrap_or_default()
     }
 
-    /// How many cells have something in them.
+    /// Returns the number of cells that are not blank.
     pub(crate) fn filled(&self) -> usize {
         self.cells().filter(|cell| !is_blank(cell)).count()
     }
@@ -65,13 +65,13 @@ impl Row {
     }
 }
 
-/// Nothing in it that can be seen.
+/// Whether a cell has no visible characters.
 pub(crate) fn is_blank(cell: &str) -> bool {
     let invisible = |c: char| c.is_whitespace() || matches!(c, '\u{200b}' | '\u{feff}' | '\u{a0}');
     cell.chars().all(invisible)
 }
 
-/// The rows of a text, one after the other.
+/// Iterator over the rows of a text.
 #[derive(Debug)]
 pub(crate) struct Rows<'a> {
     text: &'a str,
@@ -92,13 +92,12 @@ impl<'a> Rows<'a> {
         Self { text, delimiter, reader, number: 0, ended: false }
     }
 
-    /// Blank lines between the byte at which the reading of a record begins and
-    /// the record, and the byte where that is.
+    /// Returns the number of blank lines before a record, and the offset of the record.
     fn blank_lines(&self, from: usize) -> (usize, usize) {
         let bytes = self.text.as_bytes();
         let byte = |at: usize| bytes.get(at).copied();
         let mut at = from;
-        // The second half of the line end of the record before.
+        // Second half of the former record's line end.
         if at > 0 && byte(at - 1) == Some(b'\r') && byte(at) == Some(b'\n') {
             at += 1;
         }
@@ -146,8 +145,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Does a cell of a record, as it is written, go on behind the quotation mark
-/// that closes it?
+/// Whether a cell of a raw record continues after its closing quotation mark.
 fn goes_on_behind_quote(record: &[u8], delimiter: u8) -> bool {
     let (mut begins, mut quoted) = (true, false);
     let mut bytes = record.iter().copied().peekable();
@@ -230,7 +228,7 @@ mod tests {
         assert!(read(&",".repeat(MOST_COLUMNS)).is_err());
     }
 
-    /// A cell as RFC 4180 has it written.
+    /// Quotes a cell as in RFC 4180.
     fn quoted(cell: &str) -> String {
         format!("\"{}\"", cell.replace('"', "\"\""))
     }

@@ -1,23 +1,9 @@
-//! What can be cited: the documents of other areas, as far as this one reads
-//! them.
+//! Documents of other areas that can be cited, with the members that this area reads.
 
 use area_sdk::Scope;
 use area_sdk::prelude::*;
-
-/// An accepted record of evidence; the id is its `evidence_id`.
-#[derive(Clone, Serialize, Deserialize)]
-pub(crate) struct Evidence {
-    pub(crate) kind: String,
-    pub(crate) subject_key: String,
-    pub(crate) content_sha256: String,
-    pub(crate) observed_at: Timestamp,
-    pub(crate) summary: String,
-    pub(crate) source_ref: String,
-}
-
-impl Document for Evidence {
-    const COLLECTION: &'static str = "evidence.records";
-}
+use area_shared::catalog::Repository;
+use area_shared::evidence::EvidenceRecord;
 
 /// An audit of a repository.
 #[derive(Serialize, Deserialize)]
@@ -34,20 +20,10 @@ impl Document for Audit {
     const COLLECTION: &'static str = "schedules.audits";
 }
 
-/// A repository, for its name.
-#[derive(Serialize, Deserialize)]
-pub(crate) struct Repository {
-    name: String,
-}
-
-impl Document for Repository {
-    const COLLECTION: &'static str = "catalog.repositories";
-}
-
-/// The state of an audit that can be cited.
+/// State of audits that can be cited.
 const COMPLETED: &str = "completed";
 
-/// The audit, if it is completed, and when.
+/// Returns a completed audit and its completion time.
 pub(crate) fn completed_audit(
     scope: &Scope,
     id: Uuid,
@@ -59,23 +35,23 @@ pub(crate) fn completed_audit(
     }))
 }
 
-/// The repository's latest completed audit.
+/// Returns the repository's latest completed audit.
 pub(crate) fn latest_audit(scope: &Scope, repository: Uuid) -> Result<Option<Stored<Audit>>> {
     let audits = scope.documents::<Audit>().query().equals("repository_id", repository);
     Ok(audits.equals("state", COMPLETED).descending("started_at").first()?)
 }
 
-/// The latest evidence of this kind about this subject.
+/// Returns the latest evidence of this kind on this subject.
 pub(crate) fn latest_evidence(
     scope: &Scope,
     subject: &str,
     kind: &str,
-) -> Result<Option<Stored<Evidence>>> {
-    let records = scope.documents::<Evidence>().query().equals("subject_key", subject);
+) -> Result<Option<Stored<EvidenceRecord>>> {
+    let records = scope.documents::<EvidenceRecord>().query().equals("subject_key", subject);
     Ok(records.equals("kind", kind).descending("observed_at").first()?)
 }
 
-/// What a repository is called; its id where it is not registered any more.
+/// Returns a repository's name; its id if it is not registered.
 pub(crate) fn repository_name(scope: &Scope, id: Uuid) -> Result<String> {
     let found = scope.documents::<Repository>().find(id)?;
     Ok(found.map_or_else(|| id.to_string(), |repository| repository.value.name))

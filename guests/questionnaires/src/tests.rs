@@ -1,4 +1,4 @@
-//! The area through a fake host, and the files of the corpus.
+//! Tests of the area through a fake host, and with files of the corpus.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ const EVIDENCE: Uuid = Uuid::from_u128(0xe1);
 const AUDIT: Uuid = Uuid::from_u128(0xa1);
 const REPOSITORY: Uuid = Uuid::from_u128(0x51);
 
-/// The project's corpus, where this machine has it.
+/// Returns the project's corpus, if this machine has it.
 fn corpus(folder: &str) -> Option<PathBuf> {
     let named = std::env::var_os("ASSURANCE_CORPUS").map(PathBuf::from);
     let beside = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
@@ -39,13 +39,13 @@ fn send(host: &FakeHost, title: &str, file: &[u8]) -> Result<Value, Problem> {
     Ok(answer.body)
 }
 
-/// A questionnaire of three questions.
+/// Imports a questionnaire with three questions.
 fn three(host: &FakeHost) -> Value {
     let file = "Ref,Question,Answer\nA1,Is data encrypted?,=Yes\nA2,Who may enter?,\nA3,Why?,\n";
     send(host, " Acme ", file.as_bytes()).expect("imported")
 }
 
-/// A request about the nth question of an import.
+/// Builds a request about the nth question of an import.
 fn about(operation: &str, import: &Value, nth: usize) -> Request {
     Request::to(operation)
         .with("questionnaire_id", import["questionnaire"]["id"].clone())
@@ -62,7 +62,7 @@ fn questionnaire(host: &FakeHost, import: &Value) -> Value {
     host.call(request).expect("a questionnaire").body
 }
 
-/// Members of an object, in their order.
+/// Returns the member names of an object, in order.
 fn members(value: &Value) -> Vec<&str> {
     let mut names: Vec<&str> =
         value.as_object().expect("an object").keys().map(String::as_str).collect();
@@ -70,7 +70,7 @@ fn members(value: &Value) -> Vec<&str> {
     names
 }
 
-/// Puts evidence there, as its area keeps it.
+/// Stores evidence as its area does.
 fn observe(host: &FakeHost, id: Uuid, envelope: u128, content: &str, at: Timestamp) {
     let record = json!({
         "kind": "policy", "subject_key": "encryption", "content_sha256": content.repeat(64),
@@ -80,7 +80,7 @@ fn observe(host: &FakeHost, id: Uuid, envelope: u128, content: &str, at: Timesta
     host.put_document("evidence.records", &id.to_string(), record);
 }
 
-/// Puts a completed audit there, as its area keeps it.
+/// Stores a completed audit as its area does.
 fn audit(host: &FakeHost, id: Uuid) {
     let body = json!({
         "repository_id": REPOSITORY, "state": "completed", "started_at": host.now(),
@@ -281,7 +281,7 @@ fn sources_that_are_not_there_cannot_be_cited() {
     assert!(host.documents("citations").is_empty());
 }
 
-/// The status of each citation of a question, and what they amount to.
+/// Returns the status of each citation of a question, and the answer's support.
 fn standing(host: &FakeHost, import: &Value) -> (Vec<Value>, Value) {
     let question = host.call(about("get_question", import, 0)).expect("a question").body;
     let citations = question["citations"].as_array().expect("an array");
@@ -426,7 +426,7 @@ fn every_file_of_the_corpus_is_imported_with_the_right_counts() {
     }
 }
 
-/// The rows below the first as objects, by the names in it.
+/// Returns the rows below the header as objects.
 fn objects(text: &str) -> Value {
     let rows: Vec<_> = Rows::new(text, b',').collect::<Result<_, _>>().expect("rows");
     let (names, rows) = rows.split_first().expect("a header");
@@ -445,7 +445,7 @@ fn the_vectors_of_csv_spectrum_hold_and_none_of_them_is_a_questionnaire() {
         let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
         let mut text = std::fs::read_to_string(&path).expect("a file");
         if name.ends_with("_crlf") && !text.contains('\r') {
-            // A checkout has normalised the line ends that this vector is about.
+            // The checkout has normalized the line ends that this vector tests.
             text = text.replace('\n', "\r\n");
         }
         let expected = std::fs::read(folder.join("json").join(&name).with_extension("json"));

@@ -1,16 +1,16 @@
-//! From bytes to text: UTF-8, with or without a byte order mark. What is
-//! something else is told apart, so that the refusal says how to mend it.
+//! Decodes UTF-8 with or without a byte order mark. Detects other formats, so that the refusal says
+//! how to fix the file.
 
 use crate::refused::Refused;
 
-/// A file with more of them is no text that anybody typed.
+/// Maximum number of control characters; a file with more is no text.
 const MOST_CONTROL_CHARACTERS: usize = 1_000;
 
-/// The hint for every encoding that is not taken.
+/// Hint for unsupported encodings.
 const SAVE_AS_UTF8: &str = "Save the file as UTF-8 and send it again; in a spreadsheet, choose \
                             \"CSV UTF-8\" under \"Save as\".";
 
-/// First bytes of what is no CSV file, and what it is.
+/// First bytes of other file formats, and their names.
 const SIGNATURES: [(&[u8], &str); 6] = [
     (b"PK\x03\x04", "an Excel or OpenDocument workbook"),
     (b"\xd0\xcf\x11\xe0", "an Excel workbook of the old kind"),
@@ -20,7 +20,7 @@ const SIGNATURES: [(&[u8], &str); 6] = [
     (b"\xfe\xff", "UTF-16"),
 ];
 
-/// The text of a file, without its byte order mark.
+/// Returns the text of a file without its byte order mark.
 pub(crate) fn decode(bytes: &[u8]) -> Result<&str, Refused> {
     if let Some((_, what)) = SIGNATURES.iter().find(|(first, _)| bytes.starts_with(first)) {
         return Err(Refused::new(format!("The file is {what}, not UTF-8 text."), SAVE_AS_UTF8));
@@ -29,16 +29,16 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<&str, Refused> {
     let text = std::str::from_utf8(bytes).map_err(|error| not_utf8(bytes, error.valid_up_to()))?;
     if let Some(at) = text.find('\0') {
         let line = line_of(text.as_bytes(), at);
-        let message = format!("Line {line} has the character U+0000, which text does not have.");
+        let message = format!("Line {line} has the character U+0000, which text must not contain.");
         return Err(Refused::new(message, SAVE_AS_UTF8));
     }
     let control = |c: &char| c.is_control() && !matches!(c, '\t' | '\r' | '\n');
     if text.chars().filter(control).nth(MOST_CONTROL_CHARACTERS).is_some() {
-        let message = "The file is full of control characters, as text is not.";
+        let message = "The file has too many control characters to be text.";
         return Err(Refused::new(message, SAVE_AS_UTF8));
     }
     if text.trim().is_empty() {
-        let hint = "Send a CSV file with a header row and one question a row.";
+        let hint = "Send a CSV file with a header row and one question in each row.";
         return Err(Refused::new("The file is empty.", hint));
     }
     Ok(text)
@@ -54,7 +54,7 @@ fn not_utf8(bytes: &[u8], at: usize) -> Refused {
     Refused::new(message, SAVE_AS_UTF8)
 }
 
-/// The line of a byte, from 1.
+/// Returns the line number of an offset, from 1.
 fn line_of(bytes: &[u8], at: usize) -> usize {
     1 + bytes.iter().take(at).filter(|&&byte| byte == b'\n').count()
 }

@@ -1,21 +1,21 @@
-//! What an admin can do about a job.
+//! Operations of admins on jobs.
 
 use area_sdk::prelude::*;
 use area_sdk::queue;
 
 use crate::jobs::{JobStatus, QueueJob, misused, optional_uuid};
 
-/// Told when a failed job is put back into the queue.
+/// Published when a failed job was queued again.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct JobRetried(Changed);
+pub(crate) struct JobRetried(JobEvent);
 
-/// Told when a job is cancelled; its area may want to know.
+/// Published when a job was cancelled.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct JobCancelled(Changed);
+pub(crate) struct JobCancelled(JobEvent);
 
-/// Which job, and whose doing.
+/// The job and the acting user.
 #[derive(Serialize, JsonSchema)]
-struct Changed {
+struct JobEvent {
     job_id: Uuid,
     area: String,
     kind: String,
@@ -31,7 +31,7 @@ impl Event for JobCancelled {
     const NAME: &'static str = "job.cancelled";
 }
 
-impl Changed {
+impl JobEvent {
     fn new(ctx: &Ctx, id: Uuid, job: &queue::Job) -> Self {
         Self {
             job_id: id,
@@ -45,14 +45,14 @@ impl Changed {
 
 pub(crate) fn retry(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<QueueJob> {
     let job = ctx.queue().retry(id).map_err(|error| refused(&error))?;
-    ctx.publish(JobRetried(Changed::new(ctx, id, &job)));
+    ctx.publish(JobRetried(JobEvent::new(ctx, id, &job)));
     Ok(QueueJob::new(ctx, job))
 }
 
 pub(crate) fn cancel(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<QueueJob> {
     let reason = format!("cancelled by user {}", ctx.user());
     let job = ctx.queue().cancel(id, &reason).map_err(|error| refused(&error))?;
-    ctx.publish(JobCancelled(Changed::new(ctx, id, &job)));
+    ctx.publish(JobCancelled(JobEvent::new(ctx, id, &job)));
     Ok(QueueJob::new(ctx, job))
 }
 
@@ -61,12 +61,15 @@ fn refused(error: &queue::Error) -> Problem {
         queue::Error::NotFound => Problem::not_found(),
         queue::Error::WrongStatus(status) => {
             let status = word(JobStatus::from(*status));
-            Problem::conflict("job_status", format!("The job is {status}, which rules this out."))
-                .hint("Failed and dead jobs can be retried; jobs that wait or run, cancelled.")
+            Problem::conflict(
+                "job_status",
+                format!("The job is {status}, so this is not possible."),
+            )
+            .hint("Failed and dead jobs can be retried; jobs that wait or run, cancelled.")
         }
         queue::Error::Superseded => Problem::conflict(
             "job_superseded",
-            "Another job that does the same waits or runs already.",
+            "Another job with the same work is already waiting or running.",
         ),
         queue::Error::NotCancellable => Problem::conflict(
             "job_not_cancellable",

@@ -1,26 +1,26 @@
-//! Jobs with their ids, one by one and in pages.
+//! Jobs with their ids, single and in pages.
 
 use area_sdk::prelude::*;
 use area_sdk::queue;
 
-/// A job, with what is needed to do something about it.
+/// A job with the members needed to act on it.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct QueueJob {
     id: Uuid,
-    /// The area whose work it is.
+    /// Area of the job.
     area: String,
     kind: String,
     lane: String,
     status: JobStatus,
     dispatch_status: DispatchStatus,
-    /// Runs so far.
+    /// Number of runs so far.
     attempts: u32,
-    /// Runs it may have before it is dead.
+    /// Maximum number of runs before the job is dead.
     max_attempts: u32,
     last_error: Option<String>,
-    /// Not before.
+    /// Earliest time of the next run.
     available_at: Timestamp,
-    /// The place among the workspace's queued jobs of the lane, from 1.
+    /// Position among the workspace's queued jobs of the lane, from 1.
     #[schemars(range(min = 1))]
     position: Option<u64>,
     resource_id: Option<Uuid>,
@@ -29,35 +29,35 @@ pub(crate) struct QueueJob {
     updated_at: Timestamp,
 }
 
-/// Where a job stands.
+/// Status of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum JobStatus {
-    /// Waits for its first run, or for the rest of one that went well.
+    /// It waits for its first run, or for its continuation.
     Queued,
-    /// A worker has it.
+    /// A worker runs it.
     Running,
-    /// Waits for its next attempt.
+    /// It waits for its next attempt.
     Retrying,
-    /// Finished.
+    /// It succeeded.
     Succeeded,
-    /// Will not run again: its area said so, or somebody cancelled it.
+    /// It will not run again: its area failed it, or a user cancelled it.
     Failed,
-    /// Out of attempts.
+    /// All attempts failed.
     Dead,
 }
 
-/// How far a job is on its way to a worker.
+/// Progress of a job towards a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum DispatchStatus {
     /// Not due before `available_at`.
     Scheduled,
-    /// Due, and waits for a place in its lane.
+    /// Due, and waiting for a free slot in its lane.
     Waiting,
-    /// A worker has it.
+    /// A worker runs it.
     Dispatched,
-    /// No worker will have it again.
+    /// It will not run again.
     Settled,
 }
 
@@ -96,37 +96,31 @@ impl QueueJob {
     }
 }
 
-/// Which jobs, and how many.
+/// Filters of the list.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListParams {
     /// Only jobs of this lane.
     lane: Option<String>,
     /// Only jobs of this kind.
     kind: Option<String>,
-    /// Only jobs that stand so.
+    /// Only jobs with this status.
     status: Option<JobStatus>,
-    /// Only jobs about this.
+    /// Only jobs with this resource.
     resource_id: Option<Uuid>,
-    /// `next_cursor` of the page before.
-    cursor: Option<String>,
-    /// How many a page has at most.
-    #[serde(default = "default_limit")]
-    #[schemars(range(min = 1, max = 100))]
-    limit: u32,
 }
 
-fn default_limit() -> u32 {
-    50
-}
-
-pub(crate) fn list(ctx: &Ctx, Params(params): Params<ListParams>) -> Result<Page<QueueJob>> {
+pub(crate) fn list(
+    ctx: &Ctx,
+    Params(params): Params<ListParams>,
+    paging: Paging,
+) -> Result<Page<QueueJob>> {
     let filter = queue::Filter {
         lane: params.lane,
         kind: params.kind,
         status: params.status.map(Into::into),
         resource: params.resource_id.map(|id| id.to_string()),
     };
-    match ctx.queue().page(&filter, params.cursor.as_deref(), params.limit) {
+    match ctx.queue().page(&filter, paging.cursor.as_deref(), paging.limit) {
         Ok(page) => Ok(page.map(|job| QueueJob::new(ctx, job))),
         Err(queue::Error::InvalidCursor) => Err(Problem::validation(
             "cursor",

@@ -1,5 +1,5 @@
-//! The workspace's queue (operation 22): what waits, runs and has failed, in
-//! lanes, whichever area's work it is; and what an admin can do about it.
+//! The workspace's queue (operation 22): waiting, running and ended jobs of all areas, by lane, and
+//! operations of admins on them.
 
 mod actions;
 mod jobs;
@@ -9,13 +9,13 @@ use area_sdk::prelude::*;
 
 use actions::{JobCancelled, JobRetried};
 
-/// The area.
+/// Declares the area.
 pub fn area() -> Area {
     Area::new("queue", env!("CARGO_PKG_VERSION"))
         .summary("The workspace's jobs, of every area")
         .uses(&[Capability::Queue])
-        .event::<JobRetried>("Somebody put a failed job back into the queue")
-        .event::<JobCancelled>("Somebody cancelled a job")
+        .event::<JobRetried>("A user queued a failed job again")
+        .event::<JobCancelled>("A user cancelled a job")
         .route(
             get("get_workspace_queue", "/v1/workspaces/{workspace_id}/queue")
                 .summary("Show the workspace's lanes and jobs")
@@ -26,21 +26,25 @@ pub fn area() -> Area {
         .route(
             get("list_queue_jobs", "/v1/workspaces/{workspace_id}/queue/jobs")
                 .summary("Page through the workspace's jobs")
-                .description("Every job that is not forgotten yet, newest first.")
+                .description("Returns every stored job, newest first.")
                 .handler(jobs::list),
         )
         .route(
             get("get_queue_job", "/v1/workspaces/{workspace_id}/queue/jobs/{job_id}")
                 .summary("Read one of the workspace's jobs")
+                .description(
+                    "With its attempts and its last error. `position` counts the jobs of its lane \
+                     that run before it.",
+                )
                 .handler(jobs::show),
         )
         .route(
             post("retry_queue_job", "/v1/workspaces/{workspace_id}/queue/jobs/{job_id}/retry")
-                .summary("Put a failed job back into the queue")
+                .summary("Queue a failed job again")
                 .description(
-                    "A job that is `failed` or `dead` waits again in its lane, with all its \
-                     attempts; one that had come some way goes on from there. Refused while \
-                     another job has taken its place.",
+                    "A job that is `failed` or `dead` is queued again with all its attempts. It \
+                    continues after its last completed step. Refused while another job with the \
+                    same work exists.",
                 )
                 .role(Role::Admin)
                 .problems(&["job_status", "job_superseded"])
@@ -50,9 +54,9 @@ pub fn area() -> Area {
             post("cancel_queue_job", "/v1/workspaces/{workspace_id}/queue/jobs/{job_id}/cancel")
                 .summary("Cancel a job")
                 .description(
-                    "A job that waits or runs becomes `failed`. What a run under way has not \
-                     kept yet is dropped; what it has sent cannot be taken back. The delivery of \
-                     an event to an area (kind `event`) cannot be cancelled: areas rely on it.",
+                    "A waiting or running job becomes `failed`. Uncommitted effects of a run are \
+                    discarded; requests that it has sent cannot be undone. The delivery of an \
+                    event to an area (kind `event`) cannot be cancelled: areas rely on it.",
                 )
                 .role(Role::Admin)
                 .problems(&["job_status", "job_not_cancellable"])

@@ -1,37 +1,36 @@
-//! Operation 22: the queue at one moment, at a glance.
+//! Operation 22: an overview of the queue at one moment.
 
 use area_sdk::prelude::*;
 use area_sdk::queue;
 
 use crate::jobs::{DispatchStatus, JobStatus, misused, optional_uuid};
 
-/// Of each lane: queued, running, retrying and ended jobs, so many of each.
+/// Maximum number of jobs shown for each lane and each of queued, running, retrying and ended.
 const SHOWN: u32 = 100;
 
-pub(crate) const DESCRIPTION: &str = "\
-By lane and position. Of each lane the first 100 queued jobs, then up to 100 each of those that \
-run, wait for their next attempt (soonest first) and have ended (latest first); all of them are \
-paged through `/queue/jobs`. A succeeded job is shown for an hour unless the operator says \
-otherwise, a failed or dead one for 30 days, the successful delivery of an event (kind `event`) \
-not at all.\n\n\
-The lane `events` delivers events to the areas of the service, `delivery` messages to the \
-outside. Workspaces take turns in a lane, and none has all of it to itself.\n\n\
-`capacity` is how many jobs of the lane run at a time in one process of the service; `active` and \
-`queued` count this workspace's jobs that are `running` and `queued`. `position` is a job's place \
-among the workspace's queued jobs of its lane, from 1, and null in any other status. \
-`dispatch_status` is `scheduled` before `available_at`, `waiting` for a place in the lane, \
-`dispatched` to a worker, or `settled`.";
+pub(crate) const DESCRIPTION: &str = "By lane and position. Of each lane the first 100 queued \
+    jobs, then up to 100 each of those that run, wait for their next attempt (soonest first) and \
+    have ended (latest first); all of them are paged through `/queue/jobs`. By default a \
+    succeeded job is shown for an hour, a failed or dead one for 30 days, the successful delivery \
+    of an event (kind `event`) not at all.\n\n\
+    The lane `events` delivers events to the areas of the service, `delivery` messages to the \
+    outside. Workspaces take turns in a lane, and none can use all of its capacity.\n\n\
+    `capacity` is how many jobs of the lane run at a time in one process of the service; `active` \
+    and `queued` count this workspace's jobs that are `running` and `queued`. `position` is a \
+    job's place among the workspace's queued jobs of its lane, from 1, and null in any other \
+    status. `dispatch_status` is `scheduled` before `available_at`, `waiting` for a place in the \
+    lane, `dispatched` to a worker, or `settled`.";
 
-/// The queue, as the contract shows it.
+/// The queue in responses.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct WorkspaceQueue {
     jobs: Vec<Job>,
     lanes: Vec<Lane>,
-    /// The moment at which the queue stood so.
+    /// Time of the overview.
     updated_at: Timestamp,
 }
 
-/// A share of the service's workers.
+/// A lane: a share of the service's workers.
 #[derive(Serialize, JsonSchema)]
 struct Lane {
     active: u64,
@@ -40,7 +39,7 @@ struct Lane {
     queued: u64,
 }
 
-/// A job, as the contract shows it.
+/// A job in responses.
 #[derive(Serialize, JsonSchema)]
 struct Job {
     attempts: u32,

@@ -1,4 +1,4 @@
-//! The queue through a fake host.
+//! Tests of the queue through a fake host.
 
 use area_sdk::queue::{Job, Status};
 use area_sdk::testing::{FakeHost, Request, START, USER, WORKSPACE};
@@ -11,7 +11,7 @@ fn id(n: u128) -> Uuid {
     Uuid::from_u128(n)
 }
 
-/// A job that is due at the host's first moment and so many seconds.
+/// A job that is due this many seconds after the host's start.
 fn job(n: u128, lane: &str, status: Status, seconds: i64) -> Job {
     Job {
         id: id(n).to_string(),

@@ -1,32 +1,32 @@
-//! Making a program: what is checked before anything is kept.
+//! Creates a program, with all its checks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use area_sdk::prelude::*;
 use area_sdk::{Scope, Violation};
+use area_shared::catalog::Repository;
 
 use crate::events::ProgramCreated;
 use crate::predicate;
 use crate::program::{RemediationProgram, StepPlan, StoredProgram, StoredStep, shown};
 use crate::state::{EvaluationStatus, ProgramState, StepState};
 
-/// The rules, for the operation's documentation.
-pub(crate) const DESCRIPTION: &str = "\
-A program is for a finding of the workspace, which has one open program at most (409 \
-`program_open`). It is a `draft` at first; its steps are numbered from 1, the first is `ready`, \
-the others are `blocked`.\n\n\
-A step is verified by an audit of each of its `repository_ids` (of the finding's repository where \
-none is named) that completes while the program is active and finds `verification_predicate` to \
-hold. That is an expression in the Common Expression Language, true or false, over the audit's \
-facts: `audit` {id, repository_id, branch_ref, commit_sha}, `findings` {total, open, new, \
-reopened, gone, by_severity, by_rule}, `dependencies` {total, direct, vulnerable, advisories} and \
-`ownership` {rules, paths, unowned}. `by_severity` has {critical, high, medium, low, none}, always \
-all of them; `by_rule` has the rules with open findings only. `matches` takes regular expressions \
-without look-around, back references and Unicode classes. No fact is a time, so there are no times \
-and durations; nor is there a macro within another's condition. It is checked when the program is \
-made.";
+/// Description of the rules for OpenAPI.
+pub(crate) const DESCRIPTION: &str = "A program is for a finding of the workspace. A finding has \
+    at most one open program (409 `program_open`). It is a `draft` at first; its steps are \
+    numbered from 1, the first is `ready`, the others are `blocked`.\n\n\
+    A step is verified by an audit of each of its `repository_ids` (by default the finding's \
+    repository) that completes while the program is active and for which `verification_predicate` \
+    is true. That is an expression in the Common Expression Language, true or false, over the \
+    audit's facts: `audit` {id, repository_id, branch_ref, commit_sha}, `findings` {total, open, \
+    new, reopened, gone, by_severity, by_rule}, `dependencies` {total, direct, vulnerable, \
+    advisories} and `ownership` {rules, paths, unowned}. `by_severity` has {critical, high, \
+    medium, low, none}, always all of them; `by_rule` has the rules with open findings only. \
+    `matches` supports regular expressions without look-around, back references and Unicode \
+    classes. Times, durations and nested macros are not supported. The predicate is checked when \
+    the program is created.";
 
-/// A program to be made.
+/// A request to create a program.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NewRemediationProgram {
     finding_id: Uuid,
@@ -39,7 +39,7 @@ pub(crate) struct NewRemediationProgram {
     title: String,
 }
 
-/// A finding, as its area keeps it.
+/// A finding, with the members that this area reads.
 #[derive(Serialize, Deserialize)]
 struct Finding {
     repository_id: Uuid,
@@ -48,14 +48,6 @@ struct Finding {
 
 impl Document for Finding {
     const COLLECTION: &'static str = "control_room.findings";
-}
-
-/// A repository, of which only its being there matters.
-#[derive(Serialize, Deserialize)]
-struct Repository {}
-
-impl Document for Repository {
-    const COLLECTION: &'static str = "catalog.repositories";
 }
 
 pub(crate) fn create(
@@ -109,7 +101,7 @@ fn step((index, plan): (usize, StepPlan)) -> StoredStep {
     }
 }
 
-/// The name of what the steps are to bring about.
+/// Returns the name of the state that the steps are to reach.
 fn target_state_ref(scope: &Scope, steps: &[StepPlan]) -> String {
     let target: Vec<[&str; 3]> = steps
         .iter()
@@ -125,7 +117,7 @@ fn target_state_ref(scope: &Scope, steps: &[StepPlan]) -> String {
     format!("sha256:{}", scope.sha256_hex(target.as_bytes()))
 }
 
-/// Refuses everything that is wrong at once.
+/// Reports all violations together.
 fn refuse(violations: Vec<Violation>, hint: &str) -> Result<()> {
     let Some(first) = violations.first() else { return Ok(()) };
     let problem = Problem::validation(first.pointer.clone(), first.message.clone()).hint(hint);
@@ -151,20 +143,20 @@ fn check_repositories(ctx: &Ctx, steps: &[StepPlan]) -> Result<()> {
         for (index, id) in plan.repository_ids.iter().enumerate() {
             let message = match (known.contains(id), seen.insert(id)) {
                 (true, true) => continue,
-                (true, false) => "This repository is named twice.",
+                (true, false) => "This repository is listed twice.",
                 (false, _) => "This workspace has no such repository.",
             };
             let pointer = format!("/steps/{step}/repository_ids/{index}");
             violations.push(Violation { pointer, message: message.to_owned() });
         }
     }
-    refuse(violations, "Take the ids from the workspace's list of repositories, each once a step.")
+    refuse(violations, "Use ids from the workspace's list of repositories, each once for a step.")
 }
 
 fn finding(ctx: &Ctx, id: Uuid) -> Result<Finding> {
     let Some(finding) = ctx.documents::<Finding>().find(id)? else {
         let detail = format!("This workspace has no finding {id}.");
-        let hint = "Take `finding_id` from the workspace's list of findings.";
+        let hint = "Use a `finding_id` from the workspace's list of findings.";
         return Err(Problem { detail, ..Problem::not_found() }.hint(hint));
     };
     Ok(finding.value)
@@ -174,6 +166,6 @@ fn check_none_open(ctx: &Ctx, finding_id: Uuid) -> Result<()> {
     let open = ctx.documents::<StoredProgram>().query().equals("open_finding_id", finding_id);
     let Some(open) = open.first()? else { return Ok(()) };
     let detail = format!("The finding has an open program, {}.", open.id);
-    let hint = "Carry that one on, or cancel it first.";
+    let hint = "Continue that program, or cancel it first.";
     Err(Problem::conflict("program_open", detail).hint(hint))
 }

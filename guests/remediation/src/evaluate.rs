@@ -1,7 +1,6 @@
-//! What audits do to programs: a completed audit evaluates the ready step of
-//! every active program that waits for one of its repository. Each program is
-//! a job of its own, so that a predicate that takes too long is only its
-//! author's problem.
+//! Evaluates programs after audits: a completed audit evaluates the ready step of every active
+//! program for its repository. Each program has its own job, so that a slow predicate only delays
+//! its own program.
 
 use std::collections::BTreeSet;
 
@@ -15,16 +14,16 @@ use crate::predicate::{self, Verdict};
 use crate::program::StoredProgram;
 use crate::state::{ProgramState, StepState};
 
-/// How many programs a step of the search looks at.
+/// Number of programs read in one step.
 const PROGRAMS_PER_STEP: u32 = 100;
 
-/// An evaluation that did not come to an end so often never will.
+/// Number of failed attempts after which an evaluation is given up.
 const HOPELESS_ATTEMPT: u32 = 3;
 
-/// How many pieces of evidence a verified step names.
+/// Maximum number of evidence records stored with a verified step.
 const MOST_EVIDENCE: usize = 100;
 
-/// An audit, as its area keeps it.
+/// An audit, with the members that this area reads.
 #[derive(Serialize, Deserialize)]
 struct Audit {
     repository_id: Uuid,
@@ -43,7 +42,7 @@ impl Document for Audit {
 }
 
 impl Audit {
-    /// The evidence that it took in.
+    /// Returns the evidence that it imported.
     fn evidence(&self) -> Vec<String> {
         let carried = self.inputs.iter().flat_map(|input| &input.evidence_ids);
         let all: BTreeSet<&Uuid> = self.records.iter().chain(carried).collect();
@@ -51,14 +50,14 @@ impl Audit {
     }
 }
 
-/// What is told of a completed audit.
+/// Members of the event of a completed audit that are read.
 #[derive(Deserialize)]
 struct AuditCompleted {
     audit_id: Uuid,
     repository_id: Uuid,
 }
 
-/// Looks for the programs that an audit evaluates.
+/// Job that finds the programs to evaluate.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct EvaluatePrograms {
     audit_id: Uuid,
@@ -70,7 +69,7 @@ impl Job for EvaluatePrograms {
     const KIND: &'static str = "remediation_search";
 }
 
-/// Evaluates one program by an audit.
+/// Job that evaluates one program with an audit.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct EvaluateProgram {
     program_id: Uuid,
@@ -136,7 +135,7 @@ pub(crate) fn program(ctx: &JobCtx, job: EvaluateProgram) -> JobResult<EvaluateP
     Ok(Outcome::Done)
 }
 
-/// Evaluates the step, and tells whether it is verified now.
+/// Evaluates the step. Returns whether it is verified.
 fn evaluate_step(
     ctx: &JobCtx,
     program: &mut StoredProgram,
@@ -145,7 +144,7 @@ fn evaluate_step(
 ) -> Result<bool, DocumentError> {
     let index = subject.order - 1;
     let verdict = if ctx.attempt() >= HOPELESS_ATTEMPT {
-        Verdict::Error("The evaluation takes more time or memory than there is.".to_owned())
+        Verdict::Error("The evaluation exceeds the available time or memory.".to_owned())
     } else {
         predicate::evaluate(&program.steps[index].plan.verification_predicate, &audit.facts)
     };
@@ -168,7 +167,7 @@ fn evaluate_step(
     Ok(true)
 }
 
-/// After a step is verified: readies the next, or completes the program.
+/// After a step is verified: makes the next one ready, or completes the program.
 fn go_on(ctx: &JobCtx, program: &mut StoredProgram, subject: Subject) {
     let Subject { program_id, order, audit_id, .. } = subject;
     let finding_id = program.finding_id;

@@ -1,13 +1,13 @@
-//! Evaluations: what an audit made of a step's predicate, kept as they come.
+//! Evaluations: results of a step's predicate for an audit, stored in order.
 
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope};
 
 use crate::predicate::Verdict;
-use crate::program::{StoredProgram, default_limit};
+use crate::program::StoredProgram;
 use crate::state::EvaluationStatus;
 
-/// An evaluation as it is kept.
+/// A stored evaluation.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredEvaluation {
     program_id: Uuid,
@@ -22,32 +22,32 @@ impl Document for StoredEvaluation {
     const COLLECTION: &'static str = "evaluations";
 }
 
-/// An evaluation as it is shown.
+/// An evaluation in responses.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Evaluation {
     id: Uuid,
     program_id: Uuid,
     audit_id: Uuid,
     repository_id: Uuid,
-    /// Which step, from 1.
+    /// Number of the step, from 1.
     order: usize,
     status: EvaluationStatus,
-    /// Why the facts do not answer the predicate, where they do not.
+    /// Why the predicate could not be evaluated; null if it was.
     detail: Option<String>,
     evaluated_at: Timestamp,
 }
 
-/// What is evaluated by what.
+/// Program, step and audit of an evaluation.
 #[derive(Clone, Copy)]
 pub(crate) struct Subject {
     pub(crate) program_id: Uuid,
-    /// From 1.
+    /// Number of the step, from 1.
     pub(crate) order: usize,
     pub(crate) audit_id: Uuid,
     pub(crate) repository_id: Uuid,
 }
 
-/// Was this step evaluated by this audit already?
+/// Whether this step was evaluated with this audit before.
 pub(crate) fn exists(scope: &Scope, subject: Subject) -> Result<bool, DocumentError> {
     let same = scope.documents::<StoredEvaluation>().query();
     let same = same.equals("program_id", subject.program_id).equals("audit_id", subject.audit_id);
@@ -55,7 +55,7 @@ pub(crate) fn exists(scope: &Scope, subject: Subject) -> Result<bool, DocumentEr
     Ok(same.equals("order", order).first()?.is_some())
 }
 
-/// Writes an evaluation down.
+/// Stores an evaluation.
 pub(crate) fn keep(
     scope: &Scope,
     subject: Subject,
@@ -73,23 +73,15 @@ pub(crate) fn keep(
     Ok(status)
 }
 
-/// Which page.
-#[derive(Deserialize, JsonSchema)]
-pub(crate) struct ListParams {
-    program_id: Uuid,
-    /// `next_cursor` of the page before.
-    cursor: Option<String>,
-    /// How many a page has at most.
-    #[serde(default = "default_limit")]
-    #[schemars(range(min = 1, max = 100))]
-    limit: u32,
-}
-
-pub(crate) fn list(ctx: &Ctx, Params(params): Params<ListParams>) -> Result<Page<Evaluation>> {
-    ctx.documents::<StoredProgram>().get(params.program_id)?;
+pub(crate) fn list(
+    ctx: &Ctx,
+    Path(program_id): Path<Uuid>,
+    paging: Paging,
+) -> Result<Page<Evaluation>> {
+    ctx.documents::<StoredProgram>().get(program_id)?;
     let of_program = ctx.documents::<StoredEvaluation>().query();
-    let of_program = of_program.equals("program_id", params.program_id);
-    let page = of_program.cursor(params.cursor).limit(params.limit).page()?;
+    let of_program = of_program.equals("program_id", program_id);
+    let page = of_program.paging(paging).page()?;
     Ok(page.map(|evaluation| Evaluation {
         id: evaluation.uuid(),
         evaluated_at: evaluation.created_at,

@@ -1,10 +1,10 @@
-//! What the rest of the service is told of programs.
+//! Events about programs.
 
 use area_sdk::prelude::*;
 
 use crate::state::ProgramState;
 
-/// Told when a program is made.
+/// Published when a program was created.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ProgramCreated {
     pub(crate) program_id: Uuid,
@@ -17,14 +17,14 @@ impl Event for ProgramCreated {
     const NAME: &'static str = "remediation.program_created";
 }
 
-/// Told when a program comes into another state.
+/// Published when a program's state changed.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ProgramTransitioned {
     pub(crate) program_id: Uuid,
     pub(crate) finding_id: Uuid,
     pub(crate) from_state: ProgramState,
     pub(crate) to_state: ProgramState,
-    /// Null where an audit did it.
+    /// User who changed it; null for an audit.
     pub(crate) actor_id: Option<Uuid>,
     pub(crate) notes: Option<String>,
 }
@@ -33,12 +33,12 @@ impl Event for ProgramTransitioned {
     const NAME: &'static str = "remediation.program_transitioned";
 }
 
-/// Told when an audit verifies a step.
+/// Published when an audit verified a step.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct StepVerified {
     pub(crate) program_id: Uuid,
     pub(crate) finding_id: Uuid,
-    /// From 1.
+    /// Number of the step, from 1.
     pub(crate) order: usize,
     pub(crate) audit_id: Uuid,
 }
@@ -47,7 +47,7 @@ impl Event for StepVerified {
     const NAME: &'static str = "remediation.step_verified";
 }
 
-/// Told when an audit verifies the last step.
+/// Published when an audit verified the last step.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ProgramCompleted {
     pub(crate) program_id: Uuid,

@@ -1,11 +1,11 @@
-//! Predicates, for fuzzing.
+//! Entry point for fuzzing predicates.
 
 use serde_json::json;
 
 use crate::predicate;
 
-/// Checks a predicate, and evaluates it over facts with something in them.
-/// Returns the bytes of what it says.
+/// Checks a predicate and evaluates it with sample facts. Returns the size of the messages in
+/// bytes.
 pub fn cel(bytes: &[u8]) -> usize {
     let source = String::from_utf8_lossy(bytes);
     let refused = predicate::check(&source).err();

@@ -1,7 +1,6 @@
-//! Structural remediation programs (operation 7): the steps by which the cause
-//! of a finding is to be removed, reviewed by somebody other than their
-//! author, and each verified by an audit. A step says by a predicate over an
-//! audit's facts when it is done; nobody declares it so.
+//! Structural remediation programs (operation 7): the steps that remove the cause of a finding. A
+//! program is reviewed by a user other than its author. Each step has a predicate over an audit's
+//! facts, and only an audit can verify it.
 
 mod create;
 mod evaluate;
@@ -24,13 +23,13 @@ use program::StoredProgram;
 const PROGRAMS: &str = "/v1/workspaces/{workspace_id}/structural/remediation-programs";
 const PROGRAM: &str = "/v1/workspaces/{workspace_id}/structural/remediation-programs/{program_id}";
 
-/// The area.
+/// Declares the area.
 pub fn area() -> Area {
     let area = Area::new("remediation", env!("CARGO_PKG_VERSION"))
         .summary("Structural remediation programs, verified by audits")
         .uses(&[Capability::Crypto])
-        .event::<ProgramCreated>("A remediation program was made")
-        .event::<ProgramTransitioned>("A remediation program came into another state")
+        .event::<ProgramCreated>("A remediation program was created")
+        .event::<ProgramTransitioned>("A remediation program's state changed")
         .event::<StepVerified>("An audit verified a step of a remediation program")
         .event::<ProgramCompleted>("An audit verified the last step of a remediation program")
         .on("audit.completed", evaluate::audit_completed)
@@ -55,7 +54,7 @@ fn collections(area: Area) -> Area {
     )
     .collection(
         Collection::of::<StoredEvaluation>()
-            .summary("What audits made of steps' predicates")
+            .summary("Evaluations of steps' predicates")
             .text("program_id")
             .text("audit_id")
             .integer("order")
@@ -66,7 +65,7 @@ fn collections(area: Area) -> Area {
 fn operations(area: Area) -> Area {
     area.route(
         post("create_remediation_program", PROGRAMS)
-            .summary("Make a remediation program for a finding")
+            .summary("Create a remediation program for a finding")
             .description(create::DESCRIPTION)
             .in_contract()
             .problems(&["program_open"])
@@ -75,11 +74,16 @@ fn operations(area: Area) -> Area {
     .route(
         get("list_remediation_programs", PROGRAMS)
             .summary("List remediation programs, newest first")
+.description("One page. Finding, repository and state select programs.")
             .handler(program::list),
     )
     .route(
         get("get_remediation_program", PROGRAM)
             .summary("Read a remediation program")
+.description(
+"With its steps and their verification. The `ETag` of the response is the \
+version that a change names in `If-Match`.",
+)
             .handler(program::show),
     )
     .route(
@@ -87,7 +91,7 @@ fn operations(area: Area) -> Area {
             "transition_remediation_program",
             "/v1/workspaces/{workspace_id}/structural/remediation-programs/{program_id}/transitions",
         )
-        .summary("Bring a remediation program into another state")
+        .summary("Change a remediation program's state")
         .description(transitions::DESCRIPTION)
         .problems(&["invalid_transition", "reviewer_is_author"])
         .handler(transitions::transition),
@@ -97,7 +101,8 @@ fn operations(area: Area) -> Area {
             "list_remediation_evaluations",
             "/v1/workspaces/{workspace_id}/structural/remediation-programs/{program_id}/evaluations",
         )
-        .summary("List what audits made of a program's predicates, newest first")
+        .summary("List evaluations of a program's predicates, newest first")
+.description("One page of results, one for each predicate and audit.")
         .handler(evaluations::list),
     )
 }

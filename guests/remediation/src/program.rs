@@ -1,4 +1,4 @@
-//! A program as it is kept, and as the contract shows it.
+//! Programs: stored form and responses.
 
 use std::collections::BTreeMap;
 
@@ -6,30 +6,30 @@ use area_sdk::prelude::*;
 
 use crate::state::{EvaluationStatus, ProgramState, StepState};
 
-/// What a step is to bring about, as its author says.
+/// A step as planned by the author.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "NewRemediationStep")]
 pub(crate) struct StepPlan {
-    /// The invariant that is to hold once the step is done.
+    /// Invariant that must hold after the step.
     #[schemars(length(min = 1, max = 200))]
     pub(crate) invariant_id: String,
     #[schemars(length(min = 1, max = 100))]
     pub(crate) invariant_version: String,
-    /// Who is to do it: a team, a service, a component.
+    /// Owner of the step: a team, a service or a component.
     #[schemars(length(min = 1, max = 200))]
     pub(crate) owner_scope: String,
-    /// The repositories whose audits verify it; the finding's where none is
-    /// named.
+    /// Repositories whose audits verify the step; by default the finding's.
     #[serde(default)]
     #[schemars(length(max = 50))]
     pub(crate) repository_ids: Vec<Uuid>,
     #[schemars(length(min = 1, max = 200))]
     pub(crate) title: String,
-    /// A CEL expression over an audit's facts that is true once it is done.
+    /// CEL expression over an audit's facts. It is true when the step is done.
     #[schemars(length(min = 1, max = 1000))]
     pub(crate) verification_predicate: String,
 }
 
-/// A step as it is kept.
+/// A stored step.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredStep {
     #[serde(flatten)]
@@ -40,23 +40,23 @@ pub(crate) struct StoredStep {
     pub(crate) review_notes: Option<String>,
     pub(crate) verification_audit_id: Option<Uuid>,
     pub(crate) verified_at: Option<Timestamp>,
-    /// By repository, the latest audit, where that found the predicate to hold.
+    /// By repository, the latest audit for which the predicate was true.
     pub(crate) satisfied_by: BTreeMap<Uuid, Uuid>,
 }
 
-/// A program as it is kept; id, version and times are the document's.
+/// A stored program. Id, version and times are those of the document.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredProgram {
     pub(crate) title: String,
     pub(crate) rationale: String,
     pub(crate) finding_id: Uuid,
-    /// The finding's.
+    /// Repository of the finding.
     pub(crate) repository_id: Uuid,
     pub(crate) root_cause_id: Option<Uuid>,
     pub(crate) target_state_ref: String,
     pub(crate) created_by: Uuid,
     pub(crate) state: ProgramState,
-    /// The finding while the program is open: no other may be.
+    /// The finding while the program is open, so that each finding has at most one open program.
     pub(crate) open_finding_id: Option<Uuid>,
     pub(crate) steps: Vec<StoredStep>,
     pub(crate) reviewed_by: Option<Uuid>,
@@ -70,21 +70,21 @@ impl Document for StoredProgram {
 }
 
 impl StoredProgram {
-    /// The index of the step to be done, the last one when all are.
+    /// Returns the index of the next step, or of the last one if all are done.
     pub(crate) fn current(&self) -> usize {
         let verified = |step: &&StoredStep| step.state == StepState::Verified;
         let done = self.steps.iter().take_while(verified).count();
         done.min(self.steps.len().saturating_sub(1))
     }
 
-    /// The step that audits of this repository verify next.
+    /// Returns the step that audits of this repository verify next.
     pub(crate) fn step_for(&self, repository_id: Uuid) -> Option<usize> {
         let index = self.current();
         let step = self.steps.get(index).filter(|step| step.state == StepState::Ready)?;
         self.repositories_of(step).contains(&repository_id).then_some(index)
     }
 
-    /// The repositories whose audits verify a step.
+    /// Returns the repositories whose audits verify a step.
     pub(crate) fn repositories_of(&self, step: &StoredStep) -> Vec<Uuid> {
         match step.plan.repository_ids.as_slice() {
             [] => vec![self.repository_id],
@@ -92,7 +92,7 @@ impl StoredProgram {
         }
     }
 
-    /// Sets the state, and what follows from it.
+    /// Sets the state and the members that depend on it.
     pub(crate) fn set_state(&mut self, state: ProgramState, now: Timestamp) {
         self.state = state;
         self.open_finding_id = state.is_open().then_some(self.finding_id);
@@ -104,16 +104,16 @@ impl StoredProgram {
     }
 }
 
-/// A step as the contract shows it.
+/// A step in responses.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct RemediationStep {
     #[serde(flatten)]
     plan: StepPlan,
-    /// What the latest audit made of the predicate.
+    /// Result of the predicate in the latest audit.
     evaluation_status: EvaluationStatus,
-    /// The evidence that the verifying audit took in.
+    /// Evidence imported by the verifying audit.
     evidence_ids: Vec<String>,
-    /// From 1.
+    /// Number of the step, from 1.
     order: usize,
     review_notes: Option<String>,
     state: StepState,
@@ -121,30 +121,29 @@ pub(crate) struct RemediationStep {
     verified_at: Option<Timestamp>,
 }
 
-/// A program as the contract shows it.
+/// A program in responses.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct RemediationProgram {
     activated_at: Option<Timestamp>,
-    /// When the last step was verified.
+    /// Time at which the last step was verified.
     completed_at: Option<Timestamp>,
     created_at: Timestamp,
     created_by: Uuid,
-    /// The order of the step to be done, of the last one when all are.
+    /// Number of the next step, or of the last one if all are done.
     current_step: usize,
     finding_id: Uuid,
     id: Uuid,
     rationale: String,
-    /// The notes of the latest transition that had some.
+    /// Notes of the latest transition with notes.
     review_notes: Option<String>,
     reviewed_by: Option<Uuid>,
-    /// The group of matched findings that the finding belonged to when the
-    /// program was made.
+    /// Group of matched findings to which the finding belonged when the program was created.
     root_cause_id: Option<Uuid>,
     state: ProgramState,
     steps: Vec<RemediationStep>,
-    /// Names what the steps are to bring about: `sha256:` and the digest of
-    /// the JSON array of each step's invariant_id, invariant_version and
-    /// verification_predicate. Programs with the same target have the same.
+    /// Name of the target state: `sha256:` and the digest of the JSON array of each step's
+    /// invariant_id, invariant_version and verification_predicate. Programs with the same target
+    /// have the same name.
     target_state_ref: String,
     title: String,
     updated_at: Timestamp,
@@ -194,7 +193,7 @@ impl RemediationProgram {
     }
 }
 
-/// A program with its version.
+/// Response with a program and its version.
 pub(crate) type Shown = Result<Versioned<RemediationProgram>>;
 
 pub(crate) fn shown(ctx: &Ctx, program: Stored<StoredProgram>) -> Shown {
@@ -206,30 +205,21 @@ pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Shown {
     shown(ctx, ctx.documents().get(id)?)
 }
 
-/// Which programs.
+/// Filters of the list.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListParams {
-    /// For this finding.
+    /// Only programs for this finding.
     finding_id: Option<Uuid>,
-    /// For findings of this repository.
+    /// Only programs for findings of this repository.
     repository_id: Option<Uuid>,
-    /// In this state.
+    /// Only programs in this state.
     state: Option<ProgramState>,
-    /// `next_cursor` of the page before.
-    cursor: Option<String>,
-    /// How many a page has at most.
-    #[serde(default = "default_limit")]
-    #[schemars(range(min = 1, max = 100))]
-    limit: u32,
-}
-
-pub(crate) fn default_limit() -> u32 {
-    50
 }
 
 pub(crate) fn list(
     ctx: &Ctx,
     Params(params): Params<ListParams>,
+    paging: Paging,
 ) -> Result<Page<RemediationProgram>> {
     let wanted = ctx
         .documents::<StoredProgram>()
@@ -237,6 +227,6 @@ pub(crate) fn list(
         .equals_if("finding_id", params.finding_id)
         .equals_if("repository_id", params.repository_id)
         .equals_if("state", params.state.map(ProgramState::as_str));
-    let page = wanted.cursor(params.cursor).limit(params.limit).page()?;
+    let page = wanted.paging(paging).page()?;
     Ok(page.map(|program| RemediationProgram::of(program, ctx.workspace_id())))
 }

@@ -1,24 +1,24 @@
-//! The states of a program, and which may follow which.
+//! States of a program and their transitions.
 
 use area_sdk::prelude::*;
 
-/// Where a program stands.
+/// State of a program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ProgramState {
-    /// Written.
+    /// Not submitted for review.
     Draft,
-    /// Waits for a reviewer.
+    /// Waiting for a reviewer.
     InReview,
-    /// Reviewed, and not begun.
+    /// Approved, but not started.
     Approved,
-    /// Being carried out; audits verify its steps.
+    /// In progress; audits verify its steps.
     Active,
     /// Every step is verified.
     Completed,
-    /// The reviewer refused it.
+    /// Refused by the reviewer.
     Rejected,
-    /// Given up.
+    /// Cancelled.
     Cancelled,
 }
 
@@ -45,14 +45,12 @@ impl ProgramState {
         }
     }
 
-    /// Is there something still to be done? A finding has one such program at
-    /// most.
+    /// Whether work is left. A finding has at most one open program.
     pub(crate) fn is_open(self) -> bool {
         matches!(self, Self::Draft | Self::InReview | Self::Approved | Self::Active)
     }
 
-    /// May somebody bring a program from this state into that one? Only audits
-    /// complete a program.
+    /// Whether a user may change this state to `to`. Only audits complete a program.
     pub(crate) fn may_become(self, to: Self) -> bool {
         match to {
             Self::Draft | Self::Completed => false,
@@ -63,34 +61,34 @@ impl ProgramState {
         }
     }
 
-    /// Does it take a reviewer to come into this state?
+    /// Whether only a reviewer may set this state.
     pub(crate) fn is_verdict(self) -> bool {
         matches!(self, Self::Approved | Self::Rejected)
     }
 }
 
-/// Where a step stands.
+/// State of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum StepState {
-    /// The one to be done next.
+    /// The next step.
     Ready,
-    /// Waits for those before it.
+    /// Waiting for earlier steps.
     Blocked,
-    /// An audit found it done.
+    /// Verified by an audit.
     Verified,
 }
 
-/// What the latest audit made of a step's predicate.
+/// Result of a step's predicate in the latest audit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum EvaluationStatus {
     /// No audit has evaluated it.
     Pending,
-    /// It holds.
+    /// The predicate is true.
     Satisfied,
-    /// It does not.
+    /// The predicate is false.
     Unsatisfied,
-    /// The audit's facts do not answer it.
+    /// The predicate could not be evaluated with the audit's facts.
     Error,
 }

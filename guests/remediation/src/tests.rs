@@ -1,4 +1,4 @@
-//! Programs through a fake host.
+//! Tests of programs through a fake host.
 
 mod facts;
 mod machine;

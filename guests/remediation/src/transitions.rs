@@ -1,5 +1,4 @@
-//! What people do to programs: send them to review, review them, begin them,
-//! give them up.
+//! Transitions of programs by users.
 
 use area_sdk::prelude::*;
 
@@ -7,30 +6,30 @@ use crate::events::ProgramTransitioned;
 use crate::program::{Shown, StoredProgram, shown};
 use crate::state::ProgramState;
 
-/// The rules, for the operation's documentation.
-pub(crate) const DESCRIPTION: &str = "\
-From `draft` to `in_review`; from there to `approved` or `rejected`, by somebody other than the \
-author; from `approved` to `active`. Every open program can be `cancelled`. An active program is \
-`completed` by the audit that verifies its last step, and by nobody else. `notes` become the \
-program's `review_notes`, `step_notes` those of its steps.";
+/// Description of the rules for OpenAPI.
+pub(crate) const DESCRIPTION: &str = "From `draft` to `in_review`; from there to `approved` or \
+    `rejected`, by a user other than the author; from `approved` to `active`. Every open program \
+    can be `cancelled`. Only the audit that verifies the last step of an active program sets \
+    `completed`. `notes` become the program's `review_notes`, `step_notes` those of its steps.";
 
-/// A change of state.
+/// A requested change of state.
 #[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "NewProgramTransition")]
 pub(crate) struct NewTransition {
     to_state: ProgramState,
-    /// Why.
+    /// Reason of the change.
     #[schemars(length(min = 1, max = 4000))]
     notes: Option<String>,
-    /// What is to be said of single steps.
+    /// Notes on single steps.
     #[serde(default)]
     #[schemars(length(max = 20))]
     step_notes: Vec<StepNotes>,
 }
 
-/// What is to be said of a step.
+/// A note on a step.
 #[derive(Deserialize, JsonSchema)]
 struct StepNotes {
-    /// Which step, from 1.
+    /// Number of the step, from 1.
     #[schemars(range(min = 1, max = 20))]
     order: usize,
     #[schemars(length(min = 1, max = 4000))]
@@ -80,7 +79,7 @@ fn not_allowed(from: ProgramState, to: ProgramState) -> Problem {
         (_, ProgramState::Completed) => {
             "The audit that verifies the last step completes it.".into()
         }
-        ([], _) => "Nothing follows that state; make another program.".into(),
+        ([], _) => "That state is final; create another program.".into(),
         (next, _) => format!("It can become {}.", next.join(", ")),
     };
     Problem::conflict("invalid_transition", detail).hint(hint)

@@ -1,34 +1,33 @@
-//! The way to the repository host and back. The state that travels is signed
-//! for the session, and a document makes it good for one return.
+//! Installation at the repository host. The state parameter is signed for the session, and a
+//! document makes it usable once.
 
 use area_sdk::prelude::*;
 use area_sdk::{Later, Link};
 
 use crate::installations::{self, InstallationView};
 
-/// The operation that the repository host sends people back to.
+/// Operation to which the repository host redirects users.
 pub(crate) const COME_BACK: &str = "complete_repohost_install";
 
-/// How long somebody may take at the repository host, in seconds.
+/// Lifetime of the state, in seconds.
 const STATE_SECONDS: i64 = 900;
 
-/// What the operator sets: where the application is installed.
+/// Setting of the operator: installation URL of the application.
 const APP_URL: &str = "app_url";
 
-/// What operation 14 says beside its schema.
-pub(crate) const DESCRIPTION: &str = "\
-Send the browser to `installation_url`. It carries a `state` that is good for 15 minutes, once, in \
-this session and for this workspace; the application must be set up to send people back to \
-`/v1/repohost/app/callback`. 503 `unavailable` where the operator has set up no application.";
+/// Description of operation 14.
+pub(crate) const DESCRIPTION: &str = "Send the browser to `installation_url`. It has a `state` \
+    that is valid once, for 15 minutes, in this session and for this workspace. The application \
+    must redirect users to `/v1/repohost/app/callback`. Returns 503 `unavailable` if the operator \
+    has configured no application.";
 
-/// What the callback says beside its schema.
-pub(crate) const CALLBACK: &str = "\
-The repository host sends the browser here, with the session's cookie and the `state` it was given. \
-Binds the installation to the workspace of the state; one that is bound already is updated. A \
-`setup_action` of `request` means that an owner at the repository host has to agree first: 409 \
-`installation_requested`, and the state stays good.";
+/// Description of the callback.
+pub(crate) const CALLBACK: &str = "The repository host sends the browser here, with the session's \
+    cookie and the `state` it was given. Binds the installation to the workspace of the state, or \
+    updates a bound one. A `setup_action` of `request` means that an owner at the repository host \
+    must agree first: 409 `installation_requested`, and the state stays valid.";
 
-/// Somebody on the way.
+/// An installation in progress.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct PendingInstall {
     user_id: Uuid,
@@ -39,7 +38,7 @@ impl Document for PendingInstall {
     const COLLECTION: &'static str = "pending_installs";
 }
 
-/// Forgets somebody who has not come back.
+/// Job that deletes an installation that was not finished.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct ForgetState {
     state_id: Uuid,
@@ -49,21 +48,23 @@ impl Job for ForgetState {
     const KIND: &'static str = "forget_state";
 }
 
-/// What the state says.
+/// Content of the state parameter.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct State {
     state_id: Uuid,
 }
 
-/// For which workspace.
+/// A request to start an installation.
 #[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "NewInstall")]
 pub(crate) struct StartInstall {
     #[expect(dead_code, reason = "the host has read it: it is the request's workspace")]
     workspace_id: Uuid,
 }
 
-/// Where to go.
+/// URL to which the user must go.
 #[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Install")]
 pub(crate) struct InstallStarted {
     installation_url: String,
 }
@@ -80,7 +81,7 @@ pub(crate) fn start(ctx: &Ctx, Body(_): Body<StartInstall>) -> Result<InstallSta
     Ok(InstallStarted { installation_url: format!("{app_url}{joint}state={state}") })
 }
 
-/// A URL of the web that a query can be put at the end of.
+/// Whether a text is a web URL to which a query can be added.
 fn is_app_url(url: &str) -> bool {
     let host = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
     host.is_some_and(|host| !host.is_empty() && host.bytes().all(|b| b.is_ascii_graphic()))
@@ -89,33 +90,33 @@ fn is_app_url(url: &str) -> bool {
 
 fn not_set_up() -> Problem {
     Problem::unavailable("This service has no repository-host application.").hint(
-        "The operator sets areas.settings.repohost.app_url to the address at which the \
-         application is installed.",
+        "The operator must set areas.settings.repohost.app_url to the URL at which the \
+        application is installed.",
     )
 }
 
-/// What the repository host adds to the address.
+/// Query parameters added by the repository host.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Return {
-    /// What the repository host calls the installation.
+    /// Id of the installation at the repository host.
     #[schemars(length(min = 1, max = 100))]
     installation_id: Option<String>,
-    /// What was done there.
+    /// Action at the repository host.
     setup_action: Option<SetupAction>,
-    /// Sent by hosts that also identify the person; not used.
+    /// Sent by hosts that also identify the user; ignored.
     #[expect(dead_code, reason = "taken, so that it is not refused")]
     #[schemars(length(max = 500))]
     code: Option<String>,
 }
 
-/// What was done at the repository host.
+/// Action at the repository host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SetupAction {
-    /// It was installed.
+    /// The application was installed.
     #[default]
     Install,
-    /// What it may reach was changed.
+    /// Its permissions were changed.
     Update,
     /// An owner was asked to install it.
     Request,
@@ -129,7 +130,7 @@ pub(crate) fn come_back(
     let action = back.setup_action.unwrap_or_default();
     let pending = ctx.documents::<PendingInstall>().find(state.state_id)?;
     let pending = pending.ok_or_else(|| {
-        Problem::conflict("state_used", "This way back was used already.")
+        Problem::conflict("state_used", "This state was already used.")
             .hint("Start the installation again with POST /v1/repohost/app/install.")
     })?;
     if action == SetupAction::Request {

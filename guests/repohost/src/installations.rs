@@ -1,14 +1,13 @@
-//! Installations of the application, each bound to the workspace whose admin
-//! came back with it.
+//! Installations of the application, each bound to the workspace whose admin returned with it.
 
 use area_sdk::prelude::*;
 
 use crate::install::SetupAction;
 
-/// An installation as it is kept.
+/// A stored installation.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Installation {
-    /// What the repository host calls it.
+    /// Id at the repository host.
     external_id: String,
     setup_action: SetupAction,
     installed_by: Uuid,
@@ -18,15 +17,16 @@ impl Document for Installation {
     const COLLECTION: &'static str = "installations";
 }
 
-/// An installation as clients see it.
+/// An installation in responses.
 #[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Installation")]
 pub(crate) struct InstallationView {
     id: Uuid,
-    /// What the repository host calls it.
+    /// Id at the repository host.
     external_id: String,
-    /// What was done at the repository host last.
+    /// Last action at the repository host.
     setup_action: SetupAction,
-    /// Who came back with it last.
+    /// User who returned with it last.
     installed_by: Uuid,
     created_at: Timestamp,
     updated_at: Timestamp,
@@ -47,7 +47,7 @@ impl InstallationView {
     }
 }
 
-/// Told when somebody came back with an installation.
+/// Published when a user returned with an installation.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Installed {
     installation_id: Uuid,
@@ -60,7 +60,7 @@ impl Event for Installed {
     const NAME: &'static str = "repohost.installed";
 }
 
-/// Told when an installation is taken out.
+/// Published when an installation was removed.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Removed {
     installation_id: Uuid,
@@ -71,8 +71,7 @@ impl Event for Removed {
     const NAME: &'static str = "repohost.removed";
 }
 
-/// Makes an installation the workspace's, or notes what was changed in one
-/// that is.
+/// Binds an installation to the workspace, or updates a bound one.
 pub(crate) fn bind(
     ctx: &Ctx,
     external_id: String,
@@ -107,27 +106,9 @@ fn versioned(ctx: &Ctx, stored: Stored<Installation>) -> Versioned<InstallationV
     Versioned(InstallationView::new(ctx, stored), version)
 }
 
-/// Which page.
-#[derive(Deserialize, JsonSchema)]
-pub(crate) struct ListParams {
-    /// `next_cursor` of the page before.
-    cursor: Option<String>,
-    /// How many a page has at most.
-    #[serde(default = "default_limit")]
-    #[schemars(range(min = 1, max = 100))]
-    limit: u32,
-}
-
-fn default_limit() -> u32 {
-    50
-}
-
-pub(crate) fn list(
-    ctx: &Ctx,
-    Params(params): Params<ListParams>,
-) -> Result<Page<InstallationView>> {
+pub(crate) fn list(ctx: &Ctx, paging: Paging) -> Result<Page<InstallationView>> {
     let query = ctx.documents::<Installation>().query();
-    let page = query.cursor(params.cursor).limit(params.limit).page()?;
+    let page = query.paging(paging).page()?;
     Ok(page.map(|installation| InstallationView::new(ctx, installation)))
 }
 

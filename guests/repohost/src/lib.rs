@@ -1,6 +1,5 @@
-//! The repository-host application (operation 14): an admin is sent to the
-//! host to install it, and comes back with an installation that is then the
-//! workspace's.
+//! The repository-host application (operation 14): an admin is redirected to the host, installs the
+//! application, and returns with an installation that is bound to the workspace.
 
 mod install;
 mod installations;
@@ -11,23 +10,21 @@ use area_sdk::prelude::*;
 use install::{ForgetState, PendingInstall};
 use installations::{Installation, Installed, Removed};
 
-/// The area.
+/// Declares the area.
 pub fn area() -> Area {
     let area = Area::new("repohost", env!("CARGO_PKG_VERSION"))
         .summary("Installations of the repository-host application")
         .uses(&[Capability::Links, Capability::Settings])
-        .collection(
-            Collection::of::<PendingInstall>().summary("Admins on their way to the host and back"),
-        )
+        .collection(Collection::of::<PendingInstall>().summary("Installations in progress"))
         .collection(
             Collection::of::<Installation>()
-                .summary("Installations of the application that are the workspace's")
+                .summary("The workspace's installations of the application")
                 .text("external_id")
                 .unique(&["external_id"])
                 .readable_by(&["*"]),
         )
         .event::<Installed>("The repository-host application was installed for the workspace")
-        .event::<Removed>("An installation was taken out of the workspace")
+        .event::<Removed>("An installation was removed from the workspace")
         .job::<ForgetState>(Lane::Maintenance, 10, 5_000, install::forget);
     routes(area)
 }
@@ -48,7 +45,7 @@ fn routes(area: Area) -> Area {
     )
     .route(
         get(install::COME_BACK, "/v1/repohost/app/callback")
-            .summary("Come back from installing the application")
+            .summary("Return from installing the application")
             .description(install::CALLBACK)
             .signed_link("state", LinkHolder::SameSession)
             .writes()
@@ -59,16 +56,20 @@ fn routes(area: Area) -> Area {
     .route(
         get("list_repohost_installations", INSTALLATIONS)
             .summary("List the application's installations, newest first")
+            .description("One page of installations that were bound to this workspace.")
             .handler(installations::list),
     )
     .route(
         get("get_repohost_installation", INSTALLATION)
             .summary("Read an installation")
+            .description(
+                "The `ETag` of the response is the version that a change names in `If-Match`.",
+            )
             .handler(installations::show),
     )
     .route(
         delete("delete_repohost_installation", INSTALLATION)
-            .summary("Take an installation out of the workspace")
+            .summary("Remove an installation from the workspace")
             .description("At the repository host it stays installed until it is removed there.")
             .role(Role::Admin)
             .handler(installations::remove),

@@ -1,4 +1,4 @@
-//! The way to the repository host and back, through a fake host.
+//! Tests of installations through a fake host.
 
 use area_sdk::testing::{FakeHost, Request, USER};
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ fn start() -> Request {
     Request::to("start_repohost_install").json(json!({ "workspace_id": workspace }))
 }
 
-/// Sets off, and gives what the state says.
+/// Starts an installation and returns the content of its state.
 fn set_off(host: &FakeHost) -> Value {
     host.call(start()).expect("a URL");
     host.links().pop().expect("a state").claims

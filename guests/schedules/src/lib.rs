@@ -1,6 +1,5 @@
-//! Audits, and the schedules that start them (operation 9). An audit is one
-//! look at a repository: this area gathers what there is to look at, other
-//! areas bring their part of it up to date, and when all have answered the
+//! Audits and the schedules that start them (operation 9). An audit examines a repository: this
+//! area collects its inputs, other areas import them, and when all have reported their results the
 //! audit is complete.
 
 mod audits;
@@ -19,7 +18,7 @@ const AUDITS: &str = "/v1/workspaces/{workspace_id}/audits";
 const SCHEDULES: &str = "/v1/workspaces/{workspace_id}/audit-schedules";
 const SCHEDULE: &str = "/v1/workspaces/{workspace_id}/audit-schedules/{schedule_id}";
 
-/// The area.
+/// Declares the area.
 pub fn area() -> Area {
     let area = Area::new("schedules", env!("CARGO_PKG_VERSION"))
         .summary("Audits of repositories, and the schedules that start them");
@@ -29,7 +28,7 @@ pub fn area() -> Area {
 fn audit_work(area: Area) -> Area {
     area.collection(
         Collection::of::<StoredAudit>()
-            .summary("Looks at repositories: what was looked at, and what came of it")
+            .summary("Audits with their inputs and results")
             .text("repository_id")
             .text("state")
             .text("started_at")
@@ -40,9 +39,9 @@ fn audit_work(area: Area) -> Area {
             .index(&["state", "started_at"])
             .readable_by(&["*"]),
     )
-    .event::<AuditStarted>("An audit has gathered what it looks at")
+    .event::<AuditStarted>("An audit has collected its inputs")
     .event::<AuditCompleted>("An audit is complete, with its facts")
-    .event::<AuditFailed>("An audit came to nothing")
+    .event::<AuditFailed>("An audit failed")
     .job::<RunAudit>(Lane::Scanner, 10, 30_000, audits::run::run)
     .job::<AuditDeadline>(Lane::Maintenance, 10, 10_000, audits::run::deadline)
     .on("audit.findings_imported", audits::parts::findings)
@@ -61,12 +60,16 @@ fn audit_routes(area: Area) -> Area {
     .route(
         get("list_audits", AUDITS)
             .summary("List audits, newest first")
-            .description("Without inputs and facts, which `GET` of one audit shows.")
+            .description("Without inputs and facts, which `GET` of one audit returns.")
             .handler(audits::list),
     )
     .route(
         get("get_audit", "/v1/workspaces/{workspace_id}/audits/{audit_id}")
             .summary("Read an audit")
+            .description(
+                "Read it until `state` is `completed` or `failed`. `parts` has the result of each \
+                 input.",
+            )
             .handler(audits::show),
     )
 }
@@ -75,7 +78,7 @@ fn schedule_work(area: Area) -> Area {
     area.uses(&[Capability::Calendar])
         .collection(
             Collection::of::<StoredSchedule>()
-                .summary("What starts audits by itself")
+                .summary("Schedules, which start audits automatically")
                 .text("repository_id")
                 .text("state")
                 .index(&["state"])
@@ -99,15 +102,27 @@ fn schedule_routes(area: Area) -> Area {
     .route(
         get("list_audit_schedules", SCHEDULES)
             .summary("List schedules, newest first")
+            .description(
+                "One page. Repository and state select schedules; deleted ones are listed only if \
+                 `state` asks for them.",
+            )
             .handler(schedules::list),
     )
-    .route(get("get_audit_schedule", SCHEDULE).summary("Read a schedule").handler(schedules::show))
+    .route(
+        get("get_audit_schedule", SCHEDULE)
+            .summary("Read a schedule")
+            .description(
+                "With its last and its next run. The `ETag` of the response is the version that a \
+                 change names in `If-Match`.",
+            )
+            .handler(schedules::show),
+    )
     .route(
         patch("update_audit_schedule", SCHEDULE)
             .summary("Change a schedule")
             .description(
-                "Members that are absent stay. A local date that had its run does not get another \
-                 by a change.",
+                "Absent members keep their values. A change does not give a local date a second \
+                run.",
             )
             .problems(&["schedule_deleted"])
             .handler(schedules::update),
@@ -117,7 +132,11 @@ fn schedule_routes(area: Area) -> Area {
             "pause_audit_schedule",
             "/v1/workspaces/{workspace_id}/audit-schedules/{schedule_id}/pause",
         )
-        .summary("Let a schedule rest")
+        .summary("Pause a schedule")
+        .description(
+            "No run starts until the schedule is resumed. Runs that are missed meanwhile are not \
+             made up for.",
+        )
         .problems(&["schedule_deleted"])
         .handler(schedules::pause),
     )
@@ -126,15 +145,15 @@ fn schedule_routes(area: Area) -> Area {
             "resume_audit_schedule",
             "/v1/workspaces/{workspace_id}/audit-schedules/{schedule_id}/resume",
         )
-        .summary("Let a schedule work again")
-        .description("Due times that passed while it rested are not caught up with.")
+        .summary("Resume a schedule")
+        .description("Due times that passed during the pause are skipped.")
         .problems(&["schedule_deleted"])
         .handler(schedules::resume),
     )
     .route(
         delete("delete_audit_schedule", SCHEDULE)
             .summary("Delete a schedule")
-            .description("It can still be read, as `deleted`; its audits stay.")
+            .description("It can still be read as `deleted`; its audits are kept.")
             .problems(&["schedule_deleted"])
             .handler(schedules::remove),
     )

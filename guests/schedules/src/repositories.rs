@@ -1,37 +1,25 @@
-//! The catalog's repositories, as far as audits and schedules look at them.
+//! Repositories of the catalog, with the members that audits and schedules read.
 
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope};
+use area_shared::catalog::Repository;
 
-/// A repository of the workspace.
-#[derive(Serialize, Deserialize)]
-pub(crate) struct Repository {
-    pub(crate) name: String,
-    pub(crate) default_branch: Option<String>,
-    #[serde(default)]
-    pub(crate) archived: bool,
-}
-
-impl Document for Repository {
-    const COLLECTION: &'static str = "catalog.repositories";
-}
-
-/// The repository that a request names, fit to be audited.
+/// Returns a repository if it can be audited.
 pub(crate) fn auditable(scope: &Scope, id: Uuid) -> Result<Stored<Repository>> {
     let Some(repository) = scope.documents::<Repository>().find(id)? else {
         let detail = format!("This workspace has no repository {id}.");
-        let hint = "Take `repository_id` from the workspace's list of repositories.";
+        let hint = "Use a `repository_id` from the workspace's list of repositories.";
         return Err(Problem { detail, ..Problem::not_found() }.hint(hint));
     };
     if repository.archived {
         let detail = format!("The repository {} is archived.", repository.name);
-        let hint = "Take it out of the archive first.";
+        let hint = "Restore it first.";
         return Err(Problem::conflict("repository_archived", detail).hint(hint));
     }
     Ok(repository)
 }
 
-/// Is the repository still there to be audited? Its default branch, if so.
+/// Returns the default branch of a repository that can still be audited; `None` otherwise.
 pub(crate) fn still_auditable(
     scope: &Scope,
     id: Uuid,

@@ -1,4 +1,4 @@
-//! Audits and schedules through a fake host.
+//! Tests of audits and schedules through a fake host.
 
 mod audits;
 mod recurrence;

@@ -105,7 +105,7 @@ impl Area {
 
     /// Publishes this event.
     pub fn event<E: Event + JsonSchema>(mut self, summary: &'static str) -> Self {
-        self.events.push(EventKind { name: E::NAME, summary, schema: schema::response::<E> });
+        self.events.push(EventKind { name: E::NAME, summary, schema: schema::published::<E> });
         self.uses(&[Capability::Events])
     }
 
@@ -143,9 +143,8 @@ impl Area {
         self
     }
 
-    /// Wants these capabilities beyond what collections, events and jobs say:
-    /// secrets, crypto, directory, calendar, egress, blobs, malware, links,
-    /// settings.
+    /// Uses these capabilities too. Those of its collections, events and jobs are
+    /// declared with them.
     pub fn uses(mut self, capabilities: &[Capability]) -> Self {
         for &capability in capabilities {
             if !self.capabilities.contains(&capability) {
@@ -158,7 +157,7 @@ impl Area {
     /// What this area is, as the host reads it.
     ///
     /// # Panics
-    /// Where the area contradicts itself; a test that makes the manifest tells.
+    /// If the area contradicts itself; a test that makes the manifest shows it.
     #[must_use]
     pub fn manifest(&self) -> Manifest {
         Manifest {

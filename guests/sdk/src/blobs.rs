@@ -2,8 +2,6 @@
 //! areas which share theirs.
 
 use crate::context::Scope;
-#[allow(unused_imports, reason = "natively the handle is a trait object")]
-use crate::host::Host as _;
 pub use crate::wit::assurance::area::blobs::{Error as BlobError, Info as BlobInfo};
 
 /// What is read at a time where the whole is wanted.
@@ -17,12 +15,12 @@ pub struct Blobs<'a>(pub(crate) &'a Scope);
 impl Blobs<'_> {
     /// Size and digest, where there is such a blob.
     pub fn stat(&self, name: &str) -> Result<Option<BlobInfo>, BlobError> {
-        self.0.host.blob_stat(name)
+        self.0.host.blobs_stat(name)
     }
 
     /// At most `length` bytes from `offset`; empty at the end.
     pub fn read(&self, name: &str, offset: u64, length: u32) -> Result<Vec<u8>, BlobError> {
-        self.0.host.blob_read(name, offset, length)
+        self.0.host.blobs_read(name, offset, length)
     }
 
     /// The whole blob; `LimitExceeded` where it has more than `limit` bytes.
@@ -32,12 +30,12 @@ impl Blobs<'_> {
 
     /// Keeps content under a name.
     pub fn write(&self, name: &str, content: &[u8]) -> Result<BlobInfo, BlobError> {
-        self.0.host.blob_write(name, content)
+        self.0.host.blobs_write(name, content)
     }
 
     /// Removes a blob.
     pub fn delete(&self, name: &str) -> Result<(), BlobError> {
-        self.0.host.blob_delete(name)
+        self.0.host.blobs_delete(name)
     }
 }
 
@@ -53,12 +51,12 @@ pub struct SharedBlobs<'a> {
 impl SharedBlobs<'_> {
     /// Size and digest, where there is such a blob.
     pub fn stat(&self, name: &str) -> Result<Option<BlobInfo>, BlobError> {
-        self.scope.host.shared_blob_stat(self.area, name)
+        self.scope.host.blobs_stat_shared(self.area, name)
     }
 
     /// At most `length` bytes from `offset`; empty at the end.
     pub fn read(&self, name: &str, offset: u64, length: u32) -> Result<Vec<u8>, BlobError> {
-        self.scope.host.shared_blob_read(self.area, name, offset, length)
+        self.scope.host.blobs_read_shared(self.area, name, offset, length)
     }
 
     /// The whole blob; `LimitExceeded` where it has more than `limit` bytes.

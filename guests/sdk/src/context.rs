@@ -11,8 +11,6 @@ use crate::blobs::{Blobs, SharedBlobs};
 use crate::documents::{Document, Documents};
 use crate::extract::Input;
 use crate::host::Handle;
-#[allow(unused_imports, reason = "natively the handle is a trait object")]
-use crate::host::Host as _;
 use crate::id::Ids;
 use crate::job::{Event, Job};
 use crate::problem::Problem;
@@ -68,6 +66,12 @@ impl Scope {
         self.now
     }
 
+    /// Every function of the contract, with the contract's types.
+    #[must_use]
+    pub fn host(&self) -> &Handle {
+        &self.host
+    }
+
     /// A new time-ordered id (UUIDv7).
     #[must_use]
     pub fn new_id(&self) -> Uuid {
@@ -87,11 +91,11 @@ impl Scope {
         Documents::new(self)
     }
 
-    /// Tells other areas and webhooks what happened, if the call commits. The
+    /// Publishes an event to other areas and webhooks, if the call commits. The
     /// event's id is the same at every delivery.
-    #[expect(clippy::needless_pass_by_value, reason = "an event is told once")]
+    #[expect(clippy::needless_pass_by_value, reason = "an event is published once")]
     pub fn publish<E: Event>(&self, event: E) -> Uuid {
-        match self.host.publish(E::NAME, &json(&event)) {
+        match self.host.events_publish(E::NAME, &json(&event)) {
             Ok(id) => uuid(&id),
             Err(events::Error::Misuse(what)) => panic!("events misused: {what}"),
             Err(events::Error::LimitExceeded) => panic!("more events than a call may publish"),
@@ -112,14 +116,14 @@ impl Scope {
             available_at: later.at.map(|at| at.0),
             dedupe_key: later.dedupe_key,
         };
-        match self.host.enqueue(&job) {
+        match self.host.jobs_enqueue(&job) {
             Ok(id) => uuid(&id),
             Err(jobs::Error::Misuse(what)) => panic!("jobs misused: {what}"),
             Err(jobs::Error::LimitExceeded) => panic!("more jobs than a call may enqueue"),
         }
     }
 
-    /// Secrets that the host keeps and uses, and never tells.
+    /// Secrets that the host stores and uses, and never returns.
     #[must_use]
     pub fn secrets(&self) -> Secrets<'_> {
         Secrets(self)
@@ -147,7 +151,7 @@ impl Scope {
         claims: &impl Serialize,
         expires_at: Timestamp,
     ) -> String {
-        match self.host.sign_link(operation, &json(claims), expires_at.0) {
+        match self.host.links_sign(operation, &json(claims), expires_at.0) {
             Ok(token) => token,
             Err(links::Error::Misuse(what)) => panic!("links misused: {what}"),
             Err(links::Error::NoSession) => panic!("a link for {operation} needs a session"),
@@ -157,19 +161,19 @@ impl Scope {
     /// What the operator has set for this area.
     #[must_use]
     pub fn setting(&self, key: &str) -> Option<String> {
-        self.host.setting(key)
+        self.host.settings_get(key)
     }
 
     /// Unpredictable bytes, at most 4096.
     #[must_use]
     pub fn random_bytes(&self, length: u32) -> Vec<u8> {
-        self.host.random_bytes(length)
+        self.host.crypto_random_bytes(length)
     }
 
     /// SHA-256.
     #[must_use]
     pub fn sha256(&self, data: &[u8]) -> Vec<u8> {
-        self.host.sha256(data)
+        self.host.crypto_sha256(data)
     }
 
     /// SHA-256 in lower-case hex, as the contract writes digests.
@@ -186,25 +190,25 @@ impl Scope {
     /// Strict Ed25519 verification; false for anything that is no signature.
     #[must_use]
     pub fn ed25519_verify(&self, public_key: &[u8], message: &[u8], signature: &[u8]) -> bool {
-        self.host.ed25519_verify(public_key, message, signature)
+        self.host.crypto_ed25519_verify(public_key, message, signature)
     }
 
     /// The member, where the user is one.
     #[must_use]
     pub fn member(&self, user: Uuid) -> Option<directory::Person> {
-        self.host.member(&user.to_string())
+        self.host.directory_member(&user.to_string())
     }
 
     /// All members, by e-mail.
     #[must_use]
     pub fn members(&self) -> Vec<directory::Person> {
-        self.host.members()
+        self.host.directory_members()
     }
 
     /// The workspace's name and slug.
     #[must_use]
     pub fn workspace(&self) -> (String, String) {
-        self.host.workspace()
+        self.host.directory_workspace()
     }
 
     /// The local time of a moment in an IANA zone.
@@ -212,7 +216,7 @@ impl Scope {
     /// # Errors
     /// Where there is no such zone.
     pub fn local(&self, zone: &str, at: Timestamp) -> Result<calendar::Civil, calendar::Error> {
-        self.host.local(zone, at.0)
+        self.host.calendar_local(zone, at.0)
     }
 
     /// The moment of a local time: in a gap the offset before it counts, in a
@@ -221,7 +225,7 @@ impl Scope {
     /// # Errors
     /// Where there is no such zone.
     pub fn resolve(&self, zone: &str, at: calendar::Civil) -> Result<Timestamp, calendar::Error> {
-        self.host.resolve(zone, at).map(Timestamp)
+        self.host.calendar_resolve(zone, at).map(Timestamp)
     }
 
     /// Would a job be allowed to send to this URL, before names are resolved?
@@ -229,7 +233,7 @@ impl Scope {
     /// # Errors
     /// Which rule it breaks.
     pub fn check_url(&self, url: &str) -> Result<(), String> {
-        self.host.check_url(url).map_err(|error| match error {
+        self.host.egress_check(url).map_err(|error| match error {
             egress::Error::Refused(rule) => rule,
             other => format!("{other:?}"),
         })
@@ -238,17 +242,17 @@ impl Scope {
     /// A line for the operator; the macros [`info!`](crate::info) and
     /// [`warn!`](crate::warn) format one.
     pub fn log(&self, level: Level, message: &str) {
-        self.host.log(level, message);
+        self.host.log_write(level, message);
     }
 }
 
-/// Tells the operator something: `info!(ctx, "{n} records")`.
+/// Logs something for the operator: `info!(ctx, "{n} records")`.
 #[macro_export]
 macro_rules! info {
     ($ctx:expr, $($message:tt)+) => { $ctx.log($crate::Level::Info, &format!($($message)+)) };
 }
 
-/// Tells the operator of something odd.
+/// Logs something odd for the operator.
 #[macro_export]
 macro_rules! warn {
     ($ctx:expr, $($message:tt)+) => { $ctx.log($crate::Level::Warn, &format!($($message)+)) };
@@ -384,7 +388,7 @@ impl JobCtx {
     /// # Errors
     /// Where no answer came; any status is an answer.
     pub fn send(&self, request: &egress::Outgoing) -> Result<egress::Incoming, egress::Error> {
-        self.host.send(request)
+        self.host.egress_send(request)
     }
 
     /// Has the operator's malware scanner look at a blob of this area.
@@ -392,7 +396,7 @@ impl JobCtx {
     /// # Errors
     /// Where there is no verdict.
     pub fn scan(&self, blob: &str) -> Result<malware::Verdict, malware::Error> {
-        self.host.scan(blob)
+        self.host.malware_scan(blob)
     }
 }
 
@@ -405,13 +409,13 @@ impl Secrets<'_> {
     pub fn put(&self, name: &str, value: &[u8]) {
         self.0
             .host
-            .secret_put(name, value)
+            .secrets_put(name, value)
             .unwrap_or_else(|error| panic!("secret {name:?}: {error:?}"));
     }
 
     /// Forgets a secret, where there is one.
     pub fn delete(&self, name: &str) {
-        match self.0.host.secret_delete(name) {
+        match self.0.host.secrets_delete(name) {
             Ok(()) | Err(secrets::Error::NotFound) => {}
             Err(error) => panic!("secret {name:?}: {error:?}"),
         }
@@ -420,14 +424,17 @@ impl Secrets<'_> {
     /// Is there such a secret?
     #[must_use]
     pub fn exists(&self, name: &str) -> bool {
-        self.0.host.secret_exists(name).unwrap_or_else(|error| panic!("secret {name:?}: {error:?}"))
+        self.0
+            .host
+            .secrets_exists(name)
+            .unwrap_or_else(|error| panic!("secret {name:?}: {error:?}"))
     }
 
-    /// HMAC-SHA256 of the message under the secret; nothing where there is no
+    /// HMAC-SHA256 of the message under the secret; `None` if there is no
     /// such secret.
     #[must_use]
     pub fn hmac_sha256(&self, name: &str, message: &[u8]) -> Option<Vec<u8>> {
-        match self.0.host.secret_hmac_sha256(name, message) {
+        match self.0.host.secrets_hmac_sha256(name, message) {
             Ok(code) => Some(code),
             Err(secrets::Error::NotFound) => None,
             Err(error) => panic!("secret {name:?}: {error:?}"),

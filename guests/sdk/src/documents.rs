@@ -13,8 +13,7 @@ use uuid::Uuid;
 
 pub use self::all::All;
 use crate::context::Scope;
-#[allow(unused_imports, reason = "natively the handle is a trait object")]
-use crate::host::Host as _;
+use crate::paging::Paging;
 use crate::time::Timestamp;
 use crate::wit::assurance::area::documents as wit;
 pub use crate::wit::assurance::area::documents::Value;
@@ -109,9 +108,9 @@ impl<T: Document> Stored<T> {
     }
 }
 
-/// One page of a list, as clients get it: every list beyond the contract's has
-/// this shape.
+/// One page of a list outside the published contract.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "{T}Page")]
 pub struct Page<T> {
     /// At most `limit` of them.
     pub items: Vec<T>,
@@ -148,7 +147,7 @@ impl<'a, T: Document> Documents<'a, T> {
     /// # Errors
     /// When the call's limits are used up.
     pub fn find(&self, id: impl fmt::Display) -> Result<Option<Stored<T>>, DocumentError> {
-        let found = self.scope.host.get(T::COLLECTION, &id.to_string())?;
+        let found = self.scope.host.documents_get(T::COLLECTION, &id.to_string())?;
         Ok(found.map(Stored::read))
     }
 
@@ -169,7 +168,7 @@ impl<'a, T: Document> Documents<'a, T> {
         ids: impl IntoIterator<Item = impl fmt::Display>,
     ) -> Result<Vec<Stored<T>>, DocumentError> {
         let ids: Vec<String> = ids.into_iter().map(|id| id.to_string()).collect();
-        let found = self.scope.host.get_many(T::COLLECTION, &ids)?;
+        let found = self.scope.host.documents_get_many(T::COLLECTION, &ids)?;
         Ok(found.into_iter().map(Stored::read).collect())
     }
 
@@ -212,7 +211,7 @@ impl<'a, T: Document> Documents<'a, T> {
             .into_iter()
             .map(|(id, value)| wit::Write::Create((id.to_string(), body(value))))
             .collect();
-        self.scope.host.write(T::COLLECTION, &writes)?;
+        self.scope.host.documents_apply(T::COLLECTION, &writes)?;
         Ok(())
     }
 
@@ -249,7 +248,7 @@ impl<'a, T: Document> Documents<'a, T> {
                 wit::Write::Replace((document.id.clone(), version, body(&document.value)))
             })
             .collect();
-        self.scope.host.write(T::COLLECTION, &writes)?;
+        self.scope.host.documents_apply(T::COLLECTION, &writes)?;
         Ok(())
     }
 
@@ -268,7 +267,7 @@ impl<'a, T: Document> Documents<'a, T> {
             .into_iter()
             .map(|document| wit::Write::Delete((document.id.clone(), Some(document.version))))
             .collect();
-        self.scope.host.write(T::COLLECTION, &writes)?;
+        self.scope.host.documents_apply(T::COLLECTION, &writes)?;
         Ok(())
     }
 
@@ -281,7 +280,8 @@ impl<'a, T: Document> Documents<'a, T> {
     }
 
     fn write(&self, write: wit::Write) -> Result<u64, DocumentError> {
-        let versions = self.scope.host.write(T::COLLECTION, std::slice::from_ref(&write))?;
+        let versions =
+            self.scope.host.documents_apply(T::COLLECTION, std::slice::from_ref(&write))?;
         Ok(versions.first().copied().unwrap_or_default())
     }
 }
@@ -365,6 +365,14 @@ impl<'a, T: Document> Query<'a, T> {
         self
     }
 
+    /// The page that a request asks for.
+    pub fn paging<const LIMIT: u32, const MAX_LIMIT: u32, const MAX_CURSOR: u32>(
+        self,
+        paging: Paging<LIMIT, MAX_LIMIT, MAX_CURSOR>,
+    ) -> Self {
+        self.limit(paging.limit).cursor(paging.cursor)
+    }
+
     /// After the document of this id.
     pub fn after(mut self, id: Option<impl fmt::Display>) -> Self {
         if let Some(id) = id {
@@ -378,7 +386,7 @@ impl<'a, T: Document> Query<'a, T> {
     /// # Errors
     /// [`DocumentError::InvalidCursor`], and when the call's limits are used up.
     pub fn page(self) -> Result<Page<Stored<T>>, DocumentError> {
-        let page = self.scope.host.query(&self.query)?;
+        let page = self.scope.host.documents_find(&self.query)?;
         Ok(Page {
             items: page.documents.into_iter().map(Stored::read).collect(),
             next_cursor: page.next,
@@ -391,6 +399,18 @@ impl<'a, T: Document> Query<'a, T> {
     /// As for [`page`](Self::page).
     pub fn list(self) -> Result<Vec<Stored<T>>, DocumentError> {
         Ok(self.page()?.items)
+    }
+
+    /// Deletes those on the first page, and returns how many there were. A job
+    /// that deletes all of them runs again until there were none.
+    ///
+    /// # Errors
+    /// As for [`page`](Self::page).
+    pub fn delete_page(self) -> Result<usize, DocumentError> {
+        let documents = Documents::<T>::new(self.scope);
+        let page = self.list()?;
+        documents.delete_all(&page)?;
+        Ok(page.len())
     }
 
     /// All of them, page by page as they are taken; the limit is a page's.
@@ -413,7 +433,7 @@ impl<'a, T: Document> Query<'a, T> {
     /// # Errors
     /// When the call's limits are used up.
     pub fn count(self) -> Result<u64, DocumentError> {
-        Ok(self.scope.host.count(T::COLLECTION, &self.query.conditions, None)?)
+        Ok(self.scope.host.documents_count(T::COLLECTION, &self.query.conditions, None)?)
     }
 
     /// How many there are, or `most` where there are more: quick where the
@@ -422,7 +442,7 @@ impl<'a, T: Document> Query<'a, T> {
     /// # Errors
     /// When the call's limits are used up.
     pub fn count_up_to(self, most: u32) -> Result<u64, DocumentError> {
-        Ok(self.scope.host.count(T::COLLECTION, &self.query.conditions, Some(most))?)
+        Ok(self.scope.host.documents_count(T::COLLECTION, &self.query.conditions, Some(most))?)
     }
 
     /// How many there are for each combination of the fields' values.
@@ -431,7 +451,8 @@ impl<'a, T: Document> Query<'a, T> {
     /// When the call's limits are used up.
     pub fn count_by(self, fields: &[&str]) -> Result<Vec<(Vec<Value>, u64)>, DocumentError> {
         let fields: Vec<String> = fields.iter().map(|&field| field.to_owned()).collect();
-        let groups = self.scope.host.count_by(T::COLLECTION, &self.query.conditions, &fields)?;
+        let groups =
+            self.scope.host.documents_count_by(T::COLLECTION, &self.query.conditions, &fields)?;
         Ok(groups.into_iter().map(|group| (group.values, group.count)).collect())
     }
 }

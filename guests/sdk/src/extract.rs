@@ -56,7 +56,7 @@ impl<T: DeserializeOwned + JsonSchema> FromRequest for Body<T> {
     }
 
     fn describe(route: &mut Route) {
-        route.body = BodyKind::Json(schema::request::<T>().to_string());
+        route.body = BodyKind::Json(schema::body::<T>());
     }
 }
 
@@ -104,11 +104,11 @@ impl<T: DeserializeOwned + JsonSchema> FromRequest for Params<T> {
     }
 
     fn describe(route: &mut Route) {
-        manifest::parameters(&schema::request::<T>(), route);
+        manifest::parameters(&schema::parameters::<T>(), route);
     }
 }
 
-/// The one parameter of the path beside the workspace.
+/// The one parameter of the path in addition to the workspace.
 #[derive(Clone, Copy, Debug)]
 pub struct Path<T>(pub T);
 
@@ -126,9 +126,9 @@ impl<T: DeserializeOwned + JsonSchema> FromRequest for Path<T> {
         let path = route.path.clone();
         let mut names = manifest::path_parameters(&path);
         let (Some(name), None) = (names.next(), names.next()) else {
-            panic!("{}: Path takes one parameter beside workspace_id", route.operation_id);
+            panic!("{}: Path takes one parameter in addition to workspace_id", route.operation_id);
         };
-        let schema = schema::request::<T>();
+        let schema = schema::parameters::<T>();
         let parameter = manifest::parameter(name, ParameterPlace::Path, &schema, true);
         route.parameters.insert(0, parameter);
     }

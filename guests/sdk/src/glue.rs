@@ -1,5 +1,5 @@
-//! What only a component needs: its imports, an allocator that suits an
-//! instance that dies with its call, and a panic message for the operator.
+//! What only a component needs: an allocator that suits an instance that dies
+//! with its call, and a panic message for the operator.
 #![allow(
     unsafe_code,
     clippy::allow_attributes_without_reason,
@@ -9,13 +9,9 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::{Cell, UnsafeCell};
 
-use crate::host::Host;
-use crate::wit::assurance::area::{
-    blobs, calendar, crypto, directory, documents, egress, events, jobs, links, log, mail, malware,
-    membership, queue, secrets, settings, types,
-};
+use crate::wit::assurance::area::log;
 
-/// What every exported function does first: a panic is told to the operator
+/// What every exported function does first: a panic is logged for the operator
 /// before the instance aborts.
 pub fn begin() {
     std::panic::set_hook(Box::new(|panic| {
@@ -28,57 +24,6 @@ pub fn begin() {
 /// in its place, while it forgets what an instance has grown by.
 pub fn leave_arena() {
     ALLOCATOR.used.set(ARENA_BYTES);
-}
-
-/// The component's imports. Methods are resolved statically, so that a
-/// component imports nothing that its area does not use.
-#[derive(Clone, Copy, Debug)]
-pub struct Imports;
-
-#[rustfmt::skip]
-impl Host for Imports {
-    fn get(&self, collection: &str, id: &str) -> Result<Option<documents::Document>, documents::Error> { documents::get(collection, id) }
-    fn get_many(&self, collection: &str, ids: &[String]) -> Result<Vec<documents::Document>, documents::Error> { documents::get_many(collection, ids) }
-    fn query(&self, query: &documents::Query) -> Result<documents::Page, documents::Error> { documents::find(query) }
-    fn count(&self, collection: &str, conditions: &[documents::Condition], at_most: Option<u32>) -> Result<u64, documents::Error> { documents::count(collection, conditions, at_most) }
-    fn count_by(&self, collection: &str, conditions: &[documents::Condition], fields: &[String]) -> Result<Vec<documents::Group>, documents::Error> { documents::count_by(collection, conditions, fields) }
-    fn write(&self, collection: &str, writes: &[documents::Write]) -> Result<Vec<u64>, documents::Error> { documents::apply(collection, writes) }
-    fn blob_stat(&self, name: &str) -> Result<Option<blobs::Info>, blobs::Error> { blobs::stat(name) }
-    fn blob_read(&self, name: &str, offset: u64, length: u32) -> Result<Vec<u8>, blobs::Error> { blobs::read(name, offset, length) }
-    fn blob_write(&self, name: &str, content: &[u8]) -> Result<blobs::Info, blobs::Error> { blobs::write(name, content) }
-    fn blob_delete(&self, name: &str) -> Result<(), blobs::Error> { blobs::delete(name) }
-    fn shared_blob_stat(&self, area: &str, name: &str) -> Result<Option<blobs::Info>, blobs::Error> { blobs::stat_shared(area, name) }
-    fn shared_blob_read(&self, area: &str, name: &str, offset: u64, length: u32) -> Result<Vec<u8>, blobs::Error> { blobs::read_shared(area, name, offset, length) }
-    fn scan(&self, blob: &str) -> Result<malware::Verdict, malware::Error> { malware::scan(blob) }
-    fn sign_link(&self, operation: &str, claims: &str, expires_at: i64) -> Result<String, links::Error> { links::sign(operation, claims, expires_at) }
-    fn setting(&self, key: &str) -> Option<String> { settings::get(key) }
-    fn publish(&self, name: &str, data: &str) -> Result<String, events::Error> { events::publish(name, data) }
-    fn enqueue(&self, job: &jobs::NewJob) -> Result<String, jobs::Error> { jobs::enqueue(job) }
-    fn secret_put(&self, name: &str, value: &[u8]) -> Result<(), secrets::Error> { secrets::put(name, value) }
-    fn secret_delete(&self, name: &str) -> Result<(), secrets::Error> { secrets::delete(name) }
-    fn secret_exists(&self, name: &str) -> Result<bool, secrets::Error> { secrets::exists(name) }
-    fn secret_hmac_sha256(&self, name: &str, message: &[u8]) -> Result<Vec<u8>, secrets::Error> { secrets::hmac_sha256(name, message) }
-    fn random_bytes(&self, length: u32) -> Vec<u8> { crypto::random_bytes(length) }
-    fn sha256(&self, data: &[u8]) -> Vec<u8> { crypto::sha256(data) }
-    fn ed25519_verify(&self, public_key: &[u8], message: &[u8], signature: &[u8]) -> bool { crypto::ed25519_verify(public_key, message, signature) }
-    fn member(&self, user: &str) -> Option<directory::Person> { directory::member(user) }
-    fn members(&self) -> Vec<directory::Person> { directory::members() }
-    fn workspace(&self) -> (String, String) { directory::workspace() }
-    fn local(&self, zone: &str, at: i64) -> Result<calendar::Civil, calendar::Error> { calendar::local(zone, at) }
-    fn resolve(&self, zone: &str, at: calendar::Civil) -> Result<i64, calendar::Error> { calendar::resolve(zone, at) }
-    fn send(&self, request: &egress::Outgoing) -> Result<egress::Incoming, egress::Error> { egress::send(request) }
-    fn check_url(&self, url: &str) -> Result<(), egress::Error> { egress::check(url) }
-    fn queue_lanes(&self) -> Vec<queue::Lane> { queue::lanes() }
-    fn queue_overview(&self, limit: u32) -> Result<Vec<queue::Job>, queue::Error> { queue::overview(limit) }
-    fn queue_find(&self, filter: &queue::Filter, cursor: Option<&str>, limit: u32) -> Result<queue::Page, queue::Error> { queue::find(filter, cursor, limit) }
-    fn queue_get(&self, job: &str) -> Option<queue::Job> { queue::get(job) }
-    fn queue_retry(&self, job: &str) -> Result<queue::Job, queue::Error> { queue::retry(job) }
-    fn queue_cancel(&self, job: &str, reason: &str) -> Result<queue::Job, queue::Error> { queue::cancel(job, reason) }
-    fn account(&self, email: &str) -> Option<membership::Account> { membership::find_account(email) }
-    fn add_member(&self, user: &str, role: types::Role) -> Result<(), membership::Error> { membership::add(user, role) }
-    fn vouch(&self, email: &str, expires_at: i64) -> Result<String, membership::Error> { membership::vouch(email, expires_at) }
-    fn send_mail(&self, message: &mail::Message) -> Result<(), mail::Error> { mail::send(message) }
-    fn log(&self, level: log::Level, message: &str) { log::write(level, message) }
 }
 
 /// What an instance can allocate before it has to ask for memory: growing a

@@ -47,6 +47,7 @@ mod job;
 mod mail;
 mod manifest;
 mod membership;
+mod paging;
 mod problem;
 pub mod queue;
 mod reply;
@@ -54,6 +55,7 @@ mod route;
 mod schema;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod testing;
+pub mod text;
 mod time;
 #[rustfmt::skip]
 pub mod wit;
@@ -63,11 +65,14 @@ pub use blobs::{BlobError, BlobInfo, Blobs, SharedBlobs};
 pub use context::{Ctx, JobCtx, Later, Level, Scope, Secrets};
 pub use documents::{All, Document, DocumentError, Documents, Page, Query, Stored, Value};
 pub use extract::{Blob, Body, Form, FromRequest, Input, Link, Params, Path, Verbatim};
-pub use host::{Handle, Host};
+pub use host::Handle;
+#[cfg(not(target_arch = "wasm32"))]
+pub use host::Host;
 pub use job::{Event, EventDelivery, Job, JobError, JobResult, Outcome};
 pub use mail::{MailError, Message};
 pub use manifest::{Collection, Lane};
 pub use membership::{Account, NoSuchUser};
+pub use paging::Paging;
 pub use problem::{Problem, Violation};
 pub use reply::{Created, IntoReply, NoContent, Replayable, Versioned};
 pub use route::{Handler, Route, RouteBuilder, delete, get, patch, post, put};
@@ -84,7 +89,7 @@ pub type Result<T, E = Problem> = std::result::Result<T, E>;
 pub mod prelude {
     pub use crate::{
         Area, Body, Capability, Collection, Created, Ctx, Document, Event, Job, JobCtx, JobResult,
-        Lane, NoContent, Outcome, Page, Params, Path, Problem, Result, Role, Scope, Stored,
+        Lane, NoContent, Outcome, Page, Paging, Params, Path, Problem, Result, Role, Scope, Stored,
         Timestamp, Uuid, Versioned, delete, get, patch, post, put,
     };
     pub use schemars::JsonSchema;
@@ -110,14 +115,14 @@ macro_rules! export {
                     request: $crate::wit::Request,
                 ) -> ::core::result::Result<$crate::wit::Reply, $crate::wit::Problem> {
                     $crate::glue::begin();
-                    $area().handle($crate::glue::Imports, request)
+                    $area().handle($crate::Handle, request)
                 }
                 fn run(
                     job: $crate::wit::Job,
                 ) -> ::core::result::Result<$crate::wit::Outcome, $crate::wit::JobError> {
                     $crate::glue::begin();
                     $crate::glue::leave_arena();
-                    $area().run($crate::glue::Imports, job)
+                    $area().run($crate::Handle, job)
                 }
             }
     $crate::wit::export_component!(Component with_types_in $crate::wit);

@@ -1,8 +1,6 @@
 //! Mail to people; only in jobs.
 
 use crate::context::JobCtx;
-#[allow(unused_imports, reason = "natively the handle is a trait object")]
-use crate::host::Host as _;
 pub use crate::wit::assurance::area::mail::{Error as MailError, Message};
 
 impl JobCtx {
@@ -12,6 +10,6 @@ impl JobCtx {
     /// # Errors
     /// Says whether it is worth another try.
     pub fn send_mail(&self, message: &Message) -> Result<(), MailError> {
-        self.host.send_mail(message)
+        self.host.mail_send(message)
     }
 }

@@ -1,4 +1,4 @@
-//! What the manifest says beside the routes: collections, lanes, parameters.
+//! What the manifest has in addition to the routes: collections, lanes, parameters.
 
 use schemars::JsonSchema;
 use serde_json::Value;
@@ -56,7 +56,7 @@ impl Collection {
         Self {
             name: T::COLLECTION,
             summary: "",
-            schema: schema::response::<T>,
+            schema: schema::stored::<T>,
             fields: Vec::new(),
             indexes: Vec::new(),
             readers: &[],
@@ -142,7 +142,7 @@ fn owned(names: &[&str]) -> Vec<String> {
     names.iter().map(|&name| name.to_owned()).collect()
 }
 
-/// The parameters a path template names, beside the workspace.
+/// The parameters that a path template names, without the workspace.
 pub(crate) fn path_parameters(template: &str) -> impl Iterator<Item = &str> {
     template
         .split('/')

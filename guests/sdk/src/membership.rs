@@ -3,8 +3,6 @@
 use uuid::Uuid;
 
 use crate::context::Scope;
-#[allow(unused_imports, reason = "natively the handle is a trait object")]
-use crate::host::Host as _;
 use crate::time::Timestamp;
 pub use crate::wit::assurance::area::membership::Account;
 use crate::wit::assurance::area::membership::Error;
@@ -19,7 +17,7 @@ impl Scope {
     /// workspace or none.
     #[must_use]
     pub fn account(&self, email: &str) -> Option<Account> {
-        self.host.account(email)
+        self.host.membership_find_account(email)
     }
 
     /// Makes a person a member with the commit; a member keeps a higher role.
@@ -27,7 +25,7 @@ impl Scope {
     /// # Errors
     /// Where nobody has this id.
     pub fn add_member(&self, user: Uuid, role: Role) -> Result<(), NoSuchUser> {
-        match self.host.add_member(&user.to_string(), role) {
+        match self.host.membership_add(&user.to_string(), role) {
             Ok(()) => Ok(()),
             Err(Error::NoSuchUser) => Err(NoSuchUser),
             Err(Error::Misuse(what)) => panic!("membership misused: {what}"),
@@ -39,7 +37,7 @@ impl Scope {
     #[must_use]
     pub fn vouch(&self, email: &str, expires_at: Timestamp) -> String {
         self.host
-            .vouch(email, expires_at.0)
+            .membership_vouch(email, expires_at.0)
             .unwrap_or_else(|error| panic!("membership misused: {error:?}"))
     }
 }

@@ -4,8 +4,6 @@ use uuid::Uuid;
 
 use crate::context::Scope;
 use crate::documents::Page;
-#[allow(unused_imports, reason = "natively the handle is a trait object")]
-use crate::host::Host as _;
 pub use crate::wit::assurance::area::queue::{Error, Filter, Job, Lane, Status};
 
 /// The queue, as the workspace sees it.

@@ -23,7 +23,7 @@ impl<T: Serialize + JsonSchema> IntoReply for T {
     }
 
     fn describe(route: &mut Route) {
-        route.response = Some(schema::response::<T>());
+        route.response = Some(schema::published::<T>());
     }
 }
 
@@ -43,7 +43,8 @@ impl<R: IntoReply> IntoReply for Created<R> {
 }
 
 /// A body and the resource's version, sent as `ETag` and expected back in
-/// `If-Match`.
+/// `If-Match`. To a read the host adds a digest of the body: who sends that in
+/// `If-None-Match` gets 304 while the body is the same.
 #[derive(Clone, Copy, Debug)]
 pub struct Versioned<R>(pub R, pub u64);
 
@@ -54,6 +55,8 @@ impl<R: IntoReply> IntoReply for Versioned<R> {
 
     fn describe(route: &mut Route) {
         R::describe(route);
+        let response = route.response.take();
+        route.response = response.map(|schema| schema::with(&schema, "x-versioned", true.into()));
     }
 }
 

@@ -3,10 +3,13 @@
 
 use std::fmt;
 
+use serde_json::{Value, json};
+
 use crate::context::Ctx;
 use crate::extract::{FromRequest, Input};
 use crate::problem::Problem;
 use crate::reply::IntoReply;
+use crate::schema;
 use crate::wit::assurance::area::manifest::{
     self as wit, BodyKind, FormPart, Idempotency, LinkHolder, Method, RateClass, WorkspaceSource,
 };
@@ -87,6 +90,7 @@ pub struct RouteBuilder {
     rate: RateClass,
     writes: bool,
     deadline_ms: u32,
+    example: Option<&'static str>,
 }
 
 /// Where the workspace comes from.
@@ -125,6 +129,7 @@ fn route(method: Method, operation: &'static str, path: &'static str) -> RouteBu
         rate: if reads { RateClass::Light } else { RateClass::Standard },
         writes: !reads,
         deadline_ms: 0,
+        example: None,
     }
 }
 
@@ -255,6 +260,13 @@ impl RouteBuilder {
         self
     }
 
+    /// A recorded call for the documentation: JSON with the members `request`
+    /// (the body, if it is JSON) and `response`.
+    pub fn example(mut self, example: &'static str) -> Self {
+        self.example = Some(example);
+        self
+    }
+
     /// The function that answers it.
     pub fn handler<Arguments, H: Handler<Arguments>>(self, handler: H) -> Route {
         Route {
@@ -299,6 +311,19 @@ impl RouteBuilder {
     }
 }
 
+/// Adds a recorded call to the schemas of the route.
+fn add_example(route: &mut wit::Route, example: &str) {
+    let example: Value = serde_json::from_str(example)
+        .unwrap_or_else(|error| panic!("{}: the example: {error}", route.operation_id));
+    let with = |schema: &str, value: &Value| schema::with(schema, "examples", json!([value]));
+    if let (BodyKind::Json(schema), Some(request)) = (&mut route.body, example.get("request")) {
+        *schema = with(schema, request);
+    }
+    if let (Some(schema), Some(response)) = (&mut route.response, example.get("response")) {
+        *schema = with(schema, response);
+    }
+}
+
 impl Route {
     /// The route as the host reads it.
     pub(crate) fn manifest(&self) -> wit::Route {
@@ -312,6 +337,9 @@ impl Route {
                 file: part.file,
                 max_bytes: part.max_bytes,
             }));
+        }
+        if let Some(example) = self.facts.example {
+            add_example(&mut route, example);
         }
         for name in crate::manifest::path_parameters(self.facts.path) {
             let known = route.parameters.iter().any(|parameter| parameter.name == name);

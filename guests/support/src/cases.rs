@@ -1,41 +1,41 @@
-//! What a case is, and what can be done with one.
+//! Support cases and their operations.
 
 use area_sdk::prelude::*;
 
 use crate::triage;
 
-/// How many cases operation 11 answers with.
+/// Maximum number of cases returned by operation 11.
 const LISTED: usize = 1_000;
 
-/// How much text its answer has: beyond it no more cases are taken up. What an
-/// area may answer with is larger.
+/// Size of the response's text after which no more cases are added, in bytes; below an area's reply
+/// limit.
 const LISTED_BYTES: usize = 4 << 20;
 
-/// How many of them are read at a time.
+/// Number of cases read at a time.
 const READ_AT_ONCE: u32 = 50;
 
-/// How many notes a case takes.
+/// Maximum number of notes in a case.
 const MOST_NOTES: usize = 200;
 
-/// A case to be opened.
+/// A request to open a case.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NewSupportCase {
-    /// What it is about, in a line.
+    /// Subject in one line.
     #[schemars(length(min = 1, max = 200))]
     subject: String,
-    /// What is wrong, what was expected.
+    /// Description of the problem and the expected behavior.
     #[schemars(length(min = 1, max = 20_000))]
     description: String,
 }
 
-/// A case as the contract shows it.
+/// A case in responses.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct SupportCase {
     category: triage::Category,
     created_at: Timestamp,
     description: String,
     id: Uuid,
-    /// The latest note of somebody other than the author.
+    /// Time of the latest note by a user other than the author.
     latest_response_at: Option<Timestamp>,
     notes: Vec<Note>,
     priority: triage::Priority,
@@ -44,19 +44,19 @@ pub(crate) struct SupportCase {
     updated_at: Timestamp,
 }
 
-/// Where a case stands.
+/// Status of a case.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Status {
-    /// Waits for an answer.
+    /// Waiting for a response.
     Open,
-    /// Has an answer.
+    /// A response was added.
     Answered,
-    /// Is done with.
+    /// Closed.
     Closed,
 }
 
-/// What somebody added to a case.
+/// A note added to a case.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Note {
     id: Uuid,
@@ -65,7 +65,7 @@ pub(crate) struct Note {
     created_at: Timestamp,
 }
 
-/// A case as it is kept; id and times are the document's.
+/// A stored case. Id and times are those of the document.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredCase {
     author_id: Uuid,
@@ -106,7 +106,7 @@ impl From<Stored<StoredCase>> for SupportCase {
     }
 }
 
-/// Told when a case is opened.
+/// Published when a case was opened.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct CaseCreated {
     case_id: Uuid,
@@ -120,7 +120,7 @@ impl Event for CaseCreated {
     const NAME: &'static str = "support_case.created";
 }
 
-/// Told when a note is added.
+/// Published when a note was added.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct CaseAnswered {
     case_id: Uuid,
@@ -132,7 +132,7 @@ impl Event for CaseAnswered {
     const NAME: &'static str = "support_case.note_added";
 }
 
-/// Told when a case is closed.
+/// Published when a case was closed.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct CaseClosed {
     case_id: Uuid,
@@ -185,27 +185,21 @@ pub(crate) fn list(ctx: &Ctx) -> Result<Vec<SupportCase>> {
     }
 }
 
-/// Which of the caller's cases.
+/// Filters of the caller's cases.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct PageParams {
-    /// Only cases that stand so.
+    /// Only cases with this status.
     status: Option<Status>,
-    /// `next_cursor` of the page before.
-    cursor: Option<String>,
-    /// How many a page has at most.
-    #[serde(default = "default_limit")]
-    #[schemars(range(min = 1, max = 100))]
-    limit: u32,
 }
 
-fn default_limit() -> u32 {
-    50
-}
-
-pub(crate) fn page(ctx: &Ctx, Params(params): Params<PageParams>) -> Result<Page<SupportCase>> {
+pub(crate) fn page(
+    ctx: &Ctx,
+    Params(params): Params<PageParams>,
+    paging: Paging,
+) -> Result<Page<SupportCase>> {
     let own = ctx.documents::<StoredCase>().query().equals("author_id", ctx.user());
     let own = own.equals_if("status", params.status.map(Status::as_str));
-    Ok(own.cursor(params.cursor).limit(params.limit).page()?.map(SupportCase::from))
+    Ok(own.paging(paging).page()?.map(SupportCase::from))
 }
 
 impl Status {
@@ -218,7 +212,7 @@ impl Status {
     }
 }
 
-/// A case the caller may see: their own, and everybody's for an admin.
+/// Returns a case that the caller may see: their own, or any for an admin.
 fn visible(ctx: &Ctx, id: Uuid) -> Result<Stored<StoredCase>> {
     let case = ctx.documents::<StoredCase>().get(id)?;
     if case.author_id == ctx.user() || ctx.role() >= Role::Admin {
@@ -234,10 +228,10 @@ pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<SupportC
     Ok(Versioned(case.into(), version))
 }
 
-/// A note to be added.
+/// A request to add a note.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NewNote {
-    /// What there is to say.
+    /// Text of the note.
     #[schemars(length(min = 1, max = 20_000))]
     body: String,
 }
@@ -249,8 +243,8 @@ pub(crate) fn add_note(
 ) -> Result<Created<Versioned<SupportCase>>> {
     let mut case = visible(ctx, id)?;
     if case.notes.len() >= MOST_NOTES {
-        return Err(Problem::conflict("too_many_notes", "A case takes 200 notes.")
-            .hint("Open a new case and name this one."));
+        return Err(Problem::conflict("too_many_notes", "A case can have at most 200 notes.")
+            .hint("Open a new case and refer to this one."));
     }
     let (author_id, created_at) = (ctx.user(), ctx.now());
     let note = Note { id: ctx.new_id(), author_id, body: new.body, created_at };

@@ -1,6 +1,5 @@
-//! Support cases (operations 10 and 11): a person of the workspace writes what
-//! is wrong, and sees their own cases. Category and priority come from the
-//! words of the case, by the rules in [`triage`].
+//! Support cases (operations 10 and 11): users report problems and see their own cases. [`triage`]
+//! derives category and priority from the words of a case.
 
 mod cases;
 pub mod triage;
@@ -9,10 +8,10 @@ use area_sdk::prelude::*;
 
 use cases::{CaseAnswered, CaseClosed, CaseCreated, StoredCase};
 
-/// The area.
+/// Declares the area.
 pub fn area() -> Area {
     Area::new("support", env!("CARGO_PKG_VERSION"))
-        .summary("Support cases of the workspace's people")
+        .summary("Support cases of the workspace's users")
         .collection(
             Collection::of::<StoredCase>()
                 .summary("One case each, with its notes")
@@ -21,8 +20,8 @@ pub fn area() -> Area {
                 .index(&["author_id"])
                 .index(&["author_id", "status"]),
         )
-        .event::<CaseCreated>("Somebody opened a support case")
-        .event::<CaseAnswered>("Somebody added a note to a support case")
+        .event::<CaseCreated>("A user opened a support case")
+        .event::<CaseAnswered>("A user added a note to a support case")
         .event::<CaseClosed>("A support case was closed")
         .route(
             post("create_support_case", "/v1/workspaces/{workspace_id}/support/cases")
@@ -37,8 +36,8 @@ pub fn area() -> Area {
             get("list_support_cases", "/v1/workspaces/{workspace_id}/support/cases")
                 .summary("List the caller's own support cases")
                 .description(
-                    "All cases the caller opened, newest first: up to 1,000, and from 4 MiB of \
-                     text on no more. `/support/case-history` pages through any number.",
+                    "The cases that the caller opened, newest first: at most 1,000 cases and \
+                    about 4 MiB of text. `/support/case-history` pages through any number.",
                 )
                 .in_contract()
                 .deadline_ms(5_000)
@@ -47,21 +46,22 @@ pub fn area() -> Area {
         .route(
             get("page_support_cases", "/v1/workspaces/{workspace_id}/support/case-history")
                 .summary("Page through the caller's own support cases")
+                .description("One page, newest first. `status` selects cases.")
                 .handler(cases::page),
         )
         .route(
             get("get_support_case", "/v1/workspaces/{workspace_id}/support/cases/{case_id}")
                 .summary("Read one of the caller's own support cases")
-                .description("Admins may read and answer everybody's cases.")
+                .description("Admins may read and answer all cases.")
                 .handler(cases::show),
         )
         .route(
             post("add_support_note", "/v1/workspaces/{workspace_id}/support/cases/{case_id}/notes")
                 .summary("Add a note to a support case")
                 .description(
-                    "By the case's author or an admin. `latest_response_at` is the latest note \
-                     of somebody other than the author. A note reopens a closed case. A case \
-                     takes 200 notes.",
+                    "By the case's author or an admin. `latest_response_at` is the latest note of \
+                    somebody other than the author. A note reopens a closed case. A case can have \
+                    at most 200 notes.",
                 )
                 .role(Role::Viewer)
                 .problems(&["too_many_notes"])

@@ -1,4 +1,4 @@
-//! Cases through a fake host.
+//! Tests of support cases through a fake host.
 
 use area_sdk::testing::{FakeHost, Request, USER};
 use area_sdk::{Role, Uuid};

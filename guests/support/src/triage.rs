@@ -1,43 +1,42 @@
-//! Category and priority of a case, from its words.
+//! Category and priority of a case, derived from its words.
 //!
-//! A rule is a list of words; it holds when one of them stands in the subject
-//! or the description as a whole word, upper and lower case alike. Rules are
-//! tried in order, and the first that holds decides, so that a security report
-//! which mentions an invoice is a security report.
+//! A rule is a list of words. It matches if one of them occurs in the subject or the description as
+//! a whole word, ignoring case. The first matching rule decides, so a security report that mentions
+//! an invoice is a security report.
 
 use area_sdk::prelude::*;
 
-/// What a case is about.
+/// Category of a case.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Category {
-    /// Somebody may get at what is not theirs.
+    /// Unauthorized access is possible.
     Security,
-    /// Money.
+    /// Payments and invoices.
     Billing,
-    /// Somebody does not get at what is theirs.
+    /// A user lacks access.
     Access,
-    /// This service beside another.
+    /// Integration with another service.
     Integration,
     /// Anything else.
     General,
 }
 
-/// How soon somebody should look.
+/// Priority of a case.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Priority {
-    /// At once.
+    /// Immediately.
     Urgent,
     /// Today.
     High,
-    /// In turn.
+    /// In order of arrival.
     Normal,
     /// When there is time.
     Low,
 }
 
-/// The rules, for the operation's documentation.
+/// Description of the rules for OpenAPI.
 pub(crate) const DESCRIPTION: &str = "\
 Category and priority are derived from whole words of subject and description, case ignored; the \
 first rule that holds decides.\n\n\
@@ -123,10 +122,10 @@ const PRIORITIES: [(Priority, &[&str]); 3] = [
     (Priority::Low, &["question", "suggestion", "feature", "typo", "cosmetic", "feedback"]),
 ];
 
-/// Words longer than any rule's cannot match one.
+/// Longer words cannot match any rule.
 const LONGEST: usize = 16;
 
-/// One bit a rule: the rules, of those given, that hold for the texts.
+/// Returns the matching rules, one bit for each.
 fn holding<K>(texts: [&str; 2], rules: &[(K, &[&str])]) -> u8 {
     let words = texts.into_iter().flat_map(|text| text.split(|c: char| !c.is_alphanumeric()));
     words.filter(|word| (1..=LONGEST).contains(&word.len())).fold(0, |held, word| {
@@ -135,12 +134,12 @@ fn holding<K>(texts: [&str; 2], rules: &[(K, &[&str])]) -> u8 {
     })
 }
 
-/// The first rule that holds.
+/// Returns the first matching rule.
 fn first<K: Copy>(held: u8, rules: &[(K, &[&str])]) -> Option<K> {
     rules.get(held.trailing_zeros() as usize).map(|(kind, _)| *kind)
 }
 
-/// Category and priority of a case with these words.
+/// Returns category and priority of a case with these texts.
 #[must_use]
 pub fn triage(subject: &str, description: &str) -> (Category, Priority) {
     let texts = [subject, description];

@@ -1,13 +1,13 @@
-//! What ends by itself: uploads that nobody completed, and ones whose job died.
+//! Ends uploads that were not completed, and uploads whose job died.
 
 use area_sdk::prelude::*;
 
 use crate::upload::{Refusal, Stage, Upload, UploadRejected};
 
-/// How long the job may take before its upload is given up, in seconds.
+/// Maximum duration of the job before its upload is given up, in seconds.
 const PATIENCE_SECONDS: i64 = 3_600;
 
-/// Looks at an upload once it can no longer be sent.
+/// Job that checks an upload after its deadline.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Expire {
     pub(crate) upload_id: Uuid,
@@ -24,7 +24,7 @@ pub(crate) fn run(ctx: &JobCtx, job: Expire) -> JobResult<Expire> {
     if upload.is_under_way() {
         let until = upload.updated_at.plus_seconds(PATIENCE_SECONDS);
         if ctx.now() < until {
-            return Ok(Outcome::Retry(until, "its content is still being looked at".to_owned()));
+            return Ok(Outcome::Retry(until, "its content is still being checked".to_owned()));
         }
         let refusal = given_up();
         ctx.publish(UploadRejected::of(&upload, &refusal));
@@ -43,8 +43,8 @@ pub(crate) fn run(ctx: &JobCtx, job: Expire) -> JobResult<Expire> {
 fn given_up() -> Refusal {
     Refusal {
         code: "processing_failed".to_owned(),
-        detail: "The content could not be looked at. Upload it again; if that happens again, \
-                 open a support case with this upload's id."
+        detail: "The content could not be checked. Upload it again; if that happens again, open a \
+            support case with this upload's id."
             .to_owned(),
     }
 }

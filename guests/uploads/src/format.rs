@@ -1,15 +1,16 @@
-//! What content is, told by its outermost shape. Consumers look deeper.
+//! Detects the format of content by its outermost structure. Areas that import it check more.
 
+use area_sdk::text::truncate_chars;
 use artifact_formats::nesting::{self, MAX_SBOM_DEPTH};
 
 use crate::lines;
 use crate::shape::Shape;
 use crate::upload::{Format, Refusal};
 
-/// How many characters of content tell another format.
+/// Number of characters that are searched for signs of another format.
 const HEAD: usize = 2_000;
 
-/// Recognises content; an audit takes nothing that it cannot read.
+/// Detects the format. Content for audits must have a format that audits read.
 pub(crate) fn recognise(
     filename: &str,
     content: &[u8],
@@ -28,7 +29,7 @@ pub(crate) fn recognise(
     match format {
         Ok(Format::Unknown) if for_audit => Err(unsupported(content)),
         Ok(format) => Ok(format),
-        // What is kept as evidence may be anything.
+        // Content for evidence may have any format.
         Err(_) if !for_audit => Ok(Format::Unknown),
         Err(refusal) => Err(refusal),
     }
@@ -36,7 +37,7 @@ pub(crate) fn recognise(
 
 fn of_text(filename: &str, text: &str) -> Result<Format, Refusal> {
     if text.trim().is_empty() {
-        return Err(refusal("content_empty", "There is nothing but blanks in it.".to_owned()));
+        return Err(refusal("content_empty", "It contains only white space.".to_owned()));
     }
     if is_owners_name(filename) {
         return Ok(Format::CodeOwners);
@@ -49,7 +50,7 @@ fn of_text(filename: &str, text: &str) -> Result<Format, Refusal> {
     if parsed.is_ok() {
         return parsed;
     }
-    // A section of GitLab's dialect begins like an array, and so do some paths.
+    // A section in GitLab's dialect begins like an array, and so do some paths.
     match lines::recognise(filename, text) {
         Ok(Format::CodeOwners) => Ok(Format::CodeOwners),
         recognised if lines::begins_with_path(text) => recognised,
@@ -61,14 +62,14 @@ fn parsed(text: &str) -> Result<Format, Refusal> {
     of_shape(serde_json::from_str(text), || nesting::depth(text.as_bytes()))
 }
 
-/// The format of a JSON document with this outermost shape, if audits read its
-/// version and its depth.
+/// Returns the format of a JSON document with this outermost structure, if audits read its version
+/// and depth.
 pub(crate) fn of_shape(
     shape: serde_json::Result<Shape>,
     depth: impl FnOnce() -> usize,
 ) -> Result<Format, Refusal> {
     let shape = shape.map_err(|error| {
-        refusal("malformed_json", format!("It begins like JSON and is none: {error}."))
+        refusal("malformed_json", format!("It begins like JSON but is not valid JSON: {error}."))
     })?;
     match shape.unread_version() {
         Some(detail) => Err(refusal("unsupported_version", detail)),
@@ -87,7 +88,7 @@ fn is_sbom(format: Format) -> bool {
     matches!(format, Format::Cyclonedx | Format::Spdx)
 }
 
-/// `CODEOWNERS` wherever it lies, and copies of it that name where from.
+/// Whether the name is `CODEOWNERS` in any folder, or that of a copy.
 fn is_owners_name(filename: &str) -> bool {
     let file = filename.rsplit(['/', '\\']).next().unwrap_or(filename);
     file.to_ascii_lowercase().contains("codeowners")
@@ -96,16 +97,16 @@ fn is_owners_name(filename: &str) -> bool {
 fn unsupported(content: &[u8]) -> Refusal {
     let text = String::from_utf8_lossy(content);
     let what = foreign(text.trim_start_matches('\u{feff}'))
-        .unwrap_or("It is none of the formats that audits read.");
+        .unwrap_or("It has no format that audits read.");
     let taken = "SARIF 2.1.0, CycloneDX 1.2 to 1.7, SPDX 2.2 and 2.3, OSV (all as JSON), \
                  CODEOWNERS, and a list of paths, one a line";
     refusal("unsupported_format", format!("{what} Send one of: {taken}."))
 }
 
-/// What a text is that no audit reads, by how it begins.
+/// Returns the name of a text format that no audit reads.
 fn foreign(text: &str) -> Option<&'static str> {
     let head = text.trim_start();
-    let head = head.char_indices().nth(HEAD).map_or(head, |(end, _)| &head[..end]);
+    let head = truncate_chars(head, HEAD);
     let said = |name: &str| {
         let mut lines = head.lines().map(|line| line.trim_start_matches(['"', '\'']));
         lines.any(|line| line.starts_with(name))

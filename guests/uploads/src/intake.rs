@@ -1,20 +1,21 @@
-//! How content comes in: announced, sent to a signed URL, completed.
+//! Receives content: announced, sent to a signed URL, completed.
 
 use area_sdk::prelude::*;
 use area_sdk::{Blob, Later, Link};
+use area_shared::catalog::Repository;
 
 use crate::MAX_BYTES;
 use crate::expire::Expire;
 use crate::process::Process;
 use crate::upload::{MalwareStatus, Stage, Upload, UploadView};
 
-/// The operation whose signed links upload URLs are.
+/// Operation of signed upload URLs.
 pub(crate) const PUT_CONTENT: &str = "put_upload_content";
 
-/// How long an upload can be sent and completed, in seconds.
+/// Time in which an upload can be sent and completed, in seconds.
 const OPEN_SECONDS: i64 = 3_600;
 
-/// What the announcement says beside its schema.
+/// Description of the announcement.
 pub(crate) const DESCRIPTION: &str = "\
 Answers with `upload_url` and `upload_headers`: PUT the content there, with no session, within an \
 hour, then complete the upload. At most 26,214,400 bytes are sent. Unpacked, CycloneDX, SPDX and \
@@ -24,21 +25,13 @@ list of paths, one a line, as `git ls-files` writes it; with the purpose `eviden
 anything. A file whose name has `codeowners` in it is a CODEOWNERS file; under another name, rules are told by most of \
 them having owners.";
 
-/// A repository, as far as uploads care.
-#[derive(Serialize, Deserialize)]
-struct Repository {}
-
-impl Document for Repository {
-    const COLLECTION: &'static str = "catalog.repositories";
-}
-
-/// What an upload is for.
+/// Purpose of an upload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Purpose {
-    /// Audits of its repository read it.
+    /// Audits of its repository import it.
     Audit,
-    /// Evidence records name it by its digest; audits read it only then.
+    /// Evidence records reference it by its digest; audits import it only then.
     Evidence,
 }
 
@@ -51,45 +44,43 @@ impl Purpose {
     }
 }
 
-/// An upload to be announced.
+/// A request to announce an upload.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NewUpload {
-    /// As the file is called; a path is fine, and tells where a CODEOWNERS
-    /// file lies.
+    /// Filename. It may have a path, which determines the location of a CODEOWNERS file.
     #[schemars(length(min = 1, max = 255))]
     filename: String,
-    /// The media type of what is sent.
+    /// Media type of the content.
     #[schemars(
         length(max = 127),
         regex(pattern = r"^[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]*/[A-Za-z0-9!#$&^_.+-]+( *; *[!-~]+)*$")
     )]
     content_type: String,
-    /// How many bytes are sent.
+    /// Size of the content as sent, in bytes.
     #[schemars(range(min = 1, max = 26_214_400_u64))]
     compressed_bytes: u64,
-    /// SHA-256 of the bytes that are sent, in lower-case hex, to have it
-    /// checked.
+    /// SHA-256 of the content as sent, in lower-case hex; checked if given.
     #[schemars(regex(pattern = "^[0-9a-f]{64}$"))]
     content_sha256: Option<String>,
-    /// Which repository it is about.
+    /// Repository of the content.
     repository_id: Option<Uuid>,
-    /// Which branch of it; without, it counts for all.
+    /// Branch of the content; without one it belongs to all branches.
     #[schemars(length(min = 1, max = 255))]
     branch_ref: Option<String>,
-    /// Which commit of it, in full.
+    /// Full commit id of the content.
     #[schemars(regex(pattern = "^([0-9a-f]{40}|[0-9a-f]{64})$"))]
     commit_sha: Option<String>,
-    /// What it is for.
+    /// Purpose of the upload.
     purpose: Purpose,
 }
 
-/// What an upload URL says.
+/// Claims of an upload URL.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Claims {
     upload_id: Uuid,
 }
 
-/// Where an upload's content is sent.
+/// Returns the URL to which an upload's content is sent.
 pub(crate) fn url(ctx: &Ctx, id: Uuid, expires_at: Timestamp) -> String {
     let signature = ctx.sign_link(PUT_CONTENT, &Claims { upload_id: id }, expires_at);
     format!("{}/v1/uploads/{id}/content?signature={signature}", ctx.base_url())
@@ -133,7 +124,7 @@ fn check(ctx: &Ctx, new: &NewUpload) -> Result<()> {
     let Some(repository) = new.repository_id else { return Ok(()) };
     match ctx.documents::<Repository>().find(repository)? {
         Some(_) => Ok(()),
-        None => Err(Problem::validation("/repository_id", "is no repository of this workspace")
+        None => Err(Problem::validation("/repository_id", "is not a repository of this workspace")
             .hint("GET /v1/workspaces/{workspace_id}/repositories lists them.")),
     }
 }
@@ -145,7 +136,7 @@ pub(crate) fn put_content(
     Blob(received): Blob,
 ) -> Result<UploadView> {
     if claims.upload_id != id {
-        return Err(Problem::permission_denied("The link is not this upload's."));
+        return Err(Problem::permission_denied("The link belongs to another upload."));
     }
     let mut upload = ctx.documents::<Upload>().get(id)?;
     if !upload.is_open(ctx.now()) {
@@ -153,14 +144,16 @@ pub(crate) fn put_content(
     }
     if received.size != upload.compressed_bytes {
         let detail = format!(
-            "{} bytes were announced as `compressed_bytes`, and {} came.",
+            "`compressed_bytes` announced {} bytes, but {} were received.",
             upload.compressed_bytes, received.size
         );
         return Err(Problem::unprocessable("length_mismatch", detail).hint(SEND_AGAIN));
     }
     if upload.sent_sha256.as_ref().is_some_and(|announced| *announced != received.sha256) {
-        let detail =
-            format!("`content_sha256` was announced otherwise: what came has {}.", received.sha256);
+        let detail = format!(
+            "The content's SHA-256 is {}, which differs from the announced `content_sha256`.",
+            received.sha256
+        );
         return Err(Problem::unprocessable("digest_mismatch", detail).hint(SEND_AGAIN));
     }
     upload.discard(ctx);
@@ -194,7 +187,7 @@ pub(crate) fn complete(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<UploadView> {
 
 fn closed(upload: &Upload) -> Problem {
     let why = if upload.completed_at.is_some() { "is completed" } else { "has expired" };
-    Problem::conflict("upload_closed", format!("The upload {why} and takes no content."))
+    Problem::conflict("upload_closed", format!("The upload {why} and accepts no content."))
         .hint("Announce a new upload.")
 }
 

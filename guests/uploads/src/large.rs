@@ -1,5 +1,4 @@
-//! Content that unpacks to more than is kept whole: it is read as a stream,
-//! and kept as it was sent.
+//! Content that is too large to be stored unpacked: it is checked as a stream and stored as sent.
 
 use std::fmt::Write as _;
 
@@ -13,17 +12,17 @@ use crate::shape::Shape;
 use crate::unpack::{self, MAX_RATIO};
 use crate::upload::{Format, Refusal};
 
-/// Bytes at the beginning that show an archive within the archive.
+/// Number of first bytes that reveal an archive within the archive.
 const HEAD: usize = 512;
 
-/// Large content, recognized.
+/// Large content with its detected format.
 pub(crate) struct Large {
     pub(crate) format: Format,
     pub(crate) sha256: String,
     pub(crate) bytes: u64,
 }
 
-/// Recognizes large content; an audit takes only JSON that it can read.
+/// Detects the format of large content. Content for audits must be JSON that audits read.
 pub(crate) fn recognise(sent: &[u8], for_audit: bool) -> Result<Large, Refusal> {
     let most = MAX_STREAM_BYTES.min((sent.len() as u64).saturating_mul(MAX_RATIO));
     let mut seen = Seen::default();
@@ -48,15 +47,15 @@ fn format_of(
     let format = format::of_shape(shape, || depth)?;
     if format == Format::Sarif && bytes > MAX_SARIF_BYTES {
         let detail = format!(
-            "Unpacked it has {bytes} bytes, and of SARIF at most {MAX_SARIF_BYTES} are read. Split \
-             it, with one category (automationDetails.id) for each part."
+            "It unpacks to {bytes} bytes; the maximum for SARIF is {MAX_SARIF_BYTES}. Split it, \
+            with one category (automationDetails.id) for each part."
         );
         return Err(refusal("content_too_large", detail));
     }
     Ok(format)
 }
 
-/// What was seen of a stream.
+/// Properties of a stream.
 #[derive(Default)]
 struct Seen {
     digest: Sha256,

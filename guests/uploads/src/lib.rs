@@ -1,7 +1,6 @@
-//! Uploads (operation 20): content that people and pipelines bring in, and
-//! what it goes through before other areas read it. An upload is announced,
-//! its content is sent to a URL that is its own authority, and a job looks at
-//! it: for malware, unpacked within bounds, and for what it is.
+//! Uploads (operation 20): content from users and pipelines, and the checks before other areas read
+//! it. An upload is announced, its content is sent to a signed URL, and a job scans it for malware,
+//! unpacks it within limits, and detects its format.
 
 mod expire;
 mod format;
@@ -20,20 +19,20 @@ use expire::Expire;
 use process::Process;
 use upload::{Upload, UploadReady, UploadRejected};
 
-/// Largest content as it is sent, in bytes.
+/// Maximum size of content as sent, in bytes.
 const MAX_BYTES: u64 = artifact_formats::MAX_SENT_BYTES;
 
 const PROCESS_ATTEMPTS: u32 = 6;
 
-/// The area.
+/// Declares the area.
 pub fn area() -> Area {
     let area = Area::new("uploads", env!("CARGO_PKG_VERSION"))
-        .summary("Content that is brought in, scanned, unpacked and recognised")
+        .summary("Uploaded content: scanned, unpacked, and its format detected")
         .uses(&[Capability::Crypto, Capability::Links, Capability::Malware])
         .blobs_readable_by(&["*"])
         .collection(
             Collection::of::<Upload>()
-                .summary("Where each upload stands, and the name of its content among the blobs")
+                .summary("Uploads with their stage and the name of their content's blob")
                 .text("validation_stage")
                 .text("content_sha256")
                 .text("repository_id")
@@ -62,10 +61,15 @@ fn routes(area: Area) -> Area {
             .description(intake::DESCRIPTION)
             .handler(intake::create),
     )
-    .route(get("list_uploads", UPLOADS).summary("List uploads, newest first").handler(upload::list))
+    .route(
+        get("list_uploads", UPLOADS)
+            .summary("List uploads, newest first")
+            .description("One page. Stage, repository and purpose select uploads.")
+            .handler(upload::list),
+    )
     .route(
         get("get_upload", UPLOAD)
-            .summary("Read where an upload stands")
+            .summary("Read an upload and its stage")
             .description(upload::DESCRIPTION)
             .in_contract()
             .handler(upload::show),
@@ -74,9 +78,9 @@ fn routes(area: Area) -> Area {
         put(intake::PUT_CONTENT, "/v1/uploads/{upload_id}/content")
             .summary("Send an upload's content")
             .description(
-                "The URL is `upload_url` as the upload gave it, and needs no session. The content \
-                 must have the length that was announced, and the digest where one was. Until the \
-                 upload is completed it can be sent again.",
+                "The URL is the upload's `upload_url` and needs no session. The content must have \
+                the announced length and, if announced, the digest. Until the upload is completed \
+                it can be sent again.",
             )
             .signed_link("signature", LinkHolder::Bearer)
             .max_body_bytes(MAX_BYTES)
@@ -86,7 +90,7 @@ fn routes(area: Area) -> Area {
     )
     .route(
         post("complete_upload", COMPLETE)
-            .summary("Have an upload's content looked at")
+            .summary("Complete an upload and check its content")
             .description("Completing again changes nothing.")
             .problems(&["content_missing", "upload_closed"])
             .handler(intake::complete),

@@ -1,23 +1,22 @@
-//! What lines of text are taken for: the rules of a CODEOWNERS file, or paths,
-//! one a line, as `git ls-files` writes them.
+//! Detects line-based formats: rules of a CODEOWNERS file, or paths, one on each line as `git
+//! ls-files` writes them.
 
 use crate::upload::{Format, Refusal};
 
-/// Longest path in a list of paths, in bytes.
+/// Maximum length of a path in a list of paths, in bytes.
 const MAX_PATH: usize = 4_096;
 
-/// Longest ending of a file's name that shows it to be one, in bytes.
+/// Maximum length of a filename extension that counts as one, in bytes.
 const MAX_EXTENSION: usize = 16;
 
-/// Recognises lines. A list of paths with a line that can be none is refused
-/// by that line.
+/// Detects the format of lines. A list of paths with an invalid path is refused with that line.
 pub(crate) fn recognise(filename: &str, text: &str) -> Result<Format, Refusal> {
     if is_code_owners(text) {
         return Ok(Format::CodeOwners);
     }
     let lines = || (1..).zip(text.lines().map(str::trim)).filter(|(_, line)| !line.is_empty());
     let shown = lines().filter(|(_, line)| shows_path(line)).count();
-    // A name that shows nothing, such as `Release Notes`, is taken among others.
+    // Names without signs of a path, such as `Release Notes`, are accepted among others.
     if is_prose(filename) || shown * 2 < lines().count() {
         return Ok(Format::Unknown);
     }
@@ -29,23 +28,22 @@ pub(crate) fn recognise(filename: &str, text: &str) -> Result<Format, Refusal> {
 
 fn no_path(line: usize) -> Refusal {
     let detail = format!(
-        "It looks like a list of paths, but line {line} is none: a path has at most {MAX_PATH} \
-         bytes, no control characters, and quotation marks only as git writes them. Send the \
-         output of git ls-files."
+        "It looks like a list of paths, but line {line} is not a path: a path has at most \
+        {MAX_PATH} bytes, no control characters, and quotation marks only as git writes them. \
+        Send the output of git ls-files."
     );
     Refusal { code: "unsupported_format".to_owned(), detail }
 }
 
-/// Does a text that begins as JSON does begin with a path instead, such as
-/// `[slug].tsx` or `{{cookiecutter.name}}/setup.py`?
+/// Whether a text that begins like JSON begins with a path, such as `[slug].tsx` or
+/// `{{cookiecutter.name}}/setup.py`.
 pub(crate) fn begins_with_path(text: &str) -> bool {
     let first = text.trim_start().lines().next().unwrap_or_default().trim_end();
     let is_marked = first.contains('/') || has_extension(first);
     can_be_path(first) && is_marked && first.contains([']', '}']) && !first.contains(':')
 }
 
-/// Every line is a rule, and they are more than paths with an `@` in them:
-/// most have owners, or one is written as only patterns are.
+/// Whether every line is a rule, and most have owners or one has a pattern that is not a path.
 fn is_code_owners(text: &str) -> bool {
     let rules = || {
         let lines = text.lines().map(str::trim);
@@ -55,7 +53,7 @@ fn is_code_owners(text: &str) -> bool {
     rules().all(is_rule) && owned > 0 && (owned * 2 > rules().count() || rules().any(is_pattern))
 }
 
-/// What stands after the pattern; what follows a `#` is a comment.
+/// Returns the words after the pattern; text after a `#` is a comment.
 fn later_words(line: &str) -> impl Iterator<Item = &str> {
     line.split_whitespace().skip(1).take_while(|word| !word.starts_with('#'))
 }
@@ -64,12 +62,12 @@ fn is_owner(word: &str) -> bool {
     word.contains('@')
 }
 
-/// A pattern and its owners, or a section of GitLab's.
+/// Whether a line is a pattern with owners, or a section in GitLab's dialect.
 fn is_rule(line: &str) -> bool {
     line.starts_with(['[', '^']) || later_words(line).all(is_owner)
 }
 
-/// A heading, or a pattern that is no path as git lists it.
+/// Whether a line is a heading, or a pattern that git would not list as a path.
 fn is_pattern(line: &str) -> bool {
     let heading = |rest: &str| rest.is_empty() || rest.starts_with([' ', '\t', '[']);
     if line.starts_with('[') {
@@ -79,7 +77,7 @@ fn is_pattern(line: &str) -> bool {
     pattern.starts_with(['/', '^', '!']) || pattern.ends_with('/') || pattern.contains('*')
 }
 
-/// Nothing in it that is in no path. Git quotes names with odd characters.
+/// Whether a line can be a path. Git quotes names with unusual characters.
 fn can_be_path(line: &str) -> bool {
     let quoted = line.strip_prefix('"').and_then(|line| line.strip_suffix('"'));
     let is_whole = match quoted {
@@ -89,7 +87,7 @@ fn can_be_path(line: &str) -> bool {
     is_whole && line.len() <= MAX_PATH && !line.contains(char::is_control)
 }
 
-/// A path for all that it shows: one word, or folders, or a file's ending.
+/// Whether a line has signs of a path: it is one word, or has folders or a filename extension.
 fn shows_path(line: &str) -> bool {
     let mut words = line.split_whitespace();
     let label = words.next().is_some_and(|word| word.ends_with(':'));
@@ -104,7 +102,7 @@ fn has_extension(line: &str) -> bool {
         && extension.chars().all(|c| c.is_ascii_alphanumeric())
 }
 
-/// Names of files that hold sentences, each of which could be a path.
+/// Names of files with sentences, each of which could be a path.
 fn is_prose(filename: &str) -> bool {
     let extension = filename.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
     matches!(

@@ -1,5 +1,5 @@
-//! The job that looks at what was sent, a step at a time, so that the stages
-//! can be seen: for malware, then unpacked, then for what it is.
+//! Job that checks uploaded content in steps, so that clients can see the stages: malware scan,
+//! unpacking, format detection.
 
 use area_sdk::prelude::*;
 use area_sdk::{BlobError, JobError, ScanError, Verdict};
@@ -10,11 +10,11 @@ use crate::unpack::Unpacked;
 use crate::upload::{Format, MalwareStatus, Refusal, Stage, Upload, UploadReady, UploadRejected};
 use crate::{MAX_BYTES, PROCESS_ATTEMPTS, format, large, unpack};
 
-/// Looks at a completed upload.
+/// Job that checks a completed upload.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Process {
     upload_id: Uuid,
-    /// The blob of what was sent.
+    /// Blob of the content as sent.
     received: String,
     step: Step,
 }
@@ -32,15 +32,14 @@ impl Job for Process {
 }
 
 impl Process {
-    /// The job of an upload, from the beginning.
+    /// Returns the job of an upload at its first step.
     pub(crate) fn of(upload_id: Uuid, received: String) -> Self {
         Self { upload_id, received, step: Step::Begin }
     }
 }
 
 pub(crate) fn run(ctx: &JobCtx, job: Process) -> JobResult<Process> {
-    // The scanner is asked before anything is read, so that nothing is held
-    // while it takes its time.
+    // The scanner is called before anything is read, so that no transaction is open while it works.
     let verdict = match job.step {
         Step::Scan => Some(scan(ctx, &job.received)?),
         Step::Begin | Step::Validate => None,
@@ -69,14 +68,14 @@ pub(crate) fn run(ctx: &JobCtx, job: Process) -> JobResult<Process> {
     Ok(Outcome::Continue(Process { step, ..job }))
 }
 
-/// What the scanner said, and what follows.
+/// Result of the malware scan.
 struct Scanned {
     status: MalwareStatus,
     refusal: Option<Refusal>,
 }
 
-/// A scanner that is away is waited for, and in the end the content refused:
-/// unscanned it is not let through.
+/// Scans the content. While the scanner is unavailable the job is retried, and finally the content
+/// is refused: unscanned content is never accepted.
 fn scan(ctx: &JobCtx, received: &str) -> Result<Scanned, JobError> {
     let passed = |status| Ok(Scanned { status, refusal: None });
     let why = match ctx.scan(received) {
@@ -87,15 +86,15 @@ fn scan(ctx: &JobCtx, received: &str) -> Result<Scanned, JobError> {
             let refusal = Some(Refusal { code: "malware_found".to_owned(), detail });
             return Ok(Scanned { status: MalwareStatus::Infected, refusal });
         }
-        Err(ScanError::TooLarge) => "It is larger than the scanner takes.",
-        // As after an upload was given up, which then stays as it is.
-        Err(ScanError::NotFound) => "It is not there any more. Upload it again.",
+        Err(ScanError::TooLarge) => "It is larger than the scanner accepts.",
+        // This also happens after an upload was given up, which then stays unchanged.
+        Err(ScanError::NotFound) => "It was deleted. Upload it again.",
         Err(error) if ctx.attempt() < PROCESS_ATTEMPTS => {
             return Err(JobError::Retry(format!("no scan: {error:?}")));
         }
         Err(error) => {
             area_sdk::warn!(ctx, "upload refused without a scan: {error:?}");
-            "The scanner was away. Upload it again later."
+            "The scanner was unavailable. Upload it again later."
         }
     };
     let detail = format!("The content could not be scanned for malware. {why}");
@@ -125,11 +124,11 @@ fn validate(ctx: &JobCtx, mut upload: Stored<Upload>, received: &str) -> JobResu
     }
 }
 
-/// Why there is no content.
+/// Why content is not accepted.
 enum Unfit {
-    /// It is not as it must be.
+    /// The content is invalid.
     Refused(Refusal),
-    /// The blob store is away.
+    /// The blob store is unavailable.
     Blobs(BlobError),
 }
 
@@ -145,7 +144,7 @@ impl From<Refusal> for Unfit {
     }
 }
 
-/// What was sent, unpacked and recognised.
+/// Unpacked content with its detected format.
 struct Content {
     blob: String,
     sha256: String,

@@ -1,25 +1,25 @@
-//! The outermost shape of a JSON document, which tells what kind of document
-//! it is.
+//! Outermost structure of a JSON document, which determines its format.
 
 use std::fmt;
 
+use area_sdk::text::truncate_chars;
 use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use crate::upload::Format;
 
-/// What audits read of them, as the documents say it.
+/// Version of each format that audits read, as written in documents.
 const CYCLONEDX: [&str; 6] = ["1.2", "1.3", "1.4", "1.5", "1.6", "1.7"];
 const SPDX: [&str; 2] = ["SPDX-2.2", "SPDX-2.3"];
 
-/// Characters of a version that are shown to a person.
+/// Maximum length of a version in a message, in characters.
 const MOST_SHOWN: usize = 50;
 
-/// What of a JSON value tells what document it is; everything else is passed
-/// over, so that a large document takes no memory.
+/// Members of a JSON value that identify its format. Everything else is skipped, so that a large
+/// document needs no memory.
 pub(crate) enum Shape {
     Object(Members),
-    /// True where all items are advisories, and there are some.
+    /// An array; true if it is not empty and all items are advisories.
     Array(bool),
     Text(String),
     Other,
@@ -33,10 +33,10 @@ pub(crate) struct Members {
     schema: Option<String>,
     id: Option<String>,
     runs: bool,
-    /// The member `version`; empty where it is no text.
+    /// The member `version`; empty if it is not text.
     version: Option<String>,
     advisory: bool,
-    /// The member `vulns` is an array of advisories.
+    /// Whether the member `vulns` is an array of advisories.
     advisories: bool,
 }
 
@@ -67,7 +67,7 @@ impl<'de> Visitor<'de> for ShapeVisitor {
                 "spdxVersion" => members.spdx_version = map.next_value::<Shape>()?.text(),
                 "$schema" => members.schema = map.next_value::<Shape>()?.text(),
                 "id" => members.id = map.next_value::<Shape>()?.text(),
-                // What osv.dev answers to a query.
+                // Response of osv.dev to a query.
                 "vulns" => members.advisories = map.next_value::<Shape>()?.is_advisories(),
                 other => {
                     members.runs |= other == "runs";
@@ -125,7 +125,7 @@ impl Shape {
         matches!(self, Self::Array(true))
     }
 
-    /// Which of the formats it is.
+    /// Returns the format.
     pub(crate) fn format(&self) -> Format {
         match self {
             Self::Object(members) => members.format(),
@@ -134,8 +134,8 @@ impl Shape {
         }
     }
 
-    /// That it is of a version which no audit reads, for a person. A version
-    /// that is missing is for the audit to tell.
+    /// Returns a message if no audit reads the document's version. A missing version is reported by
+    /// the audit.
     pub(crate) fn unread_version(&self) -> Option<String> {
         let Self::Object(members) = self else { return None };
         let (name, version, read, taken): (_, _, &[&str], _) = match members.format() {
@@ -145,8 +145,8 @@ impl Shape {
             Format::Osv | Format::CodeOwners | Format::PathList | Format::Unknown => return None,
         };
         let version = version.as_deref().filter(|it| !it.is_empty() && !read.contains(it))?;
-        let version: String = version.chars().take(MOST_SHOWN).collect();
-        Some(format!("It says that it is {name} {version:?}; {name} {taken} is taken."))
+        let version = truncate_chars(version, MOST_SHOWN);
+        Some(format!("Its version is {name} {version:?}; supported is {name} {taken}."))
     }
 }
 

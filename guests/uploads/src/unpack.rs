@@ -1,4 +1,4 @@
-//! Unpacking what was sent, within bounds.
+//! Unpacks content within limits.
 
 use std::io::Read;
 
@@ -7,25 +7,24 @@ use artifact_formats::packing::{self, Packing, PackingError};
 
 use crate::upload::Refusal;
 
-/// More than so many times its size no honest content unpacks to. Small
-/// content may: a few bytes of nothing but blanks are no bomb.
+/// Maximum compression ratio. Small content may exceed it.
 pub(crate) const MAX_RATIO: u64 = 200;
 const RATIO_COUNTS_FROM: u64 = 1 << 20;
 
-/// What was sent, without its packing.
+/// Unpacked content.
 pub(crate) enum Unpacked {
     /// In memory.
     Whole {
         content: Vec<u8>,
         was_packed: bool,
-        /// The name within a zip.
+        /// Filename in a zip archive.
         filename: Option<String>,
     },
-    /// It has more than [`MAX_WHOLE_BYTES`]: this is as it was sent.
+    /// The content exceeds [`MAX_WHOLE_BYTES`]: this is the content as sent.
     Large(Vec<u8>),
 }
 
-/// What was sent, unpacked.
+/// Unpacks content.
 pub(crate) fn unpack(sent: Vec<u8>) -> Result<Unpacked, Refusal> {
     if Packing::of(&sent) == Packing::None {
         check_tar(&sent)?;
@@ -46,7 +45,7 @@ impl From<PackingError> for Refusal {
     }
 }
 
-/// Reads packed content to the end. `None` if it is too large to be in memory.
+/// Reads packed content to its end. Returns `None` if it is too large for memory.
 fn read(source: impl Read, sent: usize) -> Result<Option<Vec<u8>>, Refusal> {
     let mut content = Vec::new();
     let read = source.take(MAX_WHOLE_BYTES + 1).read_to_end(&mut content);
@@ -58,20 +57,20 @@ fn read(source: impl Read, sent: usize) -> Result<Option<Vec<u8>>, Refusal> {
     Ok((bytes <= MAX_WHOLE_BYTES).then_some(content))
 }
 
-/// The refusal of content that seems to be a bomb.
+/// Returns the refusal of content with a suspicious compression ratio.
 pub(crate) fn ratio_too_high() -> Refusal {
     refusal(
         "compression_ratio_too_high",
-        format!("It unpacks to more than {MAX_RATIO} times its size. Send it plain."),
+        format!("It unpacks to more than {MAX_RATIO} times its size. Send it unpacked."),
     )
 }
 
-/// The refusal of an archive within an archive.
+/// Returns the refusal of an archive within an archive.
 pub(crate) fn nested_archive() -> Refusal {
-    PackingError::unsupported("An archive lies within the archive. Pack it once.").into()
+    PackingError::unsupported("The archive contains another archive. Pack it once.").into()
 }
 
-/// Refuses a tar archive by its beginning.
+/// Refuses a tar archive by its first bytes.
 pub(crate) fn check_tar(head: &[u8]) -> Result<(), Refusal> {
     if is_tar(head) {
         let detail = "It is a tar archive. Send the one file in it, plain or as gzip or zstd.";

@@ -1,4 +1,4 @@
-//! An upload: as it is kept, as clients see it, and what is told of it.
+//! Uploads: stored form, responses and events.
 
 use std::collections::BTreeMap;
 
@@ -6,38 +6,37 @@ use area_sdk::prelude::*;
 
 use crate::intake;
 
-/// What operation 20 says beside its schema.
+/// Description of operation 20.
 pub(crate) const DESCRIPTION: &str = "\
 `validation_stage` goes from `awaiting_upload` over `uploaded`, `scanning` and `validating` to \
 `ready`, or ends in `rejected` or `expired`; then `validation_error_code` and \
-`validation_error_detail` say what to mend. `malware_status` is `pending`, `clean`, `infected`, \
+`validation_error_detail` say what to fix. `malware_status` is `pending`, `clean`, `infected`, \
 or `skipped` where the operator has no scanner. `upload_url` is there while content can be sent, \
 for members and above; send `upload_headers` with it. What is sent may be plain, a gzip or zstd \
 file (as the content itself, not as a Content-Encoding) or a zip with one file.";
 
-/// Where an upload stands.
+/// Stage of an upload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Stage {
     /// Announced.
     AwaitingUpload,
-    /// The content is here, and may still be sent again or be waiting for a
-    /// place in the queue.
+    /// The content was received. It may be sent again, or the job is waiting.
     Uploaded,
-    /// Looked at for malware.
+    /// The malware scan is running.
     Scanning,
-    /// Unpacked, and looked at for what it is.
+    /// The content is being unpacked and its format detected.
     Validating,
-    /// Others may read it.
+    /// Other areas may read it.
     Ready,
-    /// Refused.
+    /// The content was refused.
     Rejected,
-    /// Not completed in time.
+    /// It was not completed in time.
     Expired,
 }
 
 impl Stage {
-    /// How far that is, of 100.
+    /// Returns the progress from 0 to 100.
     fn progress(self) -> u8 {
         match self {
             Self::AwaitingUpload | Self::Expired => 0,
@@ -53,21 +52,21 @@ impl Stage {
     }
 }
 
-/// What the malware scanner said.
+/// Result of the malware scan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum MalwareStatus {
-    /// Nothing yet.
+    /// Not scanned yet.
     Pending,
-    /// Nothing found.
+    /// No malware found.
     Clean,
-    /// Something found.
+    /// Malware found.
     Infected,
-    /// There is no scanner.
+    /// No scanner is configured.
     Skipped,
 }
 
-/// What content is, as far as its outermost shape shows.
+/// Format of the content by its outermost structure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Format {
@@ -81,7 +80,7 @@ pub(crate) enum Format {
     Osv,
     /// CODEOWNERS.
     CodeOwners,
-    /// One path a line.
+    /// A list of paths, one on each line.
     PathList,
     /// Anything else.
     Unknown,
@@ -91,38 +90,38 @@ pub(crate) enum Format {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Refusal {
     pub(crate) code: String,
-    /// What to mend.
+    /// How to fix it.
     pub(crate) detail: String,
 }
 
-/// An upload as it is kept.
+/// A stored upload.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Upload {
     pub(crate) filename: String,
     pub(crate) content_type: String,
-    /// A [`Purpose`](intake::Purpose); earlier versions took any word.
+    /// A [`Purpose`](intake::Purpose); older versions accepted any word.
     pub(crate) purpose: String,
     pub(crate) repository_id: Option<Uuid>,
     pub(crate) branch_ref: Option<String>,
     pub(crate) commit_sha: Option<String>,
-    /// Bytes as they are sent.
+    /// Size of the content as sent, in bytes.
     pub(crate) compressed_bytes: u64,
-    /// Digest of the bytes as they are sent, where it was announced.
+    /// Digest of the content as sent, if it was announced.
     pub(crate) sent_sha256: Option<String>,
-    /// Digest of the content, unpacked.
+    /// Digest of the unpacked content.
     pub(crate) content_sha256: Option<String>,
-    /// Bytes of the content, unpacked.
+    /// Size of the unpacked content, in bytes.
     pub(crate) content_bytes: Option<u64>,
-    /// The blob of what was sent, until it was looked at.
+    /// Blob of the content as sent, until it was checked.
     pub(crate) received: Option<String>,
-    /// The blob of the content: unpacked, or, if that is large, as it was sent.
+    /// Blob of the content: unpacked, or as sent if that is large.
     pub(crate) blob: Option<String>,
     pub(crate) format: Option<Format>,
     pub(crate) validation_stage: Stage,
     pub(crate) malware_status: MalwareStatus,
     pub(crate) refusal: Option<Refusal>,
     pub(crate) uploaded_by: Uuid,
-    /// Until then content can be sent and completed.
+    /// Deadline for sending and completing the content.
     pub(crate) expires_at: Timestamp,
     pub(crate) completed_at: Option<Timestamp>,
     pub(crate) ready_at: Option<Timestamp>,
@@ -140,7 +139,7 @@ impl Upload {
             && now < self.expires_at
     }
 
-    /// Whether the job is at it, or will be.
+    /// Whether the job is running or enqueued.
     pub(crate) fn is_under_way(&self) -> bool {
         self.completed_at.is_some()
             && matches!(
@@ -149,14 +148,14 @@ impl Upload {
             )
     }
 
-    /// Ends in a refusal; what was sent is thrown away.
+    /// Refuses the upload and deletes its content.
     pub(crate) fn reject(&mut self, scope: &Scope, refusal: Refusal) {
         self.discard(scope);
         self.validation_stage = Stage::Rejected;
         self.refusal = Some(refusal);
     }
 
-    /// Throws away what was sent.
+    /// Deletes the content as sent.
     pub(crate) fn discard(&mut self, scope: &Scope) {
         let Some(received) = self.received.take() else { return };
         if let Err(error) = scope.blobs().delete(&received) {
@@ -165,8 +164,9 @@ impl Upload {
     }
 }
 
-/// An upload as the contract has it.
+/// An upload in responses.
 #[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Upload")]
 pub(crate) struct UploadView {
     compressed_bytes: u64,
     content_type: String,
@@ -184,7 +184,7 @@ pub(crate) struct UploadView {
 }
 
 impl UploadView {
-    /// As this caller may see it: who could not send content gets no URL.
+    /// Returns the view for this caller. Callers who may not send content get no URL.
     pub(crate) fn new(ctx: &Ctx, id: Uuid, upload: Upload) -> Self {
         let may_send = ctx.role() >= Role::Member && upload.is_open(ctx.now());
         let upload_url = may_send.then(|| intake::url(ctx, id, upload.expires_at));
@@ -215,7 +215,7 @@ impl UploadView {
     }
 }
 
-/// Told when content was accepted.
+/// Published when content was accepted.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct UploadReady {
     upload_id: Uuid,
@@ -245,7 +245,7 @@ impl UploadReady {
     }
 }
 
-/// Told when content was refused.
+/// Published when content was refused.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct UploadRejected {
     upload_id: Uuid,
@@ -277,26 +277,20 @@ pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<UploadView> {
     Ok(UploadView::of(ctx, ctx.documents().get(id)?))
 }
 
-/// Which uploads.
+/// Filters of the list.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListParams {
     validation_stage: Option<Stage>,
     repository_id: Option<Uuid>,
     #[schemars(length(max = 40))]
     purpose: Option<String>,
-    /// `next_cursor` of the page before.
-    cursor: Option<String>,
-    /// How many a page has at most.
-    #[serde(default = "default_limit")]
-    #[schemars(range(min = 1, max = 100))]
-    limit: u32,
 }
 
-fn default_limit() -> u32 {
-    50
-}
-
-pub(crate) fn list(ctx: &Ctx, Params(params): Params<ListParams>) -> Result<Page<UploadView>> {
+pub(crate) fn list(
+    ctx: &Ctx,
+    Params(params): Params<ListParams>,
+    paging: Paging,
+) -> Result<Page<UploadView>> {
     let stage = params.validation_stage.map(name_of);
     let query = ctx
         .documents::<Upload>()
@@ -304,11 +298,11 @@ pub(crate) fn list(ctx: &Ctx, Params(params): Params<ListParams>) -> Result<Page
         .equals_if("validation_stage", stage)
         .equals_if("repository_id", params.repository_id)
         .equals_if("purpose", params.purpose);
-    let page = query.cursor(params.cursor).limit(params.limit).page()?;
+    let page = query.paging(paging).page()?;
     Ok(page.map(|upload| UploadView::of(ctx, upload)))
 }
 
-/// A stage as it is written.
+/// Returns the stage's name in documents.
 fn name_of(stage: Stage) -> &'static str {
     match stage {
         Stage::AwaitingUpload => "awaiting_upload",

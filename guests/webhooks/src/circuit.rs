@@ -1,14 +1,11 @@
-//! An endpoint's circuit breaker.
+//! Circuit breaker of an endpoint.
 //!
-//! When deliveries fail one after the other, the circuit opens: what is to be
-//! delivered is held, without a job, and one delivery at a time is sent to
-//! find out whether the endpoint is back. These probes follow the schedule of
-//! the retries. A success closes the circuit, and what was held is sent in the
-//! order of the events.
+//! After several failed deliveries the circuit opens. While it is open, deliveries are held without
+//! a job, and one at a time is sent as a probe. Probes follow the retry schedule. A success closes
+//! the circuit, and held deliveries are sent in the order of their events.
 //!
-//! Invariant: while the circuit is open, a probe waits or runs. What changes
-//! the circuit writes the subscription, so a call that held a delivery
-//! meanwhile is run again.
+//! Invariant: while the circuit is open, a probe waits or runs. A change of the circuit writes the
+//! subscription, so a concurrent call that held a delivery is run again.
 
 use area_sdk::prelude::*;
 use area_sdk::{JobError, Later, Scope};
@@ -19,36 +16,36 @@ use crate::deliveries::{DeliveryStatus, StoredDelivery};
 use crate::schedule;
 use crate::subscriptions::Subscription;
 
-/// Different deliveries that fail in a row before the circuit opens.
+/// Number of different deliveries that must fail in a row to open the circuit.
 const FAILURES_TO_OPEN: u32 = 3;
 
-/// Held deliveries of which a probe chooses one.
+/// Number of held deliveries among which a probe chooses.
 const CANDIDATES: u32 = 20;
 
-/// Held deliveries that are put into the queue at a time, and the pause after
-/// that: an endpoint that fails again finds few of them there.
+/// Number of held deliveries enqueued at a time, before a pause. If the endpoint fails again, only
+/// few of them are in the queue.
 const DRAINED: u32 = 100;
 const DRAIN_PAUSE_MS: i64 = 500;
 
-/// How an endpoint is doing.
+/// State of an endpoint's circuit breaker.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Circuit {
-    /// Failures since the last success, without repeated ones of one delivery
-    /// while the circuit is closed.
+    /// Failures since the last success. While the circuit is closed, repeated failures of one
+    /// delivery count once.
     failures: u32,
     /// The delivery that failed last.
     last_failed: Option<Uuid>,
-    /// When the next probe is sent; null while the circuit is closed.
+    /// Time of the next probe; null while the circuit is closed.
     pub(crate) retry_at: Option<Timestamp>,
 }
 
-/// Sends one held delivery to an endpoint that fails.
+/// Job that sends one held delivery to a failing endpoint.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Probe {
     webhook_id: Uuid,
-    /// The probe that the circuit waits for; any other is out of date.
+    /// The probe that the circuit waits for; any other is outdated.
     retry_at: Timestamp,
-    /// What was chosen, once it is ready to be sent.
+    /// The chosen delivery, once it is ready to be sent.
     sending: Option<Deliver>,
 }
 
@@ -56,7 +53,7 @@ impl Job for Probe {
     const KIND: &'static str = "probe";
 }
 
-/// Puts held deliveries into the queue.
+/// Job that enqueues held deliveries.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Drain {
     webhook_id: Uuid,
@@ -74,7 +71,7 @@ impl Circuit {
     }
 }
 
-/// An attempt failed. `tries` are the delivery's so far; `asked` is the
+/// Records a failed attempt. `tries` is the delivery's number of attempts; `asked` is the
 /// receiver's `Retry-After`.
 pub(crate) fn failed(
     ctx: &JobCtx,
@@ -100,7 +97,7 @@ pub(crate) fn failed(
     }
 }
 
-/// The endpoint is well, or its subscription has changed so that it may be.
+/// Closes the circuit after a success, or after a change of the subscription.
 pub(crate) fn close(scope: &Scope, webhook: &mut Stored<Subscription>) {
     if webhook.circuit.is_open() {
         scope.enqueue(&Drain { webhook_id: webhook.uuid(), cursor: None });
@@ -108,7 +105,7 @@ pub(crate) fn close(scope: &Scope, webhook: &mut Stored<Subscription>) {
     webhook.circuit = Circuit::default();
 }
 
-/// A delivery was held: sees to it that there is a probe.
+/// Enqueues a probe for a held delivery, unless there is one.
 pub(crate) fn hold(scope: &Scope, webhook: &Stored<Subscription>) {
     if let Some(at) = webhook.circuit.retry_at {
         await_probe(scope, webhook.uuid(), at);
@@ -124,7 +121,7 @@ fn await_probe(scope: &Scope, webhook_id: Uuid, at: Timestamp) {
     scope.enqueue_with(&Probe { webhook_id, retry_at: at, sending: None }, later);
 }
 
-/// A subscription's pending deliveries, oldest event first.
+/// Returns a subscription's pending deliveries, oldest event first.
 fn pending(scope: &Scope, webhook: Uuid) -> area_sdk::Query<'_, StoredDelivery> {
     let all = scope.documents::<StoredDelivery>().query().equals("webhook_id", webhook);
     all.equals("status", DeliveryStatus::Pending.as_str()).ascending("occurred_at")
@@ -134,7 +131,7 @@ pub(crate) fn probe(ctx: &JobCtx, job: Probe) -> JobResult<Probe> {
     if let Some(sent) = job.sending.and_then(|sending| deliver::send_prepared(ctx, sending)) {
         let (delivery_id, heard) = sent;
         if let Some((at, _)) = deliver::note(ctx, delivery_id, &heard, true)? {
-            // Somebody closed the circuit meanwhile.
+            // The circuit was closed since.
             crate::deliveries::enqueue_at(ctx, delivery_id, job.webhook_id, at);
         }
         return Ok(Outcome::Done);
@@ -146,7 +143,7 @@ pub(crate) fn probe(ctx: &JobCtx, job: Probe) -> JobResult<Probe> {
         return Ok(Outcome::Done);
     }
     let Some(delivery) = choose(ctx, job.webhook_id)? else {
-        // The next event is the probe.
+        // The next event becomes the probe.
         webhook.circuit.retry_at = None;
         ctx.documents().replace(&mut webhook)?;
         return Ok(Outcome::Done);
@@ -155,7 +152,7 @@ pub(crate) fn probe(ctx: &JobCtx, job: Probe) -> JobResult<Probe> {
     Ok(Outcome::Continue(Probe { sending, ..job }))
 }
 
-/// The one that was tried least, so that no single message keeps the circuit
+/// Chooses the delivery with the fewest attempts, so that a single message cannot keep the circuit
 /// open.
 fn choose(ctx: &JobCtx, webhook: Uuid) -> Result<Option<Stored<StoredDelivery>>, JobError> {
     let oldest = pending(ctx, webhook).limit(CANDIDATES).list()?;

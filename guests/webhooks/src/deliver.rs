@@ -1,7 +1,6 @@
-//! The telling. An event becomes a delivery for each subscription that wants
-//! it; a delivery's job first reads and signs, and in a step of its own sends
-//! and notes the answer, so that no transaction is open while a receiver takes
-//! its time.
+//! Delivery of events. An event becomes a delivery for each matching subscription. A delivery's job
+//! first reads and signs the message. A separate step sends it and stores the response, so that no
+//! transaction is open while a receiver responds.
 
 use area_sdk::prelude::*;
 use area_sdk::wit::assurance::area::egress::{Error as EgressError, Header, Incoming, Outgoing};
@@ -13,41 +12,41 @@ use crate::schedule::{self, GIVE_UP_SECONDS};
 use crate::signing;
 use crate::subscriptions::{self, DisabledReason, MOST_WEBHOOKS, Subscription};
 
-/// How long a receiver may take.
+/// Timeout of a receiver, in milliseconds.
 const TIMEOUT_MS: u32 = 15_000;
 
-/// How much of an answer is read; none of it is used.
+/// Maximum size of a response that is read, in bytes. Its body is ignored.
 const MOST_RESPONSE_BYTES: u32 = 1024 * 1024;
 
-/// How long deliveries are kept.
+/// Time for which deliveries are stored, in seconds.
 const KEPT_SECONDS: i64 = 30 * 24 * 3600;
 
-/// The rules, for the operation's documentation.
-pub(crate) const DESCRIPTION: &str = "\
-Deliveries follow Standard Webhooks 1.0: a POST of `{type, timestamp, data}` with `webhook-id` \
-(the event's id, the same at every attempt), `webhook-timestamp` and `webhook-signature` (`v1,` \
-and base64 of HMAC-SHA256 over `id.timestamp.body` under the bytes that `secret` holds in base64 \
-after `whsec_`). The secret is shown here and after a rotation, once.\n\n\
-Delivered at least once. Only 2xx is success; redirects are not followed; an answer must come \
-within 15 s. Retries after 5 s, 5 m, 30 m, 2 h, 5 h, 10 h, 14 h, 20 h and 24 h, each up to 20 % \
-sooner or later, not before what `Retry-After` asks for. 410 disables the webhook, and so do 120 \
-hours without a success; `webhook.disabled` tells.\n\n\
-When three different deliveries have failed in a row, further ones are held: one at a time is sent \
-at `retry_at` to find out whether the receiver is back, by the same schedule. After a success, \
-those that were held are sent in the order of the events.\n\n\
-`url` is https, without user information, and leads to a public address.";
+/// Description of the rules for OpenAPI.
+pub(crate) const DESCRIPTION: &str = "Deliveries follow Standard Webhooks 1.0: a POST of `{type, \
+    timestamp, data}` with `webhook-id` (the event's id, the same at every attempt), \
+    `webhook-timestamp` and `webhook-signature` (`v1,` and base64 of HMAC-SHA256 over \
+    `id.timestamp.body` under the bytes that `secret` holds in base64 after `whsec_`). The secret \
+    is shown here and after a rotation, once.\n\n\
+    Delivered at least once. Only 2xx is success; redirects are not followed; an answer must come \
+    within 15 s. Retries after 5 s, 5 m, 30 m, 2 h, 5 h, 10 h, 14 h, 20 h and 24 h, each up to 20 \
+    % sooner or later, not before what `Retry-After` asks for. 410 disables the webhook, and so \
+    do 120 hours without a success; `webhook.disabled` tells.\n\n\
+    When three different deliveries have failed in a row, further ones are held: one at a time is \
+    sent at `retry_at` to find out whether the receiver is back, by the same schedule. After a \
+    success, those that were held are sent in the order of the events.\n\n\
+    `url` is https, without user information, and has a public address.";
 
-/// A delivery's job; what is ready to be sent, once it is.
+/// Job of a delivery, with the signed message once it exists.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Deliver {
     delivery_id: Uuid,
     prepared: Option<Prepared>,
-    /// Not held while the circuit is open: a person asked for it.
+    /// Whether it is sent even while the circuit is open, because a user requested it.
     #[serde(default)]
     at_once: bool,
 }
 
-/// A signed message, for the attempt of the job that signed it.
+/// A signed message. Only the attempt that signed it sends it.
 #[derive(Clone, Serialize, Deserialize)]
 struct Prepared {
     attempt: u32,
@@ -65,13 +64,13 @@ impl Deliver {
         Self { delivery_id, prepared: None, at_once: false }
     }
 
-    /// The same, sent even while the endpoint fails.
+    /// Returns a job that sends the delivery even while the endpoint fails.
     pub(crate) fn at_once(delivery_id: Uuid) -> Self {
         Self { at_once: true, ..Self::new(delivery_id) }
     }
 }
 
-/// Forgets a secret whose time beside its successor is over.
+/// Job that deletes a former secret at the end of its overlap.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct ForgetSecret {
     pub(crate) webhook_id: Uuid,
@@ -87,7 +86,7 @@ pub(crate) fn forget_secret(ctx: &JobCtx, job: ForgetSecret) -> JobResult<Forget
     Ok(Outcome::Done)
 }
 
-/// What a receiver gets.
+/// Body of a message.
 #[derive(Serialize)]
 struct Message<'a, T> {
     r#type: &'a str,
@@ -95,13 +94,13 @@ struct Message<'a, T> {
     data: &'a T,
 }
 
-/// What a receiver gets, as it is signed and sent.
+/// Returns the body as it is signed and sent.
 pub(crate) fn body<T: Serialize>(r#type: &str, timestamp: Timestamp, data: &T) -> String {
     serde_json::to_string(&Message { r#type, timestamp, data }).expect("data that JSON can express")
 }
 
-/// Makes a delivery of an event for each subscription that wants it. The event
-/// may come again: subscriptions that have their delivery are passed over.
+/// Creates a delivery of an event for each matching subscription. The event may be delivered again;
+/// subscriptions that have a delivery are skipped.
 pub(crate) fn fan_out(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
     let active = ctx.documents::<Subscription>().query().equals("active", true);
     let mut wanting = active.limit(MOST_WEBHOOKS).list()?;
@@ -143,24 +142,24 @@ pub(crate) fn run(ctx: &JobCtx, job: Deliver) -> JobResult<Deliver> {
     prepare(ctx, &job)
 }
 
-/// Sends what this attempt has signed; `None` where it has not yet. A message
-/// that another attempt signed may be too old to be believed.
-pub(crate) fn send_prepared(ctx: &JobCtx, job: Deliver) -> Option<(Uuid, Heard)> {
+/// Sends the message signed by this attempt; `None` if it is not signed yet. A message signed by
+/// another attempt may be too old to be accepted.
+pub(crate) fn send_prepared(ctx: &JobCtx, job: Deliver) -> Option<(Uuid, AttemptResult)> {
     let prepared = job.prepared.filter(|prepared| prepared.attempt == ctx.attempt())?;
     Some((job.delivery_id, send(ctx, prepared)))
 }
 
-/// A delivery and its subscription.
-type Told = (Stored<StoredDelivery>, Stored<Subscription>);
+/// A delivery with its subscription.
+type DeliveryAndSubscription = (Stored<StoredDelivery>, Stored<Subscription>);
 
-/// Both, where they are still there.
-fn look_up(ctx: &JobCtx, id: Uuid) -> Result<Option<Told>, JobError> {
+/// Returns both; `None` if one was deleted.
+fn look_up(ctx: &JobCtx, id: Uuid) -> Result<Option<DeliveryAndSubscription>, JobError> {
     let Some(delivery) = ctx.documents::<StoredDelivery>().find(id)? else { return Ok(None) };
     let webhook = ctx.documents::<Subscription>().find(delivery.webhook_id)?;
     Ok(webhook.map(|webhook| (delivery, webhook)))
 }
 
-/// Signs the message, unless nobody wants it any more or it is held.
+/// Signs the message, unless the delivery was cancelled or is held.
 fn prepare(ctx: &JobCtx, job: &Deliver) -> JobResult<Deliver> {
     let Some((mut delivery, webhook)) = look_up(ctx, job.delivery_id)? else {
         return Ok(Outcome::Done);
@@ -182,7 +181,7 @@ fn prepare(ctx: &JobCtx, job: &Deliver) -> JobResult<Deliver> {
     Ok(Outcome::Continue(Deliver { at_once, ..prepared(ctx, &delivery, &webhook) }))
 }
 
-/// A delivery, signed for this attempt.
+/// Returns a delivery signed for this attempt.
 pub(crate) fn prepared(
     ctx: &JobCtx,
     delivery: &Stored<StoredDelivery>,
@@ -200,14 +199,14 @@ pub(crate) fn prepared(
     Deliver { prepared: Some(prepared), ..Deliver::new(delivery.uuid()) }
 }
 
-/// What came of an attempt.
-pub(crate) struct Heard {
+/// Result of an attempt.
+pub(crate) struct AttemptResult {
     status: Option<u16>,
     error: Option<String>,
     retry_after: Option<Timestamp>,
 }
 
-fn send(ctx: &JobCtx, prepared: Prepared) -> Heard {
+fn send(ctx: &JobCtx, prepared: Prepared) -> AttemptResult {
     let headers = prepared.headers.into_iter();
     let outgoing = Outgoing {
         method: "POST".to_owned(),
@@ -220,15 +219,17 @@ fn send(ctx: &JobCtx, prepared: Prepared) -> Heard {
     };
     match ctx.send(&outgoing) {
         Ok(answer) => heard(ctx, &answer),
-        Err(error) => Heard { status: None, error: Some(describe(&error)), retry_after: None },
+        Err(error) => {
+            AttemptResult { status: None, error: Some(describe(&error)), retry_after: None }
+        }
     }
 }
 
-fn heard(ctx: &JobCtx, answer: &Incoming) -> Heard {
+fn heard(ctx: &JobCtx, answer: &Incoming) -> AttemptResult {
     let mut headers = answer.headers.iter();
     let asked = headers.find(|header| header.name.eq_ignore_ascii_case("retry-after"));
     let success = (200..300).contains(&answer.status);
-    Heard {
+    AttemptResult {
         status: Some(answer.status),
         error: (!success).then(|| format!("answered {}", answer.status)),
         retry_after: asked.and_then(|asked| schedule::retry_after(&asked.value, ctx.now())),
@@ -240,18 +241,18 @@ fn describe(error: &EgressError) -> String {
         EgressError::Refused(rule) => format!("not sent: {rule}"),
         EgressError::Unresolved => "the name does not resolve".to_owned(),
         EgressError::Connection(what) => format!("no connection: {what}"),
-        EgressError::Timeout => "no answer within 15 s".to_owned(),
-        EgressError::TooLarge => "the answer is larger than 1 MiB".to_owned(),
+        EgressError::Timeout => "no response within 15 s".to_owned(),
+        EgressError::TooLarge => "the response is larger than 1 MiB".to_owned(),
         EgressError::NoSecret | EgressError::NotInAJob => panic!("egress misused: {error:?}"),
     }
 }
 
-/// Writes an attempt down. Returns when and why the delivery is tried again by
-/// its own schedule; a held one waits for its endpoint's.
+/// Stores an attempt. Returns when and why the delivery is retried by its own schedule; a held one
+/// waits for its endpoint's probes.
 pub(crate) fn note(
     ctx: &JobCtx,
     id: Uuid,
-    heard: &Heard,
+    heard: &AttemptResult,
     probing: bool,
 ) -> Result<Option<(Timestamp, String)>, JobError> {
     let Some((mut delivery, mut webhook)) = look_up(ctx, id)? else { return Ok(None) };
@@ -280,12 +281,12 @@ pub(crate) fn note(
     Ok(own.zip(heard.error.clone()).filter(|_| !webhook.circuit.is_open()))
 }
 
-/// Keeps how the subscription is doing, writing only what changes.
+/// Updates the state of the subscription if it changed.
 fn judge(
     ctx: &JobCtx,
     webhook: &mut Stored<Subscription>,
     delivery: &Stored<StoredDelivery>,
-    heard: &Heard,
+    heard: &AttemptResult,
     probing: bool,
 ) -> Result<(), JobError> {
     let now = ctx.now();
@@ -308,7 +309,7 @@ fn judge(
     Ok(ctx.documents().replace(webhook)?)
 }
 
-/// Now and then, forgets deliveries that are older than anybody asks for.
+/// Occasionally deletes deliveries older than the retention time.
 fn forget_old(scope: &Scope) -> Result<(), JobError> {
     if scope.random_below(16) != 0 {
         return Ok(());
@@ -316,8 +317,6 @@ fn forget_old(scope: &Scope) -> Result<(), JobError> {
     let before = scope.now().plus_seconds(-KEPT_SECONDS);
     let old = scope.documents::<StoredDelivery>().query();
     let old = old.range("occurred_at", None, Some(before.into())).ascending("occurred_at");
-    for delivery in old.limit(100).list()? {
-        scope.documents().delete(&delivery)?;
-    }
+    old.limit(100).delete_page()?;
     Ok(())
 }

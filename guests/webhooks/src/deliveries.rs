@@ -1,4 +1,4 @@
-//! Deliveries: one event for one subscription, and how telling it went.
+//! Deliveries: one event for one subscription, with its attempts.
 
 use area_sdk::prelude::*;
 use area_sdk::{Later, Scope};
@@ -6,16 +6,16 @@ use area_sdk::{Later, Scope};
 use crate::deliver::{self, Deliver};
 use crate::subscriptions::Subscription;
 
-/// How many attempts a delivery's log shows.
+/// Maximum number of attempts stored with a delivery.
 const LOGGED: usize = 20;
 
-/// How a delivery stands.
+/// Status of a delivery.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum DeliveryStatus {
-    /// To be tried, or tried again.
+    /// Waiting for its first or next attempt.
     Pending,
-    /// Heard.
+    /// A receiver accepted it.
     Succeeded,
     /// Given up.
     Failed,
@@ -35,23 +35,23 @@ impl DeliveryStatus {
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Attempt {
     pub(crate) at: Timestamp,
-    /// Null where no answer came.
+    /// Null without a response.
     pub(crate) response_status: Option<u16>,
-    /// Null where it was heard.
+    /// Null after a success.
     pub(crate) error: Option<String>,
 }
 
-/// A delivery as it is kept.
+/// A stored delivery.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredDelivery {
     pub(crate) webhook_id: Uuid,
     pub(crate) event_id: Uuid,
     pub(crate) event: String,
     pub(crate) occurred_at: Timestamp,
-    /// What is sent, to the byte.
+    /// Body that is sent.
     pub(crate) body: String,
     pub(crate) status: DeliveryStatus,
-    /// Attempts since it was last asked for.
+    /// Attempts since it was requested last.
     pub(crate) tries: u32,
     pub(crate) attempt_count: u32,
     pub(crate) attempts: Vec<Attempt>,
@@ -84,7 +84,7 @@ impl StoredDelivery {
         }
     }
 
-    /// Notes an attempt, dropping the oldest of a long log.
+    /// Adds an attempt and removes the oldest of a long log.
     pub(crate) fn log(&mut self, attempt: Attempt) {
         self.tries += 1;
         self.attempt_count += 1;
@@ -95,7 +95,7 @@ impl StoredDelivery {
     }
 }
 
-/// A delivery.
+/// A delivery in responses.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Delivery {
     id: Uuid,
@@ -106,9 +106,9 @@ pub(crate) struct Delivery {
     occurred_at: Timestamp,
     status: DeliveryStatus,
     attempt_count: u32,
-    /// The latest 20, oldest first.
+    /// The latest 20 attempts, oldest first.
     attempts: Vec<Attempt>,
-    /// The latest answer's; null where none came.
+    /// Status of the latest response; null without one.
     response_status: Option<u16>,
     next_attempt_at: Option<Timestamp>,
     created_at: Timestamp,
@@ -134,19 +134,18 @@ impl From<Stored<StoredDelivery>> for Delivery {
     }
 }
 
-/// Puts a delivery into the queue; one that waits there already is not doubled.
+/// Enqueues a delivery, unless it is enqueued already.
 pub(crate) fn enqueue(scope: &Scope, delivery_id: Uuid, webhook_id: Uuid) {
     scope.enqueue_with(&Deliver::new(delivery_id), later(delivery_id, webhook_id));
 }
 
-/// The same, for a later moment.
+/// Enqueues a delivery for a later time.
 pub(crate) fn enqueue_at(scope: &Scope, delivery_id: Uuid, webhook_id: Uuid, at: Timestamp) {
     let later = Later { at: Some(at), ..later(delivery_id, webhook_id) };
     scope.enqueue_with(&Deliver::new(delivery_id), later);
 }
 
-/// The same for what a person asked for, which is sent even while the endpoint
-/// fails.
+/// Enqueues a delivery requested by a user, which is sent even while the endpoint fails.
 fn enqueue_at_once(scope: &Scope, delivery_id: Uuid, webhook_id: Uuid) {
     scope.enqueue_with(&Deliver::at_once(delivery_id), later(delivery_id, webhook_id));
 }
@@ -159,7 +158,7 @@ fn later(delivery_id: Uuid, webhook_id: Uuid) -> Later {
     }
 }
 
-/// A webhook that is told of things.
+/// Returns a webhook that is active.
 fn active(ctx: &Ctx, id: Uuid) -> Result<Stored<Subscription>> {
     let webhook = ctx.documents::<Subscription>().get(id)?;
     if webhook.active {
@@ -169,7 +168,7 @@ fn active(ctx: &Ctx, id: Uuid) -> Result<Stored<Subscription>> {
     Err(Problem::conflict("webhook_disabled", detail).hint("Set `active` to true first."))
 }
 
-/// What a test tells.
+/// Data of a test event.
 #[derive(Serialize)]
 struct TestData {
     webhook_id: Uuid,
@@ -188,34 +187,25 @@ pub(crate) fn test(ctx: &Ctx, Path(webhook_id): Path<Uuid>) -> Result<Created<De
     Ok(Created(stored.into()))
 }
 
-/// Which deliveries.
+/// Filters of the list.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListParams {
-    /// Only those that stand so.
+    /// Only deliveries with this status.
     status: Option<DeliveryStatus>,
-    /// `next_cursor` of the page before.
-    cursor: Option<String>,
-    /// How many a page has at most.
-    #[serde(default = "default_limit")]
-    #[schemars(range(min = 1, max = 100))]
-    limit: u32,
-}
-
-fn default_limit() -> u32 {
-    50
 }
 
 pub(crate) fn list(
     ctx: &Ctx,
     Path(webhook_id): Path<Uuid>,
     Params(params): Params<ListParams>,
+    paging: Paging,
 ) -> Result<Page<Delivery>> {
     let webhook = ctx.documents::<Subscription>().get(webhook_id)?;
     let all = ctx.documents::<StoredDelivery>().query().equals("webhook_id", webhook_id);
     let some = all.equals_if("status", params.status.map(DeliveryStatus::as_str));
-    let page = some.cursor(params.cursor).limit(params.limit).page()?;
+    let page = some.paging(paging).page()?;
     Ok(page.map(|mut delivery| {
-        // Held ones wait for their endpoint.
+        // Held deliveries wait for their endpoint.
         if delivery.status == DeliveryStatus::Pending && webhook.circuit.is_open() {
             delivery.next_attempt_at = webhook.circuit.retry_at;
         }
@@ -223,7 +213,7 @@ pub(crate) fn list(
     }))
 }
 
-/// Which delivery.
+/// Path of a delivery.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct DeliveryPath {
     webhook_id: Uuid,

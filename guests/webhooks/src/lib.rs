@@ -1,6 +1,6 @@
-//! Webhooks (operation 13): who wants to be told of which events, and the
-//! telling, by Standard Webhooks 1.0. An event becomes one delivery for each
-//! subscription; a delivery is a job that tries until it is heard.
+//! Webhooks (operation 13): subscriptions to events and their delivery by Standard Webhooks 1.0. An
+//! event becomes one delivery for each subscription. A delivery is a job that is retried until the
+//! receiver accepts it.
 
 mod circuit;
 mod deliver;
@@ -16,20 +16,20 @@ use deliver::{Deliver, ForgetSecret};
 use deliveries::StoredDelivery;
 use subscriptions::{Subscription, WebhookDisabled};
 
-/// The area.
+/// Declares the area.
 pub fn area() -> Area {
     let area = Area::new("webhooks", env!("CARGO_PKG_VERSION"))
         .summary("Webhook subscriptions and their deliveries")
         .uses(&[Capability::Secrets, Capability::Crypto, Capability::Egress])
         .collection(
             Collection::of::<Subscription>()
-                .summary("Who wants to be told of which events")
+                .summary("Webhooks with the events they subscribe to")
                 .boolean("active")
                 .index(&["active"]),
         )
         .collection(
             Collection::of::<StoredDelivery>()
-                .summary("One event for one subscription, and how telling it went")
+                .summary("Deliveries: one event for one subscription, with its attempts")
                 .text("webhook_id")
                 .text("event_id")
                 .text("status")
@@ -40,7 +40,9 @@ pub fn area() -> Area {
                 .index(&["event_id"])
                 .index(&["occurred_at"]),
         )
-        .event::<WebhookDisabled>("A subscription was disabled because nobody hears it")
+        .event::<WebhookDisabled>(
+            "A subscription was disabled because its receiver did not respond",
+        )
         .on("*", deliver::fan_out)
         .job::<Deliver>(Lane::Delivery, 30, 20_000, deliver::run)
         .job::<Probe>(Lane::Delivery, 30, 20_000, circuit::probe)
@@ -65,13 +67,24 @@ fn subscription_routes(area: Area) -> Area {
     .route(
         get("list_webhooks", WEBHOOKS)
             .summary("List webhooks, newest first")
+            .description("One page, without secrets. Disabled webhooks are listed with the reason.")
             .handler(subscriptions::list),
     )
-    .route(get("get_webhook", WEBHOOK).summary("Read a webhook").handler(subscriptions::show))
+    .route(
+        get("get_webhook", WEBHOOK)
+            .summary("Read a webhook")
+            .description(
+                "Without its secret, which only creation and rotation return. The `ETag` of the \
+                 response is the version that a change names in `If-Match`.",
+            )
+            .handler(subscriptions::show),
+    )
     .route(
         patch("update_webhook", WEBHOOK)
             .summary("Change a webhook")
-            .description("Members that are absent stay. Activating it again forgives the past.")
+            .description(
+                "Absent members keep their values. Activating it again resets its failures.",
+            )
             .role(Role::Admin)
             .handler(subscriptions::update),
     )
@@ -80,15 +93,18 @@ fn subscription_routes(area: Area) -> Area {
             "rotate_webhook_secret",
             "/v1/workspaces/{workspace_id}/webhooks/{webhook_id}/rotate-secret",
         )
-        .summary("Give a webhook a new secret")
-        .description("Shown once. For 24 hours deliveries carry a signature of the old one too.")
+        .summary("Rotate a webhook's secret")
+        .description(
+            "The secret is shown once. For 24 hours deliveries also have a signature with the old \
+            one.",
+        )
         .role(Role::Admin)
         .handler(subscriptions::rotate_secret),
     )
     .route(
         delete("delete_webhook", WEBHOOK)
             .summary("Delete a webhook")
-            .description("What is still to be delivered is not.")
+            .description("Pending deliveries are cancelled.")
             .role(Role::Admin)
             .handler(subscriptions::remove),
     )
@@ -98,6 +114,10 @@ fn delivery_routes(area: Area) -> Area {
     area.route(
         post("test_webhook", "/v1/workspaces/{workspace_id}/webhooks/{webhook_id}/test")
             .summary("Send a webhook.test event to one webhook")
+            .description(
+                "Sends the event `webhook.test` at once and returns the delivery; read the \
+                 delivery for its result.",
+            )
             .role(Role::Admin)
             .problems(&["webhook_disabled"])
             .handler(deliveries::test),
@@ -108,7 +128,7 @@ fn delivery_routes(area: Area) -> Area {
             "/v1/workspaces/{workspace_id}/webhooks/{webhook_id}/deliveries",
         )
         .summary("List a webhook's deliveries, newest first")
-        .description("Kept for 30 days.")
+        .description("Deliveries are stored for 30 days.")
         .handler(deliveries::list),
     )
     .route(
@@ -117,7 +137,7 @@ fn delivery_routes(area: Area) -> Area {
             "/v1/workspaces/{workspace_id}/webhooks/{webhook_id}/deliveries/{delivery_id}/resend",
         )
         .summary("Deliver an event again")
-        .description("With the same `webhook-id`; the retries begin anew.")
+        .description("The `webhook-id` stays the same; the retries start again.")
         .role(Role::Admin)
         .problems(&["webhook_disabled", "delivery_pending"])
         .handler(deliveries::resend),

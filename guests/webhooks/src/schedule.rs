@@ -1,25 +1,25 @@
-//! When a delivery that was not heard is tried again.
+//! Retry schedule of deliveries.
 
 use std::time::UNIX_EPOCH;
 
 use area_sdk::Timestamp;
 
-/// Seconds between one attempt and the next.
+/// Delays between attempts, in seconds.
 const DELAYS_SECONDS: [i64; STEPS as usize] =
     [5, 5 * 60, 30 * 60, 2 * 3600, 5 * 3600, 10 * 3600, 14 * 3600, 20 * 3600, 24 * 3600];
 
-/// How many there are.
+/// Number of delays.
 const STEPS: u32 = 9;
 
-/// The longest a receiver can ask to be left alone for.
+/// Maximum `Retry-After` of a receiver that is followed, in seconds.
 const LONGEST_SECONDS: i64 = 24 * 3600;
 
-/// After how long without a success a subscription is disabled.
+/// Time without a success after which a subscription is disabled, in seconds.
 pub(crate) const GIVE_UP_SECONDS: i64 = 120 * 3600;
 
-/// The moment of the next attempt, after so many; nothing after the last.
-/// `jitter` is from 0 to 4000 and moves the delay by -20 % to +20 %; a receiver
-/// that asks for later is heard.
+/// Returns the time of the next attempt after this number of attempts; `None` after the last.
+/// `jitter` from 0 to 4000 changes the delay by -20 % to +20 %. A later `Retry-After` of the
+/// receiver takes precedence.
 pub(crate) fn next_attempt(
     attempts: u32,
     now: Timestamp,
@@ -34,9 +34,8 @@ pub(crate) fn next_attempt(
     Some(asked.map_or(planned, |asked| asked.max(planned)))
 }
 
-/// The moment of the next probe of an endpoint that has failed so many times;
-/// after the last step of the schedule that step again, until the subscription
-/// is disabled.
+/// Returns the time of the next probe of an endpoint that failed this number of times. The last
+/// delay repeats until the subscription is disabled.
 pub(crate) fn next_probe(
     failures: u32,
     now: Timestamp,
@@ -47,7 +46,7 @@ pub(crate) fn next_probe(
     next_attempt(step, now, jitter, retry_after).expect("a step of the schedule")
 }
 
-/// `Retry-After` (RFC 9110, section 10.2.3): seconds, or a date.
+/// Parses `Retry-After` (RFC 9110, section 10.2.3): seconds or a date.
 pub(crate) fn retry_after(value: &str, now: Timestamp) -> Option<Timestamp> {
     let value = value.trim();
     if value.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -56,7 +55,7 @@ pub(crate) fn retry_after(value: &str, now: Timestamp) -> Option<Timestamp> {
     http_date(value)
 }
 
-/// Any of the three forms of RFC 9110, section 5.6.7.
+/// Parses any of the three date formats of RFC 9110, section 5.6.7.
 fn http_date(value: &str) -> Option<Timestamp> {
     let date = httpdate::parse_http_date(value).ok()?.duration_since(UNIX_EPOCH).ok()?;
     i64::try_from(date.as_micros()).ok().map(Timestamp)

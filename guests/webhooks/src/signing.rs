@@ -1,32 +1,32 @@
-//! Secrets and signatures of Standard Webhooks 1.0. The host keeps the secret;
-//! this area sees it once, when it makes it.
+//! Secrets and signatures of Standard Webhooks 1.0. The host stores the secret; this area sees it
+//! only when it creates it.
 
 use area_sdk::{Scope, Timestamp, Uuid};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// 24 to 64 bytes are allowed; this is a full SHA-256 block's half.
+/// Size of a secret in bytes; the standard allows 24 to 64.
 const SECRET_BYTES: u32 = 32;
 
-/// The name under which the host keeps a subscription's secret.
+/// Returns the name of a subscription's secret at the host.
 fn secret_name(webhook: Uuid, generation: u32) -> String {
     format!("webhook.{webhook}.{generation}")
 }
 
-/// Makes and keeps a new secret; the text is for its owner, once.
+/// Creates and stores a new secret. The returned text is shown to its owner once.
 pub(crate) fn new_secret(scope: &Scope, webhook: Uuid, generation: u32) -> String {
     let secret = scope.random_bytes(SECRET_BYTES);
     scope.secrets().put(&secret_name(webhook, generation), &secret);
     format!("whsec_{}", STANDARD.encode(secret))
 }
 
-/// Forgets a secret.
+/// Deletes a secret.
 pub(crate) fn forget(scope: &Scope, webhook: Uuid, generation: u32) {
     scope.secrets().delete(&secret_name(webhook, generation));
 }
 
-/// The headers that let a receiver know the message: one signature for each
-/// generation of the secret that still counts.
+/// Returns the headers that authenticate a message, with one signature for each valid generation of
+/// the secret.
 pub(crate) fn headers(
     scope: &Scope,
     webhook: Uuid,

@@ -1,4 +1,4 @@
-//! Subscriptions: who wants to be told of which events.
+//! Subscriptions of webhooks to events.
 
 use area_sdk::prelude::*;
 use area_sdk::{Later, Scope};
@@ -8,29 +8,29 @@ use crate::circuit::{self, Circuit};
 use crate::deliver::ForgetSecret;
 use crate::signing;
 
-/// How many webhooks a workspace has at most.
+/// Maximum number of webhooks of a workspace.
 pub(crate) const MOST_WEBHOOKS: u32 = 100;
 
-/// How long the old secret signs beside the new one.
+/// Time for which a former secret also signs, in seconds.
 const OVERLAP_SECONDS: i64 = 24 * 3600;
 
-/// An event that one of the service's areas publishes.
+/// Name of an event published by an area of the service.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 #[schemars(extend("format" = "event-name"))]
 pub(crate) struct EventName(String);
 
-/// A subscription to be made.
+/// A request to create a subscription.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NewWebhook {
     #[schemars(length(min = 1, max = 200))]
     events: Vec<EventName>,
-    /// https, to a public address.
+    /// URL with https and a public address.
     #[schemars(length(min = 1, max = 2048), extend("format" = "uri"))]
     url: String,
 }
 
-/// A subscription as the contract shows it.
+/// A subscription in responses.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Webhook {
     active: bool,
@@ -38,31 +38,30 @@ pub(crate) struct Webhook {
     events: Vec<String>,
     id: Uuid,
     kind: &'static str,
-    /// The URL's host at first.
+    /// Display name; by default the URL's host.
     name: String,
-    /// Shown when it is made, null ever after.
+    /// Shown when it is created; null afterwards.
     secret: Option<String>,
-    /// Below the role admin, without path and query.
+    /// Without path and query for roles below admin.
     url: String,
 }
 
-/// A subscription, and how it is doing.
+/// A subscription with its delivery state.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct WebhookDetails {
     #[serde(flatten)]
     webhook: Webhook,
     updated_at: Timestamp,
-    /// Since when nothing was heard; null while all is well.
+    /// Time of the first failure since the last success; null without failures.
     failing_since: Option<Timestamp>,
-    /// While deliveries are held because the endpoint fails: when one of them
-    /// is sent to find out whether it is back.
+    /// Time of the next probe while deliveries are held because the endpoint fails.
     retry_at: Option<Timestamp>,
     disabled_reason: Option<DisabledReason>,
-    /// Until when the secret before the present one signs too.
+    /// Time until which the former secret also signs.
     previous_secret_expires_at: Option<Timestamp>,
 }
 
-/// A subscription as it is kept.
+/// A stored subscription.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Subscription {
     pub(crate) active: bool,
@@ -82,23 +81,23 @@ impl Document for Subscription {
     const COLLECTION: &'static str = "subscriptions";
 }
 
-/// Why nobody hears a subscription any more.
+/// Why a subscription was disabled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum DisabledReason {
-    /// The receiver answered 410.
+    /// The receiver responded 410.
     Gone,
     /// No success for 120 hours.
     Failing,
-    /// An admin.
+    /// By an admin.
     ByRequest,
 }
 
-/// Told when a subscription is disabled because nobody hears it.
+/// Published when a subscription is disabled because its receiver does not respond.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct WebhookDisabled {
     webhook_id: Uuid,
-    /// Scheme, host and port of its URL: every receiver of events reads this.
+    /// Scheme, host and port of its URL; all receivers of events see this.
     url: String,
     reason: DisabledReason,
 }
@@ -108,12 +107,12 @@ impl Event for WebhookDisabled {
 }
 
 impl Subscription {
-    /// Does it want this event?
+    /// Whether it subscribes to this event.
     pub(crate) fn wants(&self, event: &str) -> bool {
         self.active && self.events.iter().any(|wanted| wanted == event)
     }
 
-    /// The generations of the secret that sign at this moment, newest first.
+    /// Returns the generations of the secret that sign now, newest first.
     pub(crate) fn generations(&self, now: Timestamp) -> Vec<u32> {
         let previous = self.previous_secret_expires_at.is_some_and(|expires| now < expires);
         let older = previous.then(|| self.secret_generation - 1);
@@ -121,7 +120,7 @@ impl Subscription {
     }
 }
 
-/// Nobody hears it: disables it, and tells.
+/// Disables a subscription whose receiver does not respond, and publishes the event.
 pub(crate) fn disable(scope: &Scope, webhook: &mut Stored<Subscription>, reason: DisabledReason) {
     webhook.active = false;
     circuit::close(scope, webhook);
@@ -159,8 +158,8 @@ fn versioned(ctx: &Ctx, webhook: Stored<Subscription>) -> Versioned<WebhookDetai
     Versioned(shown(ctx, webhook), version)
 }
 
-/// Whoever knows a receiver's path can often write there (chat services give
-/// such URLs out), so only admins see it.
+/// Removes the URL's path for users other than admins: chat services allow anyone who knows such a
+/// path to write.
 fn shown(ctx: &Ctx, mut webhook: Stored<Subscription>) -> WebhookDetails {
     if ctx.role() < Role::Admin {
         webhook.value.url = origin(&webhook.value.url);
@@ -168,14 +167,14 @@ fn shown(ctx: &Ctx, mut webhook: Stored<Subscription>) -> WebhookDetails {
     details(webhook, None)
 }
 
-/// Scheme, host and port of a URL that was checked.
+/// Returns scheme, host and port of a validated URL.
 fn origin(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return String::new() };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     format!("{scheme}://{authority}")
 }
 
-/// Each name once, in the order given.
+/// Removes duplicates and keeps the order.
 fn names(events: Vec<EventName>) -> Vec<String> {
     events.into_iter().fold(Vec::new(), |mut names, EventName(name)| {
         if !names.contains(&name) {
@@ -189,8 +188,7 @@ fn check_url(ctx: &Ctx, url: &str) -> Result<()> {
     ctx.check_url(url).map_err(|rule| Problem::validation("/url", rule))
 }
 
-/// The host of a URL that was checked, so that it is written `https://host`
-/// and names no user.
+/// Returns the host of a validated URL, which has the form `https://host` without a user.
 fn host(url: &str) -> String {
     let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
     let authority = authority.split(['/', '?', '#']).next().unwrap_or_default();
@@ -224,24 +222,9 @@ pub(crate) fn create(ctx: &Ctx, Body(new): Body<NewWebhook>) -> Result<Created<W
     Ok(Created(view(webhook, Some(secret))))
 }
 
-/// Which page of a list.
-#[derive(Deserialize, JsonSchema)]
-pub(crate) struct ListParams {
-    /// `next_cursor` of the page before.
-    cursor: Option<String>,
-    /// How many a page has at most.
-    #[serde(default = "default_limit")]
-    #[schemars(range(min = 1, max = 100))]
-    limit: u32,
-}
-
-fn default_limit() -> u32 {
-    50
-}
-
-pub(crate) fn list(ctx: &Ctx, Params(params): Params<ListParams>) -> Result<Page<WebhookDetails>> {
+pub(crate) fn list(ctx: &Ctx, paging: Paging) -> Result<Page<WebhookDetails>> {
     let all = ctx.documents::<Subscription>().query();
-    let page = all.cursor(params.cursor).limit(params.limit).page()?;
+    let page = all.paging(paging).page()?;
     Ok(page.map(|webhook| shown(ctx, webhook)))
 }
 
@@ -249,7 +232,7 @@ pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<WebhookD
     Ok(versioned(ctx, ctx.documents().get(id)?))
 }
 
-/// What is to be changed.
+/// Changes of a subscription; absent members keep their values.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct WebhookChanges {
     active: Option<bool>,

@@ -1,15 +1,14 @@
-//! A PostgreSQL database for the length of one test, on the server that
-//! `cargo xtask test` started.
+//! A PostgreSQL database for one test, on the server that `cargo xtask test` started.
 //!
-//! An empty database takes 9 MB. There are many hundreds of tests, so each
-//! database goes when its test ends, and not first with the server.
+//! An empty database takes 9 MB, and there are many hundreds of tests. So each database is dropped
+//! at the end of its test and not with the server.
 
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
 
-/// Where the tests are told of the server.
+/// Environment variable with the server's URL.
 const VARIABLE: &str = "ASSURANCE_TEST_POSTGRES";
 
-/// A database; gone some time after it is dropped.
+/// A database that is dropped some time after this value.
 #[derive(Debug)]
 pub struct TestDatabase {
     server: String,
@@ -17,7 +16,7 @@ pub struct TestDatabase {
 }
 
 impl TestDatabase {
-    /// Whether a server was named; says so on the console if not.
+    /// Whether a server was given. Prints a note if not.
     #[must_use]
     pub fn has_server() -> bool {
         let there = server().is_some();
@@ -27,11 +26,11 @@ impl TestDatabase {
         there
     }
 
-    /// Makes an empty database; nothing, where no server was named.
+    /// Creates an empty database. Returns `None` if no server was given.
     ///
     /// # Panics
     ///
-    /// Where the server that was named does not make one.
+    /// The server cannot create a database.
     pub async fn create() -> Option<Self> {
         let server = Self::has_server().then(server).flatten()?;
         let name = format!("test_{}", uuid::Uuid::now_v7().simple());
@@ -39,11 +38,11 @@ impl TestDatabase {
         Some(Self { server, name })
     }
 
-    /// Where a client connects.
+    /// Returns the URL for clients.
     ///
     /// # Panics
     ///
-    /// Where the server's own URL names no database.
+    /// The server's URL has no database.
     #[must_use]
     pub fn url(&self) -> String {
         let (address, _) = self.server.rsplit_once('/').expect("a URL with a database");
@@ -52,14 +51,14 @@ impl TestDatabase {
 }
 
 impl Drop for TestDatabase {
-    /// Leaves it to a thread that nobody waits for: what it does not reach
-    /// goes with the server.
+    /// Drops the database in a background thread. Databases that it does not reach are deleted with
+    /// the server.
     fn drop(&mut self) {
         let server = self.server.clone();
         let statement = format!("DROP DATABASE {} WITH (FORCE)", self.name);
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            // The server may have ended meanwhile, and the database with it.
+            // The server may have stopped since, and the database with it.
             let _ = runtime.block_on(execute(&server, statement));
             std::io::Result::Ok(())
         });

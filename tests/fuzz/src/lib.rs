@@ -1,9 +1,9 @@
-//! Fuzzing of every reader of outside input.
+//! Fuzzes every parser of external input.
 //!
-//! Inputs are mutations of seeds: small samples of each target, and files of
-//! the corpus. They follow from a number, so each execution can be repeated.
-//! Mutations are not guided by coverage, which needs a nightly toolchain; the
-//! targets are plain functions of bytes, so cargo-fuzz can call them, too.
+//! Inputs are mutations of seeds: small samples for each target, and files of the corpus. They are
+//! derived from a number, so that each execution can be repeated. Mutations are not guided by
+//! coverage, which needs a nightly toolchain. The targets are plain functions of bytes, so
+//! cargo-fuzz can call them, too.
 
 mod mutate;
 mod oracle;

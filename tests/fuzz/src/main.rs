@@ -1,4 +1,4 @@
-//! Fuzzes for as long as wanted: `fuzz --minutes 60 sarif versions`.
+//! Fuzzes for a given time: `fuzz --minutes 60 sarif versions`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,6 +21,9 @@ struct Options {
     /// Where inputs that a target does not hold for are kept
     #[arg(long, default_value = "target/fuzz")]
     findings: PathBuf,
+    /// Threads; as many as there are processors if not given
+    #[arg(long)]
+    threads: Option<usize>,
     /// Only these; otherwise all
     targets: Vec<String>,
 }
@@ -29,10 +32,13 @@ fn main() -> anyhow::Result<ExitCode> {
     let options = Options::parse();
     let chosen = chosen(&options.targets)?;
     fs::create_dir_all(&options.findings).context("cannot make the folder of findings")?;
-    // A panic is a finding, which is printed once.
+    // A panic is a finding, which is printed separately.
     std::panic::set_hook(Box::new(|_| ()));
     let each = Duration::from_secs(60 * options.minutes) / u32::try_from(chosen.len())?;
-    let threads = std::thread::available_parallelism()?.get();
+    let threads = match options.threads {
+        Some(threads) => threads,
+        None => std::thread::available_parallelism()?.get(),
+    };
     let mut found = 0;
     for target in chosen {
         let work = |thread: usize| {
@@ -58,12 +64,12 @@ fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static Target>> {
     Ok(TARGETS.iter().filter(is_chosen).collect())
 }
 
-/// Returns how many inputs were found.
+/// Returns the number of findings.
 fn fuzz(target: &Target, time: Duration, number: u64, findings: &Path) -> anyhow::Result<u64> {
     let mut mutator = Mutator::new(seeds(target), number);
     let (began, mut executions, mut found) = (Instant::now(), 0_u64, 0);
     let mut slowest = Duration::ZERO;
-    // Remains if the process is killed by what it reads.
+    // This file remains if the input kills the process.
     let current = findings.join(format!("{}-{number}.current", target.name));
     while began.elapsed() < time {
         let input = mutator.next_input();

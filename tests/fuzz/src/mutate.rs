@@ -1,14 +1,14 @@
-//! Inputs made of seeds.
+//! Mutates seeds to inputs.
 
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
 
-/// Longest input, in bytes.
+/// Maximum size of an input, in bytes.
 const MOST_BYTES: usize = 100_000;
-/// Changes to one input.
+/// Maximum number of mutations of one input.
 const MOST_CHANGES: usize = 8;
-/// Pieces that readers treat in a special way.
+/// Texts with a special meaning for parsers.
 const PIECES: [&str; 40] = [
     "0",
     "-1",
@@ -52,7 +52,7 @@ const PIECES: [&str; 40] = [
     "#",
 ];
 
-/// Makes inputs from seeds; the same ones from the same number.
+/// Creates inputs from seeds. The same number gives the same inputs.
 #[derive(Debug)]
 pub struct Mutator {
     seeds: Vec<Vec<u8>>,
@@ -60,13 +60,13 @@ pub struct Mutator {
 }
 
 impl Mutator {
-    /// Without a seed, inputs are made from nothing.
+    /// Without seeds, inputs start empty.
     #[must_use]
     pub fn new(seeds: Vec<Vec<u8>>, number: u64) -> Self {
         Self { seeds, random: StdRng::seed_from_u64(number) }
     }
 
-    /// The next input.
+    /// Returns the next input.
     pub fn next_input(&mut self) -> Vec<u8> {
         let mut input = self.seeds.choose(&mut self.random).cloned().unwrap_or_default();
         for _ in 0..self.random.random_range(0..=MOST_CHANGES) {
@@ -85,7 +85,7 @@ impl Mutator {
             }
             2 => self.insert_piece(input),
             3 => self.repeat(input, 8, 64),
-            // What doubles, or is compared with all before it, shows so.
+            // Reveals exponential growth, and comparisons with all former items.
             4 => self.repeat(input, 4_096, 256),
             5 => self.insert_of_another(input),
             6 => self.renumber(input),
@@ -102,7 +102,7 @@ impl Mutator {
         self.random.random_range(0..=length)
     }
 
-    /// A range of so many bytes at most.
+    /// Returns a range of at most `most` bytes.
     fn range(&mut self, length: usize, most: usize) -> (usize, usize) {
         let from = self.at(length);
         (from, from + self.at((length - from).min(most)))
@@ -136,8 +136,7 @@ impl Mutator {
         input.splice(at..at, other[from..to].iter().copied());
     }
 
-    /// Repeats a range with the digits of each copy counted up: keys, names and
-    /// sections that differ.
+    /// Repeats a range and counts up its digits, which creates different keys, names and sections.
     fn renumber(&mut self, input: &mut Vec<u8>) {
         let (from, to) = self.range(input.len(), 256);
         let piece = input[from..to].to_vec();

@@ -1,4 +1,4 @@
-//! What every target must hold: no panic, bounded output, bounded time.
+//! Properties of every target: no panic, bounded output, bounded time.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,23 +8,23 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::Target;
 
-/// Bytes of output for each byte of input, and beyond.
+/// Maximum output in bytes for each byte of input.
 const EXPANSION: usize = 64;
 const OUTPUT_BYTES: usize = 1 << 20;
-/// Processor time for an input of so many bytes at most.
+/// Maximum processor time for an input of the maximum size.
 const TIME: Duration = Duration::from_secs(1);
 const TIMED_BYTES: usize = 100_000;
-/// How much slower code without optimization is.
+/// Factor for code without optimization.
 const UNOPTIMIZED: u32 = if cfg!(debug_assertions) { 15 } else { 1 };
 
-/// An input that a target does not hold for.
+/// An input that violates a property.
 #[derive(Debug)]
 pub enum Finding {
-    /// It panics.
+    /// The target panicked.
     Panic(String),
-    /// It writes so many bytes.
+    /// The output has this many bytes.
     Output(usize),
-    /// It takes that processor time.
+    /// The target used this processor time.
     Time(Duration),
 }
 
@@ -43,10 +43,10 @@ pub fn check(target: &Target, input: &[u8]) -> Option<Finding> {
     check_timed(target, input).err()
 }
 
-/// Runs a target with an input. Returns the processor time it took.
+/// Runs a target with an input. Returns its processor time.
 ///
 /// # Errors
-/// What the target does not hold.
+/// The violated property.
 pub fn check_timed(target: &Target, input: &[u8]) -> Result<Duration, Finding> {
     let began = processor_time();
     let ended = catch_unwind(AssertUnwindSafe(|| (target.run)(input)));
@@ -67,8 +67,7 @@ fn message(panic: &(dyn std::any::Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref().copied()).unwrap_or("no message").to_owned()
 }
 
-/// What the processor has done for this thread: other work on the machine does
-/// not count.
+/// Returns the processor time of this thread. Other work on the machine does not count.
 fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or_default())

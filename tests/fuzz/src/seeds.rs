@@ -1,16 +1,19 @@
-//! Seeds: samples, files of the corpus, and inputs that were found.
+//! Seeds: samples, files of the corpus, and former findings.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use wit_component::{ComponentEncoder, StringEncoding, dummy_module, embed_component_metadata};
+use wit_parser::{ManglingAndAbi, Resolve};
+
 use crate::Target;
 
-/// Larger files make executions slow and few.
+/// Maximum size of a seed in bytes; larger files make executions slow.
 const MOST_BYTES: u64 = 100_000;
-/// Files of one target.
+/// Maximum number of files for one target.
 const MOST_FILES: usize = 300;
 
-/// The seeds of a target.
+/// Returns the seeds of a target.
 #[must_use]
 pub fn seeds(target: &Target) -> Vec<Vec<u8>> {
     let mut seeds: Vec<Vec<u8>> =
@@ -25,10 +28,45 @@ pub fn seeds(target: &Target) -> Vec<Vec<u8>> {
     files.truncate(MOST_FILES);
     seeds.extend(files.iter().filter_map(|file| fs::read(file).ok()));
     seeds.extend(long(target.name).into_iter().map(String::into_bytes));
+    if target.name == "component" {
+        seeds.extend(components());
+    }
     seeds
 }
 
-/// Inputs that were found and are long: many of one thing.
+/// Components whose parts refer to each other, and one that imports all of the
+/// contract.
+fn components() -> Vec<Vec<u8>> {
+    let texts = [
+        r#"(component
+            (component $a (core module $m (memory 1)) (core instance (instantiate $m)))
+            (component $b (alias outer 1 $a (component $c)) (instance (instantiate $c))
+                (alias outer 0 0 (component $d)) (export "d" (component $d)))
+            (instance $i (instantiate $b)) (instance (instantiate $b)))"#,
+        r#"(component
+            (component $a (import "c" (component $c)) (instance (instantiate $c)))
+            (component $b) (instance (instantiate $a (with "c" (component $b)))))"#,
+        r#"(component
+            (import "assurance:area/log@0.2.0" (instance (export "f" (func (param "a" string)))))
+            (import "wasi:io/error@0.2.0" (instance (export "e" (type (sub resource)))))
+            (type (record (field "a" (list u8)))))"#,
+    ];
+    let texts = texts.into_iter().filter_map(|text| wat::parse_str(text).ok());
+    texts.chain(whole_contract()).collect()
+}
+
+/// A component that imports every function of the contract.
+fn whole_contract() -> Option<Vec<u8>> {
+    let mut resolve = Resolve::default();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit");
+    let (package, _) = resolve.push_dir(folder).ok()?;
+    let world = resolve.select_world(&[package], Some("area")).ok()?;
+    let mut module = dummy_module(&resolve, world, ManglingAndAbi::Standard32);
+    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).ok()?;
+    ComponentEncoder::default().module(&module).ok()?.encode().ok()
+}
+
+/// Returns long inputs of former findings, which repeat one element.
 fn long(target: &str) -> Vec<String> {
     match target {
         "codeowners" => vec![
@@ -44,7 +82,7 @@ fn long(target: &str) -> Vec<String> {
     }
 }
 
-/// Runs that all refer to the same results.
+/// Returns runs that all reference the same results.
 fn references_to_one_list() -> String {
     let guid = r#"{"guid":"aaaaaaaa-0000-4000-8000-000000000001""#;
     let result = r#"{"ruleId":"A","message":{"text":"m"}}"#;
@@ -55,7 +93,7 @@ fn references_to_one_list() -> String {
     )
 }
 
-/// Real files, where they are.
+/// Returns the folder of real files, if this machine has it.
 fn corpus() -> Option<PathBuf> {
     let named = std::env::var_os("ASSURANCE_CORPUS").map(PathBuf::from);
     let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");

@@ -1,13 +1,13 @@
-//! Readers of outside input, as functions of bytes.
+//! Parsers of external input as functions of bytes.
 
 use artifact_formats::{nesting, packing};
 
-/// A reader of outside input.
+/// A parser of external input.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// As the command line names it.
+    /// Name on the command line.
     pub name: &'static str,
-    /// Reads an input. Returns the bytes of what it makes of it.
+    /// Parses an input. Returns the size of the result in bytes.
     pub run: fn(&[u8]) -> usize,
     /// Folders and files of the corpus with seeds.
     pub corpus: &'static [&'static str],
@@ -146,6 +146,38 @@ pub const TARGETS: &[Target] = &[
         ],
     },
     Target {
+        name: "manifest",
+        run: assurance_contract::fuzzing::manifest,
+        corpus: &[],
+        samples: &[
+            r##"{"at":"/routes/1/body/json","put":{"type":"object","$defs":{"a":{"anyOf":[{"$ref":"#/$defs/b"},{"type":"object","properties":{"x":{"$ref":"#/$defs/a"}}}]},"b":{"type":"array","items":{"$ref":"#/$defs/a"},"maxItems":3}},"properties":{"x":{"$ref":"#/$defs/a"}},"required":["x"]}}
+{"at":"/routes/1/body/json/properties/x","put":{"type":"string","pattern":"^[a-z]{1,30}$"}}
+{"x":[[{"x":[]}],"a"]}"##,
+            r#"{"at":"/routes/0/response","put":{"type":"object","properties":{"items":{"type":"array","prefixItems":[{"const":1},{"enum":["a",null]}],"contains":{"type":"integer","multipleOf":2}}},"patternProperties":{"^x-":{"type":["string","null"],"format":"email"}},"minProperties":1}}
+{"at":"/routes/2/response","put":{"oneOf":[{"type":"object","required":["a"],"unevaluatedProperties":false},{"not":{"type":"object"}}]}}"#,
+            r#"{"at":"/routes/0/path","put":"/v1/workspaces/{workspace_id}/notes/{note_id}/x"}
+{"at":"/routes/0/parameters","put":[{"name":"note_id","place":"path","summary":"s","kind":{"type":"text","min_length":1,"max_length":4294967295},"required":true,"default":null},{"name":"n","place":"query","summary":"s","kind":{"type":"integer","minimum":-9223372036854775808,"maximum":9223372036854775807},"required":false,"default":-5}]}
+"2026-02-30T24:00:00Z""#,
+            r#"{"at":"/collections/0/fields","put":[{"name":"title","kind":"integer"},{"name":"done","kind":"text"}]}
+{"at":"/collections/0/indexes","put":[{"fields":["done"],"unique":true}]}
+{"at":"/publishes/0/name","put":"note.changed"}
+{"at":"/jobs/0/timeout_ms","put":4294967295}
+{"at":"/subscriptions","put":["*"]}
+{"at":"/version","put":"2.0.0-rc.1"}"#,
+        ],
+    },
+    Target {
+        name: "component",
+        run: assurance_runtime::fuzzing::component,
+        corpus: &[],
+        samples: &[
+            // A component in a component, instantiated three times.
+            "\u{4}\u{f}\u{5}\u{a}\u{3}\0\0\0\0\0\0\0\0\0",
+            // A module, instantiated twice.
+            "\u{1}\u{8}\0asm\u{1}\0\0\0\u{2}\u{7}\u{2}\0\0\0\0\0\0",
+        ],
+    },
+    Target {
         name: "config",
         run: assurance::http::fuzzing::config,
         corpus: &[],
@@ -155,7 +187,7 @@ pub const TARGETS: &[Target] = &[
     },
 ];
 
-/// Unpacks gzip, zstd and zip within a bound, and measures the nesting.
+/// Unpacks gzip, zstd and zip with a limit, and measures the nesting.
 fn packed(bytes: &[u8]) -> usize {
     let read = packing::read(bytes, |reader| {
         let mut content = Vec::new();

@@ -1,4 +1,4 @@
-//! A few seconds of fuzzing, and every input that was ever found.
+//! Fuzzes for a few seconds and runs all former findings.
 
 use std::time::{Duration, Instant};
 
@@ -6,8 +6,7 @@ use assurance_fuzz::{Mutator, TARGETS, check, seeds};
 
 /// Executions of each target.
 const EXECUTIONS: usize = 1_000;
-/// No further execution of a target begins after that, so that a slow machine
-/// does not take minutes.
+/// Time after which no further execution of a target begins, for slow machines.
 const TIME: Duration = Duration::from_secs(20);
 
 #[test]
@@ -31,6 +30,22 @@ fn no_target_panics_expands_or_takes_long() {
         running.into_iter().flat_map(|one| one.join().expect("a thread")).collect()
     });
     assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn the_seeds_of_manifests_and_components_are_accepted() {
+    let runs = |name: &str, input: &[u8]| {
+        let target = TARGETS.iter().find(|target| target.name == name).expect("a target");
+        (target.run)(input)
+    };
+    // Its OpenAPI document.
+    assert!(runs("manifest", b"") > 10_000, "{}", runs("manifest", b""));
+    let component = TARGETS.iter().find(|target| target.name == "component").expect("a target");
+    let longest = seeds(component).into_iter().max_by_key(Vec::len).expect("a seed");
+    let text = String::from_utf8_lossy(&longest);
+    assert!(text.contains("assurance:area/documents"), "it imports the contract");
+    // The names of its imports, and no complaint.
+    assert!((100..1_000).contains(&runs("component", &longest)));
 }
 
 #[test]

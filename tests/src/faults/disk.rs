@@ -1,4 +1,4 @@
-//! A small file system that can be filled, and one that can turn read-only.
+//! A small file system that can be filled, and one that can become read-only.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -7,10 +7,10 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-/// Bytes written at a time while filling.
+/// Size of one write while filling, in bytes.
 const CHUNK: usize = 64 * 1024;
 
-/// A mounted file system; gone when dropped.
+/// A mounted file system; it is unmounted when dropped.
 #[derive(Debug)]
 pub(crate) struct Disk {
     folder: TempDir,
@@ -24,7 +24,7 @@ enum Kind {
 }
 
 impl Disk {
-    /// So many megabytes in memory.
+    /// Creates a file system in memory with this size.
     pub(crate) fn small(megabytes: u32) -> Result<Self, String> {
         let disk = Self::new(Kind::Memory);
         let at = disk.root();
@@ -33,7 +33,7 @@ impl Disk {
         Ok(disk)
     }
 
-    /// 300 MB of ext4 in a file, which turns read-only at an error.
+    /// Creates a 300 MB ext4 file system in a file. It becomes read-only after an error.
     pub(crate) fn looped() -> Result<Self, String> {
         let disk = Self::new(Kind::Loop);
         let image = File::create(disk.image()).expect("an image");
@@ -43,12 +43,12 @@ impl Disk {
         Ok(disk)
     }
 
-    /// Where the file system is.
+    /// Returns the mount point.
     pub(crate) fn root(&self) -> PathBuf {
         self.folder.path().join("disk")
     }
 
-    /// Writes until there is no room.
+    /// Fills the file system.
     pub(crate) fn fill(&self) -> String {
         let mut file = File::create(self.filling()).expect("a file");
         let mut bytes = 0;
@@ -60,12 +60,12 @@ impl Disk {
         format!("{} MB filled", bytes >> 20)
     }
 
-    /// Makes room again.
+    /// Deletes the fill file.
     pub(crate) fn free(&self) {
         fs::remove_file(self.filling()).expect("it is there");
     }
 
-    /// Has the kernel meet an error in the file system.
+    /// Makes the kernel detect an error in the file system.
     pub(crate) fn turn_read_only(&self) -> String {
         let mut command = Command::new("findmnt");
         let found = command.args(["-no", "SOURCE"]).arg(self.root()).output().expect("findmnt");
@@ -75,11 +75,10 @@ impl Disk {
         "repair includes fsck, mount and a start of the host".to_owned()
     }
 
-    /// Checks the file system and mounts it for writing; nothing may be open
-    /// on it.
+    /// Checks the file system and mounts it for writing; no file on it may be open.
     pub(crate) fn mount_again(&self) {
         run(Command::new("umount").arg(self.root())).expect("nobody uses it");
-        // 1: errors were corrected.
+        // Exit code 1: errors were corrected.
         let _ = Command::new("e2fsck").args(["-fy"]).arg(self.image()).output().expect("e2fsck");
         self.mount().expect("a file system");
     }
@@ -110,21 +109,21 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // Lazily: a process that was killed may not have gone yet.
+        // Lazy, because a killed process may not have ended yet.
         if let Err(error) = run(Command::new("umount").arg("-l").arg(self.root())) {
             eprintln!("{:?} disk {} stays: {error}", self.kind, self.root().display());
         }
     }
 }
 
-/// PostgreSQL runs as somebody else.
+/// PostgreSQL runs as another user.
 fn open_to_all(folder: &Path) {
     use std::os::unix::fs::PermissionsExt as _;
     let mode = fs::Permissions::from_mode(0o755);
     fs::set_permissions(folder, mode).expect("a folder of ours");
 }
 
-/// Runs a command of the system; what it says if it fails.
+/// Runs a system command. Returns its error output if it fails.
 fn run(command: &mut Command) -> Result<(), String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.output().map_err(|error| format!("{name}: {error}"))?;

@@ -1,7 +1,6 @@
-//! The fault table: each fault is injected while ten workspaces are written
-//! to, and a quiet observer reads readiness and writes. A row shows what the
-//! clients saw, how soon writes worked after the repair, and whether any
-//! acknowledged write was lost or doubled.
+//! The fault table: each fault is injected while ten workspaces are written to, and an observer
+//! probes readiness and writes. A row shows the responses to the clients, how long writes failed
+//! after the repair, and whether an acknowledged write was lost or duplicated.
 
 mod disk;
 mod observer;
@@ -19,60 +18,60 @@ pub use self::stage::Stage;
 use self::processes::Neighbour;
 use crate::Backend;
 
-/// What can go wrong.
+/// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Fault {
-    /// The disk of the database is full, and freed.
+    /// The disk of the database is full, then space is freed.
     DiskFull,
-    /// The file system of the database turns read-only; the repair checks and
-    /// mounts it anew and starts the host again.
+    /// The file system of the database becomes read-only. The repair checks and mounts it again and
+    /// restarts the host.
     ReadOnly,
-    /// `CREATE INDEX` and `DROP INDEX` on `documents` and `jobs`, over and over.
+    /// `CREATE INDEX` and `DROP INDEX` on `documents` and `jobs`, repeatedly.
     CreateIndex,
     /// Another client locks `documents`.
     LockTable,
     /// Every process of PostgreSQL is stopped (SIGSTOP).
     PostgresStopped,
-    /// PostgreSQL is killed, and started again.
+    /// PostgreSQL is killed and started again.
     PostgresKilled,
     /// Packets between host and PostgreSQL are dropped.
     NetworkCut,
-    /// The bucket of the blobs is out of reach.
+    /// The bucket of the blobs is unreachable.
     BucketAway,
-    /// A webhook receiver accepts connections and does not answer.
+    /// A webhook receiver accepts connections and never responds.
     HangingReceiver,
-    /// A webhook receiver answers after 10 s.
+    /// A webhook receiver responds after 10 s.
     SlowReceiver,
     /// One workspace starts 60 audits and floods the API.
     NoisyTenant,
     /// A second node has its clock 25 h ahead.
     ClockAhead,
-    /// A second node has its clock 25 h back.
+    /// A second node has its clock 25 h behind.
     ClockBack,
     /// A second node has another master key.
     WrongKey,
     /// A second node has no master key.
     MissingKey,
-    /// The host starts again with the component of a live area truncated.
+    /// The host restarts with a truncated component of a live area.
     TruncatedComponent,
-    /// A second process on the same folder.
+    /// A second process uses the same folder.
     TwoProcesses,
     /// 4,300 idle connections from one address.
     Sockets,
 }
 
-/// What the injection of a fault needs of the stage.
+/// Requirements of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Needs {
     /// Nothing.
     Nothing,
-    /// A disk of its own for the database: root and `mount`.
+    /// A separate disk for the database: needs root and `mount`.
     SmallDisk,
-    /// A file system that can turn read-only: root, `mount` and loop devices.
+    /// A file system that can become read-only: needs root, `mount` and loop devices.
     LoopDisk,
-    /// A PostgreSQL of its own.
+    /// A separate PostgreSQL.
     OwnPostgres,
-    /// A line to PostgreSQL that can be cut.
+    /// A connection to PostgreSQL that can be interrupted.
     Line,
     /// A bucket for the blobs.
     Bucket,
@@ -81,7 +80,7 @@ pub(crate) enum Needs {
 }
 
 impl Fault {
-    /// The databases that the fault is injected on.
+    /// Returns the databases on which the fault is injected.
     #[must_use]
     pub fn backends(self) -> &'static [Backend] {
         match self {
@@ -99,7 +98,7 @@ impl Fault {
         }
     }
 
-    /// How long the fault lasts.
+    /// Returns the duration of the fault.
     fn lasts(self) -> Duration {
         Duration::from_secs(match self {
             Self::LockTable => 40,
@@ -122,7 +121,7 @@ impl Fault {
     }
 }
 
-/// Injects a fault on a fresh stage; the row of the table.
+/// Injects a fault into a new stage. Returns the row of the table.
 pub async fn run(fault: Fault, backend: Backend, seed: u64) -> Row {
     if backend == Backend::Postgres && !backend.is_there() {
         return Row::skipped(fault, backend, "no PostgreSQL server is named".to_owned());
@@ -142,7 +141,7 @@ pub async fn run(fault: Fault, backend: Backend, seed: u64) -> Row {
     stage.finish(fault, note).await
 }
 
-/// Makes the fault; what else the row says.
+/// Injects the fault. Returns a note for the row.
 async fn inject(fault: Fault, stage: &mut Stage) -> String {
     match fault {
         Fault::DiskFull => stage.disk().fill(),

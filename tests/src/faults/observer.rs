@@ -1,5 +1,4 @@
-//! Somebody quiet who writes now and then, and reads whether the node is
-//! ready, whatever happens around.
+//! An observer that periodically writes and reads the readiness during a fault.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,21 +12,21 @@ use crate::client::try_send;
 use crate::ledger::{Shared, observe};
 use crate::{Answer, Client};
 
-/// Between two writes, and two reads of readiness.
+/// Interval between two writes, and between two readiness probes.
 const PAUSE: Duration = Duration::from_millis(250);
-/// Readiness that takes longer is none.
+/// Timeout of a readiness probe.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What was seen.
+/// Observations.
 #[derive(Debug, Default)]
 struct Seen {
-    /// The status, and the checks that failed.
+    /// Time, and status with the failed checks.
     readiness: Vec<(Instant, String)>,
-    /// When it was sent, the status, and how long the response took.
+    /// Start, status and duration of each write.
     writes: Vec<(Instant, u16, Duration)>,
 }
 
-/// Watches a node until it is dropped.
+/// Observes a node until dropped.
 #[derive(Debug)]
 pub(super) struct Observer {
     seen: Arc<Mutex<Seen>>,
@@ -35,8 +34,8 @@ pub(super) struct Observer {
 }
 
 impl Observer {
-    /// Writes to the last workspace of the load, to any node, and reads the
-    /// readiness of one.
+    /// Starts to write to the last workspace of the load on any node, and to probe the readiness of
+    /// one node.
     pub(super) fn start(shared: &Arc<Shared>, operators: Arc<Mutex<String>>) -> Self {
         let seen = Arc::<Mutex<Seen>>::default();
         let readiness = tokio::spawn(read(Arc::clone(&seen), operators));
@@ -44,7 +43,7 @@ impl Observer {
         Self { seen, tasks: vec![readiness, writes] }
     }
 
-    /// What readiness said between two moments.
+    /// Returns the readiness results between two times, counted.
     pub(super) fn readiness(&self, from: Instant, to: Instant) -> BTreeMap<String, u64> {
         let mut counts = BTreeMap::new();
         for (_, said) in self.seen.lock().readiness.iter().filter(|s| s.0 >= from && s.0 < to) {
@@ -53,15 +52,14 @@ impl Observer {
         counts
     }
 
-    /// How long after a moment the first write that was sent later was
-    /// acknowledged.
+    /// Returns the time from the repair to the first acknowledged write that was sent after it.
     pub(super) fn recovery(&self, repair: Instant) -> Option<Duration> {
         let seen = self.seen.lock();
         let good = seen.writes.iter().filter(|write| write.0 >= repair && write.1 / 100 == 2);
         good.map(|write| write.0 + write.2 - repair).min()
     }
 
-    /// The longest that a write sent since then took.
+    /// Returns the longest duration of a write sent since then.
     pub(super) fn longest(&self, since: Instant) -> Duration {
         let seen = self.seen.lock();
         let took = seen.writes.iter().filter(|write| write.0 >= since).map(|write| write.2);
@@ -86,7 +84,7 @@ async fn read(seen: Arc<Mutex<Seen>>, operators: Arc<Mutex<String>>) {
     }
 }
 
-/// The status, and the checks that are not well.
+/// Formats the status and the failed checks.
 fn told(answer: &Answer) -> String {
     let report = answer.json();
     let checks = report["checks"].as_object().into_iter().flatten();
@@ -94,7 +92,7 @@ fn told(answer: &Answer) -> String {
     std::iter::once(answer.status.to_string().as_str()).chain(failed).collect::<Vec<_>>().join(" ")
 }
 
-/// Each write is a task of its own: one that waits delays no other.
+/// Each write is a separate task, so that a slow one does not delay others.
 async fn write(seen: Arc<Mutex<Seen>>, shared: Arc<Shared>) {
     for number in 0.. {
         let (seen, shared) = (Arc::clone(&seen), Arc::clone(&shared));

@@ -1,4 +1,4 @@
-//! How each fault is made and ended.
+//! Injection and repair of each fault.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -18,10 +18,10 @@ use crate::{Backend, Builder, place};
 
 /// Debian's package `libfaketime`.
 const FAKETIME: &str = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
-/// 32 other bytes in base64 than the tests' master key.
+/// 32 bytes in base64, different from the tests' master key.
 const OTHER_KEY: &str = "YW5vdGhlciBtYXN0ZXIga2V5LCAzMiBieXRlcyBsLi4=";
 const CONNECTIONS: usize = 4_300;
-/// How long a second process may take to start or to refuse.
+/// Maximum time for a second process to start or to refuse.
 const START: Duration = Duration::from_secs(20);
 
 /// A second process next to the node.
@@ -33,7 +33,7 @@ pub(super) enum Neighbour {
 }
 
 impl Stage {
-    /// The disk has room again; a server that ended for the lack of it starts.
+    /// Frees disk space and restarts a server that stopped because the disk was full.
     pub(super) async fn free_disk(&mut self) {
         self.disk().free();
         if let Some(postgres) = &mut self.postgres
@@ -52,7 +52,7 @@ impl Stage {
         self.watch(0);
     }
 
-    /// Makes and drops indexes for so long.
+    /// Creates and drops indexes for this time.
     pub(super) fn build_indexes(&mut self, lasts: Duration) -> String {
         let (database, notes) = (self.cluster.database.clone(), self.notes.clone());
         self.tasks.push(tokio::spawn(async move {
@@ -118,8 +118,8 @@ impl Stage {
         self.line.as_ref().expect("a line").mend();
     }
 
-    /// The first workspace has its events sent to a receiver that answers after
-    /// this time, or never; the observer's has a good one.
+    /// Makes the first workspace's events go to a receiver that responds after this time, or never.
+    /// The observer's workspace has a good receiver.
     pub(super) async fn receive_after(&mut self, delay: Option<Duration>) -> String {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
         let bad = format!("http://{}", listener.local_addr().expect("an address"));
@@ -141,7 +141,7 @@ impl Stage {
         "the observer makes some 72 events in 18 s".to_owned()
     }
 
-    /// The first workspace starts 60 audits and sends what it can.
+    /// Starts 60 audits in the first workspace and sends as many requests as possible.
     pub(super) async fn make_noise(&mut self) -> String {
         let owner = self.load.shared().tenants[0].owner.clone();
         let repository = self.load.shared().tenants[0].repository.clone();
@@ -161,8 +161,8 @@ impl Stage {
         "60 audits, 50 connections".to_owned()
     }
 
-    /// Starts the second node again with its clock moved; clients use it if it
-    /// says that it is ready.
+    /// Restarts the second node with a shifted clock. Clients use it if it reports that it is
+    /// ready.
     pub(super) async fn turn_clock(&mut self, offset: &str) -> String {
         if !PathBuf::from(FAKETIME).exists() {
             return format!("no {FAKETIME} (Debian: apt-get install libfaketime)");
@@ -217,7 +217,7 @@ impl Stage {
         note
     }
 
-    /// The live version's bytes are cut in half, and its machine code is gone.
+    /// Truncates the live version's component to half and deletes its machine code.
     pub(super) async fn truncate_component(&mut self) -> String {
         let file = place::areas().join("support.wasm");
         let component = stamped(&std::fs::read(file).expect("a built area"), 77);
@@ -248,7 +248,7 @@ impl Stage {
         format!("a path of the area: {}", answer.status)
     }
 
-    /// A whole version goes into service.
+    /// Deploys a complete version.
     pub(super) async fn restore_component(&mut self) {
         let file = place::areas().join("support.wasm");
         let component = stamped(&std::fs::read(file).expect("a built area"), 78);
@@ -259,7 +259,7 @@ impl Stage {
         self.notes.lock().push(format!("a new version: {}", answer.status));
     }
 
-    /// Idle connections, each of which has had one response.
+    /// Opens idle connections that each received one response.
     pub(super) async fn open_sockets(&mut self) -> String {
         let address = self.cluster.nodes[0].api.trim_start_matches("http://").to_owned();
         let mut streams = Vec::new();
@@ -280,7 +280,7 @@ impl Stage {
     }
 }
 
-/// Files below a folder whose name has this digest.
+/// Returns files below a folder whose name contains this digest.
 fn files_of(folder: &std::path::Path, digest: &str) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let mut found = Vec::new();
@@ -294,7 +294,7 @@ fn files_of(folder: &std::path::Path, digest: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Answers each request after this time, or never.
+/// Responds to each request after this time, or never.
 async fn receive(listener: TcpListener, delay: Option<Duration>) {
     while let Ok((mut stream, _)) = listener.accept().await {
         tokio::spawn(async move {

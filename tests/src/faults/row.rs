@@ -7,34 +7,34 @@ use std::time::Duration;
 use super::Fault;
 use crate::Backend;
 
-/// What a fault led to.
+/// Result of a fault.
 #[derive(Debug)]
 pub struct Row {
     /// The fault.
     pub fault: Fault,
     /// The database.
     pub backend: Backend,
-    /// Responses to the clients from the injection on, by status; 0: none.
+    /// Number of responses since the injection by status; 0 means no response.
     pub statuses: BTreeMap<u16, u64>,
-    /// What readiness said while the fault lasted, by status and failed checks; none: no response.
+    /// Number of readiness results during the fault, by status and failed checks.
     pub readiness: BTreeMap<String, u64>,
-    /// The longest that the observer waited for the response to a write.
+    /// Longest duration of a write by the observer.
     pub longest: Duration,
-    /// From the repair to the first write that the observer sent afterwards
-    /// and that was acknowledged; `None`: not within a minute.
+    /// Time from the repair to the first acknowledged write of the observer that was sent after it;
+    /// `None` if it took more than a minute.
     pub recovery: Option<Duration>,
-    /// Acknowledged requests.
+    /// Number of acknowledged requests.
     pub acknowledged: u64,
-    /// Every defect that the check of the database found.
+    /// Defects found in the database.
     pub defects: Vec<String>,
-    /// What else there is to say.
+    /// Further notes.
     pub note: String,
-    /// Why the fault was not injected.
+    /// Why the fault was not injected; `None` if it was.
     pub skipped: Option<String>,
 }
 
 impl Row {
-    /// A fault that cannot be injected here.
+    /// Returns a row for a fault that cannot be injected here.
     #[must_use]
     pub fn skipped(fault: Fault, backend: Backend, why: String) -> Self {
         Self {
@@ -51,7 +51,7 @@ impl Row {
         }
     }
 
-    /// Whether writes worked again and none was lost or doubled.
+    /// Whether writes worked again, and none was lost or duplicated.
     #[must_use]
     pub fn is_good(&self) -> bool {
         self.skipped.is_some() || self.recovery.is_some() && self.defects.is_empty()

@@ -1,5 +1,4 @@
-//! What a fault is injected into: nodes under load, an observer, and whatever
-//! can break.
+//! Test setup for a fault: nodes under load, an observer, and components that can fail.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,12 +15,12 @@ use crate::ledger::{Cluster, Load, Plan, replay_observed};
 use crate::postgres::Postgres;
 use crate::{Backend, Balancer, Builder, TestHost};
 
-/// Workspaces under load.
+/// Number of workspaces under load.
 const WORKSPACES: usize = 10;
-/// How long writes may take to work again.
+/// Maximum time until writes work again.
 const RECOVERY: Duration = Duration::from_secs(60);
 
-/// Everything that a fault needs. Fields end in this order.
+/// The setup for a fault. Fields are dropped in this order.
 pub struct Stage {
     pub(super) observer: Observer,
     pub(super) load: Load,
@@ -31,7 +30,7 @@ pub struct Stage {
     pub(super) line: Option<Balancer>,
     pub(super) postgres: Option<Postgres>,
     disk: Option<Disk>,
-    /// Where the readiness of the watched node is.
+    /// Address of the observed node's readiness endpoint.
     pub(super) operators: Arc<Mutex<String>>,
     pub(super) notes: Arc<Mutex<Vec<String>>>,
     fault_at: Instant,
@@ -45,7 +44,10 @@ impl fmt::Debug for Stage {
 }
 
 impl Stage {
-    /// Starts everything; why that is not possible here.
+    /// Starts the setup.
+    ///
+    /// # Errors
+    /// This machine cannot run the fault; the reason.
     pub(super) async fn set(needs: Needs, backend: Backend, seed: u64) -> Result<Self, String> {
         let sqlite = backend == Backend::Sqlite;
         let disk = match needs {
@@ -112,13 +114,13 @@ impl Stage {
         })
     }
 
-    /// The fault begins.
+    /// Marks the beginning of the fault.
     pub(super) fn mark_fault(&mut self) {
         self.fault_at = Instant::now();
         self.load.shared().book.with(|pages| pages.statuses.clear());
     }
 
-    /// The fault ends.
+    /// Marks the end of the fault.
     pub(super) fn mark_repair(&mut self) {
         self.repair_at = Instant::now();
     }
@@ -166,18 +168,18 @@ impl Stage {
         }
     }
 
-    /// The disk of the stage.
+    /// Returns the disk of the setup.
     pub(super) fn disk(&self) -> &Disk {
         self.disk.as_ref().expect("a stage with a disk")
     }
 
-    /// Ends what a fault has begun.
+    /// Ends tasks and processes that a fault started.
     pub(super) fn let_go(&mut self) {
         self.tasks.drain(..).for_each(|task| task.abort());
         self.neighbour = None;
     }
 
-    /// Another node's readiness is what counts.
+    /// Observes the readiness of another node.
     pub(super) fn watch(&self, node: usize) {
         self.operators.lock().clone_from(&self.cluster.nodes[node].operators);
     }

@@ -1,4 +1,4 @@
-//! Who attacks, and what each is answered.
+//! Attackers, and the responses to each.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -11,52 +11,90 @@ use reqwest::Method;
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinSet;
 
 use super::{CALLED, Records};
 use crate::client::try_send;
-use crate::{Answer, Client, TestHost, place};
+use crate::components::nested;
+use crate::{Answer, Client, place};
 
-/// Components that are refused when they are deployed.
+/// Components that are refused at deployment.
 const REFUSED: [&str; 4] =
     ["loop-in-describe", "abort-in-describe", "capability-in-describe", "wrong-world"];
-/// Calls of hostile components at a time, of each.
+/// Concurrent calls of each hostile component.
 const CALLERS: usize = 2;
-/// A connection that is opened and says little.
+/// Number of connections that are opened and send little.
 const SLOW_CONNECTIONS: usize = 200;
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Between two attempts of one attacker: what is measured is what an attack
-/// costs, not how many requests a machine can make.
+/// Wait between two attempts of one attacker. The test measures the cost of an attack and not the
+/// maximum request rate.
 const PACE: Duration = Duration::from_millis(50);
 
-/// Starts all attackers; they go on until the set is shut down.
-pub(super) async fn start(
-    host: &TestHost,
-    mallory: &Client,
-    victim: &str,
-    records: &Arc<Records>,
-) -> JoinSet<()> {
+/// Niceness of the attackers' threads. In a real attack they run on other machines.
+const NICENESS: i32 = 19;
+
+/// Runs all attackers on threads of their own, so that the test measures what they cost the host
+/// and not what they cost the client of the tenants.
+pub(super) struct Attack(Runtime);
+
+impl Attack {
+    /// Starts all attackers.
+    pub(super) async fn start(target: Target) -> Self {
+        let threads = Builder::new_multi_thread()
+            .worker_threads(2)
+            .on_thread_start(lower_priority)
+            .enable_all()
+            .build()
+            .expect("threads for the attackers");
+        let started = threads.spawn(async move { start(&target).await.detach_all() });
+        started.await.expect("the attackers start");
+        Self(threads)
+    }
+
+    /// Ends all attackers.
+    pub(super) fn end(self) {
+        self.0.shutdown_background();
+    }
+}
+
+/// What is attacked, and where the responses are counted.
+pub(super) struct Target {
+    pub(super) api: String,
+    pub(super) operators: Deployments,
+    pub(super) mallory: Client,
+    pub(super) nobody: Client,
+    /// Email address whose password is guessed.
+    pub(super) victim: String,
+    pub(super) records: Arc<Records>,
+}
+
+fn lower_priority() {
+    let thread = rustix::thread::gettid();
+    rustix::process::setpriority_process(Some(thread), NICENESS).expect("a lower priority");
+}
+
+async fn start(target: &Target) -> JoinSet<()> {
+    let mallory = &target.mallory;
     let mut tasks = JoinSet::new();
     for receiver in [Receiver::Informs, Receiver::Waits] {
         receive(mallory, receiver, &mut tasks).await;
     }
-    let records = || Arc::clone(records);
+    let records = || Arc::clone(&target.records);
     for name in CALLED.iter().cycle().take(CALLED.len() * CALLERS) {
         tasks.spawn(call(mallory.clone(), name, records()));
     }
-    let deployments =
-        Deployments { operators: host.operators.clone(), token: host.operators_token() };
-    tasks.spawn(deploy(deployments, records()));
+    tasks.spawn(deploy(target.operators.clone(), records()));
     tasks.spawn(upload(mallory.clone(), records()));
-    tasks.spawn(decompress(host.nobody(), records()));
+    tasks.spawn(decompress(target.nobody.clone(), records()));
     tasks.spawn(ask_strangely(mallory.clone(), records()));
-    tasks.spawn(guess(host.nobody(), victim.to_owned(), records()));
-    tasks.spawn(dawdle(host.api.clone(), records()));
+    tasks.spawn(guess(target.nobody.clone(), target.victim.clone(), records()));
+    tasks.spawn(dawdle(target.api.clone(), records()));
     tasks.spawn(make_events(mallory.clone(), records()));
     tasks
 }
 
-/// The status and the problem's code.
+/// Returns the status and the problem's code.
 fn outcome(answer: Result<Answer, reqwest::Error>) -> String {
     match answer {
         Ok(answer) if answer.status < 400 => answer.status.to_string(),
@@ -79,14 +117,16 @@ async fn call(mallory: Client, name: &'static str, records: Arc<Records>) {
     }
 }
 
-struct Deployments {
-    operators: String,
-    token: String,
+/// Address and token of the operators' listener.
+#[derive(Clone)]
+pub(super) struct Deployments {
+    pub(super) address: String,
+    pub(super) token: String,
 }
 
-/// Components that must not go into service, one after the other.
+/// Deploys components that must be refused, one after the other.
 async fn deploy(to: Deployments, records: Arc<Records>) {
-    let client = Client::nobody(&to.operators);
+    let client = Client::nobody(&to.address);
     let read = |name: &str| {
         let file = place::fixtures().join(name).with_extension("wasm");
         std::fs::read(file).expect("a built fixture")
@@ -101,27 +141,7 @@ async fn deploy(to: Deployments, records: Arc<Records>) {
     }
 }
 
-/// A component of some hundred bytes whose parts instantiate each other, ten
-/// at each level.
-#[must_use]
-pub fn nested(levels: usize) -> Vec<u8> {
-    let mut component = vec![0, b'a', b's', b'm', 0x0d, 0, 1, 0];
-    if levels > 0 {
-        component.extend(section(4, &nested(levels - 1)));
-        let mut instances = vec![10];
-        instances.extend([0, 0, 0].repeat(10));
-        component.extend(section(5, &instances));
-    }
-    component
-}
-
-fn section(id: u8, content: &[u8]) -> Vec<u8> {
-    let length = u16::try_from(content.len()).expect("a small section");
-    let [low, high] = [length & 0x7f, length >> 7].map(|seven| seven.to_le_bytes()[0]);
-    [&[id, low | 0x80, high], content].concat()
-}
-
-/// Documents that cost much to read, each uploaded and audited.
+/// Uploads and audits documents that are expensive to parse.
 async fn upload(mallory: Client, records: Arc<Records>) {
     let sections: String = (0..60_000).map(|n| format!("[{n}]\n* @a{n}\n")).collect();
     let shared = "11111111-1111-4111-8111-111111111111";
@@ -148,7 +168,7 @@ async fn upload(mallory: Client, records: Arc<Records>) {
             let audit = mallory.audit(&repository).await;
             (settled["validation_stage"].to_string(), audit["state"].to_string())
         };
-        // A helper of tests panics where the service refuses a step.
+        // The test helpers panic if the service refuses a step.
         let outcome = match AssertUnwindSafe(import).catch_unwind().await {
             Ok((stage, state)) => format!("upload {stage}, audit {state}"),
             Err(_) => "a step was refused".to_owned(),
@@ -157,7 +177,7 @@ async fn upload(mallory: Client, records: Arc<Records>) {
     }
 }
 
-/// Bodies that decompress to nothing.
+/// Sends bodies that decompress to nothing.
 async fn decompress(nobody: Client, records: Arc<Records>) {
     let empty = GzEncoder::new(Vec::new(), Compression::fast()).finish().expect("in memory");
     let body = empty.repeat((8 << 20) / empty.len());
@@ -170,7 +190,7 @@ async fn decompress(nobody: Client, records: Arc<Records>) {
     }
 }
 
-/// Requests whose parts are many or large.
+/// Sends requests with many or large parts.
 async fn ask_strangely(mallory: Client, records: Arc<Records>) {
     const CASES: &str = "/v1/workspaces/{ws}/support/cases";
     let many: Vec<String> = (0..600).map(|n| format!("p{n}=1")).collect();
@@ -201,7 +221,7 @@ async fn guess(nobody: Client, victim: String, records: Arc<Records>) {
     }
 }
 
-/// Connections that send a byte of a header a second.
+/// Opens connections that send one byte of a header each second.
 async fn dawdle(api: String, records: Arc<Records>) {
     let address = api.trim_start_matches("http://").to_owned();
     let mut connections = JoinSet::new();
@@ -221,16 +241,16 @@ async fn dawdle(api: String, records: Arc<Records>) {
     connections.join_all().await;
 }
 
-/// How a webhook receiver misbehaves.
+/// Misbehavior of a webhook receiver.
 #[derive(Clone, Copy)]
 enum Receiver {
-    /// Sends 1xx responses without end.
+    /// Sends 1xx responses endlessly.
     Informs,
-    /// Never answers.
+    /// Never responds.
     Waits,
 }
 
-/// Has the workspace's events sent to such a receiver.
+/// Makes the workspace's events go to such a receiver.
 async fn receive(mallory: &Client, receiver: Receiver, tasks: &mut JoinSet<()>) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
@@ -256,7 +276,7 @@ async fn misbehave(mut stream: TcpStream, receiver: Receiver) {
     }
 }
 
-/// Events for the receivers.
+/// Creates events for the receivers.
 async fn make_events(mallory: Client, records: Arc<Records>) {
     loop {
         let case = json!({"subject": "Event", "description": "For the receivers."});

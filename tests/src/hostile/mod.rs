@@ -1,6 +1,5 @@
-//! The hostile week: every hostile component, document, client and receiver
-//! at once, next to ten tenants who behave. The report compares the tenants'
-//! latencies with those before the attack.
+//! The hostile test: all hostile components, documents, clients and receivers at once, next to ten
+//! well-behaved tenants. The report compares the tenants' latencies with those before the attack.
 
 pub mod attackers;
 mod report;
@@ -17,12 +16,13 @@ use tokio::task::{JoinHandle, JoinSet};
 
 pub use self::report::Report;
 
+use self::attackers::{Attack, Deployments, Target};
 use self::tenants::Sample;
 use crate::client::try_send;
 use crate::host::AREAS;
 use crate::{Backend, Builder, Client, TestHost};
 
-/// Components that misbehave when they are called.
+/// Components that misbehave when called.
 const CALLED: [&str; 9] = [
     "infinite-loop",
     "bulk-memory-loop",
@@ -35,24 +35,24 @@ const CALLED: [&str; 9] = [
     "holds-turn",
 ];
 const TENANTS: usize = 10;
-/// How long the host may take to be ready after the attack.
+/// Maximum time until the host is ready after the attack.
 const REST: Duration = Duration::from_secs(30);
 
-/// How long, and on what.
+/// Parameters of the test.
 #[derive(Clone, Copy, Debug)]
 pub struct Week {
     /// The database.
     pub backend: Backend,
     /// Time without an attack, for comparison.
     pub quiet: Duration,
-    /// Time of the attack.
+    /// Duration of the attack.
     pub attack: Duration,
 }
 
-/// What an attacker got in return: how many times, by response.
+/// Number of responses to each attacker, by response.
 pub(super) type Outcomes = BTreeMap<(&'static str, String), u64>;
 
-/// What all tasks share.
+/// Results shared by all tasks.
 #[derive(Debug, Default)]
 pub(super) struct Records {
     outcomes: Mutex<Outcomes>,
@@ -62,14 +62,13 @@ pub(super) struct Records {
 }
 
 impl Records {
-    /// Counts a response to an attacker: its status, and the limit or reason
-    /// that it names.
+    /// Counts a response to an attacker by its status and problem code.
     pub(super) fn count(&self, attacker: &'static str, outcome: String) {
         *self.outcomes.lock().entry((attacker, outcome)).or_default() += 1;
     }
 }
 
-/// Runs the week.
+/// Runs the test.
 pub async fn run(week: &Week, tell: impl Fn(String)) -> Report {
     let builder = Builder::new(week.backend).areas(AREAS).fixtures(&CALLED);
     let builder = builder.set("egress.allow_loopback", true).set("limits.deadline_ms", 5_000);
@@ -94,10 +93,18 @@ pub async fn run(week: &Week, tell: impl Fn(String)) -> Report {
     tokio::time::sleep(week.quiet).await;
     let from = Instant::now();
     tell(format!("the attack begins, for {:?}", week.attack));
-    let mut attack = attackers::start(&host, &mallory, &people[0].email, &records).await;
+    let attack = Attack::start(Target {
+        api: host.api.clone(),
+        operators: Deployments { address: host.operators.clone(), token: host.operators_token() },
+        mallory,
+        nobody: host.nobody(),
+        victim: people[0].email.clone(),
+        records: Arc::clone(&records),
+    })
+    .await;
     tokio::time::sleep(week.attack).await;
     let to = Instant::now();
-    attack.shutdown().await;
+    attack.end();
     tell(format!("the attack has ended; at most {REST:?} of rest"));
     let ready_after = rested(&host).await;
     tasks.shutdown().await;
@@ -106,7 +113,7 @@ pub async fn run(week: &Week, tell: impl Fn(String)) -> Report {
     report::summarize(&records, (from, to), ready_after, same_process)
 }
 
-/// The status of `/health/ready`, once it is 200 or the rest is over.
+/// Returns the status of `/health/ready`, once it is 200 or the time is over.
 async fn rested(host: &TestHost) -> u16 {
     let begun = Instant::now();
     loop {
@@ -133,7 +140,7 @@ fn watch(host: &TestHost, records: Arc<Records>) -> JoinHandle<()> {
     })
 }
 
-/// `VmRSS` of a process (proc(5)), in bytes.
+/// Returns `VmRSS` of a process (proc(5)), in bytes.
 fn resident_bytes(pid: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

@@ -1,4 +1,4 @@
-//! What the tenants and the attackers saw, as tables.
+//! Results of tenants and attackers as tables.
 
 use std::fmt;
 use std::sync::atomic::Ordering;
@@ -7,24 +7,24 @@ use std::time::{Duration, Instant};
 use super::tenants::Sample;
 use super::{Outcomes, Records};
 
-/// The end of a hostile week.
+/// Result of the hostile test.
 #[derive(Debug)]
 pub struct Report {
     quiet: Latencies,
     attacked: Latencies,
-    /// Responses to tenants that were not 2xx, by status; 0: none came.
+    /// Responses to tenants other than 2xx by status; 0 means no response.
     pub failures: Vec<(u16, u64)>,
     outcomes: Outcomes,
     readiness: Vec<(String, u64)>,
-    /// Largest resident size of the host, in bytes.
+    /// Maximum resident size of the host, in bytes.
     pub peak_bytes: u64,
     /// Status of `/health/ready` after the attack.
     pub ready_after: u16,
-    /// Whether the process that was started still runs.
+    /// Whether the original process is running.
     pub same_process: bool,
 }
 
-/// Of tenants, in milliseconds.
+/// Latencies of tenants, in milliseconds.
 #[derive(Clone, Copy, Debug)]
 struct Latencies {
     requests: usize,
@@ -35,22 +35,22 @@ struct Latencies {
 }
 
 impl Report {
-    /// How many times as long the tenants' 99th percentile is under attack:
-    /// of reads and of writes.
+    /// Returns the tenants' 99th percentile during the attack divided by that before it, for reads
+    /// and for writes.
     #[must_use]
     pub fn slowdown(&self) -> (f64, f64) {
         let (quiet, attacked) = (self.quiet, self.attacked);
         (attacked.read_p99 / quiet.read_p99, attacked.write_p99 / quiet.write_p99)
     }
 
-    /// The share of the tenants' requests that failed.
+    /// Returns the share of the tenants' requests that failed.
     #[must_use]
     pub fn failed_share(&self) -> f64 {
         let failed: u64 = self.failures.iter().map(|(_, count)| count).sum();
         failed as f64 / (self.quiet.requests + self.attacked.requests) as f64
     }
 
-    /// Responses to attackers with status 500: they name no reason.
+    /// Returns the number of responses to attackers with status 500, which give no reason.
     #[must_use]
     pub fn unexplained(&self) -> u64 {
         let unexplained =
@@ -84,7 +84,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// Compares the time before the attack with the time of it.
+/// Compares the time before the attack with the time of the attack.
 pub(super) fn summarize(
     records: &Records,
     (from, to): (Instant, Instant),
@@ -127,7 +127,7 @@ fn latencies(samples: &[Sample]) -> Latencies {
     }
 }
 
-/// In milliseconds; 0 without samples.
+/// Returns a percentile in milliseconds; 0 without samples.
 fn percentile(sorted: &[Duration], percent: usize) -> f64 {
     let at = (sorted.len() * percent / 100).min(sorted.len().saturating_sub(1));
     sorted.get(at).map_or(0.0, |took| took.as_secs_f64() * 1_000.0)

@@ -1,5 +1,5 @@
-//! Tenants who behave: each sends a request every 200 ms, whatever became of
-//! the one before.
+//! Well-behaved tenants. Each sends a request every 200 ms, whether the previous one has ended or
+//! not.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,18 +14,18 @@ use crate::client::try_send;
 const PACE: Duration = Duration::from_millis(200);
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// One request of a tenant.
+/// A request of a tenant.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
     pub(super) at: Instant,
-    /// Whether it writes.
+    /// Whether it is a write.
     pub(super) writes: bool,
-    /// 0: no response.
+    /// Status; 0 means no response.
     pub(super) status: u16,
     pub(super) took: Duration,
 }
 
-/// Reads and writes support cases until it is aborted.
+/// Reads and writes support cases until aborted.
 pub(super) async fn work(client: Client, records: Arc<Records>) {
     for number in 0_u32.. {
         tokio::spawn(send(client.clone(), number, Arc::clone(&records)));

@@ -1,5 +1,5 @@
-//! What was sent and what came of it. Every request carries a marker, a word
-//! that is nowhere else, so that a document shows which request made it.
+//! Requests of a run and their outcomes. Every request has a marker, a unique word, so that a
+//! document shows which request created it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,45 +14,45 @@ use super::mix::{Change, Creation, Deletion};
 const DIGITS: usize = 10;
 const PREFIX: &str = "1ed6e";
 
-/// Names one request. Its text is hexadecimal, so that it fits members that
-/// take digests only.
+/// Unique word of a request. Its text is hexadecimal, so that members that only accept digests
+/// accept it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Marker(u64);
 
-/// What a request does if it is acknowledged.
+/// Effect of a request if it is acknowledged.
 #[derive(Clone, Debug)]
 pub enum Effect {
-    /// A new document with this content, among other things.
+    /// A new document that contains these members.
     Creates(&'static Creation, Map<String, Value>),
-    /// The next version of this document, with this content.
+    /// The next version of this document, with these members.
     Changes(&'static Change, String, Map<String, Value>),
-    /// The end of this document.
+    /// The deletion of this document.
     Deletes(&'static Deletion, String),
-    /// Nothing that can be looked up.
+    /// An effect that cannot be verified.
     Acts,
 }
 
-/// How a request ended.
+/// Outcome of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// No response, or one that leaves it open (5xx).
+    /// No response, or a 5xx.
     Unknown,
-    /// A 4xx.
+    /// A 4xx response.
     Refused(u16),
-    /// A 2xx, with the document's id and the version of the `ETag`.
+    /// A 2xx response, with the document's id and the version of the `ETag`.
     Acknowledged(String, Option<u64>),
 }
 
 /// One request.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// The operation's id.
+    /// Operation id.
     pub operation: &'static str,
-    /// The workspace of the request, without dashes.
+    /// Workspace of the request, without dashes.
     pub workspace: String,
-    /// What it does.
+    /// Effect of the request.
     pub effect: Effect,
-    /// How it ended.
+    /// Outcome of the request.
     pub outcome: Outcome,
     /// Whether it has ended.
     pub closed: bool,
@@ -67,41 +67,42 @@ pub struct Book {
     pages: Mutex<Pages>,
 }
 
-/// What is under the book's lock.
+/// Content of the book, under its lock.
 #[derive(Debug, Default)]
 pub struct Pages {
     /// Requests since the last check.
     pub entries: HashMap<Marker, Entry>,
-    /// Responses by operation and status; 0: none.
+    /// Number of responses by operation and status; 0 means no response.
     pub statuses: BTreeMap<(&'static str, u16), u64>,
-    /// What was wrong with a response itself.
+    /// Errors in responses.
     pub objections: Vec<String>,
-    /// Seconds into the run of each 5xx or missing response, by status.
+    /// Seconds since the start of the run for each 5xx or missing response, with operation and
+    /// status.
     pub failures: Vec<(f64, &'static str, u16)>,
-    /// Retries that got the response of the first attempt.
+    /// Number of retries that returned the response to the first attempt.
     pub replays: u64,
 }
 
 impl Book {
-    /// An empty book; runs with other numbers do not see each other's markers.
+    /// Creates an empty book. Runs with different numbers ignore each other's markers.
     #[must_use]
     pub fn new(run: u32) -> Self {
         let pages = Mutex::default();
         Self { run: run & 0xf_ffff, next: AtomicU64::new(1), begun: Instant::now(), pages }
     }
 
-    /// A marker that was not given out before.
+    /// Returns a new marker.
     pub fn marker(&self) -> Marker {
         Marker(self.next.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// A marker as it is sent.
+    /// Returns the text of a marker in requests.
     #[must_use]
     pub fn text(&self, marker: Marker) -> String {
         format!("{PREFIX}{:05x}{:010x}", self.run, marker.0)
     }
 
-    /// The markers of this run in a text, in order.
+    /// Returns the markers of this run in a text, in order.
     #[must_use]
     pub fn markers(&self, text: &str) -> Vec<Marker> {
         let prefix = format!("{PREFIX}{:05x}", self.run);
@@ -112,13 +113,13 @@ impl Book {
         after.collect()
     }
 
-    /// Whether a marker was given out.
+    /// Whether a marker was used.
     #[must_use]
     pub fn knows(&self, marker: Marker) -> bool {
         (1..self.next.load(Ordering::Relaxed)).contains(&marker.0)
     }
 
-    /// Enters a request before it is sent.
+    /// Adds a request before it is sent.
     pub fn open(&self, marker: Marker, operation: &'static str, workspace: &str, effect: Effect) {
         let workspace = workspace.replace('-', "");
         let outcome = Outcome::Unknown;
@@ -126,7 +127,7 @@ impl Book {
         self.pages.lock().entries.insert(marker, entry);
     }
 
-    /// Enters how a request ended.
+    /// Stores the outcome of a request.
     pub fn close(&self, marker: Marker, outcome: Outcome) {
         if let Some(entry) = self.pages.lock().entries.get_mut(&marker) {
             entry.outcome = outcome;
@@ -134,7 +135,7 @@ impl Book {
         }
     }
 
-    /// Counts a response; 0 stands for none.
+    /// Counts a response; 0 means none.
     pub fn count(&self, operation: &'static str, status: u16) {
         let mut pages = self.pages.lock();
         *pages.statuses.entry((operation, status)).or_default() += 1;
@@ -143,17 +144,17 @@ impl Book {
         }
     }
 
-    /// Notes a response that is wrong by itself.
+    /// Records an error in a response.
     pub fn object(&self, what: String) {
         self.pages.lock().objections.push(what);
     }
 
-    /// Looks at or changes the pages.
+    /// Reads or changes the content.
     pub fn with<T>(&self, look: impl FnOnce(&mut Pages) -> T) -> T {
         look(&mut self.pages.lock())
     }
 
-    /// Takes the requests that have ended; those under way stay.
+    /// Removes and returns the requests that have ended.
     #[must_use]
     pub fn take(&self) -> HashMap<Marker, Entry> {
         let mut pages = self.pages.lock();

@@ -1,4 +1,4 @@
-//! Holds what clients were told against what is in the database.
+//! Compares the responses to clients with the content of the database.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -9,37 +9,36 @@ use super::database::{Database, Event, Stored};
 use super::mix::{CREATIONS, Change, DELETIONS, Target};
 use super::report::Report;
 
-/// A change that was acknowledged: the version it made, what it did, its body
-/// and its marker.
+/// An acknowledged change: its version, the operation, its body and its marker.
 type AcknowledgedChange<'a> = (Option<u64>, &'static Change, &'a Map<String, Value>, Marker);
 
 /// Collection and id.
 type Key = (String, String);
 
-/// One check, of the requests since the one before.
+/// One check of the requests since the previous check.
 pub(crate) struct Check<'a> {
     book: &'a Book,
     entries: HashMap<Marker, Entry>,
     documents: HashMap<Key, (Stored, Value)>,
-    /// How often there is an event of this name about this document.
+    /// Number of events by name and document.
     events: HashMap<(String, String), u64>,
     /// Documents that a request deletes, acknowledged or not.
     deleted: HashSet<String>,
     report: &'a mut Report,
 }
 
-/// The acknowledged changes of one document, and how many are in doubt.
+/// Acknowledged changes of one document, and the number of changes with an unknown outcome.
 #[derive(Default)]
 struct History<'a> {
     acknowledged: Vec<AcknowledgedChange<'a>>,
     in_doubt: u64,
 }
 
-/// Versions of the contended documents when they were last looked at.
+/// Versions of the contended documents at the last check.
 pub(crate) type Versions = HashMap<String, u64>;
 
 impl<'a> Check<'a> {
-    /// Reads what was written since then.
+    /// Reads everything that was written since `since`.
     pub(crate) async fn read(
         book: &'a Book,
         database: &mut Database,
@@ -61,7 +60,7 @@ impl<'a> Check<'a> {
         Self { book, entries, documents, events, deleted, report }
     }
 
-    /// Everything that can be compared; what was made and is there.
+    /// Runs all comparisons. Returns the created documents that exist.
     pub(crate) async fn run(
         mut self,
         database: &mut Database,
@@ -98,8 +97,8 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Each acknowledged document is there with its content and its event;
-    /// one that is in doubt has its event if it is there.
+    /// Checks that each acknowledged document exists with its content and its event. A document
+    /// with an unknown outcome must have its event if it exists.
     fn creations(&mut self) {
         let changed = changed_members(&self.entries);
         let by_marker = by_marker(self.book, &self.documents);
@@ -137,8 +136,8 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Every version is one acknowledged change, and the last one's content is
-    /// there.
+    /// Checks that every version is one acknowledged change, and that the last one's content is
+    /// stored.
     fn changes(&mut self, versions: &mut Versions) {
         let mut histories: HashMap<(&str, &str), History<'_>> = HashMap::new();
         for (marker, entry) in &self.entries {
@@ -156,7 +155,7 @@ impl<'a> Check<'a> {
         for ((collection, id), history) in histories {
             let key = (collection.to_owned(), id.to_owned());
             let Some((stored, body)) = self.documents.get(&key) else {
-                // What changed nothing is not among what was written lately.
+                // A change without effect is not among the recent writes.
                 let changed = history.acknowledged.iter().any(|it| !it.1.may_change_nothing());
                 if changed && !self.deleted.contains(id) {
                     self.report.lost.push(format!("changes of {collection} {id}"));
@@ -167,7 +166,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Each acknowledged change has an event.
+    /// Checks that each acknowledged change has an event.
     fn events_of_changes(&mut self) {
         let mut expected: HashMap<(&str, &str), (u64, u64)> = HashMap::new();
         for entry in self.entries.values() {
@@ -204,8 +203,8 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Nothing of a refused request is there, and nothing in another
-    /// workspace than its request's.
+    /// Checks that nothing of a refused request is stored, and nothing in another workspace than
+    /// its request's.
     fn markers(&mut self) {
         for (stored, _) in self.documents.values() {
             for marker in self.book.markers(&stored.text) {
@@ -225,7 +224,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// An event about a document that is not there tells of what never was.
+    /// Checks that events refer to existing documents.
     fn events_have_documents(&mut self) {
         for kind in CREATIONS {
             let Some((name, _)) = kind.event else { continue };
@@ -241,11 +240,11 @@ impl<'a> Check<'a> {
     }
 }
 
-/// The acknowledged changes of one document by version.
+/// Acknowledged changes of one document by version.
 pub(crate) struct Parts<'a> {
-    /// In the order of their versions.
+    /// Acknowledged changes, sorted by version.
     pub acknowledged: Vec<AcknowledgedChange<'a>>,
-    /// How many more there may have been.
+    /// Number of changes with an unknown outcome.
     pub in_doubt: u64,
     /// Whether only clients change it.
     pub contended: bool,
@@ -260,7 +259,7 @@ impl<'a> History<'a> {
     }
 }
 
-/// Members of documents that a request changed after their creation.
+/// Returns members of documents that a request changed after their creation.
 fn changed_members(entries: &HashMap<Marker, Entry>) -> HashSet<(&str, &str)> {
     let changes = entries.values().filter_map(|entry| match &entry.effect {
         Effect::Changes(_, id, content) => Some((id, content)),
@@ -271,7 +270,7 @@ fn changed_members(entries: &HashMap<Marker, Entry>) -> HashSet<(&str, &str)> {
         .collect()
 }
 
-/// The documents that have this marker where a creation puts it.
+/// Returns the documents with this marker in the creation's member.
 fn by_marker(
     book: &Book,
     documents: &HashMap<Key, (Stored, Value)>,
@@ -291,8 +290,7 @@ fn by_marker(
     found
 }
 
-/// How often there is an event of each name about each document; an event that
-/// is queued twice is reported.
+/// Counts events by name and document. Reports events that are queued twice.
 fn tally(events: &[Event], report: &mut Report) -> HashMap<(String, String), u64> {
     let creations = CREATIONS.iter().filter_map(|kind| kind.event);
     let changes = super::mix::CHANGES.iter().filter_map(|kind| kind.event);

@@ -1,4 +1,4 @@
-//! The nodes under load, on one database, and the workspaces in it.
+//! Nodes under load with one database, and their workspaces.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,28 +11,28 @@ use super::tenant::Tenant;
 use crate::host::AREAS;
 use crate::{Backend, Builder, Client, TestHost};
 
-/// A request that takes longer counts as one without a response.
+/// Timeout of a request; afterwards it counts as one without a response.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Where the nodes' APIs are; a node that is down has none.
+/// Addresses of the nodes' APIs; `None` for a node that is down.
 #[derive(Clone, Debug)]
 pub struct Addresses(Arc<RwLock<Vec<Option<String>>>>);
 
 /// One to three nodes.
 #[derive(Debug)]
 pub struct Cluster {
-    /// The nodes; the first one's database is everybody's.
+    /// The nodes. The first one owns the database.
     pub nodes: Vec<TestHost>,
-    /// Where clients find them.
+    /// Addresses of the nodes.
     pub addresses: Addresses,
     /// The database.
     pub backend: Backend,
-    /// Where PostgreSQL has the database.
+    /// URL of the database on PostgreSQL.
     pub database: String,
 }
 
 impl Addresses {
-    /// The address of a node that runs; of any node if none does.
+    /// Returns the address of a random running node; of any node if none runs.
     pub fn any(&self, rng: &mut StdRng) -> String {
         let addresses = self.0.read();
         let up: Vec<&String> = addresses.iter().flatten().collect();
@@ -42,15 +42,14 @@ impl Addresses {
         }
     }
 
-    /// A node runs at this address, or is down.
+    /// Sets the address of a node; `None` if it is down.
     pub fn set(&self, node: usize, address: Option<String>) {
         self.0.write()[node] = address;
     }
 }
 
 impl Cluster {
-    /// Starts the nodes and makes workspaces to put under load. `shape` sets
-    /// more of a node's configuration.
+    /// Starts the nodes and creates workspaces. `shape` adds to a node's configuration.
     pub async fn start(
         backend: Backend,
         nodes: usize,
@@ -82,24 +81,24 @@ impl Cluster {
         (Self { nodes: hosts, addresses, backend, database }, tenants)
     }
 
-    /// Kills a node and starts it again.
+    /// Kills and restarts a node.
     pub async fn kill(&mut self, node: usize) {
         self.nodes[node].kill9();
         self.addresses.set(node, None);
         self.revive(node).await;
     }
 
-    /// Starts a node that was stopped.
+    /// Starts a stopped node.
     pub async fn revive(&mut self, node: usize) {
         self.nodes[node].start().await;
         self.addresses.set(node, Some(self.nodes[node].api.clone()));
     }
 }
 
-/// Webhooks, models and identity providers of the load are on this machine.
+/// Allows webhooks, models and identity providers of the load on this machine.
 const LOOPBACK: &str = "egress.allow_loopback";
 
-/// The same person, who waits for long.
+/// Returns the client with a long timeout.
 fn patient(client: &Client) -> Client {
     let http = reqwest::Client::builder().no_proxy().timeout(TIMEOUT);
     Client { http: http.build().expect("an HTTP client"), ..client.clone() }

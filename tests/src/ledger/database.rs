@@ -1,4 +1,4 @@
-//! The database of a load, read past the service.
+//! Reads the database under load directly, without the service.
 
 use serde_json::Value;
 use sqlx::postgres::PgRow;
@@ -8,7 +8,7 @@ use sqlx::{Connection as _, Executor as _, FromRow, PgConnection, SqliteConnecti
 use super::cluster::Cluster;
 use crate::Backend;
 
-/// A connection of its own.
+/// A separate connection to the database.
 #[derive(Debug)]
 pub(crate) enum Database {
     /// To the file of the only node.
@@ -20,26 +20,26 @@ pub(crate) enum Database {
 /// A document.
 #[derive(Debug)]
 pub(crate) struct Stored {
-    /// Without dashes.
+    /// Workspace without dashes.
     pub workspace: String,
     /// `area.name`.
     pub collection: String,
     /// Its id.
     pub id: String,
-    /// From 1.
+    /// Version, from 1.
     pub version: u64,
-    /// JSON.
+    /// Content as JSON.
     pub text: String,
 }
 
-/// An event, as it is queued for the area `webhooks`, which subscribes to all.
+/// An event, queued for the area `webhooks`, which subscribes to all events.
 #[derive(Debug)]
 pub(crate) struct Event {
     /// The event's id.
     pub id: String,
     /// `noun.verb`.
     pub name: String,
-    /// What it says.
+    /// Data of the event.
     pub data: Value,
 }
 
@@ -50,8 +50,7 @@ const DOCUMENTS: [&str; 2] = [
      FROM documents WHERE updated_at >= $1 AND collection <> 'context.snapshots'",
 ];
 const EVENTS: [&str; 2] = ["SELECT payload FROM ledger_events WHERE created_at >= $1"; 2];
-/// An event that was delivered is forgotten, so its row is copied when it is
-/// made, in the same transaction.
+/// Delivered events are deleted, so a trigger copies each row in the same transaction.
 const COPY_EVENTS: [&str; 2] = [
     "CREATE TABLE ledger_events (payload TEXT, created_at INTEGER); \
      CREATE TRIGGER ledger_events AFTER INSERT ON jobs \
@@ -96,7 +95,7 @@ impl Database {
         }
     }
 
-    /// From now on keeps a copy of every event.
+    /// Starts to copy every event.
     pub(crate) async fn copy_events(&mut self) {
         let made = match self {
             Self::Sqlite(c) => c.execute(sqlx::raw_sql(COPY_EVENTS[0])).await.map(drop),
@@ -105,7 +104,7 @@ impl Database {
         made.expect("a trigger");
     }
 
-    /// From now on shows the present state, whatever is written.
+    /// Starts a snapshot that later writes do not change.
     pub(crate) async fn freeze(&mut self) {
         let begun = match self {
             Self::Sqlite(c) => c.execute("BEGIN").await.map(drop),
@@ -114,8 +113,7 @@ impl Database {
         begun.expect("a transaction");
     }
 
-    /// The documents that were written since then, in microseconds since
-    /// 1970.
+    /// Returns the documents written since a time, in microseconds since 1970.
     pub(crate) async fn documents(&mut self, since: i64) -> Vec<Stored> {
         let rows = self.rows::<(String, String, String, i64, String)>(DOCUMENTS, since).await;
         let stored = |(workspace, collection, id, version, text)| {
@@ -125,7 +123,7 @@ impl Database {
         rows.into_iter().map(stored).collect()
     }
 
-    /// The events since then.
+    /// Returns the events since a time.
     pub(crate) async fn events(&mut self, since: i64) -> Vec<Event> {
         let event = |(payload,): (String,)| {
             let mut payload: Value = serde_json::from_str(&payload).expect("JSON");
@@ -135,12 +133,12 @@ impl Database {
         self.rows(EVENTS, since).await.into_iter().map(event).collect()
     }
 
-    /// How many jobs are due or run, but webhooks' deliveries.
+    /// Returns the number of due or running jobs, without webhooks' deliveries.
     pub(crate) async fn due(&mut self, now: i64) -> i64 {
         self.rows::<(i64,)>(DUE, now).await[0].0
     }
 
-    /// Whether there is such a document.
+    /// Whether such a document exists.
     pub(crate) async fn has(&mut self, collection: &str, id: &str) -> bool {
         let found: sqlx::Result<i64> = match self {
             Self::Sqlite(c) => {
@@ -153,17 +151,17 @@ impl Database {
         found.expect("a count") > 0
     }
 
-    /// Audits and completed uploads that have not come to an end.
+    /// Returns audits and completed uploads that have not ended.
     pub(crate) async fn unfinished(&mut self) -> Vec<String> {
         self.rows::<(String,)>(UNFINISHED, 0).await.into_iter().map(|(text,)| text).collect()
     }
 
-    /// Jobs that nobody will try again, but webhooks' deliveries.
+    /// Returns jobs that failed for good, without webhooks' deliveries.
     pub(crate) async fn given_up(&mut self) -> Vec<String> {
         self.rows::<(String,)>(GIVEN_UP, 0).await.into_iter().map(|(text,)| text).collect()
     }
 
-    /// What a statement finds; its first parameter is a time, if it has one.
+    /// Returns the rows of a statement. Its first parameter is a time, if it has one.
     async fn rows<T>(&mut self, statement: [&'static str; 2], since: i64) -> Vec<T>
     where
         T: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin,

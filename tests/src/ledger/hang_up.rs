@@ -1,5 +1,4 @@
-//! Clients that send a request and reset the connection, some at once, some
-//! while it is being answered.
+//! Clients that send a request and reset the connection, at once or during the response.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,12 +14,12 @@ use super::mix::{self, Request};
 use super::worker::Shared;
 use crate::Client;
 
-/// How long a client waits at most, in milliseconds.
+/// Maximum wait of a client, in milliseconds.
 const LONGEST_MS: u64 = 350;
-/// Half of them wait no longer than this.
+/// Maximum wait of half of the clients, in milliseconds.
 const SHORT_MS: u64 = 20;
 
-/// Sends and hangs up until the load ends.
+/// Sends requests and resets connections until the load ends.
 pub(super) async fn work(shared: Arc<Shared>, seed: u64) {
     let mut rng = StdRng::seed_from_u64(seed);
     while !shared.stop.load(Ordering::Relaxed) {
@@ -33,7 +32,7 @@ pub(super) async fn work(shared: Arc<Shared>, seed: u64) {
         shared.book.open(marker, request.operation, workspace, request.effect.clone());
         let most = if rng.random_bool(0.5) { SHORT_MS } else { LONGEST_MS };
         let wait = Duration::from_millis(rng.random_range(0..most));
-        // A node that is down takes no connection.
+        // A node that is down accepts no connection.
         let _ = send_and_reset(&client, &request, wait).await;
         shared.book.close(marker, Outcome::Unknown);
     }
@@ -48,7 +47,7 @@ async fn send_and_reset(client: &Client, request: &Request, wait: Duration) -> s
     Ok(())
 }
 
-/// The request as it goes over the wire.
+/// Returns the request as sent over the network.
 fn bytes(client: &Client, request: &Request) -> Vec<u8> {
     let request = request.build(client).build().expect("a request");
     let body = request.body().and_then(|body| body.as_bytes()).unwrap_or_default();

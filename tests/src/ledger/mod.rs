@@ -1,8 +1,8 @@
-//! The ledger test: clients write with every operation the service has, and
-//! each response is held against the database. What was acknowledged is there
-//! once, with its content and its event; what was refused is not there.
+//! The ledger test: clients write with every operation of the service, and each response is
+//! compared with the database. Acknowledged writes must be stored once, with their content and
+//! event; refused ones must not be stored.
 //!
-//! `cargo xtask ledger` runs it for hours; the end-to-end tests for seconds.
+//! `cargo xtask ledger` runs it for hours, the end-to-end tests for seconds.
 
 mod book;
 mod check;
@@ -36,41 +36,41 @@ use self::database::Database;
 use crate::envelope::now;
 use crate::{Backend, Client};
 
-/// Requests that nobody waits for any more end within this time.
+/// Time within which abandoned requests end.
 const STRAGGLERS: Duration = Duration::from_secs(3);
-/// How long jobs may take once nothing more is written.
+/// Maximum time for jobs after the last write.
 const QUIET: Duration = Duration::from_secs(180);
-/// Reads over HTTP at a time.
+/// Number of concurrent reads over HTTP.
 const READERS: usize = 8;
 
-/// A load.
+/// Parameters of a load.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The database.
     pub backend: Backend,
-    /// Nodes on it; SQLite has one.
+    /// Number of nodes; SQLite has one.
     pub nodes: usize,
-    /// Workspaces that are written to.
+    /// Number of workspaces.
     pub workspaces: usize,
-    /// Clients that write.
+    /// Number of clients.
     pub clients: u64,
-    /// Clients that reset their connection without waiting for the response.
+    /// Number of clients that reset connections without waiting for the response.
     pub hang_up: u64,
-    /// How often a random node is killed and started again. The load goes on
-    /// until all are done.
+    /// Number of times that a random node is killed and restarted. The load continues until all are
+    /// done.
     pub kills: u32,
-    /// How long requests are sent.
+    /// Time for which requests are sent.
     pub load: Duration,
-    /// How often the database is looked at meanwhile.
+    /// Interval between two checks of the database.
     pub check_every: Duration,
-    /// Documents that a check reads over HTTP, too.
+    /// Number of documents that a check also reads over HTTP.
     pub reads: usize,
-    /// Chooses the requests.
+    /// Seed for the choice of requests.
     pub seed: u64,
 }
 
 impl Plan {
-    /// Some seconds on one node.
+    /// Returns a load of some seconds on one node.
     #[must_use]
     pub fn short(backend: Backend) -> Self {
         Self {
@@ -88,7 +88,7 @@ impl Plan {
     }
 }
 
-/// Clients at work.
+/// A running load.
 #[derive(Debug)]
 pub struct Load {
     shared: Arc<Shared>,
@@ -101,8 +101,7 @@ pub struct Load {
     rng: StdRng,
 }
 
-/// Starts nodes, puts them under load and checks what came of it. `tell` gets
-/// a line now and then.
+/// Starts nodes and a load, and checks the result. `tell` receives progress lines.
 pub async fn run(plan: &Plan, tell: impl Fn(String)) -> Report {
     let shape = |_, builder: crate::Builder| builder;
     let (mut cluster, tenants) =
@@ -157,14 +156,13 @@ impl Load {
         Self { shared, tasks, versions, since, begun, reads: plan.reads, report, rng }
     }
 
-    /// What all clients share.
+    /// Returns the state shared by all clients.
     #[must_use]
     pub fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }
 
-    /// Lets the requests under way end, checks everything since the last
-    /// check, and lets the clients go on.
+    /// Waits for running requests, checks everything since the last check, and continues the load.
     pub async fn check(&mut self, cluster: &Cluster) -> &Report {
         let shared = Arc::clone(&self.shared);
         let _quiet = shared.gate.write().await;
@@ -221,7 +219,7 @@ impl Load {
     }
 }
 
-/// What is wrong with a document as it is read over HTTP.
+/// Returns what is wrong with a document read over HTTP.
 async fn read_one(shared: &Shared, base: String, id: &str, entry: &Entry) -> Option<String> {
     let Effect::Creates(kind, _) = &entry.effect else { return None };
     let of_entry = |tenant: &&Tenant| tenant.owner.workspace.replace('-', "") == entry.workspace;

@@ -1,4 +1,4 @@
-//! What a load found out, for people and for tests.
+//! Result of a load.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,56 +10,56 @@ use super::book::Book;
 use super::check::{Parts, Versions};
 use super::database::Stored;
 
-/// How many of each kind of defect are printed.
+/// Number of printed defects of each kind.
 const SHOWN: usize = 5;
 
 /// Counts and defects.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// Requests answered 2xx.
+    /// Number of 2xx responses.
     pub acknowledged: u64,
-    /// Requests answered 4xx.
+    /// Number of 4xx responses.
     pub refused: u64,
-    /// Requests without an outcome.
+    /// Number of requests with an unknown outcome.
     pub unknown: u64,
-    /// Retries that got the response of the first attempt.
+    /// Number of retries that returned the response to the first attempt.
     pub replays: u64,
-    /// Documents that were read over HTTP as well.
+    /// Number of documents that were also read over HTTP.
     pub read: u64,
-    /// Acknowledged, and not there.
+    /// Acknowledged requests that are not stored.
     pub lost: Vec<String>,
-    /// One request, two effects.
+    /// Requests with two effects.
     pub doubled: Vec<String>,
-    /// In a workspace that no request of it named.
+    /// Data in a workspace that its request did not name.
     pub foreign: Vec<String>,
-    /// Refused, and there.
+    /// Refused requests that are stored.
     pub refused_but_there: Vec<String>,
-    /// There with other content or another version than acknowledged.
+    /// Documents with other content or another version than acknowledged.
     pub altered: Vec<String>,
     /// Events without a document, and documents without an event.
     pub unmatched_events: Vec<String>,
-    /// Responses that are wrong by themselves.
+    /// Errors in responses.
     pub objections: Vec<String>,
-    /// Audits and uploads that did not come to an end.
+    /// Audits and uploads that did not end.
     pub unfinished: Vec<String>,
-    /// Jobs that were given up; not a defect by itself.
+    /// Jobs that failed for good; not a defect.
     pub given_up: Vec<String>,
-    /// Responses by operation and status; 0: none.
+    /// Number of responses by operation and status; 0 means no response.
     pub statuses: BTreeMap<(&'static str, u16), u64>,
-    /// How long requests were sent.
+    /// Time for which requests were sent.
     pub load: Duration,
-    /// How often a node was killed.
+    /// Number of kills of a node.
     pub kills: u32,
 }
 
 impl Report {
-    /// How many responses had this status.
+    /// Returns the number of responses with this status.
     #[must_use]
     pub fn responses(&self, status: u16) -> u64 {
         self.statuses.iter().filter(|((_, one), _)| *one == status).map(|(_, count)| count).sum()
     }
 
-    /// Every defect: its kind, and where.
+    /// Returns every kind of defect with its occurrences.
     #[must_use]
     pub fn defects(&self) -> Vec<(&'static str, &[String])> {
         let all = [
@@ -75,7 +75,7 @@ impl Report {
         all.into_iter().filter(|(_, o)| !o.is_empty()).map(|(n, o)| (n, o.as_slice())).collect()
     }
 
-    /// Compares members of a document with what was acknowledged.
+    /// Compares members of a document with the acknowledged ones.
     pub(super) fn compare<'m>(
         &mut self,
         name: &str,
@@ -90,7 +90,7 @@ impl Report {
         }
     }
 
-    /// Compares the number of events about a document with the bounds.
+    /// Checks the number of events about a document.
     pub(super) fn events(&mut self, name: &str, event: &str, seen: u64, least: u64, most: u64) {
         if !(least..=most).contains(&seen) {
             let what = format!("{event} of {name}: {seen}, not {least} to {most}");
@@ -134,7 +134,7 @@ impl Report {
         }
     }
 
-    /// Takes what the book has counted.
+    /// Copies the book's counters.
     pub(super) fn take_counts(&mut self, book: &Book) {
         book.with(|pages| {
             self.statuses = std::mem::take(&mut pages.statuses);

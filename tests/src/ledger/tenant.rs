@@ -1,8 +1,8 @@
-//! A workspace under load: what its requests can refer to.
+//! A workspace under load, with documents that requests can refer to.
 
 use std::collections::HashMap;
 
-use assurance::signing::{ENVELOPE_TYPE, SigningKey, dsse_pae};
+use assurance_core::signing::{ENVELOPE_TYPE, SigningKey, dsse_pae};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use parking_lot::Mutex;
@@ -15,15 +15,15 @@ use crate::Client;
 use crate::artifacts::{form, id_of, sample};
 use crate::client::send;
 
-/// Documents of a collection that requests refer to; older ones are forgotten.
+/// Number of documents of a collection that are remembered.
 const RECENT: usize = 64;
 
-/// A workspace, its people and its documents.
+/// A workspace with its users and documents.
 #[derive(Debug)]
 pub struct Tenant {
     /// The owner.
     pub owner: Client,
-    /// Somebody who may only read.
+    /// A user who may only read.
     pub viewer: Client,
     /// A repository with uploads and findings.
     pub repository: String,
@@ -40,10 +40,10 @@ pub struct Tenant {
     key_id: String,
 }
 
-/// A finding as it was last seen.
+/// Last known state of a finding.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// Its id.
+    /// Id of the finding.
     pub id: String,
     /// Its `lifecycle_version`.
     pub version: u64,
@@ -52,7 +52,7 @@ pub struct Finding {
 }
 
 impl Tenant {
-    /// Makes what requests refer to.
+    /// Creates the documents that requests refer to.
     pub async fn prepare(owner: Client, viewer: Client) -> Self {
         let repository = owner.repository("shop").await;
         for file in ["shop.sarif", "shop.cdx.json", "lodash.osv.json", "CODEOWNERS", "paths.txt"] {
@@ -89,26 +89,26 @@ impl Tenant {
         }
     }
 
-    /// One of the latest documents of a collection.
+    /// Returns a remembered document of a collection.
     pub fn recent(&self, collection: &str, rng: &mut StdRng) -> Option<String> {
         let recent = self.recent.lock();
         let pool = recent.get(collection).filter(|pool| !pool.is_empty())?;
         Some(pool[rng.random_range(0..pool.len())].clone())
     }
 
-    /// The oldest of the latest documents, for nobody else after this.
+    /// Removes and returns the oldest remembered document.
     pub fn take(&self, collection: &str) -> Option<String> {
         let mut recent = self.recent.lock();
         let pool = recent.get_mut(collection).filter(|pool| !pool.is_empty())?;
         Some(pool.remove(0))
     }
 
-    /// How many documents of a collection are remembered.
+    /// Returns the number of remembered documents of a collection.
     pub fn known(&self, collection: &str) -> usize {
         self.recent.lock().get(collection).map_or(0, Vec::len)
     }
 
-    /// An envelope, signed.
+    /// Returns a signed envelope.
     pub fn envelope(&self, key: &str) -> Value {
         let mut envelope = crate::envelope::unsigned(&self.owner.workspace, key);
         let canonical = area_evidence::canonical::jcs(&envelope);
@@ -119,7 +119,7 @@ impl Tenant {
     }
 }
 
-/// A producer with a key that the workspace knows.
+/// Creates a producer with a key that the workspace knows.
 async fn producer(owner: &Client) -> (SigningKey, String) {
     const PRODUCERS: &str = "/v1/workspaces/{ws}/evidence-producers";
     let (key, key_id) = (SigningKey::generate(), "load".to_owned());
@@ -129,7 +129,7 @@ async fn producer(owner: &Client) -> (SigningKey, String) {
     (key, key_id)
 }
 
-/// A questionnaire and its questions.
+/// Creates a questionnaire. Returns its id and those of its questions.
 async fn questionnaire(owner: &Client) -> (String, Vec<String>) {
     let path = "/v1/workspaces/{ws}/questionnaires/import";
     let file = sample("questionnaire.csv");
@@ -152,7 +152,7 @@ async fn findings(owner: &Client) -> Vec<Mutex<Finding>> {
     items.map(finding).map(Mutex::new).collect()
 }
 
-/// Three documents of each kind that clients change by version.
+/// Creates three documents of each kind that clients change by version.
 async fn contended(owner: &Client, repository: &str) -> HashMap<&'static str, Vec<String>> {
     let mut made: HashMap<&'static str, Vec<String>> = HashMap::new();
     for number in 0..3 {
@@ -172,7 +172,7 @@ async fn contended(owner: &Client, repository: &str) -> HashMap<&'static str, Ve
     made
 }
 
-/// A schedule that is not due while a run lasts.
+/// Returns a schedule that is not due during a run.
 #[must_use]
 pub(crate) fn schedule(repository: &str, name: &str) -> Value {
     let hour = crate::envelope::now().0 / 3_600_000_000 % 24;

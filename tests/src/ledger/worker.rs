@@ -1,5 +1,5 @@
-//! A client under load: sends requests, good and bad ones, and enters what
-//! came of them. Without a response it asks again under the same key.
+//! A client under load: sends valid and invalid requests and records the outcomes. Without a
+//! response it retries with the same key.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,33 +19,32 @@ use crate::artifacts::headers_of;
 use crate::client::{install_tls_provider, try_send};
 use crate::{Answer, Client};
 
-/// How long a request under a key is repeated until it is answered.
+/// Time for which a request with a key is retried.
 const PATIENCE: Duration = Duration::from_secs(90);
 const PAUSE: Duration = Duration::from_millis(100);
-/// Of a hundred requests, so many are bad by design.
+/// Percentage of intentionally invalid requests.
 const BAD_PERCENT: u32 = 8;
-/// Of a hundred acknowledged requests under a key, so many are sent again.
+/// Percentage of acknowledged requests with a key that are sent again.
 const REPLAYED_PERCENT: u32 = 5;
 
-/// What all clients share.
+/// State shared by all clients.
 #[derive(Debug)]
 pub struct Shared {
-    /// What was sent.
+    /// Requests and outcomes.
     pub book: Book,
-    /// Where to.
+    /// Addresses of the nodes.
     pub addresses: Addresses,
     /// The workspaces.
     pub tenants: Vec<Tenant>,
-    /// Held for reading while a request is under way.
+    /// Locked for reading while a request is running.
     pub gate: tokio::sync::RwLock<()>,
     /// Whether the load ends.
     pub stop: AtomicBool,
-    /// The first acknowledged requests of an observer, with the documents'
-    /// ids.
+    /// First acknowledged requests of an observer, with the documents' ids.
     pub observed: Mutex<Vec<(Request, String)>>,
 }
 
-/// One client.
+/// A client.
 #[derive(Debug)]
 pub struct Worker {
     shared: Arc<Shared>,
@@ -54,7 +53,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// A client with connections of its own.
+    /// Creates a client with separate connections.
     #[must_use]
     pub fn new(shared: &Arc<Shared>, seed: u64) -> Self {
         install_tls_provider();
@@ -79,7 +78,7 @@ impl Worker {
         }
     }
 
-    /// Sends a request and enters what came of it.
+    /// Sends a request and records its outcome.
     async fn submit(&mut self, tenant: &Tenant, request: &Request, marker: Marker) {
         let shared = Arc::clone(&self.shared);
         let workspace = &tenant.owner.workspace;
@@ -93,8 +92,7 @@ impl Worker {
         }
     }
 
-    /// Sends a request until its outcome is known, as far as it can be
-    /// repeated.
+    /// Sends a request until its outcome is known, if it can be repeated.
     async fn insist(&mut self, tenant: &Tenant, request: &Request) -> Result<Answer, Outcome> {
         let (begun, mut in_doubt) = (Instant::now(), false);
         loop {
@@ -114,7 +112,7 @@ impl Worker {
         }
     }
 
-    /// Sends once; `None` without a response.
+    /// Sends a request once; `None` without a response.
     async fn send(&mut self, client: &Client, request: &Request) -> Option<Answer> {
         let base = self.shared.addresses.any(&mut self.rng);
         let client = Client { base, http: self.http.clone(), ..client.clone() };
@@ -124,11 +122,11 @@ impl Worker {
         answer
     }
 
-    /// Enters an acknowledged request, and does what follows it.
+    /// Records an acknowledged request and sends follow-up requests.
     async fn accept(&mut self, tenant: &Tenant, request: &Request, marker: Marker, answer: Answer) {
         let shared = Arc::clone(&self.shared);
         let book = &shared.book;
-        let version = answer.header("etag").and_then(|etag| etag.trim_matches('"').parse().ok());
+        let version = answer.version();
         let id = match &request.effect {
             Effect::Creates(kind, _) => {
                 let id =
@@ -154,15 +152,15 @@ impl Worker {
         }
     }
 
-    /// Sends an acknowledged request again: the response must be the same.
+    /// Sends an acknowledged request again. The response must be equal.
     async fn replay(&mut self, tenant: &Tenant, request: &Request, first: &Answer) {
         let Some(again) = self.send(&tenant.owner, request).await else { return };
-        // A node that is busy has the right to say so.
+        // A busy node may refuse it.
         if again.status >= 500 || is_in_progress(&again) {
             return;
         }
         let replayed = again.header("idempotent-replayed") == Some("true");
-        // Evidence says in its response whether it is the first.
+        // The response for evidence shows whether it is the first.
         let same = again.bytes == first.bytes || request.operation == "submit_evidence_envelope";
         if again.status != first.status || !replayed || !same {
             let (before, now) = (first.text(), again.text());
@@ -172,7 +170,7 @@ impl Worker {
         self.shared.book.with(|pages| pages.replays += 1);
     }
 
-    /// Sends an upload's content and has it looked at.
+    /// Sends and completes an upload's content.
     async fn fill_upload(&mut self, tenant: &Tenant, id: &str, marker: Marker, made: &Answer) {
         let upload = made.json();
         let url = upload["upload_url"].as_str().unwrap_or_default().to_owned();
@@ -201,11 +199,11 @@ impl Worker {
             key: Some(format!("complete-{id}")),
             effect: Effect::Acts,
         };
-        // An upload that is not completed stays as it is.
+        // An upload that is not completed stays unchanged.
         drop(self.insist(tenant, &request).await);
     }
 
-    /// Reads a finding again after a transition of it.
+    /// Reads a finding again after a transition.
     async fn look_again(&mut self, tenant: &Tenant, request: &Request) {
         let id = request.draft.path.strip_prefix("findings/").unwrap_or_default();
         let id = id.trim_end_matches("/transitions");
@@ -229,7 +227,7 @@ impl Worker {
             (0, Draft { body: Body::Json(body), .. }) => body["unknown_member"] = json!(1),
             (1, draft) if request.method == Method::PATCH => draft.seen = Some(999_999),
             (2, _) => client.csrf = None,
-            // Opening and answering cases is for viewers, too.
+            // Viewers may also open and answer cases.
             _ if request.operation.contains("support") => client.csrf = None,
             _ => client = tenant.viewer.clone(),
         }
@@ -251,11 +249,11 @@ fn is_in_progress(answer: &Answer) -> bool {
     answer.status == 409 && answer.text().contains("idempotency_in_progress")
 }
 
-/// How many of an observer's requests are sent again in the end.
+/// Number of an observer's requests that are sent again at the end.
 const OBSERVED: usize = 20;
 
-/// Opens a support case in the last workspace; the status, 0 without a
-/// response. Nothing is repeated.
+/// Opens a support case in the last workspace, without retries. Returns the status; 0 means no
+/// response.
 pub async fn observe(shared: &Arc<Shared>, seed: u64) -> u16 {
     let mut worker = Worker::new(shared, seed);
     let _under_way = shared.gate.read().await;
@@ -285,7 +283,7 @@ pub async fn observe(shared: &Arc<Shared>, seed: u64) -> u16 {
     status
 }
 
-/// Sends an observer's first requests again: what was done twice.
+/// Sends an observer's first requests again. Returns those that had two effects.
 pub async fn replay_observed(shared: &Arc<Shared>) -> Vec<String> {
     let mut worker = Worker::new(shared, 0);
     let tenant = shared.tenants.last().expect("workspaces");

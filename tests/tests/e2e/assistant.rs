@@ -29,7 +29,7 @@ fn new_endpoint(server: &ModelServer, name: &str) -> Value {
     json!({ "api_key": KEY, "base_url": server.base, "model_ids": ["small", "large"], "name": name })
 }
 
-/// Reads until it is as it should be.
+/// Reads until the condition holds.
 async fn eventually(client: &Client, path: &str, good: impl Fn(&Value) -> bool) -> Value {
     let begun = Instant::now();
     loop {
@@ -42,7 +42,7 @@ async fn eventually(client: &Client, path: &str, good: impl Fn(&Value) -> bool) 
     }
 }
 
-/// A conversation that is begun once the workspace's newest context is kept.
+/// Starts a conversation after the workspace's newest context is stored.
 async fn conversation_in_context(client: &Client) -> Value {
     let begun = Instant::now();
     loop {
@@ -56,19 +56,19 @@ async fn conversation_in_context(client: &Client) -> Value {
     }
 }
 
-/// Where a resource is.
+/// Returns the path of a resource.
 fn at(collection: &str, resource: &Value) -> String {
     format!("{collection}/{}", resource["id"].as_str().expect("an id"))
 }
 
-/// An endpoint that works.
+/// Creates an endpoint and waits for its validation.
 async fn validated(ada: &Client, server: &ModelServer) -> Value {
     let made = ada.post(ENDPOINTS, &new_endpoint(server, "Main")).await.expect(201);
     let known = |endpoint: &Value| endpoint["last_validated_at"].is_string();
     eventually(ada, &at(ENDPOINTS, &made), known).await
 }
 
-/// The conversation when its latest run is over.
+/// Returns the conversation after its latest run ended.
 async fn answered(client: &Client, conversation: &Value) -> Value {
     let over = |conversation: &Value| {
         let runs = conversation["runs"].as_array().expect("runs");
@@ -98,8 +98,7 @@ both_backends! {
 
         let changes = json!({ "model_ids": ["huge"] });
         change(&ada, &path, 99, &changes).await.problem(409, "version_conflict");
-        let version = ada.get(&path).await.header("etag").map(ToOwned::to_owned).expect("an ETag");
-        let version = version.trim_matches('"').parse().expect("a version");
+        let version = ada.get(&path).await.version().expect("a version");
         change(&ada, &path, version, &changes).await.expect(200);
         let failed = eventually(&ada, &path, |seen| seen["last_error_code"].is_string()).await;
         Contract::read().check(5, &failed);

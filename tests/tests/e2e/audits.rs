@@ -1,4 +1,4 @@
-//! Audits: what they take in over HTTP, how they end, who may start them.
+//! Audits: their inputs over HTTP, how they end, and who may start them.
 
 use assurance_tests::artifacts::{id_of, sample};
 use assurance_tests::{Backend, Builder, Client, TestHost, both_backends, envelope};
@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 pub(crate) const AUDITS: &str = "/v1/workspaces/{ws}/audits";
 
-/// The areas that have a part in audits, and those that feed them.
+/// Areas that take part in audits, and areas with their inputs.
 pub(crate) const AREAS: [&str; 7] =
     ["catalog", "control-room", "dependencies", "evidence", "ownership", "schedules", "uploads"];
 
-/// A host that starts audits, and has nobody to complete them.
+/// A host that starts audits without areas that complete them.
 async fn alone(backend: Backend) -> (TestHost, Client) {
     Builder::new(backend).areas(&["catalog", "schedules"]).start_with_owner().await
 }

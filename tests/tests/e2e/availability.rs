@@ -1,5 +1,5 @@
-//! Requests while the database does not answer: each ends within its budget,
-//! and a retry has the one true outcome.
+//! Requests while the database does not respond: each ends within its budget, and a retry returns
+//! the true outcome.
 
 use std::time::{Duration, Instant};
 
@@ -9,11 +9,11 @@ use serde_json::json;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
 const CASES: &str = "/v1/workspaces/{ws}/support/cases";
-/// The route's deadline and the grace, with room for a busy machine.
+/// Deadline of the route plus the grace time, with a margin for busy machines.
 const BUDGET: Duration = Duration::from_millis(500 + 1_500);
 const MARGIN: Duration = Duration::from_secs(3);
 
-/// A host that only its budget bounds: the database would wait for a minute.
+/// A host whose requests are limited only by their budget: the database would wait for a minute.
 async fn host(cluster: &Postgres) -> (TestHost, Client) {
     Builder::new(Backend::Postgres)
         .set("database.url", cluster.url())

@@ -1,4 +1,4 @@
-//! Backups taken while clients write, and what a restored service has of it.
+//! Backups made during writes, and the content of a restored service.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,12 +21,12 @@ const AREAS: [&str; 7] =
 const WRITERS: usize = 4;
 const LOAD: Duration = Duration::from_millis(1_500);
 
-/// Clients that write for as long as the test wants.
+/// Clients that write until the test ends them.
 struct Load {
     stop: Arc<AtomicBool>,
-    /// By idempotency key the id of each acknowledged case.
+    /// Ids of acknowledged cases by idempotency key.
     cases: Vec<JoinHandle<BTreeMap<String, String>>>,
-    /// Acknowledged so far.
+    /// Cases acknowledged so far.
     count: Arc<std::sync::Mutex<BTreeMap<String, String>>>,
     repository: String,
     uploads: JoinHandle<usize>,
@@ -51,12 +51,12 @@ impl Load {
         Self { stop, cases, count, repository, uploads }
     }
 
-    /// The cases that were acknowledged until now.
+    /// Returns the cases acknowledged so far.
     fn acknowledged(&self) -> BTreeMap<String, String> {
         self.count.lock().expect("no panic while holding it").clone()
     }
 
-    /// Ends the writing; every case that was acknowledged at any time.
+    /// Ends the writes. Returns all acknowledged cases.
     async fn end(self) -> BTreeMap<String, String> {
         self.stop.store(true, Ordering::SeqCst);
         let mut all = BTreeMap::new();
@@ -97,8 +97,8 @@ async fn upload(client: Client, repository: String, stop: Arc<AtomicBool>) -> us
     count
 }
 
-/// What a restored service must have: what was acknowledged before the backup
-/// began, nothing that nobody wrote, and content for every upload.
+/// Checks a restored service: it has everything acknowledged before the backup began, nothing that
+/// was never written, and the content of every upload.
 async fn is_whole(
     ada: &Client,
     load: (BTreeMap<String, String>, BTreeMap<String, String>),
@@ -115,7 +115,7 @@ async fn is_whole(
     let strange: Vec<_> =
         found.iter().filter(|(key, id)| ever.get(*key).is_some_and(|known| known != *id)).collect();
     assert!(strange.is_empty(), "{strange:?}");
-    // The audit reads what was uploaded.
+    // The audit reads the uploads.
     let audit = ada.audit(repository).await;
     assert_eq!(audit["state"], "completed", "{audit}");
     assert!(audit.to_string().contains("shop.sarif"), "{audit}");
@@ -195,7 +195,7 @@ async fn pg_dump_and_the_blobs_make_a_backup_too() {
     is_whole(&ada, (before, ever), &repository).await;
 }
 
-/// As `cp -rn` does: what is there stays.
+/// Copies like `cp -rn`: existing files stay.
 async fn copy(from: &Path, to: &Path) {
     let mut command = Command::new("cp");
     command.args(["-r", "-n", "-T"]).arg(from).arg(to);
@@ -211,7 +211,7 @@ async fn postgres(before: &[&str], file: &Path, after: &[&str]) {
     assert!(ran.status.success(), "{}", errors(&ran));
 }
 
-/// A host that has a person and no running process, its key in a file.
+/// A stopped host with one user and its key in a file.
 async fn with_key_file() -> TestHost {
     let mut host = Builder::new(Backend::Sqlite).prepare().await;
     host.configure(&[("keys", toml::Table::new().into())]);
@@ -251,9 +251,9 @@ async fn the_master_key_is_in_a_backup_only_if_asked_for() {
     let put = run(with_folder(&target, "restore", &with)).await;
     assert!(put.status.success(), "{}", errors(&put));
     assert_eq!(std::fs::read_to_string(key_of(&target)).expect("a key").trim(), key.trim());
-    // It is the person's own database.
+    // It is the user's own database.
     target.cli(&["session", "create", "--user", "ada@example.org"]);
-    // And nothing is overwritten.
+    // Nothing is overwritten.
     let again = run(with_folder(&target, "restore", &with)).await;
     assert!(errors(&again).contains("a restore overwrites nothing"), "{}", errors(&again));
     let again = run(with_folder(&host, "backup", &with)).await;
@@ -272,7 +272,7 @@ async fn what_is_no_whole_backup_is_refused() {
     let database = std::fs::read(backup.join("assurance.sqlite")).expect("a database");
 
     let other = with_key_file().await;
-    // A command that ends leaves SQLite's log of changes behind or not.
+    // A command that ends may leave SQLite's write-ahead log behind.
     for file in ["assurance.sqlite", "assurance.sqlite-wal", "assurance.sqlite-shm"] {
         let gone = std::fs::remove_file(other.folder().join("data").join(file));
         assert!(gone.is_ok() || file != "assurance.sqlite", "{gone:?}");
@@ -284,7 +284,7 @@ async fn what_is_no_whole_backup_is_refused() {
     let mut broken = database.clone();
     broken[5_000] ^= 1;
     for (file, content, said) in [
-        ("assurance.sqlite", Some(broken), "assurance.sqlite is not what was backed up"),
+        ("assurance.sqlite", Some(broken), "assurance.sqlite differs from the manifest"),
         ("assurance.sqlite", None, "assurance.sqlite cannot be read"),
         ("manifest.json", None, "is this a backup that was completed?"),
         (

@@ -1,21 +1,20 @@
-//! The blob store itself, in a folder and in a bucket: what it promises must
-//! hold in both.
+//! The blob store in a folder and in a bucket: the same guarantees hold in both.
 
 use std::time::{Duration, Instant};
 
-use assurance::config::credentials;
-use assurance::domain::id::WorkspaceId;
-use assurance::domain::time::Timestamp;
-use assurance::store::blobs::{self, Place};
-use assurance::store::{Error, Settings, Store, Timeouts};
+use assurance_core::config::credentials;
+use assurance_core::domain::id::WorkspaceId;
+use assurance_core::domain::time::Timestamp;
+use assurance_store::blobs::{self, BlobLocation};
+use assurance_store::{Error, Settings, Store, Timeouts};
 use assurance_tests::bucket::Bucket;
 use assurance_tests::client::install_tls_provider;
 use assurance_tests::operators::digest;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// An empty store whose blobs are in this place.
-async fn store(folder: &tempfile::TempDir, blobs: Place) -> Store {
+/// An empty store with blobs in this location.
+async fn store(folder: &tempfile::TempDir, blobs: BlobLocation) -> Store {
     let url = format!("sqlite:{}", folder.path().join("test.sqlite").display());
     let timeouts = Timeouts::default();
     let settings =
@@ -23,10 +22,10 @@ async fn store(folder: &tempfile::TempDir, blobs: Place) -> Store {
     Store::open(&settings).await.expect("a fresh store opens")
 }
 
-fn place_in(bucket: &Bucket) -> Place {
+fn place_in(bucket: &Bucket) -> BlobLocation {
     let prefix = bucket.prefix().trim_end_matches('/').to_owned();
     let file = bucket.credentials_file.as_ref();
-    Place::Bucket(Box::new(blobs::Bucket {
+    BlobLocation::Bucket(Box::new(blobs::Bucket {
         name: "blobs".into(),
         prefix,
         endpoint: Some(bucket.endpoint.parse().expect("a URL")),
@@ -37,7 +36,7 @@ fn place_in(bucket: &Bucket) -> Place {
     }))
 }
 
-/// What is thrown away is thrown away in the background.
+/// Aborted uploads are deleted in the background.
 async fn leaves_no_parts(bucket: &Bucket) {
     let begun = Instant::now();
     while !bucket.uploads().is_empty() {
@@ -46,7 +45,7 @@ async fn leaves_no_parts(bucket: &Bucket) {
     }
 }
 
-/// Makes a test of each place from one body.
+/// Creates a test for each location from one body.
 macro_rules! in_both {
     ($(async fn $name:ident($store:ident: &Store) $body:block)*) => {
         $(mod $name {
@@ -57,7 +56,7 @@ macro_rules! in_both {
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn folder() {
                 let folder = tempfile::tempdir().expect("a folder");
-                let place = Place::Folder(folder.path().join("blobs"));
+                let place = BlobLocation::Folder(folder.path().join("blobs"));
                 body(&store(&folder, place).await).await;
             }
 

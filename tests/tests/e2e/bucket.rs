@@ -1,5 +1,5 @@
-//! Blobs in a bucket of an S3-compatible service, which a fleet's hosts share
-//! in place of a folder.
+//! Blobs in a bucket of an S3-compatible service, which hosts of a fleet share in place of a
+//! folder.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
@@ -28,13 +28,13 @@ async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     }
 }
 
-/// More than one part of what is sent in parts.
+/// Content with more than one part of a multipart upload.
 fn large() -> Vec<u8> {
     let note = "x".repeat(12 << 20);
     json!({"version": "2.1.0", "runs": [], "properties": {"note": note}}).to_string().into_bytes()
 }
 
-/// PUTs content where an upload says.
+/// Sends content to an upload's URL.
 async fn put(client: &Client, upload: &Value, content: &[u8]) -> Answer {
     let url = upload["upload_url"].as_str().expect("a URL");
     let put = headers_of(upload)
@@ -43,15 +43,14 @@ async fn put(client: &Client, upload: &Value, content: &[u8]) -> Answer {
     send(put.body(content.to_vec())).await
 }
 
-/// Says that the content has come; where the upload is.
+/// Completes an upload. Returns its path.
 async fn complete(client: &Client, upload: &Value) -> String {
     let path = format!("{UPLOADS}/{}", id_of(upload));
     send(client.request(Method::POST, &format!("{path}/complete"))).await.expect(200);
     path
 }
 
-/// A host with a bucket at the end of a line that can be cut, the owner of a
-/// workspace, and a repository.
+/// A host whose connection to its bucket can be interrupted, a workspace owner, and a repository.
 async fn host_on_a_line(bucket: &Bucket) -> (TestHost, Client, String, Balancer) {
     let service = bucket.endpoint.trim_start_matches("http://").to_owned();
     let line = Balancer::start(vec![service]).await;
@@ -71,7 +70,7 @@ async fn hosts_that_share_a_bucket_share_content_and_components() {
     }
     let bucket = Bucket::fresh();
     let areas = |builder: Builder| bucket.keeps_blobs_of(builder.areas(&crate::audits::AREAS));
-    // What the first host takes in, the second one looks at and audits.
+    // The first host receives content, the second one checks and audits it.
     let first = areas(Builder::new(Backend::Postgres)).set("jobs.enabled", false);
     let (mut one, ada) = first.start_with_owner().await;
     one.keep_secret(&bucket.secret);
@@ -100,7 +99,7 @@ async fn hosts_that_share_a_bucket_share_content_and_components() {
     }
 }
 
-/// Sends the head of an upload's request and the first half of its content.
+/// Sends the header section and the first half of an upload's content.
 async fn send_half(host: &TestHost, upload: &Value, content: &[u8]) -> TcpStream {
     let url = upload["upload_url"].as_str().expect("a URL");
     let path = url.strip_prefix(&host.api).expect("a URL of this host");
@@ -131,7 +130,7 @@ async fn an_upload_that_is_cut_off_leaves_neither_object_nor_parts() {
     assert_eq!((bucket.objects().len(), bucket.uploads().len()), (1, 0));
 }
 
-/// Waits until the host is degraded, and returns its checks.
+/// Waits until the host is degraded. Returns its checks.
 async fn degraded(host: &TestHost) -> Value {
     let report = async || host.operate(Method::GET, "/health/ready").await.expect(200);
     until("the host is degraded", async || report().await["status"] == "degraded").await;
@@ -153,7 +152,7 @@ async fn a_bucket_that_goes_away_is_told_of_and_waited_for() {
         assert!(refused.header("retry-after").is_some(), "{:?}", refused.headers);
     }
     host.put_area("echo", &component).await.problem(503, "unavailable");
-    // Nothing but what needs content is away: the host stays in service.
+    // Only operations that need content fail, so the host stays in service.
     let checks = degraded(&host).await;
     assert!(checks["blobs"] != "ok" && checks["database"] == "ok", "{checks}");
     host.operate(Method::GET, "/health/live").await.expect(200);
@@ -182,7 +181,7 @@ async fn a_job_that_cannot_reach_the_bucket_runs_again() {
     ada.settled(&path, "validation_stage", &["ready"]).await;
 }
 
-/// The service's credentials file with another secret, or open to others.
+/// Returns the service's credentials file with another secret or mode.
 fn altered(bucket: &Bucket, folder: &Path, secret: &str, mode: u32) -> String {
     let file = folder.join(format!("{mode:o}"));
     let text = std::fs::read_to_string(&bucket.credentials_file).expect("the key");
@@ -199,9 +198,13 @@ async fn a_bucket_that_cannot_be_used_is_told_before_anything_is_served() {
     let open = altered(&bucket, folder.path(), &bucket.secret, 0o644);
     let key = "blobs.credentials_file";
     for (key, value, told) in [
-        ("blobs.url", "s3://nowhere/x", ["NoSuchBucket", "make it, or name another in blobs.url"]),
-        ("blobs.url", "s3://closed/x", ["AccessDenied", "may they list, get, put and delete"]),
-        (key, &wrong, ["SignatureDoesNotMatch", "are the credentials right"]),
+        (
+            "blobs.url",
+            "s3://nowhere/x",
+            ["NoSuchBucket", "create it, or set blobs.url to another bucket"],
+        ),
+        ("blobs.url", "s3://closed/x", ["AccessDenied", "may list, get, put and delete"]),
+        (key, &wrong, ["SignatureDoesNotMatch", "check the credentials"]),
         (key, &open, ["mode 0644", "chmod 600"]),
         ("blobs.endpoint", "http://127.0.0.1:9", ["onnection refused", "blobs.endpoint"]),
     ] {
@@ -213,7 +216,7 @@ async fn a_bucket_that_cannot_be_used_is_told_before_anything_is_served() {
         assert!(told.iter().all(|told| text.contains(told)), "{value}: {text}");
         assert!(!text.contains(&bucket.secret) && !text.contains("hush"), "{text}");
         if key == "blobs.url" {
-            // A command that needs no blobs does not ask for them.
+            // A command that needs no blobs does not access them.
             host.create_person("ada");
         }
     }

@@ -1,5 +1,5 @@
-//! A version on trial answers for some workspaces, until an operator lets it
-//! answer everybody or ends the trial, or a node finds it worse.
+//! Canaries: a version serves some workspaces until an operator activates it or ends the trial, or
+//! a node finds it worse.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ const AREA: &str = "/areas/behaves_as_marked";
 const PATH: &str = "/v1/workspaces/{ws}/fixtures/behaves-as-marked";
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A version of the fixture that behaves as this mark says.
+/// Returns a version of the fixture with this behavior.
 pub(crate) fn marked(mark: &str) -> Vec<u8> {
     let file = place::fixtures().join("behaves-as-marked").with_extension("wasm");
     let mut component = std::fs::read(file).expect("a built fixture");
@@ -23,8 +23,7 @@ pub(crate) fn marked(mark: &str) -> Vec<u8> {
     component
 }
 
-/// A host on which the sound version is live, and its owner in two
-/// workspaces.
+/// A host with the sound version live, and its owner in two workspaces.
 pub(crate) async fn scene(builder: Builder) -> (TestHost, Client, Client) {
     let mut host = builder.prepare().await;
     let ada = host.create_person("ada");
@@ -50,7 +49,7 @@ async fn mark_in(client: &Client) -> String {
     told["mark"].as_str().expect("a mark").to_owned()
 }
 
-/// Calls until the trial has ended so; the area as operators see it then.
+/// Calls until the trial has ended with this state. Returns the area as operators see it.
 async fn until_state(host: &TestHost, state: &str, callers: &[&Client]) -> Value {
     let begun = Instant::now();
     loop {
@@ -150,7 +149,7 @@ async fn operators_begin_change_and_end_a_canary() {
     assert_eq!(stopped["result"], "stopped");
     assert_eq!(mark_in(&first).await, "soundly.");
 
-    // Going back ends the trial before it touches what is live.
+    // A rollback ends the trial before it changes the live version.
     host.cli(&wider);
     let back = host.cli(&["area", "rollback", "behaves_as_marked", "--reason", "x"]);
     assert_eq!((&back["result"], &back["digest"]), (&json!("stopped"), &json!(candidate)));
@@ -207,7 +206,7 @@ async fn every_node_of_a_fleet_tries_what_an_operator_decides_and_one_may_end_it
 
     two.operate_with(&format!("{AREA}/stop"), &json!({"reason": "x"})).await.expect(200);
     put(&two, "canary=100", marked("trapping")).await.expect(200);
-    // Only the second node sees it fail.
+    // Only the second node observes its failures.
     let area = until_state(&two, "rolled_back", &[&there]).await;
     assert_eq!(area["digest"], digest(&marked("soundly.")));
     let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! The catalog: repositories, services and groups, by hand and from evidence.
+//! The catalog: repositories, services and groups, created by users and from evidence.
 
 use std::time::{Duration, Instant};
 
@@ -15,13 +15,13 @@ async fn host(backend: Backend) -> (TestHost, Client) {
     Builder::new(backend).areas(&["catalog", "evidence"]).start_with_owner().await
 }
 
-/// A PATCH that has seen this version.
+/// Sends a PATCH with `If-Match` for this version.
 pub(crate) async fn change(client: &Client, path: &str, version: u64, body: &Value) -> Answer {
     let request = client.request(Method::PATCH, path);
     send(request.header("if-match", format!("\"{version}\"")).json(body)).await
 }
 
-/// Waits until the service of this name is there, and is as wanted.
+/// Waits until the service with this name meets the condition.
 async fn service(client: &Client, name: &str, wanted: impl Fn(&Value) -> bool) -> Value {
     let begun = Instant::now();
     loop {

@@ -11,7 +11,7 @@ use super::catalog::change;
 
 const CONTEXT: &str = "/v1/workspaces/{ws}/context";
 
-/// Waits until the context is as wanted.
+/// Waits until the context meets the condition.
 async fn context(client: &Client, wanted: impl Fn(&Value) -> bool) -> Value {
     let begun = Instant::now();
     loop {
@@ -25,7 +25,7 @@ async fn context(client: &Client, wanted: impl Fn(&Value) -> bool) -> Value {
     }
 }
 
-/// Waits until a context is kept.
+/// Waits until a context is stored.
 async fn kept(client: &Client, context: &Value) -> Value {
     let (path, begun) = (format!("{CONTEXT}/snapshots/{}", id_of(context)), Instant::now());
     loop {
@@ -60,7 +60,7 @@ both_backends! {
         let one = context(&ada, |_| true).await;
         assert_eq!(context(&ada, |_| true).await, one);
 
-        // What was so before is so again.
+        // Former content is restored.
         let path = format!("/v1/workspaces/{{ws}}/repositories/{repository}");
         change(&ada, &path, 1, &json!({ "archived": true })).await.expect(200);
         let none = context(&ada, |context| context["repository_count"] == 0).await;

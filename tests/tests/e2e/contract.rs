@@ -1,4 +1,4 @@
-//! Every served operation of the contract answers with exactly its fields.
+//! Responses of every operation of the contract have exactly its fields.
 
 use assurance_tests::contract::Contract;
 use assurance_tests::{Backend, Builder, both_backends};

@@ -1,5 +1,5 @@
-//! The control room (operation 15): from uploaded scans to findings, through
-//! their lifecycle, to the room that sums them up.
+//! The control room (operation 15): from uploaded scans to findings, their lifecycle, and the
+//! summary.
 
 use std::time::{Duration, Instant};
 
@@ -18,11 +18,11 @@ const SUGGESTIONS: &str = "/v1/workspaces/{ws}/match-suggestions";
 
 async fn host(backend: Backend) -> (TestHost, Client) {
     let areas = ["catalog", "control-room", "evidence", "schedules", "uploads"];
-    // Nobody answers for the other parts of an audit here.
+    // No other areas take part in audits here.
     Builder::new(backend).areas(&areas).start_with_owner().await
 }
 
-/// A scan: its results by rule, path, message and `security-severity`.
+/// A scan with results by rule, path, message and `security-severity`.
 fn scan(tool: &str, results: &[(&str, &str, &str, &str)]) -> Vec<u8> {
     let result = |&(rule, path, message, severity): &(&str, &str, &str, &str)| {
         json!({
@@ -46,14 +46,14 @@ const INJECTION: (&str, &str, &str, &str) =
 const WEAK: (&str, &str, &str, &str) =
     ("weak-hash", "src/hash.js", "md5 does not withstand anybody", "5.0");
 
-/// Uploads a scan and has an audit import it: what the audit says of findings.
+/// Uploads a scan and audits it. Returns the audit's facts about findings.
 async fn import(client: &Client, repository: &str, content: &[u8]) -> Value {
     let upload = client.upload(repository, "scan.sarif", content).await;
     assert_eq!(upload["validation_stage"], "ready", "{upload:#}");
     audit(client, repository).await
 }
 
-/// Audits a repository and waits until its findings are in.
+/// Audits a repository and waits until its findings are imported.
 async fn audit(client: &Client, repository: &str) -> Value {
     let body = json!({ "repository_id": repository });
     let audit = client.post("/v1/workspaces/{ws}/audits", &body).await.expect(201);
@@ -109,7 +109,7 @@ both_backends! {
         }
         assert_eq!(recurring["risk_severity"], "critical");
         assert_eq!((&recurring["cvss_score"], &recurring["tool"]), (&json!("9.8"), &json!("One")));
-        // 9.8, in a service that runs in production, seen twice.
+        // 9.8, in a service that runs in production, found twice.
         assert_eq!(recurring["risk_total"], "16.17");
         let suggestion = &room["match_suggestions"][0];
         assert_eq!((&suggestion["similarity"], &suggestion["state"]), (&json!("1.0000"), &json!("pending")));

@@ -1,11 +1,12 @@
-//! What a component costs is bounded: what it declares before it is used, and
-//! how long its code keeps others from writing.
+//! Limits on components: what they declare, and how long their code blocks other writers.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use assurance::config::ManifestLimits;
-use assurance_tests::hostile::attackers::nested;
+use assurance_core::config::ManifestLimits;
+use assurance_tests::client::send;
+use assurance_tests::components::nested;
+use assurance_tests::operators::{digest, stamped};
 use assurance_tests::{Answer, Backend, Builder, Client, TestHost, both_backends, place};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -13,6 +14,8 @@ use serde_json::{Value, json};
 const CASES: &str = "/v1/workspaces/{ws}/support/cases";
 const HOLD: &str = "/v1/workspaces/{ws}/fixtures/holds-turn";
 const PATIENCE: Duration = Duration::from_secs(30);
+/// In which an operator's change has ended the calls of a version.
+const MOST: Duration = Duration::from_secs(2);
 
 async fn ask(client: &Client, path: &str, body: Value) -> Answer {
     client.post(path, &body).await
@@ -25,16 +28,49 @@ async fn opens_a_case(client: &Client) -> Answer {
     client.post_once(CASES, &key, &case).await
 }
 
-/// Calls that keep others from writing, of people who do not wait for them.
+/// Calls that block other writers, by clients that do not wait for them.
 fn hold(client: &Client, body: Value) -> tokio::task::JoinHandle<Answer> {
     let client = client.clone();
     tokio::spawn(async move { ask(&client, HOLD, body).await })
 }
 
+/// Puts the guest into service, calls it so, and waits until its code runs.
 async fn holding(host: &TestHost, client: &Client, body: Value) {
     host.put_area("holds_turn", &component("fixtures/holds-turn")).await.expect(200);
     hold(client, body);
+    let begun = Instant::now();
+    while running(host).await == 0 {
+        assert!(begun.elapsed() < PATIENCE, "the call does not begin");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    // A job begins after the call that made it.
     tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(running(host).await, 1);
+}
+
+/// Calls and jobs of the guest that run.
+async fn running(host: &TestHost) -> u64 {
+    let usage = host.operate(Method::GET, "/usage").await.expect(200);
+    let areas = usage["areas"].as_array().expect("a list");
+    let area = areas.iter().find(|area| area["name"] == "holds_turn");
+    area.and_then(|area| area["running"].as_u64()).unwrap_or(0)
+}
+
+/// How long the change takes, and how long until no call of the guest runs.
+async fn ended(host: &TestHost, change: impl Future<Output = Answer>) -> [Duration; 2] {
+    let begun = Instant::now();
+    change.await.expect(200);
+    let changed = begun.elapsed();
+    while running(host).await > 0 {
+        assert!(begun.elapsed() < PATIENCE, "the calls do not end");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    [changed, begun.elapsed()]
+}
+
+fn check_ended(change: &str, [changed, ended]: [Duration; 2]) {
+    println!("{change}: done after {changed:?}, calls ended after {ended:?}");
+    assert!(changed < MOST && ended < MOST, "{change}: {changed:?}, {ended:?}");
 }
 
 fn component(name: &str) -> Vec<u8> {
@@ -55,20 +91,30 @@ both_backends! {
         host.wait_for_log("runtime.max_turn_cpu_ms", PATIENCE).await;
     }
 
-    async fn an_operator_removes_an_area_whose_calls_keep_others_from_writing(backend) {
+    async fn an_operator_changes_an_area_whose_calls_compute_and_they_end(backend) {
         let builder = Builder::new(backend)
             .areas(&["support"])
             .set("runtime.max_turn_cpu_ms", 60_000)
             .set("runtime.max_turn_ms", 60_000)
             .set("jobs.max_timeout_ms", 600_000);
         let (host, ada) = builder.start_with_owner().await;
-        for body in [json!({}), json!({"do": "job"}), json!({"do": "spin"})] {
+        let other = stamped(&component("fixtures/holds-turn"), 1);
+        let staged = host.operator(Method::PUT, "/areas/holds_turn?activate=false");
+        let staged = send(staged.header("content-type", "application/wasm").body(other.clone()));
+        staged.await.expect(200);
+        // The jobs come last: the next version would run them again.
+        for body in [json!({}), json!({"do": "spin"}), json!({"do": "job"})] {
+            if body["do"] != "job" {
+                holding(&host, &ada, body.clone()).await;
+                let wish = json!({"digest": digest(&other), "reason": "it holds the turn"});
+                let change = host.operate_with("/areas/holds_turn/activate", &wish);
+                check_ended(&format!("{backend:?} {body} replaced"), ended(&host, change).await);
+                opens_a_case(&ada).await.expect(201);
+            }
             holding(&host, &ada, body.clone()).await;
-            let begun = Instant::now();
             let path = "/areas/holds_turn?reason=it+holds+the+turn&force=true";
-            host.operate(Method::DELETE, path).await.expect(200);
-            let took = begun.elapsed();
-            assert!(took < Duration::from_secs(5), "{body}: removing took {took:?}");
+            let change = host.operate(Method::DELETE, path);
+            check_ended(&format!("{backend:?} {body} removed"), ended(&host, change).await);
             opens_a_case(&ada).await.expect(201);
         }
     }
@@ -80,7 +126,7 @@ both_backends! {
         }
         opens_a_case(&ada).await.expect(201);
         host.terminate().await;
-        // Groups has four routes, support has six.
+        // `groups` has four routes, `support` has six.
         host.configure(&[("areas.manifest.max_routes", 4.into())]);
         host.start().await;
         ada.base.clone_from(&host.api);

@@ -1,5 +1,5 @@
-//! The dependency inventory (operation 16), advisories and deployments:
-//! through uploads, audits and signed evidence, as customers bring them.
+//! The dependency inventory (operation 16), advisories and deployments, through uploads, audits and
+//! signed evidence.
 
 use assurance_tests::artifacts::id_of;
 use assurance_tests::contract::Contract;
@@ -18,7 +18,7 @@ async fn start(backend: Backend) -> (TestHost, Client) {
     Builder::new(backend).areas(AREAS).start_with_owner().await
 }
 
-/// A bill of materials of npm packages; the first is direct.
+/// An SBOM of npm packages; the first is a direct dependency.
 fn bom(packages: &[&str]) -> Vec<u8> {
     let purl = |package: &&str| format!("pkg:npm/{package}");
     let components: Vec<Value> = packages
@@ -65,7 +65,7 @@ async fn list(client: &Client, query: &str) -> Value {
     list
 }
 
-/// Lists until there are so many, for what jobs bring.
+/// Lists until there are `count` items, which jobs create.
 async fn listed(client: &Client, query: &str, count: usize) -> Value {
     for _ in 0..600 {
         let found = list(client, query).await;
@@ -228,7 +228,7 @@ both_backends! {
     }
 }
 
-/// Signed evidence that the commit runs in production.
+/// Submits signed evidence that the commit runs in production.
 async fn submit_deployment(host: &TestHost, client: &Client) {
     let mut unsigned = envelope::unsigned(&client.workspace, "deployment-1");
     let said = json!({

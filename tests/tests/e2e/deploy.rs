@@ -1,9 +1,8 @@
-//! The life of an area's version: deployed, activated, rolled back, taken
-//! out, on one node and on a fleet.
+//! Versions of an area: deployed, activated, rolled back and removed, on one node and on a fleet.
 
 use std::time::{Duration, Instant};
 
-use assurance::signing::SigningKey;
+use assurance_core::signing::SigningKey;
 use assurance_tests::operators::{digest, items, stamped};
 use assurance_tests::{Backend, Builder, Client, TestHost, both_backends, place};
 use reqwest::Method;
@@ -11,7 +10,7 @@ use serde_json::{Value, json};
 
 const CASES: &str = "/v1/workspaces/{ws}/support/cases";
 
-/// A version of the support area of its own.
+/// A version of the support area with its own digest.
 fn version(stamp: u8) -> Vec<u8> {
     let file = place::areas().join("support.wasm");
     stamped(&std::fs::read(file).expect("a built area"), stamp)
@@ -36,7 +35,7 @@ async fn until_live(host: &TestHost, expected: &str) -> Duration {
     begun.elapsed()
 }
 
-/// Waits until the nodes tell what is expected.
+/// Waits until the nodes' states meet the condition.
 async fn until_told(host: &TestHost, expected: impl Fn(&[Value]) -> bool) -> Vec<Value> {
     let begun = Instant::now();
     loop {
@@ -66,9 +65,10 @@ both_backends! {
         let back = host.operate_with("/areas/support/rollback", &reason).await.expect(200);
         assert_eq!(back["area"]["digest"], digest(&one));
         let nothing = host.operate_with("/areas/support/rollback", &reason).await;
-        assert!(nothing.problem(409, "conflict")["detail"].to_string().contains("by its digest"));
+        let nothing = nothing.problem(409, "conflict");
+        assert!(nothing["detail"].to_string().contains("by its digest"), "{nothing}");
 
-        // What is live outlives the process, wherever the component came from.
+        // The live version survives a restart, whatever its source.
         host.terminate().await;
         host.start().await;
         ada.base.clone_from(&host.api);
@@ -97,7 +97,7 @@ both_backends! {
             Builder::new(backend).areas(&["support"]).start_with_owner().await;
         let from_folder = host.live_digest("support").await.expect("it is live");
         let reason = json!({"reason": "it was needed after all"});
-        // The only version, from the folder; then again, deployed; then of two.
+        // First the only version, from the folder; then deployed again; then the second of two.
         for brought in [None, Some(version(1)), Some(version(2))] {
             let expected = brought.as_ref().map_or_else(|| from_folder.clone(), |new| digest(new));
             if let Some(new) = brought {
@@ -149,6 +149,109 @@ both_backends! {
         let wish = json!({"digest": "none"});
         host.operate_with("/areas/support/activate", &wish).await.problem(404, "not_found");
     }
+}
+
+/// A version as a file that commands deploy.
+fn file(host: &TestHost, component: &[u8]) -> String {
+    let path = host.folder().join("support.wasm");
+    std::fs::write(&path, component).expect("written");
+    path.to_str().expect("a path").to_owned()
+}
+
+/// A command that must fail; its standard error.
+fn refused(host: &TestHost, arguments: &[&str]) -> String {
+    let output = host.command(arguments).output().expect("the binary starts");
+    assert!(!output.status.success(), "{arguments:?}");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+both_backends! {
+    async fn versions_are_named_by_the_begin_of_their_digest_or_their_number(backend) {
+        let host = Builder::new(backend).start().await;
+        let [one, two, three] = [1, 2, 3].map(version);
+        let waiting = host.cli(&["area", "deploy", &file(&host, &one)]);
+        assert_eq!(waiting["result"], "staged");
+        let live = host.cli(&["area", "activate", "support"]);
+        assert_eq!((&live["result"], &live["digest"]), (&json!("live"), &json!(digest(&one))));
+        let none = refused(&host, &["area", "activate", "support"]);
+        assert!(none.contains("none that waits"), "{none}");
+
+        for component in [&two, &three] {
+            host.cli(&["area", "deploy", &file(&host, component)]);
+        }
+        let several = refused(&host, &["area", "activate", "support"]);
+        assert!(several.contains(&digest(&two)[..12]), "{several}");
+        let several = refused(&host, &["area", "activate", "support", "--digest", "0.1.0"]);
+        assert!(several.contains(&digest(&three)[..12]), "{several}");
+        for component in [&two, &three] {
+            let short = &digest(component)[..8];
+            host.cli(&["area", "activate", "support", "--digest", short]);
+            assert_eq!(host.live_digest("support").await, Some(digest(component)));
+        }
+        let (back, reason) = (["area", "rollback", "support"], ["--message", "both are slow"]);
+        let to = ["--to", &digest(&one)[..6]];
+        let back = host.cli(&[&back[..], &reason, &to].concat());
+        assert_eq!(back["digest"], digest(&one));
+        // Neither of the two comes again unless it is named.
+        let nothing = refused(&host, &["area", "rollback", "support", "--reason", "again"]);
+        assert!(nothing.contains("was live before"), "{nothing}");
+        let log = host.operate(Method::GET, "/audit-log?limit=2").await.expect(200);
+        assert_eq!(log["items"][1]["why"], "both are slow");
+    }
+
+    async fn a_dry_run_reports_every_finding_and_changes_nothing(backend) {
+        let host = Builder::new(backend).areas(&["support"]).start().await;
+        let before = host.live_digest("support").await;
+        let path = file(&host, &version(1));
+        let accepted = host.cli(&["area", "deploy", &path, "--dry-run", "--activate"]);
+        assert_eq!((&accepted["result"], &accepted["findings"]), (&json!("accepted"), &json!([])));
+
+        let path = file(&host, &without_an_operation());
+        let output = host
+            .command(&["area", "deploy", &path, "--dry-run", "--area", "help", "--json"])
+            .output();
+        let output = output.expect("the binary starts");
+        assert_eq!(output.status.code(), Some(1));
+        let told: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        assert_eq!(told["result"], "refused", "{told}");
+        let codes: Vec<&Value> = items(&told["findings"]).iter().map(|f| &f["code"]).collect();
+        assert_eq!(codes, ["validation_failed", "incompatible_version"], "{told}");
+        assert_eq!(told["verdict"], "breaking", "{told}");
+        assert_eq!(host.live_digest("support").await, before);
+        assert_eq!(area(&host).await["staged"], json!([]));
+        assert!(steps(&host).await.is_empty(), "nothing is in the audit log");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dry_run_of_what_nobody_signed_compiles_nothing() {
+    let host = Builder::new(Backend::Sqlite).set("development", false);
+    let host = host.set("runtime.cache_dir", "compiled").start().await;
+    let path = file(&host, &version(1));
+    let output = host.command(&["area", "deploy", &path, "--dry-run"]).output().expect("it runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(!output.status.success() && text.contains("signature_refused: "), "{text}");
+    let kept = std::fs::read_dir(host.folder().join("compiled")).expect("a folder").count();
+    assert_eq!(kept, 0, "compiled code");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deployment_that_waits_for_a_node_names_it() {
+    if !Backend::Postgres.is_there() {
+        return;
+    }
+    let first = Builder::new(Backend::Postgres).start().await;
+    let mut second = Builder::new(Backend::Postgres).beside(&first).start().await;
+    first.put_area("support", &version(1)).await.expect(200);
+    until_live(&second, &digest(&version(1))).await;
+    second.kill9();
+    let path = file(&first, &version(2));
+    let output = first.command(&["area", "deploy", &path, "--activate"]).output();
+    let output = output.expect("the binary starts");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let waiting = errors.lines().filter(|line| line.contains("waiting for 1 of the nodes: "));
+    assert_eq!(waiting.count(), 1, "{errors}");
 }
 
 /// A version of the support area in which one operation has another name.
@@ -212,7 +315,7 @@ async fn outside_development_only_what_a_trusted_publisher_signed_is_loaded() {
     assert_eq!(deployed["result"], "live");
     assert!(deployed["took_ms"].is_u64() && deployed["on_every_node_ms"].is_u64(), "{deployed}");
 
-    // It is verified again when the host starts, and in the folder too.
+    // The signature is verified again when the host starts, also for the folder.
     host.terminate().await;
     let evidence = host.areas().join("evidence.wasm");
     let evidence = evidence.to_str().expect("a path");
@@ -238,7 +341,7 @@ async fn a_token_may_do_what_its_scopes_say_until_it_is_revoked() {
     ask(Method::POST, "/areas/support/approve").await.problem(403, "permission_denied");
     host.cli(&["token", "revoke", "--name", "ci"]);
     ask(Method::GET, "/areas").await.problem(401, "unauthenticated");
-    // The audit log calls the token of the file so, and no other.
+    // In the audit log this is the name of the token in the file, and of no other.
     let taken = ["token", "create", "--name", "operators.token", "--scope", "read"];
     assert!(!host.command(&taken).output().expect("it runs").status.success());
     let log = host.operate(Method::GET, "/audit-log").await.expect(200);
@@ -287,7 +390,7 @@ async fn every_node_of_a_fleet_does_what_an_operator_decides_at_one() {
     second.put_area("support", &two).await.expect(200);
     until_live(&first, &digest(&two)).await;
 
-    // Each node tells what it runs; one that cannot load a version says why.
+    // Each node reports the version it runs; one that cannot load a version reports the reason.
     let told = until_told(&first, |nodes| {
         let running = nodes.iter().filter(|node| node["digest"] == digest(&two)).count();
         running == 2 && nodes.iter().any(|node| node["state"] == "failed")

@@ -1,5 +1,5 @@
-//! What the dependency inventory did not look at, could not compare or set
-//! aside is said where its list is read. Files come packed, and large.
+//! The list of the dependency inventory reports what was skipped or could not be compared. Files
+//! are packed and large.
 
 use std::io::Write as _;
 
@@ -50,7 +50,7 @@ async fn list(client: &Client) -> Value {
     list
 }
 
-/// The advisories and the limitations of a dependency, by its purl.
+/// Returns advisories and limitations of a dependency, by its purl.
 fn row(list: &Value, purl: &str) -> (Vec<String>, String) {
     let mut items = list["items"].as_array().expect("items").iter();
     let item = items.find(|item| item["purl"] == purl);
@@ -66,7 +66,7 @@ fn row(list: &Value, purl: &str) -> (Vec<String>, String) {
     (ids.collect(), kept.join("\n"))
 }
 
-/// A Zstandard frame of content that is stored as it is: at most 255 bytes.
+/// Returns a Zstandard frame with uncompressed content of at most 255 bytes.
 fn zstd(content: &[u8]) -> Vec<u8> {
     let length = u8::try_from(content.len()).expect("at most 255 bytes");
     let block = (u32::from(length) << 3 | 1).to_le_bytes();
@@ -206,13 +206,13 @@ both_backends! {
 
         let mut large = bom(&["pkg:npm/large@1.0.0"]);
         large["metadata"]["component"]["name"] = json!("image");
-        // As deep as is read, to see that the stack holds it.
+        // At the maximum depth, to check that the stack suffices.
         let mut nested = json!({ "type": "library", "name": "inner" });
         for _ in 0..18 {
             nested = json!({ "type": "library", "name": "a", "components": [nested] });
         }
         large["components"].as_array_mut().expect("components").push(nested);
-        // Unpacked 30 MB; its numbers keep it from being a bomb.
+        // 30 MB unpacked; random numbers keep the compression ratio low.
         let padding: Vec<u64> = (0..1_600_000).map(|n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
         large["x"] = json!(padding);
         let content = large.to_string();

@@ -1,5 +1,4 @@
-//! `kill -9` at any instant: what was acknowledged is there, and what is
-//! retried has one effect.
+//! `kill -9` at any time: acknowledged writes are stored, and retries have one effect.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,8 +13,7 @@ const HISTORY: &str = "/v1/workspaces/{ws}/support/case-history?limit=100";
 const ROUNDS: u64 = 8;
 const WRITERS: u64 = 4;
 
-/// What one writer learned: the id of each acknowledged key, and the key it
-/// got no answer for.
+/// Results of one writer: the id for each acknowledged key, and the key without a response.
 struct Learned {
     acknowledged: BTreeMap<String, String>,
     unanswered: Option<String>,
@@ -36,7 +34,7 @@ async fn write_until_cut(client: Client, round: u64, writer: u64) -> Learned {
     learned
 }
 
-/// Opens a case whose subject is its key; nothing when no answer came.
+/// Opens a case whose subject is its key; `None` without a response.
 pub(crate) async fn open(client: &Client, key: &str) -> Option<String> {
     let body = json!({ "subject": key, "description": "d" });
     let request = client.request(Method::POST, CASES).header("idempotency-key", key);

@@ -1,5 +1,4 @@
-//! Signed evidence (operations 3 and 4), made with the command line as a
-//! producer makes it.
+//! Signed evidence (operations 3 and 4), created with the command line as a producer does.
 
 use assurance_tests::envelope::{self, ProducerKey};
 use assurance_tests::{Answer, Builder, Client, TestHost, both_backends};
@@ -8,7 +7,7 @@ use serde_json::{Value, json};
 const ENVELOPES: &str = "/v1/workspaces/{ws}/evidence-envelopes";
 const PRODUCERS: &str = "/v1/workspaces/{ws}/evidence-producers";
 
-/// A key of a new producer, known to the workspace as `key-1`.
+/// Creates a producer with a key, known to the workspace as `key-1`.
 async fn producer(host: &TestHost, admin: &Client) -> ProducerKey {
     let key = host.generate_key("producer");
     let made = admin.post(PRODUCERS, &json!({ "name": "ci" })).await.expect(201);
@@ -23,7 +22,7 @@ async fn submit(client: &Client, envelope: &Value) -> Answer {
     client.post_once(ENVELOPES, key, envelope).await
 }
 
-/// One good envelope and what submitting it answered.
+/// Submits a valid envelope. Returns it with the response.
 pub(crate) async fn submit_one(host: &TestHost, client: &Client) -> (Value, Answer) {
     let key = producer(host, client).await;
     let envelope = envelope::unsigned(&client.workspace, "submission-1");
@@ -64,7 +63,7 @@ both_backends! {
         let stranger = host.generate_key("stranger");
         let foreign = host.sign(&stranger, "key-1", &unsigned);
         submit(&ada, &foreign).await.problem(422, "signature_invalid");
-        // The hint may be wrong: the key is found all the same.
+        // The hint may be wrong; the key is found anyway.
         let hinted = host.sign(&key, "no-such-key", &unsigned);
         submit(&ada, &hinted).await.expect(201);
     }
@@ -95,8 +94,8 @@ both_backends! {
     }
 
     async fn sixty_four_at_once_make_one_receipt(backend) {
-        // Of long calls a few run at a time, and in a build without
-        // optimization, on a busy machine, these would be some.
+        // Only few long calls run at a time, and these calls would be long in a build without
+        // optimization on a busy machine.
         let host = Builder::new(backend).areas(&["evidence"]).set("runtime.first_slice_ms", 1_000);
         let (host, ada) = host.start_with_owner().await;
         let key = producer(&host, &ada).await;
@@ -142,7 +141,7 @@ both_backends! {
             assert_eq!(answer.status, 422, "{code}: {}", answer.text());
             assert_eq!(answer.json()["code"], code);
         }
-        // Clocks may differ by five minutes.
+        // A clock difference of five minutes is allowed.
         let mut unsigned = envelope::unsigned(&ada.workspace, "timed-ok");
         unsigned["issued_at"] = json!(now.plus_ms(4 * minute));
         submit(&ada, &host.sign(&key, "key-1", &unsigned)).await.expect(201);

@@ -1,5 +1,4 @@
-//! Nobody takes the service away from the others: not by connections, not by
-//! many jobs, not by a receiver that hangs.
+//! No client blocks the service for others: not with connections, many jobs, or a hanging receiver.
 
 use std::time::{Duration, Instant};
 
@@ -41,7 +40,7 @@ async fn running_audits(client: &Client) -> usize {
     running["items"].as_array().expect("items").len()
 }
 
-/// A connection from that address that sends a request and stays open.
+/// Opens a connection from an address, sends a request, and keeps it open.
 async fn idle_connection(from: &str, host: &str) -> Option<TcpStream> {
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.bind(format!("{from}:0").parse().expect("an address")).expect("a port");
@@ -77,7 +76,7 @@ both_backends! {
         let held = silent.received().len();
         assert!(held <= 4, "{held} at a time, a quarter of the lane");
 
-        // When three have failed, the rest is not even tried.
+        // After three failures the others are not tried.
         tokio::time::sleep(Duration::from_secs(20)).await;
         let tried = silent.received().len();
         assert!(tried <= 12, "{tried} of 45 were sent to a receiver that hangs");
@@ -116,7 +115,7 @@ async fn one_address_cannot_take_all_connections() {
     let refused = refused.expect("counted");
     assert!(refused >= 3_000.0, "{refused} refused");
 
-    // The first ones were served, and are open.
+    // The first ones were served and are still open.
     let mut answer = [0; 12];
     open[0].read_exact(&mut answer).await.expect("an answer");
     assert_eq!(&answer, b"HTTP/1.1 404");

@@ -1,6 +1,6 @@
-//! Schemathesis against the running service, from its own OpenAPI document:
-//! whatever is sent, no server error, no status the document does not name, no
-//! answer outside its schema, and nothing taken that the schema forbids.
+//! Schemathesis against the running service with its OpenAPI document: no input causes a server
+//! error, an undocumented status, a response outside its schema, or acceptance of input that the
+//! schema forbids.
 
 use std::fs;
 use std::process::Command;
@@ -11,17 +11,17 @@ use crate::requests::{AREAS, Requests};
 
 const SCHEMATHESIS: &str = "schemathesis==4.32.5";
 
-/// All of its checks but `positive_data_acceptance`: a schema cannot say that a
-/// cursor must be one of ours or an idempotency key unused.
+/// All checks except `positive_data_acceptance`: a schema cannot express that a cursor must come
+/// from the service or that an idempotency key must be unused.
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
     response_headers_conformance,response_schema_conformance,negative_data_rejection,\
     missing_required_header,unsupported_method,use_after_free,ensure_resource_availability,\
     ignored_auth";
 
-/// What ends the session it works with, or is limited for good reasons.
+/// Operations that end the session or have low rate limits.
 const LEFT_OUT: &str = "/v1/auth/(login|logout|register|sessions|mfa|recovery-codes)";
 
-/// Its configuration holds the session, which so appears on no command line.
+/// The session is in the configuration file, so that it is on no command line.
 fn configuration(ada: &Client) -> String {
     let secret = |secret: &Option<String>| secret.clone().expect("signed in");
     format!(
@@ -49,6 +49,7 @@ fn command(host: &TestHost, ada: &Client) -> Command {
 #[tokio::test]
 async fn whatever_is_sent_the_document_is_true() {
     let builder = Builder::new(Backend::Sqlite).areas(AREAS).set("egress.allow_loopback", false);
+    let builder = builder.set("areas.settings.repohost.app_url", "https://repohost.example/app");
     let (host, ada) = builder.start_with_owner().await;
     Requests::prepare(&host, &ada).await;
     let mut command = command(&host, &ada);

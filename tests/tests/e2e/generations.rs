@@ -1,5 +1,5 @@
-//! Two generations of the contract under one host: an area that was built for
-//! the former one is served as ever, and swapped for one of the current one.
+//! Two generations of the contract in one host: an area built for the former one is served, and
+//! swapped for one of the current one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 const COUNTS: &str = "/v1/workspaces/{ws}/fixtures/counts";
 
-/// Swaps there and back while clients call.
+/// Number of swaps while clients call.
 const SWAPS: usize = 20;
 
 const CLIENTS: usize = 4;
@@ -51,8 +51,7 @@ both_backends! {
         let checked = host.cli(&["area", "check", file.to_str().expect("a path")]);
         assert_eq!(checked["generation"], "0.1.0");
 
-        // What the former version kept is there for the current one, which
-        // counts no further than it has to.
+        // Documents of the former version are read by the current one, which counts with a limit.
         host.put_area("counts", &fixture("speaks-0-2")).await.expect(200);
         let told = ada.post(COUNTS, &json!({})).await.expect(200);
         assert_eq!(told, json!({"generation": "0.2.0", "count": 3}));

@@ -27,7 +27,7 @@ async fn declare(client: &Client, source: &Value, target: &Value) -> Answer {
     client.post(DEPENDENCIES, &body).await
 }
 
-/// Waits until the list is as wanted.
+/// Waits until the list meets the condition.
 async fn listed(client: &Client, wanted: impl Fn(&Value) -> bool) -> Value {
     let begun = Instant::now();
     loop {
@@ -139,7 +139,7 @@ both_backends! {
         assert_eq!(items[0]["state"], "evidenced");
         assert_eq!(items[0]["evidence_ids"], json!([unsigned["records"][0]["evidence_id"]]));
 
-        // A group that became known later is declared with what spoke of it.
+        // A group created later is declared with the existing evidence.
         let late = group(&ada, "Late", "dmz", "public").await;
         let payments = ada.get(&format!("{GROUPS}?q=Payments")).await.expect(200)["items"][0].clone();
         let made = declare(&ada, &late, &payments).await.expect(201);

@@ -1,5 +1,4 @@
-//! Identity providers (operation 6), against an OpenID Connect provider of
-//! other people's making on this machine.
+//! Identity providers (operation 6), with an independent OpenID Connect provider on this machine.
 
 use std::time::{Duration, Instant};
 
@@ -38,7 +37,7 @@ async fn change(client: &Client, path: &str, version: u64, changes: &Value) -> A
     send(request.json(changes)).await
 }
 
-/// The provider, when it is no draft any more.
+/// Returns the provider after its discovery.
 async fn discovered(client: &Client, provider: &Value) -> Value {
     let begun = Instant::now();
     loop {

@@ -1,6 +1,6 @@
-//! The dependency inventory with packages that have thousands of advisories,
-//! and while an import runs. `ASSURANCE_SCALE=full` makes the data as large as
-//! an Ubuntu host with all packages of its kernel's source.
+//! The dependency inventory with packages that have thousands of advisories, and during an import.
+//! `ASSURANCE_SCALE=full` creates as much data as an Ubuntu host with all packages of its kernel's
+//! source has.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ async fn start(backend: Backend) -> (TestHost, Client) {
     Builder::new(backend).areas(AREAS).start_with_owner().await
 }
 
-/// Packages of the source `linux`, and advisories of each.
+/// Returns the number of packages of the source `linux`, and of advisories for each.
 fn sizes() -> (usize, usize) {
     match std::env::var("ASSURANCE_SCALE").as_deref() {
         Ok("full") => (48, 4_001),
@@ -26,7 +26,8 @@ fn sizes() -> (usize, usize) {
     }
 }
 
-/// Records of Ubuntu's database about the kernel, as files of at most so many.
+/// Returns records of Ubuntu's database about the kernel, in files with a maximum number of
+/// records.
 fn kernel_records(count: usize, of_file: usize) -> Vec<Vec<u8>> {
     let record = |number: usize| {
         let package = json!({ "ecosystem": "Ubuntu:22.04:LTS", "name": "linux" });
@@ -68,14 +69,14 @@ fn bom(purls: impl Iterator<Item = String>) -> Vec<u8> {
     .into_bytes()
 }
 
-/// Starts an audit; its path.
+/// Starts an audit. Returns its path.
 async fn begin_audit(client: &Client, repository: &str) -> String {
     let body = json!({ "repository_id": repository, "branch_ref": "main" });
     let audit = client.post("/v1/workspaces/{ws}/audits", &body).await.expect(201);
     format!("/v1/workspaces/{{ws}}/audits/{}", id_of(&audit))
 }
 
-/// Waits for an audit's import, however long the audit itself does.
+/// Waits for an audit's import.
 async fn imported(client: &Client, audit: &str) -> Value {
     let begun = Instant::now();
     loop {
@@ -99,7 +100,7 @@ fn items(list: &Value) -> &Vec<Value> {
     list["items"].as_array().expect("items")
 }
 
-/// All advisories of a dependency, by its id.
+/// Returns all advisories of a dependency, by its id.
 async fn advisories_of(client: &Client, id: &str) -> Vec<String> {
     let path = format!("{DEPENDENCIES}/components/{id}/advisories?limit=100");
     let (mut all, mut cursor) = (Vec::new(), String::new());

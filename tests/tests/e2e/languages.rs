@@ -1,4 +1,4 @@
-//! Components that are not written in Rust, deployed like any other.
+//! Components written in other languages than Rust, deployed like any other.
 
 use assurance_tests::client::send;
 use assurance_tests::languages::{Language, example};
@@ -18,7 +18,7 @@ async fn deploy(host: &TestHost, component: &[u8]) {
     assert_eq!(deployed["result"], "live", "{deployed}");
 }
 
-/// What holds whichever language answers, and whichever wrote before.
+/// Asserts behavior that does not depend on the language that serves or that wrote before.
 async fn holds(client: &Client, language: &str) {
     let published = publish(client, language).await;
     assert_eq!(published["text"], language);

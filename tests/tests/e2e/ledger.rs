@@ -1,5 +1,5 @@
-//! Acknowledged writes under mixed load: each is in the database once, with
-//! its content and its event, and nothing of a refused one is.
+//! Acknowledged writes under mixed load: each is stored once, with its content and event, and
+//! nothing of refused ones is.
 
 use assurance_tests::ledger::{Plan, Report, run};
 use assurance_tests::{Backend, both_backends};

@@ -1,5 +1,5 @@
-//! What single calls, areas and workspaces may use: refused beyond it, warned
-//! of before, told to operators, and changed while the host runs.
+//! Limits of calls, areas and workspaces: refusals, warnings before, reports to operators, and
+//! changes at runtime.
 
 use assurance_tests::operators::items;
 use assurance_tests::{Answer, Backend, Builder, Client, TestHost, both_backends};
@@ -11,7 +11,7 @@ use std::time::Duration;
 const CASES: &str = "/v1/workspaces/{ws}/support/cases";
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Asks until a refusal comes; a minute may end in between.
+/// Repeats a request until it is refused; a minute may end in between.
 async fn until_refused(client: &Client) -> Answer {
     for _ in 0..50 {
         let answer = client.get(CASES).await;
@@ -25,7 +25,7 @@ async fn until_refused(client: &Client) -> Answer {
 async fn read_again(host: &TestHost, keys: &[(&str, toml::Value)]) {
     host.configure(keys);
     host.signal(Signal::HUP);
-    host.wait_for_log("were read again", PATIENCE).await;
+    host.wait_for_log("reload applied", PATIENCE).await;
 }
 
 fn loops(client: &Client) -> impl Future<Output = Answer> + Send + 'static {
@@ -49,13 +49,13 @@ both_backends! {
         let seconds = refused.header("retry-after").and_then(|text| text.parse::<u64>().ok());
         assert!(seconds.is_some_and(|seconds| (1..=60).contains(&seconds)), "{seconds:?}");
         eve.get(CASES).await.expect(200);
-        assert!(host.log().contains("a budget is nearly used"), "{}", host.log());
-        assert!(host.log().contains("a budget is used up"), "{}", host.log());
+        assert!(host.log().contains("budget nearly exhausted"), "{}", host.log());
+        assert!(host.log().contains("budget exhausted"), "{}", host.log());
 
         let more = toml::Value::from(1_000_000);
         read_again(&host, &[("budgets.each_workspace.host_calls_per_minute", more)]).await;
         ada.get(CASES).await.expect(200);
-        assert!(!host.log().contains("needs a restart"), "{}", host.log());
+        assert!(!host.log().contains("restart is required"), "{}", host.log());
     }
 
     async fn a_workspace_that_keeps_what_it_may_takes_no_more_and_others_do(backend) {
@@ -80,7 +80,7 @@ both_backends! {
         assert!(refused["hint"].to_string().contains("Delete"), "{refused}");
         host.wait_for_log("limits.max_stored_bytes_per_area", PATIENCE).await;
 
-        // What was acknowledged is there, and others write on.
+        // Acknowledged writes are stored, and others continue to write.
         for id in written {
             ada.get(&format!("{CASES}/{id}")).await.expect(200);
         }
@@ -122,11 +122,11 @@ async fn a_call_that_computes_too_long_ends_before_its_deadline() {
         .set("areas.limits.infinite_loop.max_cpu_ms", 40);
     let (host, ada) = builder.start_with_owner().await;
     loops(&ada).await.problem(504, "area_timeout");
-    host.wait_for_log("computed for more than 40ms", PATIENCE).await;
+    host.wait_for_log("used more than 40ms", PATIENCE).await;
 
     read_again(&host, &[("areas.limits.infinite_loop.max_cpu_ms", toml::Value::from(60))]).await;
     loops(&ada).await.problem(504, "area_timeout");
-    host.wait_for_log("computed for more than 60ms", PATIENCE).await;
+    host.wait_for_log("used more than 60ms", PATIENCE).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

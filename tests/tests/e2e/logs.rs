@@ -1,5 +1,4 @@
-//! What an area's guests say and how its calls fail, as operators read it from
-//! a running host.
+//! Log lines of an area's guests and failed calls, as operators read them from a running host.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
@@ -17,7 +16,7 @@ async fn call(client: &Client, fixture: &str) -> Answer {
     client.post(&format!("/v1/workspaces/{{ws}}/fixtures/{fixture}"), &json!({})).await
 }
 
-/// A page of what the area said.
+/// Returns a page of an area's log.
 async fn logs(host: &TestHost, area: &str, query: &str) -> Value {
     host.operate(Method::GET, &format!("/areas/{area}/logs{query}")).await.expect(200)
 }
@@ -26,7 +25,7 @@ fn messages(page: &Value) -> Vec<&str> {
     items(&page["lines"]).iter().filter_map(|line| line["message"].as_str()).collect()
 }
 
-/// What a command prints for people.
+/// Returns the output of a command in its text form.
 fn printed(host: &TestHost, arguments: &[&str]) -> String {
     let output = host.command(arguments).output().expect("the binary starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -42,7 +41,7 @@ async fn the_last_lines_of_an_area_are_kept_and_the_rest_is_not() {
     let answer = call(&ada, "log-flood").await;
     let id = answer.header("x-request-id").expect("an id").to_owned();
     let page = logs(&host, "log_flood", "?limit=3").await;
-    let told = ["line 196", "line 197", "4802 lines more than a call may log were dropped"];
+    let told = ["line 196", "line 197", "4802 log lines beyond the limit of a call were dropped"];
     assert_eq!(messages(&page), told);
     let line = &page["lines"][0];
     assert_eq!((&line["level"], &line["request_id"]), (&json!("info"), &json!(id)));

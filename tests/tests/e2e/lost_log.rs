@@ -1,5 +1,4 @@
-//! Standard error on a full disk: the log loses lines, and nobody else
-//! anything.
+//! Standard error on a full disk: only log lines are lost.
 
 use assurance_tests::{Backend, Builder};
 use reqwest::Method;

@@ -1,6 +1,8 @@
-//! End-to-end tests, a module a subject. One program, so that it is linked
-//! once and its tests run side by side.
+//! End-to-end tests, one module for each subject. They are one program, so that it is linked once
+//! and tests run in parallel.
 
+mod access_tokens;
+mod accounts;
 mod assistant;
 mod audits;
 mod availability;
@@ -9,13 +11,16 @@ mod blobs;
 mod bucket;
 mod canary;
 mod catalog;
+mod clients;
 mod commands;
+mod conditional;
 mod context;
 mod contract;
 mod control_room;
 mod costs;
 mod dependencies;
 mod deploy;
+mod documents;
 mod doubts;
 mod durability;
 mod evidence;
@@ -33,13 +38,16 @@ mod ledger;
 mod limits;
 mod logs;
 mod lost_log;
+mod members;
 mod monorepo;
 mod notes;
+mod observability;
 mod oci;
 mod openapi;
 mod operators_api;
 mod order;
 mod ownership;
+mod pools;
 mod protocol;
 mod questionnaires;
 mod queue;

@@ -1,6 +1,5 @@
-//! A repository of several packages, whose scans and SBOMs carry no identity
-//! but the names of their files: nothing is lost, and only what was looked at
-//! is verified.
+//! A repository with several packages whose scans and SBOMs are identified only by filenames:
+//! nothing is lost, and only what was scanned is verified.
 
 use std::collections::BTreeMap;
 
@@ -65,7 +64,7 @@ impl Monorepo {
         audit
     }
 
-    /// The findings of the repository, as pairs of rule and state.
+    /// Returns the findings of the repository as pairs of rule and state, and the limitations.
     async fn findings(&self) -> (Vec<(String, String)>, Vec<String>) {
         let list = format!("{FINDINGS}?repository_id={}", self.repository);
         let page = self.ada.get(&list).await.expect(200);
@@ -117,7 +116,7 @@ fn vex(statements: &[(&str, &str, &str)]) -> Vec<u8> {
     .into_bytes()
 }
 
-/// An advisory of one package; without a fix it affects every version.
+/// An advisory of one package. Without a fix it affects every version.
 fn advisory(id: &str, upstream: &str, package: (&str, &str), fixed: Option<&str>) -> Value {
     let mut events = vec![json!({ "introduced": "0" })];
     events.extend(fixed.map(|fixed| json!({ "fixed": fixed })));
@@ -155,14 +154,14 @@ impl Monorepo {
         }
     }
 
-    /// The names of components with this advisory.
+    /// Returns the names of components with this advisory.
     async fn affected(&self, advisory: &str) -> Vec<String> {
         let list = self.ada.get(&format!("{DEPENDENCIES}?advisory={advisory}")).await.expect(200);
         let items = list["items"].as_array().expect("items").iter();
         items.map(|item| item["name"].as_str().expect("a name").to_owned()).collect()
     }
 
-    /// The advisories and the limitations of each component, by name.
+    /// Returns advisories and limitations of each component, by name.
     async fn inventory(&self) -> BTreeMap<String, (Vec<String>, Vec<String>)> {
         let list = self.ada.get(&format!("{DEPENDENCIES}?limit=100")).await.expect(200);
         let items = list["items"].as_array().expect("items").iter();
@@ -179,7 +178,7 @@ impl Monorepo {
             .collect()
     }
 
-    /// Each component, match, statement and limitation is there.
+    /// Asserts each component, match, statement and limitation.
     async fn shows_its_inventory(&self, audit: &Value) {
         let found = self.inventory().await;
         let names: Vec<&str> = found.keys().map(String::as_str).collect();

@@ -1,5 +1,5 @@
-//! The newcomer's area: dropped into the folder of a running host, its routes,
-//! validation, documentation and event are live.
+//! The example area: copied into the folder of a running host, its routes, validation and
+//! documentation become live.
 
 use std::time::{Duration, Instant};
 

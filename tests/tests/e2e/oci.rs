@@ -4,7 +4,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use assurance::signing::SigningKey;
+use assurance_core::signing::SigningKey;
 use assurance_tests::operators::{digest, stamped};
 use assurance_tests::registry::{TestRegistry, USER};
 use assurance_tests::{Backend, Builder, TestHost, place};
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 const CONFIG: &str = "application/vnd.wasm.config.v0+json";
 const LAYER: &str = "application/wasm";
 
-/// A version of the echo area, as a file of this host's.
+/// Writes a version of the echo area to a file of this host.
 fn version(host: &TestHost, stamp: u8) -> (PathBuf, Vec<u8>) {
     let built = std::fs::read(place::fixtures().join("echo.wasm")).expect("a built fixture");
     let component = stamped(&built, stamp);
@@ -28,7 +28,7 @@ fn push(host: &TestHost, file: &std::path::Path, to: &str) -> Value {
     host.cli(&["area", "push", file.to_str().expect("a path"), to])
 }
 
-/// What a command that must fail says.
+/// Returns the error output of a command that must fail.
 fn refused(host: &TestHost, arguments: &[&str]) -> String {
     let output = host.command(arguments).output().expect("the binary starts");
     assert!(!output.status.success(), "{arguments:?} is not refused");
@@ -69,7 +69,7 @@ async fn a_component_travels_through_a_registry_with_its_signature() {
     assert_eq!(deployed["artifact"], pushed["artifact"], "the digest that the tag meant");
     assert_eq!(host.live_digest("echo").await, Some(digest(&component)));
 
-    // The tag moves on; the digest does not.
+    // The tag moves to the second version; the digest does not.
     let (second, _) = version(&host, 2);
     push(&host, &second, &tag);
     let unsigned = refused(&host, &["area", "deploy", &tag, "--activate"]);
@@ -101,16 +101,16 @@ async fn what_is_absent_changed_or_of_another_kind_is_not_deployed() {
     registry.put("echo", "junk", CONFIG, &[(LAYER, b"no component")]).await;
     let absent = format!("{repository}@sha256:{}", digest(b"nothing"));
     for (reference, expected) in [
-        (format!("{repository}:none"), "there is no oci://"),
-        (absent, "there is no oci://"),
-        (format!("oci://{}/other:1", registry.address), "there is no oci://"),
+        (format!("{repository}:none"), "does not exist; the registry lists"),
+        (absent, "does not exist; the registry lists"),
+        (format!("oci://{}/other:1", registry.address), "does not exist; the registry lists"),
         (format!("{repository}:image"), "its configuration is application/vnd.oci.image"),
         (format!("{repository}:two"), "2 layers instead of one"),
         (format!("{repository}:text"), "its layer is text/plain"),
-        (format!("{repository}:large"), "1000001 bytes, and 1000000 is the most"),
+        (format!("{repository}:large"), "1000001 bytes; the limit is 1000000"),
         (format!("{repository}:junk"), "component"),
         (repository.clone(), "neither a tag nor a digest"),
-        ("oci://127.0.0.1:1/echo:1".to_owned(), "no registry answers at http://127.0.0.1:1"),
+        ("oci://127.0.0.1:1/echo:1".to_owned(), "no registry responds at http://127.0.0.1:1"),
     ] {
         let said = refused(&host, &["area", "deploy", &reference, "--area", "echo"]);
         assert!(said.contains(expected), "{reference}: {said}");
@@ -121,8 +121,7 @@ async fn what_is_absent_changed_or_of_another_kind_is_not_deployed() {
     let said = refused(&host, &["area", "push", component_file, to_digest]);
     assert!(said.contains("push to a tag"), "{said}");
 
-    // The last byte of the component is another one; then the manifest, which
-    // stays JSON, has one more.
+    // First the last byte of the component is changed, then the manifest, which stays valid JSON.
     let manifest = to_digest.rsplit_once(':').expect("a digest").1;
     for (content, dropped) in [(digest(&component).as_str(), 1), (manifest, 0)] {
         let kept = registry.file_of(content);
@@ -131,7 +130,7 @@ async fn what_is_absent_changed_or_of_another_kind_is_not_deployed() {
         bytes.push(b'\n');
         std::fs::write(&kept, bytes).expect("written");
         let said = refused(&host, &["area", "deploy", to_digest]);
-        assert!(said.contains("is not what its digest says"), "{content}: {said}");
+        assert!(said.contains("does not match its digest"), "{content}: {said}");
     }
     assert_eq!(host.live_digest("echo").await, None);
 }

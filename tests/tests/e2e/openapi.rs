@@ -1,4 +1,4 @@
-//! `/openapi.json` always tells the live areas, and is itself well formed.
+//! `/openapi.json` always describes the live areas, and is valid.
 
 use std::collections::BTreeSet;
 
@@ -6,11 +6,13 @@ use assurance_tests::contract::Contract;
 use assurance_tests::{Backend, Builder, Client, TestHost, place};
 use serde_json::Value;
 
+use crate::requests::AREAS;
+
 async fn document(host: &TestHost) -> Value {
     host.nobody().get("/openapi.json").await.expect(200)
 }
 
-/// Every `METHOD path` of a document.
+/// Returns every `METHOD path` of a document.
 fn operations(document: &Value) -> BTreeSet<String> {
     let paths = document["paths"].as_object().expect("paths");
     let of = |(path, item): (&String, &Value)| {
@@ -81,7 +83,60 @@ async fn it_follows_a_swap() {
     assert!(operations(&document(&host).await).contains(path));
 }
 
-/// Every text under a member of this name, at any depth.
+#[tokio::test]
+async fn each_type_is_one_component_with_the_contracts_name() {
+    let host = Builder::new(Backend::Sqlite).areas(AREAS).start().await;
+    let document = document(&host).await;
+    let components = document["components"]["schemas"].as_object().expect("schemas");
+    for (name, schema) in components {
+        assert_eq!(schema["title"], name.as_str(), "{schema:#}");
+    }
+    let mut inline = Vec::new();
+    inline_objects(&document["paths"], "", &mut inline);
+    inline_objects(&document["webhooks"], "", &mut inline);
+    for (name, schema) in components {
+        for (member, schema) in schema["properties"].as_object().into_iter().flatten() {
+            inline_objects(schema, &format!("{name}/{member}"), &mut inline);
+        }
+    }
+    assert!(inline.is_empty(), "without a name: {inline:#?}");
+    let contract = Contract::read();
+    let mut wrong = Vec::new();
+    for operation in contract.operations() {
+        let path = operation["path"].as_str().expect("a path");
+        let method = operation["method"].as_str().expect("a method").to_lowercase();
+        let described = &document["paths"][path][method];
+        let status = if described["responses"]["201"].is_object() { "201" } else { "200" };
+        let response = &described["responses"][status]["content"]["application/json"]["schema"];
+        let returns = operation["returns"].as_str().expect("a type");
+        contract.misnamed(&document, returns, response, &mut wrong);
+        let body = &described["requestBody"]["content"]["application/json"]["schema"];
+        if let Some(kind) = operation["body"].as_str() {
+            contract.misnamed(&document, kind, body, &mut wrong);
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Schemas of objects with members that are not components.
+fn inline_objects(value: &Value, at: &str, found: &mut Vec<String>) {
+    match value {
+        Value::Object(members) => {
+            if value["type"] == "object" && value["properties"].is_object() {
+                found.push(at.to_owned());
+            }
+            for (name, member) in members.iter().filter(|(name, _)| *name != "example") {
+                inline_objects(member, &format!("{at}/{name}"), found);
+            }
+        }
+        Value::Array(items) => {
+            items.iter().for_each(|item| inline_objects(item, at, found));
+        }
+        _ => {}
+    }
+}
+
+/// Collects every text under a member of this name, at any depth.
 fn gather(value: &Value, member: &str, found: &mut Vec<String>) {
     match value {
         Value::Object(object) => {
@@ -112,4 +167,34 @@ async fn the_operators_api_has_a_document_of_its_own() {
             assert_eq!(answer.status, expected, "{method} {path}: {}", answer.text());
         }
     }
+}
+
+#[tokio::test]
+async fn it_says_what_takes_an_access_token_and_what_has_a_version() {
+    let host =
+        Builder::new(Backend::Sqlite).areas(&["catalog", "context", "repohost"]).start().await;
+    let document = document(&host).await;
+    assert_eq!(document["components"]["securitySchemes"]["access_token"]["scheme"], "bearer");
+    let mut versioned = Vec::new();
+    for (path, item) in document["paths"].as_object().expect("paths") {
+        for (method, operation) in item.as_object().expect("an item") {
+            let choices = operation["security"].as_array().into_iter().flatten();
+            let by_token = choices.filter(|choice| choice.get("access_token").is_some()).count();
+            let id = operation["operationId"].as_str().expect("an id");
+            let for_people = id.ends_with("access_token") || id.ends_with("access_tokens");
+            let expected = path.contains("{workspace_id}") && !for_people && id != "remove_member";
+            assert_eq!(by_token == 1, expected, "{method} {path}");
+            if operation["responses"]["304"].is_object() {
+                let tag = &operation["responses"]["200"]["headers"]["ETag"];
+                assert!(tag.is_object() && method == "get", "{method} {path}");
+                versioned.push(id);
+            }
+        }
+    }
+    for id in ["get_workspace_context", "get_repository"] {
+        assert!(versioned.contains(&id), "{versioned:?}");
+    }
+    assert!(!versioned.contains(&"list_repositories"), "{versioned:?}");
+    let text = document.to_string();
+    assert!(!text.contains("x-versioned"), "{text}");
 }

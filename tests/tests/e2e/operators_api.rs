@@ -1,4 +1,4 @@
-//! The operators' API says what it answers, and answers so.
+//! Responses of the operators' API match its OpenAPI document.
 
 use assurance_tests::operators::{digest, items, stamped};
 use assurance_tests::{Answer, Backend, Builder, Client, TestHost};
@@ -16,7 +16,7 @@ impl Document {
         Self(document)
     }
 
-    /// What an operation says it answers with a status.
+    /// Returns a validator for an operation's response with a status.
     fn validator(&self, id: &str, status: &str) -> Validator {
         let operation = self.operations().find(|operation| operation["operationId"] == id);
         let operation = operation.unwrap_or_else(|| panic!("no operation {id}"));
@@ -31,7 +31,7 @@ impl Document {
         paths.values().flat_map(|path| path.as_object().expect("methods").values())
     }
 
-    /// The answer, if it is what the operation says.
+    /// Asserts that a response matches the operation's schema. Returns its body.
     fn check(&self, id: &str, answer: &Answer) -> Value {
         let told = answer.expect(200);
         self.validate(id, "200", &told);
@@ -48,8 +48,7 @@ impl Document {
     }
 }
 
-/// Objects have no members but those that are named, so that an answer with
-/// one more does not pass.
+/// Forbids additional members of objects, so that a response with one fails.
 fn close(schema: &mut Value) {
     match schema {
         Value::Object(members) => {
@@ -123,6 +122,15 @@ async fn what_is_decided_is_answered_as_the_document_says() {
     assert!(document.check("get_area", &area)["trial"]["figures"].is_object());
     document.check("get_differences", &host.operate(Method::GET, "/areas/echo/shadow").await);
 
+    for query in ["activate=true", "canary=5"] {
+        let path = format!("/areas/echo?dry_run=true&{query}");
+        let dry = host.operator(Method::PUT, &path).body(stamped(&component("echo"), 3));
+        let dry = assurance_tests::client::send(dry).await;
+        let findings = &document.check("deploy_version", &dry)["findings"];
+        // The shadow that runs is in the way of a canary.
+        assert_eq!(items(findings).len(), usize::from(query == "canary=5"), "{findings}");
+    }
+
     let reason = json!({"reason": "the test says so"});
     let which = json!({"digest": digest(&two), "share": 10});
     for (id, path, body) in [
@@ -133,6 +141,12 @@ async fn what_is_decided_is_answered_as_the_document_says() {
         ("activate_version", "/areas/echo/activate", &json!({})),
         ("activate_version", "/areas/echo/activate", &json!({"digest": digest(&two)})),
         ("roll_back", "/areas/echo/rollback", &reason),
+        ("activate_version", "/areas/echo/activate", &json!({"digest": &digest(&two)[..8]})),
+        (
+            "roll_back",
+            "/areas/echo/rollback",
+            &json!({"reason": "by name", "to": &digest(&one)[..8]}),
+        ),
     ] {
         document.check(id, &host.operate_with(path, body).await);
     }

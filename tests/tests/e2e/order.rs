@@ -1,5 +1,5 @@
-//! The order of checks: a request with several faults is refused for the first
-//! of them in the order of the specification, one fault mended after another.
+//! The order of checks: a request with several faults is refused for the first in the specified
+//! order. The faults are fixed one after the other.
 
 use assurance_tests::client::send;
 use assurance_tests::{Backend, Builder, Client};
@@ -7,7 +7,7 @@ use reqwest::{Method, RequestBuilder};
 
 const BIG: usize = 2 << 20;
 
-/// A client with one fault fewer than the last.
+/// Request parameters, with one fault fewer at each step.
 struct Faults {
     path: &'static str,
     key: Option<&'static str>,
@@ -38,7 +38,7 @@ async fn the_first_fault_in_the_specified_order_is_told() {
         body: "{".repeat(BIG),
     };
 
-    // Route, then method: told to anybody.
+    // Route, then method: checked for anonymous clients, too.
     let nobody = Client { workspace: stranger_workspace.clone(), ..host.nobody() };
     send(faults.request(&nobody)).await.problem(404, "not_found");
     let patch = nobody.request(Method::PATCH, "/v1/workspaces/{ws}/webhooks");

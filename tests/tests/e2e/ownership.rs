@@ -32,8 +32,8 @@ fn scan(paths: &[&str]) -> Vec<u8> {
     sarif.to_string().into_bytes()
 }
 
-/// A repository whose files were scanned, with this CODEOWNERS file; it is
-/// audited. The repository and the audit.
+/// Creates an audited repository with scanned files and this CODEOWNERS file. Returns the
+/// repository and the audit.
 async fn audited(client: &Client, name: &str, file: &str) -> (String, Value) {
     let repository = client.repository(name).await;
     let paths = ["src/a.rs", "docs/b.md", "other/c.txt"];

@@ -1,5 +1,4 @@
-//! What holds for every answer: request ids, headers, compression, strict
-//! parsing, problems.
+//! Properties of every response: request ids, headers, compression, strict parsing, problems.
 
 use std::io::Write as _;
 use std::time::{Duration, Instant};
@@ -17,7 +16,7 @@ async fn host() -> (assurance_tests::TestHost, Client) {
     Builder::new(Backend::Sqlite).areas(&["support"]).start_with_owner().await
 }
 
-/// POST of these bytes as a support case.
+/// Sends these bytes as a support case.
 async fn post_bytes(client: &Client, encoding: Option<&str>, body: Vec<u8>) -> Answer {
     let key = uuid::Uuid::now_v7().to_string();
     let mut request = client.request(Method::POST, CASES).header("idempotency-key", key);
@@ -94,8 +93,8 @@ async fn who_refuses_every_coding_is_answered_all_the_same() {
     assert_eq!(packed.header("content-encoding"), Some("gzip"));
 }
 
-/// A Zstandard frame (RFC 8878) of one raw block: a 2-byte content size, one
-/// segment, no checksum.
+/// Returns a Zstandard frame (RFC 8878) of one raw block: a 2-byte content size, one segment, no
+/// checksum.
 fn zstd_frame(content: &[u8]) -> Vec<u8> {
     let size = u16::try_from(content.len() - 256).expect("256 to 65791 bytes");
     let block = u32::try_from(content.len() << 3 | 1).expect("a small block");

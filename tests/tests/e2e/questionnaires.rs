@@ -1,5 +1,5 @@
-//! Questionnaires (operation 18): files as customers send them, answers with
-//! their sources, approvals, and the way back to a file.
+//! Questionnaires (operation 18): files as customers send them, answers with sources, approvals,
+//! and export to a file.
 
 use std::time::Duration;
 

@@ -1,5 +1,4 @@
-//! The queue (operation 22): real jobs in their lanes, and what an admin can
-//! do about them.
+//! The queue (operation 22): real jobs in their lanes, and operations of admins on them.
 
 use std::time::{Duration, Instant};
 
@@ -13,20 +12,20 @@ const JOBS: &str = "/v1/workspaces/{ws}/queue/jobs";
 const INVITATIONS: &str = "/v1/workspaces/{ws}/invitations";
 const SOON: Duration = Duration::from_secs(30);
 
-/// Audits wait: nobody runs the lane `scanner`.
+/// A host on which audits wait, because the lane `scanner` is disabled.
 async fn host_where_audits_wait(backend: Backend) -> (TestHost, Client) {
     let builder = Builder::new(backend).areas(&["catalog", "queue", "schedules"]);
     builder.set("jobs.lanes.scanner.capacity", 0).start_with_owner().await
 }
 
-/// Mail goes to this server.
+/// A host that sends mail to this server.
 async fn host_with_mail(backend: Backend, smtp_url: &str) -> (TestHost, Client) {
     let builder = Builder::new(backend).areas(&["invitations", "queue"]);
     let builder = builder.set("mail.smtp_url", smtp_url);
     builder.set("mail.from", "Assurance <assurance@example.com>").start_with_owner().await
 }
 
-/// An audit of a repository of its own; the audit's id.
+/// Starts an audit of a new repository. Returns the audit's id.
 async fn audit(client: &Client, repository: &str) -> Value {
     let repository = json!({ "name": repository, "provider": "github" });
     let made = client.post("/v1/workspaces/{ws}/repositories", &repository).await.expect(201);
@@ -39,7 +38,7 @@ async fn invite(client: &Client, email: &str) -> Value {
     client.post(INVITATIONS, &new).await.expect(201)
 }
 
-/// Operation 22, held against the contract.
+/// Calls operation 22 and checks the contract's shape.
 async fn queue(client: &Client) -> Value {
     let queue = client.get(QUEUE).await.expect(200);
     Contract::read().check(22, &queue);
@@ -56,7 +55,7 @@ fn of_lane(queue: &Value, name: &str) -> Vec<Value> {
     jobs.iter().filter(|job| job["lane"] == name).cloned().collect()
 }
 
-/// The first job of a kind, once it is as wanted.
+/// Waits until the first job of a kind meets the condition.
 async fn job(client: &Client, kind: &str, wanted: impl Fn(&Value) -> bool) -> Value {
     let begun = Instant::now();
     loop {
@@ -186,7 +185,7 @@ both_backends! {
     }
 
     async fn what_runs_says_so_and_a_cancelled_run_stays_cancelled(backend) {
-        // Takes connections and never says a word.
+        // Accepts connections and never responds.
         let silent = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url = format!("smtp://{}", silent.local_addr().expect("an address"));
         let (_host, ada) = host_with_mail(backend, &url).await;
@@ -197,11 +196,11 @@ both_backends! {
         let shown = &of_lane(&seen, "delivery")[0];
         assert_eq!((&shown["attempts"], &shown["position"]), (&json!(1), &Value::Null));
         assert_eq!(shown["dispatch_status"], "dispatched");
-        // The expiry waits for its moment.
+        // The expiry job is not due yet.
         let expiry = &of_lane(&seen, "maintenance")[0];
         assert_eq!((&expiry["dispatch_status"], &expiry["position"]), (&json!("scheduled"), &json!(1)));
         ada.post(&action(&running, "cancel"), &json!({})).await.expect(200);
-        // The run hears that its lease is gone when it ends.
+        // The run detects the lost lease when it ends.
         drop(silent);
         tokio::time::sleep(Duration::from_secs(1)).await;
         let seen = job(&ada, "send_invitation", |_| true).await;

@@ -1,4 +1,4 @@
-//! Rate limits: told on every answer, enforced per session and per workspace.
+//! Rate limits: headers on every response, enforced for each session and workspace.
 
 use assurance_tests::client::send;
 use assurance_tests::{Backend, Builder, Client};
@@ -32,7 +32,7 @@ async fn a_session_over_its_rate_is_told_when_to_come_again() {
     let seconds = limited.header("retry-after").and_then(|text| text.parse::<u64>().ok());
     assert!(seconds.is_some_and(|seconds| (1..=10).contains(&seconds)), "{:?}", limited.headers);
 
-    // Others go on, and after the wait so does she.
+    // Other users continue, and after the wait she does, too.
     bob.get(CASES).await.expect(200);
     tokio::time::sleep(std::time::Duration::from_secs(seconds.unwrap_or(1) + 1)).await;
     ada.get(CASES).await.expect(200);
@@ -45,7 +45,7 @@ async fn every_answer_tells_where_its_client_stands() {
     let (nobody, body) = (host.nobody().in_workspace(&ada.workspace), json!({}));
     let tokenless = Client { csrf: None, ..ada.clone() };
     let elsewhere = ada.in_workspace("01939f1a-0000-7000-8000-000000000000");
-    // Of a session that was recognised a while ago, the address is told.
+    // For a session that is no longer cached, the headers show the address's limit.
     let (signed_in, either, by_address) = ("\"session\";q=", "\"s", "\"sign-in\";q=");
     for (answer, status, policy) in [
         (ada.get(CASES).await, 200, signed_in),

@@ -1,5 +1,5 @@
-//! A node that cannot do its work says so, check by check, and answers 503
-//! instead of 404 for what it knows but cannot serve.
+//! A node that cannot serve reports it check by check, and responds 503 and not 404 for areas that
+//! it knows but cannot load.
 
 use std::time::{Duration, Instant};
 
@@ -12,14 +12,14 @@ use sqlx::{Connection as _, Executor as _, PgConnection};
 use test_database::TestDatabase;
 
 const CASES: &str = "/v1/workspaces/{ws}/support/cases";
-/// Longer than the time after which a failed load is tried again.
+/// Longer than the interval after which a failed load is retried.
 const PATIENCE: Duration = Duration::from_secs(40);
 
 async fn ready(host: &TestHost) -> Answer {
     host.operate(Method::GET, "/health/ready").await
 }
 
-/// Waits until the host answers so, with one line for each check.
+/// Waits until the readiness has this status and a check contains this text.
 async fn until_ready(host: &TestHost, status: u16, word: &str) -> Value {
     let begun = Instant::now();
     loop {
@@ -35,7 +35,7 @@ async fn until_ready(host: &TestHost, status: u16, word: &str) -> Value {
     }
 }
 
-/// Every check but these says `ok`.
+/// Asserts that every other check is `ok`.
 #[track_caller]
 fn only(checks: &Value, failed: &[&str]) {
     for (check, line) in checks.as_object().expect("an object") {
@@ -44,12 +44,12 @@ fn only(checks: &Value, failed: &[&str]) {
     assert_eq!(checks.as_object().map(serde_json::Map::len), Some(8), "{checks:#}");
 }
 
-/// A host whose machine code is its own.
+/// A host with its own machine code folder.
 fn lonely(backend: Backend) -> Builder {
     Builder::new(backend).set("runtime.cache_dir", "compiled")
 }
 
-/// Forgets machine code, as a new machine has none.
+/// Deletes machine code, as on a new machine.
 fn forget_code(host: &TestHost) {
     let _ = std::fs::remove_dir_all(host.folder().join("compiled"));
     let _ = std::fs::remove_dir_all(host.folder().join("data/blobs/compiled"));
@@ -110,7 +110,7 @@ both_backends! {
         ada.base.clone_from(&host.api);
         only(&until_ready(&host, 503, "unready").await, &["areas"]);
         is_away(&ada, CASES).await;
-        // Taken out, it is nobody's path, and nothing is missing.
+        // After its removal the path belongs to no area, and nothing is missing.
         host.operate(Method::DELETE, "/areas/support?reason=enough").await.expect(200);
         ada.get(CASES).await.problem(404, "not_found");
         only(&until_ready(&host, 200, "ready").await, &[]);
@@ -133,7 +133,7 @@ both_backends! {
     }
 }
 
-/// A statement of an administrator of the database.
+/// Runs a statement as an administrator of the database.
 async fn administrate(url: &str, statement: &str) {
     let mut connection = PgConnection::connect(url).await.expect("a connection");
     let statement = sqlx::AssertSqlSafe(statement.to_owned());
@@ -209,7 +209,7 @@ async fn readiness_tells_that_calls_writes_fail_while_others_do_not() {
 async fn a_node_with_another_clock_than_the_database_is_unready_and_uses_the_databases_time() {
     let Some(database) = TestDatabase::create().await else { return };
     let url = database.url();
-    // To the service the database is a day ahead, that is, it is a day behind.
+    // For the service, the database's clock is a day ahead, so the service is a day behind.
     let name = url.rsplit_once('/').expect("a URL with a database").1.to_owned();
     let ahead = format!(
         "CREATE FUNCTION public.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE \

@@ -1,5 +1,5 @@
-//! The seven refusals of the contract, provoked on each of its 22 operations.
-//! What cannot be provoked says why; a cell that is neither fails the test.
+//! The seven refusals of the contract, caused on each of its 22 operations. A refusal that cannot
+//! be caused has a reason; a cell with neither fails the test.
 
 use std::collections::BTreeMap;
 
@@ -12,19 +12,19 @@ use crate::requests::{AREAS, Requests, Sent};
 
 const STATUSES: [u16; 7] = [400, 401, 403, 404, 409, 422, 429];
 
-/// What the two operations about the caller alone cannot be refused for.
+/// Why the two operations about the caller cannot be refused.
 const ABOUT_THE_CALLER: &str = "it names nothing but the caller";
 const ONLY_READS: &str = "it changes nothing that could conflict";
 const EVERYBODY_MAY: &str = "every member may; a stranger is told 404";
 
-/// How one cell of the table was filled.
+/// Content of a table cell.
 #[derive(Debug)]
 enum Cell {
     Provoked,
     NotPossible(&'static str),
 }
 
-/// Who and what the refusals are provoked with.
+/// Users and requests that cause the refusals.
 struct World {
     host: TestHost,
     ada: Client,
@@ -62,7 +62,7 @@ async fn sent(client: &Client, sent: &Sent, query: &str) -> Answer {
     send(sent.request(client, query)).await
 }
 
-/// Provokes one status on one operation.
+/// Causes one status on one operation.
 async fn provoke(world: &World, operation: &Value, status: u16) -> Cell {
     let (n, request) = (number(operation), world.requests.of(operation));
     let about_the_caller = n <= 2;
@@ -85,8 +85,8 @@ async fn provoke(world: &World, operation: &Value, status: u16) -> Cell {
     Cell::Provoked
 }
 
-/// What conflicts with having been done already; else many at once under one
-/// idempotency key, of which all but the first are in each other's way.
+/// Causes a conflict: with a request that was done before, otherwise with many concurrent requests
+/// under one idempotency key.
 async fn conflict(world: &World, n: u64, request: &Sent) -> Answer {
     if let Some(again) = world.requests.conflicting(n, request) {
         sent(&world.ada, request, "").await.expect(201);

@@ -1,4 +1,4 @@
-//! Structural remediation programs (operation 7): from a finding to verified.
+//! Structural remediation programs (operation 7): from a finding to verification.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ async fn host(backend: assurance_tests::Backend) -> (TestHost, Client) {
     assurance_tests::Builder::new(backend).areas(&areas).start_with_owner().await
 }
 
-/// A repository with findings: its id, and that of the first finding of a rule.
+/// Creates a repository with findings. Returns its id and the id of the first finding of a rule.
 async fn with_finding(ada: &Client, rule: &str) -> (String, String) {
     let repository = ada.repository("shop").await;
     ada.upload(&repository, "shop.sarif", &sample("shop.sarif")).await;
@@ -32,7 +32,7 @@ async fn with_finding(ada: &Client, rule: &str) -> (String, String) {
     (repository, id_of(finding))
 }
 
-/// Uploads a sample, and evidence that names it: the record's id.
+/// Uploads a sample and evidence that references it. Returns the record's id.
 async fn upload_with_evidence(
     host: &TestHost,
     ada: &Client,
@@ -72,7 +72,7 @@ async fn transition(client: &Client, program: &str, seen: u64, to: &str) -> Answ
     send(request.header("if-match", format!("\"{seen}\"")).json(&body)).await
 }
 
-/// Waits until a program's steps have been looked at by an audit.
+/// Waits until an audit has evaluated a program's steps.
 async fn evaluated(client: &Client, program: &str, audit: &Value) -> Value {
     let path = format!("{PROGRAMS}/{program}/evaluations");
     let begun = Instant::now();
@@ -155,7 +155,7 @@ both_backends! {
         assert!(detail.contains("/steps/1/verification_predicate"), "{problem}");
         assert!(detail.contains("There is no `findings.opne`"), "{problem}");
         assert!(problem["hint"].as_str().is_some_and(|hint| hint.contains("CEL")), "{problem}");
-        // As deep as a predicate may be, and deeper: neither harms the area.
+        // At the maximum depth of a predicate, and deeper: neither harms the area.
         for depth in [15, 400] {
             let deep = format!("{}1{} == [1]", "[".repeat(depth), "]".repeat(depth));
             let answer = ada.post(PROGRAMS, &program(&finding, &[&deep])).await;

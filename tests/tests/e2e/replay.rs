@@ -1,5 +1,4 @@
-//! A call that was recorded is run again elsewhere, from two files and nothing
-//! else.
+//! A recorded call is replayed elsewhere from only two files.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -19,7 +18,7 @@ const CASES: &str = "/v1/workspaces/{ws}/support/cases";
 const WEBHOOKS: &str = "/v1/workspaces/{ws}/webhooks";
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Another machine: a folder with a recording, components, and no service.
+/// Another machine: a folder with a recording and components, without a service.
 struct Elsewhere {
     folder: TempDir,
 }
@@ -31,11 +30,11 @@ impl Elsewhere {
         Self { folder }
     }
 
-    /// The exit code and what was printed.
+    /// Returns the exit code and the output.
     fn replay(&self, component: &[u8]) -> (i32, Value) {
         let file = self.folder.path().join("component.wasm");
         std::fs::write(file, component).expect("written");
-        // 128 GiB of addresses, and nobody is trusted on the network.
+        // 128 GiB of address space, and no trusted certificates on the network.
         let mut command = Command::new("sh");
         command.args(["-c", "ulimit -v 134217728; exec \"$0\" \"$@\""]).arg(place::binary());
         command.env("SSL_CERT_FILE", "/none").env("SSL_CERT_DIR", "/none");
@@ -61,7 +60,7 @@ fn recordings(host: &TestHost) -> PathBuf {
     host.folder().join("data/recordings")
 }
 
-/// The recording of the request that was answered so.
+/// Returns the recording of the request with this response.
 async fn recording(host: &TestHost, answer: &Answer) -> PathBuf {
     let id = answer.header("x-request-id").expect("an id");
     written(recordings(host).join(format!("{id}.json"))).await
@@ -134,8 +133,9 @@ async fn what_is_recorded_changes_while_the_host_runs() {
 
     host.configure(&[("areas.record.faults", toml::Value::from(true))]);
     host.signal(Signal::HUP);
-    host.wait_for_log("were read again", PATIENCE).await;
-    assert!(!host.log().contains("needs a restart"), "{}", host.log());
+    host.wait_for_log("reload applied", PATIENCE).await;
+    assert!(host.log().contains(r#""applied":"areas.record.faults""#), "{}", host.log());
+    assert!(!host.log().contains("restart_required"), "{}", host.log());
     let after = ada.post(TRAP, &json!({})).await;
     recording(&host, &after).await;
     let before = before.header("x-request-id").expect("an id");
@@ -175,7 +175,7 @@ async fn a_version_that_does_otherwise_is_shown_where() {
     let (code, told) = elsewhere.replay(&marked("trapping"));
     assert_eq!((code, &told["replayed"]["fault"]["kind"]), (1, &json!("trap")), "{told}");
 
-    // Random bytes may become a secret: they are withheld, and so is the rest.
+    // Random bytes may become a secret, so they and everything after them are withheld.
     let kept = ada.post(MARKED, &json!({"do": "keep"})).await;
     let (code, told) = Elsewhere::with(&recording(&host, &kept).await).replay(&marked("soundly."));
     assert_eq!((code, &told["verdict"]), (2, &json!("withheld")), "{told}");
@@ -238,10 +238,10 @@ async fn what_a_job_s_step_made_with_a_secret_is_in_no_recording_of_the_next() {
     let (host, ada) = builder.start_with_owner().await;
     let webhook = json!({ "events": ["support_case.created"], "url": "http://127.0.0.1:9/hook" });
     let hooked = ada.post(WEBHOOKS, &webhook).await.expect(201);
-    // Enough to sign in the first step, not to note the answer in the second.
+    // Enough host calls to sign in the first step, but not to store the response in the second.
     host.configure(&[("areas.limits.webhooks.max_host_calls", toml::Value::from(3))]);
     host.signal(Signal::HUP);
-    host.wait_for_log("were read again", PATIENCE).await;
+    host.wait_for_log("reload applied", PATIENCE).await;
     let id = hooked["id"].as_str().expect("an id");
     ada.post(&format!("{WEBHOOKS}/{id}/test"), &json!({})).await.expect(201);
 

@@ -1,5 +1,5 @@
-//! Installing the repository-host application (operation 14): the way there
-//! with a state that is good once, in one session, and the way back.
+//! Installing the repository-host application (operation 14): the redirect with a state that is
+//! valid once in one session, and the return.
 
 use assurance_tests::client::send;
 use assurance_tests::contract::Contract;
@@ -20,14 +20,14 @@ async fn start(client: &Client) -> Answer {
     client.post(INSTALL, &json!({ "workspace_id": client.workspace })).await
 }
 
-/// Sets off; the state in the URL.
+/// Starts an installation. Returns the state in the URL.
 async fn state(client: &Client) -> String {
     let started = start(client).await.expect(200);
     let url = started["installation_url"].as_str().expect("a URL");
     url.strip_prefix(&format!("{APP}?state=")).expect("the application's URL").to_owned()
 }
 
-/// Comes back as a browser does: without a CSRF token, from another site.
+/// Returns like a browser: without a CSRF token, from another site.
 async fn back(client: &Client, state: &str, more: &str) -> Answer {
     let path = format!("/v1/repohost/app/callback?state={state}{more}");
     send(client.request(Method::GET, &path).header("sec-fetch-site", "cross-site")).await
@@ -68,7 +68,7 @@ both_backends! {
         back(&again, &state, installed).await.problem(403, "permission_denied");
         back(&ada, "", installed).await.problem(403, "permission_denied");
         back(&ada, &format!("{state}x"), installed).await.problem(403, "permission_denied");
-        // A look ahead does not use it up.
+        // A HEAD request does not use up the state.
         let path = format!("/v1/repohost/app/callback?state={state}{installed}");
         let ahead = send(ada.request(Method::HEAD, &path)).await;
         assert_eq!((ahead.status, ahead.header("allow")), (405, Some("GET")));

@@ -1,5 +1,5 @@
-//! One good request for each of the contract's operations, in a workspace that
-//! has what they speak of.
+//! One valid request for each operation of the contract, in a workspace with the referenced
+//! resources.
 
 use assurance_tests::artifacts::{form, id_of, sample};
 pub(crate) use assurance_tests::host::AREAS;
@@ -7,7 +7,7 @@ use assurance_tests::{Client, TestHost, envelope};
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 
-/// A request to be sent, more than once if need be.
+/// A request that can be sent repeatedly.
 #[derive(Clone, Debug)]
 pub(crate) struct Sent {
     method: Method,
@@ -24,7 +24,7 @@ enum Content {
 }
 
 impl Sent {
-    /// As a client sends it, with a query.
+    /// Builds the request for a client, with a query.
     pub(crate) fn request(&self, client: &Client, query: &str) -> RequestBuilder {
         let request = client.request(self.method.clone(), &format!("{}{query}", self.path));
         let request = match &self.key {
@@ -44,13 +44,13 @@ impl Sent {
         }
     }
 
-    /// The same under an idempotency key.
+    /// Returns the request with an idempotency key.
     pub(crate) fn under_key(&self, key: &str) -> Self {
         Self { key: Some(key.to_owned()), ..self.clone() }
     }
 }
 
-/// What the operations are asked.
+/// Requests for all operations.
 #[derive(Debug)]
 pub(crate) struct Requests {
     workspace: String,
@@ -59,12 +59,12 @@ pub(crate) struct Requests {
     upload: String,
     groups: [String; 2],
     envelope: Value,
-    /// The same envelope's id with other content, signed as well.
+    /// An envelope with the same id and other content, also signed.
     other_envelope: Value,
 }
 
 impl Requests {
-    /// Makes what the requests speak of.
+    /// Creates the resources that the requests refer to.
     pub(crate) async fn prepare(host: &TestHost, ada: &Client) -> Self {
         let repository = ada.repository("shop").await;
         let upload = ada.upload(&repository, "shop.sarif", &sample("shop.sarif")).await;
@@ -83,7 +83,7 @@ impl Requests {
         }
     }
 
-    /// A good request for an operation of the contract.
+    /// Returns a valid request for an operation of the contract.
     pub(crate) fn of(&self, operation: &Value) -> Sent {
         let n = operation["n"].as_u64().expect("a number");
         let path = operation["path"].as_str().expect("a path");
@@ -97,7 +97,7 @@ impl Requests {
         }
     }
 
-    /// The request that an operation refuses once it has done the good one.
+    /// Returns the request that conflicts with the valid one after that was done.
     pub(crate) fn conflicting(&self, n: u64, good: &Sent) -> Option<Sent> {
         match n {
             3 => Some(Sent {
@@ -167,7 +167,7 @@ async fn group(ada: &Client, name: &str) -> String {
     id_of(&ada.post("/v1/workspaces/{ws}/groups", &body).await.expect(201))
 }
 
-/// Two envelopes of one id, both authentic, with other content and keys.
+/// Creates two authentic envelopes with the same id, but other content and keys.
 async fn envelopes(host: &TestHost, ada: &Client) -> (Value, Value) {
     const PRODUCERS: &str = "/v1/workspaces/{ws}/evidence-producers";
     let key = host.generate_key("requests");

@@ -1,4 +1,4 @@
-//! Audit schedules (operation 9): made, changed, and dispatched by the clock.
+//! Audit schedules (operation 9): created, changed, and started by the clock.
 
 use std::time::{Duration, Instant};
 
@@ -135,8 +135,8 @@ both_backends! {
     }
 }
 
-/// The schedule, due at the next minute that is not too near, and how long it
-/// is until then.
+/// Returns the schedule with a due time at the next minute that is not too near, and the wait until
+/// then.
 fn due_soon(schedule: &Value) -> (Value, Duration) {
     const MINUTE_MS: i64 = 60_000;
     let now_ms = now().0 / 1000;
@@ -149,7 +149,7 @@ fn due_soon(schedule: &Value) -> (Value, Duration) {
     (schedule, Duration::from_millis(u64::try_from(due_ms - now_ms).expect("to come")))
 }
 
-/// Reads a resource until a member of it is not null.
+/// Reads a resource until a member is not null.
 async fn changed(client: &Client, path: &str, member: &str) -> Value {
     let begun = Instant::now();
     loop {

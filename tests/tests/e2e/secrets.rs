@@ -1,5 +1,5 @@
-//! A secret has one destination: the origin that it was first sent to. Neither
-//! a member nor a new version of its area sends it anywhere else.
+//! A secret has one destination: the origin to which it was first sent. Neither a member nor a new
+//! version of its area can send it elsewhere.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ const ENDPOINTS: &str = "/v1/workspaces/{ws}/model-endpoints";
 const SECRET: &str = "a-secret-of-this-test-alone";
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What came of sending the secret there.
+/// Returns the result of sending the secret to a URL.
 async fn sent(client: &Client, url: &str, name: &str) -> String {
     client.post(PATH, &json!({ "send": url, "as": name })).await.expect(200);
     let begun = Instant::now();
@@ -62,7 +62,7 @@ both_backends! {
         let (here, thief) = (Receiver::content().await, Receiver::content().await);
         ada.post(PATH, &json!({ "put": SECRET })).await.expect(200);
 
-        // Stored and not sent yet: only the component that stored it sends it.
+        // Stored but never sent: only the component that stored it may send it.
         host.put_area("sends_secret", &stamped(&component, 1)).await.expect(200);
         let refused = sent(&ada, &thief.base, "early").await;
         assert!(refused.contains("another version of the area stored"), "{refused}");
@@ -70,14 +70,14 @@ both_backends! {
         assert_eq!(sent(&ada, &format!("{}/first", here.base), "first").await, "204");
         assert_eq!(bearers(&here), [format!("Bearer {SECRET}")]);
 
-        // From then on every version sends it there, and nowhere else.
+        // Afterwards every version may send it there, and nowhere else.
         host.put_area("sends_secret", &stamped(&component, 2)).await.expect(200);
         let refused = sent(&ada, &thief.base, "thief").await;
         assert!(refused.contains(&format!("sent to {} only", here.base)), "{refused}");
         assert_eq!(sent(&ada, &format!("{}/second", here.base), "second").await, "204");
         assert_eq!((bearers(&here).len(), thief.received().len()), (2, 0));
 
-        // Who knows the secret may send it elsewhere.
+        // A user who knows the secret may send it elsewhere.
         ada.post(PATH, &json!({ "put": SECRET })).await.expect(200);
         assert_eq!(sent(&ada, &thief.base, "moved").await, "204");
     }
@@ -108,7 +108,7 @@ both_backends! {
         assert!(hint.contains("api_key"), "{hint}");
         assert_eq!(ada.get(&path).await.expect(200)["base_url"], server.base);
 
-        // The same server by another path keeps the key; another one gets its own.
+        // The same server with another path keeps the key; another server needs its own.
         change(json!({ "base_url": format!("{}/", server.base) })).await.expect(200);
         until(&ada, &path, |seen| seen["last_validated_at"].is_string()).await;
         change(json!({ "base_url": thief.base, "api_key": "another-key" })).await.expect(200);

@@ -1,5 +1,5 @@
-//! A version in the shadow of the live one answers copies of requests, and
-//! operators are told where its answers differ.
+//! A shadow version executes copies of requests, and operators see the differences between its
+//! responses and the live version's.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ async fn shadow(host: &TestHost, component: Vec<u8>) {
     assert_eq!(send(put).await.expect(200)["result"], "shadow");
 }
 
-/// What the comparison of so many requests has shown.
+/// Returns the comparison after this number of requests.
 async fn compared(host: &TestHost, requests: u64) -> Value {
     let begun = Instant::now();
     loop {
@@ -58,7 +58,7 @@ both_backends! {
             items(&found["examples"]).iter().map(|example| &example["request_id"]).collect();
         assert_eq!(ids, asked.iter().collect::<Vec<_>>());
         assert!(!told.to_string().contains("closed"), "values are not shown: {told}");
-        // Nothing of the copies was kept: the next one counts the live ones.
+        // Nothing of the copies was stored: the next request counts only live ones.
         assert_eq!(ada.post(PATH, &json!({"do": "keep"})).await.expect(200)["there"], 4);
     }
 
@@ -93,7 +93,7 @@ async fn a_shadow_that_fails_is_told_and_nobody_notices() {
     assert_eq!((&example["live"], &example["candidate"]), (&json!("\"200\""), &json!("\"fault\"")));
     assert_eq!(told["candidate"]["faults"], 1);
 
-    // It has answered nobody, so it waits again when it is stopped.
+    // It was never live, so it is staged again when it is stopped.
     host.cli(&["area", "stop", "behaves_as_marked", "--reason", "it traps"]);
     let area = host.operate(Method::GET, AREA).await.expect(200);
     assert_eq!(area["staged"][0]["digest"], digest(&marked("trapping")));

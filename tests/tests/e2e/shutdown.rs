@@ -1,5 +1,5 @@
-//! One process for each SQLite database, and how it ends: not ready first,
-//! nothing lost, and at once if told twice.
+//! Only one process serves a SQLite database. It stops in order: unready first, nothing lost, and
+//! at once after a second signal.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,16 +17,16 @@ use crate::catalog::change;
 
 const CASES: &str = "/v1/workspaces/{ws}/support/cases";
 const WEBHOOKS: &str = "/v1/workspaces/{ws}/webhooks";
-/// As a balancer's clients: many connections, each with a request at a time.
+/// Many connections with one request at a time each, like clients of a load balancer.
 const CLIENTS: usize = 8;
 const PAUSE: Duration = Duration::from_millis(3);
-/// More than the delay before the listener closes and the time for jobs; a
-/// hanging receiver may take 15 s.
+/// Longer than the delay before the listener closes plus the time for jobs; a hanging receiver may
+/// take 15 s.
 const STOPS_WITHIN: Duration = Duration::from_secs(11);
 
-/// Sends requests on kept connections until the host ends them, as a balancer
-/// that knows that the host stops: how many were answered, how many were lost,
-/// and after how many a connection stayed open though the host was stopping.
+/// Sends requests on kept connections until the host ends them, like a load balancer that knows
+/// that the host stops. Returns how many got a response, how many were lost, and how often a
+/// connection stayed open while the host was stopping.
 async fn ask_until_closed(base: String, stopping: Arc<AtomicBool>) -> (u32, u32, u32) {
     let (mut answered, mut lost, mut kept_open) = (0, 0, 0);
     while let Some(mut connection) = KeptAlive::open(&base).await {
@@ -73,7 +73,7 @@ async fn a_host_that_stops_loses_no_request_of_a_kept_connection() {
         assert!(begun.elapsed() < Duration::from_secs(5), "still ready");
     }
     stopping.store(true, Ordering::SeqCst);
-    // Not ready, and still there for those who have not noticed.
+    // It is unready, but still serves clients that have not noticed.
     let late = host.nobody().get("/openapi.json").await;
     assert_eq!(late.status, 200);
     assert_eq!(late.headers["connection"], "close");
@@ -86,7 +86,7 @@ async fn a_host_that_stops_loses_no_request_of_a_kept_connection() {
     }
 }
 
-/// A host with work for a webhook at this address; the webhook's id.
+/// A host with deliveries for a webhook at this address. Returns the webhook's id.
 async fn host_that_delivers_to(base: &str, cases: usize) -> (TestHost, Client, String) {
     let (host, ada) = Builder::new(Backend::Sqlite)
         .areas(&["support", "webhooks"])
@@ -102,7 +102,7 @@ async fn host_that_delivers_to(base: &str, cases: usize) -> (TestHost, Client, S
     (host, ada, hook["id"].as_str().expect("an id").to_owned())
 }
 
-/// A receiver that accepts and never answers; it says when so many came.
+/// A receiver that accepts and never responds. The task ends after this number of connections.
 async fn hanging_receiver(count: usize) -> (String, tokio::task::JoinHandle<()>) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
     let base = format!("http://{}", listener.local_addr().expect("an address"));
@@ -111,7 +111,7 @@ async fn hanging_receiver(count: usize) -> (String, tokio::task::JoinHandle<()>)
         while open.len() < count {
             open.push(listener.accept().await.expect("a connection").0);
         }
-        // They hang for as long as the test runs.
+        // The connections hang as long as the test runs.
         std::mem::forget((listener, open));
     });
     (base, came)
@@ -131,8 +131,7 @@ async fn hanging_jobs_are_cancelled_and_run_again_after_the_next_start() {
     let receiver = Receiver::content().await;
     let path = format!("{WEBHOOKS}/{hook}");
     let read = ada.get(&path).await;
-    let tag = read.header("etag").expect("an ETag");
-    let version = tag.trim_matches('"').parse().expect("a version");
+    let version = read.version().expect("a version");
     let moved = json!({ "url": format!("{}/hooks", receiver.base) });
     change(&ada, &path, version, &moved).await.expect(200);
     receiver.wait_for(8, Duration::from_secs(60)).await;
@@ -162,7 +161,7 @@ async fn a_second_process_on_one_sqlite_database_is_refused() {
     assert!(errors.contains("database.allow_several_processes"), "{errors}");
     // Commands open the same database.
     host.cli(&["session", "create", "--user", "ada@example.org"]);
-    // The lock goes with the process, whatever ended it.
+    // The lock ends with the process in every case.
     host.kill9();
     host.start().await;
 }

@@ -1,4 +1,4 @@
-//! Signing in and out, sessions, the second factor, and CSRF.
+//! Sign-in and sign-out, sessions, the second factor, and CSRF.
 
 use assurance_tests::cli::Person;
 use assurance_tests::client::send;
@@ -24,7 +24,7 @@ async fn login(host: &TestHost, email: &str, password: &str, code: Option<&str>)
     host.nobody().post(LOGIN, &body).await
 }
 
-/// The client that an answer with a fresh cookie makes.
+/// Returns the client for a response with a new session cookie.
 fn signed_in(host: &TestHost, answer: &Answer) -> Client {
     let cookie = answer.header("set-cookie").expect("a cookie");
     let (pair, _) = cookie.split_once(';').expect("attributes");
@@ -48,7 +48,7 @@ async fn login_from(
     send(request.json(&json!({ "email": email, "password": password }))).await
 }
 
-/// The device cookie that a sign-in was answered with.
+/// Returns the device cookie of a sign-in's response.
 fn device_of(answer: &Answer) -> String {
     let cookies = answer.headers.get_all("set-cookie").iter();
     let cookies: Vec<_> = cookies.filter_map(|cookie| cookie.to_str().ok()).collect();
@@ -119,7 +119,7 @@ both_backends! {
         let recovery = confirmed.expect(200)["recovery_codes"].clone();
         let recovery = recovery.as_array().expect("codes").clone();
         assert_eq!(recovery.len(), 10);
-        // A new id: the old session is over.
+        // A new id: the old session has ended.
         client.get(SESSION).await.problem(401, "unauthenticated");
 
         login(&host, &ada.email, &ada.password, None).await.problem(401, "mfa_required");
@@ -142,6 +142,7 @@ both_backends! {
     async fn an_old_session_changes_no_second_factor_and_a_change_ends_the_others(backend) {
         let mut host = Builder::new(backend).set("sign_in.recent_minutes", 1).prepare().await;
         let ada = host.create_person("ada");
+        let workspace = host.create_workspace("first", &ada);
         host.start().await;
         let old = signed_in(&host, &login(&host, &ada.email, &ada.password, None).await);
         let enrol = "/v1/auth/mfa/enrol";
@@ -165,6 +166,13 @@ both_backends! {
             let problem = refused.problem(403, "permission_denied");
             assert!(problem["hint"].as_str().is_some_and(|hint| hint.contains("Sign in again")), "{problem}");
         }
+        let change = json!({ "current_password": ada.password, "new_password": "another long password" });
+        stolen.post("/v1/auth/password", &change).await.problem(403, "permission_denied");
+        let until = assurance_tests::envelope::now().plus_ms(60_000).to_rfc3339();
+        let token = json!({ "name": "mine", "role": "admin", "expires_at": until });
+        let tokens = "/v1/workspaces/{ws}/access-tokens";
+        let refused = stolen.in_workspace(&workspace).post(tokens, &token).await;
+        refused.problem(403, "permission_denied");
         let next = totp::code(&secret, 0);
         let fresh = signed_in(&host, &login(&host, &ada.email, &ada.password, Some(&next)).await);
         let code = json!({ "code": totp::code(&secret, 1) });
@@ -193,16 +201,16 @@ both_backends! {
         }
         assert!((1..=100).contains(&guesses), "{guesses} guesses of 1,000 were judged");
 
-        // Known network, no device; then known device, new network.
+        // Known network without device, then known device on a new network.
         login_from(&host, "198.51.100.99", None, right).await.expect(200);
         let device = device_of(&first);
         let answer = login_from(&host, travelling, Some(&device), right).await;
         answer.expect(200);
-        // A device is known to its own account only, and its cookie works once.
+        // A device is known only to its own account, and its cookie works once.
         login_from(&host, "192.0.2.1", Some(&device), right).await.problem(429, "rate_limited");
         let device = device_of(&answer);
 
-        // Who mistypes waits as long as is said, whatever goes on elsewhere.
+        // A user who mistypes waits as long as announced, whatever others do.
         let mut waits = None;
         for _ in 0..10 {
             let answer = login_from(&host, "192.0.2.1", Some(&device), wrong).await;
@@ -219,7 +227,7 @@ both_backends! {
         }
         login_from(&host, "192.0.2.1", Some(&device), right).await.expect(200);
 
-        // An operator's new password opens the account everywhere.
+        // A new password by an operator unlocks the account everywhere.
         login_from(&host, "203.0.115.77", None, right).await.problem(429, "rate_limited");
         let renewed = host.cli(&["user", "password", "--user", &ada.email]);
         let renewed = renewed["password"].as_str().expect("a password").to_owned();
@@ -264,7 +272,7 @@ async fn a_write_needs_the_sessions_own_token() {
         let request = ada.request(Method::POST, logout).header(name, value);
         send(request.json(&json!({}))).await.problem(403, "csrf_failed");
     }
-    // Any token of the session serves, not only the newest.
+    // Any token of the session is valid, not only the newest.
     let newer = ada.get(SESSION).await.expect(200)["csrf_token"].clone();
     assert!(newer.is_string());
     let own = ada.request(Method::POST, logout).header("origin", host.api.as_str());
@@ -337,7 +345,7 @@ both_backends! {
     }
 }
 
-/// A field of a log line, wherever the format puts it.
+/// Returns a field of a log line, wherever the format has it.
 fn field(line: &Value, name: &str) -> Value {
     let own = line.get("fields").and_then(|fields| fields.get(name));
     own.or_else(|| line.get(name)).cloned().unwrap_or_default()

@@ -1,6 +1,5 @@
-//! One story, from the outside: from an empty workspace to findings, their
-//! owners, a remediation that an audit verifies, a customer's questionnaire,
-//! and the webhooks of all that.
+//! One story through the API: from an empty workspace to findings, their owners, a remediation
+//! verified by an audit, a customer's questionnaire, and webhooks.
 
 use std::time::Duration;
 
@@ -17,7 +16,7 @@ use crate::requests::AREAS;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What the receiver is told of.
+/// Events that the receiver subscribes to.
 const EVENTS: [&str; 6] = [
     "audit.completed",
     "finding.created",
@@ -29,7 +28,7 @@ const EVENTS: [&str; 6] = [
 
 const PROGRAMS: &str = "/v1/workspaces/{ws}/structural/remediation-programs";
 
-/// Where the story takes place.
+/// State of the story.
 struct Story {
     contract: Contract,
     ada: Client,
@@ -38,14 +37,14 @@ struct Story {
 }
 
 impl Story {
-    /// A read of the contract, held to it.
+    /// Reads an operation of the contract and checks its shape.
     async fn read(&self, operation: u64, path: &str) -> Value {
         let answer = self.ada.get(&format!("/v1/workspaces/{{ws}}/{path}")).await.expect(200);
         self.contract.check(operation, &answer);
         answer
     }
 
-    /// A write of the contract, held to it.
+    /// Writes with an operation of the contract and checks its shape.
     async fn write(&self, operation: u64, path: &str, body: &Value) -> Value {
         let answer = self.ada.post(&format!("/v1/workspaces/{{ws}}/{path}"), body).await;
         let answer = answer.expect(201);
@@ -62,7 +61,7 @@ impl Story {
         }
     }
 
-    /// The groups that CODEOWNERS names, with Ada in both.
+    /// Creates the groups named in CODEOWNERS, with Ada in both.
     async fn brings_groups_in(&self) {
         let session = self.ada.get("/v1/auth/session").await.expect(200);
         for (name, identity) in [("web", "@shop/web"), ("login", "demo@example.com")] {

@@ -42,7 +42,7 @@ both_backends! {
         let second = host.create_workspace("second", &bea);
         let bea = host.sign_in(&bea, &second);
         assert_eq!(subjects(&bea).await, [""; 0]);
-        // The same key is another key there.
+        // The same key is independent for another user.
         let answer = open(&bea, "same-key-1", "first").await;
         answer.expect(201);
         assert_eq!(answer.header("idempotent-replayed"), None);
@@ -59,7 +59,7 @@ both_backends! {
         assert_ne!(first.header("x-request-id"), again.header("x-request-id"));
         assert_eq!(subjects(&ada).await, ["once"]);
 
-        // Members in another order are the same body.
+        // A body with members in another order is the same body.
         let reordered = r#"{"description": "It does not work.", "subject": "once"}"#;
         let request = ada.request(reqwest::Method::POST, CASES);
         let request = request.header("idempotency-key", "retried-key");

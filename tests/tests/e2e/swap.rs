@@ -1,4 +1,4 @@
-//! Swapping an area while the host serves.
+//! Swaps an area while the host serves.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use assurance_tests::{Backend, Builder, Client, TestHost, both_backends, place};
 use reqwest::Method;
 use serde_json::json;
 
-/// How long the swaps under load go on.
+/// Duration of the swaps under load.
 const SWAPPING: Duration = Duration::from_secs(30);
 
 const CASES: &str = "/v1/workspaces/{ws}/support/cases";
@@ -52,7 +52,7 @@ async fn only_operators_may_swap() {
         let request = client.request(Method::PUT, "/areas/support").body(component("support"));
         assert_eq!(assurance_tests::client::send(request).await.status, 401);
     }
-    // And the API's listener does not know them.
+    // The API's listener does not have these paths.
     ada.get("/areas").await.problem(404, "not_found");
 }
 
@@ -66,7 +66,7 @@ async fn a_watched_folder_swaps_a_changed_file() {
     let second = until_digest_changes(&host, "support", Some(&first)).await;
     ada.get(CASES).await.expect(200);
 
-    // Half a file changes nothing; the whole one then does.
+    // Half a file changes nothing; the complete file does.
     let whole = component("support");
     std::fs::write(&place, &whole[..whole.len() / 2]).expect("written");
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -129,8 +129,8 @@ fn memory_kib(pid: u32, kind: &str) -> u64 {
     line.trim().trim_end_matches(" kB").parse().expect("a number")
 }
 
-/// What compiling needed for a while is given back: a host that has compiled
-/// its areas is soon about as large as one that found them compiled.
+/// Memory for compiling is freed: a host that compiled its areas soon uses about as much as one
+/// that found them compiled.
 #[tokio::test]
 async fn compiling_leaves_little_memory_behind() {
     let areas = ["dependencies", "control-room", "catalog", "schedules", "evidence", "uploads"];

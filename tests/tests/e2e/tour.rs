@@ -1,5 +1,5 @@
-//! The shell lines of the documents run as they are written: the tour of the
-//! API, which has every operation of the contract, and the README's short one.
+//! Runs the shell lines of the documents as written: the tour of the API, which has every operation
+//! of the contract, and the short one in the README.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,27 +11,27 @@ use assurance_tests::{Backend, Builder, TestHost, artifacts, place};
 
 use crate::requests::AREAS;
 
-/// Time in which the demonstration must have written its variables.
+/// Maximum time until the demonstration has written its variables.
 const DEMO_LIMIT: Duration = Duration::from_secs(30);
 
 fn document(path: &str) -> String {
     fs::read_to_string(place::repository().join(path)).expect("a document")
 }
 
-/// The shell blocks of a document, in order.
+/// Returns the shell blocks of a document, in order.
 fn shell_lines(document: &str) -> String {
     let blocks = document.split("```sh\n").skip(1);
     blocks.map(|block| block.split("```").next().unwrap_or_default()).collect()
 }
 
-/// The shell blocks of one section of the README.
+/// Returns the shell blocks of one section of the README.
 fn section_lines(title: &str) -> String {
     let readme = document("README.md");
     let section = readme.split("\n## ").find(|section| section.starts_with(title));
     shell_lines(section.expect("a section with this title"))
 }
 
-/// The numbers of operations in the comments of the tour.
+/// Returns the numbers of operations in the comments of the tour.
 fn numbers(script: &str) -> Vec<u64> {
     let comments = script.lines().filter_map(|line| line.rsplit_once("# "));
     let leading = |comment: &str| {
@@ -42,7 +42,7 @@ fn numbers(script: &str) -> Vec<u64> {
     numbers
 }
 
-/// A folder in which the relative paths of the documents exist.
+/// Creates a folder in which the relative paths of the documents exist.
 fn stage(folder: &Path) -> PathBuf {
     let stage = folder.join("tour");
     fs::create_dir_all(stage.join("target/debug")).expect("a folder");
@@ -53,8 +53,8 @@ fn stage(folder: &Path) -> PathBuf {
     stage
 }
 
-/// Runs the lines with bash in a folder laid out as the repository is; returns
-/// their output.
+/// Runs the lines with bash where the demonstration is, in a folder laid out like the repository.
+/// Returns their output.
 async fn run(host: &TestHost, script: String) -> String {
     let variables = host.folder().join("data/demo.env");
     let begun = Instant::now();
@@ -63,7 +63,12 @@ async fn run(host: &TestHost, script: String) -> String {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let mut bash = Command::new("bash");
-    bash.args(["-euo", "pipefail", "-c", &script]).current_dir(stage(host.folder()));
+    bash.current_dir(stage(host.folder()));
+    run_lines(bash, script).await
+}
+
+async fn run_lines(mut bash: Command, script: String) -> String {
+    bash.args(["-euo", "pipefail", "-c", &script]);
     let run = tokio::task::spawn_blocking(move || bash.output()).await.expect("no panic");
     let output = run.expect("bash");
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -88,4 +93,71 @@ async fn the_six_calls_of_the_readme_run_as_they_are_written() {
     let printed = run(&host, script).await;
     assert!(printed.contains("idempotent-replayed: true"), "{printed}");
     assert!(printed.contains(r#""code":"validation_failed""#), "{printed}");
+}
+
+#[tokio::test]
+async fn a_pipeline_uploads_and_audits_with_an_access_token_as_the_guide_says() {
+    let builder = Builder::new(Backend::Sqlite).areas(AREAS);
+    let (mut host, ada) = builder.start_with_owner().await;
+    let repository = ada.repository("shop").await;
+    let arguments = ["access-token", "create", "--workspace", "first", "--name", "pipeline"];
+    let rest = ["--user", "ada@example.org", "--role", "member", "--days", "1"];
+    let created = host.cli(&[&arguments[..], &rest[..]].concat());
+    let token = created["token"].as_str().expect("a token");
+    host.keep_secret(token);
+    let mut bash = Command::new("bash");
+    bash.current_dir(artifacts::samples());
+    bash.envs([("API", host.api.as_str()), ("WORKSPACE_ID", &ada.workspace)]);
+    bash.envs([("REPOSITORY_ID", repository.as_str()), ("ASSURANCE_TOKEN", token)]);
+    run_lines(bash, shell_lines(&document("host/docs/uploads.md"))).await;
+    let findings = ada.get("/v1/workspaces/{ws}/findings?limit=1").await.expect(200);
+    assert_eq!(findings["items"].as_array().map(Vec::len), Some(1), "{findings}");
+}
+
+/// What `serve --demo` prints, from its log.
+async fn next_steps(host: &TestHost) -> String {
+    host.wait_for_log("support/cases", DEMO_LIMIT).await;
+    let log = host.log();
+    let printed = log.split("sh, bash or zsh:\n").nth(1).expect("the next steps");
+    printed
+        .lines()
+        .take_while(|line| line.is_empty() || line.starts_with(' '))
+        .fold(String::new(), |lines, line| lines + line + "\n")
+}
+
+#[tokio::test]
+async fn the_lines_that_the_demonstration_prints_work_as_typed() {
+    let host = Builder::new(Backend::Sqlite).areas(&["support"]).argument("--demo").start().await;
+    let script = next_steps(&host).await;
+    assert_eq!(script.matches("curl").count(), 2, "{script}");
+    for shell in ["sh", "bash"] {
+        let output = Command::new(shell).args(["-euc", &script]).current_dir("/").output();
+        let output = output.expect("a shell");
+        let printed = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(printed.contains("demo@example.com") && printed.contains("Hello"), "{printed}");
+    }
+}
+
+#[tokio::test]
+async fn the_session_of_the_demonstration_lasts_and_a_command_renews_it() {
+    let builder = Builder::new(Backend::Sqlite).areas(&["support"]).argument("--demo");
+    let builder = builder.set("session.absolute_hours", 1).set("session.idle_minutes", 1);
+    let host = builder.start().await;
+    next_steps(&host).await;
+    let variables = || fs::read_to_string(host.folder().join("data/demo.env")).expect("variables");
+    let before = variables();
+    let renewed = host.cli(&["demo", "session"]);
+    let after = variables();
+    assert_ne!(before, after);
+    assert!(after.contains(renewed["cookie"].as_str().expect("a cookie")), "{renewed}");
+    assert!(after.contains(&format!("DEMO_API='{}'", host.api)), "{after}");
+    let script = ". data/demo.env; curl -sS -b \"$DEMO_COOKIE\" $DEMO_API/v1/auth/security";
+    let told = run(&host, script.to_owned()).await;
+    let told: serde_json::Value = serde_json::from_str(&told).expect("JSON");
+    let ends = told["sessions"].as_array().expect("sessions").iter().map(|one| &one["expires_at"]);
+    let years: Vec<i32> = ends
+        .map(|end| end.as_str().and_then(|end| end[..4].parse().ok()).expect("a year"))
+        .collect();
+    assert!(!years.is_empty() && years.iter().all(|year| *year > 2030), "{years:?}");
 }

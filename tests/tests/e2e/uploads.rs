@@ -1,5 +1,4 @@
-//! Uploads (operation 20), and what they rest on: signed links that need no
-//! session, and the malware scanner.
+//! Uploads (operation 20) with signed links that need no session, and the malware scanner.
 
 use std::io::Write as _;
 use std::time::{Duration, Instant};
@@ -14,7 +13,7 @@ use serde_json::{Value, json};
 const UPLOADS: &str = "/v1/workspaces/{ws}/uploads";
 const SARIF: &[u8] = br#"{"version": "2.1.0", "runs": []}"#;
 
-/// A single host keeps content in a folder, a fleet's in a bucket.
+/// A host with content in a folder, or in a bucket for PostgreSQL.
 async fn host(backend: Backend) -> (TestHost, Client) {
     let builder = Builder::new(backend).areas(&["catalog", "uploads"]);
     let builder = match backend {
@@ -37,7 +36,7 @@ fn path_of(upload: &Value) -> String {
     format!("{UPLOADS}/{}", upload["id"].as_str().expect("an id"))
 }
 
-/// PUTs content where an upload says, as a client without a session.
+/// Sends content to an upload's URL, without a session.
 async fn put(host: &TestHost, upload: &Value, content: &[u8]) -> Answer {
     let mut request = host.nobody().http.put(upload["upload_url"].as_str().expect("a URL"));
     for (name, value) in upload["upload_headers"].as_object().expect("headers") {
@@ -50,7 +49,7 @@ async fn complete(client: &Client, upload: &Value) -> Answer {
     send(client.request(Method::POST, &format!("{}/complete", path_of(upload)))).await
 }
 
-/// Announces, sends and completes content, and waits for the end of it.
+/// Announces, sends and completes content, and waits for the result.
 async fn upload(host: &TestHost, client: &Client, filename: &str, content: &[u8]) -> Value {
     let made = client.post(UPLOADS, &announcement(filename, content)).await.expect(201);
     put(host, &made, content).await.expect(200);
@@ -145,7 +144,7 @@ both_backends! {
             let problem = answer.problem(403, "permission_denied");
             assert!(!problem.to_string().contains(payload), "{problem}");
         }
-        // A session does not stand in for the link, and the link for no other route.
+        // A session does not replace the link, and the link is not valid for other routes.
         let put = ada.http.put(place).header("cookie", format!("service_session={}", ada.session.clone().expect("one")));
         send(put.body(SARIF)).await.problem(403, "permission_denied");
         let get = format!("{}{}?signature={signature}", host.api, path_of(&one).replace("{ws}", &ada.workspace));
@@ -162,7 +161,7 @@ both_backends! {
         let made = member.post(UPLOADS, &announcement("scan.sarif", SARIF)).await.expect(201);
         let lowered = ["member", "add", "--workspace", &ada.workspace, "--user", "mia@example.org", "--role", "viewer"];
         host.cli(&lowered);
-        // What this node knows of members is at most a second old.
+        // This node caches memberships for at most one second.
         tokio::time::sleep(Duration::from_millis(1_100)).await;
         put(&host, &made, SARIF).await.problem(403, "permission_denied");
     }
@@ -239,7 +238,7 @@ both_backends! {
 
     async fn the_largest_upload_is_unpacked(backend) {
         let (host, ada) = host(backend).await;
-        // Hardly compressible, so that it is large both ways.
+        // Hardly compressible, so that it is large packed and unpacked.
         let mut content = Vec::from(&br#"{"version":"2.1.0","runs":["#[..]);
         let mut state = 7_u64;
         while content.len() < 26_000_000 {

@@ -1,5 +1,5 @@
-//! VEX documents and SBOMs with weak subjects, over HTTP: what is uploaded
-//! decides the inventory, and nothing is set aside in silence.
+//! VEX documents and SBOMs with weak subjects, over HTTP: uploads decide the inventory, and
+//! everything skipped is reported.
 
 use assurance_tests::artifacts::id_of;
 use assurance_tests::contract::Contract;
@@ -30,7 +30,7 @@ async fn start(backend: Backend) -> (TestHost, Client, String) {
     (host, ada, repository)
 }
 
-/// A document of CycloneDX about a subject.
+/// A CycloneDX document about a subject.
 fn document(subject: Value, members: Value) -> Value {
     let mut document = json!({
         "bomFormat": "CycloneDX", "specVersion": "1.5", "version": 1,
@@ -56,7 +56,7 @@ fn statement(advisory: &str, state: &str, reference: &str) -> Value {
     json!({ "id": advisory, "analysis": analysis, "affects": [{ "ref": reference }] })
 }
 
-/// Uploads a document and has it audited.
+/// Uploads and audits a document.
 async fn bring(client: &Client, repository: &str, name: &str, document: &Value) -> Value {
     client.upload(repository, name, document.to_string().as_bytes()).await;
     let body = json!({ "repository_id": repository, "branch_ref": "main" });
@@ -73,7 +73,7 @@ async fn list(client: &Client, query: &str) -> Value {
     list
 }
 
-/// Names of the dependencies, with the ids of their advisories.
+/// Returns the dependencies with the ids of their advisories.
 async fn inventory(client: &Client) -> Vec<(String, Vec<String>)> {
     let list = list(client, "").await;
     let text = |value: &Value| value.as_str().expect("a text").to_owned();
@@ -140,7 +140,7 @@ both_backends! {
         let next = page["next_cursor"].as_str().expect("a cursor");
         assert_eq!(statements(&ada, &format!("?limit=3&cursor={next}")).await.len(), 1);
 
-        // It holds for the next SBOM, until a later document replaces it.
+        // It applies to the next SBOM, until a later document replaces it.
         let sbom = document(shop(), json!({ "components": components(&[LODASH]) }));
         bring(&ada, &repository, "shop.cdx.json", &sbom).await;
         assert_eq!(inventory(&ada).await, expected(&[("lodash", &[])]));

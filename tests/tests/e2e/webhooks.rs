@@ -1,5 +1,5 @@
-//! Webhooks (operation 13): delivered to a real receiver, verified with other
-//! people's code, retried, and kept from where they must not go.
+//! Webhooks (operation 13): delivered to a real receiver, verified with an independent
+//! implementation, retried, and never sent to forbidden addresses.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ const CASES: &str = "/v1/workspaces/{ws}/support/cases";
 const WEBHOOKS: &str = "/v1/workspaces/{ws}/webhooks";
 const SOON: Duration = Duration::from_secs(15);
 
-/// Verifies as the receiver's owner would, with the package of the standard.
+/// Verifies like the receiver's owner, with the standard's package.
 const VERIFY: &str = r#"
 import base64, json, sys
 from standardwebhooks import Webhook
@@ -66,7 +66,7 @@ both_backends! {
         for path in [WEBHOOKS, &path, &format!("{path}/deliveries")] {
             let shown = vera.get(path).await.expect(200);
             assert!(!shown.to_string().contains(&secret), "the secret is shown twice");
-            // The path of a receiver is often its key.
+            // The path of a receiver often is a credential.
             assert!(!shown.to_string().contains("/hook"), "{shown}");
         }
         assert_eq!(vera.get(&path).await.expect(200)["url"], receiver.base);

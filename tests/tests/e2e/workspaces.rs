@@ -1,4 +1,4 @@
-//! Workspaces, which the host itself makes.
+//! Workspaces, which the host itself manages.
 
 use assurance_tests::{Builder, Client, both_backends};
 use serde_json::json;
@@ -46,7 +46,7 @@ both_backends! {
         let problem = refused[0].problem(409, "conflict");
         let detail = problem["detail"].as_str().expect("a detail");
         assert!(detail.contains("limits.max_workspaces_per_person"), "{detail}");
-        // A membership is not counted, and another person has a number of their own.
+        // A membership does not count, and each user has a separate number.
         let bea = host.member("bea", &ada.workspace, "member");
         bea.post(WORKSPACES, &json!({ "name": "Bea's" })).await.expect(201);
     }

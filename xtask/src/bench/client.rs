@@ -1,4 +1,4 @@
-//! The API as a script calls it: a request, its JSON, the time it took.
+//! A minimal client of the API: sends requests, parses JSON and measures times.
 
 use std::time::{Duration, Instant};
 
@@ -12,12 +12,12 @@ const ANSWER_LIMIT_S: u64 = 120;
 const SETTLE_LIMIT: Duration = Duration::from_secs(1_800);
 
 impl Server {
-    /// Reads below the workspace.
+    /// Sends a GET request below the workspace.
     pub(crate) fn get(&self, path: &str) -> anyhow::Result<Json> {
         self.call(minreq::get(self.url(path)))
     }
 
-    /// Posts below the workspace; nothing but the headers where there is no body.
+    /// Sends a POST request below the workspace; `None` sends no body.
     pub(crate) fn post(&self, path: &str, body: Option<&Json>) -> anyhow::Result<Json> {
         let request = minreq::post(self.url(path));
         self.call(match body {
@@ -28,7 +28,7 @@ impl Server {
         })
     }
 
-    /// Puts below the workspace.
+    /// Sends a PUT request below the workspace.
     pub(crate) fn put(&self, path: &str, body: &Json) -> anyhow::Result<Json> {
         let request = minreq::put(self.url(path));
         self.call(
@@ -36,8 +36,7 @@ impl Server {
         )
     }
 
-    /// Stores the content of an upload, at the address and with the headers
-    /// that its creation answered.
+    /// Sends the content of an upload with the URL and the headers from its creation.
     pub(crate) fn store(&self, upload: &Json, content: &str) -> anyhow::Result<()> {
         let url = upload["upload_url"].as_str().context("no upload_url")?;
         let mut request = Request::new(Method::Put, url).with_body(content);

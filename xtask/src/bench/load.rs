@@ -1,4 +1,4 @@
-//! One load: wrk against one operation, and what it cost the server.
+//! One load: wrk with one operation, and its cost for the server.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,27 +9,27 @@ use serde::{Deserialize, Serialize};
 use super::server::Server;
 use crate::apt;
 
-/// What is sent, over and over.
+/// The request that is sent repeatedly.
 #[derive(Clone, Copy)]
 pub(crate) struct Operation {
-    /// As the table names it.
+    /// Name in the table.
     pub(crate) name: &'static str,
     pub(crate) method: &'static str,
-    /// Below the workspace.
+    /// Path below the workspace.
     pub(crate) path: &'static str,
     pub(crate) body: Option<&'static str>,
-    /// An `Idempotency-Key` of its own for each request.
+    /// Whether each request has a unique `Idempotency-Key`.
     pub(crate) unique_key: bool,
 }
 
-/// How hard, how long.
+/// Number of connections and duration of a load.
 #[derive(Clone, Copy)]
 pub(crate) struct Load {
     pub(crate) connections: u32,
     pub(crate) seconds: u32,
 }
 
-/// What one load measured.
+/// Results of one load.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Measured {
     pub(crate) requests_per_second: f64,
@@ -37,7 +37,7 @@ pub(crate) struct Measured {
     pub(crate) p99_ms: f64,
     pub(crate) max_ms: f64,
     pub(crate) errors: u64,
-    /// The server's own processor time, user and system, for one request.
+    /// Processor time of the server for one request, user and system, in microseconds.
     pub(crate) cpu_us_per_request: f64,
 }
 
@@ -51,21 +51,21 @@ struct Summary {
     max_us: f64,
 }
 
-/// wrk, installed where it can be.
+/// Installs wrk if it is missing.
 pub(crate) fn require_wrk() -> anyhow::Result<()> {
-    // It answers its version with a failure; what counts is that it starts.
+    // `--version` returns a failure code; it suffices that the program starts.
     if Command::new("wrk").arg("--version").output().is_ok() {
         return Ok(());
     }
     apt::install(&["wrk"], "the benchmark sends its load with wrk")
 }
 
-/// Writes the script wrk runs.
+/// Writes the script for wrk.
 pub(crate) fn write_script(path: &Path) -> anyhow::Result<()> {
     std::fs::write(path, include_str!("load.lua")).context("cannot write wrk's script")
 }
 
-/// Runs one load to its end.
+/// Runs one load.
 pub(crate) fn run(
     server: &Server,
     operation: &Operation,
@@ -93,7 +93,7 @@ pub(crate) fn run(
     })
 }
 
-/// Runs a load whose figures nobody wants.
+/// Runs a load and discards its results.
 pub(crate) fn run_unmeasured(
     server: &Server,
     operation: &Operation,

@@ -1,8 +1,8 @@
-//! `cargo xtask bench`: what the sandbox costs.
+//! `cargo xtask bench`: the cost of the sandbox.
 //!
-//! The same operations are served by the components and by a native twin of
-//! the same logic behind the same middleware and store, in turn, so that a
-//! drift of the machine's speed meets both. Medians of several rounds.
+//! The same operations run in components and in a native twin of the same code with the same
+//! middleware and store. They take turns, so that changes of the machine's speed affect both.
+//! Results are medians of several rounds.
 
 mod client;
 mod languages;
@@ -15,7 +15,6 @@ mod swaps;
 mod versions;
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use clap::Args;
 
@@ -91,7 +90,7 @@ const LOOP: Operation = Operation {
     unique_key: false,
 };
 
-/// What is built before anything is measured.
+/// Programs that are built before the measurement.
 struct Programs {
     host: PathBuf,
     twin: PathBuf,
@@ -100,7 +99,7 @@ struct Programs {
     script: PathBuf,
 }
 
-/// Builds, measures, prints, keeps.
+/// Builds, measures, prints and writes the report.
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<()> {
     if options.size {
         return size::run(workspace, &prepare(workspace)?, options);
@@ -138,11 +137,11 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<()
 
 fn prepare(workspace: &Workspace) -> anyhow::Result<Programs> {
     guests::build(workspace, guests::Options { fixtures: true })?;
-    let mut build = Command::new(cargo());
+    let mut build = cargo();
     build.current_dir(&workspace.root).args(["build", "--workspace", "--release", "--bins"]);
     process::run(&mut build)?;
     let folder = workspace.target.join("bench");
-    // What an earlier run left would make the tables larger.
+    // Files of an earlier run would make the tables larger.
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder)?;
     let script = folder.join("load.lua");
@@ -169,8 +168,8 @@ impl Pair {
         Ok(Self { component, twin })
     }
 
-    /// The list comes first, over the few cases of a short warm-up: a person
-    /// has a handful, and a list of thousands measures JSON instead.
+    /// Measures each operation. The list is measured first, with the few cases of a short warm-up,
+    /// because a list of thousands would measure JSON.
     fn measure(
         &self,
         programs: &Programs,
@@ -239,7 +238,7 @@ fn plan<'a>(
     })
 }
 
-/// The host alone, with the areas of one folder and the embedded database.
+/// A plan for the host with the areas of one folder and the embedded database.
 fn alone<'a>(programs: &'a Programs, name: &str, areas: &'a Path) -> Plan<'a> {
     Plan {
         program: &programs.host,
@@ -252,7 +251,7 @@ fn alone<'a>(programs: &'a Programs, name: &str, areas: &'a Path) -> Plan<'a> {
     }
 }
 
-/// How long a second start takes, with the compiled areas kept.
+/// Measures a second start with cached machine code.
 fn warm_start(programs: &Programs, backend: &str, postgres: &Postgres) -> anyhow::Result<u64> {
     let plan = plan(programs, "component", backend, postgres)?;
     let times: anyhow::Result<Vec<u64>> =
@@ -262,8 +261,7 @@ fn warm_start(programs: &Programs, backend: &str, postgres: &Postgres) -> anyhow
     Ok(times[times.len() / 2])
 }
 
-/// A healthy area's latency, alone and while another area's clients ask for
-/// an endless loop as often as they can.
+/// Measures a healthy area's latency, alone and while clients of another area call an endless loop.
 fn neighbour(programs: &Programs, options: &Options) -> anyhow::Result<Neighbour> {
     let areas = programs.folder.join("areas");
     std::fs::create_dir_all(&areas)?;
@@ -274,8 +272,7 @@ fn neighbour(programs: &Programs, options: &Options) -> anyhow::Result<Neighbour
     }
     let server = Server::start(&alone(programs, "neighbour", &areas))?;
     server.create(CREATE.path, CREATE.body.unwrap_or_default(), 10)?;
-    // Far below what the machine can do, so that latency and not throughput
-    // is what is measured.
+    // Far below the machine's maximum, so that latency and not throughput is measured.
     let quick = Load { connections: 2, seconds: options.seconds };
     let quiet = load::run(&server, &LIST, quick, &programs.script)?;
     let looping = Load { connections: 16, seconds: options.seconds + 2 };
@@ -289,9 +286,9 @@ fn neighbour(programs: &Programs, options: &Options) -> anyhow::Result<Neighbour
     Ok(Neighbour { quiet, beside_a_loop })
 }
 
-/// What one instantiation, call and host call cost, without HTTP.
+/// Measures the cost of one instantiation, one call and one host call without HTTP.
 fn in_process(workspace: &Workspace) -> anyhow::Result<String> {
-    let mut bench = Command::new(cargo());
+    let mut bench = cargo();
     bench.current_dir(&workspace.root).args([
         "bench",
         "--quiet",

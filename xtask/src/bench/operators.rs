@@ -1,4 +1,4 @@
-//! The operators' API as a script calls it.
+//! A minimal client of the operators' API.
 
 use anyhow::{Context as _, ensure};
 use minreq::Request;
@@ -6,17 +6,17 @@ use serde_json::Value as Json;
 
 use crate::bench::server::Server;
 
-/// Large components take their time to be compiled.
+/// Timeout in seconds; compiling large components takes long.
 const ANSWER_LIMIT_S: u64 = 300;
 
-/// Where operators are listened to, and what lets them in.
+/// Address and token of the operators' API.
 pub(crate) struct Operators {
     url: String,
     token: String,
 }
 
 impl Operators {
-    /// Those of a running server.
+    /// Returns those of a running server.
     pub(crate) fn of(server: &Server) -> anyhow::Result<Self> {
         let data = server.data();
         let serving = std::fs::read_to_string(data.join("serving.json"))?;
@@ -36,7 +36,7 @@ impl Operators {
         self.call(request.with_header("Content-Type", "application/wasm").with_body(component))
     }
 
-    /// Does something with an area.
+    /// Sends a POST request for an area.
     pub(crate) fn post(&self, area: &str, action: &str, body: &Json) -> anyhow::Result<Json> {
         let request = minreq::post(format!("{}{area}/{action}", self.url));
         let json = request.with_header("Content-Type", "application/json");

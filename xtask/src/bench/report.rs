@@ -1,4 +1,4 @@
-//! What the benchmark prints and keeps: a table for people, JSON for programs.
+//! Output of the benchmark: a table and JSON.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::load::Measured;
 
-/// Some times of one thing.
+/// Times of one measurement.
 #[derive(Serialize)]
 pub(crate) struct Times {
     median_ms: f64,
@@ -28,27 +28,27 @@ impl std::fmt::Display for Times {
     }
 }
 
-/// One operation on one database, component beside twin: medians of the rounds.
+/// One operation on one database, component and twin; medians of the rounds.
 #[derive(Serialize)]
 pub(crate) struct Row {
     pub(crate) operation: &'static str,
     pub(crate) backend: &'static str,
     pub(crate) component: Measured,
     pub(crate) twin: Measured,
-    /// Median of the rounds' own ratios, component by twin.
+    /// Median of the rounds' ratios, component divided by twin.
     pub(crate) ratio: f64,
-    /// Component less twin.
+    /// Component minus twin.
     pub(crate) extra_cpu_us: f64,
 }
 
-/// How a healthy area fares beside one that uses all it may.
+/// Latency of a healthy area next to one that uses all its resources.
 #[derive(Serialize)]
 pub(crate) struct Neighbour {
     pub(crate) quiet: Measured,
     pub(crate) beside_a_loop: Measured,
 }
 
-/// Everything one run measured.
+/// All results of one run.
 #[derive(Serialize)]
 pub(crate) struct Report {
     pub(crate) machine: String,
@@ -62,7 +62,7 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// The table, for a terminal or for BENCHMARKS.md.
+    /// Prints the table for a terminal or for BENCHMARKS.md.
     pub(crate) fn print(&self) {
         println!("\nmachine: {}", self.machine);
         println!(
@@ -98,7 +98,7 @@ impl Report {
         println!("\nin process:\n{}", self.in_process);
     }
 
-    /// The same as a file.
+    /// Writes the results to a file.
     pub(crate) fn write(&self, path: &Path) -> anyhow::Result<()> {
         std::fs::write(path, serde_json::to_vec_pretty(self)?)
             .with_context(|| format!("cannot write {}", path.display()))?;
@@ -107,13 +107,13 @@ impl Report {
     }
 }
 
-/// The middle of an odd number of figures, the lower middle of an even one.
+/// Returns the median; for an even number of values the lower one.
 pub(crate) fn median(mut figures: Vec<f64>) -> f64 {
     figures.sort_by(f64::total_cmp);
     figures[(figures.len() - 1) / 2]
 }
 
-/// Each figure's median.
+/// Returns the median of each value.
 pub(crate) fn medians(rounds: &[Measured]) -> Measured {
     let of = |figure: fn(&Measured) -> f64| median(rounds.iter().map(figure).collect());
     Measured {

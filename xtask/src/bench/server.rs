@@ -1,5 +1,5 @@
-//! One server under measurement: a host process with its own data, a person
-//! in a workspace, and a session.
+//! One server of a benchmark: a host process with its own data, a user in a workspace, and a
+//! session.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -18,25 +18,25 @@ use crate::process;
 const START_LIMIT: Duration = Duration::from_secs(120);
 const EMAIL: &str = "bench@example.com";
 
-/// What a server is started from.
+/// Parameters of a server.
 pub(crate) struct Plan<'a> {
-    /// Serves: `assurance serve`, or the twin.
+    /// Program that serves: `assurance`, or the twin.
     pub(crate) program: &'a Path,
-    /// Its arguments before `--config FILE`.
+    /// Arguments before `--config FILE`.
     pub(crate) arguments: &'a [&'a str],
     /// `assurance`, for the set-up commands.
     pub(crate) host: &'a Path,
-    /// Where its data and configuration go.
+    /// Folder of its data and configuration.
     pub(crate) folder: PathBuf,
     pub(crate) areas: &'a Path,
-    /// Nothing: the embedded database.
+    /// Database URL; `None` means the embedded database.
     pub(crate) database: Option<String>,
-    /// The folder of what the nodes of a fleet share beside their database;
-    /// nothing: it is not a node of one.
+    /// Folder that the nodes of a fleet share in addition to their database; `None` for a single
+    /// node.
     pub(crate) fleet: Option<&'a Path>,
 }
 
-/// A running server; stopped when dropped.
+/// A running server; it is stopped when dropped.
 pub(crate) struct Server {
     child: Child,
     api: String,
@@ -45,11 +45,11 @@ pub(crate) struct Server {
     data: PathBuf,
     host: PathBuf,
     config: PathBuf,
-    /// From the start of the process until it serves.
+    /// Time from the start of the process until it serves, in milliseconds.
     pub(crate) start_ms: u64,
 }
 
-/// Who asks, where, and by which session.
+/// Session and workspace of the requests.
 #[derive(Clone)]
 struct Person {
     workspace: String,
@@ -58,7 +58,7 @@ struct Person {
 }
 
 impl Server {
-    /// Sets up person, workspace and session, then starts the process.
+    /// Creates user, workspace and session, then starts the process.
     pub(crate) fn start(plan: &Plan<'_>) -> anyhow::Result<Self> {
         let config = configure(plan)?;
         let workspace = people(plan.host, &config)?;
@@ -67,7 +67,7 @@ impl Server {
         Self::launch(plan, config, Person { workspace, cookie, csrf })
     }
 
-    /// Starts one more node of this one's fleet, for the same person.
+    /// Starts another node of this server's fleet for the same user.
     pub(crate) fn beside(&self, plan: &Plan<'_>) -> anyhow::Result<Self> {
         Self::launch(plan, configure(plan)?, self.person.clone())
     }
@@ -86,22 +86,22 @@ impl Server {
         })
     }
 
-    /// What a command of the binary tells of this server.
+    /// Runs a command of the binary and returns its JSON output.
     pub(crate) fn command(&self, arguments: &[&str]) -> anyhow::Result<Json> {
         command(&self.host, &self.config, arguments)
     }
 
-    /// An address below the workspace.
+    /// Returns the URL of a path below the workspace.
     pub(crate) fn url(&self, path: &str) -> String {
         format!("{}/v1/workspaces/{}{path}", self.api, self.person.workspace)
     }
 
-    /// Host and port.
+    /// Returns host and port.
     pub(crate) fn address(&self) -> &str {
         self.api.trim_start_matches("http://")
     }
 
-    /// The folder of its data.
+    /// Returns the folder of its data.
     pub(crate) fn data(&self) -> &Path {
         &self.data
     }
@@ -114,7 +114,7 @@ impl Server {
         &self.person.csrf
     }
 
-    /// Posts the body so many times, each under a key of its own.
+    /// Sends the body `times` times, each with a separate key.
     pub(crate) fn create(&self, path: &str, body: &str, times: u32) -> anyhow::Result<()> {
         let address = self.address();
         let target = self.url(path).replace(&self.api, "");
@@ -137,13 +137,13 @@ impl Server {
         Ok(())
     }
 
-    /// A number for each load, so that idempotency keys never repeat.
+    /// Returns a unique number for each load, so that idempotency keys never repeat.
     pub(crate) fn next_load(&self) -> u32 {
         self.loads.fetch_add(1, Ordering::Relaxed) + std::process::id() * 1000
     }
 
-    /// Processor time used so far, user and system, in microseconds
-    /// (proc(5), fields 14 and 15, in ticks of 10 ms).
+    /// Returns the processor time used so far, user and system, in microseconds (proc(5), fields 14
+    /// and 15, in ticks of 10 ms).
     pub(crate) fn cpu_us(&self) -> anyhow::Result<f64> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
         let fields = stat.rsplit_once(") ").context("odd line in /proc/PID/stat")?.1;
@@ -152,12 +152,12 @@ impl Server {
         Ok(f64::from(ticks) * 10_000.0)
     }
 
-    /// The most memory the process has held so far (`VmHWM` of proc(5)).
+    /// Returns the maximum memory of the process so far (`VmHWM` of proc(5)).
     pub(crate) fn peak_memory_bytes(&self) -> anyhow::Result<u64> {
         self.status_bytes("VmHWM")
     }
 
-    /// The memory the process holds (`VmRSS` of proc(5)).
+    /// Returns the memory of the process (`VmRSS` of proc(5)).
     pub(crate) fn memory_bytes(&self) -> anyhow::Result<u64> {
         self.status_bytes("VmRSS")
     }
@@ -185,7 +185,7 @@ impl Drop for Server {
     }
 }
 
-/// Writes the configuration; where it is.
+/// Writes the configuration. Returns its path.
 fn configure(plan: &Plan<'_>) -> anyhow::Result<PathBuf> {
     fs::create_dir_all(&plan.folder)?;
     let config = plan.folder.join("assurance.toml");
@@ -211,7 +211,7 @@ fn configuration(plan: &Plan<'_>) -> String {
     )
 }
 
-/// Makes the person and the workspace unless an earlier start did.
+/// Creates user and workspace unless an earlier start did.
 fn people(host: &Path, config: &Path) -> anyhow::Result<String> {
     let known = config.with_extension("workspace");
     if let Ok(workspace) = fs::read_to_string(&known) {
@@ -237,7 +237,7 @@ fn member(answer: &Json, name: &str) -> anyhow::Result<String> {
 
 fn launch(plan: &Plan<'_>, config: &Path) -> anyhow::Result<(Child, String, u64)> {
     let serving = plan.folder.join("data/serving.json");
-    // A leftover of a process that was killed.
+    // Remains of a killed process.
     let _ = fs::remove_file(&serving);
     let log = fs::File::create(plan.folder.join("log"))?;
     let begun = Instant::now();

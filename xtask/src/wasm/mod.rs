@@ -1,10 +1,8 @@
-//! A toolchain that makes components: which of the ways works on this machine
-//! is found out here, and set up.
+//! Toolchain for components: finds and sets up one that works on this machine.
 //!
-//! Everything is linked by rustup's own `wasm-component-ld`, which writes a
-//! component directly. Two compilers can feed it: rustup's, once its
-//! `wasm32-unknown-unknown` target is installed; or Debian's `rustc-web`, whose
-//! standard library `sysroot` compiles from its source, once.
+//! rustup's `wasm-component-ld` links and writes a component directly. Two compilers can be used:
+//! rustup's with its `wasm32-unknown-unknown` target, or Debian's `rustc-web`, whose standard
+//! library is compiled once from its source by `sysroot`.
 
 mod sysroot;
 
@@ -16,17 +14,17 @@ use anyhow::{Context as _, ensure};
 use crate::workspace::Workspace;
 use crate::{apt, process};
 
-/// The target every guest is built for.
+/// Target of every guest.
 pub(crate) const TARGET: &str = "wasm32-unknown-unknown";
 
-/// A guest's shadow stack. Small, so that an instance starts with few pages.
+/// Size of a guest's shadow stack in bytes; small, so that an instance starts with few pages.
 const STACK_BYTES: u32 = 65_536;
 
 /// A compiler and linker for components.
 pub(crate) struct Toolchain {
     cargo: PathBuf,
     rustc: PathBuf,
-    /// Where the standard library is, if not where the compiler looks.
+    /// Folder of the standard library, if it is not the compiler's default.
     sysroot: Option<PathBuf>,
     linker: Linker,
 }
@@ -37,12 +35,12 @@ struct Linker {
 }
 
 impl Toolchain {
-    /// Finds a way that works, installing and building what it needs.
+    /// Finds a working toolchain; installs and builds what it needs.
     pub(crate) fn set_up(workspace: &Workspace) -> anyhow::Result<Self> {
         let rustup = sysroot_of(&rustc())?;
         let linker = Linker::find(&rustup)?;
         if standard_library_in(&rustup) {
-            let cargo = crate::workspace::cargo();
+            let cargo = crate::workspace::cargo_program();
             return Ok(Self { cargo, rustc: rustc(), sysroot: None, linker });
         }
         let debian = debian()?;
@@ -50,13 +48,12 @@ impl Toolchain {
         Ok(Self { cargo: debian.cargo, rustc: debian.rustc, sysroot: Some(sysroot), linker })
     }
 
-    /// A cargo command that builds for `TARGET` below the given target folder.
+    /// Returns a cargo command that builds for `TARGET` in this target folder.
     pub(crate) fn cargo(&self, workspace: &Workspace, target: &Path) -> Command {
         let mut flags = vec![
             format!("-Clink-arg=--wasm-ld-path={}", self.linker.wasm.display()),
             format!("-Clink-arg=-zstack-size={STACK_BYTES}"),
-            // Reading UUIDs and scanning texts, 16 bytes at a time, is much of
-            // what an area does.
+            // 16 bytes at a time: areas spend much time on parsing UUIDs and scanning texts.
             "-Ctarget-feature=+simd128".to_owned(),
         ];
         flags.extend(self.sysroot.iter().map(|s| format!("--sysroot={}", s.display())));
@@ -108,7 +105,7 @@ impl Debian {
     }
 }
 
-/// A cargo command without what the outer cargo has put into the environment.
+/// Returns a cargo command without environment variables of the outer cargo.
 fn clean_cargo(cargo: &Path, rustc: &Path) -> Command {
     let mut command = Command::new(cargo);
     for name in ["CARGO", "RUSTUP_TOOLCHAIN", "RUSTFLAGS", "RUSTC_WRAPPER", "RUSTC_BOOTSTRAP"] {
@@ -132,12 +129,12 @@ fn standard_library_in(sysroot: &Path) -> bool {
     folder.read_dir().is_ok_and(|mut files| files.next().is_some())
 }
 
-/// The triple of the compiler that compiled this task: the one rustup runs.
+/// Returns the triple of the compiler that compiled this task: rustup's.
 fn native_target() -> anyhow::Result<String> {
     version_line(&rustc(), "host: ")
 }
 
-/// One line of `rustc -vV`, without its label.
+/// Returns one line of `rustc -vV` without its label.
 fn version_line(rustc: &Path, label: &str) -> anyhow::Result<String> {
     let version = process::run_quietly(Command::new(rustc).arg("-vV"))?;
     let line = version.lines().find_map(|line| line.strip_prefix(label));

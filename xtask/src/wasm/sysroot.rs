@@ -1,11 +1,9 @@
-//! The standard library for wasm, compiled once from Debian's source and kept
-//! as a sysroot beside the other build products, or in the folder that CI keeps
-//! between runs: its path is a compiler flag, so dependencies that were compiled
-//! under another path are compiled again.
+//! The standard library for wasm, compiled once from Debian's source. It is stored as a sysroot
+//! next to the other build products, or in the folder that CI keeps between runs: its path is a
+//! compiler flag, so dependencies compiled with another path are compiled again.
 //!
-//! Guests are then built with plain `--sysroot`. The folder is named by the
-//! compiler's release and commit, so that another compiler makes another one,
-//! and appears whole or not at all.
+//! Guests are built with `--sysroot`. The folder's name contains the compiler's release and commit.
+//! The folder is renamed into place when it is complete.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,8 +12,8 @@ use super::{Debian, TARGET, clean_cargo, version_line};
 use crate::process;
 use crate::workspace::Workspace;
 
-/// Compiled as library and cdylib with LTO, so that the standard library comes
-/// out with both object code and the bitcode that a guest's LTO needs.
+/// Compiled as library and cdylib with LTO, so that the standard library has both object code and
+/// the bitcode that a guest's LTO needs.
 const MANIFEST: &str = r#"[package]
 name = "seed"
 version = "0.0.0"
@@ -33,7 +31,7 @@ panic = "abort"
 [workspace]
 "#;
 
-/// The sysroot for this compiler, made if it is not there yet.
+/// Returns the sysroot for this compiler; creates it if it is missing.
 pub(super) fn prepare(
     workspace: &Workspace,
     debian: &Debian,
@@ -79,7 +77,7 @@ fn build(work: &Path, debian: &Debian, linker: &Path) -> anyhow::Result<()> {
     )
 }
 
-/// Gathers the standard library's files in the shape of a sysroot.
+/// Copies the standard library's files in the layout of a sysroot.
 fn collect(work: &Path) -> anyhow::Result<()> {
     let libraries = work.join("sysroot/lib/rustlib").join(TARGET).join("lib");
     fs::create_dir_all(&libraries)?;

@@ -1,11 +1,11 @@
-//! Generations of the contract that are published never change: components
-//! that nobody builds again rely on them.
+//! Published generations of the contract never change, because components that are not built again
+//! depend on them.
 
 use sha2::{Digest as _, Sha256};
 
 use crate::source::sources;
 
-/// Each folder of a former generation, and the digest of what is in it.
+/// Folder of each former generation, and the digest of its content.
 const FROZEN: [(&str, &str); 1] =
     [("wit/0.1.0/", "18aa5b83127395874bb3c68fa4a237bf5a323773e9438cc16f2acdc37efde0a6")];
 

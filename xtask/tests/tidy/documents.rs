@@ -1,5 +1,4 @@
-//! The documents: short enough for their reader, and with no reference to a
-//! file or a section that does not exist.
+//! Documents are short enough and have no reference to a missing file or section.
 
 use std::collections::BTreeSet;
 
@@ -8,16 +7,17 @@ use crate::source::{Source, root, sources};
 
 const README_BYTES: usize = 6 * 1024;
 const ARCHITECTURE_WORDS: usize = 2_000;
-/// Five lines of 120 characters.
+/// Maximum length of a paragraph: five lines of 120 characters.
 const PARAGRAPH_CHARS: usize = 600;
 const GLOSSARY_TERMS: usize = 25;
 
 /// Folders in which every path in backticks must exist.
 const FOLDERS: [&str; 8] =
     [".ci/", ".github/", "guests/", "host/", "migrations/", "tests/", "wit/", "xtask/"];
-/// Endings of other paths in backticks that must exist.
+/// Extensions of other paths in backticks that must exist.
 const ENDINGS: [&str; 7] = [".js", ".md", ".py", ".rs", ".sql", ".toml", ".wit"];
-/// Parts of paths that stand for what the reader puts there.
+/// Parts of paths that stand for what the reader puts there; only the folder
+/// before them must exist.
 const PLACEHOLDERS: [&str; 3] = ["NAME", "TARGET", "X_Y"];
 
 #[test]
@@ -74,7 +74,7 @@ fn architecture() -> Source {
     files.find(|file| file.path == "ARCHITECTURE.md").expect("ARCHITECTURE.md")
 }
 
-/// The text without its blocks of code.
+/// Returns the text without blocks of code.
 fn prose(text: &str) -> String {
     let parts = format!("\n{text}");
     let parts = parts.split("\n```").step_by(2);
@@ -84,31 +84,36 @@ fn prose(text: &str) -> String {
         .join("\n")
 }
 
-/// Targets of links that are not web addresses.
+/// Returns link targets other than web addresses.
 fn links(text: &str) -> BTreeSet<&str> {
     let targets = text.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
     targets.map(|(target, _)| target).filter(|target| !target.contains("://")).collect()
 }
 
-/// Paths in backticks that must exist.
+/// Returns paths in backticks that must exist.
 fn paths(text: &str) -> BTreeSet<&str> {
     text.lines()
         .flat_map(|line| line.split('`').skip(1).step_by(2))
         .filter(|word| word.contains('/') && !word.starts_with('/'))
         .filter(|word| word.chars().all(|c| c.is_ascii_alphanumeric() || "._/-".contains(c)))
-        .filter(|word| !PLACEHOLDERS.iter().any(|placeholder| word.contains(placeholder)))
         .filter(|word| {
             FOLDERS.iter().any(|folder| word.starts_with(folder))
                 || ENDINGS.iter().any(|ending| word.ends_with(ending))
         })
+        .map(before_placeholder)
         .collect()
 }
 
-/// Whether the path exists from the document's folder, from the repository's,
-/// or from the host's sources.
+/// The path, or the folder that has the first placeholder.
+fn before_placeholder(path: &str) -> &str {
+    let first = PLACEHOLDERS.iter().filter_map(|placeholder| path.find(placeholder)).min();
+    first.map_or(path, |first| path[..first].rsplit_once('/').map_or("", |(folder, _)| folder))
+}
+
+/// Whether the path exists relative to the document's folder or to the repository.
 fn exists(file: &Source, path: &str) -> bool {
     let folder = file.path.rsplit_once('/').map_or("", |(folder, _)| folder);
-    [folder, "", "host/src"].iter().any(|from| root().join(from).join(path).exists())
+    [folder, ""].iter().any(|from| root().join(from).join(path).exists())
 }
 
 fn leads_somewhere(file: &Source, link: &str) -> bool {
@@ -124,7 +129,7 @@ fn leads_somewhere(file: &Source, link: &str) -> bool {
     headings.map(anchor).any(|anchor| anchor == section)
 }
 
-/// The name by which a link reaches a heading.
+/// Returns the anchor of a heading.
 fn anchor(heading: &str) -> String {
     let words = heading.trim_start_matches('#').trim().to_lowercase();
     let kept = words.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
@@ -132,12 +137,12 @@ fn anchor(heading: &str) -> String {
 }
 
 #[test]
-fn code_blocks_web_addresses_and_placeholders_are_not_checked() {
-    let text = "See [a](b.md#c) and [d](https://e).\n```sh\n[x](y)\n```\n`host/src/a.rs`, `work/b.rs`, \
+fn code_blocks_and_web_addresses_are_not_checked_and_placeholders_by_their_folder() {
+    let text = "See [a](b.md#c) and [d](https://e).\n```sh\n[x](y)\n```\n`host/a.rs`, `work/b.rs`, \
                 `wit/NAME.wit`, `wit/*.wit`, `/health/live`.\n";
     let text = prose(text);
     assert_eq!(links(&text), BTreeSet::from(["b.md#c"]));
-    assert_eq!(paths(&text), BTreeSet::from(["host/src/a.rs", "work/b.rs"]));
+    assert_eq!(paths(&text), BTreeSet::from(["host/a.rs", "wit", "work/b.rs"]));
     assert_eq!(anchor("## Keys and backup"), "keys-and-backup");
 }
 
@@ -146,7 +151,7 @@ fn every_metric_is_described_for_operators() {
     let guide = sources(&["md"]).into_iter().find(|file| file.path == "host/OPERATING.md");
     let guide = guide.expect("host/OPERATING.md").text;
     let mut wrong = Vec::new();
-    for file in sources(&["rs"]).iter().filter(|file| file.path.starts_with("host/src/")) {
+    for file in sources(&["rs"]).iter().filter(|file| file.path.starts_with("host/")) {
         let code = file.code();
         let names = code.split('"').filter(|text| is_metric(text));
         let missing = names.filter(|name| !guide.contains(&format!("`{name}`")));

@@ -3,19 +3,19 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Folders that hold no source of ours.
+/// Folders without our sources.
 const SKIPPED: [&str; 5] = [".git", "target", "data", "node_modules", "__pycache__"];
 
 /// One file of the repository.
 pub(crate) struct Source {
-    /// Relative to the repository, with `/`.
+    /// Path relative to the repository, with `/`.
     pub(crate) path: String,
-    /// Everything in it.
+    /// Content of the file.
     pub(crate) text: String,
 }
 
 impl Source {
-    /// What follows the last dot of the name.
+    /// Returns the text after the last dot of the name.
     pub(crate) fn extension(&self) -> &str {
         self.path.rsplit('.').next().unwrap_or_default()
     }
@@ -25,8 +25,8 @@ impl Source {
         self.path.ends_with("/tests.rs") || self.path.contains("/tests/")
     }
 
-    /// Rust code without comments and without unit tests, which by this
-    /// project's habit are files of their own or the last item of one.
+    /// Returns Rust code without comments and without unit tests. By convention unit tests are
+    /// separate files or the last item of a file.
     pub(crate) fn code(&self) -> String {
         if self.is_test() {
             return String::new();
@@ -37,12 +37,12 @@ impl Source {
     }
 }
 
-/// The repository's folder.
+/// Returns the repository's folder.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Every file with one of these extensions, in order of path.
+/// Returns every file with one of these extensions, sorted by path.
 pub(crate) fn sources(extensions: &[&str]) -> Vec<Source> {
     let mut found = Vec::new();
     gather(&root(), "", extensions, &mut found);

@@ -33,7 +33,7 @@ fn post(host: &FakeHost, conversation: &Value, body: Value) -> Result<Value, are
     host.call(request).map(|answer| answer.body)
 }
 
-/// Some records, as their areas keep them.
+/// Stores records as their areas do.
 fn records(host: &FakeHost) {
     host.put_document("catalog.repositories", &REPOSITORY.to_string(), json!({ "name": "shop" }));
     let finding = json!({
@@ -163,7 +163,7 @@ fn a_model_is_asked_with_the_records_and_the_key_and_its_answer_counted() {
     let main = endpoint(&host);
     let _ = host.take_jobs();
     let made = create(&host, json!({ "title": "Risk", "message": "What about CVE-2021-44228?" }));
-    host.network(|_| answer(200, &completion("Mend [F1] first, not [F7].")));
+    host.network(|_| answer(200, &completion("Fix [F1] first, not [F7].")));
     assert_eq!(work(&host, 1), Outcome::Done);
 
     let sent = host.sent().pop().expect("sent");
@@ -210,7 +210,7 @@ fn a_model_is_asked_with_the_records_and_the_key_and_its_answer_counted() {
     assert_eq!((&run["route"], &run["specialist"]), (&json!("Main/small"), &json!("model")));
     assert_eq!(run["user_message_id"], shown["messages"][0]["id"]);
     let said = &shown["messages"][1];
-    assert_eq!(said["content"], "Mend [F1] first, not [F7].");
+    assert_eq!(said["content"], "Fix [F1] first, not [F7].");
     assert_eq!(said["structured"]["citations"].as_array().map(Vec::len), Some(1));
     assert_eq!(said["structured"]["model"], "small-2026");
     assert_eq!(host.events().pop().expect("an event").data["status"], "succeeded");

@@ -1,4 +1,4 @@
-//! The area through a fake host, and a model's server that a test plays.
+//! Tests of the area through a fake host and a simulated model server.
 
 mod conversations;
 mod endpoints;
@@ -11,7 +11,7 @@ fn host() -> FakeHost {
     FakeHost::new(crate::area())
 }
 
-/// An endpoint of two models.
+/// Creates an endpoint with two models.
 fn endpoint(host: &FakeHost) -> Value {
     let body = json!({
         "name": "Main", "base_url": "https://models.example/v1/", "model_ids": ["small", "large"],
@@ -24,7 +24,7 @@ fn answer(status: u16, body: &Value) -> Result<Incoming, EgressError> {
     Ok(Incoming { status, headers: Vec::new(), body: body.to_string().into_bytes() })
 }
 
-/// Runs every step of the first job that waits, as its nth attempt.
+/// Runs every step of the first waiting job as attempt `attempt`.
 fn work(host: &FakeHost, attempt: u32) -> Outcome {
     let jobs = host.take_jobs();
     let job = jobs.first().expect("a job");
@@ -42,7 +42,7 @@ fn steps(host: &FakeHost, kind: &str, mut payload: Value, attempt: u32) -> Outco
     }
 }
 
-/// Members of an object, in their order.
+/// Returns the member names of an object, in order.
 fn members(value: &Value) -> Vec<&str> {
     let mut names: Vec<&str> =
         value.as_object().expect("an object").keys().map(String::as_str).collect();

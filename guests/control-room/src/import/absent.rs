@@ -1,5 +1,5 @@
-//! Analyses of the branch that have no run in an audit. What they showed last
-//! stays as it is, unless a run of the same tool covers it.
+//! Analyses of the branch that have no run in an audit. Their findings stay unchanged, unless a run
+//! of the same tool covers them.
 
 use area_sdk::JobError;
 use area_sdk::prelude::*;
@@ -8,7 +8,7 @@ use super::ImportFindings;
 use super::analysis::Analysis;
 use super::part::describe;
 
-/// Analyses that are looked at, those of the latest runs.
+/// Maximum number of analyses that are read, latest runs first.
 const MOST: u32 = 500;
 
 /// An analysis without a run in this audit.
@@ -16,11 +16,11 @@ const MOST: u32 = 500;
 pub(super) struct Absent {
     pub(super) analysis_id: String,
     pub(super) group_id: String,
-    /// As warnings name it.
+    /// Description in warnings.
     pub(super) description: String,
 }
 
-/// The analyses of the audit's branch that have findings and no run.
+/// Returns the analyses of the audit's branch that have findings but no run.
 pub(super) fn find(ctx: &JobCtx, job: &ImportFindings) -> Result<Vec<Absent>, JobError> {
     let all = ctx.documents::<Analysis>().query();
     let all = all.equals("repository_id", job.audit.repository_id);
@@ -35,8 +35,7 @@ pub(super) fn find(ctx: &JobCtx, job: &ImportFindings) -> Result<Vec<Absent>, Jo
     Ok(absent.collect())
 }
 
-/// Notes that an analysis has no finding any more, so that audits without it
-/// pass over it.
+/// Marks an analysis without findings as idle, so that later audits skip it.
 pub(super) fn rest(ctx: &JobCtx, analysis_id: &str) -> Result<(), JobError> {
     if let Some(mut analysis) = ctx.documents::<Analysis>().find(analysis_id)? {
         analysis.idle = true;

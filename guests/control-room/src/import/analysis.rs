@@ -1,11 +1,9 @@
-//! Analyses: one tool, in one category or artifact stream, over one branch of a
-//! repository. The runs of an analysis are counted, so that a finding knows the
-//! last one that showed it.
+//! Analyses: one tool, in one category or artifact stream, on one branch of a repository. Runs of
+//! an analysis are numbered, so that a finding knows the last run that showed it.
 //!
-//! Before there were streams, runs without a category had one analysis for each
-//! tool. Its id is that of the group which the tool's streams form now: a
-//! finding of it moves to the stream that shows it next, and is gone only if a
-//! run covers its files.
+//! Before artifact streams existed, runs without a category had one analysis for each tool. Its id
+//! is now the id of the group of the tool's streams. A finding of it moves to the next stream that
+//! shows it, and is gone only if a run covers its files.
 
 use area_sdk::JobError;
 use area_sdk::prelude::*;
@@ -15,7 +13,7 @@ use super::part::Part;
 use super::{AuditInput, ImportFindings};
 use crate::identity::named_by;
 
-/// An analysis as it is kept.
+/// A stored analysis.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Analysis {
     repository_id: Uuid,
@@ -24,22 +22,22 @@ pub(crate) struct Analysis {
     /// The artifact stream of runs without a category.
     #[serde(default)]
     pub(super) stream: Option<String>,
-    /// Shared by the streams of a tool; absent from the others.
+    /// Group id shared by the streams of a tool; `None` for other analyses.
     #[serde(default)]
     pub(super) group_id: Option<String>,
     branch_ref: String,
-    /// The latest run.
+    /// Number of the latest run.
     run: i64,
-    /// The latest that ended well: what it did not show is gone.
+    /// Number of the latest successful run. Findings that it did not show are gone.
     pub(super) good_run: i64,
     last_audit_id: Uuid,
     last_run_at: Timestamp,
-    /// When the newest file became ready, and the newest one before it.
+    /// Times at which the newest file and the one before became ready.
     #[serde(default)]
     file_ready_at: Option<Timestamp>,
     #[serde(default)]
     earlier_file_ready_at: Option<Timestamp>,
-    /// No finding of it is present, as of the last audit without it.
+    /// Whether it had no present finding in the latest audit without a run of it.
     #[serde(default)]
     pub(super) idle: bool,
 }
@@ -49,15 +47,15 @@ impl Document for Analysis {
 }
 
 impl Analysis {
-    /// The group of an analysis of this id.
+    /// Returns the group of an analysis with this id.
     pub(super) fn group<'a>(&'a self, id: &'a str) -> &'a str {
         self.group_id.as_deref().unwrap_or(id)
     }
 
-    /// Notes the newest file of a run. Older ones that came up to the returned
-    /// moment were imported or reported by earlier audits.
+    /// Stores the newest file of a run. Older files up to the returned time were imported or
+    /// reported by earlier audits.
     fn note_file(&mut self, ready_at: Timestamp) -> Option<Timestamp> {
-        // Analyses from before files were noted know their last run.
+        // Analyses stored by older versions only know their last run.
         let known = self.file_ready_at.or((self.run > 0).then_some(self.last_run_at));
         match known {
             Some(known) if ready_at == known => self.earlier_file_ready_at,
@@ -70,14 +68,14 @@ impl Analysis {
     }
 }
 
-/// Half of a digest is as good a name, and every finding has it.
+/// Returns the id: half of a digest, because every finding stores it.
 fn id_of(parts: &impl Serialize) -> String {
     let mut id = named_by(parts);
     id.truncate(32);
     id
 }
 
-/// Ids of an analysis and of its group.
+/// Ids of an analysis and its group.
 struct Ids {
     analysis: String,
     group: String,
@@ -92,8 +90,7 @@ impl Ids {
     }
 }
 
-/// The audit's part for an analysis, with a run of its own; evidence records
-/// come without a file.
+/// Starts a run of an analysis and returns the audit's part for it. Evidence records have no file.
 pub(super) fn begin(
     ctx: &JobCtx,
     job: &mut ImportFindings,
@@ -127,8 +124,8 @@ pub(super) fn begin(
 }
 
 impl Analysis {
-    /// An analysis without a run. Files up to the last run of the tool's
-    /// former analysis were looked at by that.
+    /// Creates an analysis without a run. Files up to the last run of the tool's former analysis
+    /// were imported by that analysis.
     fn new(
         ctx: &JobCtx,
         job: &ImportFindings,
@@ -158,7 +155,7 @@ impl Analysis {
     }
 }
 
-/// Notes that a run ended well and was looked through.
+/// Stores that a run was successful and that its findings were checked.
 pub(super) fn settle(ctx: &JobCtx, part: &Part) -> Result<(), JobError> {
     let Some(mut known) = ctx.documents::<Analysis>().find(&part.analysis_id)? else {
         return Ok(());

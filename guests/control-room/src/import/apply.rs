@@ -1,5 +1,4 @@
-//! Matching: each observation is a finding that is kept already, by its
-//! identity, or a new one.
+//! Matches observations with stored findings by identity, and creates new findings.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +7,16 @@ use area_sdk::prelude::*;
 
 use super::chunk::{self, CHUNK, Chunk};
 use super::coverage::GroupCoverage;
-use super::events::{self, Told};
+use super::events::{self, ChangedFinding};
 use super::{ImportFindings, Step};
 use crate::finding::{Finding, Sighting};
-use crate::matching::{self, Newcomer};
+use crate::matching::{self, NewFinding};
 use crate::observation::Observation;
 use crate::similarity::{Sketch, StoredSketch};
 use crate::state::{Mover, State};
 use crate::transition::{Change, StoredTransition, pass};
 
-/// Matches a chunk.
+/// Matches one chunk.
 pub(super) fn step(ctx: &JobCtx, job: &mut ImportFindings, at: u32) -> Result<Step, JobError> {
     if at >= job.chunks {
         return Ok(Step::Gone { part: 0, cursor: None, left: 0 });
@@ -58,15 +57,14 @@ pub(super) fn step(ctx: &JobCtx, job: &mut ImportFindings, at: u32) -> Result<St
     Ok(Step::Apply { chunk: at + 1 })
 }
 
-/// Whether a newer run looked for a finding that this file shows and did not
-/// find it. What was gone before such runs were noted may not have been looked
-/// for at all.
+/// Whether a newer run checked for a finding of this file and did not show it. Findings that were
+/// gone before such runs were stored may never have been checked.
 fn is_outdated(finding: &Finding, ready_at: Timestamp, siblings: &GroupCoverage) -> bool {
     let gone = finding.was_gone_at(ready_at);
     gone.unwrap_or_else(|| siblings.looked_after(ready_at, finding))
 }
 
-/// The kept findings among these, by identity.
+/// Returns the stored findings with these identities.
 fn known(
     ctx: &JobCtx,
     observations: &[Observation],
@@ -74,21 +72,21 @@ fn known(
     let identities = observations.iter().map(|one| &one.identity);
     let query = ctx.documents::<Finding>().query().one_of("identity_fingerprint", identities);
     let most = u32::try_from(CHUNK).unwrap_or(u32::MAX);
-    // In the index's order, or SQLite walks through all findings by their ids.
+    // Sorted like the index; otherwise SQLite scans all findings by id.
     let found = query.ascending("identity_fingerprint").limit(most).list()?.into_iter();
     Ok(found.map(|finding| (finding.identity_fingerprint.clone(), finding)).collect())
 }
 
-/// What a chunk came to. Written at the end of the step: a query after a write
-/// would have the database wait for the guest.
+/// Changes made by a chunk. They are written at the end of the step: after a write, further queries
+/// would hold the write lock.
 #[derive(Default)]
 struct Outcomes {
-    new: Vec<Newcomer>,
+    new: Vec<NewFinding>,
     again: Vec<Stored<Finding>>,
     seen: i64,
     outdated: i64,
     transitions: Vec<StoredTransition>,
-    reopened: Vec<Told>,
+    reopened: Vec<ChangedFinding>,
 }
 
 impl Outcomes {
@@ -111,7 +109,7 @@ impl Outcomes {
         job.tally.outdated += self.outdated;
         job.tally.new += i64::try_from(self.new.len()).unwrap_or_default();
         job.tally.reopened += i64::try_from(self.reopened.len()).unwrap_or_default();
-        let created = self.new.iter().map(|one| Told::of(one.id, &one.finding)).collect();
+        let created = self.new.iter().map(|one| ChangedFinding::of(one.id, &one.finding)).collect();
         events::created(ctx, audit_id, repository_id, created);
         events::reopened(ctx, audit_id, repository_id, self.reopened);
         Ok(())
@@ -142,12 +140,12 @@ fn first(
     let mut finding = Finding::first_seen(observation, sighting);
     let change =
         |to, reason: &str| Change::by_audit(to, sighting.audit_id, reason, &chunk.evidence_ids);
-    outcome.add(ctx, id, &mut finding, change(State::New, "Seen for the first time."));
+    outcome.add(ctx, id, &mut finding, change(State::New, "Reported for the first time."));
     if let Some(reason) = suppressed {
         outcome.add(ctx, id, &mut finding, change(State::FalsePositive, &reason));
     }
     outcome.seen += 1;
-    outcome.new.push(Newcomer { id, finding, sketch });
+    outcome.new.push(NewFinding { id, finding, sketch });
 }
 
 fn again(
@@ -172,14 +170,14 @@ fn again(
         let change = Change::by_audit(to, sighting.audit_id, reason, &chunk.evidence_ids);
         outcome.add(ctx, id, &mut finding, change);
         if to == State::Reopened {
-            outcome.reopened.push(Told::of(id, &finding));
+            outcome.reopened.push(ChangedFinding::of(id, &finding));
         }
     }
     outcome.again.push(finding);
     Ok(())
 }
 
-/// Its words have changed.
+/// Stores the new sketch of a finding.
 fn keep_sketch(ctx: &JobCtx, id: Uuid, sketch: Sketch) -> Result<(), JobError> {
     if let Some(mut kept) = ctx.documents::<StoredSketch>().find(id)? {
         kept.sketch = sketch;
@@ -188,7 +186,7 @@ fn keep_sketch(ctx: &JobCtx, id: Uuid, sketch: Sketch) -> Result<(), JobError> {
     Ok(())
 }
 
-/// What it means for a finding to be seen, by evidence that came at a moment.
+/// Returns the transition caused by an observation with evidence from `ready_at`.
 fn consequence<'a>(
     finding: &Finding,
     suppressed: Option<&'a str>,
@@ -197,9 +195,9 @@ fn consequence<'a>(
     let wanted = match (finding.state, suppressed) {
         (_, Some(reason)) => Some((State::FalsePositive, reason)),
         (State::Verified, None) => Some((State::Reopened, "Seen again.")),
-        // What was scanned before the claim says nothing against it.
+        // Evidence from before the claim does not contradict it.
         (State::Remediated, None) if ready_at > finding.lifecycle_updated_at => {
-            Some((State::Reopened, "Still seen by a scan that came after the remedy."))
+            Some((State::Reopened, "Reported by a scan after the remediation."))
         }
         (State::FalsePositive, None) if finding.suppressed => {
             Some((State::Reopened, "The scan does not suppress it any more."))

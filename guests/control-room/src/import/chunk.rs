@@ -1,5 +1,5 @@
-//! Observations on their way from the file to the findings: kept as blobs of
-//! two hundred, so that a file is read once and each step is a short one.
+//! Chunks of observations between parsing and matching. A chunk is a blob of two hundred
+//! observations, so that each file is parsed once and each step is short.
 
 use area_sdk::JobError;
 use area_sdk::prelude::*;
@@ -7,18 +7,18 @@ use area_sdk::prelude::*;
 use super::ImportFindings;
 use crate::observation::Observation;
 
-/// Observations of a chunk: what one step matches.
+/// Observations in a chunk, which one step matches.
 pub(super) const CHUNK: usize = 200;
 
-/// A larger one would not fit into this area's memory.
+/// Maximum size of a chunk in bytes; a larger one would exceed this area's memory.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// Observations of one analysis in one source.
+/// Observations of one analysis from one source.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Chunk {
-    /// Which of the audit's parts.
+    /// Index of the audit's part.
     pub(super) part: usize,
-    /// When their evidence came.
+    /// Time at which their evidence became ready.
     pub(super) ready_at: Timestamp,
     pub(super) commit_sha: Option<String>,
     pub(super) evidence_ids: Vec<Uuid>,
@@ -29,7 +29,7 @@ fn name(audit_id: Uuid, chunk: u32) -> String {
     format!("imports/{audit_id}/{chunk}")
 }
 
-/// Keeps a chunk as the audit's next, unless there is nothing in it.
+/// Stores a chunk as the audit's next one; an empty chunk is not stored.
 pub(super) fn keep(
     ctx: &JobCtx,
     job: &mut ImportFindings,
@@ -46,7 +46,7 @@ pub(super) fn keep(
     Ok(())
 }
 
-/// A chunk, which is not kept any longer.
+/// Reads a chunk and deletes it.
 pub(super) fn take(ctx: &JobCtx, audit_id: Uuid, chunk: u32) -> Result<Chunk, JobError> {
     let name = name(audit_id, chunk);
     let away = |error| JobError::Retry(format!("blobs: {error:?}"));

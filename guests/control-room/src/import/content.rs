@@ -1,4 +1,4 @@
-//! The content of uploads, whole.
+//! Reads uploads completely.
 
 use std::io::Read as _;
 
@@ -7,25 +7,25 @@ use area_sdk::wit::assurance::area::blobs;
 use artifact_formats::MAX_SARIF_BYTES;
 use artifact_formats::packing::{self, Packing, PackingError};
 
-/// Largest file that is read: it is held in memory while it is.
+/// Maximum size of a file in bytes; it is read into memory.
 const MOST_BYTES: u64 = MAX_SARIF_BYTES;
-/// What is asked for at a time.
+/// Size of one read in bytes.
 const PIECE: u32 = 4 << 20;
 
-/// Why a file's content is not there.
+/// Why a file's content is missing.
 pub(super) enum Missing {
-    /// For good; why, for a person.
+    /// Permanently; code and explanation.
     ForGood(&'static str, String),
-    /// For the moment.
+    /// Temporarily; explanation.
     Now(String),
 }
 
-/// A file's bytes.
+/// Reads a file.
 pub(super) fn read(ctx: &JobCtx, name: &str, bytes: u64) -> Result<Vec<u8>, Missing> {
     if bytes > MOST_BYTES {
         let detail = format!(
-            "The file has {bytes} bytes and at most {MOST_BYTES} are read; split it, one category \
-             (automationDetails.id) for each part."
+            "The file has {bytes} bytes; the maximum is {MOST_BYTES}. Split it, with one category \
+            (automationDetails.id) for each part."
         );
         return Err(Missing::ForGood("file_too_large", detail));
     }
@@ -40,7 +40,7 @@ pub(super) fn read(ctx: &JobCtx, name: &str, bytes: u64) -> Result<Vec<u8>, Miss
     }
 }
 
-/// The content of a file; the uploads area keeps large ones as they were sent.
+/// Unpacks a file: the uploads area stores large files as they were sent.
 fn unpacked(content: Vec<u8>) -> Result<Vec<u8>, Missing> {
     if Packing::of(&content) == Packing::None {
         return Ok(content);
@@ -56,7 +56,7 @@ fn unpacked(content: Vec<u8>) -> Result<Vec<u8>, Missing> {
 fn missing(error: blobs::Error) -> Missing {
     match error {
         blobs::Error::NotFound => {
-            let detail = "The uploaded content is not there any more; upload the file again.";
+            let detail = "The uploaded content was deleted; upload the file again.";
             Missing::ForGood("content_missing", detail.to_owned())
         }
         other => Missing::Now(format!("blobs: {other:?}")),

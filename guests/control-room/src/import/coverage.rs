@@ -1,5 +1,5 @@
-//! Coverages of successful runs, kept as blobs until the import has found out
-//! what is gone.
+//! Coverage of successful runs, stored as blobs until the import has determined which findings are
+//! gone.
 
 use area_sdk::JobError;
 use area_sdk::prelude::*;
@@ -8,7 +8,7 @@ use super::{ImportFindings, Part};
 use crate::finding::Finding;
 use crate::sarif::Coverage;
 
-/// A larger one would not fit into this area's memory.
+/// Maximum size of a coverage in bytes; a larger one would exceed this area's memory.
 const MOST_BYTES: u64 = 64 << 20;
 
 fn name(audit_id: Uuid, number: u32) -> String {
@@ -19,7 +19,7 @@ fn away(error: impl std::fmt::Debug) -> JobError {
     JobError::Retry(format!("blobs: {error:?}"))
 }
 
-/// Keeps the coverage of a successful run; its number.
+/// Stores the coverage of a successful run and returns its number.
 pub(super) fn keep(
     ctx: &JobCtx,
     job: &mut ImportFindings,
@@ -40,24 +40,23 @@ pub(super) fn delete(ctx: &JobCtx, job: &ImportFindings) -> Result<(), JobError>
         .try_for_each(|number| ctx.blobs().delete(&name(job.audit.audit_id, number)).map_err(away))
 }
 
-/// What successful runs of a group covered: of a tool without category, those of
-/// all its streams.
+/// Coverage of a group's successful runs. For a tool without a category it includes all streams.
 pub(super) struct GroupCoverage(Vec<RunCoverage>);
 
 struct RunCoverage {
     analysis_id: String,
-    /// When the run's file became ready.
+    /// Time at which the run's file became ready.
     ready_at: Timestamp,
     coverage: Coverage,
 }
 
 impl GroupCoverage {
-    /// Of all runs in this audit.
+    /// Reads the coverage of all runs in this audit.
     pub(super) fn read(ctx: &JobCtx, job: &ImportFindings, group: &str) -> Result<Self, JobError> {
         Self::of(ctx, job, job.parts.iter().filter(|part| part.group_id == group))
     }
 
-    /// Of the runs in the other streams of a part's tool.
+    /// Reads the coverage of runs in the other streams of a part's tool.
     pub(super) fn of_siblings(
         ctx: &JobCtx,
         job: &ImportFindings,
@@ -89,9 +88,9 @@ impl GroupCoverage {
         Ok(Self(runs))
     }
 
-    /// Whether a run looked for the finding in its files, after it was last
-    /// shown; when that run's file became ready. A stream that ran without it
-    /// while another showed it says nothing: its paths, or its rules, are others.
+    /// Returns when the file became ready whose run checked the finding's files after it was last
+    /// shown; `None` without such a run. A stream that once missed the finding while another showed
+    /// it is ignored: it scans other paths or rules.
     pub(super) fn newer_look(&self, finding: &Finding) -> Option<Timestamp> {
         let looks = self.0.iter().filter(|run| {
             finding.was_shown_before(run.ready_at)
@@ -101,16 +100,15 @@ impl GroupCoverage {
         looks.map(|run| run.ready_at).max()
     }
 
-    /// Whether a file from after this moment looked for the finding in its
-    /// files.
+    /// Whether a file from after this time checked the finding's files.
     pub(super) fn looked_after(&self, ready_at: Timestamp, finding: &Finding) -> bool {
         self.0.iter().any(|run| {
             run.ready_at > ready_at && run.coverage.includes(&finding.rule_id, &finding.paths)
         })
     }
 
-    /// Notes the analyses that ran over the finding's files without it while
-    /// another showed it.
+    /// Stores the analyses that scanned the finding's files without reporting it, while another
+    /// analysis did.
     pub(super) fn note_overlooked(&self, finding: &mut Finding) {
         for run in &self.0 {
             if run.coverage.includes(&finding.rule_id, &finding.paths) {

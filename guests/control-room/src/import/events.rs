@@ -1,5 +1,5 @@
-//! What the rest of the service is told of an import. Findings are told in
-//! lists, one for each step: a first scan may bring thousands.
+//! Events of an import. Findings are published in lists, one for each step, because a first scan
+//! may contain thousands.
 
 use std::collections::BTreeMap;
 
@@ -18,17 +18,17 @@ pub(crate) struct ImportError {
     pub(super) detail: String,
 }
 
-/// How an import ended.
+/// Result of an import.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ImportStatus {
-    /// What could be imported was.
+    /// Every valid file was imported.
     Succeeded,
-    /// There were files, and none could be.
+    /// No file could be imported.
     Failed,
 }
 
-/// Told when an audit's findings are imported, also when there were none.
+/// Published when an audit's findings are imported, also if there are none.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct FindingsImported {
     pub(super) audit_id: Uuid,
@@ -43,9 +43,9 @@ impl Event for FindingsImported {
     const NAME: &'static str = "audit.findings_imported";
 }
 
-/// A finding, as it is told of.
+/// A finding in an event.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct Told {
+pub(crate) struct ChangedFinding {
     finding_id: Uuid,
     state: State,
     risk_severity: Severity,
@@ -54,7 +54,7 @@ pub(crate) struct Told {
     title: String,
 }
 
-impl Told {
+impl ChangedFinding {
     pub(super) fn of(finding_id: Uuid, finding: &Finding) -> Self {
         Self {
             finding_id,
@@ -67,53 +67,68 @@ impl Told {
     }
 }
 
-/// Findings of one audit to which the same happened.
+/// Findings of one audit with the same change.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct ToldFindings {
+pub(crate) struct ChangedFindings {
     audit_id: Uuid,
     repository_id: Uuid,
-    /// At most 200; an audit tells as often as it needs.
-    findings: Vec<Told>,
+    /// At most 200; an audit publishes as many events as it needs.
+    findings: Vec<ChangedFinding>,
 }
 
-/// Told when an audit sees findings for the first time.
+/// Published for findings that an audit showed for the first time.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct FindingsCreated(ToldFindings);
+pub(crate) struct FindingsCreated(ChangedFindings);
 
 impl Event for FindingsCreated {
     const NAME: &'static str = "finding.created";
 }
 
-/// Told when an audit sees findings again that were settled.
+/// Published for settled findings that an audit showed again.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct FindingsReopened(ToldFindings);
+pub(crate) struct FindingsReopened(ChangedFindings);
 
 impl Event for FindingsReopened {
     const NAME: &'static str = "finding.reopened";
 }
 
-/// Told when an audit sees that open findings are gone.
+/// Published for open findings that an audit found gone.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct FindingsVerified(ToldFindings);
+pub(crate) struct FindingsVerified(ChangedFindings);
 
 impl Event for FindingsVerified {
     const NAME: &'static str = "finding.verified";
 }
 
-pub(super) fn created(ctx: &JobCtx, audit_id: Uuid, repository_id: Uuid, findings: Vec<Told>) {
+pub(super) fn created(
+    ctx: &JobCtx,
+    audit_id: Uuid,
+    repository_id: Uuid,
+    findings: Vec<ChangedFinding>,
+) {
     if !findings.is_empty() {
-        ctx.publish(FindingsCreated(ToldFindings { audit_id, repository_id, findings }));
+        ctx.publish(FindingsCreated(ChangedFindings { audit_id, repository_id, findings }));
     }
 }
 
-pub(super) fn reopened(ctx: &JobCtx, audit_id: Uuid, repository_id: Uuid, findings: Vec<Told>) {
+pub(super) fn reopened(
+    ctx: &JobCtx,
+    audit_id: Uuid,
+    repository_id: Uuid,
+    findings: Vec<ChangedFinding>,
+) {
     if !findings.is_empty() {
-        ctx.publish(FindingsReopened(ToldFindings { audit_id, repository_id, findings }));
+        ctx.publish(FindingsReopened(ChangedFindings { audit_id, repository_id, findings }));
     }
 }
 
-pub(super) fn verified(ctx: &JobCtx, audit_id: Uuid, repository_id: Uuid, findings: Vec<Told>) {
+pub(super) fn verified(
+    ctx: &JobCtx,
+    audit_id: Uuid,
+    repository_id: Uuid,
+    findings: Vec<ChangedFinding>,
+) {
     if !findings.is_empty() {
-        ctx.publish(FindingsVerified(ToldFindings { audit_id, repository_id, findings }));
+        ctx.publish(FindingsVerified(ChangedFindings { audit_id, repository_id, findings }));
     }
 }

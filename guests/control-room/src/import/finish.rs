@@ -1,4 +1,4 @@
-//! The end of an import: what it came to, for the audit and its predicates.
+//! Last step of an import: publishes its results for the audit and its predicates.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::{Import, ImportFindings, Tally, coverage, limits};
 use crate::finding::Finding;
 use crate::severity::Severity;
 
-/// Counts, tells, and closes the import.
+/// Counts the results, publishes them, and ends the import.
 pub(super) fn step(ctx: &JobCtx, job: &ImportFindings) -> Result<(), JobError> {
     let warnings = limits::warnings(job);
     let tally = &job.tally;
@@ -48,7 +48,7 @@ pub(super) fn step(ctx: &JobCtx, job: &ImportFindings) -> Result<(), JobError> {
     Ok(())
 }
 
-/// The repository's findings after the audit, and what the audit changed.
+/// Returns the repository's findings after the audit, and the audit's changes.
 fn facts(
     ctx: &JobCtx,
     repository_id: Uuid,

@@ -1,10 +1,10 @@
-//! What is gone: shown by an analysis before, and not by a later run, which
-//! ended well and covers its place. The run covers it if it is of the same
-//! analysis (for a tool without a category: of the same artifact stream), or if
-//! it is of the same tool and names all of the finding's files.
+//! Determines which findings are gone: shown by an analysis before, and not by a later successful
+//! run that covers them. A run covers a finding if it belongs to the same analysis (for a tool
+//! without a category: to the same artifact stream), or if it belongs to the same tool and lists
+//! all files of the finding.
 //!
-//! A finding that another analysis (of another category, stream or branch)
-//! still shows stays, and belongs to that one from now on.
+//! A finding that another analysis (of another category, stream or branch) still shows stays, and
+//! belongs to that analysis from then on.
 
 use std::collections::BTreeMap;
 
@@ -15,30 +15,30 @@ use area_sdk::prelude::*;
 use super::absent::{self, Absent};
 use super::analysis::{self, Analysis};
 use super::coverage::GroupCoverage;
-use super::events::{self, Told};
+use super::events::{self, ChangedFinding};
 use super::part::describe;
 use super::{ImportFindings, Part, Step};
 use crate::finding::Finding;
 use crate::state::{Mover, State};
 use crate::transition::{Change, StoredTransition, pass};
 
-/// Findings of one step.
+/// Number of findings checked in one step.
 const STEP: u32 = 200;
 
-/// An analysis whose findings this audit may not have shown.
+/// An analysis whose findings may be missing in this audit.
 #[derive(Clone, Debug)]
 struct Suspect {
     analysis_id: String,
     group_id: String,
-    /// As warnings name it.
+    /// Description in warnings.
     description: String,
-    /// Its run in this audit, if it has one.
+    /// Number of its run in this audit; `None` without a run.
     run: Option<i64>,
-    /// When the file became ready that speaks for the whole analysis.
+    /// Time at which the file became ready that covers the whole analysis; `None` without one.
     whole_since: Option<Timestamp>,
 }
 
-/// Looks at the next findings of an analysis that this audit did not show.
+/// Checks the next findings of an analysis that this audit did not show.
 pub(super) fn step(
     ctx: &JobCtx,
     job: &mut ImportFindings,
@@ -64,7 +64,7 @@ pub(super) fn step(
     }
 }
 
-/// The audit's parts come first, then the absent analyses.
+/// Returns the analysis at an index: first the audit's parts, then the absent analyses.
 fn suspect(job: &ImportFindings, at: usize) -> Option<Suspect> {
     let part = |part: &Part| Suspect {
         analysis_id: part.analysis_id.clone(),
@@ -85,7 +85,7 @@ fn suspect(job: &ImportFindings, at: usize) -> Option<Suspect> {
 }
 
 impl Suspect {
-    /// A page of its findings that its run did not show.
+    /// Returns a page of findings that the run did not show.
     fn missed(
         &self,
         ctx: &JobCtx,
@@ -95,7 +95,7 @@ impl Suspect {
         Ok(missed.cursor(cursor).page()?)
     }
 
-    /// How many findings it has that its run did not show.
+    /// Returns the number of findings that the run did not show.
     fn present(&self, ctx: &JobCtx) -> Result<u64, JobError> {
         Ok(self.query(ctx).count()?)
     }
@@ -110,8 +110,8 @@ impl Suspect {
     }
 }
 
-/// Decides about findings that no run of this audit showed; how many of them
-/// stay because no run looked at their files.
+/// Decides about findings that no run of this audit showed. Returns how many stay because no run
+/// scanned their files.
 fn look(
     ctx: &JobCtx,
     job: &mut ImportFindings,
@@ -147,7 +147,7 @@ fn look(
 /// A run that would have shown a finding.
 struct Look {
     ready_at: Timestamp,
-    /// It speaks for all streams of the tool, and not only for its own.
+    /// Whether it covers all streams of the tool and not only its own.
     of_group: bool,
 }
 
@@ -160,10 +160,10 @@ impl Look {
     }
 }
 
-/// The other analyses that showed some findings.
+/// Other analyses that showed some findings.
 struct Others {
     analyses: BTreeMap<String, Stored<Analysis>>,
-    /// Runs of this audit, by analysis.
+    /// Runs of this audit by analysis.
     now: BTreeMap<String, i64>,
 }
 
@@ -183,7 +183,7 @@ impl Others {
         })
     }
 
-    /// Does this analysis still show what it showed in a run, after the look?
+    /// Whether this analysis still shows a finding that it showed in `run`, after the given run.
     fn shows(&self, id: &str, run: i64, look: &Look, suspect: &Suspect) -> bool {
         let Some(analysis) = self.analyses.get(id) else { return false };
         let now = self.now.get(id) == Some(&run);
@@ -193,8 +193,8 @@ impl Others {
 }
 
 impl Finding {
-    /// Gives it to another analysis that still shows it, where there is one;
-    /// that one's id.
+    /// Moves the finding to another analysis that still shows it, and returns that analysis; `None`
+    /// if there is none.
     fn handed_over(&mut self, look: &Look, suspect: &Suspect, others: &Others) -> Option<String> {
         let all = std::mem::take(&mut self.also_seen).into_iter();
         let mut left: Vec<(String, i64)> =
@@ -206,19 +206,19 @@ impl Finding {
     }
 }
 
-/// What looking at some findings came to. Written at the end of the step.
+/// Changes made by a step. They are written at its end.
 #[derive(Default)]
 struct Outcomes {
     changed: Vec<Stored<Finding>>,
     transitions: Vec<StoredTransition>,
-    verified: Vec<Told>,
-    /// Analyses that findings belong to from now on.
+    verified: Vec<ChangedFinding>,
+    /// New owners of findings.
     heirs: Vec<String>,
     left: u64,
 }
 
 impl Outcomes {
-    /// An open finding that is gone is fixed; what was decided of others stands.
+    /// Marks an open finding that is gone as verified. Decisions about other findings stay.
     fn verify(
         &mut self,
         ctx: &JobCtx,
@@ -236,7 +236,7 @@ impl Outcomes {
         let change = Change::by_audit(State::Verified, job.audit.audit_id, &reason, &[]);
         let id = finding.uuid();
         self.transitions.push(pass(ctx, id, finding, change));
-        self.verified.push(Told::of(id, finding));
+        self.verified.push(ChangedFinding::of(id, finding));
     }
 
     fn keep(self, ctx: &JobCtx, job: &ImportFindings, others: Others) -> Result<(), JobError> {
@@ -253,7 +253,7 @@ impl Outcomes {
     }
 }
 
-/// Ends the look at an analysis, and reports what stays of it unseen.
+/// Ends the check of an analysis and reports the findings that were not covered.
 fn end(
     ctx: &JobCtx,
     job: &mut ImportFindings,

@@ -1,26 +1,25 @@
-//! Analyses within an audit: tool, category and, without a category, the
-//! artifact stream that the run came in.
+//! Keys of analyses within an audit: tool, category and, without a category, the artifact stream of
+//! the run.
 
 use super::AuditInput;
 use crate::sarif::Subject;
 
-/// Runs of one key replace each other.
+/// Key of an analysis. Runs with the same key replace each other.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct AnalysisKey {
     pub(super) tool: String,
     pub(super) category: String,
-    /// `None` with a category, which says by itself what belongs together.
+    /// Artifact stream; `None` with a category, which determines the analysis alone.
     pub(super) stream: Option<String>,
 }
 
 impl AnalysisKey {
-    /// A key with a category.
+    /// Returns a key with a category.
     pub(super) fn of_category(tool: String, category: &str) -> Self {
         Self { tool, category: category.to_owned(), stream: None }
     }
 
-    /// The analyses that a run of this file belongs to. Evidence may name one
-    /// content in several streams.
+    /// Returns the keys of a run in this file. Evidence may assign one content to several streams.
     pub(super) fn of_run(subject: &Subject, file: &AuditInput) -> Vec<Self> {
         let Subject { tool, category } = subject;
         if !category.is_empty() {

@@ -1,6 +1,6 @@
-//! Limitations: what the latest audit of a branch set aside, could not read or
-//! did not look at. Lists of findings show them, since a finding that is absent
-//! there may only not have been looked for.
+//! Limitations: files that the latest audit of a branch skipped or could not read, and analyses
+//! that it did not check. Lists of findings include them, because a finding may be absent only
+//! since nothing checked for it.
 
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, JobError, Scope};
@@ -8,19 +8,19 @@ use area_sdk::{DocumentError, JobError, Scope};
 use super::ImportFindings;
 use crate::identity::named_by;
 
-/// Limitations of one audit that are kept.
+/// Maximum number of stored limitations of one audit.
 const MOST_KEPT: usize = 50;
-/// Branches whose limitations a list shows.
+/// Maximum number of branches whose limitations a list shows.
 const MOST_BRANCHES: u32 = 20;
 
-/// The limitations of the latest audit of a branch.
+/// Limitations of the latest audit of a branch.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ScanLimitations {
     repository_id: Uuid,
     branch_ref: String,
     audit_id: Uuid,
     started_at: Timestamp,
-    /// Are there any?
+    /// Whether there are limitations.
     limited: bool,
     limitations: Vec<String>,
 }
@@ -29,14 +29,14 @@ impl Document for ScanLimitations {
     const COLLECTION: &'static str = "scan_limitations";
 }
 
-/// The warnings of an import: files set aside first, because there may be more
-/// warnings than an audit keeps.
+/// Returns the warnings of an import. Skipped files come first, because there may be more warnings
+/// than an audit stores.
 pub(super) fn warnings(job: &ImportFindings) -> Vec<String> {
     let set_aside = job.parts.iter().filter_map(super::Part::set_aside_warning);
     set_aside.chain(job.tally.warnings.iter().cloned()).collect()
 }
 
-/// Keeps the limitations of an audit, unless a later one has kept its own.
+/// Stores the limitations of an audit, unless a later audit stored its own.
 pub(super) fn keep(
     ctx: &JobCtx,
     job: &ImportFindings,
@@ -79,7 +79,7 @@ fn texts(job: &ImportFindings, warnings: &[String]) -> Vec<String> {
     texts
 }
 
-/// The limitations of one repository's latest audits, or of all.
+/// Returns the limitations of the latest audits of one repository, or of all repositories.
 pub(crate) fn shown(scope: &Scope, repository: Option<Uuid>) -> Result<Vec<String>, DocumentError> {
     let some = scope.documents::<ScanLimitations>().query().equals("limited", true);
     let page = some.equals_if("repository_id", repository).limit(MOST_BRANCHES).page()?;

@@ -1,11 +1,10 @@
-//! The findings of an audit: read from its SARIF files and evidence records,
-//! matched with those that are kept, and told to the audit.
+//! Imports the findings of an audit from its SARIF files and evidence records, matches them with
+//! stored findings, and reports the results to the audit.
 //!
-//! A job in steps, each a transaction: `read` turns a file into chunks of
-//! observations, kept as blobs; `records` does so with evidence records; `apply`
-//! matches a chunk; `gone` looks for what an analysis showed before and does not
-//! show now; `finish` counts and tells. `limits` collects what was set aside or
-//! not looked at.
+//! The job runs in steps of one transaction each. `read` converts a file to chunks of observations,
+//! stored as blobs. `records` does the same for evidence records. `apply` matches a chunk. `gone`
+//! checks findings that an analysis showed before and does not show now. `finish` counts and
+//! publishes. `limits` collects skipped files and unchecked analyses.
 
 mod absent;
 mod analysis;
@@ -34,7 +33,7 @@ use events::ImportError;
 pub(crate) use limits::ScanLimitations;
 use part::Part;
 
-/// An artifact that an audit takes in.
+/// An artifact that an audit imports.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct AuditInput {
     upload_id: Uuid,
@@ -42,7 +41,7 @@ struct AuditInput {
     format: Option<String>,
     #[serde(default)]
     filename: String,
-    /// Artifact streams it belongs to; empty means that of its filename.
+    /// Artifact streams of the file; empty means the stream of its filename.
     #[serde(default)]
     streams: Vec<String>,
     bytes: u64,
@@ -52,7 +51,7 @@ struct AuditInput {
     evidence_ids: Vec<Uuid>,
 }
 
-/// An audit, as `audit.started` tells of it.
+/// An audit as described by `audit.started`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct AuditStarted {
     audit_id: Uuid,
@@ -67,12 +66,12 @@ struct AuditStarted {
     records: Vec<Uuid>,
 }
 
-/// One import for each audit: an event that comes again starts none.
+/// Record of an audit's import. A repeated event starts no second import.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Import {
     repository_id: Uuid,
     started_at: Timestamp,
-    /// Null while it goes on.
+    /// Null while the import runs.
     finished_at: Option<Timestamp>,
 }
 
@@ -80,19 +79,19 @@ impl Document for Import {
     const COLLECTION: &'static str = "imports";
 }
 
-/// What an import has come to.
+/// Results of an import.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Tally {
-    /// Files read, refused, and not looked at because newer ones say the same.
+    /// Number of files read, refused, and skipped because newer files replace them.
     imported: i64,
     refused: i64,
     superseded: i64,
-    /// Findings the audit saw.
+    /// Number of findings shown by the audit.
     seen: i64,
     new: i64,
     reopened: i64,
     gone: i64,
-    /// Results of files older than the run without them, which change nothing.
+    /// Number of results of files that are older than the run without them; they change nothing.
     #[serde(default)]
     outdated: i64,
     /// Match suggestions, by rule family.
@@ -101,7 +100,7 @@ struct Tally {
     errors: Vec<ImportError>,
 }
 
-/// What is to be done next.
+/// The next step.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Step {
@@ -115,27 +114,26 @@ enum Step {
     Apply {
         chunk: u32,
     },
-    /// The audit's parts come first, then the absent analyses.
+    /// Checks an analysis: first the audit's parts, then the absent analyses.
     Gone {
         part: usize,
         #[serde(default)]
         cursor: Option<String>,
-        /// Findings of it that stay although this audit did not show them.
+        /// Number of its findings that stay although this audit did not show them.
         #[serde(default)]
         left: u64,
     },
     Finish,
 }
 
-/// The job: an audit, how far its import has come, and what came of it.
+/// Job that imports an audit's findings, with its progress.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ImportFindings {
     audit: AuditStarted,
     step: Step,
     surroundings: Option<Surroundings>,
     parts: Vec<Part>,
-    /// Analyses of the branch that are not in this audit; `None` until they
-    /// are looked up.
+    /// Analyses of the branch without a run in this audit; `None` before they were read.
     #[serde(default)]
     absent: Option<Vec<Absent>>,
     chunks: u32,
@@ -148,7 +146,7 @@ impl Job for ImportFindings {
     const KIND: &'static str = "import_findings";
 }
 
-/// Has an audit's findings imported, once.
+/// Starts the import of an audit's findings, once.
 pub(crate) fn audit_started(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
     let mut audit: AuditStarted = event.data()?;
     audit.inputs.retain(|input| input.format.as_deref() == Some("sarif"));
@@ -177,7 +175,7 @@ pub(crate) fn audit_started(ctx: &JobCtx, event: EventDelivery) -> JobResult<Eve
     Ok(Outcome::Done)
 }
 
-/// Does one step.
+/// Runs one step.
 pub(crate) fn run(ctx: &JobCtx, mut job: ImportFindings) -> JobResult<ImportFindings> {
     job.step = match job.step.clone() {
         Step::Begin => {
@@ -202,7 +200,7 @@ impl ImportFindings {
         self.surroundings.as_ref().ok_or_else(missing)
     }
 
-    /// The branch that the audit looks at, by its short name.
+    /// Returns the short name of the audited branch.
     fn branch(&self) -> Result<String, area_sdk::JobError> {
         Ok(self.surroundings()?.branch(self.audit.branch_ref.as_deref()))
     }

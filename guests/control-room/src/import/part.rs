@@ -1,19 +1,18 @@
-//! The parts of an import: one for each analysis that a file of the audit has a
-//! run of.
+//! Parts of an import: one for each analysis with a run in a file of the audit.
 
 use area_sdk::prelude::*;
 
 use super::key::AnalysisKey;
 use super::{AuditInput, ImportFindings};
 
-/// Files set aside that a part names; more are counted.
+/// Maximum number of skipped files that a part names; more are counted.
 const MOST_NAMED: usize = 3;
 
-/// An analysis in this audit, and which run of it this is.
+/// An analysis in this audit with its run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Part {
     pub(super) analysis_id: String,
-    /// What all streams of a tool without a category share, within the branch.
+    /// Group id shared by the streams of a tool without a category, on one branch.
     #[serde(default)]
     pub(super) group_id: String,
     pub(super) tool: String,
@@ -21,26 +20,26 @@ pub(super) struct Part {
     #[serde(default)]
     pub(super) stream: Option<String>,
     pub(super) run: i64,
-    /// Did a run of it end well? Only then is anything gone.
+    /// Whether a run was successful. Only then findings can be gone.
     pub(super) successful: bool,
-    /// The file of the successful run.
+    /// File of the successful run.
     #[serde(default)]
     pub(super) file: Option<FileName>,
-    /// Another run in that file failed or was refused, so that the file does
-    /// not speak for the whole analysis.
+    /// Whether another run in that file failed or was refused. If so, the file does not cover the
+    /// whole analysis.
     #[serde(default)]
     pub(super) partial: bool,
-    /// Coverages of its successful runs, by number.
+    /// Numbers of the coverages of its successful runs.
     #[serde(default)]
     pub(super) coverages: Vec<u32>,
-    /// Older files are reported as set aside if they came after this.
+    /// Older files are reported as skipped if they became ready after this time.
     #[serde(default)]
     pub(super) reported_until: Option<Timestamp>,
     #[serde(default)]
     pub(super) set_aside: SetAside,
 }
 
-/// A file, as warnings name it.
+/// Identification of a file in warnings.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct FileName {
     pub(super) upload_id: Uuid,
@@ -61,7 +60,7 @@ impl std::fmt::Display for FileName {
     }
 }
 
-/// Files that a newer one of the same analysis set aside.
+/// Files that were skipped in favor of a newer one.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct SetAside {
     files: Vec<FileName>,
@@ -97,27 +96,26 @@ impl Part {
         AnalysisKey { tool: tool.clone(), category: category.clone(), stream: stream.clone() }
     }
 
-    /// Notes a run that ended well, and the number of its coverage.
+    /// Stores a successful run with the number of its coverage.
     pub(super) fn note_success(&mut self, file: &AuditInput, coverage: u32) {
         self.successful = true;
         self.file = Some(file.into());
         self.coverages.push(coverage);
     }
 
-    /// When the file became ready that speaks for the whole analysis; `None`
-    /// if none does.
+    /// Returns when the file became ready that covers the whole analysis; `None` if none does.
     pub(super) fn whole_since(&self, audit_started_at: Timestamp) -> Option<Timestamp> {
         let whole = self.successful && !self.partial;
         let ready_at = || self.file.as_ref().map_or(audit_started_at, |file| file.ready_at);
         whole.then(ready_at)
     }
 
-    /// Whether this file's run is the one that counts.
+    /// Whether the run of this file is the one that counts.
     pub(super) fn is_of(&self, upload_id: Uuid) -> bool {
         self.file.as_ref().is_some_and(|file| file.upload_id == upload_id)
     }
 
-    /// Notes an older file of the analysis that is not read.
+    /// Counts an older file of the analysis as skipped.
     pub(super) fn set_aside(&mut self, input: &AuditInput) {
         let reported = self.reported_until.is_some_and(|until| input.ready_at <= until);
         let SetAside { files, more } = &mut self.set_aside;
@@ -131,7 +129,7 @@ impl Part {
         }
     }
 
-    /// Which files were set aside, by which, and why.
+    /// Returns a warning that names skipped files, the newer file and the reason.
     pub(super) fn set_aside_warning(&self) -> Option<String> {
         let SetAside { files, more } = &self.set_aside;
         let newer = self.file.as_ref().filter(|_| !files.is_empty())?;
@@ -145,14 +143,14 @@ impl Part {
                 "Give files of different analyses different names, or each run a category \
                  (automationDetails.id)."
             }
-            None => "Give each analysis a category (automationDetails.id) of its own.",
+            None => "Give each analysis a different category (automationDetails.id).",
         };
         let analysis = describe(&self.tool, &self.category, self.stream.as_deref());
         Some(format!("Set aside, because {newer} is a newer run of {analysis}: {names}. {hint}"))
     }
 }
 
-/// An analysis, as warnings name it.
+/// Describes an analysis in warnings.
 pub(super) fn describe(tool: &str, category: &str, stream: Option<&str>) -> String {
     match stream {
         Some(stream) => format!("{tool} without category in {stream}"),
@@ -162,7 +160,7 @@ pub(super) fn describe(tool: &str, category: &str, stream: Option<&str>) -> Stri
 }
 
 impl ImportFindings {
-    /// The audit's part of this analysis.
+    /// Returns the index of the audit's part for this analysis.
     pub(super) fn part_of(&self, key: &AnalysisKey) -> Option<usize> {
         self.parts.iter().position(|part| {
             part.tool == key.tool && part.category == key.category && part.stream == key.stream

@@ -1,5 +1,4 @@
-//! Files: the newest of each analysis counts, as far as its run ended well;
-//! older ones are set aside.
+//! Reads files. The newest successful run of each analysis counts; older files are skipped.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +13,7 @@ use super::{AuditInput, ImportFindings, Step, analysis, coverage};
 use crate::identity::Identities;
 use crate::sarif::{self, Coverage, Refusal, ScanRun};
 
-/// Reads a file into chunks.
+/// Converts a file to chunks.
 pub(super) fn step(ctx: &JobCtx, job: &mut ImportFindings, input: usize) -> Result<Step, JobError> {
     let Some(artifact) = job.audit.inputs.get(input).cloned() else {
         return Ok(Step::Records { from: 0 });
@@ -36,14 +35,14 @@ fn refuse(job: &mut ImportFindings, artifact: &AuditInput, refusal: Refusal) {
     job.tally.errors.push(ImportError { upload_id, code: code.to_owned(), detail });
 }
 
-/// A file while its runs are read.
+/// A file whose runs are being read.
 struct File<'a> {
     artifact: &'a AuditInput,
-    /// Runs of one analysis share what they give out.
+    /// Identities by analysis, shared by the runs of one analysis.
     identities: BTreeMap<AnalysisKey, Identities>,
-    /// Analyses of which a run did not end well.
+    /// Analyses with a failed run in this file.
     failed: BTreeSet<AnalysisKey>,
-    /// A run was refused, of whichever analysis.
+    /// Whether a run of any analysis was refused.
     refused: bool,
 }
 
@@ -80,8 +79,7 @@ fn take_in(
     Ok(())
 }
 
-/// Reads a run for each analysis that it belongs to, unless a newer file has
-/// settled that.
+/// Reads a run for each of its analyses, unless a newer file was successful.
 fn take_run(
     ctx: &JobCtx,
     job: &mut ImportFindings,
@@ -108,14 +106,14 @@ fn take_run(
 
 fn warn_of_failure(job: &mut ImportFindings, file: &File<'_>, run: &ScanRun<'_>) {
     if !run.successful {
-        let how = if run.has_results() { "did not end well" } else { "has no list of results" };
+        let how = if run.has_results() { "failed" } else { "has no list of results" };
         let (tool, name) = (&run.subject.tool, &file.artifact.filename);
-        let warning = format!("A run of {tool} in {name} {how}; nothing is taken for gone by it.");
+        let warning = format!("A run of {tool} in {name} {how}, so it marks no finding as gone.");
         job.tally.warnings.push(warning);
     }
 }
 
-/// Puts a run's observations into chunks.
+/// Adds a run's observations to chunks.
 fn observe(
     ctx: &JobCtx,
     job: &mut ImportFindings,
@@ -145,7 +143,7 @@ fn observe(
         observations: Vec::with_capacity(CHUNK),
     };
     for observation in results.by_ref() {
-        // `check` has seen that each can be read.
+        // `check` has verified that every result can be read.
         chunk.observations.extend(observation);
         if chunk.observations.len() == CHUNK {
             chunk::keep(ctx, job, &mut chunk)?;

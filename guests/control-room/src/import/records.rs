@@ -1,44 +1,31 @@
-//! Evidence records of kind `finding`: each is a finding by itself, unless it
-//! names an uploaded file, which then speaks for it.
+//! Evidence records of kind `finding`. Each is a finding itself, unless it names an uploaded file,
+//! whose content counts then.
 //!
-//! A record has no rule and no place but its reference: the tool is its
-//! provider, the rule `evidence.` and its source type, the path its reference.
-//! Records that say the same are one finding. That a record is not sent again
-//! does not mean that the finding is gone.
+//! A record's tool is its provider, its rule is `evidence.` plus its source type, and its path is
+//! its reference. Records with equal content are one finding. A record that is not sent again does
+//! not mean that the finding is gone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use area_sdk::JobError;
 use area_sdk::prelude::*;
+use area_sdk::text::first_line;
+use area_shared::evidence::EvidenceRecord;
 use serde_json::Map;
 
 use super::chunk::{self, Chunk};
 use super::key::AnalysisKey;
 use super::{ImportFindings, Step, analysis};
 use crate::identity::{Identities, Key};
-use crate::observation::{Observation, Place, SourceFamily, SourceTool};
+use crate::observation::{FindingLocation, Observation, SourceFamily, SourceTool};
 use crate::severity::Rating;
 use crate::similarity::Sketch;
-use crate::text::{clean, first_line};
+use crate::text::clean;
 
-/// Records of one step.
+/// Number of records read in one step.
 const STEP: usize = 200;
 
-#[derive(Serialize, Deserialize)]
-struct Record {
-    evidence_id: Uuid,
-    provider: String,
-    source_ref: String,
-    source_type: String,
-    summary: String,
-    observed_at: Timestamp,
-}
-
-impl Document for Record {
-    const COLLECTION: &'static str = "evidence.records";
-}
-
-/// Puts the next records into chunks.
+/// Adds the next records to chunks.
 pub(super) fn step(ctx: &JobCtx, job: &mut ImportFindings, from: usize) -> Result<Step, JobError> {
     let some: Vec<Uuid> = job.audit.records.iter().skip(from).take(STEP).copied().collect();
     if some.is_empty() {
@@ -47,8 +34,8 @@ pub(super) fn step(ctx: &JobCtx, job: &mut ImportFindings, from: usize) -> Resul
     let carried = job.audit.inputs.iter().flat_map(|input| &input.evidence_ids);
     let carried: BTreeSet<Uuid> = carried.copied().collect();
     let wanted = some.iter().filter(|id| !carried.contains(id));
-    let records = ctx.documents::<Record>().get_many(wanted)?;
-    let mut by_provider: BTreeMap<String, Vec<Record>> = BTreeMap::new();
+    let records = ctx.documents::<EvidenceRecord>().get_many(wanted)?;
+    let mut by_provider: BTreeMap<String, Vec<EvidenceRecord>> = BTreeMap::new();
     for record in records {
         by_provider.entry(record.provider.clone()).or_default().push(record.value);
     }
@@ -62,7 +49,7 @@ fn observe(
     ctx: &JobCtx,
     job: &mut ImportFindings,
     tool: String,
-    records: Vec<Record>,
+    records: Vec<EvidenceRecord>,
 ) -> Result<(), JobError> {
     let key = AnalysisKey::of_category(tool, "evidence");
     let Some(latest) = records.iter().map(|record| record.observed_at).max() else { return Ok(()) };
@@ -85,13 +72,13 @@ fn observe(
     chunk::keep(ctx, job, &mut chunk)
 }
 
-fn observation(workspace: Uuid, repository: Uuid, record: Record) -> Observation {
+fn observation(workspace: Uuid, repository: Uuid, record: EvidenceRecord) -> Observation {
     let rule_id = format!("evidence.{}", record.source_type);
     let said = clean(&record.summary, 2000);
     let path = clean(&record.source_ref, 1000);
     let message = said.chars().filter(|c| !c.is_numeric()).collect();
     let key = Key::Message { path: path.clone(), message };
-    // Alone, so that records which say the same are not counted one by one.
+    // Each record has its own counter, so that equal records get the same identity.
     let identity = Identities::new(workspace, repository).next(&record.provider, &rule_id, &key);
     let title = if said.is_empty() { &path } else { first_line(&said) };
     let nothing = Map::new();
@@ -103,7 +90,7 @@ fn observation(workspace: Uuid, repository: Uuid, record: Record) -> Observation
         sketch: Sketch::of([said.as_str()]),
         source: SourceTool { rule_id, tool: record.provider, version: None },
         source_family: SourceFamily::Evidence,
-        locations: vec![Place {
+        locations: vec![FindingLocation {
             path: Some(path),
             start_line: None,
             start_column: None,

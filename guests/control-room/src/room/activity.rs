@@ -1,5 +1,5 @@
-//! What happened to findings in spans of time. The spans do not overlap and are
-//! added up to windows, so that each transition is counted once.
+//! Activity in time spans. Spans do not overlap and are added up to windows, so that each
+//! transition is counted once.
 
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Query, Scope};
@@ -8,7 +8,7 @@ use super::durations::Durations;
 use crate::state::State;
 use crate::transition::StoredTransition;
 
-/// From so many seconds ago until so many seconds ago; 0 is now.
+/// Start and end of a span, in seconds before now.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Span {
     pub(super) from: i64,
@@ -16,7 +16,7 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// Transitions of this span.
+    /// Filters transitions of this span.
     pub(super) fn narrow<'a>(
         self,
         query: Query<'a, StoredTransition>,
@@ -27,10 +27,10 @@ impl Span {
     }
 }
 
-/// What happened in a span.
+/// Counts and durations of a span.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Activity {
-    /// People's first looks.
+    /// Time until users' first decisions.
     pub(super) decided: Durations,
     pub(super) verified: Durations,
     pub(super) created: u64,
@@ -54,7 +54,7 @@ impl Activity {
         })
     }
 
-    /// This and another.
+    /// Adds another span.
     pub(super) fn and(self, other: Self) -> Self {
         Self {
             decided: self.decided.and(other.decided),
@@ -65,7 +65,7 @@ impl Activity {
     }
 }
 
-/// People's first looks of a span, and how long they took.
+/// Returns the time until users' first decisions in a span.
 pub(super) fn decided(scope: &Scope, span: Span) -> Result<Durations, DocumentError> {
     Durations::of(scope, |query| span.narrow(query.equals("decision", true), scope.now()))
 }

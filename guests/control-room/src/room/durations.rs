@@ -1,12 +1,12 @@
-//! Mean durations of transitions, without reading them: the database counts how
-//! often each length occurs.
+//! Mean durations of transitions, without reading them: the database counts how often each duration
+//! occurs.
 
 use area_sdk::{DocumentError, Query, Scope, Value};
 
 use crate::decimal::hours;
 use crate::transition::StoredTransition;
 
-/// Some durations, added up.
+/// Sum and number of durations.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(super) struct Durations {
     pub(super) count: i64,
@@ -14,9 +14,9 @@ pub(super) struct Durations {
 }
 
 impl Durations {
-    /// Of the transitions that `narrow` leaves. Hours and the seconds beyond
-    /// them are counted apart: there are a few thousand of each at most, where
-    /// there may be as many lengths as transitions.
+    /// Returns the durations of the transitions that `narrow` selects. Hours and remaining seconds
+    /// are counted separately: each has at most a few thousand values, while there may be as many
+    /// durations as transitions.
     pub(super) fn of<'a>(
         scope: &'a Scope,
         narrow: impl Fn(Query<'a, StoredTransition>) -> Query<'a, StoredTransition>,
@@ -34,7 +34,7 @@ impl Durations {
         })
     }
 
-    /// Each value as often as it occurs.
+    /// Sums values by their counts.
     fn sum(groups: Vec<(Vec<Value>, u64)>) -> Self {
         groups.iter().fold(Self::default(), |sum, (values, count)| {
             let Some(Value::Integer(length)) = values.first() else { return sum };
@@ -43,7 +43,7 @@ impl Durations {
         })
     }
 
-    /// These and others.
+    /// Adds other durations.
     pub(super) fn and(self, others: Self) -> Self {
         Self {
             count: self.count.saturating_add(others.count),
@@ -51,15 +51,14 @@ impl Durations {
         }
     }
 
-    /// Their mean; nothing where there are none.
+    /// Returns the mean in hours; `None` if there are none.
     pub(super) fn mean_hours(self) -> Option<String> {
         hours(self.seconds, self.count)
     }
 
-    /// How much less time so many took at this mean than at that of an earlier
-    /// window.
+    /// Returns the hours saved compared with the mean of an earlier window.
     pub(super) fn saved_since(self, earlier: Self) -> Option<String> {
-        // (E/e - C/c) * c, over a common divisor.
+        // (E/e - C/c) * c, with a common divisor.
         let at_earlier_mean = earlier.seconds.checked_mul(self.count)?;
         let difference = at_earlier_mean.checked_sub(self.seconds.checked_mul(earlier.count)?)?;
         hours(difference, earlier.count)

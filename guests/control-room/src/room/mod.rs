@@ -1,8 +1,8 @@
-//! The control room (operation 15): where the workspace's findings stand, made
-//! anew from all that is kept.
+//! The control room (operation 15): a summary of the workspace's findings, computed from stored
+//! data.
 //!
-//! The database counts; no finding is read but those that are shown, so that a
-//! hundred thousand take no more memory than ten.
+//! The database counts; only findings that are shown are read. So a hundred thousand findings need
+//! no more memory than ten.
 
 mod activity;
 mod durations;
@@ -20,34 +20,35 @@ use outcomes::Outcomes;
 use snapshots::Snapshot;
 pub(crate) use snapshots::StoredSnapshot;
 
-/// How all this is calculated.
+/// Version of the calculation.
 const CALCULATION: &str = "control-room-v1";
 
-/// Transitions and recurring findings that are shown.
+/// Maximum number of transitions and of recurring findings shown.
 const MOST_ENTRIES: u32 = 100;
-/// Suggestions that are shown: pending ones, and after them decided ones.
+/// Maximum number of suggestions shown: pending ones, then decided ones.
 const MOST_PENDING: usize = 100;
 const MOST_DECIDED: usize = 20;
 
-/// The rules, for the operation's documentation.
-pub(crate) const DESCRIPTION: &str = "\
-`match_suggestions` has the 100 newest that are pending, then the 20 newest of those accepted and \
-rejected; `recent_transitions` the 100 newest; `recurring_findings`, of those that two audits or \
-more saw, the 100 riskiest, open ones first; `snapshots` one each for 24h, 7d and 30d.\n\n\
-Outcomes are of the last 30 days; the baseline is the 30 days before. A decision is a person's \
-first step with a finding that is new or reopened; review time is how long that took. It is \
-`measuring` until both windows have 20 decisions, and `review_time_saved_hours` is the baseline's \
-mean less the current one, times the current decisions. `remediation_speed_hours` and \
-`mttr_hours` are the mean time from a lifecycle's beginning to its verification, null without \
-data.\n\n\
-A snapshot counts findings by state (`counts`, with `total`, `open`, `overdue`, and what was \
-`window_created`, `window_verified`, `window_reopened` and `window_decided`) and open ones by severity and \
-by impact. `freshness_percent` is the share of open findings that an audit saw within the window. \
-`score` is 100 / (1 + w / 100), w the open findings weighed 10 (critical), 5 (high), 2 (medium) \
-and 0.5 (low). A snapshot whose content has not changed stays the one it was, with its `as_of`.\n\n\
-The same data gives the same content.";
+/// Description of the rules for OpenAPI.
+pub(crate) const DESCRIPTION: &str = "`match_suggestions` has the 100 newest that are pending, \
+    then the 20 newest of those accepted and rejected; `recent_transitions` the 100 newest; \
+    `recurring_findings` the 100 riskiest of those reported by at least two audits, open ones \
+    first; `snapshots` one each for 24h, 7d and 30d.\n\n\
+    Outcomes are of the last 30 days; the baseline is the 30 days before. A decision is a user's \
+    first transition of a new or reopened finding; review time is the time until then. It is \
+    `measuring` until both windows have 20 decisions, and `review_time_saved_hours` is the \
+    baseline's mean less the current one, times the current decisions. `remediation_speed_hours` \
+    and `mttr_hours` are the mean time from a lifecycle's beginning to its verification, null \
+    without data.\n\n\
+    A snapshot counts findings by state (`counts`, with `total`, `open`, `overdue`, and what was \
+    `window_created`, `window_verified`, `window_reopened` and `window_decided`) and open ones by \
+    severity and by impact. `freshness_percent` is the share of open findings that an audit \
+    reported within the window. `score` is 100 / (1 + w / 100), w the open findings weighed 10 \
+    (critical), 5 (high), 2 (medium) and 0.5 (low). A snapshot with unchanged content keeps its \
+    `as_of`.\n\n\
+    The same data gives the same content.";
 
-/// Where the workspace's findings stand.
+/// Summary of the workspace's findings.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ControlRoom {
     calculation_version: String,
@@ -63,10 +64,10 @@ impl Document for ControlRoom {
     const COLLECTION: &'static str = "rooms";
 }
 
-/// The one room that is kept: as it was rebuilt last.
+/// Id of the stored control room, which holds the latest rebuild.
 const LATEST: &str = "latest";
 
-/// Told when the control room was rebuilt.
+/// Published when the control room was rebuilt.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ControlRoomRebuilt {
     generated_at: Timestamp,
@@ -98,7 +99,7 @@ pub(crate) fn rebuild(ctx: &Ctx) -> Result<ControlRoom> {
     Ok(room)
 }
 
-/// As it was rebuilt last; where it never was, as it would be now.
+/// Returns the latest rebuild. If there was none, computes the control room.
 pub(crate) fn show(ctx: &Ctx) -> Result<ControlRoom> {
     match ctx.documents::<ControlRoom>().find(LATEST)? {
         Some(kept) => Ok(kept.value),

@@ -1,4 +1,4 @@
-//! Outcomes: what the last 30 days came to, held against the 30 days before.
+//! Outcomes: results of the last 30 days compared with the 30 days before.
 
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope};
@@ -9,20 +9,20 @@ use crate::transition::StoredTransition;
 
 /// The length of a window.
 const WINDOW_SECONDS: i64 = 30 * 86_400;
-/// Decisions that both windows need before they are compared.
+/// Minimum number of decisions in both windows for a comparison.
 const LEAST_DECISIONS: i64 = 20;
 
-/// Are there decisions enough to compare?
+/// Whether there are enough decisions for a comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum MeasurementStatus {
-    /// Not yet.
+    /// Fewer than twenty in one window.
     Measuring,
-    /// Twenty in both windows.
+    /// At least twenty in both windows.
     Measured,
 }
 
-/// What the last 30 days came to.
+/// Results of the last 30 days.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub(super) struct Outcomes {
     baseline_review_time_hours: Option<String>,
@@ -37,7 +37,7 @@ pub(super) struct Outcomes {
     window: String,
 }
 
-/// Outcomes, given what the window brought.
+/// Computes the outcomes; `current` is the activity of the window.
 pub(super) fn compute(scope: &Scope, current: Activity) -> Result<Outcomes, DocumentError> {
     let earlier = Span { from: 2 * WINDOW_SECONDS, until: WINDOW_SECONDS };
     let (now, before) = (current.decided, activity::decided(scope, earlier)?);

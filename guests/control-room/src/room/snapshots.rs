@@ -1,4 +1,4 @@
-//! Snapshots: how the findings stand, and what a window brought.
+//! Snapshots: states of the findings, and the activity of a window.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::severity::Severity;
 use crate::state::State;
 use crate::transition::StoredTransition;
 
-/// A span of time that ends now.
+/// A time span that ends now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 enum Window {
     #[serde(rename = "24h")]
@@ -46,7 +46,7 @@ impl Window {
 
 type Counts = BTreeMap<String, u64>;
 
-/// How the findings stand.
+/// States of the findings and activity of one window.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub(super) struct Snapshot {
     architecture_impact_counts: Counts,
@@ -59,13 +59,13 @@ pub(super) struct Snapshot {
     recurring_count: u64,
     score: String,
     severity_counts: Counts,
-    /// How many transitions it was made from.
+    /// Number of transitions from which it was computed.
     source_transition_version: u64,
     time_to_decision_hours: Option<String>,
     window: Window,
 }
 
-/// A snapshot as it is kept.
+/// A stored snapshot.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredSnapshot {
     #[serde(flatten)]
@@ -81,7 +81,7 @@ impl Snapshot {
         self.id
     }
 
-    /// Was it made at this moment?
+    /// Whether it was computed at this time.
     pub(super) fn is_new(&self, now: Timestamp) -> bool {
         self.as_of == now
     }
@@ -90,7 +90,7 @@ impl Snapshot {
         StoredSnapshot { snapshot: self.clone() }
     }
 
-    /// The kept one, where it says the same.
+    /// Returns the stored snapshot if it has the same content.
     fn unless_kept(self, kept: Option<Self>) -> Self {
         match kept {
             Some(kept) if kept == (Self { id: kept.id, as_of: kept.as_of, ..self.clone() }) => kept,
@@ -99,7 +99,7 @@ impl Snapshot {
     }
 }
 
-/// What each window brought, the shortest first.
+/// Returns the activity of each window, shortest first.
 pub(super) fn activities(scope: &Scope) -> Result<[Activity; 3], DocumentError> {
     let mut activities = [Activity::default(); 3];
     let (mut so_far, mut until) = (Activity::default(), 0);
@@ -111,7 +111,7 @@ pub(super) fn activities(scope: &Scope) -> Result<[Activity; 3], DocumentError> 
     Ok(activities)
 }
 
-/// One snapshot for each window, given what each brought.
+/// Computes one snapshot for each window.
 pub(super) fn compute(
     scope: &Scope,
     activities: [Activity; 3],
@@ -127,9 +127,9 @@ pub(super) fn compute(
     Window::ALL.into_iter().zip(activities).zip(stale).map(snapshot).collect()
 }
 
-/// How many open findings no audit saw within each window. They are counted
-/// from the longest window on, each once: of those that audits see again and
-/// again, the most there are, none is.
+/// Returns the number of open findings that no audit showed within each window. Windows are counted
+/// from the longest on, so that each stale finding is counted once and the many findings of
+/// recurring audits are not read.
 fn stale(scope: &Scope) -> Result<[u64; 3], DocumentError> {
     let mut all = [0; 3];
     let (mut so_far, mut from) = (0, None);
@@ -142,7 +142,7 @@ fn stale(scope: &Scope) -> Result<[u64; 3], DocumentError> {
     Ok(all)
 }
 
-/// How the findings stand, whatever the window.
+/// States of the findings, independent of a window.
 struct Standing {
     counts: Counts,
     open_by_severity: Counts,
@@ -177,7 +177,7 @@ impl Standing {
         Ok(standing)
     }
 
-    /// Adds findings of one state, severity, impact and recurrence.
+    /// Adds a count of findings with equal state, severity, impact and recurrence.
     fn add(&mut self, values: &[Value], count: u64) {
         let [Value::Text(state), Value::Text(severity), Value::Text(impact), recurring] = values
         else {
@@ -194,7 +194,8 @@ impl Standing {
         }
     }
 
-    /// Of a window, and of the open findings that no audit saw within it.
+    /// Returns the snapshot of a window; `stale` is the number of open findings that no audit
+    /// showed within it.
     fn snapshot(&self, scope: &Scope, window: Window, activity: Activity, stale: u64) -> Snapshot {
         let fresh = self.open.saturating_sub(stale);
         Snapshot {
@@ -214,7 +215,7 @@ impl Standing {
         }
     }
 
-    /// The counts, with what the window brought.
+    /// Returns the counts with the activity of a window.
     fn counts_with(&self, activity: Activity) -> Counts {
         let mut counts = self.counts.clone();
         counts.extend([
@@ -226,7 +227,7 @@ impl Standing {
         counts
     }
 
-    /// 100 / (1 + w / 100), where w weighs the open findings.
+    /// Returns 100 / (1 + w / 100), where w is the weight of the open findings.
     fn score(&self) -> String {
         let half_weights = [
             (Severity::Critical, 20),

@@ -1,13 +1,13 @@
-//! Messages: text, or the name of a rule's text, with arguments put in.
+//! Messages of SARIF: text or the name of a rule's text, with arguments inserted.
 
 use super::model::{Message, Text};
 use super::rules::{FoundRule, Rules};
 use crate::text::clean;
 
-/// Bytes of a message that are kept.
+/// Maximum size of a stored message, in bytes.
 const MOST_BYTES: usize = 2000;
 
-/// What a result says; empty where it says nothing.
+/// Returns the message of a result; empty if it has none.
 pub(super) fn resolve(
     message: Option<&Message>,
     rules: &Rules<'_>,
@@ -20,13 +20,13 @@ pub(super) fn resolve(
     clean(&fill(text, arguments), MOST_BYTES)
 }
 
-/// The text of a multiformat message string.
+/// Returns the text of a multiformat message string.
 pub(super) fn text(text: Option<&Text>) -> Option<&str> {
     text?.text.as_deref().map(str::trim).filter(|text| !text.is_empty())
 }
 
-/// Replaces `{0}`, `{1}`, … by arguments, and `{{` and `}}` by braces. Without
-/// arguments the text is left as it is.
+/// Replaces `{0}`, `{1}`, … by arguments, and `{{` and `}}` by braces. Returns the text unchanged
+/// without arguments.
 fn fill(text: &str, arguments: &[String]) -> String {
     if arguments.is_empty() {
         return text.to_owned();
@@ -49,7 +49,7 @@ fn fill(text: &str, arguments: &[String]) -> String {
     filled
 }
 
-/// The argument that a text begins by naming, and what follows.
+/// Returns the argument for the placeholder at the start of a text, and the rest of the text.
 fn placeholder<'a>(text: &'a str, arguments: &'a [String]) -> Option<(&'a str, &'a str)> {
     let (number, after) = text.strip_prefix('{')?.split_once('}')?;
     let argument = arguments.get(number.parse::<usize>().ok()?)?;

@@ -1,9 +1,8 @@
-//! SARIF 2.1.0 logs, as scanners really write them.
+//! Parser of SARIF 2.1.0 logs as scanners write them.
 //!
-//! What a scanner left out and nothing depends on is done without; what is
-//! wrong is refused with a JSON Pointer and with what to mend, one run at a time
-//! where the log as a whole can be read. A run with one bad result is refused
-//! whole: the findings of the results that were passed over would seem gone.
+//! Missing members are accepted if nothing depends on them. Errors are reported with a JSON Pointer
+//! and a hint, for one run at a time if the log itself can be read. A run with one invalid result
+//! is refused completely: otherwise the findings of the skipped results would seem gone.
 
 mod message;
 mod model;
@@ -14,26 +13,27 @@ mod weakness;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use area_sdk::text::truncate_bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_path_to_error::Segment;
 
 use crate::identity::Identities;
-use crate::text::{clean, clip};
+use crate::text::clean;
 use model::{InlineProperties, Log, Run};
 
 pub(crate) use results::Results;
 
-/// The only version there is.
+/// The only supported version.
 const VERSION: &str = "2.1.0";
-/// Bytes of a tool's name, of a category and of a version that are kept.
+/// Maximum stored size of tool names, categories and versions, in bytes.
 const MOST_NAME_BYTES: usize = 200;
 
-/// Why a log, or a run of it, is refused.
+/// Why a log or a run is refused.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Refusal {
     pub(crate) code: &'static str,
-    /// What is wrong and what to do about it, for a person.
+    /// The error and how to fix it.
     pub(crate) detail: String,
 }
 
@@ -43,79 +43,78 @@ impl Refusal {
     }
 }
 
-/// The runs of a log, not read yet.
+/// Runs of a log that are not parsed yet.
 pub(crate) struct Runs<'a> {
     runs: Vec<&'a RawValue>,
-    /// What belongs to runs and is kept next to them, by GUID in lower case.
+    /// Inline external properties of runs, by lower-case GUID.
     inline: HashMap<String, InlineProperties<'a>>,
 }
 
-/// What a run is of: findings of one analysis replace those of the one before.
+/// Subject of a run. Findings of a run replace those of the former run with the same subject.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Subject {
     pub(crate) tool: String,
-    /// `automationDetails.id` up to its last slash; empty where there is none.
+    /// `automationDetails.id` up to its last slash; empty without one.
     pub(crate) category: String,
 }
 
-/// Files that a run looked at, and rules it looked for.
+/// Files and rules that a run checked.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Coverage {
-    /// Paths that `artifacts` names or in which the run reports something.
+    /// Paths in `artifacts`, and paths of reported results.
     paths: BTreeSet<String>,
-    /// Ids that the tool's components list; `None` if they list none.
+    /// Rule ids listed by the tool's components; `None` if they list none.
     rules: Option<BTreeSet<String>>,
 }
 
 impl Coverage {
-    /// Whether the run would have reported a finding of this rule in these
-    /// files. A run that lists its rules looked for no others.
+    /// Whether the run would have reported a finding of this rule in these files. A run that lists
+    /// its rules checked for no others.
     pub(crate) fn includes(&self, rule_id: &str, paths: &[String]) -> bool {
         let all_paths = !paths.is_empty() && paths.iter().all(|path| self.paths.contains(path));
         all_paths && self.rules.as_ref().is_none_or(|rules| is_listed(rules, rule_id))
     }
 }
 
-/// Whether a rule or one of its parents is in the list: `CA1000/1` is a rule
-/// below `CA1000` (3.52.4).
+/// Whether the list has a rule or one of its parents: `CA1000/1` is a rule below `CA1000` (3.52.4).
 fn is_listed(rules: &BTreeSet<String>, rule_id: &str) -> bool {
     let parents = rule_id.match_indices('/').map(|(at, _)| &rule_id[..at]);
     parents.chain([rule_id]).any(|id| rules.contains(id))
 }
 
-/// A run that can be used.
+/// A valid run.
 pub(crate) struct ScanRun<'a> {
     at: usize,
     run: Run<'a>,
     pub(crate) subject: Subject,
     pub(crate) version: Option<String>,
-    /// Did the scan end well, and say what it found?
+    /// Whether the scan was successful and has a list of results.
     pub(crate) successful: bool,
 }
 
-/// Reads a log as far as its runs.
+/// Parses a log up to its runs.
 pub(crate) fn open(bytes: &[u8]) -> Result<Runs<'_>, Refusal> {
     let text = std::str::from_utf8(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)).map_err(
         |error| {
             let at = error.valid_up_to();
-            Refusal::new("not_utf8", format!("Byte {at} is no UTF-8; save the file as UTF-8."))
+            Refusal::new("not_utf8", format!("Byte {at} is not UTF-8; save the file as UTF-8."))
         },
     )?;
     let log: Log<'_> = parse(text, "")?;
     match log.version.as_deref() {
         Some(VERSION) => {}
         Some(other) => {
-            let other = clip(other, 50);
+            let other = truncate_bytes(other, 50);
             let detail = format!("/version is {other:?}; write SARIF {VERSION}.");
             return Err(Refusal::new("sarif_version_unsupported", detail));
         }
         None => {
-            let detail = format!("/version is missing; a SARIF log says \"{VERSION}\" there.");
+            let detail = format!("/version is missing; a SARIF log has \"{VERSION}\" there.");
             return Err(Refusal::new("not_sarif", detail));
         }
     }
     let runs = log.runs.ok_or_else(|| {
-        Refusal::new("not_sarif", "/runs is missing; write [] where no tool was run.")
+        Refusal::new("not_sarif", "/runs is missing; write [] if no tool was run.")
     })?;
     let mut inline = HashMap::new();
     for properties in log.inline.unwrap_or_default() {
@@ -131,7 +130,7 @@ impl<'a> Runs<'a> {
         self.runs.len()
     }
 
-    /// Each run, or why it cannot be used.
+    /// Returns each run, or why it is refused.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Result<ScanRun<'a>, Refusal>> + '_ {
         let mut inline = Inline { by_guid: &self.inline, taken: HashSet::new() };
         let runs = self.runs.iter().enumerate();
@@ -148,8 +147,8 @@ impl<'a> ScanRun<'a> {
         let tool = clean(name, MOST_NAME_BYTES);
         if tool.is_empty() {
             let detail = format!(
-                "/runs/{at}/tool/driver/name is missing; findings are known by the tool that \
-                 found them, so give its name there."
+                "/runs/{at}/tool/driver/name is missing; findings are identified by their tool, \
+                so add its name there."
             );
             return Err(Refusal::new("sarif_tool_missing", detail));
         }
@@ -164,35 +163,34 @@ impl<'a> ScanRun<'a> {
         Ok(Self { at, run, subject: Subject { tool, category }, version, successful })
     }
 
-    /// Does it say what it found? A run that could not, or did not look, does
-    /// not (3.14.23).
+    /// Whether the run has a list of results. A run that failed or did not scan has none (3.14.23).
     pub(crate) fn has_results(&self) -> bool {
         self.run.results.is_some()
     }
 
-    /// Reads every result, and collects the files and rules of the run.
+    /// Parses every result and collects the files and rules of the run.
     pub(crate) fn check(&self) -> Result<Coverage, Refusal> {
         results::check(self)
     }
 
-    /// Its results, each with its identity within the repository; nothing where
-    /// the run has no list of them.
+    /// Returns the results with their identities within the repository; `None` if the run has no
+    /// list of results.
     pub(crate) fn results(&self, identities: Identities) -> Option<Results<'_, 'a>> {
         Results::of(self, identities)
     }
 }
 
-/// The results that are kept next to the runs. Each list belongs to one run
-/// (3.15.2), so that all runs together have no more results than the log.
+/// Results in inline external properties. Each list belongs to one run (3.15.2), so that all runs
+/// together have no more results than the log.
 struct Inline<'r, 'a> {
     by_guid: &'r HashMap<String, InlineProperties<'a>>,
-    /// GUIDs that an earlier run referred to.
+    /// GUIDs that an earlier run referenced.
     taken: HashSet<String>,
 }
 
 impl<'a> Inline<'_, 'a> {
-    /// Adds the results that a run refers to, each list once. Those in other
-    /// files cannot be read here.
+    /// Adds the results that a run references, each list once. Results in other files are not
+    /// available.
     fn fetch_results(&mut self, run: &mut Run<'a>, at: usize) -> Result<(), Refusal> {
         let elsewhere = run.elsewhere.take().and_then(|elsewhere| elsewhere.results);
         let mut seen = HashSet::new();
@@ -203,14 +201,14 @@ impl<'a> Inline<'_, 'a> {
                 Refusal::new(code, format!("{pointer} {why}"))
             };
             let Some(found) = self.by_guid.get(&guid) else {
-                let why = "leads to another file; send one log that has the results itself.";
+                let why = "refers to another file; send one log that contains the results.";
                 return Err(refused("sarif_results_elsewhere", why));
             };
             if !seen.insert(guid.clone()) {
                 continue;
             }
             if !self.taken.insert(guid) {
-                let why = "refers to results of an earlier run; give each run a list of its own.";
+                let why = "refers to the results of an earlier run; give each run its own list.";
                 return Err(refused("sarif_results_shared", why));
             }
             run.results.get_or_insert_default().extend(found.results.iter().flatten());
@@ -219,13 +217,13 @@ impl<'a> Inline<'_, 'a> {
     }
 }
 
-/// `nightly/backend/2026-01-31` is a run of `nightly/backend`; an id without a
-/// slash names a run and no category (3.17.3).
+/// Returns the category of an id: `nightly/backend/2026-01-31` is a run of `nightly/backend`; an id
+/// without a slash has no category (3.17.3).
 fn category_of(id: &str) -> &str {
     id.rsplit_once('/').map_or("", |(category, _)| category)
 }
 
-/// Reads JSON; what is wrong is told by its place below `root`.
+/// Parses JSON; errors name the position below `root`.
 fn parse<'a, T: Deserialize<'a>>(text: &'a str, root: &str) -> Result<T, Refusal> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let read = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
@@ -240,7 +238,7 @@ fn parse<'a, T: Deserialize<'a>>(text: &'a str, root: &str) -> Result<T, Refusal
     Ok(value)
 }
 
-/// A path as a JSON Pointer.
+/// Formats a path as a JSON Pointer.
 fn pointer(path: &serde_path_to_error::Path) -> String {
     let segments = path.iter().filter_map(|segment| match segment {
         Segment::Seq { index } => Some(index.to_string()),

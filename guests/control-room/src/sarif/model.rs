@@ -1,6 +1,5 @@
-//! What is read of a SARIF 2.1.0 log. Only the members that matter are named,
-//! and nearly all may be absent: scanners leave out much that the standard
-//! requires, and a strict model would refuse whole files that can be used.
+//! Members of a SARIF 2.1.0 log that are read. Nearly all are optional: scanners omit much that the
+//! standard requires, and a strict model would refuse usable files.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +8,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-/// A log; its runs are read one by one.
+/// A log; its runs are parsed one by one.
 #[derive(Deserialize)]
 pub(super) struct Log<'a> {
     pub(super) version: Option<String>,
@@ -19,7 +18,7 @@ pub(super) struct Log<'a> {
     pub(super) inline: Option<Vec<InlineProperties<'a>>>,
 }
 
-/// What belongs to a run and is kept beside the runs (3.13.5).
+/// Properties of a run that are stored outside of the runs (3.13.5).
 #[derive(Deserialize)]
 pub(super) struct InlineProperties<'a> {
     pub(super) guid: Option<String>,
@@ -27,7 +26,7 @@ pub(super) struct InlineProperties<'a> {
     pub(super) results: Option<Vec<&'a RawValue>>,
 }
 
-/// Where parts of a run are that are not in it (3.14.2).
+/// References to properties of a run outside of it (3.14.2).
 #[derive(Default, Deserialize)]
 pub(super) struct ExternalReferences {
     pub(super) results: Option<Vec<ExternalReference>>,
@@ -38,7 +37,7 @@ pub(super) struct ExternalReference {
     pub(super) guid: Option<String>,
 }
 
-/// One run of one tool; its results are read one by one.
+/// One run of one tool; its results are parsed one by one.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Run<'a> {
@@ -101,7 +100,7 @@ pub(super) struct Relationship {
     pub(super) target: Option<Descriptor>,
 }
 
-/// Names a rule, or a taxon, in a component of the tool (3.52).
+/// Reference to a rule or a taxon in a component of the tool (3.52).
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Descriptor {
@@ -158,7 +157,7 @@ pub(super) struct ArtifactLocation {
     pub(super) index: Option<i64>,
 }
 
-/// A result, as far as it names its rule.
+/// Members of a result that name its rule.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct NamedRule {
@@ -187,7 +186,7 @@ pub(super) struct ResultObject {
     pub(super) properties: Option<Map<String, Value>>,
 }
 
-/// How a result came about.
+/// Origin of a result.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Provenance {
@@ -244,8 +243,8 @@ pub(super) struct Suppression {
     pub(super) justification: Option<String>,
 }
 
-/// A whole number, which JSON may write as `10.0` (JSON Schema draft 6 and
-/// later, "integer").
+/// Parses a whole number, which JSON may write as `10.0` (JSON Schema draft 6 and later,
+/// "integer").
 fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i64>, D::Error> {
     let Some(number) = Option::<serde_json::Number>::deserialize(deserializer)? else {
         return Ok(None);
@@ -253,5 +252,5 @@ fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i64>, D::E
     let float = || number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() < 1e15);
     #[expect(clippy::cast_possible_truncation, reason = "it is whole and small enough")]
     let whole = number.as_i64().or_else(|| float().map(|float| float as i64));
-    whole.map(Some).ok_or_else(|| D::Error::custom(format!("{number} is no whole number")))
+    whole.map(Some).ok_or_else(|| D::Error::custom(format!("{number} is not a whole number")))
 }

@@ -1,7 +1,8 @@
-//! Results, one at a time and rule by rule, as observations.
+//! Converts results to observations, one at a time, grouped by rule.
 
 use std::collections::BTreeSet;
 
+use area_sdk::text::{first_line, truncate_bytes};
 use serde_json::Map;
 use serde_json::value::RawValue;
 
@@ -10,20 +11,20 @@ use super::rules::{self, FoundRule, Rules};
 use super::uri::Places;
 use super::{Coverage, Refusal, ScanRun, message, parse, weakness};
 use crate::identity::{Identities, Key, Traits};
-use crate::observation::{MOST_LOCATIONS, Observation, Place, SourceFamily, SourceTool};
+use crate::observation::{FindingLocation, MOST_LOCATIONS, Observation, SourceFamily, SourceTool};
 use crate::severity::Rating;
 use crate::similarity::Sketch;
-use crate::text::{clean, clip, first_line};
+use crate::text::clean;
 
-/// Bytes of a title that are kept.
+/// Maximum size of a stored title, in bytes.
 const MOST_TITLE_BYTES: usize = 300;
-/// Bytes of a snippet that are looked at.
+/// Maximum size of a snippet that is used, in bytes.
 const MOST_SNIPPET_BYTES: usize = 20_000;
 
-/// What a scanner looked at and found in order is no finding.
+/// Kinds of results that report no failure and are no findings.
 const NOT_FINDINGS: [&str; 3] = ["pass", "notApplicable", "informational"];
 
-/// The results of a run that are findings.
+/// Results of a run that are findings.
 pub(crate) struct Results<'r, 'a> {
     run: &'r ScanRun<'a>,
     rules: Rules<'r>,
@@ -45,8 +46,7 @@ impl<'r, 'a> Results<'r, 'a> {
         })
     }
 
-    /// What has been given out so far, for another run of the same subject to
-    /// count on.
+    /// Returns the identities, for another run of the same subject.
     pub(crate) fn into_identities(self) -> Identities {
         self.identities
     }
@@ -82,14 +82,14 @@ impl<'r, 'a> Results<'r, 'a> {
         }
     }
 
-    fn look(&self, result: &ResultObject, rule: &FoundRule<'_>) -> Looks {
+    fn look(&self, result: &ResultObject, rule: &FoundRule<'_>) -> ResultContext {
         let all = result.locations.iter().flatten();
         let named = all.clone().flat_map(|location| location.logical_locations.iter().flatten());
         let names = named.filter_map(|name| name.fully_qualified_name.as_deref());
         let own = result.properties.as_ref();
         let said = own.and_then(|own| own.get("advisory").or_else(|| own.get("cve")));
         let said = said.and_then(|advisory| advisory.as_str());
-        Looks {
+        ResultContext {
             locations: all.take(MOST_LOCATIONS).map(|one| place(&self.places, one)).collect(),
             purl: weakness::purl([own, rule.properties()], names),
             advisory: weakness::advisory(&rule.id).or_else(|| weakness::advisory(said?)),
@@ -100,7 +100,7 @@ impl<'r, 'a> Results<'r, 'a> {
         &mut self,
         result: &ResultObject,
         rule: &FoundRule<'_>,
-        looks: &Looks,
+        looks: &ResultContext,
         said: &str,
         snippet: Option<&str>,
     ) -> String {
@@ -134,11 +134,11 @@ impl Iterator for Results<'_, '_> {
     }
 }
 
-/// Results and their places, those of a rule together: a new finding is held
-/// against others of its rule's family, which are then read for many at once.
+/// Returns results and their positions, grouped by rule: a new finding is compared with findings of
+/// its rule's family, which are then read together.
 fn by_rule<'a>(results: &[&'a RawValue]) -> Vec<(usize, &'a RawValue)> {
     let mut all: Vec<_> = results.iter().copied().enumerate().collect();
-    // What cannot be read is told where it is read whole.
+    // Invalid results are reported where they are parsed.
     all.sort_by_cached_key(|(_, text)| {
         let NamedRule { rule_id, rule_index, rule } =
             serde_json::from_str(text.get()).unwrap_or_default();
@@ -152,8 +152,7 @@ fn read(run: &ScanRun<'_>, index: usize, text: &RawValue) -> Result<ResultObject
     parse(text.get(), &format!("/runs/{}/results/{index}", run.at))
 }
 
-/// Reads every result for its files; the first that cannot be read refuses the
-/// run.
+/// Parses every result for its files. The first invalid one refuses the run.
 pub(super) fn check(run: &ScanRun<'_>) -> Result<Coverage, Refusal> {
     let places = run.places();
     let listed = places.artifacts.iter().filter_map(|artifact| artifact.location.as_ref());
@@ -167,9 +166,9 @@ pub(super) fn check(run: &ScanRun<'_>) -> Result<Coverage, Refusal> {
     Ok(Coverage { paths, rules: (!rules.is_empty()).then_some(rules) })
 }
 
-/// Where a result is, and what it is about.
-struct Looks {
-    locations: Vec<Place>,
+/// Location and subject of a result.
+struct ResultContext {
+    locations: Vec<FindingLocation>,
     purl: Option<String>,
     advisory: Option<String>,
 }
@@ -182,7 +181,7 @@ impl ScanRun<'_> {
         }
     }
 
-    /// The revision that was scanned.
+    /// Returns the scanned revision.
     fn revision(&self) -> Option<String> {
         let sources = self.run.version_control_provenance.as_deref().unwrap_or_default();
         let revision = sources.iter().find_map(|source| source.revision_id.as_deref());
@@ -195,8 +194,8 @@ fn is_finding(result: &ResultObject) -> bool {
     !NOT_FINDINGS.contains(&kind) && result.baseline_state.as_deref() != Some("absent")
 }
 
-/// The level by SARIF's rules (3.27.10): the result's own; `none` for what is
-/// no failure; else the rule's.
+/// Returns the level by SARIF's rules (3.27.10): the result's own, `none` for results that are no
+/// failures, otherwise the rule's.
 fn level<'t>(result: &'t ResultObject, rules: &Rules<'t>, rule: &FoundRule<'t>) -> &'t str {
     match (result.level.as_deref(), result.kind.as_deref()) {
         (Some(level), _) => level,
@@ -211,26 +210,27 @@ fn level<'t>(result: &'t ResultObject, rules: &Rules<'t>, rule: &FoundRule<'t>) 
 fn snippet(result: &ResultObject) -> Option<&str> {
     let first = result.locations.as_ref()?.first()?;
     let region = first.physical_location.as_ref()?.region.as_ref()?;
-    message::text(region.snippet.as_ref()).map(|snippet| clip(snippet, MOST_SNIPPET_BYTES))
+    message::text(region.snippet.as_ref())
+        .map(|snippet| truncate_bytes(snippet, MOST_SNIPPET_BYTES))
 }
 
-/// The rule's heading, else what is said, else what the rule is called.
+/// Returns the rule's heading, otherwise the message, otherwise the rule's id.
 fn title(rule: &FoundRule<'_>, said: &str) -> String {
     let said = Some(said).filter(|said| !said.is_empty());
     let title = rule.heading().or(said).or_else(|| rule.name()).unwrap_or(&rule.id);
     clean(first_line(title), MOST_TITLE_BYTES)
 }
 
-/// The file of a location.
+/// Returns the file of a location.
 fn path(places: &Places<'_>, location: &Location) -> Option<String> {
     places.path(location.physical_location.as_ref()?.artifact_location.as_ref()?)
 }
 
-fn place(places: &Places<'_>, location: &Location) -> Place {
+fn place(places: &Places<'_>, location: &Location) -> FindingLocation {
     let physical = location.physical_location.as_ref();
     let region = physical.and_then(|physical| physical.region.as_ref());
     let logical = location.logical_locations.as_ref().and_then(|names| names.first());
-    Place {
+    FindingLocation {
         path: path(places, location),
         start_line: region.and_then(|region| region.start_line),
         start_column: region.and_then(|region| region.start_column),
@@ -245,9 +245,8 @@ fn logical_name(location: &LogicalLocation) -> Option<String> {
     Some(clean(name, 300)).filter(|name| !name.is_empty())
 }
 
-/// Why a result is suppressed: all suppressions are accepted, which they are
-/// where they say nothing. One that is rejected or under review leaves it
-/// standing.
+/// Returns why a result is suppressed. All suppressions must be accepted, which is their default
+/// status; a result with a rejected one or one under review is not suppressed.
 fn suppressed(suppressions: &[Suppression]) -> Option<String> {
     let accepted = |one: &Suppression| matches!(one.status.as_deref(), None | Some("accepted"));
     let first = suppressions.first().filter(|_| suppressions.iter().all(accepted))?;

@@ -1,5 +1,4 @@
-//! Rules of a run: found by index, by id, by the id's beginning, in the driver
-//! or in an extension.
+//! Rules of a run: found by index, by id, or by the start of an id, in the driver or an extension.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -9,36 +8,36 @@ use super::message::text;
 use super::model::{Descriptor, Invocation, ResultObject, Rule, Tool, ToolComponent};
 use crate::text::clean;
 
-/// Bytes of a rule's id that are kept; it is part of indexes.
+/// Maximum stored size of a rule id in bytes; it is part of indexes.
 const MOST_ID_BYTES: usize = 300;
 
-/// The rules of a run.
+/// Rules of a run.
 pub(super) struct Rules<'a> {
     components: Vec<&'a ToolComponent>,
-    /// In the driver, else in the first extension that has it.
-    by_id: HashMap<&'a str, Place>,
-    by_component_and_id: HashMap<(usize, &'a str), Place>,
-    by_guid: HashMap<String, Place>,
-    /// Levels that each invocation set instead of the rules' own.
-    overrides: Vec<HashMap<Place, &'a str>>,
+    /// Rules by id, of the driver or else of the first extension that has the id.
+    by_id: HashMap<&'a str, RuleIndex>,
+    by_component_and_id: HashMap<(usize, &'a str), RuleIndex>,
+    by_guid: HashMap<String, RuleIndex>,
+    /// Levels that each invocation sets in place of the rules' own.
+    overrides: Vec<HashMap<RuleIndex, &'a str>>,
 }
 
-/// Ids of the rules that the tool's components list.
+/// Returns the rule ids listed by the tool's components.
 pub(super) fn listed(tool: &Tool) -> BTreeSet<String> {
     let components = tool.driver.iter().chain(tool.extensions.iter().flatten());
     let rules = components.flat_map(|component| component.rules.iter().flatten());
     rules.filter_map(|rule| Some(clean(rule.id.as_deref()?, MOST_ID_BYTES))).collect()
 }
 
-/// A component of the tool, and a rule of it.
-type Place = (usize, usize);
+/// Index of a tool component and of a rule in it.
+type RuleIndex = (usize, usize);
 
-/// A result's rule: what it is called, and what the file says of it.
+/// Rule of a result: its id and its description in the file.
 pub(super) struct FoundRule<'a> {
-    /// Never empty.
+    /// Id; never empty.
     pub(super) id: String,
     pub(super) rule: Option<&'a Rule>,
-    place: Option<Place>,
+    place: Option<RuleIndex>,
 }
 
 impl<'a> Rules<'a> {
@@ -71,7 +70,7 @@ impl<'a> Rules<'a> {
         }
     }
 
-    fn overrides_of(&self, invocation: &'a Invocation) -> HashMap<Place, &'a str> {
+    fn overrides_of(&self, invocation: &'a Invocation) -> HashMap<RuleIndex, &'a str> {
         let all = invocation.rule_configuration_overrides.iter().flatten();
         all.filter_map(|set| {
             let descriptor = set.descriptor.as_ref()?;
@@ -81,7 +80,7 @@ impl<'a> Rules<'a> {
         .collect()
     }
 
-    /// The rule of a result.
+    /// Returns the rule of a result.
     pub(super) fn find(&self, result: &ResultObject) -> FoundRule<'a> {
         let reference = result.rule.as_ref();
         let said = result.rule_id.as_deref().or_else(|| reference?.id.as_deref());
@@ -93,14 +92,13 @@ impl<'a> Rules<'a> {
         FoundRule { id: clean(id, MOST_ID_BYTES), rule, place }
     }
 
-    /// By index, by GUID, or by id: in the component that is named, else in any
-    /// (3.52.3).
+    /// Finds a rule by index, GUID or id: in the referenced component, otherwise in any (3.52.3).
     fn place(
         &self,
         reference: Option<&Descriptor>,
         index: Option<i64>,
         id: Option<&str>,
-    ) -> Option<Place> {
+    ) -> Option<RuleIndex> {
         let guid = reference.and_then(|rule| rule.guid.as_deref());
         let by_guid = || self.by_guid.get(&guid?.to_ascii_lowercase()).copied();
         let in_named = || {
@@ -127,8 +125,7 @@ impl<'a> Rules<'a> {
         self.rule(component, index).map(|_| (component, index))
     }
 
-    /// The component a reference names: an extension by index or name, else the
-    /// driver.
+    /// Returns the referenced component: an extension by index or name, otherwise the driver.
     fn component(&self, reference: Option<&Descriptor>) -> Option<usize> {
         let Some(named) = reference.and_then(|rule| rule.tool_component.as_ref()) else {
             return Some(0);
@@ -147,7 +144,7 @@ impl<'a> Rules<'a> {
         })
     }
 
-    /// A named message of a rule, or of its component.
+    /// Returns a named message of a rule or its component.
     pub(super) fn message(&self, rule: &FoundRule<'a>, id: &str) -> Option<&'a str> {
         let own = || rule.rule?.message_strings.as_ref()?.get(id);
         let component = rule.place.map_or(0, |(component, _)| component);
@@ -155,8 +152,8 @@ impl<'a> Rules<'a> {
         text(own().or_else(global))
     }
 
-    /// The level of a result that says none itself and came about by this
-    /// invocation. Where there is one invocation, it need not be named.
+    /// Returns the default level of a result of this invocation. A single invocation need not be
+    /// referenced.
     pub(super) fn level(&self, rule: &FoundRule<'a>, invocation: Option<i64>) -> &'a str {
         let named = invocation.and_then(|index| usize::try_from(index).ok());
         let overrides = match (&self.overrides[..], named) {
@@ -170,9 +167,8 @@ impl<'a> Rules<'a> {
     }
 }
 
-/// What there is of an id, or of the longest beginning of a hierarchical one
-/// (`CA1000/1`).
-fn by_beginning(mut id: &str, find: impl Fn(&str) -> Option<Place>) -> Option<Place> {
+/// Finds an id, or the longest prefix of a hierarchical one (`CA1000/1`).
+fn by_beginning(mut id: &str, find: impl Fn(&str) -> Option<RuleIndex>) -> Option<RuleIndex> {
     loop {
         if let Some(place) = find(id) {
             return Some(place);
@@ -182,7 +178,7 @@ fn by_beginning(mut id: &str, find: impl Fn(&str) -> Option<Place>) -> Option<Pl
 }
 
 impl FoundRule<'_> {
-    /// What the rule is called by people, where the file says.
+    /// Returns the rule's heading; `None` if the file has none.
     pub(super) fn heading(&self) -> Option<&str> {
         let rule = self.rule?;
         text(rule.short_description.as_ref()).or_else(|| text(rule.full_description.as_ref()))

@@ -1,5 +1,5 @@
-//! The reader against files that scanners, the standard's authors and other
-//! consumers' test suites wrote; and against what no scanner should write.
+//! Tests of the parser with files of scanners, of the standard's authors and of other projects'
+//! test suites, and with invalid files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::severity::{Severity, SeveritySource};
 
 const REPOSITORY: Uuid = Uuid::from_u128(1);
 
-/// What came of a log: the observations of each run, or why there are none.
+/// Parses a log: the observations of each run, or its refusal.
 fn read(bytes: &[u8]) -> Result<Vec<Result<Vec<Observation>, Refusal>>, Refusal> {
     let observe = |run: Result<ScanRun<'_>, Refusal>| {
         let run = run?;
@@ -31,7 +31,7 @@ fn only(log: serde_json::Value) -> Observation {
     runs.remove(0).expect("a run").remove(0)
 }
 
-/// A log of one run of one result.
+/// Builds a log of one run with one result.
 fn of_result(result: serde_json::Value, rules: serde_json::Value) -> serde_json::Value {
     let driver = json!({ "name": "Tool", "rules": rules });
     json!({ "version": "2.1.0", "runs": [{ "tool": { "driver": driver }, "results": [result] }] })
@@ -58,7 +58,7 @@ fn results_come_rule_by_rule_and_are_the_findings_they_were() {
     let order: Vec<_> = mixed.iter().map(seen).collect();
     let expected = [("a", 2), ("a", 4), ("b", 1), ("b", 3)];
     assert_eq!(order, expected.map(|(rule, line)| (rule.to_owned(), Some(line))));
-    // Those that say the same are counted in the order of the file.
+    // Equal results are counted in the order of the file.
     let alone = log(&[results[0].clone(), results[2].clone()]);
     let identities = |all: &[Observation]| -> Vec<String> {
         all.iter().map(|one| one.identity.clone()).collect()
@@ -83,7 +83,7 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// `runs`, then for each run how many observations, or the refusal's code.
+/// Formats the result: `runs`, then the number of observations or the refusal's code for each run.
 fn summary(bytes: &[u8]) -> String {
     match read(bytes) {
         Err(refusal) => refusal.code.to_owned(),
@@ -114,7 +114,7 @@ fn every_file_of_the_corpus_is_read_or_refused_as_it_should_be() {
         ("codeql_defectdojo.sarif", "72"),
         ("dockle-0.3.15.sarif", "4"),
         ("eslint-codacy.sarif", "4"),
-        // One of the 54 is what the scanner found in order.
+        // One of the 54 results is a passed check.
         ("flawfinder.sarif", "53"),
         ("gitleaks-7.5.0.sarif", "8"),
         ("gosec-go-yara.sarif", "26"),
@@ -127,7 +127,7 @@ fn every_file_of_the_corpus_is_read_or_refused_as_it_should_be() {
         ("suppressions-current.sarif", "4"),
         ("suppressions.sarif", "5"),
         ("trivy-demo.sarif", "124"),
-        // One of the four is of an earlier run and absent from this one.
+        // One of the four results belongs to an earlier run and is absent from this one.
         ("Baseline.sarif", "3"),
         ("CodeFlows.sarif", "1"),
         ("ContextRegion.sarif", "1"),
@@ -231,7 +231,7 @@ fn accepted_suppressions_count_and_others_do_not() {
         return eprintln!("no corpus: skipped");
     };
     let suppressed: Vec<bool> = found.iter().map(|one| one.suppressed.is_some()).collect();
-    // Accepted beside rejected, or beside under review, is not agreed upon.
+    // A suppression counts only if no other is rejected or under review.
     let expected = [false, true, true, false, true, false, false, false, false];
     assert_eq!(suppressed, expected);
 }
@@ -426,7 +426,7 @@ proptest! {
         let _ = read(&bytes);
     }
 
-    /// Values of odd types and odd texts in every place.
+    /// Property: values of unexpected types and texts in any position are read or refused.
     #[test]
     fn odd_values_are_read_or_refused(
         uri in ".*", text in ".*", number in any::<i64>(), id in ".*",

@@ -1,5 +1,5 @@
-//! Artifact locations as paths within the repository: base ids resolved,
-//! percent-encoding decoded, dots and separators made plain.
+//! Converts artifact locations to paths within the repository: resolves base ids, decodes
+//! percent-encoding and normalizes dots and separators.
 
 use std::collections::BTreeMap;
 
@@ -8,19 +8,19 @@ use percent_encoding::percent_decode_str;
 use super::model::{Artifact, ArtifactLocation};
 use crate::text::clean;
 
-/// Bytes of a path that are kept.
+/// Maximum size of a stored path, in bytes.
 const MOST_BYTES: usize = 1000;
-/// Base ids may be given in terms of others; a ring of them ends here.
+/// Maximum number of nested base ids; it ends cycles.
 const MOST_BASES: usize = 16;
 
-/// Where a run's files are.
+/// Base locations of a run's files.
 pub(super) struct Places<'a> {
     pub(super) bases: Option<&'a BTreeMap<String, ArtifactLocation>>,
     pub(super) artifacts: &'a [Artifact],
 }
 
 impl Places<'_> {
-    /// The path of a location; nothing where it names none.
+    /// Returns the path of a location; `None` if it names none.
     pub(super) fn path(&self, location: &ArtifactLocation) -> Option<String> {
         let index = location.index.and_then(|index| usize::try_from(index).ok());
         let listed = || self.artifacts.get(index?)?.location.as_ref();
@@ -33,8 +33,8 @@ impl Places<'_> {
         (!path.is_empty()).then_some(path)
     }
 
-    /// The location below its outermost base: where the sources were checked
-    /// out is the scanning machine's affair and not the finding's.
+    /// Returns the location relative to its outermost base, because the checkout folder of the
+    /// scanning machine is not part of the finding.
     fn below_root(&self, uri: String, base_id: Option<&str>) -> String {
         let mut path = uri;
         let mut next = base_id;
@@ -53,7 +53,7 @@ impl Places<'_> {
         path
     }
 
-    /// An absolute path without the base it lies in, where one is known.
+    /// Removes a known base from an absolute path.
     fn below_a_base(&self, absolute_path: &str) -> String {
         let bases = self.bases.into_iter().flat_map(BTreeMap::values);
         let roots = bases.filter_map(|base| absolute(&decoded(base.uri.as_deref()?)));
@@ -69,13 +69,12 @@ fn is_web(uri: &str) -> bool {
     uri.starts_with("http://") || uri.starts_with("https://")
 }
 
-/// Without percent-encoding; decoded once, and before anything is compared.
+/// Decodes percent-encoding, once and before any comparison.
 fn decoded(uri: &str) -> String {
     percent_decode_str(uri.trim()).decode_utf8_lossy().into_owned()
 }
 
-/// What follows `file://` and the host's name. A drive's letter stands for
-/// itself, in upper case.
+/// Returns the path after `file://` and the host name. A drive letter is kept, in upper case.
 fn absolute(uri: &str) -> Option<String> {
     let scheme = uri.get(..5)?;
     let rest = scheme.eq_ignore_ascii_case("file:").then(|| &uri[5..])?;
@@ -90,7 +89,7 @@ fn absolute(uri: &str) -> Option<String> {
     }
 }
 
-/// With forward slashes and neither dots nor empty segments.
+/// Normalizes a path: forward slashes, no dots, no empty segments.
 fn normal(path: &str) -> String {
     if is_web(path) {
         return clean(path, MOST_BYTES);

@@ -1,5 +1,5 @@
-//! What a result is about beyond its rule: a package, an advisory, a weakness.
-//! From these comes the rule's family, in which other tools' findings match.
+//! Subject of a result beyond its rule: a package, an advisory or a weakness. Determines the rule
+//! family, in which findings of different tools are compared.
 
 use serde_json::{Map, Value};
 
@@ -7,10 +7,10 @@ use super::model::Rule;
 use super::rules::FoundRule;
 use crate::text::clean;
 
-/// Databases whose ids end in a year and a number.
+/// Databases whose ids end with a year and a number.
 const NUMBERED: [&str; 6] = ["CVE", "RUSTSEC", "GO", "PYSEC", "OSV", "MAL"];
 
-/// The first package URL that is told of.
+/// Returns the first package URL.
 pub(super) fn purl<'a>(
     properties: [Option<&'a Map<String, Value>>; 2],
     logical_names: impl Iterator<Item = &'a str>,
@@ -19,7 +19,7 @@ pub(super) fn purl<'a>(
         let one = ["purl", "packageUrl", "package_url"]
             .iter()
             .find_map(|&name| properties.get(name)?.as_str());
-        // A rule of several packages does not say which one it is here.
+        // A rule with several packages does not identify the one of this result.
         one.or_else(|| match properties.get("purls")?.as_array()?.as_slice() {
             [only] => only.as_str(),
             _ => None,
@@ -29,7 +29,7 @@ pub(super) fn purl<'a>(
     all.find(|text| text.starts_with("pkg:")).map(|purl| clean(purl, 500))
 }
 
-/// The advisory that a text names.
+/// Returns the advisory named in a text.
 pub(super) fn advisory(text: &str) -> Option<String> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
     words.filter(|word| word.contains('-')).find_map(|word| ghsa(word).or_else(|| numbered(word)))
@@ -52,7 +52,7 @@ fn numbered(word: &str) -> Option<String> {
     good.then(|| format!("{}-{year}-{number}", database.to_ascii_uppercase()))
 }
 
-/// The first weakness of MITRE's list that a rule is about, as `cwe-79`.
+/// Returns the first MITRE weakness of a rule, as `cwe-79`.
 fn cwe(rule: &Rule) -> Option<String> {
     let properties = rule.properties.as_ref();
     let listed = |name: &str| -> Vec<&str> {
@@ -84,8 +84,8 @@ fn related_cwe(relationship: &super::model::Relationship) -> Option<String> {
     cwe_in(id).or_else(|| of_cwe().and_then(|_| cwe_number(id)))
 }
 
-/// What findings of different tools and rules have in common: the advisory,
-/// else the weakness, else the last segment of the rule's id.
+/// Returns the family shared by findings of different tools and rules: the advisory, otherwise the
+/// weakness, otherwise the last segment of the rule id.
 pub(super) fn family(rule: &FoundRule<'_>, advisory: Option<&str>) -> String {
     if let Some(advisory) = advisory {
         return advisory.to_ascii_lowercase();

@@ -1,4 +1,4 @@
-//! Operation 15: its fields, its numbers, its sameness.
+//! Operation 15: its members, numbers and stability.
 
 use area_sdk::testing::USER;
 
@@ -163,7 +163,7 @@ fn outcomes_are_measured_with_twenty_decisions_in_both_windows() {
     assert_eq!(outcomes["current_review_time_hours"], "1.0000");
     assert_eq!(outcomes["review_time_saved_hours"], "60.0000");
 
-    // The mean of verified minus started: 40 days and an hour, and two hours.
+    // Mean of verified minus started: 40 days and one hour, and two hours.
     workspace.host.advance(3600 - 61);
     workspace.scan(&sarif("One", &results[..40]));
     let room = workspace.rebuild();

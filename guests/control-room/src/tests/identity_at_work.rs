@@ -1,4 +1,4 @@
-//! Identity at work: what an audit recognises, and what it takes for gone.
+//! Tests of identities: findings that an audit recognizes, and findings that it considers gone.
 
 use super::*;
 
@@ -22,7 +22,7 @@ fn a_series_of_scans_is_recognised_from_date_to_date() {
         let recognised = count("seen") - count("new");
         seen.push((count("seen"), recognised, count("new"), count("reopened"), count("gone")));
 
-        // The same file again: nothing new, nothing gone, no transition.
+        // The same file again changes nothing.
         let (before, transitions) = (workspace.findings(), workspace.transitions());
         let again = workspace.scan(&file);
         for nothing in ["new", "reopened", "gone"] {
@@ -38,7 +38,7 @@ fn a_series_of_scans_is_recognised_from_date_to_date() {
         assert!(before.iter().map(stays).eq(after.iter().map(stays)), "{name}");
         assert_eq!(again["facts"]["by_rule"], told["facts"]["by_rule"]);
     }
-    // Between the first two dates most of the sources were moved.
+    // Most source files were moved between the first two dates.
     let expected = [(26, 0, 26, 0, 0), (47, 7, 40, 0, 19), (55, 41, 14, 0, 6), (82, 47, 35, 0, 8)];
     assert_eq!(seen, expected, "seen, recognised, new, reopened, gone");
 }
@@ -70,7 +70,7 @@ fn gone_is_only_what_the_same_tool_category_and_branch_ran_without() {
         "automationDetails": { "id": "back/2" }, "invocations": [{ "executionSuccessful": false }],
     });
     let told = workspace.scan(&sarif_with("Tool", &[], failed));
-    assert!(told["warnings"][0].as_str().is_some_and(|text| text.contains("did not end well")));
+    assert!(told["warnings"][0].as_str().is_some_and(|text| text.contains("failed")));
     assert_eq!(gone(told), 0, "a failed run");
     let no_results = json!({ "automationDetails": { "id": "back/3" }, "results": null });
     assert_eq!(gone(workspace.scan(&sarif_with("Tool", &[], no_results))), 0, "no list of results");

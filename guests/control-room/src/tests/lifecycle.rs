@@ -1,4 +1,4 @@
-//! Transitions: what people may do, what audits do, what ends by itself.
+//! Tests of transitions by users, by audits and by the end of an accepted risk.
 
 use area_sdk::testing::USER;
 use proptest::prelude::*;
@@ -93,7 +93,7 @@ fn an_accepted_risk_takes_reason_and_date_and_ends_by_itself() {
         assert_eq!(reopened["auto_disposition"], true);
         assert_eq!(reopened["lifecycle_started_at"], json!(until), "a new lifecycle");
     }
-    // Accepted again, the old date does not matter any more.
+    // After a second acceptance the first date has no effect.
     let later = workspace.now().plus_seconds(86_400);
     let again = json!({ "to_state": "accepted_risk", "reason": "still", "expires_at": later });
     workspace.host.call(workspace.transition(&finding, again)).expect("accepted");
@@ -193,7 +193,7 @@ fn findings_are_filtered() {
     assert_eq!(count("repository_id", json!(Uuid::nil())), 0);
 }
 
-/// What happens to a finding, one thing after another.
+/// An event in the life of a finding.
 #[derive(Clone, Copy, Debug)]
 enum Happening {
     Asked(State),
@@ -216,9 +216,9 @@ fn happenings() -> impl Strategy<Value = Vec<Happening>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Whatever happens, each step is one the table allows, versions count up
-    /// one by one, each transition begins where the one before ended, only
-    /// audits verify, and the finding says what its last transition says.
+    /// Property: every transition is allowed by the table, versions increase by one, each
+    /// transition starts in the state where the former one ended, only audits verify, and the
+    /// finding has the state of its last transition.
     #[test]
     fn every_path_of_a_finding_is_one_the_table_allows(path in happenings()) {
         let (workspace, finding) = with_finding();

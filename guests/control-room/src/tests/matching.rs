@@ -1,4 +1,4 @@
-//! Match suggestions: found across tools and paths, decided by people.
+//! Tests of match suggestions across tools and paths, and of users' decisions.
 
 use super::*;
 
@@ -83,7 +83,7 @@ fn an_accepted_suggestion_merges_and_a_decision_stands() {
     assert_eq!(room["outcomes"]["duplicates_collapsed"], 1);
     assert_eq!(room["match_suggestions"][0]["state"], "accepted");
 
-    // Only what is open is suggested; what is settled since only joins the group.
+    // Only open findings are suggested. A finding that was settled since only joins the group.
     workspace.scan(&sarif("Three", &[("y/sql-injection", "a.js", MESSAGE)]));
     let next = suggestions(&workspace).remove(0);
     assert_eq!(next["left_finding_id"], left["id"]);

@@ -1,5 +1,4 @@
-//! The area through a fake host: audits delivered to it, its jobs run, its
-//! operations called.
+//! Tests of the area through a fake host: audits are delivered, jobs run and operations called.
 
 mod contract;
 mod identity_at_work;
@@ -17,7 +16,7 @@ use serde_json::{Value, json};
 
 const REPOSITORY: Uuid = Uuid::from_u128(0xabc);
 
-/// A workspace with one repository, whose audits are numbered.
+/// A workspace with one repository and numbered audits.
 struct Workspace {
     host: FakeHost,
     audits: std::cell::Cell<u128>,
@@ -31,7 +30,7 @@ impl Workspace {
         Self { host, audits: std::cell::Cell::new(0) }
     }
 
-    /// Puts a file among the uploads, and describes it as an audit's input.
+    /// Stores an upload and describes it as an audit's input.
     fn upload(&self, content: &[u8]) -> Value {
         self.host.advance(1);
         let name = format!("content/{}", self.host.now().0);
@@ -44,13 +43,12 @@ impl Workspace {
         })
     }
 
-    /// Has an audit import these inputs, newest first, and tells what came of
-    /// it.
+    /// Imports these inputs, newest first, in an audit and returns the result.
     fn audit(&self, inputs: &[Value]) -> Value {
         self.audit_of(json!({ "inputs": inputs }))
     }
 
-    /// The same, with more said about the audit.
+    /// Imports an audit with additional members in its event.
     fn audit_of(&self, said: Value) -> Value {
         self.host.advance(60);
         let number = self.audits.get() + 1;
@@ -71,7 +69,7 @@ impl Workspace {
         imported.next_back().expect("told").data
     }
 
-    /// Runs what is due, step by step, to the end.
+    /// Runs all due jobs to their end.
     fn run_jobs(&self) {
         for EnqueuedJob { kind, mut payload, available_at, .. } in self.host.take_jobs() {
             assert!(available_at.is_none_or(|at| at <= self.host.now()), "{kind} is not due");
@@ -122,12 +120,12 @@ impl Workspace {
     }
 }
 
-/// A file of one run, one result for each of these (rule, path, message).
+/// Builds a file of one run with one result for each (rule, path, message).
 fn sarif(tool: &str, results: &[(&str, &str, &str)]) -> Vec<u8> {
     sarif_with(tool, results, json!({}))
 }
 
-/// The same, with more said about the run.
+/// Builds such a file with additional members of the run.
 fn sarif_with(tool: &str, results: &[(&str, &str, &str)], said: Value) -> Vec<u8> {
     let result = |&(rule, path, message): &(&str, &str, &str)| {
         json!({
@@ -145,7 +143,7 @@ fn sarif_with(tool: &str, results: &[(&str, &str, &str)], said: Value) -> Vec<u8
     json!({ "version": "2.1.0", "runs": [run] }).to_string().into_bytes()
 }
 
-/// The project's corpus, where this machine has it.
+/// Returns the folder of the project's corpus; `None` if this machine does not have it.
 fn corpus() -> Option<PathBuf> {
     let named = std::env::var_os("ASSURANCE_CORPUS").map(PathBuf::from);
     let beside = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");

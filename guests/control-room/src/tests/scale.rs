@@ -1,4 +1,4 @@
-//! Many findings: each step stays small, whatever the file.
+//! Tests with many findings: steps stay small for every file.
 
 use super::*;
 

@@ -1,6 +1,5 @@
-//! Advisories as they are kept: the advisory, the packages it affects, and
-//! the names it has. The packages are documents of their own, found by the
-//! package; the names by the name.
+//! Stored advisories: the advisory, its affected packages and its names. Packages and names are
+//! separate documents with their own indexes.
 
 use area_sdk::prelude::*;
 
@@ -9,7 +8,7 @@ use crate::osv::{Affected, Osv, Rating, Reference, Severity};
 use crate::purl::Purl;
 use crate::text::{advisory_key, bounded};
 
-/// Bytes of the texts that are kept.
+/// Maximum stored size of texts, in bytes.
 const MAX_DETAILS: usize = 65_536;
 
 /// An advisory.
@@ -25,13 +24,13 @@ pub(crate) struct StoredAdvisory {
     pub(crate) upstream: Vec<String>,
     pub(crate) summary: String,
     pub(crate) details: String,
-    /// By CVSS, else by the database's word.
+    /// Rating by CVSS, otherwise by the database's word.
     pub(crate) severity: Option<Rating>,
     pub(crate) cvss_score: Option<String>,
     pub(crate) severities: Vec<Severity>,
     pub(crate) affected: Vec<Affected>,
     pub(crate) references: Vec<Reference>,
-    /// SHA-256 of the advisory's text as it came.
+    /// SHA-256 of the advisory's original text.
     pub(crate) artifact_sha256: String,
 }
 
@@ -55,14 +54,13 @@ impl Document for AffectedPackage {
     const COLLECTION: &'static str = "affected_packages";
 }
 
-/// An id or alias in upper case, which is the document's id, and the
-/// advisories that have it.
+/// An id or alias in upper case (the document's id) with the advisories that have it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct AdvisoryName {
     pub(crate) advisories: Vec<NamedAdvisory>,
 }
 
-/// An advisory, as far as its names go.
+/// Members of an advisory that contain its names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct NamedAdvisory {
     pub(crate) advisory_id: String,
@@ -74,13 +72,13 @@ impl Document for AdvisoryName {
     const COLLECTION: &'static str = "advisory_names";
 }
 
-/// What brings an entry of an advisory and components together.
+/// Returns the key by which packages of an advisory match components.
 fn package_key(affected: &Affected) -> Option<String> {
     let named = affected.package.as_ref()?;
     let package = Package::of_osv(&named.ecosystem, &named.name);
     let purl = named.purl.as_deref().and_then(|purl| Purl::parse(purl).ok());
     match purl {
-        // Of an ecosystem that purls know by another name.
+        // Package URLs use another name for this ecosystem.
         Some(purl) if ecosystem::scheme(&package.ecosystem).is_none() => {
             Some(Package::of_purl(&purl).key())
         }
@@ -110,7 +108,7 @@ impl StoredAdvisory {
         }
     }
 
-    /// The keys of its names, each once.
+    /// Returns the keys of its names, without duplicates.
     pub(crate) fn name_keys(&self) -> Vec<String> {
         let names = std::iter::once(&self.advisory_id).chain(&self.aliases);
         let mut keys: Vec<String> = names.map(|name| advisory_key(name)).collect();
@@ -119,7 +117,7 @@ impl StoredAdvisory {
         keys
     }
 
-    /// About how many bytes of memory it takes.
+    /// Returns its approximate size in memory, in bytes.
     pub(super) fn bytes(&self) -> usize {
         let versions = |affected: &Affected| 200 + 40 * affected.versions.len();
         let names = self.related.len() + self.upstream.len() + self.references.len();
@@ -135,7 +133,7 @@ impl StoredAdvisory {
         }
     }
 
-    /// Its packages, by document id.
+    /// Returns its packages, by document id.
     pub(crate) fn packages(&self) -> Vec<(String, AffectedPackage)> {
         let entries = self.affected.iter().enumerate();
         let package = |(at, affected): (usize, &Affected)| {

@@ -1,5 +1,5 @@
-//! Files of advisories: one record, an array of them, or what the OSV API
-//! answers, `{"vulns": […]}`. A record that is wrong does not stop the others.
+//! Files of advisories: one record, an array of records, or the OSV API's format `{"vulns": […]}`.
+//! Invalid records do not stop the import of others.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -10,23 +10,23 @@ use area_sdk::{JobError, Scope};
 use artifact_formats::packing::Packing;
 use serde_json::value::RawValue;
 
-use super::import::{self, Changed};
+use super::import::{self, AdvisoryChanges};
 use super::packed;
 use crate::artifacts::{self, Artifact, ArtifactError};
 use crate::osv::Osv;
 use crate::reading::{self, Mistake};
 
-/// Largest file that is read, packed or not.
+/// Maximum size of a file in bytes, packed or not.
 const MAX_BYTES: usize = 26_214_400;
-/// Documents that a step reads and writes for records, at most; a call has
+/// Maximum number of documents that a step reads and writes for records; a call is limited to
 /// 10,000.
 const ROOM: usize = 9_500;
-/// How many records a step takes in, at most.
+/// Maximum number of records imported in one step.
 const STEP: usize = 500;
-/// How many mistakes of a file are told.
+/// Maximum number of reported errors of a file.
 const MOST_ERRORS: usize = 20;
 
-/// The records of a file, each as it is written.
+/// Returns the records of a file as raw JSON.
 pub(crate) fn records(bytes: &[u8]) -> Result<Vec<&RawValue>, Mistake> {
     #[derive(Deserialize)]
     struct Answer<'a> {
@@ -42,7 +42,7 @@ pub(crate) fn records(bytes: &[u8]) -> Result<Vec<&RawValue>, Mistake> {
     Ok(answer.vulns.unwrap_or_else(|| vec![whole]))
 }
 
-/// The records of an upload at these places, and how many it has.
+/// Returns the records at these indexes of an upload, and the total number.
 fn records_at(
     content: &[u8],
     places: Range<usize>,
@@ -57,8 +57,8 @@ fn records_at(
     Ok((some.collect(), total))
 }
 
-/// Takes in the advisories of an upload, some a step. Goes on where it
-/// answers an offset.
+/// Imports the advisories of an upload in steps. Returns the offset of the next step; `None` at the
+/// end.
 pub(crate) fn import_some(
     scope: &Scope,
     blob: &str,
@@ -80,7 +80,7 @@ pub(crate) fn import_some(
             return Ok(None);
         }
     };
-    let mut changed = Changed::default();
+    let mut changed = AdvisoryChanges::default();
     let mut seen = BTreeSet::new();
     let (mut end, mut room) = (offset, ROOM);
     for (at, record) in (offset..).zip(&found).take(STEP) {
@@ -92,7 +92,7 @@ pub(crate) fn import_some(
         room = room.saturating_sub(cost);
         end = at + 1;
         match read {
-            // Of two with one id in a step, the host would see only one.
+            // The host would store only one of two records with the same id in a step.
             Ok(osv) if !seen.insert(osv.id.clone()) => {}
             Ok(osv) => {
                 let digest = if total == 1 { sha256.to_owned() } else { digest(scope, record) };
@@ -110,7 +110,7 @@ pub(crate) fn import_some(
     Ok((end < total).then_some(end))
 }
 
-/// The digest of a record as it is written.
+/// Returns the digest of a record's original text.
 pub(crate) fn digest(scope: &Scope, record: &RawValue) -> String {
     scope.sha256_hex(record.get().as_bytes())
 }

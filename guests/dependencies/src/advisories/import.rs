@@ -1,4 +1,4 @@
-//! Taking advisories in: the newer of two wins, the same one changes nothing.
+//! Imports advisories. The newer of two versions wins; an equal one changes nothing.
 
 use std::collections::BTreeSet;
 
@@ -10,19 +10,19 @@ use super::mentions;
 use crate::osv::{Osv, Rating};
 use crate::reevaluate::Reevaluate;
 
-/// What became of an advisory.
+/// Effect of an imported advisory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Change {
-    /// It was not known.
+    /// It is new.
     Created,
-    /// It is newer than what was known.
+    /// It is newer than the stored one.
     Updated,
-    /// It was known, or something newer.
+    /// The same or a newer one is stored.
     Unchanged,
 }
 
-/// Told when an advisory was imported and is new, or newer than before.
+/// Published when an imported advisory is new or newer than the stored one.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct AdvisoryImported {
     advisory_id: String,
@@ -31,7 +31,7 @@ pub(crate) struct AdvisoryImported {
     modified: Timestamp,
     withdrawn: Option<Timestamp>,
     change: Change,
-    /// How many packages it affects.
+    /// Number of affected packages.
     package_count: usize,
 }
 
@@ -39,18 +39,18 @@ impl Event for AdvisoryImported {
     const NAME: &'static str = "advisory.imported";
 }
 
-/// What changed, so that components must be looked at again.
+/// Changes that require matching components again.
 #[derive(Default)]
-pub(crate) struct Changed {
+pub(crate) struct AdvisoryChanges {
     packages: BTreeSet<String>,
     names: BTreeSet<String>,
 }
 
-impl Changed {
-    /// Has the components looked at again, after the commit.
+impl AdvisoryChanges {
+    /// Enqueues matching of the affected components after the commit.
     ///
     /// # Errors
-    /// When the call's limits are used up.
+    /// The call's limits are exceeded.
     pub(crate) fn settle(self, scope: &Scope) -> Result<(), DocumentError> {
         mentions::ensure(scope)?;
         if !self.packages.is_empty() || !self.names.is_empty() {
@@ -61,20 +61,19 @@ impl Changed {
     }
 }
 
-/// Documents that keeping an advisory reads and writes, at most: itself and its
-/// names twice; the packages that it affects and the names that it mentions,
-/// and as many of the one before twice.
+/// Returns the maximum number of documents read and written to store an advisory: itself and its
+/// names twice, its affected packages and mentioned names, and those of the former version twice.
 pub(crate) fn cost(osv: &Osv) -> usize {
     let mentions = osv.upstream.len() + osv.related.len();
     2 + 2 * (1 + osv.aliases.len()) + 3 * (osv.affected.len() + mentions)
 }
 
-/// Keeps an advisory, of whose text this is the digest.
+/// Stores an advisory; `digest` is that of its text.
 pub(crate) fn keep(
     scope: &Scope,
     osv: Osv,
     sha256: &str,
-    changed: &mut Changed,
+    changed: &mut AdvisoryChanges,
 ) -> Result<Change, DocumentError> {
     let new = StoredAdvisory::new(osv, sha256.to_owned());
     let before = scope.documents::<StoredAdvisory>().find(&new.advisory_id)?;
@@ -115,7 +114,7 @@ fn keep_packages(
     scope: &Scope,
     new: &StoredAdvisory,
     before: Option<&Stored<StoredAdvisory>>,
-    changed: &mut Changed,
+    changed: &mut AdvisoryChanges,
 ) -> Result<(), DocumentError> {
     let documents = scope.documents::<AffectedPackage>();
     if let Some(before) = before {
@@ -129,12 +128,12 @@ fn keep_packages(
     documents.create_all(packages.iter().map(|(id, package)| (id, package)))
 }
 
-/// Notes the advisory under each of its names, and under none it had before.
+/// Stores the advisory under each of its names, and removes it from former names.
 fn keep_names(
     scope: &Scope,
     new: &StoredAdvisory,
     before: Option<&Stored<StoredAdvisory>>,
-    changed: &mut Changed,
+    changed: &mut AdvisoryChanges,
 ) -> Result<(), DocumentError> {
     let old: BTreeSet<String> =
         before.map(|old| old.name_keys()).unwrap_or_default().into_iter().collect();

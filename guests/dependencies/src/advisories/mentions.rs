@@ -1,7 +1,6 @@
-//! Advisories that name others in `upstream` or `related`: distributions name
-//! the CVE there, and not as an alias. Each mention is a document, so that
-//! lists follow it in both directions, one step far. Mentions are no aliases:
-//! what they connect stays two vulnerabilities.
+//! Advisories that name other advisories in `upstream` or `related`. Distributions name the CVE
+//! there and not as an alias. Each mention is a document, so that lists follow it one step in both
+//! directions. Mentions are not aliases: the advisories stay two vulnerabilities.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +15,7 @@ use crate::text::advisory_key;
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct AdvisoryMention {
     name_key: String,
-    /// The advisory that has the name there.
+    /// The advisory that contains the name.
     advisory_id: String,
 }
 
@@ -24,8 +23,8 @@ impl Document for AdvisoryMention {
     const COLLECTION: &'static str = "advisory_mentions";
 }
 
-/// That the mentions of all advisories are there, those too that a version
-/// without mentions imported.
+/// Marks that the mentions of all advisories are indexed, including those imported by versions
+/// without mentions.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct MentionIndex {
     completed_at: Timestamp,
@@ -35,13 +34,13 @@ impl Document for MentionIndex {
     const COLLECTION: &'static str = "mention_indexes";
 }
 
-/// The only document of its collection.
+/// Id of the only document of its collection.
 const INDEX: &str = "mentions";
-/// Names under which one list looks for components.
+/// Maximum number of names for which one list searches components.
 const MOST_KEYS: usize = 900;
-/// Records of one name whose mentions are followed.
+/// Maximum number of advisories with one name whose mentions are followed.
 const MOST_RECORDS: usize = 20;
-/// Advisories of one page: some are large.
+/// Number of advisories read in one page; some are large.
 const PAGE: u32 = 20;
 
 fn id(scope: &Scope, name_key: &str, advisory_id: &str) -> String {
@@ -49,13 +48,13 @@ fn id(scope: &Scope, name_key: &str, advisory_id: &str) -> String {
 }
 
 impl StoredAdvisory {
-    /// The keys of the names in `upstream` and `related`, each once.
+    /// Returns the keys of the names in `upstream` and `related`, without duplicates.
     fn mention_keys(&self) -> BTreeSet<String> {
         let names = self.upstream.iter().chain(&self.related);
         names.map(|name| advisory_key(name)).filter(|key| !key.is_empty()).collect()
     }
 
-    /// Its mentions, by document id.
+    /// Returns its mentions, by document id.
     fn mentions(&self, scope: &Scope) -> Vec<(String, AdvisoryMention)> {
         let mention = |name_key: String| {
             let id = id(scope, &name_key, &self.advisory_id);
@@ -65,7 +64,7 @@ impl StoredAdvisory {
     }
 }
 
-/// Keeps the mentions of an advisory, and none that it had before.
+/// Stores the mentions of an advisory and deletes its former ones.
 pub(super) fn keep(
     scope: &Scope,
     new: &StoredAdvisory,
@@ -81,8 +80,8 @@ pub(super) fn keep(
     documents.create_all(added.iter().map(|(id, mention)| (id, mention)))
 }
 
-/// The keys of the names under which an advisory's components are: its own,
-/// those of records that mention it, and those that it mentions.
+/// Returns the names under which an advisory's components are stored: its own, those of advisories
+/// that mention it, and those that it mentions.
 pub(crate) fn related_keys(scope: &Scope, name: &str) -> Result<Vec<String>, DocumentError> {
     let key = advisory_key(name);
     let mut same: BTreeSet<String> = [key.clone()].into();
@@ -103,7 +102,7 @@ pub(crate) fn related_keys(scope: &Scope, name: &str) -> Result<Vec<String>, Doc
     Ok([key].into_iter().chain(mentioned).take(MOST_KEYS).collect())
 }
 
-/// What a list says until all mentions are indexed.
+/// Returns the limitation that lists show until all mentions are indexed.
 pub(crate) fn limitation(scope: &Scope) -> Result<Option<String>, DocumentError> {
     if scope.documents::<MentionIndex>().find(INDEX)?.is_some()
         || scope.documents::<StoredAdvisory>().query().count_up_to(1)? == 0
@@ -118,10 +117,10 @@ pub(crate) fn limitation(scope: &Scope) -> Result<Option<String>, DocumentError>
     ))
 }
 
-/// Indexes the mentions of advisories that a version without mentions imported.
+/// Job that indexes the mentions of advisories imported by versions without mentions.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct IndexMentions {
-    /// The id of the last advisory that is done.
+    /// Id of the last indexed advisory.
     after: Option<String>,
 }
 
@@ -129,7 +128,7 @@ impl Job for IndexMentions {
     const KIND: &'static str = "index_mentions";
 }
 
-/// Has the mentions indexed, unless they are.
+/// Enqueues the indexing of mentions, unless they are indexed.
 pub(crate) fn ensure(scope: &Scope) -> Result<(), DocumentError> {
     if scope.documents::<MentionIndex>().find(INDEX)?.is_none() {
         let later = Later { at: None, resource: None, dedupe_key: Some(INDEX.to_owned()) };
@@ -138,7 +137,7 @@ pub(crate) fn ensure(scope: &Scope) -> Result<(), DocumentError> {
     Ok(())
 }
 
-/// One step.
+/// Runs one step.
 pub(crate) fn index(ctx: &JobCtx, mut job: IndexMentions) -> JobResult<IndexMentions> {
     let mut room = Room::default();
     loop {

@@ -1,5 +1,5 @@
-//! Advisories: what is known of vulnerable versions, imported in the OSV
-//! format by request, from uploads and from evidence.
+//! Advisories about vulnerable versions, imported in the OSV format from requests, uploads and
+//! evidence.
 
 pub(crate) mod document;
 pub(crate) mod file;

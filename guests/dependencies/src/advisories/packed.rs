@@ -1,5 +1,4 @@
-//! Files of advisories that are too large for memory: read as a stream, some
-//! records at a time.
+//! Reads files of advisories that are too large for memory as a stream, some records at a time.
 
 use std::fmt;
 use std::ops::Range;
@@ -14,12 +13,12 @@ use crate::reading::{Mistake, STREAM};
 #[derive(Debug, Default)]
 pub(super) struct Records {
     pub(super) records: Vec<Box<RawValue>>,
-    /// How many the file has.
+    /// Total number of records in the file.
     pub(super) total: usize,
 }
 
-/// Reads the records at these places of a packed file: an array of records, or
-/// an object with such an array as `vulns`.
+/// Reads the records at these indexes of a packed file: an array of records, or an object with an
+/// array `vulns`.
 pub(super) fn records(packed: &[u8], places: Range<usize>) -> Result<Records, Mistake> {
     let wrong = |text: String| Mistake::at("", text);
     let parse = |reader: &mut dyn std::io::Read| {
@@ -32,7 +31,7 @@ pub(super) fn records(packed: &[u8], places: Range<usize>) -> Result<Records, Mi
     parsed.result.map_err(|error: serde_json::Error| wrong(format!("{error}.")))
 }
 
-/// Reads the records at these places and passes over all others.
+/// Visitor that reads the records at these indexes and skips the others.
 struct Places(Range<usize>);
 
 impl<'de> DeserializeSeed<'de> for Places {

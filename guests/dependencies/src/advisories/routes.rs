@@ -1,4 +1,4 @@
-//! Importing advisories by request, and showing them.
+//! Operations that import and show advisories.
 
 use area_sdk::prelude::*;
 use schemars::{Schema, SchemaGenerator, json_schema};
@@ -6,28 +6,28 @@ use serde_json::value::RawValue;
 
 use super::document::{AdvisoryName, StoredAdvisory};
 use super::file;
-use super::import::{self, Change, Changed};
+use super::import::{self, AdvisoryChanges, Change};
 use crate::osv::{Affected, Osv, Rating, Reference, Severity};
 use crate::text::advisory_key;
 
-/// How many advisories a request may bring.
+/// Maximum number of advisories in a request.
 const MOST: usize = 200;
 
-/// The rules, for the operation's documentation.
-pub(crate) const DESCRIPTION: &str = "\
-The body is a record of the OSV format (schema 1.0 to 1.7), or an array of at most 200 of them; \
-all are taken in, or none. A record that is known is replaced by one with a later `modified`. \
-The latest components of the affected packages are looked at again, so that an advisory that is \
-imported today finds what was imported yesterday. Larger collections are uploaded: an upload of \
-format `osv` is taken in as soon as it is ready.\n\n\
-Evaluation is OSV's own: explicit `versions` first, then ranges by their events in order \
-(`introduced`, `fixed`, `last_affected`, `limit`), versions compared by the rules of their \
-ecosystem. Of ecosystems whose order is not known only explicit versions match. Ranges of \
-commits are not evaluated, which a component says in its `limitations`. Aliases are one \
-vulnerability; withdrawn advisories match nothing. Names in `upstream` and `related` are no \
-aliases, but the list of dependencies finds a component under them too.";
+/// Description of the rules for OpenAPI.
+pub(crate) const DESCRIPTION: &str = "The body is a record of the OSV format (schema 1.0 to 1.7), \
+    or an array of at most 200 of them; either all or none are imported. A known record is \
+    replaced by one with a later `modified`. The latest components of the affected packages are \
+    matched again, so an advisory that is imported today affects components that were imported \
+    yesterday. Larger collections can be uploaded: an upload of format `osv` is imported when it \
+    is ready.\n\n\
+    Evaluation is OSV's own: explicit `versions` first, then ranges by their events in order \
+    (`introduced`, `fixed`, `last_affected`, `limit`), versions compared by the rules of their \
+    ecosystem. In ecosystems with an unknown order only explicit versions match. Ranges of \
+    commits are not evaluated; a component's `limitations` mention it. Aliases are one \
+    vulnerability; withdrawn advisories match nothing. Names in `upstream` and `related` are not \
+    aliases, but the list of dependencies also finds components by them.";
 
-/// One OSV record or an array of them, with whatever members a database adds.
+/// One OSV record or an array of records, with any additional members.
 #[derive(Deserialize)]
 #[serde(transparent)]
 pub(crate) struct OsvBody(Box<RawValue>);
@@ -58,7 +58,7 @@ impl JsonSchema for OsvBody {
     }
 }
 
-/// What became of the advisories of a request.
+/// Results of an import request.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Imported {
     created: usize,
@@ -81,7 +81,7 @@ pub(crate) fn import(ctx: &Ctx, Body(body): Body<OsvBody>) -> Result<Created<Imp
     let text = body.0.get();
     let records = file::records(text.as_bytes()).map_err(refuse)?;
     let alone = !text.trim_start().starts_with('[');
-    let (mut changed, mut items) = (Changed::default(), Vec::<ImportedAdvisory>::new());
+    let (mut changed, mut items) = (AdvisoryChanges::default(), Vec::<ImportedAdvisory>::new());
     for (at, record) in records.iter().enumerate() {
         let pointer = if alone { String::new() } else { format!("/{at}") };
         let osv = Osv::read(record.get()).map_err(|m| refuse(m.within(&pointer)))?;
@@ -103,7 +103,7 @@ pub(crate) fn import(ctx: &Ctx, Body(body): Body<OsvBody>) -> Result<Created<Imp
     }))
 }
 
-/// An advisory, in a list.
+/// An advisory in a list.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct AdvisorySummary {
     id: String,
@@ -114,7 +114,7 @@ pub(crate) struct AdvisorySummary {
     modified: Timestamp,
     published: Option<Timestamp>,
     withdrawn: Option<Timestamp>,
-    /// Ecosystems and names, each once, at most 100.
+    /// Ecosystems and names, without duplicates, at most 100.
     packages: Vec<AdvisoryPackage>,
     created_at: Timestamp,
     updated_at: Timestamp,
@@ -153,7 +153,7 @@ impl From<Stored<StoredAdvisory>> for AdvisorySummary {
     }
 }
 
-/// An advisory, whole.
+/// A complete advisory.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Advisory {
     #[serde(flatten)]
@@ -165,7 +165,7 @@ pub(crate) struct Advisory {
     severities: Vec<Severity>,
     affected: Vec<Affected>,
     references: Vec<Reference>,
-    /// SHA-256 of the record as it came.
+    /// SHA-256 of the record's original text.
     artifact_sha256: String,
 }
 
@@ -186,28 +186,21 @@ impl From<Stored<StoredAdvisory>> for Advisory {
     }
 }
 
-/// Which advisories.
+/// Filters of the list.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListParams {
-    /// Only those of this severity.
+    /// Only advisories with this severity.
     severity: Option<Rating>,
-    /// `next_cursor` of the page before.
-    #[schemars(length(max = 4000))]
-    cursor: Option<String>,
-    /// How many a page has at most.
-    #[serde(default = "default_limit")]
-    #[schemars(range(min = 1, max = 100))]
-    limit: u32,
 }
 
-fn default_limit() -> u32 {
-    50
-}
-
-pub(crate) fn list(ctx: &Ctx, Params(params): Params<ListParams>) -> Result<Page<AdvisorySummary>> {
+pub(crate) fn list(
+    ctx: &Ctx,
+    Params(params): Params<ListParams>,
+    paging: Paging<50, 100, 4000>,
+) -> Result<Page<AdvisorySummary>> {
     let all = ctx.documents::<StoredAdvisory>().query().descending("modified");
     let some = all.equals_if("severity", params.severity.map(Rating::as_str));
-    Ok(some.cursor(params.cursor).limit(params.limit).page()?.map(AdvisorySummary::from))
+    Ok(some.paging(paging).page()?.map(AdvisorySummary::from))
 }
 
 pub(crate) fn show(ctx: &Ctx, Path(id): Path<String>) -> Result<Advisory> {

@@ -1,29 +1,29 @@
-//! A deployment, as it is kept and as it is shown.
+//! Stored deployments and their form in responses.
 
 use area_sdk::prelude::*;
 
 use super::said::SaidPackage;
 
-/// When evidence is stale.
+/// Age at which evidence is stale, in seconds.
 const STALE_SECONDS: i64 = 7 * 86_400;
-/// How many pieces of evidence a deployment keeps, the newest.
+/// Maximum number of evidence records stored with a deployment, newest first.
 pub(crate) const MOST_EVIDENCE: usize = 20;
 
-/// A deployment.
+/// A stored deployment.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredDeployment {
-    /// Nothing newer took its place.
+    /// Whether no newer deployment replaced it.
     pub(crate) current: bool,
-    /// What takes the place of one another: service, environment, resources.
+    /// Key of deployments that replace each other: service, environment, resources.
     pub(crate) slot: String,
     pub(crate) repository_id: Option<Uuid>,
     pub(crate) service_id: Option<Uuid>,
-    /// As the evidence names it.
+    /// Service name in the evidence.
     pub(crate) service_name: Option<String>,
     pub(crate) environment: Option<String>,
     pub(crate) branch_ref: Option<String>,
     pub(crate) commit_sha: Option<String>,
-    /// Repository and commit, to find it by.
+    /// Repository and commit, for queries.
     pub(crate) commit_key: Option<String>,
     pub(crate) image_digest: Option<String>,
     pub(crate) configuration_sha256: Option<String>,
@@ -44,19 +44,19 @@ impl Document for StoredDeployment {
     const COLLECTION: &'static str = "deployments";
 }
 
-/// Where it was told.
+/// Where the evidence describes the deployment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ConfidenceBasis {
-    /// In the content that the evidence names.
+    /// In the content that the evidence references.
     Content,
     /// In the evidence's summary.
     Summary,
-    /// By the evidence's other members alone.
+    /// Only in other members of the evidence.
     Record,
 }
 
-/// A piece of evidence, as it was when it was taken in.
+/// An evidence record at the time of its import.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct EvidenceSnapshot {
     pub(crate) evidence_id: Uuid,
@@ -70,11 +70,11 @@ pub(crate) struct EvidenceSnapshot {
     pub(crate) producer_id: Uuid,
 }
 
-/// Which deployment a piece of evidence, by its id, is part of.
+/// Deployment of an evidence record, by the record's id.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct DeploymentEvidence {
     pub(crate) deployment_id: Uuid,
-    /// Where it was told; content that comes later says more.
+    /// Where the evidence describes the deployment; content that arrives later replaces it.
     pub(crate) confidence_basis: ConfidenceBasis,
 }
 
@@ -82,10 +82,10 @@ impl Document for DeploymentEvidence {
     const COLLECTION: &'static str = "deployment_evidence";
 }
 
-/// A deployment as it is shown.
+/// A deployment in responses.
 #[derive(Clone, Serialize, JsonSchema)]
 pub(crate) struct Deployment {
-    /// The latest audit of the deployed commit that had an SBOM.
+    /// The latest audit of the deployed commit with an SBOM.
     audit_id: Option<Uuid>,
     branch_ref: Option<String>,
     commit_sha: Option<String>,
@@ -105,7 +105,7 @@ pub(crate) struct Deployment {
     source_event_id: Option<String>,
     source_kind: String,
     source_ref: String,
-    /// The latest evidence is more than 7 days old.
+    /// Whether the latest evidence is more than 7 days old.
     stale: bool,
 }
 
@@ -141,13 +141,12 @@ impl Deployment {
     }
 }
 
-/// What finds the deployments of a commit.
+/// Returns the key for queries of a commit's deployments.
 pub(crate) fn commit_key(repository_id: Uuid, commit_sha: &str) -> String {
     format!("{repository_id}@{}", commit_sha.to_lowercase())
 }
 
-/// The latest audit of a commit that had a bill of materials; the document's
-/// id is the [`commit_key`].
+/// The latest audit of a commit with an SBOM; the document's id is the [`commit_key`].
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct AuditedCommit {
     pub(crate) audit_id: Uuid,
@@ -158,7 +157,7 @@ impl Document for AuditedCommit {
     const COLLECTION: &'static str = "audited_commits";
 }
 
-/// Told when evidence shows a deployment that was not known.
+/// Published when evidence shows a new deployment.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct DeploymentRecorded {
     pub(crate) deployment_id: Uuid,

@@ -1,28 +1,28 @@
-//! Where the components of a page are deployed: read for the page together.
+//! Deployments of the components of one page, read together.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope};
+use area_shared::catalog::Service;
 
 use super::document::{Deployment, StoredDeployment, commit_key};
-use super::places::Service;
 use super::said::Reachability;
 use crate::inventory::component::StoredComponent;
 use crate::sbom;
 
-/// How many deployments a page shows at most.
+/// Maximum number of deployments shown on a page.
 const MOST: u32 = 200;
 
-/// How sure it is that the deployment has the package in it.
+/// How certain it is that a deployment contains the package.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum PackageRelationship {
-    /// The bill is of the deployed image, or of the deployed commit, and the
-    /// package is needed at run time.
+    /// The SBOM describes the deployed image; or it describes the deployed commit, and the package
+    /// is required at run time.
     Evidenced,
-    /// The bill is of the deployed commit; whether the package is in it at run
-    /// time is open.
+    /// The SBOM describes the deployed commit, but it is unknown whether the package is used at run
+    /// time.
     Possible,
 }
 
@@ -30,7 +30,7 @@ pub(crate) enum PackageRelationship {
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct DeploymentEntry {
     deployment: Deployment,
-    /// The service's owner.
+    /// Owner of the service.
     owner_id: Option<Uuid>,
     package_relationship: PackageRelationship,
     runtime_reachability: Reachability,
@@ -38,17 +38,17 @@ pub(crate) struct DeploymentEntry {
     service_name: Option<String>,
 }
 
-/// The deployments of a page's components, and their services.
+/// Deployments of a page's components, and their services.
 #[derive(Default)]
 pub(crate) struct Join {
     deployments: Vec<Stored<StoredDeployment>>,
     services: BTreeMap<Uuid, Service>,
-    /// There are more than are shown.
+    /// Whether there are more than are shown.
     more: bool,
 }
 
 impl Join {
-    /// Reads what a page needs.
+    /// Reads the deployments for a page.
     pub(crate) fn load(
         scope: &Scope,
         components: &[Stored<StoredComponent>],
@@ -73,13 +73,13 @@ impl Join {
         Ok(Self { deployments, services, more })
     }
 
-    /// What this page leaves open.
+    /// Returns the limitations of this page.
     pub(crate) fn limitations(&self) -> BTreeSet<String> {
         let text = format!("There are more deployments than the newest {MOST}, which are shown.");
         self.more.then_some(text).into_iter().collect()
     }
 
-    /// The deployments of a component, newest first, and what they leave open.
+    /// Returns the deployments of a component, newest first, and their limitations.
     pub(crate) fn of(
         &self,
         component: &StoredComponent,
@@ -140,7 +140,7 @@ impl StoredComponent {
     }
 }
 
-/// Current deployments with one of these values, newest first.
+/// Returns current deployments with one of these values, newest first.
 fn current(
     scope: &Scope,
     field: &str,

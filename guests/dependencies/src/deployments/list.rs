@@ -6,40 +6,33 @@ use area_sdk::DocumentError;
 use area_sdk::prelude::*;
 
 use super::document::{AuditedCommit, Deployment, StoredDeployment};
-/// Which deployments.
+/// Filters of the list.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListParams {
-    /// Only this repository's.
+    /// Only deployments of this repository.
     repository_id: Option<Uuid>,
-    /// Only this service's.
+    /// Only deployments of this service.
     service_id: Option<Uuid>,
-    /// Only in this environment.
+    /// Only deployments in this environment.
     #[schemars(length(max = 300))]
     environment: Option<String>,
-    /// Those whose place another took, too.
+    /// Also deployments that were replaced.
     #[serde(default)]
     history: bool,
-    /// `next_cursor` of the page before.
-    #[schemars(length(max = 4000))]
-    cursor: Option<String>,
-    /// How many a page has at most.
-    #[serde(default = "default_limit")]
-    #[schemars(range(min = 1, max = 100))]
-    limit: u32,
 }
 
-fn default_limit() -> u32 {
-    50
-}
-
-pub(crate) fn list(ctx: &Ctx, Params(params): Params<ListParams>) -> Result<Page<Deployment>> {
+pub(crate) fn list(
+    ctx: &Ctx,
+    Params(params): Params<ListParams>,
+    paging: Paging<50, 100, 4000>,
+) -> Result<Page<Deployment>> {
     let all = ctx.documents::<StoredDeployment>().query();
     let some = all
         .equals_if("current", (!params.history).then_some(true))
         .equals_if("repository_id", params.repository_id)
         .equals_if("service_id", params.service_id)
         .equals_if("environment", params.environment);
-    let page = some.descending("observed_at").cursor(params.cursor).limit(params.limit).page()?;
+    let page = some.descending("observed_at").paging(paging).page()?;
     let audits = audits(ctx, &page.items)?;
     Ok(page.map(|found| {
         let audit_id = found.commit_key.as_ref().and_then(|key| audits.get(key)).copied();
@@ -47,7 +40,7 @@ pub(crate) fn list(ctx: &Ctx, Params(params): Params<ListParams>) -> Result<Page
     }))
 }
 
-/// The latest audits of the deployed commits.
+/// Returns the latest audits of the deployed commits.
 fn audits(
     ctx: &Ctx,
     deployments: &[Stored<StoredDeployment>],

@@ -1,4 +1,4 @@
-//! Deployments: what runs where, as evidence tells it.
+//! Deployments of services, derived from evidence.
 
 pub(crate) mod document;
 pub(crate) mod join;

@@ -1,33 +1,10 @@
-//! The catalog's repositories and services, as far as deployments name them.
+//! Finds the catalog's repositories and services named in deployments.
 
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope};
+use area_shared::catalog::{Repository, Service};
 
-/// What is needed of a repository.
-#[derive(Serialize, Deserialize)]
-pub(crate) struct Repository {
-    name: String,
-}
-
-impl Document for Repository {
-    const COLLECTION: &'static str = "catalog.repositories";
-}
-
-/// What is needed of a service.
-#[derive(Clone, Serialize, Deserialize)]
-pub(crate) struct Service {
-    pub(crate) name: String,
-    #[serde(default)]
-    pub(crate) repository_ids: Vec<Uuid>,
-    #[serde(default)]
-    pub(crate) owner_id: Option<Uuid>,
-}
-
-impl Document for Service {
-    const COLLECTION: &'static str = "catalog.services";
-}
-
-/// The document of an id or a name.
+/// Finds a document by id or name.
 fn named<T: Document>(scope: &Scope, text: &str) -> Result<Option<Stored<T>>, DocumentError> {
     if let Ok(id) = text.parse::<Uuid>()
         && let Some(found) = scope.documents::<T>().find(id)?
@@ -37,17 +14,17 @@ fn named<T: Document>(scope: &Scope, text: &str) -> Result<Option<Stored<T>>, Do
     scope.documents::<T>().query().equals("name", text).first()
 }
 
-/// The repository of an id or a name.
+/// Finds a repository by id or name.
 pub(crate) fn repository(scope: &Scope, text: &str) -> Result<Option<Uuid>, DocumentError> {
     Ok(named::<Repository>(scope, text)?.map(|found| found.uuid()))
 }
 
-/// The service of an id or a name.
+/// Finds a service by id or name.
 pub(crate) fn service(scope: &Scope, text: &str) -> Result<Option<Stored<Service>>, DocumentError> {
     named(scope, text)
 }
 
-/// The service that is built from this repository, where there is only one.
+/// Returns the service built from this repository, if there is exactly one.
 pub(crate) fn service_of(
     scope: &Scope,
     repository_id: Uuid,

@@ -1,4 +1,4 @@
-//! What evidence says of a deployment.
+//! Content of an evidence record about a deployment.
 
 use area_sdk::prelude::*;
 
@@ -6,32 +6,31 @@ use crate::purl::Purl;
 use crate::reading;
 use crate::text::{bounded, is_commit};
 
-/// The shape, for the operation's documentation.
-pub(crate) const DESCRIPTION: &str = "\
-Deployments come as evidence: a record of kind `deployment`. What it says is a JSON object, the \
-content of the upload whose SHA-256 is the record's `content_sha256`, else the record's \
-`summary`:\n\n\
-- `service`: id or name; without it the service whose only repository this is\n\
-- `environment`: `production`, …\n\
-- `repository`: id or name; without it what `subject_key` names (a leading `repository:` is \
-dropped)\n\
-- `commit_sha`, `branch_ref`; without a commit the envelope's revision, where it is one\n\
-- `image_digest`: `sha256:…`; without it one that `subject_key` or `source_ref` ends in\n\
-- `configuration_sha256`\n\
-- `resource_keys`: up to 100 names of what it runs on\n\
-- `event_id`: the deployment's own id; without it the envelope's external id\n\
-- `packages`: up to 1000 of `{purl, reachability}`, `reachability` being `reachable`, \
-`unreachable` or `unknown`\n\n\
-All members may be absent; others are passed over. Content that is uploaded after the record is \
-taken in when it is ready. Evidence that the same commit, image and configuration still run for \
-the same service, environment and resources renews the deployment; other evidence takes its \
-place. `stale` says that the latest evidence is more than 7 days old. `confidence_basis` is \
-`content`, `summary` or `record`, by where it was told.";
+/// Description of the format for OpenAPI.
+pub(crate) const DESCRIPTION: &str = "Deployments are evidence records of kind `deployment`. The \
+    description is a JSON object: the content of the upload whose SHA-256 is the record's \
+    `content_sha256`, otherwise the record's `summary`:\n\n\
+    - `service`: id or name; without it the service whose only repository this is\n\
+    - `environment`: `production`, …\n\
+    - `repository`: id or name; without it what `subject_key` names (a leading `repository:` is \
+    dropped)\n\
+    - `commit_sha`, `branch_ref`; without a commit the envelope's revision, where it is one\n\
+    - `image_digest`: `sha256:…`; without it one that `subject_key` or `source_ref` ends in\n\
+    - `configuration_sha256`\n\
+    - `resource_keys`: up to 100 names of what it runs on\n\
+    - `event_id`: the deployment's own id; without it the envelope's external id\n\
+    - `packages`: up to 1000 of `{purl, reachability}`, `reachability` being `reachable`, \
+    `unreachable` or `unknown`\n\n\
+    All members are optional; others are ignored. Content that is uploaded after the record is \
+    imported when it is ready. Evidence that the same commit, image and configuration still run \
+    for the same service, environment and resources updates the deployment; other evidence \
+    replaces it. `stale` is true if the latest evidence is more than 7 days old. \
+    `confidence_basis` is `content`, `summary` or `record`: the place of the description.";
 
-/// How many resource keys and packages are kept.
+/// Maximum number of resource keys and of packages stored.
 const MOST_KEYS: usize = 100;
 const MOST_PACKAGES: usize = 1_000;
-/// Bytes of a word, which indexes hold.
+/// Maximum size of an indexed word, in bytes.
 const MAX_WORD: usize = 300;
 
 /// Whether a package's code is reached at run time.
@@ -40,15 +39,15 @@ const MAX_WORD: usize = 300;
 pub(crate) enum Reachability {
     Reachable,
     Unreachable,
-    /// Nobody has shown either.
+    /// Unknown.
     #[default]
     Unknown,
 }
 
-/// What a JSON object says.
+/// The JSON object that describes a deployment.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Said {
+pub(crate) struct DeploymentDescription {
     #[serde(alias = "service_id", alias = "service_name")]
     pub(crate) service: Option<String>,
     pub(crate) environment: Option<String>,
@@ -67,7 +66,7 @@ pub(crate) struct Said {
     pub(crate) packages: Vec<SaidPackage>,
 }
 
-/// What is said of a package's code.
+/// A package in the description of a deployment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct SaidPackage {
     pub(crate) purl: String,
@@ -75,15 +74,15 @@ pub(crate) struct SaidPackage {
     pub(crate) reachability: Reachability,
 }
 
-impl Said {
-    /// Reads a JSON object; nothing where it is none of this shape.
+impl DeploymentDescription {
+    /// Parses a JSON object; `None` if it has another shape.
     pub(crate) fn read(text: &str) -> Option<Self> {
         let object = text.trim_start().starts_with('{').then_some(text)?;
         let said: Self = reading::perhaps(object)?;
         Some(said.tidied())
     }
 
-    /// Words bounded, digests and commits only where they are some.
+    /// Limits words, and removes invalid digests and commit ids.
     fn tidied(mut self) -> Self {
         for word in [&mut self.service, &mut self.environment, &mut self.repository] {
             *word = tidy(word.as_deref());
@@ -115,14 +114,14 @@ fn tidy(word: Option<&str>) -> Option<String> {
     (!word.is_empty()).then_some(word)
 }
 
-/// 64 hexadecimal digits, in lower case.
+/// Returns 64 hexadecimal digits in lower case; `None` for other text.
 fn sha256(text: &str) -> Option<String> {
     let text = text.strip_prefix("sha256:").unwrap_or(text);
     let good = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     good.then(|| text.to_lowercase())
 }
 
-/// `sha256:…`, of a text that is it, or ends in `@` and it.
+/// Returns the digest `sha256:…` of an image reference: the whole text, or its part after `@`.
 pub(crate) fn image_digest(text: &str) -> Option<String> {
     let digest = text.rsplit_once('@').map_or(text, |(_, digest)| digest);
     sha256(digest).filter(|_| digest.starts_with("sha256:")).map(|hex| format!("sha256:{hex}"))
@@ -134,7 +133,7 @@ mod tests {
 
     #[test]
     fn what_is_no_digest_or_commit_is_not_taken_for_one() {
-        let said = Said::read(
+        let said = DeploymentDescription::read(
             r#"{"commit": "main", "image_digest": "latest", "configuration_sha256": "1",
                 "environment": " production ", "resource_keys": ["b", "a", "", "b"], "x": 1,
                 "packages": [{"purl": "pkg:PYPI/A_b@1"}, {"purl": "what"}], "service": ""}"#,
@@ -148,7 +147,10 @@ mod tests {
         assert_eq!(said.resource_keys, ["a", "b"]);
         assert_eq!(said.packages.len(), 1);
         assert_eq!(said.packages[0].purl, "pkg:pypi/a-b@1");
-        assert!(Said::read("deployed by hand").is_none() && Said::read("[]").is_none());
+        assert!(
+            DeploymentDescription::read("deployed by hand").is_none()
+                && DeploymentDescription::read("[]").is_none()
+        );
     }
 
     #[test]

@@ -1,24 +1,27 @@
-//! Taking deployments in: a piece of evidence becomes a deployment, or renews
-//! one.
+//! Imports evidence about deployments: creates a deployment or updates one.
 
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, JobError, Scope};
+use area_shared::evidence::EvidenceRecord;
 
 use super::document::{
     ConfidenceBasis, DeploymentEvidence, DeploymentRecorded, EvidenceSnapshot, MOST_EVIDENCE,
     StoredDeployment, commit_key,
 };
 use super::places;
-use super::said::{Said, image_digest};
-use crate::evidence::Record;
+use super::said::{DeploymentDescription, image_digest};
 use crate::text::{bounded, is_commit};
 
-/// Takes a piece of evidence in, with its content where that is there.
-pub(crate) fn take(ctx: &JobCtx, record: &Record, content: Option<&[u8]>) -> Result<(), JobError> {
-    let (said, basis) = told(record, content);
+/// Imports an evidence record, with its content if that is available.
+pub(crate) fn take(
+    ctx: &JobCtx,
+    record: &EvidenceRecord,
+    content: Option<&[u8]>,
+) -> Result<(), JobError> {
+    let (said, basis) = describe_deployment(record, content);
     let links = ctx.documents::<DeploymentEvidence>();
     match links.find(record.evidence_id)? {
-        // Only content that was not there before says more.
+        // Only newly available content changes the deployment again.
         Some(link) if basis == ConfidenceBasis::Content && link.confidence_basis != basis => {
             forget(ctx, &link, record.evidence_id)?;
             links.delete(&link)?;
@@ -32,19 +35,22 @@ pub(crate) fn take(ctx: &JobCtx, record: &Record, content: Option<&[u8]>) -> Res
     Ok(links.create(record.evidence_id, &link)?)
 }
 
-/// What is said, and where.
-fn told(record: &Record, content: Option<&[u8]>) -> (Said, ConfidenceBasis) {
+/// Returns the description and where it was found.
+fn describe_deployment(
+    record: &EvidenceRecord,
+    content: Option<&[u8]>,
+) -> (DeploymentDescription, ConfidenceBasis) {
     let content = content.and_then(|bytes| std::str::from_utf8(bytes).ok());
-    if let Some(said) = content.and_then(Said::read) {
+    if let Some(said) = content.and_then(DeploymentDescription::read) {
         return (said, ConfidenceBasis::Content);
     }
-    match Said::read(&record.summary) {
+    match DeploymentDescription::read(&record.summary) {
         Some(said) => (said, ConfidenceBasis::Summary),
-        None => (Said::default(), ConfidenceBasis::Record),
+        None => (DeploymentDescription::default(), ConfidenceBasis::Record),
     }
 }
 
-/// Takes evidence out of the deployment that it was part of.
+/// Removes evidence from its deployment.
 fn forget(
     ctx: &JobCtx,
     link: &Stored<DeploymentEvidence>,
@@ -56,11 +62,11 @@ fn forget(
     if old.evidence.is_empty() { documents.delete(&old) } else { documents.replace(&mut old) }
 }
 
-/// The deployment that the evidence shows.
+/// Returns the deployment that the evidence shows.
 fn deployment(
     scope: &Scope,
-    record: &Record,
-    said: Said,
+    record: &EvidenceRecord,
+    said: DeploymentDescription,
     basis: ConfidenceBasis,
 ) -> Result<StoredDeployment, DocumentError> {
     let subject = record.subject_key.as_str();
@@ -112,7 +118,7 @@ fn deployment(
     })
 }
 
-fn snapshot(record: &Record) -> EvidenceSnapshot {
+fn snapshot(record: &EvidenceRecord) -> EvidenceSnapshot {
     EvidenceSnapshot {
         evidence_id: record.evidence_id,
         kind: record.kind.clone(),
@@ -127,7 +133,7 @@ fn snapshot(record: &Record) -> EvidenceSnapshot {
 }
 
 impl StoredDeployment {
-    /// Whether the same runs.
+    /// Whether both describe the same running software.
     fn is_same_as(&self, other: &Self) -> bool {
         let what = |of: &Self| {
             let who = (of.repository_id, of.commit_sha.clone());
@@ -136,7 +142,7 @@ impl StoredDeployment {
         what(self) == what(other)
     }
 
-    /// Takes in newer evidence of the same.
+    /// Adds newer evidence of the same deployment.
     fn renew(&mut self, newer: Self) {
         let mut evidence = newer.evidence.clone();
         evidence.append(&mut self.evidence);
@@ -146,7 +152,7 @@ impl StoredDeployment {
     }
 }
 
-/// Keeps a deployment in its slot, or renews what is there; its id.
+/// Stores a deployment in its slot, or updates the one there. Returns its id.
 fn keep(ctx: &JobCtx, mut new: StoredDeployment) -> Result<Uuid, DocumentError> {
     let documents = ctx.documents::<StoredDeployment>();
     let there = documents.query().equals("slot", &new.slot).equals("current", true);

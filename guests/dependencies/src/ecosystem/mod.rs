@@ -1,5 +1,5 @@
-//! Packages as advisories know them: an ecosystem of the OSV schema, a name by
-//! that ecosystem's rules, and the release of a distribution.
+//! Packages in the terms of advisories: an ecosystem of the OSV schema, a name by that ecosystem's
+//! rules, and the release of a distribution.
 
 mod release;
 mod spelling;
@@ -12,27 +12,27 @@ use crate::versions::Scheme;
 pub(crate) use release::Release;
 pub(crate) use spelling::{Spelling, go_path, has_upper_case};
 
-/// Bytes of a key, which an index holds.
+/// Maximum size of an indexed key, in bytes.
 const MAX_KEY: usize = 1_000;
 
-/// A package, as advisories and components are brought together by it.
+/// A package in the form by which advisories and components are matched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Package {
-    /// Without a release: `Debian`, not `Debian:12`. The purl's type where OSV
-    /// has no ecosystem for it.
+    /// Ecosystem without a release: `Debian`, not `Debian:12`. The purl's type if OSV has no
+    /// ecosystem for it.
     pub(crate) ecosystem: Cow<'static, str>,
-    /// The release of a distribution.
+    /// Release of a distribution.
     pub(crate) release: Option<Release>,
-    /// Folded, so that equal ones are equal.
+    /// Name, normalized so that equal packages have equal names.
     name: String,
-    /// The version that advisories speak of: the source package's, where the
-    /// purl names one, with the epoch.
+    /// Version in the terms of advisories: the source package's if the purl names one, with the
+    /// epoch.
     pub(crate) version: Option<String>,
 }
 
-/// Purl types and their ecosystems.
+/// Purl types with their ecosystems.
 const TYPES: &[(&str, &str)] = &[
-    // As Syft wrote it before there was `apk`.
+    // Old versions of Syft wrote this in place of `apk`.
     ("alpine", "Alpine"),
     ("bioconductor", "Bioconductor"),
     ("bitnami", "Bitnami"),
@@ -57,7 +57,7 @@ const TYPES: &[(&str, &str)] = &[
     ("vscode-extension", "VSCode"),
 ];
 
-/// Distributions, by purl type and namespace.
+/// Distributions by purl type and namespace.
 const DISTRIBUTIONS: &[(&str, &str, &str)] = &[
     ("apk", "alpaquita", "Alpaquita"),
     ("apk", "alpine", "Alpine"),
@@ -82,11 +82,11 @@ const DISTRIBUTIONS: &[(&str, &str, &str)] = &[
     ("rpm", "suse", "SUSE"),
 ];
 
-/// What tools write where they do not know a version.
+/// Placeholders that tools write for an unknown version.
 const PLACEHOLDERS: [&str; 7] =
     ["", "UNKNOWN", "NOASSERTION", "NONE", "unspecified", "undefined", "(devel)"];
 
-/// How an ecosystem orders its versions; nothing where that is not known.
+/// Returns the version order of an ecosystem; `None` if it is unknown.
 pub(crate) fn scheme(ecosystem: &str) -> Option<Scheme> {
     Some(match ecosystem {
         "Bitnami" | "ConanCenter" | "crates.io" | "GitHub Actions" | "Go" | "Hex" | "Julia"
@@ -111,7 +111,7 @@ pub(crate) fn scheme(ecosystem: &str) -> Option<Scheme> {
 }
 
 impl Package {
-    /// The package of a purl.
+    /// Returns the package of a purl.
     pub(crate) fn of_purl(purl: &Purl) -> Self {
         let ecosystem = ecosystem_of(purl);
         let (source, source_version) = source_package(purl);
@@ -125,7 +125,7 @@ impl Package {
         }
     }
 
-    /// A package as OSV names it: `Debian:12` and `curl`.
+    /// Returns a package from OSV's ecosystem and name, such as `Debian:12` and `curl`.
     pub(crate) fn of_osv(ecosystem: &str, name: &str) -> Self {
         let (base, release) = ecosystem.split_once(':').unwrap_or((ecosystem, ""));
         Self {
@@ -136,14 +136,13 @@ impl Package {
         }
     }
 
-    /// The same package at a version.
+    /// Returns the package with a version.
     #[cfg(test)]
     pub(crate) fn at(self, version: &str) -> Self {
         Self { version: Some(version.to_owned()), ..self }
     }
 
-    /// The version as its ecosystem writes versions. `None` without one, or if
-    /// a tool wrote a placeholder instead.
+    /// Returns the version in the ecosystem's form; `None` if it is missing or a placeholder.
     pub(crate) fn comparable_version(&self) -> Option<Cow<'_, str>> {
         let text = self.version.as_deref()?.trim();
         if PLACEHOLDERS.iter().any(|placeholder| text.eq_ignore_ascii_case(placeholder)) {
@@ -152,7 +151,7 @@ impl Package {
         Some(if self.ecosystem == "Go" { go_version(text) } else { Cow::Borrowed(text) })
     }
 
-    /// What brings advisories and components together.
+    /// Returns the key by which advisories and components are matched.
     pub(crate) fn key(&self) -> String {
         bounded(&format!("{}:{}", self.ecosystem, self.name), MAX_KEY)
     }
@@ -169,7 +168,7 @@ fn ecosystem_of(purl: &Purl) -> Cow<'static, str> {
         .map_or_else(|| Cow::Owned(kind.to_owned()), |(_, _, ecosystem)| Cow::Borrowed(*ecosystem))
 }
 
-/// The name by which its ecosystem knows the package.
+/// Returns the package's name in its ecosystem.
 pub(crate) fn name_of(purl: &Purl) -> String {
     let Some(namespace) = &purl.namespace else { return purl.name.clone() };
     match purl.kind.as_str() {
@@ -179,8 +178,8 @@ pub(crate) fn name_of(purl: &Purl) -> String {
     }
 }
 
-/// Debian's and Alpine's advisories name source packages; `upstream` tells
-/// which, perhaps with its version.
+/// Returns name and version of the source package, which Debian's and Alpine's advisories name. The
+/// qualifier `upstream` contains them.
 fn source_package(purl: &Purl) -> (Option<&str>, Option<&str>) {
     let source = purl
         .qualifier("upstream")
@@ -199,12 +198,11 @@ fn with_epoch(purl: &Purl) -> Option<String> {
     }
 }
 
-/// The version of a Go toolchain as Go's advisories write it: `1.21-rc.2` of
-/// `go1.21rc2`.
+/// Returns the version of a Go toolchain as Go's advisories write it: `1.21-rc.2` for `go1.21rc2`.
 fn go_version(text: &str) -> Cow<'_, str> {
     let toolchain =
         text.strip_prefix("go").filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
-    // What follows a blank names experiments of the build.
+    // Text after a blank names experiments of the build.
     let Some(version) = toolchain.and_then(|rest| rest.split_whitespace().next()) else {
         return Cow::Borrowed(text);
     };
@@ -218,9 +216,9 @@ fn go_version(text: &str) -> Cow<'_, str> {
 
 fn folded(ecosystem: &str, name: &str) -> String {
     match ecosystem {
-        // These tell upper and lower case apart, and so do their purls.
+        // Names and purls of these ecosystems are case-sensitive.
         "Bioconductor" | "CRAN" | "Hackage" | "Julia" | "Maven" | "RubyGems" => name.to_owned(),
-        // PEP 503: runs of these are one hyphen.
+        // PEP 503: sequences of these characters equal one hyphen.
         "PyPI" => {
             let words = name.split(['-', '_', '.']).filter(|word| !word.is_empty());
             words.collect::<Vec<_>>().join("-").to_lowercase()

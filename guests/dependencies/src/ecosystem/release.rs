@@ -1,18 +1,17 @@
-//! Releases of distributions, by number or by name.
+//! Releases of distributions by number or name.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// Debian's and Ubuntu's releases, see `releases/LICENSE`.
+/// Releases of Debian and Ubuntu, see `releases/LICENSE`.
 const TABLES: [&str; 2] =
     [include_str!("releases/debian.csv"), include_str!("releases/ubuntu.csv")];
 
-/// Releases without a number that advisories name: a package of one has all
-/// advisories that are for it.
+/// Rolling releases named by advisories. A package of one is affected by all advisories for it.
 const ROLLING: [&str; 2] = ["stream", "tumbleweed"];
 
-/// Numbers of releases by series name: `[12]` of `bookworm`. Empty for a
-/// series that never gets one, such as `sid`.
+/// Release numbers by series name: `[12]` for `bookworm`. Empty for a series without a number, such
+/// as `sid`.
 static SERIES: LazyLock<BTreeMap<&str, Vec<u32>>> = LazyLock::new(|| {
     let rows = TABLES.into_iter().flat_map(|table| table.lines().skip(1));
     rows.filter_map(|row| {
@@ -23,19 +22,18 @@ static SERIES: LazyLock<BTreeMap<&str, Vec<u32>>> = LazyLock::new(|| {
     .collect()
 });
 
-/// A distribution's release: `12`, `22.04`, `sid`.
+/// Release of a distribution: `12`, `22.04`, `sid`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Release {
-    /// `[12]`, `[22, 4]`, `[15, 4]` of `15 SP4`; empty if it has a name alone.
+    /// `[12]`, `[22, 4]`, or `[15, 4]` for `15 SP4`; empty for a release that has only a name.
     numbers: Vec<u32>,
-    /// As it is written, in lower case.
+    /// Original text in lower case.
     text: String,
 }
 
 impl Release {
-    /// Reads the name of a Debian or Ubuntu series, else the first numbers of
-    /// the text (`12` of `debian-12`, `22.04` of `Pro:22.04:LTS`) and the
-    /// service pack behind them.
+    /// Parses the name of a Debian or Ubuntu series, otherwise the first numbers of the text (`12`
+    /// in `debian-12`, `22.04` in `Pro:22.04:LTS`) and the service pack after them.
     pub(super) fn read(text: &str) -> Option<Self> {
         let text = text.trim().to_lowercase();
         if text.is_empty() {
@@ -46,9 +44,9 @@ impl Release {
         Some(Self { numbers, text })
     }
 
-    /// Whether an advisory for this release applies to a package of `other`:
-    /// one for 12 to 12.5. A release that has a name alone is compared by it.
-    /// `None` if a name is not known, so that its number is not known either.
+    /// Whether an advisory for this release applies to a package of `other`; one for 12 applies to
+    /// 12.5. Releases without numbers are compared by name. Returns `None` if a name's number is
+    /// unknown.
     pub(crate) fn covers(&self, other: &Self) -> Option<bool> {
         if self.numbers.is_empty() {
             return Some(words(&self.text).all(|word| other.has_word(word)));
@@ -64,7 +62,7 @@ impl Release {
         words(&self.text).any(|other| other == word)
     }
 
-    /// The release as a person writes it, in lower case.
+    /// Returns the original text in lower case.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
@@ -74,8 +72,8 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_alphanumeric())
 }
 
-/// The first numbers of a text with dots between them, and that of a service
-/// pack: `[15, 4]` of `Linux Enterprise Server 15 SP4`.
+/// Returns the first dotted numbers of a text and the service pack: `[15, 4]` for `Linux Enterprise
+/// Server 15 SP4`.
 fn numbers(text: &str) -> Vec<u32> {
     let digits = |text: &str| -> String { text.chars().take_while(char::is_ascii_digit).collect() };
     let Some(from) = text.find(|c: char| c.is_ascii_digit()) else { return Vec::new() };
@@ -153,7 +151,7 @@ mod tests {
         for ours in ["zurg", "ubuntu-zany", "debian", "sid", "unstable", "edge", "rolling"] {
             assert_eq!(covers("14", ours), None, "{ours}");
         }
-        // Advisories name these, so what is for others is not for them.
+        // Advisories name these releases, so advisories for others do not apply.
         for ours in ["tumbleweed", "alpaquita-stream"] {
             assert_eq!(covers("15.5", ours), Some(false), "{ours}");
         }

@@ -1,24 +1,24 @@
-//! How the paths of Go modules are spelled. Go tells upper and lower case
-//! apart, and so do its advisories. Canonical purls are in lower case, and some
-//! scanners write nothing else, so a path in lower case may stand for another.
+//! Case of Go module paths. Go modules and their advisories are case-sensitive. Canonical purls are
+//! in lower case, and some scanners write only lower case, so a lower-case path may stand for
+//! another spelling.
 
 use crate::purl::Purl;
 
-/// What the spelling of a component says about an advisory's package, when
-/// both have one key.
+/// Result of comparing the spelling of a component with that of an advisory's package with the same
+/// key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spelling {
-    /// Both are spelled the same, or their ecosystem does not care.
+    /// Equal spelling, or an ecosystem that ignores case.
     Same,
     /// The component's scanner may have changed the case.
     Unknown,
-    /// They are two modules.
+    /// Two different modules.
     Different,
 }
 
 impl Spelling {
-    /// Compares the component's name with the advisory's. `case_known`:
-    /// whether the component's scanner keeps upper case.
+    /// Compares the component's name with the advisory's. `case_known` is true if the component's
+    /// scanner keeps upper case.
     pub(crate) fn of(ecosystem: &str, ours: &str, theirs: &str, case_known: bool) -> Self {
         match () {
             () if ecosystem != "Go" || ours == theirs => Self::Same,
@@ -28,9 +28,8 @@ impl Spelling {
     }
 }
 
-/// The path of a Go module with the upper case that the SBOM has for it, in
-/// the purl as written or in the component's name; else in lower case. `None`
-/// for other packages.
+/// Returns the path of a Go module with the case from the SBOM, from the purl as written or the
+/// component's name, otherwise in lower case. Returns `None` for other packages.
 pub(crate) fn go_path(purl: &Purl, written: &str, name: &str) -> Option<String> {
     if purl.kind != "golang" {
         return None;
@@ -42,12 +41,12 @@ pub(crate) fn go_path(purl: &Purl, written: &str, name: &str) -> Option<String> 
     Some(as_written().or_else(as_named).unwrap_or(canonical))
 }
 
-/// Whether a text has letters that canonical purls of Go have not.
+/// Whether a text has upper-case letters.
 pub(crate) fn has_upper_case(text: &str) -> bool {
     text.chars().any(char::is_uppercase)
 }
 
-/// Namespace and name of a purl, decoded, without its type's rules.
+/// Returns namespace and name of a purl, decoded but not normalized.
 fn path_as_written(purl: &str) -> Option<String> {
     let (_, rest) = purl.trim().split_once(':')?;
     let (_, path) = rest.trim_start_matches('/').split_once('/')?;

@@ -1,5 +1,5 @@
-//! Components that are assessed and kept together: as many as a call has room
-//! for, since what is known of a package may be much.
+//! Batches of components that are matched and stored together. Their number is limited by the
+//! call's limits, because a package may have many advisories.
 
 use std::collections::BTreeMap;
 
@@ -15,42 +15,41 @@ use crate::large::LargeAssessment;
 use crate::matching::{self, Assessed, Assessment, Vulnerability};
 use crate::room::Room;
 
-/// Components of a bill, each assessed.
+/// Matched components of an SBOM.
 pub(super) struct Batch {
     members: Vec<Member>,
 }
 
-/// What a look at the next components of a bill came to.
-pub(super) enum Looked {
-    /// The first of them, assessed.
+/// Result of matching the next components of an SBOM.
+pub(super) enum BatchResult {
+    /// The first components, matched.
     Batch(Batch),
-    /// The first takes several steps.
+    /// The first component needs several steps.
     Large(Box<Member>),
-    /// What is known of them takes too much memory: fewer at a time.
+    /// The advisories need too much memory: use a smaller batch.
     TooMany,
 }
 
-/// A component, assessed.
+/// A matched component.
 pub(super) struct Member {
     id: String,
-    /// As another bill of the audit brought it.
+    /// The same component, stored from another SBOM of the audit.
     known: Option<Stored<StoredComponent>>,
     component: StoredComponent,
     assessment: Assessment,
-    /// The names under which the known one has matches.
+    /// Advisory names of the stored component's matches.
     before: Vec<String>,
 }
 
 impl Batch {
-    /// Assesses the first of these components, by id. Where others of the
-    /// audit's bills came before, they may have brought some of them, to which
-    /// is added what this one says.
+    /// Matches the first of these components, by id. Components that other SBOMs of the audit
+    /// stored are merged.
     pub(super) fn assess(
         scope: &Scope,
         new: Vec<(String, StoredComponent)>,
         others_before: bool,
         room: &mut Room,
-    ) -> Result<Looked, DocumentError> {
+    ) -> Result<BatchResult, DocumentError> {
         let known = if others_before {
             scope.documents::<StoredComponent>().get_many(new.iter().map(|(id, _)| id))?
         } else {
@@ -64,18 +63,18 @@ impl Batch {
         let components: Vec<_> = members.iter().map(|member| &member.component).collect();
         let assessments = match matching::assess(scope, &components, room)? {
             Assessed::Some(assessments) => assessments,
-            Assessed::TooMany => return Ok(Looked::TooMany),
-            Assessed::Large(_) => return Ok(Looked::Large(Box::new(members.swap_remove(0)))),
+            Assessed::TooMany => return Ok(BatchResult::TooMany),
+            Assessed::Large(_) => return Ok(BatchResult::Large(Box::new(members.swap_remove(0)))),
         };
         members.truncate(assessments.len());
         for (member, assessment) in members.iter_mut().zip(assessments) {
             member.take(scope, assessment, room)?;
         }
-        Ok(Looked::Batch(Self { members }))
+        Ok(BatchResult::Batch(Self { members }))
     }
 
-    /// Leaves what fits into the room, and takes it; the first if there is no
-    /// room for it.
+    /// Removes members that do not fit into `room`, and reserves the room. Returns the first member
+    /// as an error if it does not fit alone.
     pub(super) fn fit(&mut self, room: &mut Room) -> Result<(), Box<Member>> {
         let fits = self.members.iter().take_while(|member| room.take(member.cost())).count();
         if fits == 0 && !self.members.is_empty() {
@@ -85,9 +84,8 @@ impl Batch {
         Ok(())
     }
 
-    /// Keeps the components and their matches, counts them, and notes the
-    /// vulnerabilities that the branch did not have before; how many
-    /// components that are.
+    /// Stores the components and their matches, counts them, and records vulnerabilities that are
+    /// new to the branch. Returns the number of components.
     pub(super) fn keep(
         self,
         scope: &Scope,
@@ -151,7 +149,7 @@ impl Member {
         Ok(())
     }
 
-    /// Keeps the component without its advisories, which further steps find.
+    /// Stores the component without its advisories, which later steps add.
     pub(super) fn begin(
         self,
         scope: &Scope,
@@ -175,14 +173,14 @@ impl Member {
         Ok(LargeAssessment::new(self.id, is_new))
     }
 
-    /// Whether it may tell the branch of vulnerabilities.
+    /// Whether alerts about this component are published.
     fn is_told_of(&self) -> bool {
         let affected = !self.assessment.vulnerabilities.is_empty();
         affected && self.component.latest && self.known.is_none()
     }
 
-    /// Documents that keeping it reads and writes: of a new one itself, its
-    /// matches, and those that the branch has under the same names.
+    /// Returns the number of documents read and written to store it: itself, its matches, and the
+    /// branch's matches with the same names.
     fn cost(&self) -> usize {
         match &self.known {
             Some(_) => {
@@ -219,30 +217,30 @@ fn alert(
     Ok(())
 }
 
-/// Advisories that the audit receives the ids of.
+/// Maximum number of advisory ids that the audit receives.
 const MOST_ADVISORIES: usize = 15_000;
 
 impl Tally {
-    /// Counts a component, whose advisories are counted by themselves.
+    /// Counts a component; its advisories are counted separately.
     pub(super) fn add(&mut self, component: &StoredComponent) {
         self.total += 1;
         self.direct += usize::from(component.direct);
         self.vulnerable += usize::from(component.count_advisories() > 0);
     }
 
-    /// Counts a component that an earlier audit brought.
+    /// Counts a component that an earlier audit stored.
     pub(super) fn add_known(&mut self, component: &StoredComponent) {
         self.add(component);
         self.advisories.extend(component.advisories.iter().map(|found| found.advisory_id.clone()));
         if component.advisory_count.is_some() {
             self.warn(format!(
-                "{} is affected by more advisories than facts.advisories has of it.",
+                "facts.advisories does not have all advisories that affect {}.",
                 component.name
             ));
         }
     }
 
-    /// Notes the advisories of a component.
+    /// Counts the advisories of a component.
     pub(super) fn add_advisories(&mut self, found: &[Vulnerability]) {
         for found in found {
             let id = &found.entry.advisory_id;
@@ -257,7 +255,7 @@ impl Tally {
         }
     }
 
-    /// Takes a component out, to be added again.
+    /// Subtracts a component that will be counted again.
     pub(super) fn remove(&mut self, component: &StoredComponent) {
         self.total -= 1;
         self.direct -= usize::from(component.direct);

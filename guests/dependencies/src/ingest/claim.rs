@@ -1,7 +1,6 @@
-//! The head of a repository's branch: the latest audit whose import has ended.
-//! Its components are the inventory. An import becomes the head when all its
-//! components are written; of two imports at once, the later audit's is the
-//! head, whichever ends first.
+//! The head of a repository's branch: the latest audit whose import has ended. Its components are
+//! the inventory. An import becomes the head when all its components are stored. Of two concurrent
+//! imports, the later audit's becomes the head, whichever ends first.
 
 use area_sdk::prelude::*;
 use area_sdk::{JobError, Scope};
@@ -9,19 +8,17 @@ use area_sdk::{JobError, Scope};
 use super::Audit;
 use crate::deployments::document::{AuditedCommit, commit_key};
 
-/// The latest audit of a branch, and those whose components are marked as
-/// latest too.
+/// The head of a branch, and former heads whose components are still marked as latest.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Head {
     pub(super) repository_id: Uuid,
     pub(super) branch_ref: Option<String>,
     pub(super) audit_id: Uuid,
     pub(super) started_at: Timestamp,
-    /// Audits whose components are to be marked as no longer latest.
+    /// Audits whose components must still be marked as no longer latest.
     pub(super) former: Vec<Uuid>,
-    /// How many components the branch has. Others add them up; counted row by
-    /// row, a million would take a second. None where an earlier version wrote
-    /// the head.
+    /// Number of components of the branch; `None` if an older version stored the head. Other areas
+    /// add these numbers up: counting a million rows would take a second.
     #[serde(default)]
     pub(super) components: usize,
 }
@@ -31,7 +28,7 @@ impl Document for Head {
 }
 
 impl Head {
-    /// The audit whose components are the inventory.
+    /// Returns the audit whose components are the inventory.
     pub(crate) fn audit_id(&self) -> Uuid {
         self.audit_id
     }
@@ -41,30 +38,30 @@ impl Head {
     }
 }
 
-/// The id of a branch's head.
+/// Returns the id of a branch's head.
 pub(crate) fn head_id(scope: &Scope, repository_id: Uuid, branch_ref: Option<&str>) -> String {
     let branch = branch_ref.unwrap_or_default();
     scope.sha256_hex(format!("{repository_id}\n{branch}").as_bytes())
 }
 
 impl Audit {
-    /// The id of the branch's head.
+    /// Returns the id of the branch's head.
     pub(super) fn head_id(&self, ctx: &JobCtx) -> String {
         head_id(ctx, self.repository_id, self.branch_ref.as_deref())
     }
 
-    /// The head of the audit's branch.
+    /// Returns the head of the audit's branch.
     pub(super) fn head(&self, ctx: &JobCtx) -> Result<Option<Stored<Head>>, JobError> {
         Ok(ctx.documents::<Head>().find(self.head_id(ctx))?)
     }
 
-    /// Whether no later audit is the branch's head, at this moment.
+    /// Whether no later audit is the branch's head at present.
     pub(super) fn may_become_head(&self, ctx: &JobCtx) -> Result<bool, JobError> {
         Ok(self.head(ctx)?.is_none_or(|head| !head.is_later_than(self)))
     }
 
-    /// Makes the audit's components, all of which are written, the inventory,
-    /// unless a later audit's are.
+    /// Makes the audit's components the inventory, unless a later audit is the head. All components
+    /// must be stored.
     pub(super) fn become_head(&self, ctx: &JobCtx, components: usize) -> Result<(), JobError> {
         let Some(mut head) = self.head(ctx)? else {
             let id = head_id(ctx, self.repository_id, self.branch_ref.as_deref());
@@ -82,7 +79,7 @@ impl Audit {
             head.former.push(self.audit_id);
         } else {
             let before = std::mem::replace(&mut head.audit_id, self.audit_id);
-            // An import that the version before began was the head from its start.
+            // In older versions an import was the head from its start.
             if before != self.audit_id {
                 head.former.push(before);
             }
@@ -92,7 +89,7 @@ impl Audit {
         Ok(ctx.documents().replace(&mut head)?)
     }
 
-    /// Notes that this audit looked at a commit, unless a later one did.
+    /// Stores that this audit examined a commit, unless a later one did.
     pub(super) fn note_commit(&self, ctx: &JobCtx, commit_sha: &str) -> Result<(), JobError> {
         let id = commit_key(self.repository_id, commit_sha);
         let new = AuditedCommit { audit_id: self.audit_id, started_at: self.started_at };

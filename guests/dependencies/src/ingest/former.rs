@@ -1,5 +1,5 @@
-//! The import that answers while another of its branch runs: what its packages
-//! are known to be affected by is no news.
+//! The former inventory, which is shown while another import of the branch runs. Vulnerabilities
+//! known there cause no alerts.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::inventory::component::StoredComponent;
 use crate::inventory::matches::{self, StoredMatch};
 use crate::matching::Vulnerability;
 
-/// The audit that the branch's inventory is of.
+/// Audit of the branch's inventory.
 #[derive(Debug)]
 pub(super) struct FormerImport {
     audit_id: Uuid,
@@ -19,20 +19,20 @@ pub(super) struct FormerImport {
 }
 
 impl FormerImport {
-    /// The one before an audit's, if there is one.
+    /// Returns the inventory before an audit's, if there is one.
     pub(super) fn of(ctx: &JobCtx, audit: &Audit) -> Result<Option<Self>, JobError> {
         let head = audit.head(ctx)?.filter(|head| head.audit_id != audit.audit_id);
         let head = head.map(|head| head.value);
         Ok(head.map(|head| Self { audit_id: head.audit_id, started_at: head.started_at }))
     }
 
-    /// The id of its component of an identity.
+    /// Returns the id of its component with this identity.
     fn component_id(&self, scope: &Scope, identity: &str) -> String {
         derived_id(scope, self.started_at, &format!("{}\n{identity}", self.audit_id)).to_string()
     }
 
-    /// Those of some components' vulnerabilities that none of its components of
-    /// the same identity has, under any name.
+    /// Returns the vulnerabilities that none of its components with the same identity has under any
+    /// name.
     pub(super) fn unknown<'a>(
         &self,
         scope: &Scope,

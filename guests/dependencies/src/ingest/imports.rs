@@ -1,23 +1,23 @@
-//! Imports that lists report: those that have not ended, those that failed,
-//! and those that left a file out. Until an import has ended, the inventory
-//! before it answers; the report keeps clients from taking that for the latest.
+//! Imports that lists report: running ones, failed ones, and those that skipped a file. Until an
+//! import ends, lists show the former inventory; the report shows clients that it is not the
+//! latest.
 
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, JobError, Scope, Value};
 
 use super::Audit;
 
-/// How far an import is.
+/// State of an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ImportState {
-    /// Its components are being written.
+    /// Its components are being stored.
     Running,
     /// None of its SBOMs could be imported.
     Failed,
-    /// It has become the inventory, without some of its files.
+    /// It became the inventory without some of its files.
     Incomplete,
-    /// A later import has taken its place; its components are to be deleted.
+    /// A later import replaced it; its components are being deleted.
     Superseded,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct StoredImport {
     pub(super) branch_ref: Option<String>,
     pub(super) started_at: Timestamp,
     pub(super) state: ImportState,
-    /// Why it failed, or which files it left out.
+    /// Reasons of the failure, or the skipped files.
     pub(super) details: Vec<String>,
 }
 
@@ -36,11 +36,11 @@ impl Document for StoredImport {
     const COLLECTION: &'static str = "imports";
 }
 
-/// Errors of an import that lists repeat.
+/// Maximum number of an import's errors repeated in lists.
 const MOST_DETAILS: usize = 5;
-/// Imports that one list reports.
+/// Maximum number of imports reported in one list.
 const MOST_REPORTED: usize = 20;
-/// After so long an import that has not ended is taken to be lost, in seconds.
+/// Age at which a running import counts as lost, in seconds.
 const LOST_AFTER: i64 = 86_400;
 
 impl StoredImport {
@@ -54,7 +54,7 @@ impl StoredImport {
         }
     }
 
-    /// Whether lists leave its components out.
+    /// Whether lists omit its components.
     pub(crate) fn is_hidden(&self) -> bool {
         self.state != ImportState::Incomplete
     }
@@ -68,12 +68,13 @@ impl StoredImport {
         match self.state {
             ImportState::Running => Some(format!(
                 "The import of audit {audit_id} ({place}, started {}) has not ended; its \
-                 dependencies are not listed yet, but those of the import before it, if any.",
+                dependencies are not listed yet. Lists show those of the previous import, if \
+                any.",
                 self.started_at
             )),
             ImportState::Failed => Some(format!(
-                "The import of audit {audit_id} ({place}) failed; the dependencies of the import \
-                 before it are listed, if any. {details}"
+                "The import of audit {audit_id} ({place}) failed; lists show the dependencies of \
+                the previous import, if any. {details}"
             )),
             ImportState::Incomplete => Some(format!(
                 "The import of audit {audit_id} ({place}) left files out; their dependencies are \
@@ -85,7 +86,7 @@ impl StoredImport {
 }
 
 impl Audit {
-    /// Notes that the import runs, unless that is noted.
+    /// Stores that the import runs.
     pub(super) fn open_import(&self, ctx: &JobCtx) -> Result<(), JobError> {
         if ctx.documents::<StoredImport>().find(self.audit_id)?.is_some() {
             return Ok(());
@@ -94,8 +95,8 @@ impl Audit {
         Ok(ctx.documents().create(self.audit_id, &import)?)
     }
 
-    /// Notes how the import ended. What earlier imports of the branch left is
-    /// superseded by one that brought an inventory.
+    /// Stores how the import ended. If it became the inventory, earlier incomplete imports of the
+    /// branch are marked as superseded.
     pub(super) fn close_import(
         &self,
         ctx: &JobCtx,
@@ -156,7 +157,7 @@ impl Audit {
         Ok(())
     }
 
-    /// The first import of the branch whose components are to be deleted.
+    /// Returns the branch's first import whose components must be deleted.
     pub(super) fn superseded(
         &self,
         ctx: &JobCtx,
@@ -172,7 +173,8 @@ fn of_branch(ctx: &JobCtx, audit: &Audit) -> Result<Vec<Stored<StoredImport>>, J
     Ok(imports.equals("branch_ref", branch).limit(100).list()?)
 }
 
-/// What lists say of the imports of a repository, or of all.
+/// Returns the limitations that lists show about the imports of a repository, or of all
+/// repositories.
 pub(crate) fn limitations(
     scope: &Scope,
     repository_id: Option<Uuid>,

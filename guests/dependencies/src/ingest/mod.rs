@@ -1,12 +1,10 @@
-//! An audit's part of this area: advisories and bills of materials among its
-//! inputs become advisories and components.
+//! Imports the advisories and SBOMs of an audit.
 //!
-//! A job in bounded steps: advisories first, then a look at each document that
-//! is not known yet, the statements of the newest of each subject, their
-//! components, some a step. When all are written, one small transaction makes
-//! them the branch's inventory; until then the one before answers, and lists
-//! report the import. Then the components of the audit before are marked as no
-//! longer latest, and the components that statements refer to are looked up.
+//! The job runs in bounded steps. It imports advisories, reads each new document, stores the VEX
+//! statements of the newest document of each subject, and stores components. When all components
+//! are stored, one small transaction makes them the branch's inventory; until then lists show the
+//! former inventory and report the import. Finally the former audit's components are marked as no
+//! longer latest, and components are matched with the statements that refer to them.
 
 mod batch;
 mod claim;
@@ -34,7 +32,7 @@ pub(crate) use retire::Retiring;
 pub(crate) use tell::DependenciesImported;
 pub(crate) use walk::Walking;
 
-/// The audit, as its area tells of it.
+/// An audit as published by its area.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Audit {
     audit_id: Uuid,
@@ -45,7 +43,7 @@ pub(crate) struct Audit {
     inputs: Vec<Input>,
 }
 
-/// An artifact of it.
+/// An artifact of the audit.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Input {
     upload_id: Uuid,
@@ -57,7 +55,7 @@ struct Input {
     commit_sha: Option<String>,
 }
 
-/// Imports an audit's artifacts.
+/// Job that imports an audit's artifacts.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ImportDependencies {
     audit: Audit,
@@ -69,34 +67,34 @@ impl Job for ImportDependencies {
     const KIND: &'static str = "import_dependencies";
 }
 
-/// How far the import is.
+/// Stage of the import.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Stage {
-    /// Advisories of this input, from this record on.
+    /// Import advisories of this input, from this record on.
     Advisories { input: usize, offset: usize, artifact: Option<Artifact> },
-    /// A look at the documents that are not known.
+    /// Read documents that are not known.
     Look,
-    /// The statements of these inputs; then the components of others.
+    /// Store the statements of these inputs, then the components of `inputs`.
     Statements { statements: Vec<usize>, inputs: Vec<usize> },
-    /// Components of these inputs, of the first from this one on.
+    /// Store components of these inputs; of the first from this index on.
     Write {
         inputs: Vec<usize>,
         offset: usize,
         #[serde(default)]
         writing: write::Writing,
     },
-    /// All is written and becomes the inventory.
+    /// Make the stored components the inventory.
     Switch,
-    /// Components of the audits before.
+    /// Mark components of former audits.
     Retire(Retiring),
-    /// The components that statements refer to.
+    /// Match statements with components.
     Walk(Walking),
-    /// The audit receives the result.
+    /// Publish the result for the audit.
     Tell,
 }
 
-/// What came of the import so far.
+/// Results of the import so far.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Tally {
     sboms: usize,
@@ -105,11 +103,11 @@ struct Tally {
     vulnerable: usize,
     advisories: BTreeSet<String>,
     imported_advisories: usize,
-    /// How many inputs of this area's formats there were.
+    /// Number of inputs in this area's formats.
     readable: usize,
     warnings: Vec<String>,
     errors: Vec<InputError>,
-    /// What is left open for all components of a content, by its SHA-256.
+    /// Limitations of all components of a content, by its SHA-256.
     #[serde(default)]
     limitations: Vec<(String, String)>,
     #[serde(default)]
@@ -120,7 +118,7 @@ struct Tally {
     unmatched_statements: usize,
 }
 
-/// What keeps an artifact from being imported.
+/// Why an artifact was not imported.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 struct InputError {
     upload_id: Uuid,
@@ -128,7 +126,7 @@ struct InputError {
     detail: String,
 }
 
-/// Warnings and errors that are kept of each kind.
+/// Maximum number of warnings and of errors stored.
 const MOST_TOLD: usize = 100;
 
 impl Input {
@@ -138,7 +136,7 @@ impl Input {
 }
 
 impl Tally {
-    /// Why SBOMs of the audit are not in the inventory, each with its name.
+    /// Returns why SBOMs of the audit are not in the inventory, each with its filename.
     fn refused_sboms(&self, audit: &Audit) -> Vec<String> {
         let refused = self.errors.iter().filter_map(|error| {
             let mut inputs = audit.inputs.iter().filter(|input| input.is_sbom());
@@ -154,7 +152,7 @@ impl Tally {
         }
     }
 
-    /// Notes what is left open for all components of an input.
+    /// Adds a limitation for all components of an input.
     fn limit(&mut self, input: &Input, limitation: String) {
         self.limitations.push((input.content_sha256.clone(), limitation));
     }
@@ -172,14 +170,14 @@ impl Tally {
     }
 }
 
-/// On `audit.started`.
+/// Handles `audit.started`.
 pub(crate) fn take(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
     let mut audit: Audit = event.data()?;
     let ours = |input: &Input| matches!(input.format.as_str(), "cyclonedx" | "spdx" | "osv");
     audit.inputs.retain(ours);
     let id = audit.audit_id;
     mentions::ensure(ctx)?;
-    // An event may be delivered again.
+    // Events may be delivered again.
     if audit.head(ctx)?.is_some_and(|head| head.audit_id() == id) {
         return Ok(Outcome::Done);
     }
@@ -193,12 +191,12 @@ pub(crate) fn take(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDeliver
     Ok(Outcome::Done)
 }
 
-/// Attempts of an import; the last one only reports that the others failed.
+/// Maximum number of attempts. The last one only reports the failure of the others.
 pub(crate) const ATTEMPTS: u32 = 10;
-/// The code of the error that it reports.
+/// Code of the error reported by the last attempt.
 const GIVEN_UP: &str = "import_failed";
 
-/// One step.
+/// Runs one step.
 pub(crate) fn run(ctx: &JobCtx, mut job: ImportDependencies) -> JobResult<ImportDependencies> {
     if ctx.attempt() >= ATTEMPTS {
         give_up(&mut job);
@@ -243,7 +241,7 @@ pub(crate) fn run(ctx: &JobCtx, mut job: ImportDependencies) -> JobResult<Import
     Ok(Outcome::Continue(job))
 }
 
-/// Ends an import that never got through: what it wrote is not listed.
+/// Ends a failed import. The components that it stored are not listed.
 fn give_up(job: &mut ImportDependencies) {
     let is_written =
         matches!(job.stage, Stage::Switch | Stage::Retire(_) | Stage::Walk(_) | Stage::Tell);
@@ -262,7 +260,7 @@ fn give_up(job: &mut ImportDependencies) {
     job.stage = Stage::Switch;
 }
 
-/// Makes what was written the inventory, in one small transaction.
+/// Makes the stored components the inventory in one small transaction.
 fn switch(ctx: &JobCtx, audit: &Audit, tally: &Tally) -> Result<Stage, area_sdk::JobError> {
     let brought_inventory = tally.sboms > 0;
     if brought_inventory {
@@ -273,7 +271,7 @@ fn switch(ctx: &JobCtx, audit: &Audit, tally: &Tally) -> Result<Stage, area_sdk:
     Ok(if has_given_up { Stage::Tell } else { Stage::Retire(Retiring::default()) })
 }
 
-/// Takes in some advisories of an input, unless the file is known.
+/// Imports some advisories of an input, unless the file was imported before.
 fn advisories(
     ctx: &JobCtx,
     audit: &Audit,
@@ -302,8 +300,7 @@ fn advisories(
     Ok(next(at + 1))
 }
 
-/// An id that a second run makes again: UUIDv7 of a moment, and of what it is
-/// for.
+/// Returns an id that a repeated run creates again: a UUIDv7 derived from a time and a text.
 fn derived_id(scope: &Scope, moment: Timestamp, what: &str) -> Uuid {
     let digest = scope.sha256(what.as_bytes());
     let ms = u64::try_from(moment.0 / 1000).unwrap_or_default();

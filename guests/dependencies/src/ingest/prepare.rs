@@ -1,5 +1,5 @@
-//! What an import notes before components are written: which SBOMs it has, and
-//! which of the audit before it has not.
+//! Prepares an import before components are stored: records its SBOMs, and reports SBOMs of the
+//! former audit that are missing.
 
 use std::collections::BTreeSet;
 
@@ -12,17 +12,17 @@ use crate::inventory::component::StoredComponent;
 use crate::text;
 use crate::vex::document::{ImportedSbom, StatementSource, branch_key};
 
-/// Documents that one warning lists.
+/// Maximum number of documents in one warning.
 const MOST_LISTED: usize = 5;
 
-/// The inputs whose components are imported, and those whose statements are.
+/// Inputs whose components are imported, and inputs whose statements are.
 #[derive(Debug, Default)]
 pub(super) struct Prepared {
     pub(super) inputs: Vec<usize>,
     pub(super) statements: Vec<usize>,
 }
 
-/// Notes what there is, unless it would replace an inventory by none.
+/// Records the inputs, unless they would replace an inventory by an empty one.
 pub(super) fn prepare(
     ctx: &JobCtx,
     audit: &Audit,
@@ -36,7 +36,7 @@ pub(super) fn prepare(
     }
     let mut known = BTreeSet::new();
     for chosen in &selection.sboms {
-        // The same content may come under two names.
+        // The same content may have two filenames.
         if known.insert(&audit.inputs[chosen.at].content_sha256) {
             note(ctx, audit, chosen, selection.sboms.len() == 1)?;
         }
@@ -50,7 +50,7 @@ pub(super) fn prepare(
     })
 }
 
-/// Documents without components do not replace an inventory that has some.
+/// Keeps the inventory if the documents have no components.
 fn keep_inventory(
     ctx: &JobCtx,
     audit: &Audit,
@@ -75,7 +75,7 @@ fn keep_inventory(
     Ok(())
 }
 
-/// Reports SBOMs of the audit before that this one has no successor of.
+/// Reports SBOMs of the former audit without a successor in this one.
 fn note_missing(
     ctx: &JobCtx,
     audit: &Audit,
@@ -102,8 +102,8 @@ fn note_missing(
     }
     let listed = text::listed(missing.iter().map(String::as_str), missing.len(), MOST_LISTED);
     let text = format!(
-        "The audit before, {}, also had components of {listed}. This audit has no SBOM of them, \
-         so they are not listed any more.",
+        "The previous audit, {}, also had components of {listed}. This audit has no SBOM of them, \
+        so they are no longer listed.",
         head.audit_id
     );
     for chosen in &selection.sboms {
@@ -137,8 +137,8 @@ fn note(ctx: &JobCtx, audit: &Audit, chosen: &Chosen, is_only: bool) -> Result<(
     }
 }
 
-/// Drops the statements of SBOMs that this audit's replace: those of the same
-/// subject that make none any more, and those that the branch has no more.
+/// Deletes statements of SBOMs that this audit replaces: of subjects whose new SBOM has no
+/// statements, and of SBOMs that the branch no longer has.
 fn forget_statements(ctx: &JobCtx, audit: &Audit, selection: &Selection) -> Result<(), JobError> {
     if selection.sboms.is_empty() {
         return Ok(());

@@ -1,7 +1,6 @@
-//! After a branch has a new head: marking the components and matches of former
-//! heads as no longer latest, and deleting those of imports that failed, some
-//! pages a step. Lists follow the head and need none of it; it keeps the
-//! indexes of the latest rows short.
+//! After a branch has a new head: marks components and matches of former heads as no longer latest,
+//! and deletes those of failed imports, some pages in each step. Lists follow the head and do not
+//! depend on it; it keeps the indexes of latest rows small.
 
 use area_sdk::JobError;
 use area_sdk::prelude::*;
@@ -12,21 +11,21 @@ use crate::inventory::component::StoredComponent;
 use crate::inventory::matches::StoredMatch;
 use crate::room::{PageSize, Room};
 
-/// Matches of one page.
+/// Number of matches in one page.
 const PAGE: u32 = 1_000;
 
-/// How far the work is.
+/// Progress of the work.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Retiring {
-    /// The audit that the rest is about.
+    /// Audit whose rows are being marked.
     #[serde(default)]
     audit_id: Option<Uuid>,
-    /// The matches' turn, after the components'.
+    /// Whether matches are being marked; components come first.
     matches: bool,
     cursor: Option<String>,
 }
 
-/// Does some of it; nothing where none is left.
+/// Does a part of the work; `None` if nothing is left.
 pub(super) fn some(
     ctx: &JobCtx,
     audit: &Audit,
@@ -34,7 +33,7 @@ pub(super) fn some(
 ) -> Result<Option<Retiring>, JobError> {
     let Some(mut head) = audit.head(ctx)? else { return Ok(None) };
     let Some(former) = head.former.first().copied() else { return discard(ctx, audit) };
-    // The import of another audit may have got ahead with the same work.
+    // The import of another audit may have done a part of the work.
     let goes_on = at.audit_id.is_none_or(|audit_id| audit_id == former);
     let at = Retiring { audit_id: Some(former), ..if goes_on { at } else { Retiring::default() } };
     let rest = retire(ctx, former, at)?;
@@ -45,7 +44,7 @@ pub(super) fn some(
     Ok(Some(rest.unwrap_or_default()))
 }
 
-/// Marks some components, then matches; `None` after the last.
+/// Marks some components, then matches; `None` after the last one.
 fn retire(ctx: &JobCtx, former: Uuid, mut at: Retiring) -> Result<Option<Retiring>, JobError> {
     let (mut room, mut size) = (Room::default(), PageSize::of(ctx));
     while room.is_ample() {
@@ -71,7 +70,7 @@ fn retire_components(
     let latest = ctx.documents::<StoredComponent>().query().equals("latest", true);
     let some = latest.equals("audit_id", audit_id).ascending("name");
     let mut page = some.cursor(cursor).limit(size.limit()).page()?;
-    // Read, and written.
+    // Each row is read and written.
     size.learn(&page.items, room);
     size.learn(&page.items, room);
     page.items.iter_mut().for_each(|component| component.latest = false);
@@ -94,12 +93,12 @@ fn retire_matches(
     Ok(page.next_cursor)
 }
 
-/// Deletes some of what an import left that a later one superseded.
+/// Deletes a part of the rows of a superseded import.
 fn discard(ctx: &JobCtx, audit: &Audit) -> Result<Option<Retiring>, JobError> {
     let Some(import) = audit.superseded(ctx)? else { return Ok(None) };
     let audit_id = import.uuid();
     let (mut room, mut size) = (Room::default(), PageSize::of(ctx));
-    // What is deleted needs no cursor: the next page is the first.
+    // Deleted rows need no cursor: the next page is the first.
     while room.is_ample() {
         let matches = ctx.documents::<StoredMatch>().query().equals("audit_id", audit_id);
         let matches = matches.ascending("name").limit(PAGE).list()?;

@@ -1,6 +1,6 @@
-//! Which documents count: of each subject the newest SBOM that has components,
-//! and the newest VEX document. What is found out about each file is stored
-//! under its digest, so that it is read for that only once.
+//! Selects the documents that count: for each subject the newest SBOM with components and the
+//! newest VEX document. What is read from a file is stored under its digest, so that each file is
+//! read for this only once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,14 +11,14 @@ use super::{Audit, Input, Tally};
 use crate::artifacts::{self, Artifact, DocumentDetails};
 use crate::text;
 
-/// Documents that one warning lists.
+/// Maximum number of documents in one warning.
 const MOST_LISTED: usize = 5;
 
-/// The places of the inputs that count.
+/// Indexes of the inputs that count.
 #[derive(Debug, Default)]
 pub(super) struct Selection {
     pub(super) sboms: Vec<Chosen>,
-    /// Documents without components that make statements.
+    /// Documents with statements but without components.
     pub(super) vex: Vec<Chosen>,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Chosen {
     pub(super) stream: String,
 }
 
-/// Looks at one file that is not known; when all are, returns those that count.
+/// Reads one unknown file. When all files are known, returns those that count.
 pub(super) fn look(
     ctx: &JobCtx,
     audit: &Audit,
@@ -52,12 +52,12 @@ pub(super) fn look(
     Ok(Some(choose(known, tally)))
 }
 
-/// The inputs come newest first.
+/// Selects from the inputs, which are sorted newest first.
 fn choose(known: Vec<(usize, &Input, Artifact)>, tally: &mut Tally) -> Selection {
     let mut streams = Streams::default();
     let mut replaced = BTreeSet::new();
     for (at, input, artifact) in known {
-        // A wrong file that was fixed under the same name is old news.
+        // An invalid file that was replaced under the same name is not reported.
         let name = input.filename.as_str();
         let error = artifact.errors.into_iter().next();
         match (error, artifact.details) {
@@ -74,7 +74,7 @@ fn choose(known: Vec<(usize, &Input, Artifact)>, tally: &mut Tally) -> Selection
     streams.finish(tally)
 }
 
-/// Documents of each kind by stream, the newest of each first.
+/// Documents of each kind by stream, newest first.
 #[derive(Default)]
 struct Streams<'a> {
     sboms: BTreeMap<String, Vec<(&'a Input, Chosen)>>,
@@ -115,8 +115,7 @@ impl<'a> Streams<'a> {
     }
 }
 
-/// The newest document of each stream, in the order of the inputs; the others
-/// are reported.
+/// Returns the newest document of each stream, in the order of the inputs. Reports the others.
 fn newest(
     streams: BTreeMap<String, Vec<(&Input, Chosen)>>,
     what: &str,
@@ -139,15 +138,15 @@ fn newest(
     chosen
 }
 
-/// Reports that a document replaces older ones: to the audit, and where the
-/// documents may not be of the same thing, to whoever reads the components.
+/// Reports that a document replaces older ones: to the audit, and, if the documents may have
+/// different subjects, as a limitation of the components.
 fn report(tally: &mut Tally, (newest, first): (&Input, &Chosen), what: &str, older: &[String]) {
     let listed = text::listed(older.iter().map(String::as_str), older.len(), MOST_LISTED);
     let document = newest.named();
     let subject = first.details.subject.as_ref().filter(|subject| !subject.is_weak);
     let (why, is_certain) = match subject {
         Some(subject) => (format!("the same subject, {}", subject.key), true),
-        None => ("the same file name, and neither names a subject".to_owned(), false),
+        None => ("the same filename, and neither names a subject".to_owned(), false),
     };
     let text = format!("{document} replaces {what}{listed}: it is a later document of {why}.");
     if !is_certain {
@@ -157,7 +156,7 @@ fn report(tally: &mut Tally, (newest, first): (&Input, &Chosen), what: &str, old
 }
 
 impl Input {
-    /// Its name, and when it was ready: names repeat.
+    /// Returns filename and time, because filenames repeat.
     pub(super) fn named(&self) -> String {
         format!("{} of {}", self.filename, self.ready_at)
     }

@@ -1,5 +1,4 @@
-//! VEX statements of an audit's documents are stored, before components are
-//! matched.
+//! Stores VEX statements of an audit's documents before components are matched.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,9 +14,9 @@ use crate::vex::document::{
 };
 use crate::vex::{Statement, Target};
 
-/// Statements of one document that are applied.
+/// Maximum number of statements applied from one document.
 const MOST_STATEMENTS: usize = 2_000;
-/// Statements of a chunk.
+/// Number of statements in a chunk.
 const CHUNK: usize = 100;
 
 /// Stores the statements of one input.
@@ -79,7 +78,7 @@ fn origin(ctx: &JobCtx, audit: &Audit, input: &Input, sbom: &Sbom<'_>) -> Origin
     }
 }
 
-/// Puts the statements of a document in the place of those before.
+/// Replaces the former statements of a document.
 fn replace(
     ctx: &JobCtx,
     audit_id: Uuid,
@@ -127,8 +126,7 @@ fn own_matches(statement: &Statement) -> Matches {
     }
 }
 
-/// The statements that are not applied with their own document's import, by
-/// what they concern.
+/// Returns the statements that are not applied with their own document's import, grouped by target.
 fn chunks(origin: &Origin, statements: Vec<Statement>) -> Vec<StatementChunk> {
     let mut by_target: BTreeMap<String, Vec<(usize, Statement)>> = BTreeMap::new();
     for (at, statement) in statements.into_iter().enumerate() {
@@ -160,7 +158,7 @@ fn chunk_id(source_id: &str, at: usize) -> String {
     format!("{source_id}/{at:05}")
 }
 
-/// The chunks of a source.
+/// Returns the chunks of a source.
 pub(super) fn chunks_of(
     ctx: &JobCtx,
     source_id: &str,
@@ -171,7 +169,7 @@ pub(super) fn chunks_of(
     Ok(chunks.into_iter().map(|chunk| chunk.value).collect())
 }
 
-/// Stores chunks over those that a source had before.
+/// Replaces the chunks of a source.
 fn store_chunks(
     ctx: &JobCtx,
     source_id: &str,
@@ -197,7 +195,7 @@ fn delete_chunks(ctx: &JobCtx, source: &Stored<StatementSource>) -> Result<(), J
     Ok(documents.delete_all(&documents.get_many(ids)?)?)
 }
 
-/// Removes a source with all it states.
+/// Deletes a source with its statements.
 pub(super) fn remove(ctx: &JobCtx, source: &Stored<StatementSource>) -> Result<(), JobError> {
     delete_chunks(ctx, source)?;
     let documents = ctx.documents::<ListedStatement>();
@@ -207,8 +205,8 @@ pub(super) fn remove(ctx: &JobCtx, source: &Stored<StatementSource>) -> Result<(
     Ok(ctx.documents().delete(source)?)
 }
 
-/// Brings the listed statements of a source to these; those that were resolved
-/// within the document and are not among them stay.
+/// Replaces the listed statements of a source. Statements that were resolved within the document
+/// stay.
 pub(super) fn list(
     ctx: &JobCtx,
     origin: &Origin,
@@ -237,7 +235,7 @@ pub(super) fn list(
     Ok(documents.create_all(new.iter().map(|(id, listed)| (id, listed)))?)
 }
 
-/// The same for the same statement of the same document, whoever makes it.
+/// Returns the id of a statement in a document, equal for every run.
 fn listed_id(scope: &Scope, origin: &Origin, at: usize) -> String {
     let what = format!("{}\n{}\n{at}", origin.source_id, origin.artifact_sha256);
     super::derived_id(scope, origin.stated_at, &what).to_string()

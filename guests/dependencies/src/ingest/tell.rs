@@ -1,4 +1,4 @@
-//! The end of an import: what the audit is told of it.
+//! Publishes the event that the audit waits for at the end of an import.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use area_sdk::prelude::*;
 
 use super::{Audit, InputError, Tally};
 
-/// Told when an audit's dependencies are imported, also where there were none.
+/// Published when an audit's dependencies were imported, also if there were none.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct DependenciesImported {
     audit_id: Uuid,
@@ -29,23 +29,22 @@ enum Status {
     Failed,
 }
 
-/// What an audit's predicates may ask for.
+/// Facts for an audit's predicates.
 #[derive(Serialize, JsonSchema)]
 struct Facts {
     total: usize,
     direct: usize,
-    /// Components with an advisory.
+    /// Number of components with an advisory.
     vulnerable: usize,
-    /// Their advisories, each once.
+    /// Their advisories, without duplicates.
     advisories: BTreeSet<String>,
 }
 
 pub(super) fn tell(ctx: &JobCtx, audit: Audit, mut tally: Tally) {
     if audit.inputs.iter().all(|input| input.format == "osv") {
-        tally
-            .warn("There is no bill of materials (CycloneDX or SPDX) among the inputs.".to_owned());
+        tally.warn("The inputs contain no SBOM (CycloneDX or SPDX).".to_owned());
     }
-    // Advisories do not make up for SBOMs that could not be read.
+    // Imported advisories do not make up for unreadable SBOMs.
     let advisories_alone = audit.inputs.iter().all(|input| input.format == "osv");
     let nothing = tally.sboms == 0
         && tally.vex_documents == 0

@@ -1,6 +1,5 @@
-//! After an import, the components that statements refer to are looked up:
-//! what each statement matches is stored, what matches nothing is reported, and
-//! components of other audits are matched with new statements.
+//! Matches VEX statements with components after an import: stores the matches of each statement,
+//! reports statements without a match, and matches components of other audits with new statements.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,33 +18,32 @@ use crate::vex::document::{
 };
 use crate::vex::{Applicable, Context, Hit, Statement};
 
-/// Components of one step.
+/// Number of components in one step.
 const PAGE: u32 = 100;
-/// Matched components that a statement lists, of few statements and of many:
-/// they wait in the job.
+/// Maximum number of matched components stored with a statement, for few statements and for many.
+/// The numbers are small because they are part of the job.
 const LISTED: (usize, usize) = (5, 1);
 const FEW_STATEMENTS: usize = 300;
-/// Statements that one warning lists.
+/// Maximum number of statements in one warning.
 const MOST_TOLD: usize = 20;
 
-/// How far the work is.
+/// Progress of the work.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Walking {
-    /// Sources that are left, the current one last.
+    /// Remaining sources; the current one is last.
     sources: Vec<String>,
-    /// Audits whose components are left for the current source; `None` before
-    /// its first step.
+    /// Audits whose components remain for the current source; `None` before its first step.
     audits: Option<Vec<Uuid>>,
     cursor: Option<String>,
-    /// Components of the current audit that are read but not done.
+    /// Components of the current audit that were read but not matched.
     #[serde(default)]
     components: Vec<String>,
-    /// By the statement's place in its document.
+    /// Matches by the statement's index in its document.
     matches: BTreeMap<usize, Matches>,
 }
 
 impl Walking {
-    /// The sources that concern the branch or the SBOMs of this audit.
+    /// Returns the sources that concern the branch or the SBOMs of this audit.
     pub(super) fn begin(ctx: &JobCtx, audit: &Audit) -> Result<Self, JobError> {
         let key = branch_key(audit.repository_id, audit.branch_ref.as_deref());
         let own = ctx.documents::<StatementSource>().query().equals("branch_key", key);
@@ -69,7 +67,7 @@ impl Walking {
     }
 }
 
-/// Does some of it; `None` when nothing is left.
+/// Does a part of the work; `None` if nothing is left.
 pub(super) fn some(
     ctx: &JobCtx,
     audit: &Audit,
@@ -126,8 +124,8 @@ impl StoredComponent {
     }
 }
 
-/// The latest audits whose components a source may refer to: of its branch, and
-/// of the branches whose SBOMs it links to.
+/// Returns the latest audits whose components a source may refer to: of its branch, and of branches
+/// whose SBOMs it links to.
 fn inventories(ctx: &JobCtx, source: &Stored<StatementSource>) -> Result<Vec<Uuid>, JobError> {
     let origin = &source.origin;
     let mut branches = BTreeSet::from([(origin.repository_id, origin.branch_ref.clone())]);
@@ -187,7 +185,7 @@ impl Walking {
             let found = context.all_applicable(component).into_iter();
             let found = found.filter(|found| !found.is_product);
             let (counting, others): (Vec<_>, Vec<_>) = found.partition(Applicable::counts);
-            // One mention may be of another version than the other.
+            // Two mentions may have different versions.
             let mut seen = BTreeSet::new();
             for found in counting.iter().chain(&others) {
                 if seen.insert(found.place) {
@@ -215,8 +213,8 @@ impl Walking {
         }
     }
 
-    /// Matches the components anew that statements may concern, as many as
-    /// there is room for. Returns those that are done.
+    /// Matches components again that statements may concern, within `room`. Returns those that are
+    /// done.
     fn match_again(
         &mut self,
         ctx: &JobCtx,
@@ -243,7 +241,7 @@ impl Walking {
 }
 
 impl Matches {
-    /// A reason is only given if nothing matches.
+    /// Removes the reason if anything matches.
     fn settled(mut self) -> Self {
         self.reason = self.reason.filter(|_| self.component_count == 0 && !self.is_product);
         self
@@ -258,7 +256,7 @@ impl Matches {
 }
 
 impl Tally {
-    /// Prepares for counting an inventory that this audit did not import.
+    /// Resets the matches in an inventory that this audit did not import.
     fn forget_inventory(&mut self, audit: &Audit, source: &StatementSource) {
         if self.sboms == 0 && is_of_branch(audit, source) {
             (self.total, self.direct, self.vulnerable) = (0, 0, 0);
@@ -267,7 +265,7 @@ impl Tally {
     }
 }
 
-/// Stores what the statements of a source match, and reports the others.
+/// Stores the matches of a source's statements, and reports statements without a match.
 fn finish(
     ctx: &JobCtx,
     audit: &Audit,

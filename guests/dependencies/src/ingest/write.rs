@@ -1,9 +1,9 @@
-//! Components of a bill of materials, some a step, with their advisories.
+//! Stores components of an SBOM with their advisories, some in each step.
 
 use area_sdk::prelude::*;
 use area_sdk::{JobError, Scope};
 
-use super::batch::{Batch, Looked, Member};
+use super::batch::{Batch, BatchResult, Member};
 use super::former::FormerImport;
 use super::{Audit, Input, Stage, Tally, derived_id};
 use crate::artifacts;
@@ -14,31 +14,29 @@ use crate::matching::Vulnerability;
 use crate::room::Room;
 use crate::sbom::{Component, Graph, Sbom, identify};
 
-/// Components that are assessed together, at most.
+/// Maximum number of components matched together.
 const BATCH: usize = 500;
 
-/// How the writing goes on within a bill.
+/// Progress within an SBOM.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Writing {
-    /// Components that are assessed together, where what is known of more
-    /// takes too much memory.
+    /// Number of components matched together; set if more need too much memory.
     width: Option<usize>,
-    /// The component at the offset, which takes several steps.
+    /// Assessment of the component at the offset, if it needs several steps.
     large: Option<LargeAssessment>,
-    /// What the last of such components needed to know.
+    /// Scan of the last such component's package.
     scan: Option<PackageScan>,
 }
 
 impl Writing {
-    /// How many components are assessed together. An attempt after one that
-    /// failed is more careful.
+    /// Returns the number of components matched together. It is smaller after a failed attempt.
     fn width(&self, ctx: &JobCtx) -> usize {
         let careful = BATCH >> (2 * ctx.attempt().saturating_sub(1)).min(8);
         self.width.unwrap_or(BATCH).min(careful).max(1)
     }
 }
 
-/// Writes some components of the first of these inputs.
+/// Stores some components of the first of these inputs.
 pub(super) fn some(
     ctx: &JobCtx,
     audit: &Audit,
@@ -79,7 +77,7 @@ pub(super) fn some(
     Ok(Stage::Write { inputs, offset: 0, writing })
 }
 
-/// What happens once for each bill.
+/// Starts an SBOM.
 fn begin(
     ctx: &JobCtx,
     audit: &Audit,
@@ -95,7 +93,7 @@ fn begin(
     Ok(())
 }
 
-/// What a bill without a whole graph leaves open.
+/// Returns the limitation of an SBOM without a complete dependency graph.
 fn graph_limitation(graph: Graph) -> Option<String> {
     match graph {
         Graph::Rooted => None,
@@ -143,14 +141,14 @@ fn run(
 }
 
 impl Audit {
-    /// An id that a second run of the same import makes again: UUIDv7 of the
-    /// audit's moment, and of what it is for.
+    /// Returns an id that a repeated run of the import creates again: a UUIDv7 derived from the
+    /// audit's time and a text.
     fn derived_id(&self, scope: &Scope, what: &str) -> Uuid {
         derived_id(scope, self.started_at, &format!("{}\n{what}", self.audit_id))
     }
 }
 
-/// A step of writing.
+/// One step of storing.
 struct Writer<'a> {
     ctx: &'a JobCtx,
     audit: &'a Audit,
@@ -173,7 +171,7 @@ impl<'a> Writer<'a> {
         Ok(Self { ctx, audit, run, writing, former, room, alerts })
     }
 
-    /// Writes components until the step is full; where the next begins.
+    /// Stores components until the step is full. Returns the index of the next one.
     fn write(
         &mut self,
         tally: &mut Tally,
@@ -191,15 +189,14 @@ impl<'a> Writer<'a> {
                 components.map(|component| named(self.ctx, self.audit, self.run, component));
             let named = named.collect();
             match Batch::assess(self.ctx, named, tally.sboms > 1, &mut self.room)? {
-                Looked::Batch(batch) => match self.write_batch(tally, batch)? {
+                BatchResult::Batch(batch) => match self.write_batch(tally, batch)? {
                     Ok(kept) => at += kept,
-                    // A later step has room for it, unless this one has done
-                    // nothing else.
+                    // A later step has room for it, unless this step has done nothing else.
                     Err(_) if at > offset => break,
                     Err(first) => self.begin_large(tally, *first)?,
                 },
-                Looked::Large(member) => self.begin_large(tally, *member)?,
-                Looked::TooMany => {
+                BatchResult::Large(member) => self.begin_large(tally, *member)?,
+                BatchResult::TooMany => {
                     self.writing.width = Some((width / 8).max(1));
                     break;
                 }
@@ -208,8 +205,7 @@ impl<'a> Writer<'a> {
         Ok(at)
     }
 
-    /// Keeps what there is room for; how many components that are, or the first
-    /// if there is no room for it.
+    /// Stores the components that fit. Returns their number, or the first one if it does not fit.
     fn write_batch(
         &mut self,
         tally: &mut Tally,
@@ -226,13 +222,13 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Goes on with a large component; whether it is done.
+    /// Continues a large component. Returns true when it is done.
     fn write_large(&mut self, tally: &mut Tally) -> Result<bool, JobError> {
         let Some(mut large) = self.writing.large.take() else { return Ok(true) };
         let owner = self.audit.audit_id.to_string();
         match large.step(self.ctx, &owner, &mut self.writing.scan, &mut self.room)? {
             large::Progress::GoOn => {}
-            large::Progress::Kept(kept) => {
+            large::Progress::PartlyAssessed(kept) => {
                 tally.add_advisories(&kept.vulnerabilities);
                 self.alert(&kept)?;
             }
@@ -247,9 +243,9 @@ impl<'a> Writer<'a> {
         Ok(false)
     }
 
-    /// Notes vulnerabilities that neither the inventory before had nor another
-    /// bill of the audit brought.
-    fn alert(&mut self, kept: &large::Kept) -> Result<(), JobError> {
+    /// Records vulnerabilities that are neither in the former inventory nor in another SBOM of the
+    /// audit.
+    fn alert(&mut self, kept: &large::PartlyAssessed) -> Result<(), JobError> {
         if !kept.component.latest {
             return Ok(());
         }
@@ -269,7 +265,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// A component as it will be kept, and its id.
+/// Returns a component as it will be stored, with its id.
 fn named(
     ctx: &JobCtx,
     audit: &Audit,

@@ -1,51 +1,35 @@
-//! All advisories of one component, of which the list of components shows only
-//! the most severe.
+//! Lists all advisories of a component. The list of components shows only the most severe ones.
 
 use std::collections::BTreeMap;
 
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope};
 
+use super::LongPaging;
 use super::component::StoredComponent;
 use super::matches::StoredMatch;
 use crate::matching::AdvisoryMatch;
 use crate::text::advisory_key;
 
-/// The rules, for the operation's documentation.
+/// Description of the rules for OpenAPI.
 pub(crate) const DESCRIPTION: &str = "\
 All advisories that affect a dependency, ordered by id; `component_id` is the dependency's `id` \
 in the list of dependencies. Advisories that are aliases of each other are one item. \
 `/advisories/{advisory_id}` has the record of an advisory that is known here.";
 
-/// Questions for one page, whose rows may all be other names of advisories.
+/// Maximum number of queries for one page. All rows of a query may be other names of the same
+/// advisories.
 const QUESTIONS: usize = 40;
-
-/// Which component, and which page.
-#[derive(Deserialize, JsonSchema)]
-pub(crate) struct Parameters {
-    /// The dependency's id.
-    component_id: Uuid,
-    /// `next_cursor` of the page before.
-    #[schemars(length(max = 8000))]
-    cursor: Option<String>,
-    /// How many a page has at most.
-    #[serde(default = "default_limit")]
-    #[schemars(range(min = 1, max = 100))]
-    limit: u32,
-}
-
-fn default_limit() -> u32 {
-    50
-}
 
 pub(crate) fn list(
     ctx: &Ctx,
-    Params(parameters): Params<Parameters>,
+    Path(component_id): Path<Uuid>,
+    paging: LongPaging,
 ) -> Result<Page<AdvisoryMatch>> {
-    let component = ctx.documents::<StoredComponent>().get(parameters.component_id)?;
+    let component = ctx.documents::<StoredComponent>().get(component_id)?;
     let own = own(&component);
-    let limit = parameters.limit as usize;
-    let (mut items, mut next_cursor) = (Vec::new(), parameters.cursor);
+    let limit = paging.limit as usize;
+    let (mut items, mut next_cursor) = (Vec::new(), paging.cursor);
     for _ in 0..QUESTIONS {
         let page = rows(ctx, &component.id, next_cursor, limit - items.len())?;
         next_cursor = page.next_cursor;
@@ -60,7 +44,7 @@ pub(crate) fn list(
     Ok(Page { items, next_cursor })
 }
 
-/// A page of the component's matches, in the order of their names.
+/// Returns a page of the component's matches, sorted by name.
 fn rows(
     scope: &Scope,
     component_id: &str,
@@ -72,8 +56,8 @@ fn rows(
     matches.ascending("advisory_key").cursor(cursor).limit(limit).page()
 }
 
-/// The advisories of a component that has all of them itself, by their keys.
-/// Its matches under other keys are other names of these.
+/// Returns the advisories stored in the component, by key. Matches with other keys are other names
+/// of these.
 fn own(component: &StoredComponent) -> BTreeMap<String, &AdvisoryMatch> {
     if component.advisory_count.is_some() {
         return BTreeMap::new();

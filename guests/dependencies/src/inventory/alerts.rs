@@ -1,5 +1,4 @@
-//! Events about packages that are newly found to be affected, gathered during a
-//! call.
+//! Events about newly affected packages, collected during a call.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +9,8 @@ use super::component::StoredComponent;
 use crate::matching::{MatchBasis, Vulnerability};
 use crate::osv::Rating;
 
-/// Told when packages of a repository's branch are found to be affected by an
-/// advisory that did not affect them before.
+/// Published when packages of a repository's branch are affected by an advisory that did not affect
+/// them before.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct DependencyVulnerable {
     advisory_id: String,
@@ -19,13 +18,13 @@ pub(crate) struct DependencyVulnerable {
     repository_id: Uuid,
     branch_ref: Option<String>,
     audit_id: Uuid,
-    /// How many packages.
+    /// Number of packages.
     component_count: usize,
     /// At most 100 of them.
     components: Vec<VulnerableComponent>,
 }
 
-/// A package that is affected.
+/// An affected package.
 #[derive(Serialize, JsonSchema)]
 struct VulnerableComponent {
     component_id: String,
@@ -39,17 +38,17 @@ impl Event for DependencyVulnerable {
     const NAME: &'static str = "dependency.vulnerable";
 }
 
-/// Components of one event.
+/// Maximum number of components in one event.
 const TOLD: usize = 100;
-/// Events of one call, which has others to publish too.
+/// Maximum number of these events in one call.
 const MOST_TOLD: usize = 900;
 
-/// Vulnerabilities that were not known before, gathered to be told.
+/// New vulnerabilities that will be published.
 #[derive(Default)]
 pub(crate) struct Alerts(BTreeMap<(String, Uuid, Option<String>, Uuid), DependencyVulnerable>);
 
 impl Alerts {
-    /// Notes that a component is newly affected.
+    /// Adds a newly affected component.
     pub(crate) fn add(
         &mut self,
         component_id: &str,
@@ -80,11 +79,11 @@ impl Alerts {
         }
     }
 
-    /// Tells, if the call commits: no more than a call may.
+    /// Publishes the events when the call commits, up to the call's limit.
     pub(crate) fn publish(self, scope: &Scope) {
         let untold = self.0.len().saturating_sub(MOST_TOLD);
         if untold > 0 {
-            area_sdk::warn!(scope, "{untold} of dependency.vulnerable are not told");
+            area_sdk::warn!(scope, "{untold} dependency.vulnerable events were not published");
         }
         for alert in self.0.into_values().take(MOST_TOLD) {
             scope.publish(alert);

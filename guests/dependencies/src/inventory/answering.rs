@@ -1,6 +1,6 @@
-//! Which rows answer. An index finds the components and matches that are
-//! marked as latest. While an import runs, and while the one before it is
-//! marked as former, two audits' rows are marked: the branch's head decides.
+//! Decides which rows are listed. An index finds components and matches that are marked as latest.
+//! While an import runs, and while the former one is being unmarked, rows of two audits are marked;
+//! the branch's head decides between them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,17 +11,17 @@ use super::component::StoredComponent;
 use super::matches::StoredMatch;
 use crate::ingest::{Head, StoredImport, head_id};
 
-/// A component, or a match of one.
+/// A component or a match of one.
 pub(crate) trait Row: Document {
-    /// The branch that it is of.
+    /// Returns its branch.
     fn branch(&self) -> Branch;
-    /// The audit that brought it.
+    /// Returns the audit that stored it.
     fn audit_id(&self) -> Uuid;
-    /// About how many bytes of memory it takes.
+    /// Returns its approximate size in memory, in bytes.
     fn bytes(&self) -> usize;
 }
 
-/// A repository and the name of its branch.
+/// A repository and the name of a branch.
 pub(crate) type Branch = (Uuid, Option<String>);
 
 impl Row for StoredComponent {
@@ -52,13 +52,12 @@ impl Row for StoredMatch {
     }
 }
 
-/// What has been read of heads and imports, for the rows of one request.
+/// Heads and imports that one request has read.
 pub(crate) struct Answering<'a> {
     scope: &'a Scope,
-    /// The audits that answer.
+    /// Heads by branch.
     heads: BTreeMap<Branch, Option<Uuid>>,
-    /// Audits, and whether their rows are left out of every list; `None` where
-    /// only the heads' rows are asked for.
+    /// Whether each audit's rows are hidden; `None` if only rows of heads are requested.
     hidden: Option<BTreeMap<Uuid, bool>>,
 }
 
@@ -67,8 +66,8 @@ impl<'a> Answering<'a> {
         Self { scope, heads: BTreeMap::new(), hidden: history.then(BTreeMap::new) }
     }
 
-    /// Whether each of the rows answers: those of the inventory do, or with
-    /// history those of all imports that became one.
+    /// Returns for each row whether it is listed: rows of the inventory, or with history the rows
+    /// of all former inventories.
     pub(crate) fn answers<T: Row>(
         &mut self,
         rows: &[Stored<T>],

@@ -1,7 +1,6 @@
-//! Components as they are kept: one document for each package of a
-//! repository's branch in each audit. `latest` marks those of the latest audit
-//! that had an SBOM; what lists filter and order by stands in members of its
-//! own, so that an index answers every list.
+//! Stored components: one document for each package of a repository's branch in each audit.
+//! `latest` marks those of the latest audit with an SBOM. Members that lists filter or sort by are
+//! at the top level, so that every list uses an index.
 
 use area_sdk::prelude::*;
 
@@ -12,10 +11,10 @@ use crate::sbom::{Component, Format, Scope};
 use crate::text::bounded;
 use crate::vex::State;
 
-/// Advisories that a component has in lists, at most.
+/// Maximum number of advisories shown with a component in lists.
 pub(crate) const SHOWN: usize = 50;
 
-/// A component.
+/// A stored component.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredComponent {
     pub(crate) latest: bool,
@@ -25,16 +24,15 @@ pub(crate) struct StoredComponent {
     pub(crate) name: String,
     pub(crate) ecosystem: Option<String>,
     pub(crate) version: Option<String>,
-    /// Whether the SBOM keeps upper case in the paths of Go modules.
+    /// Whether the SBOM keeps upper case in paths of Go modules.
     #[serde(default)]
     pub(crate) case_known: bool,
-    /// Name and purl, for `q`.
+    /// Name and purl, for the filter `q`.
     #[schemars(extend("x-searched" = {"by": "name", "unless": ["repository_id", "audit_id"]}))]
     pub(crate) search_text: String,
-    /// What brings advisories and components together; null without a purl.
+    /// Key by which advisories and components are matched; null without a purl.
     pub(crate) package_key: Option<String>,
-    /// The same for the same package in the repository's branch, whatever the
-    /// audit.
+    /// Identity of the package in the repository's branch, equal in all audits.
     pub(crate) identity: String,
     pub(crate) purl: Option<String>,
     pub(crate) commit_sha: Option<String>,
@@ -45,44 +43,43 @@ pub(crate) struct StoredComponent {
     pub(crate) source_scope: SourceScope,
     /// SHA-256 of the SBOM.
     pub(crate) artifact_sha256: String,
-    /// `sha256:…` of the image or file that the SBOM is the bill of.
+    /// `sha256:…` of the image or file that the SBOM describes.
     pub(crate) subject_digest: Option<String>,
     pub(crate) scanner_run_id: Uuid,
     pub(crate) observed_at: Timestamp,
     pub(crate) reported: Vec<ReportedAdvisory>,
-    /// What the SBOM leaves open.
+    /// Limitations of the SBOM.
     pub(crate) limitations: Vec<String>,
-    /// What advisories leave open.
+    /// Limitations from advisories that could not be compared.
     pub(crate) open_questions: Vec<String>,
-    /// All of them, or the first of more; see `advisory_count`.
+    /// All advisories, or the first ones; see `advisory_count`.
     pub(crate) advisories: Vec<AdvisoryMatch>,
-    /// Every name of those, under which lists find it, in order. Empty where
-    /// there are more advisories than are kept here.
+    /// All names of these advisories, sorted, for queries. Empty if there are more advisories than
+    /// are stored here.
     pub(crate) advisory_keys: Vec<String>,
     /// Advisories whose match a VEX statement ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) ended: Vec<String>,
-    /// Further mentions of the package, in the same SBOM and in others.
+    /// Further mentions of the package in the same SBOM and in others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) other_mentions: Vec<Mention>,
-    /// How many advisories there are, where `advisories` has only the first of
-    /// them. Then its matches have all.
+    /// Total number of advisories if `advisories` has only the first ones; its matches then have
+    /// all. `None` otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) advisory_count: Option<usize>,
-    /// Its import still writes matches, over several steps.
+    /// Whether the import still stores matches in further steps.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) unfinished: bool,
-    /// How often it was to be assessed again over several steps.
+    /// How often an assessment in several steps was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) revision: Option<u64>,
 }
 
-/// Where an SBOM mentions a component.
+/// A mention of a component in an SBOM.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Mention {
     pub(crate) artifact_sha256: String,
-    /// How the SBOM refers to it; `None` also stands for mentions beyond those
-    /// that are stored.
+    /// Reference in the SBOM. `None` also for mentions beyond those that are stored.
     pub(crate) reference: Option<String>,
 }
 
@@ -90,42 +87,41 @@ impl Document for StoredComponent {
     const COLLECTION: &'static str = "components";
 }
 
-/// Which bill of materials a component comes from.
+/// SBOM of a component.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct SourceScope {
     pub(crate) format: Format,
     pub(crate) spec_version: String,
-    /// What the SBOM is the bill of.
+    /// What the SBOM describes.
     pub(crate) subject: Option<String>,
     pub(crate) tool: Option<String>,
     pub(crate) filename: String,
     pub(crate) upload_id: Uuid,
 }
 
-/// A vulnerability that a scanner reported for a component.
+/// A vulnerability reported by a scanner for a component.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ReportedAdvisory {
     pub(crate) advisory_id: String,
     pub(crate) aliases: Vec<String>,
     pub(crate) source_tool: String,
-    /// SHA-256 of what reports it.
+    /// SHA-256 of the document that reports it.
     pub(crate) artifact_sha256: String,
-    /// What the SBOM states about it.
+    /// State in the SBOM's VEX statement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) state: Option<State>,
-    /// State and justification, if the SBOM states that the component is not
-    /// affected.
+    /// State and justification, if the SBOM states that the component is not affected.
     pub(crate) dismissed: Option<String>,
 }
 
 impl ReportedAdvisory {
-    /// What the SBOM states; earlier versions stored no state.
+    /// Returns the state from the SBOM. Older versions stored none.
     pub(crate) fn stated(&self) -> Option<State> {
         self.state.or(self.dismissed.as_ref().map(|_| State::NotAffected))
     }
 }
 
-/// The import of one bill of materials.
+/// The import of one SBOM.
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
     pub(crate) latest: bool,
@@ -138,14 +134,14 @@ pub(crate) struct Run {
     pub(crate) subject_digest: Option<String>,
     pub(crate) observed_at: Timestamp,
     pub(crate) source_scope: SourceScope,
-    /// Whether the SBOM keeps upper case in the paths of Go modules.
+    /// Whether the SBOM keeps upper case in paths of Go modules.
     pub(crate) case_known: bool,
-    /// What the bill leaves open for all its components.
+    /// Limitations of all components of the SBOM.
     pub(crate) limitations: Vec<String>,
 }
 
 impl StoredComponent {
-    /// A component of a run, its advisories not looked up yet.
+    /// Creates a component of a run without its advisories.
     pub(crate) fn new(run: &Run, component: Component, identity: String) -> Self {
         let package = component.purl.as_ref().map(Package::of_purl);
         let purl = component.purl.as_ref().map(ToString::to_string);
@@ -201,7 +197,7 @@ impl StoredComponent {
         }
     }
 
-    /// Every mention of it, the first one first.
+    /// Returns every mention of it, first one first.
     pub(crate) fn mentions(&self) -> impl Iterator<Item = Mention> {
         let first = Mention {
             artifact_sha256: self.artifact_sha256.clone(),
@@ -210,7 +206,7 @@ impl StoredComponent {
         std::iter::once(first).chain(self.other_mentions.iter().cloned())
     }
 
-    /// Adds what another bill of the same audit says of the same package.
+    /// Merges the same package from another SBOM of the audit.
     pub(crate) fn merge(&mut self, other: Self) {
         let mentions = other.mentions().collect();
         add_new(&mut self.other_mentions, mentions);
@@ -226,22 +222,22 @@ impl StoredComponent {
         add_new(&mut self.limitations, other.limitations);
     }
 
-    /// The package, as advisories know it.
+    /// Returns the package in the terms of advisories.
     pub(crate) fn package(&self) -> Option<Package> {
         let purl = Purl::parse(self.purl.as_deref()?).ok()?;
         let mut package = Package::of_purl(&purl);
-        // A purl without a version beside a version.
+        // A purl without a version; the component has one.
         package.version = package.version.or_else(|| self.version.clone());
         Some(package)
     }
 
-    /// All that is left open.
+    /// Returns all limitations.
     pub(crate) fn all_limitations(&self) -> Vec<String> {
         let limitations = self.limitations.iter().chain(&self.open_questions).cloned();
         limitations.chain(self.more_advisories()).collect()
     }
 
-    /// How many advisories affect it.
+    /// Returns the number of advisories that affect it.
     pub(crate) fn count_advisories(&self) -> usize {
         self.advisory_count.unwrap_or(self.advisories.len())
     }
@@ -257,7 +253,7 @@ impl StoredComponent {
         })
     }
 
-    /// Leaves what lists show.
+    /// Removes members that lists do not show.
     pub(crate) fn slim(&mut self) {
         self.advisory_count = Some(self.count_advisories());
         self.advisories.truncate(SHOWN);
@@ -266,7 +262,7 @@ impl StoredComponent {
         self.reported = Vec::new();
     }
 
-    /// About how many bytes of memory it takes.
+    /// Returns its approximate size in memory, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let texts = |texts: &[String]| texts.iter().map(|text| text.len() + 24).sum::<usize>();
         2_000
@@ -280,7 +276,7 @@ impl StoredComponent {
     }
 }
 
-/// Adds what is not there.
+/// Adds missing items.
 fn add_new<T: PartialEq>(to: &mut Vec<T>, from: Vec<T>) {
     for item in from {
         if !to.contains(&item) {
@@ -289,7 +285,7 @@ fn add_new<T: PartialEq>(to: &mut Vec<T>, from: Vec<T>) {
     }
 }
 
-/// Bytes of name and purl that `q` looks into.
+/// Maximum size of the searched text, in bytes.
 const MAX_SEARCH_TEXT: usize = 4_600;
 
 fn search_text(name: &str, purl: Option<&str>) -> String {

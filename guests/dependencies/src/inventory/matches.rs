@@ -1,5 +1,5 @@
-//! Matches: a component under each name of each of its advisories, so that a
-//! list of what an advisory affects is the walk of an index.
+//! Matches: one document for a component and each name of each of its advisories, so that the
+//! components affected by an advisory are listed by an index.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,12 +10,12 @@ use super::component::{SHOWN, StoredComponent};
 use crate::matching::{Assessment, Vulnerability};
 use crate::text::advisory_key;
 
-/// Matches that are written at a time.
+/// Number of matches written at a time.
 const CHUNK: usize = 1_000;
-/// Limitations from advisories that a component keeps.
+/// Maximum number of limitations from advisories stored with a component.
 const MOST_QUESTIONS: usize = 50;
 
-/// A component under one name of an advisory.
+/// A match of a component and one name of an advisory.
 #[derive(Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredMatch {
     pub(crate) advisory_key: String,
@@ -29,8 +29,8 @@ pub(crate) struct StoredMatch {
     pub(crate) ecosystem: Option<String>,
     pub(crate) version: Option<String>,
     pub(crate) search_text: String,
-    /// What the match says, where the component does not have all its
-    /// advisories itself; under the advisory's id, not its other names.
+    /// The vulnerability, if the component does not store all its advisories. Only set under the
+    /// advisory's id, not under its other names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) vulnerability: Option<Vulnerability>,
 }
@@ -39,7 +39,7 @@ impl Document for StoredMatch {
     const COLLECTION: &'static str = "matches";
 }
 
-/// The id of a match.
+/// Returns the id of a match.
 pub(crate) fn id(component_id: &str, advisory_key: &str) -> String {
     format!("{component_id}/{advisory_key}")
 }
@@ -63,7 +63,7 @@ impl StoredMatch {
     }
 }
 
-/// The matches of some of a component's vulnerabilities, by id.
+/// Returns the matches of some vulnerabilities of a component, by id.
 fn matches_of(
     component_id: &str,
     component: &StoredComponent,
@@ -83,7 +83,7 @@ fn matches_of(
     matches
 }
 
-/// Writes an assessment into a component; whether anything changed.
+/// Writes an assessment into a component. Returns whether anything changed.
 pub(crate) fn apply(component: &mut StoredComponent, assessment: &Assessment) -> bool {
     let all = assessment.vulnerabilities.len();
     let entries = most_severe(&assessment.vulnerabilities);
@@ -106,7 +106,7 @@ pub(crate) fn apply(component: &mut StoredComponent, assessment: &Assessment) ->
     changed
 }
 
-/// The most severe ones that a component has in lists, by id.
+/// Returns the most severe vulnerabilities that lists show, by id.
 fn most_severe(all: &[Vulnerability]) -> Vec<&Vulnerability> {
     let mut found: Vec<&Vulnerability> = all.iter().collect();
     found.sort_by_key(|found| std::cmp::Reverse(found.severity));
@@ -124,7 +124,7 @@ fn bounded_questions(limitations: &BTreeSet<String>) -> Vec<String> {
     questions
 }
 
-/// Keeps the matches of new components, by id, each with its vulnerabilities.
+/// Stores the matches of new components, by id, each with its vulnerabilities.
 pub(crate) fn create<'a>(
     scope: &Scope,
     components: impl IntoIterator<Item = (&'a str, &'a StoredComponent, &'a [Vulnerability])>,
@@ -148,8 +148,8 @@ fn create_all(scope: &Scope, matches: &[(String, StoredMatch)]) -> Result<(), Do
     scope.documents().create_all(matches.iter().map(|(id, found)| (id, found)))
 }
 
-/// Keeps the matches of some of a component's vulnerabilities, of which some
-/// may be there; the names under which they were.
+/// Stores the matches of some vulnerabilities of a component. Some may exist; returns the names of
+/// those.
 pub(crate) fn put(
     scope: &Scope,
     component: &Stored<StoredComponent>,
@@ -178,7 +178,7 @@ pub(crate) fn put(
     Ok(known)
 }
 
-/// Brings a component's matches from these names to those of an assessment.
+/// Updates a component's matches from these names to those of an assessment.
 pub(crate) fn renew(
     scope: &Scope,
     component: &Stored<StoredComponent>,
@@ -200,7 +200,7 @@ pub(crate) fn renew(
     documents.create_all(added.iter().map(|(id, found)| (id, found)))
 }
 
-/// Documents that [`renew`] reads and writes between these names.
+/// Returns the number of documents that [`renew`] reads and writes.
 pub(crate) fn renewal_cost(
     component: &StoredComponent,
     before: &[String],
@@ -213,8 +213,8 @@ pub(crate) fn renewal_cost(
     2 * gone + replaced + (now.len() - kept)
 }
 
-/// The names under which a component has matches, in order. Those of more
-/// advisories than it keeps are read: a document each.
+/// Returns the names of a component's matches, sorted. If it has more advisories than it stores,
+/// the matches are read.
 pub(crate) fn keys(
     scope: &Scope,
     component: &Stored<StoredComponent>,
@@ -227,7 +227,7 @@ pub(crate) fn keys(
     matches.limit(1_000).all().map(|found| Ok(found?.value.advisory_key)).collect()
 }
 
-/// How many documents [`keys`] reads.
+/// Returns the number of documents that [`keys`] reads.
 pub(crate) fn keys_cost(
     scope: &Scope,
     component: &Stored<StoredComponent>,

@@ -1,5 +1,4 @@
-//! The inventory: what repositories depend on, and the list of it
-//! (operation 16).
+//! The inventory of dependencies and its list (operation 16).
 
 pub(crate) mod advisories;
 pub(crate) mod alerts;
@@ -8,3 +7,8 @@ pub(crate) mod component;
 pub(crate) mod list;
 pub(crate) mod matches;
 mod pages;
+
+use area_sdk::Paging;
+
+/// Paging of lists sorted by texts, whose cursors contain these texts.
+pub(crate) type LongPaging = Paging<50, 100, 8000>;

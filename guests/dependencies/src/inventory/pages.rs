@@ -1,10 +1,10 @@
-//! Pages of components, gathered from pages of rows. Rows that do not answer
-//! are left out, and a page of rows is no larger than its bytes allow: some
-//! components have thousands of advisories.
+//! Builds pages of components from pages of rows. Hidden rows are skipped, and the size of a page
+//! of rows in bytes is limited, because some components have thousands of advisories.
 
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Query};
 
+use super::LongPaging;
 use super::answering::{Answering, Row};
 use super::component::StoredComponent;
 use super::list::Filters;
@@ -13,24 +13,25 @@ use crate::advisories::mentions;
 
 type Components = Vec<Stored<StoredComponent>>;
 
-/// Rows that the first question asks for, whatever they weigh.
+/// Number of rows in the first query, whatever their size.
 const FIRST: usize = 10;
-/// Rows that a question asks for after one that found rows to leave out.
+/// Number of rows in a query after one with hidden rows.
 const MOST: usize = 500;
-/// Bytes of rows that a later question may bring, about.
+/// Approximate size of the rows of a later query, in bytes.
 const BYTES: usize = 8 << 20;
-/// Rows that are read for one page. Where an import runs, most may be of it.
+/// Maximum number of rows read for one page. While an import runs, most of them may be hidden.
 const MOST_READ: usize = 4_000;
 
-/// A page of the components that the filters leave.
+/// Returns a page of the components that the filters select.
 pub(super) fn page(
     ctx: &Ctx,
     filters: &Filters,
+    paging: LongPaging,
 ) -> Result<Page<Stored<StoredComponent>>, DocumentError> {
     let answering = Answering::new(ctx, filters.history());
     let Some(advisory) = filters.advisory() else {
         let query = || filters.apply(ctx.documents::<StoredComponent>().query());
-        return gather(filters, answering, query, Ok);
+        return gather(paging, answering, query, Ok);
     };
     let keys = mentions::related_keys(ctx, advisory)?;
     let query = || {
@@ -40,14 +41,14 @@ pub(super) fn page(
             keys => matches.one_of("advisory_key", keys),
         })
     };
-    gather(filters, answering, query, |rows| {
+    gather(paging, answering, query, |rows| {
         let components = once(ctx, &keys, &rows)?;
         ctx.documents::<StoredComponent>().get_many(components)
     })
 }
 
-/// The components of some matches, each once. Those of one component come one
-/// after another, and the first may follow others on the page before.
+/// Returns the components of some matches, without duplicates. Matches of one component are
+/// adjacent; the first ones may continue the former page.
 fn once<'a>(
     ctx: &Ctx,
     keys: &[String],
@@ -65,14 +66,14 @@ fn once<'a>(
     Ok(components)
 }
 
-/// Asks for rows until they make a page of components.
+/// Queries rows until a page of components is complete.
 fn gather<'a, T: Row>(
-    filters: &Filters,
+    paging: LongPaging,
     mut answering: Answering<'_>,
     query: impl Fn() -> Query<'a, T>,
     components: impl Fn(Vec<Stored<T>>) -> Result<Components, DocumentError>,
 ) -> Result<Page<Stored<StoredComponent>>, DocumentError> {
-    let (limit, mut next_cursor) = filters.span();
+    let (limit, mut next_cursor) = (paging.limit as usize, paging.cursor);
     let mut items = Vec::new();
     let mut pace = Pace { affordable: FIRST, has_hidden: false, left: MOST_READ };
     loop {
@@ -101,19 +102,19 @@ fn gather<'a, T: Row>(
     }
 }
 
-/// Where the rows end with which a page is full, if there are more.
+/// Returns the end of the rows that complete a page, if there are more.
 fn end_of(answers: &[bool], missing: usize) -> Option<usize> {
     let mut those = answers.iter().enumerate().filter(|(_, answers)| **answers);
     let (last, _) = those.nth(missing - 1)?;
     those.next().map(|_| last + 1)
 }
 
-/// How many rows a question asks for.
+/// Number of rows in the next query.
 struct Pace {
     affordable: usize,
-    /// The last question found rows that do not answer.
+    /// Whether the last query found hidden rows.
     has_hidden: bool,
-    /// Rows that may still be read.
+    /// Number of rows that may still be read.
     left: usize,
 }
 
@@ -136,7 +137,7 @@ impl Pace {
     }
 }
 
-/// How many documents like these may be in memory at once.
+/// Returns how many documents of this average size may be in memory.
 fn affordable(count: usize, bytes: usize) -> usize {
     (BYTES * count).checked_div(bytes).unwrap_or(MOST).max(1)
 }

@@ -1,11 +1,10 @@
-//! Components with more advisories than one call can read and write. Their
-//! assessment takes several steps: the entries of the package are read page by
-//! page (`scan`), then the matches are written slice by slice. The component
-//! exists from the first step on and says that it is unfinished.
+//! Components with more advisories than one call can read and write. They are assessed in several
+//! steps: the package's entries are read page by page (`scan`), then the matches are written in
+//! slices. The component is stored in the first step and marked as unfinished.
 //!
-//! Advisories may change between the steps. Whoever changes entries of such a
-//! package raises its revision (`revision`); an assessment that ends at another
-//! revision than it began with begins again.
+//! Advisories may change between the steps. A change of such a package's entries increments its
+//! revision (`revision`). An assessment that ends with another revision than it started with is
+//! restarted.
 
 pub(crate) mod rescan;
 mod revision;
@@ -24,43 +23,43 @@ use crate::inventory::matches::{self, StoredMatch};
 use crate::matching::{self, Assessment, Vulnerability};
 use crate::room::Room;
 
-/// The assessment of one component, over several steps.
+/// Assessment of one component in several steps.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct LargeAssessment {
     component_id: String,
-    /// The component is new: it has no matches but those of this assessment.
+    /// Whether the component is new and has only the matches of this assessment.
     is_new: bool,
     stage: Stage,
 }
 
-/// How far it is.
+/// Stage of the assessment.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Stage {
-    /// The package's entries are read.
+    /// Read the package's entries.
     Scan,
-    /// Matches are written, those of advisories after this one.
+    /// Write matches of the advisories after this one.
     Write { after: Option<String> },
-    /// Matches that it has no more are deleted, from this page on.
+    /// Delete former matches, from this page on.
     Prune { cursor: Option<String> },
 }
 
-/// What a step came to.
+/// Result of a step.
 #[expect(clippy::large_enum_variant, reason = "one lives at a time, and is moved once")]
 pub(crate) enum Progress {
-    /// The room is used up, or nothing is to be reported.
+    /// The room is used up, or there is nothing to report.
     GoOn,
-    /// The matches of these vulnerabilities are kept.
-    Kept(Kept),
-    /// The component is assessed; `None` if it is not there any more.
+    /// Matches of these vulnerabilities were stored.
+    PartlyAssessed(PartlyAssessed),
+    /// The component is assessed; `None` if it was deleted.
     Finished(Option<Box<Stored<StoredComponent>>>),
 }
 
 /// Some vulnerabilities of a component.
-pub(crate) struct Kept {
+pub(crate) struct PartlyAssessed {
     pub(crate) component: Stored<StoredComponent>,
     pub(crate) vulnerabilities: Vec<Vulnerability>,
-    /// Names under which the component had matches.
+    /// Advisory names of matches that existed before.
     pub(crate) known: BTreeSet<String>,
 }
 
@@ -69,8 +68,8 @@ impl LargeAssessment {
         Self { component_id, is_new, stage: Stage::Scan }
     }
 
-    /// Does as much as there is room for. The scan of a component of the same
-    /// package and version is used again.
+    /// Continues as far as there is room. The scan of a component with the same package and version
+    /// is reused.
     pub(crate) fn step(
         &mut self,
         ctx: &JobCtx,
@@ -83,7 +82,7 @@ impl LargeAssessment {
         };
         let scan = PackageScan::of(ctx, owner, scan, &component)?;
         if !scan.is_complete() && !matches!(self.stage, Stage::Scan) {
-            // Something has changed since the matches were begun.
+            // Something changed since the first matches were written.
             self.is_new = false;
             self.stage = Stage::Scan;
         }
@@ -133,7 +132,7 @@ impl LargeAssessment {
             let last = slice.last().map(|found| found.entry.advisory_id.clone());
             self.stage = Stage::Write { after: last.or(after) };
         }
-        Ok(Progress::Kept(Kept { component, vulnerabilities: slice, known }))
+        Ok(Progress::PartlyAssessed(PartlyAssessed { component, vulnerabilities: slice, known }))
     }
 
     fn prune(
@@ -183,10 +182,10 @@ impl LargeAssessment {
     }
 }
 
-/// Matches that a page of pruning reads, and deletes at most.
+/// Number of matches read and deleted in one page.
 const PRUNED: u32 = 1_000;
 
-/// The component's assessment, once its package has been scanned.
+/// Completes the component's assessment after the scan of its package.
 fn assess(
     scope: &Scope,
     scan: &PackageScan,

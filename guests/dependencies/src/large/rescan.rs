@@ -1,6 +1,5 @@
-//! Components that are assessed again over several steps, after advisories
-//! have changed. However many changes come while one such job waits, it looks
-//! once.
+//! Reassesses components in several steps after advisories changed. Changes that arrive while such
+//! a job waits are handled by the same job.
 
 use area_sdk::JobError;
 use area_sdk::prelude::*;
@@ -11,18 +10,18 @@ use crate::inventory::alerts::Alerts;
 use crate::inventory::component::StoredComponent;
 use crate::room::Room;
 
-/// Components that are asked for at a time: some are large.
+/// Number of components read at a time; some are large.
 const PAGE: u32 = 10;
 
-/// Assesses the components of a subject again.
+/// Job that reassesses the components of a subject.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Rescan {
     subject: Subject,
-    /// The revision at which it began.
+    /// Revision at which the job began.
     revision: Option<u64>,
-    /// Components that were found and are left.
+    /// Remaining components of the page.
     components: Vec<String>,
-    /// Where the next components are; `None` before the first page.
+    /// Cursor of the next page; `None` before the first one.
     cursor: Option<String>,
     has_all: bool,
     current: Option<LargeAssessment>,
@@ -46,7 +45,7 @@ impl Rescan {
         }
     }
 
-    /// Finds the next components; whether there are any.
+    /// Reads the next components. Returns whether there are any.
     fn find(&mut self, ctx: &JobCtx, room: &mut Room) -> Result<bool, JobError> {
         while self.components.is_empty() && !self.has_all {
             room.spend(PAGE as usize);
@@ -62,7 +61,7 @@ impl Rescan {
                     let found = found.equals("latest", true).equals("package_key", key);
                     let found = found.ascending("package_key").cursor(self.cursor.take());
                     let page = found.limit(PAGE).page()?;
-                    // An import that is at a component sees the revision itself.
+                    // An import that is processing a component reads the revision itself.
                     let ready = page.items.into_iter().filter(|component| !component.unfinished);
                     self.components.extend(ready.map(|component| component.id));
                     self.has_all = page.next_cursor.is_none();
@@ -73,7 +72,7 @@ impl Rescan {
         Ok(!self.components.is_empty())
     }
 
-    /// Goes on with the component whose turn it is.
+    /// Continues the current component.
     fn assess(
         &mut self,
         ctx: &JobCtx,
@@ -87,7 +86,7 @@ impl Rescan {
         };
         match current.step(ctx, &owner, &mut self.scan, room)? {
             Progress::GoOn => self.current = Some(current),
-            Progress::Kept(kept) => {
+            Progress::PartlyAssessed(kept) => {
                 for found in &kept.vulnerabilities {
                     if kept.component.latest && found.names.is_disjoint(&kept.known) {
                         alerts.add(&kept.component.id, &kept.component, found);

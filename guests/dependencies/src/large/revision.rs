@@ -1,6 +1,5 @@
-//! Revisions: how often something has changed that the assessment of a large
-//! component depends on. Those of packages are documents of their own, those
-//! of components are in the components.
+//! Revisions count the changes that affect the assessment of large components. Packages have their
+//! own documents for them; components contain theirs.
 
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Later, Scope};
@@ -8,17 +7,17 @@ use area_sdk::{DocumentError, Later, Scope};
 use super::rescan::Rescan;
 use crate::inventory::component::StoredComponent;
 
-/// What is assessed again as a whole.
+/// What is reassessed as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Subject {
     /// The latest components of a package, by its key.
     Package(String),
-    /// One component, by its id.
+    /// One component, by id.
     Component(String),
 }
 
-/// How often a package has changed; the document's id is the digest of its key.
+/// Number of changes of a package; the document's id is the digest of its key.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct PackageRevision {
     package_key: String,
@@ -33,7 +32,7 @@ fn id(scope: &Scope, package_key: &str) -> String {
     scope.sha256_hex(package_key.as_bytes())
 }
 
-/// Writes a package's revision, raised by so much.
+/// Increases a package's revision by `by`.
 fn write(scope: &Scope, package_key: &str, by: u64) -> Result<(), DocumentError> {
     let id = id(scope, package_key);
     match scope.documents::<PackageRevision>().find(&id)? {
@@ -48,7 +47,7 @@ fn write(scope: &Scope, package_key: &str, by: u64) -> Result<(), DocumentError>
     }
 }
 
-/// Raises a subject's revision, and has its components assessed.
+/// Increments a subject's revision and enqueues the reassessment of its components.
 pub(crate) fn raise(scope: &Scope, subject: Subject) -> Result<(), DocumentError> {
     let dedupe_key = match &subject {
         Subject::Package(key) => {
@@ -60,7 +59,7 @@ pub(crate) fn raise(scope: &Scope, subject: Subject) -> Result<(), DocumentError
             let Some(mut component) = component else { return Ok(()) };
             component.revision = Some(component.revision.unwrap_or_default() + 1);
             if component.unfinished {
-                // Its import sees the revision itself.
+                // Its import reads the revision itself.
                 return scope.documents().replace(&mut component);
             }
             scope.documents().replace(&mut component)?;
@@ -72,7 +71,7 @@ pub(crate) fn raise(scope: &Scope, subject: Subject) -> Result<(), DocumentError
     Ok(())
 }
 
-/// The subject's revision, 0 where it never changed.
+/// Returns the subject's revision; 0 if it never changed.
 pub(super) fn of(scope: &Scope, subject: &Subject) -> Result<u64, DocumentError> {
     match subject {
         Subject::Package(key) => {
@@ -86,15 +85,15 @@ pub(super) fn of(scope: &Scope, subject: &Subject) -> Result<u64, DocumentError>
     }
 }
 
-/// The revision of a component: its own and its package's together.
+/// Returns the sum of the component's and its package's revision.
 pub(super) fn current(scope: &Scope, component: &StoredComponent) -> Result<u64, DocumentError> {
     let package = component.package_key.clone().map(Subject::Package);
     let own = component.revision.unwrap_or_default();
     Ok(own + package.map_or(Ok(0), |package| of(scope, &package))?)
 }
 
-/// Whether the subject is still at this revision. If it is, a change at the
-/// same time conflicts with the call, so that one of the two sees the other.
+/// Whether the subject still has this revision. If so, a concurrent change conflicts with this
+/// call, so that one of the two sees the other.
 pub(super) fn hold(scope: &Scope, subject: &Subject, revision: u64) -> Result<bool, DocumentError> {
     if of(scope, subject)? != revision {
         return Ok(false);

@@ -1,5 +1,5 @@
-//! The entries of advisories for a package, read page by page over several
-//! steps; what affects the version is kept in parts until it is written.
+//! Reads the advisory entries of a package page by page in several steps. Vulnerabilities of the
+//! version are stored in parts until the matches are written.
 
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope};
@@ -9,7 +9,7 @@ use crate::inventory::component::StoredComponent;
 use crate::matching::{Assessment, EntryPages, Vulnerability};
 use crate::room::Room;
 
-/// Vulnerabilities that a step found, until the assessment is done.
+/// Vulnerabilities found by a step, stored until the assessment ends.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ScanPart {
     vulnerabilities: Vec<Vulnerability>,
@@ -19,31 +19,31 @@ impl Document for ScanPart {
     const COLLECTION: &'static str = "scan_parts";
 }
 
-/// Vulnerabilities of one part.
+/// Number of vulnerabilities in one part.
 const PART: usize = 500;
 
 /// A scan of a package's entries for one version.
 ///
-/// Its revision is the component's and the package's together: both only rise,
-/// so the same sum means that neither has changed.
+/// Its revision is the sum of the component's and the package's. Both only increase, so an equal
+/// sum means that neither changed.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct PackageScan {
-    /// What the ids of its parts begin with.
+    /// Prefix of the ids of its parts.
     owner: String,
-    /// The package, its version and its release.
+    /// Package, version and release.
     subject: String,
     revision: u64,
     parts: usize,
-    /// Where the entries go on; `None` at the beginning.
+    /// Cursor of the next page; `None` at the beginning.
     cursor: Option<String>,
     is_complete: bool,
-    /// What has been found out beside vulnerabilities.
+    /// Results other than vulnerabilities.
     findings: Assessment,
 }
 
 impl PackageScan {
-    /// The scan for a component: the one that is there, if it is of the same
-    /// package and version and nothing has changed since.
+    /// Returns the scan for a component: the existing one if it has the same package, version and
+    /// revision.
     pub(super) fn of<'a>(
         ctx: &JobCtx,
         owner: &str,
@@ -73,7 +73,7 @@ impl PackageScan {
         self.is_complete
     }
 
-    /// Whether nothing has changed since the scan began; see [`revision::hold`].
+    /// Whether nothing changed since the scan began; see [`revision::hold`].
     pub(super) fn hold(
         &self,
         ctx: &JobCtx,
@@ -85,7 +85,7 @@ impl PackageScan {
         revision::hold(ctx, &Subject::Package(key), of_package)
     }
 
-    /// Reads as many entries as there is room for; whether all are read.
+    /// Reads entries as far as there is room. Returns whether all are read.
     pub(super) fn read_some(
         &mut self,
         scope: &Scope,
@@ -113,7 +113,7 @@ impl PackageScan {
         self.parts += 1;
         room.spend(2);
         let documents = scope.documents::<ScanPart>();
-        // An attempt that was given up may have left one.
+        // An abandoned attempt may have stored this part.
         match documents.find(&id)? {
             Some(mut known) => {
                 known.value = part;
@@ -132,8 +132,8 @@ impl PackageScan {
         scope.documents::<ScanPart>().get_many(ids)
     }
 
-    /// What has been found, for a component of the package and version, and
-    /// how many documents that read.
+    /// Returns the results for a component with this package and version, and the number of
+    /// documents read.
     pub(super) fn load(
         &self,
         scope: &Scope,
@@ -156,8 +156,8 @@ impl PackageScan {
     }
 }
 
-/// What the verdicts of entries depend on: the package, its version and its
-/// release; of Go modules also how the SBOM spells them.
+/// Returns the key of everything that affects the verdicts: package, version and release; for Go
+/// modules also the spelling in the SBOM.
 fn subject(component: &StoredComponent) -> String {
     let package = component.package();
     let is_go = package.as_ref().is_some_and(|package| package.ecosystem == "Go");

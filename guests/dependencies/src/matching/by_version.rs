@@ -1,5 +1,4 @@
-//! The entries of advisories for the packages of components, and what they say
-//! of the components' versions.
+//! Compares components' versions with the advisory entries of their packages.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,41 +13,39 @@ use crate::osv::evaluate::{self, Ground};
 use crate::room::Room;
 use crate::text::advisory_key;
 
-/// The tool that compares versions: this area.
+/// `source_tool` of matches found by this area.
 const EVALUATOR: &str = "osv";
 
-/// Entries of a package, and vulnerabilities that scanners reported, of a
-/// component that is assessed in one step.
+/// Maximum number of a package's entries and of reported vulnerabilities for which a component is
+/// assessed in one step.
 const LARGE: usize = if cfg!(test) { 150 } else { 1_000 };
 
-/// The limitation of a component that advisories for another spelling affect.
+/// Limitation of a component that is affected by advisories for another spelling.
 const CASE_UNKNOWN: &str = "The SBOM writes the paths of Go modules in lower case, so advisories \
                             for paths that differ in upper and lower case are applied too.";
 
-/// Entries that are read for one look at components.
+/// Maximum number of entries read for one batch of components.
 const MOST_ENTRIES: usize = 4_000;
 
-/// Components times their entries, each of which may become a vulnerability in
-/// memory.
+/// Maximum number of pairs of components and entries. Each may become a vulnerability in memory.
 const MOST_PAIRS: usize = 20_000;
 
-/// Bytes of entries that are read for one look at components, about.
+/// Approximate maximum size of the entries read for one batch, in bytes.
 const MOST_BYTES: usize = 12 << 20;
 
-/// Entries of the first page, whatever they weigh: some list hundreds of
-/// versions.
+/// Number of entries in the first page, whatever their size: some list hundreds of versions.
 const FIRST_PAGE: usize = 50;
 
-/// Entries of a later page.
+/// Maximum number of entries in a later page.
 const PAGE: usize = 500;
 
-/// Bytes of a later page, about.
+/// Approximate size of a later page, in bytes.
 const PAGE_BYTES: usize = 4 << 20;
 
-/// How many keys one question holds.
+/// Maximum number of keys in one query.
 const KEYS: usize = 500;
 
-/// How many entries there are for packages that have any, by package key.
+/// Number of entries by package key, for packages that have any.
 type Counts = BTreeMap<String, usize>;
 
 /// Assesses the first of the components.
@@ -94,7 +91,7 @@ pub(super) fn assess(
     Ok(Assessed::Some(assessments))
 }
 
-/// How many of the components are assessed together.
+/// Returns how many of the components are assessed together.
 fn together(components: &[&StoredComponent], counts: &Counts) -> usize {
     let (mut entries, mut pairs, mut seen) = (0, 0, BTreeSet::new());
     let fits = components.iter().take_while(|component| {
@@ -109,25 +106,25 @@ fn together(components: &[&StoredComponent], counts: &Counts) -> usize {
     fits.count()
 }
 
-/// Of a first component that is large: its package, if that is why.
+/// Returns the result for a large first component, with its package if that is the reason.
 fn large(components: &[&StoredComponent], counts: &Counts) -> Assessed {
     let key = components.first().and_then(|component| component.package_key.as_ref());
     Assessed::Large(key.filter(|key| counts.get(*key).is_some_and(|all| *all > LARGE)).cloned())
 }
 
-/// Entries of packages, page by page, each page as large as its bytes allow.
+/// Pages of packages' entries, limited by size.
 pub(crate) struct EntryPages<'a> {
     scope: &'a Scope,
     keys: Vec<String>,
     cursor: Option<String>,
     is_last: bool,
     limit: usize,
-    /// Bytes of the last page, about.
+    /// Approximate size of the last page, in bytes.
     bytes: usize,
 }
 
 impl<'a> EntryPages<'a> {
-    /// Entries of one page, at most.
+    /// Maximum number of entries in one page.
     pub(crate) const MOST: usize = PAGE;
 
     fn of_packages(scope: &'a Scope, keys: &[&str], cursor: Option<String>) -> Self {
@@ -135,7 +132,7 @@ impl<'a> EntryPages<'a> {
         Self { scope, is_last: keys.is_empty(), keys, cursor, limit: FIRST_PAGE, bytes: 0 }
     }
 
-    /// The entries of a component's package, from a page on.
+    /// Returns the entries of a component's package, from a cursor on.
     pub(crate) fn of(
         scope: &'a Scope,
         component: &StoredComponent,
@@ -145,13 +142,13 @@ impl<'a> EntryPages<'a> {
         Self::of_packages(scope, &keys, cursor)
     }
 
-    /// The next page; `None` after the last.
+    /// Returns the next page; `None` after the last.
     fn next(&mut self, room: &mut Room) -> Result<Option<Vec<AffectedPackage>>, DocumentError> {
         if self.is_last {
             return Ok(None);
         }
         let entries = self.scope.documents::<AffectedPackage>().query();
-        // The entries of one advisory for a package come one after another.
+        // The entries of one advisory for a package are adjacent.
         let entries = entries.one_of("package_key", &self.keys).descending("package_key");
         let limit = u32::try_from(self.limit).unwrap_or(u32::MAX);
         let page = entries.cursor(self.cursor.take()).limit(limit).page()?;
@@ -166,8 +163,8 @@ impl<'a> EntryPages<'a> {
         Ok(Some(entries))
     }
 
-    /// Looks at the next page for a component; where the one after it begins,
-    /// `None` if it was the last.
+    /// Compares a component with the next page. Returns the cursor after it; `None` if it was the
+    /// last.
     pub(crate) fn look_at(
         &mut self,
         component: &StoredComponent,
@@ -200,7 +197,7 @@ fn count(scope: &Scope, components: &[&StoredComponent]) -> Result<Counts, Docum
     Ok(counts)
 }
 
-/// Where the components of each package are that has entries.
+/// Returns the indexes of components by package, for packages with entries.
 fn by_key<'a>(
     components: &[&'a StoredComponent],
     entries: &Counts,
@@ -217,7 +214,7 @@ fn by_key<'a>(
 }
 
 impl Assessment {
-    /// Notes whether an entry affects a component, the version of this package.
+    /// Records whether an entry affects a component, which has this version of the package.
     fn look_at(&mut self, component: &StoredComponent, package: &Package, entry: &AffectedPackage) {
         if entry.withdrawn || !entry.is_for_release_of(package, &mut self.limitations) {
             return;
@@ -244,14 +241,14 @@ impl AffectedPackage {
         Spelling::of(&package.ecosystem, &component.name, theirs, component.case_known)
     }
 
-    /// About how many bytes of memory it takes.
+    /// Returns its approximate size in memory, in bytes.
     fn bytes(&self) -> usize {
         let versions = self.affected.versions.iter().map(|version| version.len() + 24);
         let ranges = self.affected.ranges.iter().map(|range| 100 * (1 + range.events.len()));
         1_000 + versions.sum::<usize>() + ranges.sum::<usize>()
     }
 
-    /// Whether the entry is for the package's release of its distribution.
+    /// Whether the entry applies to the package's release of its distribution.
     fn is_for_release_of(&self, package: &Package, limitations: &mut BTreeSet<String>) -> bool {
         let Some(named) = &self.affected.package else { return false };
         let release = Package::of_osv(&named.ecosystem, &named.name).release;

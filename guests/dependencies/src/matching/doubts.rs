@@ -1,5 +1,5 @@
-//! Advisories that could not be compared with a component: one limitation for
-//! each cause, however many advisories it has.
+//! Advisories that could not be compared with a component, reported as one limitation for each
+//! cause.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use area_sdk::prelude::*;
 use crate::ecosystem::Package;
 use crate::osv::evaluate::{Obstacle, Verdict};
 
-/// Advisories that a limitation names.
+/// Maximum number of advisories named in a limitation.
 const EXAMPLES: usize = 3;
 
-/// What entries of advisories left open for one component.
+/// Entries of advisories that could not be compared with one component.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Doubts {
     /// The advisory whose entries are being read.
@@ -19,7 +19,7 @@ pub(super) struct Doubts {
     causes: BTreeMap<Obstacle, Cause>,
 }
 
-/// An advisory, as far as its entries have been read.
+/// An advisory with the entries read so far.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Open {
     advisory_id: String,
@@ -35,8 +35,7 @@ struct Cause {
 }
 
 impl Doubts {
-    /// Notes the verdict of an entry. The entries of an advisory come one
-    /// after another.
+    /// Records the verdict of an entry. Entries of one advisory must be consecutive.
     pub(super) fn note(&mut self, advisory_id: &str, verdict: &Verdict) {
         if self.current.as_ref().is_none_or(|open| open.advisory_id != advisory_id) {
             self.close();
@@ -52,8 +51,8 @@ impl Doubts {
         open.obstacle = open.obstacle.max(verdict.obstacle);
     }
 
-    /// Counts the advisory unless it affects the component, or its ranges of
-    /// commits only repeat what other ranges or a list of versions answered.
+    /// Counts the advisory, unless it affects the component or its commit ranges only repeat other
+    /// ranges or a list of versions.
     fn close(&mut self) {
         let Some(open) = self.current.take() else { return };
         let Some(obstacle) = open.obstacle.filter(|_| !open.affects) else { return };
@@ -67,7 +66,7 @@ impl Doubts {
         }
     }
 
-    /// The limitations of the component, which is of this package.
+    /// Returns the limitations of the component with this package.
     pub(super) fn limitations(mut self, package: &Package) -> Vec<String> {
         self.close();
         let causes = self.causes.into_iter();

@@ -1,5 +1,5 @@
-//! Which advisories a component is affected by: those whose entries say so,
-//! and what scanners reported, each vulnerability once under all its names.
+//! Finds the advisories that affect a component: by their entries, and by reports of scanners. Each
+//! vulnerability is listed once with all its names.
 
 mod by_version;
 mod doubts;
@@ -19,15 +19,15 @@ use crate::vex::{self, Opinions, State};
 pub(crate) use by_version::EntryPages;
 use doubts::Doubts;
 
-/// Why a component is taken to be affected, the best reason last.
+/// Why a component is considered affected, sorted by certainty.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum MatchBasis {
-    /// A scanner says so, in the SBOM or as evidence.
+    /// A scanner reported it, in the SBOM or as evidence.
     ScannerReported,
-    /// The version lies in a range of the advisory.
+    /// The version is in a range of the advisory.
     VersionRange,
     /// The advisory lists the version.
     PurlExact,
@@ -35,18 +35,19 @@ pub(crate) enum MatchBasis {
 
 /// An advisory that affects a component.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Advisory")]
 pub(crate) struct AdvisoryMatch {
     pub(crate) advisory_id: String,
-    /// SHA-256 of the artifact that says so: the advisory, or the SBOM.
+    /// SHA-256 of the source: the advisory or the SBOM.
     pub(crate) artifact_sha256: String,
     pub(crate) match_basis: MatchBasis,
-    /// The import that brought the component.
+    /// The import that stored the component.
     pub(crate) scanner_run_id: Uuid,
-    /// `osv` where versions were compared, else the scanner.
+    /// `osv` if versions were compared, otherwise the scanner.
     pub(crate) source_tool: String,
 }
 
-/// A vulnerability of a component, under all its names.
+/// A vulnerability of a component with all its names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Vulnerability {
     pub(crate) entry: AdvisoryMatch,
@@ -54,27 +55,27 @@ pub(crate) struct Vulnerability {
     pub(crate) names: BTreeSet<String>,
 }
 
-/// What is known of a component's vulnerabilities.
+/// Vulnerabilities of a component.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Assessment {
     /// By advisory id.
     pub(crate) vulnerabilities: Vec<Vulnerability>,
-    /// What could not be told.
+    /// Advisories that could not be compared.
     pub(crate) limitations: BTreeSet<String>,
     doubts: Doubts,
     /// Advisories whose match a VEX statement ended.
     pub(crate) ended: BTreeSet<String>,
 }
 
-/// What a look at some components came to.
+/// Result of assessing some components.
 #[derive(Debug)]
 pub(crate) enum Assessed {
-    /// The first of them are assessed, in their order.
+    /// Assessments of the first components, in order.
     Some(Vec<Assessment>),
-    /// The first takes several steps; the key of its package, if that has too
-    /// many entries.
+    /// The first component needs several steps; contains its package's key if that has too many
+    /// entries.
     Large(Option<String>),
-    /// What is known of their packages takes too much memory: fewer at a time.
+    /// Their packages' entries need too much memory: use fewer components.
     TooMany,
 }
 
@@ -106,7 +107,7 @@ pub(crate) fn assess(
     Ok(Assessed::Some(assessments))
 }
 
-/// Completes the assessment of a component whose entries have been looked at.
+/// Completes the assessment of a component after its entries were compared.
 pub(crate) fn complete(
     scope: &Scope,
     component: &StoredComponent,
@@ -122,18 +123,17 @@ pub(crate) fn complete(
 }
 
 impl Assessment {
-    /// The names of all its vulnerabilities, in order.
+    /// Returns the names of all its vulnerabilities, sorted.
     pub(crate) fn names(&self) -> BTreeSet<&String> {
         self.vulnerabilities.iter().flat_map(|found| &found.names).collect()
     }
 
-    /// Documents that bringing a component's matches to it reads and writes, at
-    /// most.
+    /// Returns the maximum number of documents read and written to update a component's matches.
     pub(crate) fn cost(&self) -> usize {
         1 + 3 * self.vulnerabilities.iter().map(|found| found.names.len()).sum::<usize>()
     }
 
-    /// Adds what scanners reported, under all the names that advisories know.
+    /// Adds reports of scanners, with all names known from advisories.
     fn take_reported<'a>(
         &mut self,
         component: &StoredComponent,
@@ -157,8 +157,8 @@ impl Assessment {
         }
     }
 
-    /// Adds what scanners reported, makes one of what has several names, and
-    /// applies VEX statements.
+    /// Adds reports of scanners, merges vulnerabilities with common names, and applies VEX
+    /// statements.
     fn complete(
         &mut self,
         component: &StoredComponent,
@@ -176,7 +176,7 @@ impl Assessment {
     }
 }
 
-/// Brings together what has a name in common; the best reason speaks for it.
+/// Merges vulnerabilities with a common name and keeps the most certain match.
 fn merged(found: Vec<Vulnerability>) -> Vec<Vulnerability> {
     let mut groups: Vec<Option<Vulnerability>> = Vec::new();
     let mut by_name: BTreeMap<String, usize> = BTreeMap::new();
@@ -206,13 +206,13 @@ impl Vulnerability {
     }
 }
 
-/// A database's own id says more than the common one.
+/// Sort key of entries: a database's own id is preferred to a common one.
 fn preference(entry: &AdvisoryMatch) -> (bool, bool, String) {
     let id = &entry.advisory_id;
     (id.starts_with("CVE-"), !id.starts_with("GHSA-"), id.clone())
 }
 
-/// The advisories that have the names that were reported.
+/// Returns the advisories with the reported names.
 fn advisory_names(
     scope: &Scope,
     components: &[&StoredComponent],

@@ -1,5 +1,5 @@
-//! Is this version affected? The evaluation algorithm of the OSV schema:
-//! explicit versions first, then each range by its events in order.
+//! Evaluates whether a version is affected, by the algorithm of the OSV schema: explicit versions
+//! first, then the events of each range in order.
 
 use area_sdk::prelude::*;
 
@@ -7,58 +7,57 @@ use super::{Affected, Range, RangeEvent, RangeType};
 use crate::ecosystem::{self, Package};
 use crate::versions::{Scheme, Version};
 
-/// Events of a range that is compared. Ranges of real advisories have some 20.
+/// Maximum number of events of a range. Ranges of real advisories have about 20.
 const MAX_EVENTS: usize = 1_000;
 
 /// Why a version is affected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Ground {
-    /// It lies in a range.
+    /// It is in a range.
     Range,
     /// It is listed.
     Listed,
 }
 
-/// Why an entry's ranges or versions could not be compared with a component.
+/// Why an entry could not be compared with a component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Obstacle {
     /// The component has no version.
     NoVersion,
-    /// The range is of commits.
+    /// The range consists of commits.
     Commits,
     /// The entry affects a Go module whose path differs in case.
     OtherCase,
     /// The range has more than [`MAX_EVENTS`] events.
     TooManyEvents,
-    /// The order of the ecosystem's versions is not known.
+    /// The version order of the ecosystem is unknown.
     NoOrder,
-    /// The component's version, or a bound of the range, is not a version of
-    /// the ecosystem.
+    /// The component's version or a bound of the range is invalid in the ecosystem.
     Unreadable,
 }
 
-/// The result of comparing an entry of an advisory with a component.
+/// Result of comparing an advisory's entry with a component.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Verdict {
-    /// `None` if the component is not affected, as far as can be compared.
+    /// Why the component is affected; `None` if it is not, as far as can be compared.
     pub(crate) ground: Option<Ground>,
-    /// Whether a list of versions or a range gave an answer.
+    /// Whether a list of versions or a range could be compared.
     pub(crate) answered: bool,
-    /// The gravest reason why a range, or the list, gave none.
+    /// The most severe obstacle of a range or list; `None` without one.
     pub(crate) obstacle: Option<Obstacle>,
 }
 
 impl Verdict {
-    /// The verdict when the entry is for a module that differs in case: one
-    /// that would affect the component becomes an obstacle.
+    /// Returns the verdict for a module that differs in case. If it would affect the component, it
+    /// becomes an obstacle.
     pub(crate) fn of_other_case(self) -> Self {
         let obstacle = (self.ground.is_some()).then_some(Obstacle::OtherCase);
         Self { ground: None, answered: true, obstacle }
     }
 }
 
-/// A version, read by its ecosystem's order where there is one.
+/// A version, parsed if its ecosystem's order is known.
 #[derive(Clone, Debug)]
 struct Candidate<'a> {
     text: &'a str,
@@ -89,7 +88,7 @@ pub(crate) fn evaluate(affected: &Affected, package: &Package) -> Verdict {
     verdict
 }
 
-/// Only a range that has all versions affects a component without one.
+/// Without a version, only a range with all versions affects the component.
 fn without_version(affected: &Affected) -> Verdict {
     if affected.ranges.iter().any(Range::has_all_versions) {
         return Verdict { ground: Some(Ground::Range), answered: true, obstacle: None };
@@ -100,8 +99,8 @@ fn without_version(affected: &Affected) -> Verdict {
 }
 
 impl Range {
-    /// Whether it goes from before the first version on without an end, so
-    /// that no version needs to be compared. Ranges of commits are not read.
+    /// Whether it starts before the first version and has no end, so that no version needs to be
+    /// compared. Commit ranges are not read.
     fn has_all_versions(&self) -> bool {
         let from_zero =
             |event: &RangeEvent| matches!(event, RangeEvent::Introduced(at) if at == "0");
@@ -145,20 +144,20 @@ impl Candidate<'_> {
     }
 }
 
-/// An event whose version was read.
+/// An event with its parsed version.
 #[derive(Debug)]
 struct Mark {
     at: Bound,
     kind: Kind,
 }
 
-/// Where an event lies.
+/// Position of an event.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Bound {
-    /// Before every version.
+    /// Before all versions.
     Beginning,
     At(Version),
-    /// After every version.
+    /// After all versions.
     End,
 }
 
@@ -170,7 +169,7 @@ enum Kind {
     Limit,
 }
 
-/// Nothing where an event names what is no version.
+/// Parses the events; `None` if one has an invalid version.
 fn read_marks(range: &Range, scheme: Scheme) -> Option<Vec<Mark>> {
     let read = |event: &RangeEvent| {
         let (kind, text) = match event {
@@ -189,7 +188,7 @@ fn read_marks(range: &Range, scheme: Scheme) -> Option<Vec<Mark>> {
     range.events.iter().map(read).collect()
 }
 
-/// Without limits there is one that is never reached.
+/// Whether the version is below a limit. Without limits, every version is.
 fn before_limits(marks: &[Mark], version: &Version) -> bool {
     let mut limits = marks.iter().filter(|mark| mark.kind == Kind::Limit).peekable();
     limits.peek().is_none() || limits.any(|limit| !reached(&limit.at, version))
@@ -203,8 +202,8 @@ fn reached(bound: &Bound, version: &Version) -> bool {
     }
 }
 
-/// Whether the last event that the version has reached begins an interval. Of
-/// events at one version, the later one in the document counts.
+/// Whether the last event at or before the version begins an interval. Of events at the same
+/// version, the later one in the document counts.
 fn is_inside(marks: &[Mark], version: &Version) -> bool {
     let reached = marks.iter().filter(|mark| match mark.kind {
         Kind::Introduced | Kind::Fixed => reached(&mark.at, version),

@@ -1,5 +1,5 @@
-//! Advisories in the OSV format, schema 1.0 to 1.7: reading them strictly
-//! enough to be sure what they say, and no stricter.
+//! Parser of advisories in the OSV format, schema 1.0 to 1.7. It is strict only where the meaning
+//! depends on it.
 
 pub(crate) mod evaluate;
 mod severity;
@@ -10,16 +10,16 @@ pub(crate) use severity::{Rating, Severity};
 
 use crate::reading::{self, Mistake};
 
-/// Characters of an id or alias.
+/// Maximum length of an id or alias, in characters.
 const MAX_ID: usize = 128;
-/// Packages of one advisory.
+/// Maximum number of packages of one advisory.
 const MAX_AFFECTED: usize = 1_000;
-/// Aliases of one advisory.
+/// Maximum number of aliases of one advisory.
 const MAX_ALIASES: usize = 100;
-/// Names in `upstream`, and in `related`.
+/// Maximum number of names in `upstream`, and in `related`.
 const MAX_MENTIONS: usize = 1_000;
 
-/// An advisory as its source writes it.
+/// An advisory as written by its source.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Osv {
     pub(crate) id: String,
@@ -50,15 +50,15 @@ pub(crate) struct Osv {
     pub(crate) database_specific: DatabaseSpecific,
 }
 
-/// The one member of it that most databases have.
+/// The one member that most databases have.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct DatabaseSpecific {
-    /// `CRITICAL`, `HIGH`, `MODERATE`, `LOW`; whatever else is passed over.
+    /// `CRITICAL`, `HIGH`, `MODERATE` or `LOW`; other values are ignored.
     #[serde(default)]
     severity: serde_json::Value,
 }
 
-/// Where to read more.
+/// A link to further information.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Reference {
     /// `ADVISORY`, `FIX`, `WEB`, …
@@ -66,10 +66,10 @@ pub(crate) struct Reference {
     pub(crate) url: String,
 }
 
-/// A package, and which of its versions are affected.
+/// A package and its affected versions.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Affected {
-    /// Null where only commits are told.
+    /// Null if the entry has only commits.
     #[serde(default)]
     pub(crate) package: Option<OsvPackage>,
     #[serde(default, deserialize_with = "reading::nullable")]
@@ -77,7 +77,7 @@ pub(crate) struct Affected {
     /// Explicit versions.
     #[serde(default, deserialize_with = "reading::nullable")]
     pub(crate) versions: Vec<String>,
-    /// Of this package alone, where the advisory has none of its own.
+    /// Severity for this package, if the advisory has none of its own.
     #[serde(default, deserialize_with = "reading::nullable")]
     pub(crate) severity: Vec<Severity>,
 }
@@ -92,41 +92,41 @@ pub(crate) struct OsvPackage {
     pub(crate) purl: Option<String>,
 }
 
-/// A range of versions by its events.
+/// A version range as a list of events.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Range {
     pub(crate) r#type: RangeType,
     pub(crate) events: Vec<RangeEvent>,
 }
 
-/// What the versions of a range are.
+/// Kind of a range's versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub(crate) enum RangeType {
-    /// Commits: not evaluated here.
+    /// Commits; not evaluated.
     Git,
     /// Semantic versions.
     Semver,
-    /// Versions of the package's ecosystem.
+    /// Versions in the package's ecosystem.
     Ecosystem,
 }
 
-/// Where a range begins or ends.
+/// Start or end of an affected interval.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum RangeEvent {
-    /// Affected from here on; `0` is before every version.
+    /// Affected from this version on; `0` is before all versions.
     Introduced(String),
-    /// Not affected from here on.
+    /// Not affected from this version on.
     Fixed(String),
-    /// Not affected after this one.
+    /// Not affected after this version.
     LastAffected(String),
-    /// Nothing is said of this one and later ones; `*` is after every version.
+    /// Unknown from this version on; `*` is after all versions.
     Limit(String),
 }
 
 impl Osv {
-    /// Reads one advisory.
+    /// Parses one advisory.
     pub(crate) fn read(text: &str) -> Result<Self, Mistake> {
         let osv: Self = reading::json(text)?;
         osv.check()?;
@@ -181,7 +181,7 @@ fn at_most(pointer: &str, count: usize, most: usize) -> Result<(), Mistake> {
     if count <= most {
         return Ok(());
     }
-    Err(Mistake::at(pointer, format!("{count} are too many; {most} are taken.")))
+    Err(Mistake::at(pointer, format!("{count} are too many; the maximum is {most}.")))
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
-//! How bad an advisory is: by its CVSS vectors, else by its database's word.
+//! Severity of an advisory: by its CVSS vectors, otherwise by its database's word.
 
 use area_sdk::prelude::*;
 use cvss::Cvss;
 
 use super::{Affected, Osv};
 
-/// A severity as OSV writes it.
+/// A severity in the OSV format.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Severity {
     /// `CVSS_V2`, `CVSS_V3`, `CVSS_V4`, `Ubuntu`, …
@@ -16,7 +16,7 @@ pub(crate) struct Severity {
     pub(crate) score: String,
 }
 
-/// The bands of CVSS.
+/// Severity bands of CVSS.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -53,7 +53,7 @@ impl From<cvss::Severity> for Rating {
     }
 }
 
-/// The vector of the newest CVSS among severities, where one is right.
+/// Returns the valid vector of the newest CVSS version.
 fn vector(severities: &[Severity]) -> Option<Cvss> {
     let read = |severity: &Severity| severity.score.parse::<Cvss>().ok();
     severities.iter().filter_map(read).max_by_key(|vector| match vector {
@@ -65,26 +65,26 @@ fn vector(severities: &[Severity]) -> Option<Cvss> {
 }
 
 impl Affected {
-    /// The band of this package, where it has a severity of its own.
+    /// Returns the band of this package, if it has its own severity.
     pub(crate) fn rating(&self) -> Option<Rating> {
         vector(&self.severity).map(|vector| vector.severity().into())
     }
 }
 
 impl Osv {
-    /// The advisory's own vector, else the worst of its packages'.
+    /// Returns the advisory's own vector, otherwise the worst of its packages'.
     fn vector(&self) -> Option<Cvss> {
         let of_packages = self.affected.iter().filter_map(|affected| vector(&affected.severity));
         let worst = |one: &Cvss, other: &Cvss| one.score().total_cmp(&other.score());
         vector(&self.severity).or_else(|| of_packages.max_by(worst))
     }
 
-    /// The base score, with one decimal.
+    /// Returns the base score with one decimal.
     pub(crate) fn cvss_score(&self) -> Option<String> {
         self.vector().map(|vector| format!("{:.1}", vector.score()))
     }
 
-    /// The band.
+    /// Returns the severity band.
     pub(crate) fn rating(&self) -> Option<Rating> {
         let word = self.database_specific.severity.as_str().unwrap_or_default();
         self.vector().map(|vector| vector.severity().into()).or_else(|| rating_of(word))

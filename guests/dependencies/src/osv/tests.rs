@@ -1,4 +1,4 @@
-//! OSV's evaluation rules by cases, and the real advisories.
+//! Tests of OSV's evaluation rules, with cases and with real advisories.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -98,7 +98,7 @@ fn unknown_ecosystems_match_exactly_or_where_all_versions_do() {
     let all = events("ECOSYSTEM", &json!([{ "introduced": "0" }]));
     let entry = affected("Nobody", &all, &json!(["release-1"]));
     assert_eq!(ground(&entry, "Nobody", "release-2"), Some(Ground::Range));
-    // A semantic range has its order in every ecosystem.
+    // Semantic ranges use their own order in every ecosystem.
     let semver = events("SEMVER", &json!([{ "introduced": "0" }, { "fixed": "2.0.0" }]));
     let entry = affected("Nobody", &semver, &json!([]));
     assert_eq!(ground(&entry, "Nobody", "1.0.0"), Some(Ground::Range));
@@ -197,7 +197,7 @@ fn log4shell_affects_what_it_says() {
 #[test]
 fn real_ranges_are_evaluated() {
     let Some(mut osv) = read("osv/rustsec", "RUSTSEC-2020-0071.json") else { return };
-    // Copies of the database do not all use the schema's name of the ecosystem.
+    // Copies of the database use different names for the ecosystem.
     for package in osv.affected.iter_mut().filter_map(|affected| affected.package.as_mut()) {
         package.ecosystem = "crates.io".to_owned();
     }

@@ -1,8 +1,8 @@
-//! Package URLs (ECMA-427): parsing, and the canonical form, which is what
-//! makes two mentions of a package one component.
+//! Package URLs (ECMA-427): parsing and the canonical form, by which mentions of a package are
+//! merged into one component.
 //!
-//! A purl here is always canonical: its parts are decoded, its type's rules
-//! were applied, and `Display` writes the one text it has.
+//! A purl here is always canonical: its parts are decoded and normalized by the rules of its type,
+//! and `Display` writes its canonical text.
 
 mod types;
 
@@ -11,19 +11,19 @@ use std::fmt::{self, Write as _};
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-/// Every character but those that stand for themselves.
+/// Characters that are percent-encoded.
 const ENCODED: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'.').remove(b'-').remove(b'_').remove(b'~').remove(b':');
 
-/// Longer ones are no names of packages.
+/// Maximum length of a purl, in characters.
 const MAX_CHARACTERS: usize = 4_000;
 
-/// A package, perhaps of one version.
+/// A package, optionally with a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Purl {
-    /// `maven`, `npm`, …
+    /// Type: `maven`, `npm`, …
     pub(crate) kind: String,
-    /// Segments joined by `/`.
+    /// Segments separated by `/`.
     pub(crate) namespace: Option<String>,
     pub(crate) name: String,
     pub(crate) version: Option<String>,
@@ -31,13 +31,13 @@ pub(crate) struct Purl {
     pub(crate) subpath: Option<String>,
 }
 
-/// Why a text is no purl, for a person.
+/// Why a text is not a purl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NotAPurl(pub(crate) &'static str);
 
 type Parsed<T> = Result<T, NotAPurl>;
 
-/// What a purl is made of, before its type's rules.
+/// Parts of a purl before its type's rules are applied.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Parts<'a> {
     pub(crate) kind: &'a str,
@@ -49,7 +49,7 @@ pub(crate) struct Parts<'a> {
 }
 
 impl Purl {
-    /// Reads a purl, canonical or not.
+    /// Parses a purl, canonical or not.
     pub(crate) fn parse(text: &str) -> Parsed<Self> {
         if text.len() > MAX_CHARACTERS {
             return Err(NotAPurl("a purl has at most 4000 characters"));
@@ -78,7 +78,7 @@ impl Purl {
         })
     }
 
-    /// Makes a purl of its parts.
+    /// Creates a purl from its parts.
     pub(crate) fn build(parts: Parts<'_>) -> Parsed<Self> {
         let given = |text: Option<String>| text.filter(|text| !text.is_empty());
         let mut purl = Self {
@@ -96,12 +96,12 @@ impl Purl {
         Ok(purl)
     }
 
-    /// The text of a qualifier.
+    /// Returns the value of a qualifier.
     pub(crate) fn qualifier(&self, key: &str) -> Option<&str> {
         self.qualifiers.get(key).map(String::as_str)
     }
 
-    /// The same package without version, qualifiers and subpath.
+    /// Returns the package without version, qualifiers and subpath.
     pub(crate) fn package(&self) -> Self {
         let version = None;
         let (qualifiers, subpath) = (BTreeMap::new(), None);
@@ -159,7 +159,7 @@ fn decoded(text: &str) -> Parsed<String> {
     Ok(decoded.into_owned())
 }
 
-/// The segments of a path, decoded; empty ones do not count.
+/// Returns the decoded segments of a path; empty ones are dropped.
 fn segments(path: &str, keep: impl Fn(&str) -> bool) -> Parsed<String> {
     let mut joined = String::with_capacity(path.len());
     for segment in path.split('/').filter(|segment| !segment.is_empty() && keep(segment)) {

@@ -1,4 +1,4 @@
-//! The published tests of the purl specification, and what they leave out.
+//! Tests with the published tests of the purl specification, and further cases.
 
 use proptest::prelude::*;
 use serde_json::Value;
@@ -6,8 +6,8 @@ use serde_json::Value;
 use super::*;
 use crate::corpus::{self, corpus};
 
-/// Inputs that the published tests both canonicalise (`validate`) and refuse
-/// (`parse`); the former is what the specification says of keys.
+/// Inputs that the published tests both canonicalize (`validate`) and refuse (`parse`). The
+/// specification's text on keys supports the former.
 const CONTRADICTED: &[&str] = &[
     "pkg:gem/jruby-launcher@1.1.2?Platform=java",
     "pkg:Rpm/fedora/curl@7.50.3-1.fc25?Arch=i386&Distro=fedora-25",
@@ -37,7 +37,7 @@ fn as_parts(purl: &Purl) -> Value {
     })
 }
 
-/// What is wrong with the answer to one test.
+/// Returns what is wrong with the result of one test.
 fn check(test: &Value) -> Result<(), String> {
     let input = &test["input"];
     let purl = match test["test_type"].as_str() {

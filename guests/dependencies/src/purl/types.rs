@@ -1,9 +1,9 @@
-//! What the types of purls demand and how they canonicalise, from the type
-//! definitions of the purl specification.
+//! Requirements and normalization of purl types, from the type definitions of the purl
+//! specification.
 
 use super::{NotAPurl, Parsed, Purl};
 
-/// Whether a purl of the type has a namespace.
+/// Whether purls of the type have a namespace.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Namespace {
     Optional,
@@ -63,7 +63,7 @@ impl Rules {
     }
 }
 
-/// Types that ask for more than the general rules.
+/// Types with more than the general rules.
 static RULES: &[Rules] = &[
     rules("alpm").lower_namespace().lower_name(),
     rules("apk").lower_namespace().lower_name(),
@@ -101,7 +101,7 @@ static RULES: &[Rules] = &[
     rules("vscode-extension").required().lower_namespace().lower_name(),
 ];
 
-/// A `git` purl's namespace is the host alone; the rest of the path is its name.
+/// Whether the name of the type's purls is a path: a `git` purl has only the host as namespace.
 pub(super) fn name_is_a_path(kind: &str) -> bool {
     kind == "git"
 }
@@ -137,7 +137,7 @@ fn lower(wanted: bool, text: &mut String) {
     }
 }
 
-/// Rules that only one type has.
+/// Applies rules of single types.
 fn apply_special(purl: &mut Purl) -> Parsed<()> {
     match purl.kind.as_str() {
         "pypi" => purl.name = purl.name.replace('_', "-"),

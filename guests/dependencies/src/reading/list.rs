@@ -1,6 +1,5 @@
-//! Lists: those that are kept are kept within a budget, since a file of short
-//! items would otherwise take many times its size. What runs out of the budget
-//! is refused, where it would else run out of memory.
+//! Lists with a memory budget: a file of short items would otherwise need many times its size. A
+//! document that exceeds the budget is refused before it exhausts the memory.
 
 use std::cell::Cell;
 use std::fmt;
@@ -8,30 +7,30 @@ use std::marker::PhantomData;
 
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 
-/// Bytes that the lists of one document may take.
+/// Memory budget for the lists of one document, in bytes.
 const BUDGET: usize = 12 << 20;
 
 thread_local! {
-    /// What is left of it. An area has one thread, and reads one document at a
-    /// time; so a counter needs not be handed through every type.
+    /// Remaining budget. An area has one thread and reads one document at a time, so a global
+    /// counter suffices.
     static LEFT: Cell<usize> = const { Cell::new(BUDGET) };
 }
 
-/// Bytes that the lists of a packed document may take. Its strings are in
-/// memory too, but the document itself is not.
+/// Memory budget for the lists of a packed document, in bytes. Its strings are in memory, but the
+/// document itself is not.
 const LARGE_BUDGET: usize = 40 << 20;
 
-/// Gives the next document a whole budget.
+/// Resets the budget for the next document.
 pub(super) fn begin() {
     LEFT.with(|left| left.set(BUDGET));
 }
 
-/// Gives the next document the budget of a packed one.
+/// Resets the budget for a packed document.
 pub(super) fn begin_large() {
     LEFT.with(|left| left.set(LARGE_BUDGET));
 }
 
-/// A list; null is an empty one.
+/// A list; null is read as an empty one.
 #[derive(Debug)]
 pub(crate) struct List<T>(pub(crate) Vec<T>);
 
@@ -47,10 +46,10 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<T> {
     }
 }
 
-/// Keeps an item, within the document's budget.
+/// Adds an item within the document's budget.
 pub(crate) fn push<T>(list: &mut Vec<T>, item: T) -> Result<(), &'static str> {
     spend(size_of::<T>())?;
-    // In smaller steps than a vector grows by itself.
+    // Grows in smaller steps than a vector does by itself.
     if list.len() == list.capacity() {
         list.reserve_exact((list.len() / 4).max(8));
     }
@@ -65,8 +64,8 @@ fn spend(bytes: usize) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Reads the items of a list one by one, with their places, and keeps of them
-/// what it likes. Null is an empty list.
+/// Reads the items of a list one by one with their indexes; the function decides what to keep. Null
+/// is an empty list.
 pub(crate) fn fold<'de, D, T, S>(
     deserializer: D,
     state: S,

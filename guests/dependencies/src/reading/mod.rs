@@ -1,4 +1,4 @@
-//! Reading other people's JSON: what is wrong is told by JSON Pointer.
+//! Parses JSON of other tools; errors have a JSON Pointer.
 
 pub(crate) mod list;
 
@@ -10,12 +10,12 @@ use artifact_formats::stream::{self, Breach, Limits};
 use serde::de::{Deserialize, DeserializeOwned, Deserializer};
 use serde_path_to_error::{Path, Segment};
 
-/// What keeps a document from being taken in.
+/// Why a document was not imported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mistake {
     /// JSON Pointer (RFC 6901); empty for the document itself.
     pub(crate) pointer: String,
-    /// What to mend, for a person.
+    /// The error and how to fix it.
     pub(crate) message: String,
 }
 
@@ -24,7 +24,7 @@ impl Mistake {
         Self { pointer: pointer.into(), message: message.into() }
     }
 
-    /// The same, seen from further out.
+    /// Prefixes the pointer.
     pub(crate) fn within(mut self, pointer: &str) -> Self {
         self.pointer.insert_str(0, pointer);
         self
@@ -40,7 +40,7 @@ impl fmt::Display for Mistake {
     }
 }
 
-/// A file's text, without its byte order mark.
+/// Returns a file's text without its byte order mark.
 pub(crate) fn text(bytes: &[u8]) -> Result<&str, Mistake> {
     let text = std::str::from_utf8(bytes).map_err(|_| Mistake::at("", "Is not UTF-8."))?;
     Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
@@ -51,13 +51,13 @@ pub(crate) fn text(bytes: &[u8]) -> Result<&str, Mistake> {
 pub(crate) enum Source<'a> {
     /// Its text.
     Text(&'a str),
-    /// A document too large for memory, as it was sent. It was read to its end
-    /// before, so its size, nesting and encoding are right.
+    /// A document too large for memory, as it was sent. Size, nesting and encoding were checked
+    /// before.
     Packed(&'a [u8]),
 }
 
 impl<'a> Source<'a> {
-    /// Reads the document; only one that is wrong is read again, to tell where.
+    /// Parses the document. An invalid one is parsed again to find the position of the error.
     pub(crate) fn json<T: Deserialize<'a>>(self) -> Result<T, Mistake> {
         match self {
             Self::Text(text) => json(text),
@@ -66,7 +66,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// The bounds of a packed document.
+/// Limits of a packed document.
 pub(crate) const STREAM: Limits =
     Limits { bytes: MAX_STREAM_BYTES, depth: Some(MAX_SBOM_DEPTH), is_text: true };
 
@@ -96,7 +96,7 @@ fn packed_json<'a, T: Deserialize<'a>>(packed: &[u8]) -> Result<T, Mistake> {
     Err(explained.map_or_else(wrong, |explained| explained.result))
 }
 
-/// Reads a document; only one that is wrong is read again, to tell where.
+/// Parses a document. An invalid one is parsed again to find the position of the error.
 pub(crate) fn json<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Mistake> {
     list::begin();
     serde_json::from_str(text).map_err(|_| {
@@ -117,7 +117,7 @@ where
         }
         Ok(_) => match deserializer.end() {
             Err(error) => Mistake::at("", format!("{error}.")),
-            Ok(()) => Mistake::at("", "This cannot be read."),
+            Ok(()) => Mistake::at("", "This cannot be parsed."),
         },
     }
 }
@@ -137,7 +137,7 @@ fn pointer(path: &Path) -> String {
     pointer
 }
 
-/// Null as the default.
+/// Reads null as the default.
 pub(crate) fn nullable<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -146,7 +146,7 @@ where
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// What a text of JSON says, where it says it in this shape.
+/// Parses JSON text; `None` if it has another shape.
 pub(crate) fn perhaps<T: DeserializeOwned>(text: &str) -> Option<T> {
     serde_json::from_str(text).ok()
 }

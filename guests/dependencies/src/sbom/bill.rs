@@ -1,5 +1,4 @@
-//! A bill of materials as it was read: the mentions of packages, who depends
-//! on whom, and the components that this makes.
+//! A parsed SBOM: mentions of packages, their dependencies, and the resulting components.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,61 +13,60 @@ use super::{Component, Format, Reported, Scope};
 use crate::purl::Purl;
 use crate::vex::{Hit, State, Statement};
 
-/// How many dependencies of one component are kept.
+/// Maximum number of stored dependencies of one component.
 const MAX_DEPENDENCIES: usize = 1_000;
-/// How many further references of one component are kept.
+/// Maximum number of further references of one component.
 const MAX_REFERENCES: usize = 100;
 
-/// A bill of materials.
+/// A parsed SBOM.
 #[derive(Debug)]
 pub(crate) struct Sbom<'a> {
     pub(crate) format: Format,
     pub(crate) spec_version: &'static str,
-    /// CycloneDX's serial number, and the version of the document under it.
+    /// CycloneDX's serial number, and the document's version under it.
     pub(crate) serial: Option<(Uuid, u64)>,
-    /// What it is the bill of; nothing where the file does not say.
+    /// What the SBOM describes; `None` if the file has no subject.
     pub(crate) subject: Option<Subject>,
-    /// What made it: `syft 1.2.3`.
+    /// Tool that created it, such as `syft 1.2.3`.
     pub(crate) tool: Option<String>,
     pub(crate) created_at: Option<Timestamp>,
     pub(crate) graph: Graph,
-    /// Whether some path of a Go module has upper case, so that the tool that
-    /// made the file keeps it.
+    /// Whether a path of a Go module has upper case, so that the creating tool keeps case.
     pub(crate) case_known: bool,
-    /// What was passed over.
+    /// Warnings about ignored content.
     pub(crate) warnings: Vec<String>,
-    /// VEX statements, in the file's order.
+    /// VEX statements in the file's order.
     pub(crate) statements: Vec<Statement>,
     mentions: Vec<Mention<'a>>,
-    /// The mention of each reference and purl.
+    /// Index of the mention by reference and purl.
     references: References<'a, usize>,
     edges: Edges<'a>,
-    /// What the subject itself depends on.
+    /// Direct dependencies of the subject.
     direct: References<'a, ()>,
-    /// By mention.
+    /// Reported vulnerabilities by mention.
     reported: BTreeMap<usize, Vec<Reported>>,
-    /// Limitations of what is reported, by mention.
+    /// Limitations of reported vulnerabilities, by mention.
     assumed: BTreeMap<usize, Vec<String>>,
-    /// The first mention of each component.
+    /// First mention of each component.
     firsts: Vec<usize>,
-    /// Further mentions, by component.
+    /// Further mentions by component.
     others: BTreeMap<usize, Vec<usize>>,
-    /// The component of each further mention.
+    /// Component of each further mention.
     repeats: BTreeMap<usize, usize>,
 }
 
-/// What a file tells of who depends on whom.
+/// Completeness of a file's dependency graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Graph {
-    /// Nothing.
+    /// No dependencies.
     Absent,
-    /// Something, but not what the subject itself depends on.
+    /// Dependencies, but not those of the subject.
     Rootless,
-    /// What the subject depends on, too.
+    /// Dependencies including those of the subject.
     Rooted,
 }
 
-/// A package as the file mentions it.
+/// A package as mentioned in the file.
 #[derive(Debug)]
 pub(super) struct Mention<'a> {
     pub(super) reference: Option<Cow<'a, str>>,
@@ -79,16 +77,16 @@ pub(super) struct Mention<'a> {
     pub(super) scope: Option<Scope>,
 }
 
-/// Who depends on whom, by reference.
+/// Dependencies by reference.
 pub(super) type Edges<'a> = References<'a, Vec<Cow<'a, str>>>;
 
-/// What a standard's reader finds.
+/// Content found by the parser of one standard.
 pub(super) struct Found<'a> {
     pub(super) format: Format,
     pub(super) spec_version: &'static str,
     pub(super) serial: Option<(Uuid, u64)>,
     pub(super) subject: Option<Subject>,
-    /// The references that the subject goes by.
+    /// References of the subject.
     pub(super) roots: Vec<Cow<'a, str>>,
     pub(super) tool: Option<String>,
     pub(super) created_at: Option<Timestamp>,
@@ -107,14 +105,14 @@ impl Mention<'_> {
         }
     }
 
-    /// The version as the file writes it, else the purl's.
+    /// Returns the version in the file, otherwise the purl's.
     fn version(&self) -> Option<Cow<'_, str>> {
         let written = self.version.as_deref().filter(|version| !version.is_empty());
         let of_purl = || Purl::parse(self.purl.as_deref()?.trim()).ok()?.version;
         written.map(Cow::Borrowed).or_else(|| of_purl().map(Cow::Owned))
     }
 
-    /// The canonical purl, where there is one.
+    /// Returns the canonical purl, if there is one.
     fn canonical(&self) -> Option<String> {
         let purl = Purl::parse(self.purl.as_deref()?.trim()).ok()?;
         Some(purl.to_string())
@@ -129,7 +127,7 @@ impl<'a> Sbom<'a> {
                 references.or_insert(reference.clone(), at);
             }
         }
-        // Some tools refer by purl where there is another reference.
+        // Some tools refer by purl although there is another reference.
         for (at, mention) in found.mentions.iter().enumerate() {
             if let Some(purl) = &mention.purl {
                 references.or_insert(purl.clone(), at);
@@ -175,9 +173,9 @@ impl<'a> Sbom<'a> {
         }
     }
 
-    /// Notes what the file reports of the component of a reference or purl, if
-    /// it holds for that version. Returns the component's name and version, or
-    /// `None` if there is no such component, or a statement does not hold.
+    /// Records a reported vulnerability for the component of a reference or purl, if it applies to
+    /// the component's version. Returns the component's name and version; `None` if there is no
+    /// such component or the statement does not apply.
     pub(super) fn report(
         &mut self,
         reference: &str,
@@ -185,7 +183,7 @@ impl<'a> Sbom<'a> {
         statement: &Statement,
     ) -> Option<Vec<String>> {
         let place = self.references.get(reference).copied()?;
-        // A purl is every mention of the package, a `bom-ref` only one.
+        // A purl means every mention of the package, a `bom-ref` only one.
         let all = if reference.starts_with("pkg:") { self.component_of(place) } else { None };
         let places = all.map_or_else(|| vec![place], |at| self.places_of(at).collect());
         let mut holds = false;
@@ -214,12 +212,12 @@ impl<'a> Sbom<'a> {
         Some(vec![identity::bounded(&format!("{}{}", mention.name, version.unwrap_or_default()))])
     }
 
-    /// Which component a mention is of.
+    /// Returns the component of a mention.
     fn component_of(&self, place: usize) -> Option<usize> {
         self.firsts.binary_search(&place).ok().or_else(|| self.repeats.get(&place).copied())
     }
 
-    /// The mentions of a component.
+    /// Returns the mentions of a component.
     fn places_of(&self, at: usize) -> impl Iterator<Item = usize> {
         let others = self.others.get(&at).into_iter().flatten();
         self.firsts.get(at).into_iter().chain(others).copied()
@@ -230,12 +228,12 @@ impl<'a> Sbom<'a> {
         self.firsts.is_empty()
     }
 
-    /// How many components there are.
+    /// Returns the number of components.
     pub(crate) fn len(&self) -> usize {
         self.firsts.len()
     }
 
-    /// Components in the file's order, each package once.
+    /// Returns components in the file's order, each package once.
     pub(crate) fn components(&self, range: Range<usize>) -> Vec<Component> {
         let range = range.start.min(self.len())..range.end.min(self.len());
         range.map(|at| self.component(at)).collect()
@@ -271,14 +269,14 @@ impl<'a> Sbom<'a> {
         }
     }
 
-    /// A purl where what is referred to has one.
+    /// Returns the purl of the referenced component, otherwise the reference.
     fn name_of(&self, reference: &str) -> String {
         let mention = self.references.get(reference).and_then(|at| self.mentions.get(*at));
         mention.and_then(Mention::canonical).unwrap_or_else(|| identity::bounded(reference))
     }
 }
 
-/// The first mention of each component, and the others by component.
+/// Returns the first mention of each component, and the others by component.
 fn grouped(mentions: &[Mention<'_>]) -> (Vec<usize>, BTreeMap<usize, Vec<usize>>) {
     let mut places = References::default();
     let (mut firsts, mut others) = (Vec::new(), BTreeMap::<usize, Vec<usize>>::new());
@@ -294,7 +292,7 @@ fn grouped(mentions: &[Mention<'_>]) -> (Vec<usize>, BTreeMap<usize, Vec<usize>>
 }
 
 impl Component {
-    /// Takes in another mention of the same package.
+    /// Merges another mention of the same package.
     fn merge(&mut self, mut other: Self) {
         self.direct |= other.direct;
         self.scope = match (self.scope, other.scope) {
@@ -320,7 +318,7 @@ impl Component {
         }
     }
 
-    /// Drops statements about one mention only that would end the match of all.
+    /// Removes statements about only one mention that would end the match of all.
     fn keep_common_endings(&mut self, other: &mut Vec<Reported>) {
         let ends = |reported: &Reported| reported.state.is_some_and(State::ends);
         let (ours, theirs) = (self.reported.clone(), other.clone());

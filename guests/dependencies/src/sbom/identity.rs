@@ -1,12 +1,11 @@
-//! Who a component is: its canonical purl, or its name and version where it
-//! has none.
+//! Identity of a component: its canonical purl, or name and version without one.
 
 use super::Component;
 use crate::ecosystem;
 use crate::purl::Purl;
 use crate::text;
 
-/// A component as a file names it.
+/// Naming properties of a component in a file.
 pub(super) struct Named<'a> {
     pub(super) group: Option<&'a str>,
     pub(super) name: &'a str,
@@ -14,8 +13,8 @@ pub(super) struct Named<'a> {
     pub(super) purl: Option<&'a str>,
 }
 
-/// What makes two components one, within a repository and branch. Go modules
-/// whose paths differ in case are two, though they have one canonical purl.
+/// Returns the identity within a repository and branch. Go modules whose paths differ in case have
+/// different identities, although their canonical purl is the same.
 pub(crate) fn identify(purl: Option<&Purl>, name: &str, version: Option<&str>) -> String {
     match purl {
         Some(purl) if purl.kind == "golang" && ecosystem::has_upper_case(name) => {
@@ -27,7 +26,7 @@ pub(crate) fn identify(purl: Option<&Purl>, name: &str, version: Option<&str>) -
 }
 
 impl Named<'_> {
-    /// The component, with nothing but its identity.
+    /// Returns a component with only its identity set.
     pub(super) fn component(&self) -> Component {
         let mut limitations = Vec::new();
         let purl = self.purl.filter(|purl| !purl.trim().is_empty());
@@ -62,7 +61,7 @@ impl Named<'_> {
         }
     }
 
-    /// What makes this one with other mentions.
+    /// Returns the identity shared by all mentions.
     pub(super) fn identity(&self) -> String {
         let component = self.component();
         identify(component.purl.as_ref(), &component.name, component.version.as_deref())
@@ -83,10 +82,10 @@ impl Named<'_> {
     }
 }
 
-/// Bytes of a name or version, which indexes hold.
+/// Maximum size of an indexed name or version, in bytes.
 const MAX_BYTES: usize = 500;
 
-/// No longer than an index takes.
+/// Truncates a text to the size that indexes accept.
 pub(super) fn bounded(text: &str) -> String {
     text::bounded(text, MAX_BYTES)
 }

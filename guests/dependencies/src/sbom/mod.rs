@@ -1,9 +1,7 @@
-//! Software bills of materials: what a file of CycloneDX or SPDX says of a
-//! repository's dependencies, in one shape.
+//! Software bills of materials: converts CycloneDX and SPDX files to one form.
 //!
-//! A file may be as large as an upload while the area's memory is not, so a
-//! [`Sbom`] borrows from the file's bytes, and makes its components when they
-//! are asked for.
+//! A file may be as large as an upload, which is more than the area's memory holds twice. So an
+//! [`Sbom`] borrows from the file's bytes and creates components on request.
 
 mod bill;
 mod cyclonedx;
@@ -26,14 +24,14 @@ use crate::purl::Purl;
 use crate::reading::{self, Mistake, Source};
 use crate::vex::State;
 
-/// Members that tell the standards apart.
+/// Members that distinguish the standards.
 const CYCLONEDX: &str = "\"bomFormat\"";
 const SPDX: &str = "\"spdxVersion\"";
 
-/// Largest file that is read, packed or not.
+/// Maximum size of a file in bytes, packed or not.
 pub(crate) const MAX_BYTES: usize = 26_214_400;
 
-/// The standard a file follows.
+/// Standard of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Format {
@@ -41,7 +39,7 @@ pub(crate) enum Format {
     Spdx,
 }
 
-/// A component is needed at run time, perhaps, or not at all.
+/// Whether a component is needed at run time.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -52,50 +50,51 @@ pub(crate) enum Scope {
     Excluded,
 }
 
-/// A package that the subject is made of.
+/// A package of the subject.
 #[derive(Clone, Debug)]
 pub(crate) struct Component {
-    /// How the file refers to it.
+    /// Reference in the file.
     pub(crate) reference: Option<String>,
-    /// Whether [`Self::other_references`] has all others.
+    /// Whether [`Self::other_references`] is complete.
     pub(crate) has_all_references: bool,
-    /// References of the file's other mentions of the same package.
+    /// References of further mentions of the package in the file.
     pub(crate) other_references: Vec<Option<String>>,
-    /// As its ecosystem names it.
+    /// Name in its ecosystem.
     pub(crate) name: String,
     pub(crate) version: Option<String>,
     pub(crate) purl: Option<Purl>,
-    /// Nothing where the file does not say.
+    /// `None` if the file has none.
     pub(crate) scope: Option<Scope>,
     pub(crate) direct: bool,
-    /// Purls, or the file's references where there is no purl.
+    /// Purls, or the file's references without a purl.
     pub(crate) dependencies: Vec<String>,
-    /// Vulnerabilities that the file itself reports.
+    /// Vulnerabilities reported in the file.
     pub(crate) reported: Vec<Reported>,
     pub(crate) limitations: Vec<String>,
 }
 
-/// A vulnerability that a scanner wrote into the file.
+/// A vulnerability reported in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reported {
     pub(crate) id: String,
-    /// Other ids of the same vulnerability.
+    /// Other ids of the vulnerability.
     pub(crate) aliases: Vec<String>,
     pub(crate) tool: Option<String>,
-    /// What the file states about it; `None` if a scanner only reports it.
+    /// State of a VEX statement; `None` if a scanner only reports it.
     pub(crate) state: Option<State>,
     pub(crate) justification: Option<String>,
 }
 
 impl<'a> Sbom<'a> {
-    /// Reads a file; one that is too large for memory is packed as it was sent.
+    /// Parses a file. One that is too large for memory is packed as it was sent.
     pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, Mistake> {
         if Packing::of(bytes) != Packing::None {
             let [cyclonedx, spdx] = packed::places(bytes, [CYCLONEDX, SPDX])?;
             return Self::of_format(Source::Packed(bytes), cyclonedx, spdx);
         }
         if bytes.len() > MAX_BYTES {
-            let message = format!("{} bytes are too many; {MAX_BYTES} are taken.", bytes.len());
+            let message =
+                format!("{} bytes are too many; the maximum is {MAX_BYTES}.", bytes.len());
             return Err(Mistake::at("", message));
         }
         if nesting::depth(bytes) > MAX_SBOM_DEPTH {
@@ -107,7 +106,7 @@ impl<'a> Sbom<'a> {
         Self::of_format(Source::Text(text), place(CYCLONEDX), place(SPDX))
     }
 
-    /// Reads a file by the standard whose member comes first.
+    /// Parses a file by the standard whose member occurs first.
     fn of_format(
         source: Source<'a>,
         cyclonedx: Option<usize>,
@@ -116,7 +115,7 @@ impl<'a> Sbom<'a> {
         match (cyclonedx, spdx) {
             (None, None) => Err(Mistake::at(
                 "",
-                "Neither `bomFormat` (CycloneDX) nor `spdxVersion` (SPDX) is there.",
+                "Has neither `bomFormat` (CycloneDX) nor `spdxVersion` (SPDX).",
             )),
             (Some(cyclonedx), Some(spdx)) if spdx < cyclonedx => spdx::read(source),
             (None, Some(_)) => spdx::read(source),

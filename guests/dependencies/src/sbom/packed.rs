@@ -1,13 +1,11 @@
-//! Files that are too large for memory: a look at the whole stream before it
-//! is read.
+//! Searches files that are too large for memory as a stream, before they are parsed.
 
 use artifact_formats::stream;
 use memchr::memmem;
 
 use crate::reading::{Mistake, STREAM};
 
-/// The first places of these texts in a packed file, which is within the
-/// bounds of what is read.
+/// Returns the first positions of these texts in a packed file within the size limits.
 pub(super) fn places<const N: usize>(
     packed: &[u8],
     texts: [&'static str; N],
@@ -19,10 +17,10 @@ pub(super) fn places<const N: usize>(
     Ok(searches.map(|search| search.found))
 }
 
-/// Looks for a text in a stream.
+/// Searches for a text in a stream.
 struct Search {
     text: &'static [u8],
-    /// Bytes at the end of what was read that may begin the text.
+    /// Last bytes read, which may begin the text.
     tail: Vec<u8>,
     read: usize,
     found: Option<usize>,
@@ -65,7 +63,7 @@ mod tests {
         encoder.finish().expect("packed")
     }
 
-    /// What a file says, or what is wrong with it.
+    /// Formats the content of a file, or its error.
     fn summary(bytes: &[u8]) -> Result<String, String> {
         let sbom = Sbom::read(bytes).map_err(|mistake| mistake.pointer)?;
         let components = sbom.components(0..sbom.len());

@@ -1,15 +1,14 @@
-//! A map by the references of a bill of materials.
+//! A map with an SBOM's references as keys.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-/// What there is under each reference.
+/// Values by reference.
 ///
-/// References begin alike (`pkg:npm/…`), so that an ordered map is slow by
-/// comparing what is the same. Here they are ordered by a hash, and compared
-/// only where that is equal; no choice of references makes it slower than the
-/// ordered map, as one could a hash table.
+/// References have long common prefixes (`pkg:npm/…`), which makes an ordered map slow. Here keys
+/// are ordered by a hash and compared only for equal hashes. In contrast to a hash table, no choice
+/// of references makes it slower than an ordered map.
 #[derive(Debug)]
 pub(super) struct References<'a, T>(BTreeMap<(u64, Cow<'a, str>), T>);
 
@@ -25,7 +24,7 @@ impl<'a, T> References<'a, T> {
         map.get(&key(Cow::Borrowed(reference)))
     }
 
-    /// What there is, or was put there just now.
+    /// Returns the value, inserting it if it is missing.
     pub(super) fn or_insert(&mut self, reference: Cow<'a, str>, value: T) -> &mut T {
         self.0.entry(key(reference)).or_insert(value)
     }

@@ -1,4 +1,4 @@
-//! SPDX 2.2 and 2.3, JSON.
+//! Parser of SPDX 2.2 and 2.3, JSON.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -14,7 +14,7 @@ use crate::purl::Purl;
 use crate::reading::list::{self, List};
 use crate::reading::{Mistake, Source};
 
-/// The document's own id.
+/// Id of the document itself.
 const DOCUMENT: &str = "SPDXRef-DOCUMENT";
 
 #[derive(Deserialize)]
@@ -85,8 +85,7 @@ struct Checksum<'a> {
     checksum_value: Cow<'a, str>,
 }
 
-/// The relationships that are read. A file may have many more, of the files of
-/// packages.
+/// Relationships that are read. A file may have many more about files of packages.
 #[derive(Default)]
 struct Relationships<'a>(Vec<Relationship<'a>>);
 
@@ -156,7 +155,7 @@ impl Document<'_> {
         Ok(())
     }
 
-    /// The packages the document is about, as far as they are not all it has.
+    /// Returns the packages that the document describes, if they are not all its packages.
     fn subjects(&self) -> BTreeSet<&str> {
         let described = self.relationships.0.iter().filter_map(|relationship| {
             let (from, to) = relationship.ends();
@@ -209,7 +208,7 @@ impl Package<'_> {
         purls.next().map(|reference| reference.reference_locator.as_ref())
     }
 
-    /// Whether it is a file or folder by itself, whose name says little.
+    /// Whether it is a single file or folder, whose name does not identify it.
     fn is_file(&self) -> bool {
         self.primary_package_purpose.as_deref() == Some("FILE")
     }
@@ -240,11 +239,11 @@ impl Relationship<'_> {
     }
 }
 
-/// What the relationships tell of packages.
+/// Relationships between packages.
 #[derive(Default)]
 struct Links<'a> {
     edges: Edges<'a>,
-    /// By how much each is needed.
+    /// Strongest scope of each dependency.
     scopes: References<'a, Scope>,
 }
 
@@ -257,7 +256,7 @@ impl<'a> Links<'a> {
             };
             let (from, to) = (relationship.spdx_element_id, relationship.related_spdx_element);
             match (to.as_ref(), inverse) {
-                // It depends on nothing, and that is known.
+                // It is known to have no dependencies.
                 ("NONE", false) => {
                     links.edges.or_insert(from, Vec::new());
                     continue;
@@ -274,7 +273,7 @@ impl<'a> Links<'a> {
     }
 }
 
-/// Whether a relationship is a dependency: which way round, how much needed.
+/// Returns direction and scope if a relationship is a dependency.
 fn dependency(kind: &str) -> Option<(bool, Scope)> {
     Some(match kind {
         "DEPENDS_ON" => (false, Scope::Required),

@@ -1,25 +1,26 @@
-//! What documents are about, and which of them are about the same.
+//! Subjects of documents: what an SBOM or VEX document describes, and which documents have the same
+//! subject.
 
 use area_sdk::prelude::*;
 
-/// What a bill of materials is the bill of.
+/// What an SBOM describes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Subject {
-    /// The same for every version of it.
+    /// Key shared by all versions of it.
     pub(crate) key: String,
-    /// With its group, whether it has a purl or not.
+    /// Name with its group, with or without a purl.
     pub(crate) name: String,
     pub(crate) version: Option<String>,
-    /// How the file refers to it.
+    /// References in the file.
     pub(crate) references: Vec<String>,
-    /// Whether the key identifies nothing by itself: a folder's or file's name.
+    /// Whether the key does not identify it: the name of a folder or file.
     pub(crate) is_weak: bool,
     /// `sha256:…` of an image or file.
     pub(crate) digest: Option<String>,
 }
 
-/// What identifies the sequence of documents that one continues: its subject,
-/// and for a subject without identity the file's path too.
+/// Returns the key of the document sequence that a document continues: its subject, plus the file's
+/// path if the subject does not identify it.
 pub(crate) fn stream(subject: Option<&Subject>, filename: &str) -> String {
     match subject {
         Some(subject) if !subject.is_weak => subject.key.clone(),
@@ -29,14 +30,13 @@ pub(crate) fn stream(subject: Option<&Subject>, filename: &str) -> String {
 }
 
 impl Subject {
-    /// Whether a name identifies nothing but a place on a build machine: it is
-    /// empty, `.`, or an absolute path.
+    /// Whether a name is only a location on a build machine: empty, `.`, or an absolute path.
     pub(super) fn is_place(name: &str) -> bool {
         let name = name.trim();
         name.starts_with(['/', '\\']) || name.chars().all(|c| matches!(c, '.' | '/' | '\\'))
     }
 
-    /// Whether both certainly are the same, in whatever version.
+    /// Whether both certainly are the same in any version.
     pub(crate) fn is(&self, other: &Self) -> bool {
         let has_no_purl = |subject: &Self| subject.key == subject.name;
         let named = self.name == other.name && (has_no_purl(self) || has_no_purl(other));

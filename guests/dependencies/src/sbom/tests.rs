@@ -1,4 +1,4 @@
-//! Real bills of materials, the conformance files, and what neither has.
+//! Tests with real SBOMs, conformance files and further cases.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::corpus::{self, corpus};
 
-/// Reads a file whose bytes live as long as the test.
+/// Parses a file whose bytes live as long as the test.
 fn read(value: &Value) -> Result<Sbom<'static>, Mistake> {
     Sbom::read(value.to_string().leak().as_bytes())
 }
@@ -17,7 +17,7 @@ fn file(path: &str) -> Option<Sbom<'static>> {
     Some(read.unwrap_or_else(|mistake| panic!("{}: {mistake}", path.display())))
 }
 
-/// Components, those with a purl, direct ones, edges, reported vulnerabilities.
+/// Counts components, those with a purl, direct ones, edges and reported vulnerabilities.
 fn counts(sbom: &Sbom<'_>) -> [usize; 5] {
     let components = sbom.components(0..sbom.len());
     let count = |of: fn(&Component) -> usize| components.iter().map(of).sum();
@@ -230,7 +230,7 @@ fn equal_purls_are_one_component() {
     assert_eq!(components[0].scope, Some(Scope::Required));
     assert_eq!(components[0].dependencies, ["gone", "pkg:pypi/a-b@1"]);
     assert_eq!(components[1].limitations.len(), 2);
-    assert_eq!(sbom.warnings, ["1 components without a name were passed over."]);
+    assert_eq!(sbom.warnings, ["1 components without a name were skipped."]);
 }
 
 #[test]

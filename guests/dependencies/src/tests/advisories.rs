@@ -1,4 +1,4 @@
-//! Advisories, and the components they find.
+//! Tests of advisories and the components they affect.
 
 use super::*;
 use crate::corpus::{self, corpus};
@@ -36,7 +36,7 @@ fn an_advisory_finds_what_is_imported_before_and_after_it() {
     );
 
     world.audit(Some("main"), &[sbom("a.json", &bom("shop", &[LEFT_PAD]))]);
-    assert_eq!(world.told()["facts"]["advisories"], json!(["GHSA-1"]));
+    assert_eq!(world.audit_report()["facts"]["advisories"], json!(["GHSA-1"]));
     assert_eq!(world.events("dependency.vulnerable").len(), 1, "it is not new");
     world.audit(Some("next"), &[sbom("a.json", &bom("shop", &[LEFT_PAD]))]);
     assert_eq!(world.events("dependency.vulnerable").len(), 2, "it is new to this branch");
@@ -125,8 +125,7 @@ fn what_a_scanner_reports_counts_unless_it_is_dismissed_or_withdrawn() {
     );
     assert_eq!(names(&world.list(&[("advisory", json!("SNYK-5"))])), ["left-pad"]);
 
-    // An advisory that knows the name gives it its other names, and withdrawn
-    // takes it away.
+    // An advisory with this name adds its other names; a withdrawn one removes the match.
     let mut elsewhere = advisory("GHSA-7", &["CVE-2026-7"], "1");
     world.import(&elsewhere).expect("imported");
     world.work();
@@ -138,7 +137,7 @@ fn what_a_scanner_reports_counts_unless_it_is_dismissed_or_withdrawn() {
     assert_eq!(ids(&world.list(&[])["items"][0]), [""; 0]);
 }
 
-/// An advisory of Ubuntu's, which names the CVE in `upstream`.
+/// An advisory of Ubuntu, which names the CVE in `upstream`.
 fn of_ubuntu(id: &str, cve: &str, fixed: &str) -> Value {
     let mut record = advisory(id, &[], fixed);
     record["upstream"] = json!([cve]);
@@ -164,11 +163,11 @@ fn an_advisory_is_found_by_what_it_names_and_by_what_names_it() {
     assert_eq!(found("UBUNTU-CVE-2026-1"), ["left-pad"], "one step, not two");
     assert_eq!(found("CVE-2026-2"), [""; 0], "the version is not affected");
 
-    // A component that is matched by the record that another names.
+    // A component matched by an advisory that another one names.
     world.import(&advisory("CVE-2026-2", &["GHSA-2"], "2")).expect("imported");
     world.work();
     assert_eq!(found("UBUNTU-CVE-2026-2"), ["left-pad"]);
-    // Both records affect it: it is one row, on whatever page.
+    // Both advisories affect it; it is one row on any page.
     world.import(&advisory("CVE-2026-1", &["GHSA-1"], "2")).expect("imported");
     world.work();
     for name in ["CVE-2026-1", "UBUNTU-CVE-2026-1", "GHSA-1"] {
@@ -228,7 +227,7 @@ fn files_of_advisories_come_with_audits_and_uploads() {
     let osv = json!([advisory("GHSA-1", &[], "2"), { "id": "x y", "modified": "never" }]);
     let osv = Upload { filename: "osv.json", format: "osv", content: osv.to_string().into_bytes() };
     world.audit(None, &[osv, sbom("a.json", &bom("shop", &[LEFT_PAD]))]);
-    let told = world.told();
+    let told = world.audit_report();
     assert_eq!(told["facts"]["vulnerable"], 1);
     assert_eq!(told["counts"]["imported_advisories"], 1);
     assert_eq!(told["errors"][0]["code"], "invalid_osv");

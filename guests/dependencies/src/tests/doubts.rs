@@ -1,8 +1,8 @@
-//! What cannot be compared is said where the inventory is read.
+//! Tests of limitations for advisories that cannot be compared.
 
 use super::*;
 
-/// An advisory about a package, with these members of its `affected` entry.
+/// An advisory about a package with these members in its `affected` entry.
 fn advisory_of(id: &str, ecosystem: &str, name: &str, says: &Value) -> Value {
     let mut affected = json!({ "package": { "ecosystem": ecosystem, "name": name } });
     for (member, value) in says.as_object().expect("members") {
@@ -15,7 +15,7 @@ fn range(kind: &str, events: &Value) -> Value {
     json!({ "ranges": [{ "type": kind, "events": events }] })
 }
 
-/// The advisories and limitations of each component, by name.
+/// Returns advisories and limitations of each component, by name.
 fn results(world: &World) -> Vec<(String, Vec<String>, Vec<String>)> {
     let list = world.list(&[]);
     let texts = |value: &Value| -> Vec<String> {
@@ -35,7 +35,7 @@ fn results(world: &World) -> Vec<(String, Vec<String>, Vec<String>)> {
         .collect()
 }
 
-/// The one component of this purl, after these advisories.
+/// Returns the result for one component with this purl after these advisories.
 fn result(purl: &str, advisories: &[Value]) -> (Vec<String>, Vec<String>) {
     let world = World::new();
     for advisory in advisories {

@@ -1,4 +1,4 @@
-//! Audits' bills of materials becoming the inventory.
+//! Tests of SBOM imports that become the inventory.
 
 use super::*;
 
@@ -7,7 +7,7 @@ fn an_audit_brings_its_components() {
     let world = World::new();
     let purls = ["pkg:npm/%40a/b@2.0.0", LEFT_PAD, "pkg:npm/zed@3"];
     let audit = world.audit(Some("main"), &[sbom("bom.json", &bom("shop", &purls))]);
-    let told = world.told();
+    let told = world.audit_report();
     assert_eq!(told["status"], "succeeded");
     assert_eq!(told["audit_id"], json!(audit));
     assert_eq!(
@@ -73,7 +73,11 @@ fn branches_and_subjects_stand_beside_each_other() {
             sbom("c.json", &bom("admin", &["pkg:npm/new@2", "pkg:npm/admin@1"])),
         ],
     );
-    assert_eq!(world.told()["facts"]["total"], 2, "newest of each subject, each package once");
+    assert_eq!(
+        world.audit_report()["facts"]["total"],
+        2,
+        "newest of each subject, each package once"
+    );
     assert_eq!(names(&world.list(&[])), ["admin", "left-pad", "new"]);
     assert_eq!(names(&world.list(&[("branch_ref", json!("next"))])), ["admin", "new"]);
 }
@@ -94,21 +98,19 @@ fn a_wrong_file_stops_neither_the_others_nor_the_audit() {
     let mut wrong = bom("shop", &[LEFT_PAD]);
     wrong["components"][0]["type"] = json!("thing");
     world.audit(None, &[sbom("wrong.json", &wrong), sbom("a.json", &bom("admin", &[LEFT_PAD]))]);
-    let told = world.told();
+    let told = world.audit_report();
     assert_eq!((&told["status"], &told["facts"]["total"]), (&json!("succeeded"), &json!(1)));
     assert_eq!(told["errors"][0]["code"], "invalid_sbom");
     let detail = told["errors"][0]["detail"].as_str().expect("a text");
     assert!(detail.starts_with("/components/0/type: unknown variant `thing`"), "{detail}");
 
     world.audit(None, &[sbom("wrong.json", &wrong)]);
-    assert_eq!(world.told()["status"], "failed");
-    assert_eq!(world.told()["warnings"], json!([]), "there is a bill, though a wrong one");
+    assert_eq!(world.audit_report()["status"], "failed");
+    assert_eq!(world.audit_report()["warnings"], json!([]), "there is a bill, though a wrong one");
     assert_eq!(names(&world.list(&[])), ["left-pad"], "what was known stays");
     world.audit(None, &[]);
-    assert_eq!(world.told()["status"], "succeeded");
-    assert!(
-        world.told()["warnings"][0].as_str().is_some_and(|w| w.contains("no bill of materials"))
-    );
+    assert_eq!(world.audit_report()["status"], "succeeded");
+    assert!(world.audit_report()["warnings"][0].as_str().is_some_and(|w| w.contains("no SBOM")));
 }
 
 #[test]
@@ -133,13 +135,13 @@ fn large_bills_are_taken_in_steps() {
     let content = bom("shop", &purls);
     world.audit(None, &[sbom("a.json", &content)]);
     world.audit(None, &[sbom("a.json", &content)]);
-    assert_eq!(world.told()["facts"]["total"], 6600);
+    assert_eq!(world.audit_report()["facts"]["total"], 6600);
     let documents = world.host.documents("components");
     assert_eq!(documents.len(), 13_200);
     assert_eq!(documents.iter().filter(|component| component["latest"] == true).count(), 6600);
 }
 
-/// Limitations of the list that speak of an import.
+/// Returns limitations of the list that are about an import.
 fn of_imports(list: &Value) -> Vec<&str> {
     let limitations = list["limitations"].as_array().expect("limitations").iter();
     let limitations = limitations.map(|text| text.as_str().expect("a text"));
@@ -190,7 +192,7 @@ fn an_import_that_fails_leaves_the_inventory_before_it_and_says_so() {
     steps.attempt = crate::ingest::ATTEMPTS;
     while steps.step() {}
     assert_eq!(
-        (&world.told()["status"], &world.told()["audit_id"]),
+        (&world.audit_report()["status"], &world.audit_report()["audit_id"]),
         (&json!("failed"), &json!(audit))
     );
     let list = world.list(&[]);

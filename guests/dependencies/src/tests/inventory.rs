@@ -1,4 +1,4 @@
-//! The list: its filters, its order, its pages.
+//! Tests of the list: filters, order and pages.
 
 use proptest::prelude::*;
 

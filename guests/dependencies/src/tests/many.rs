@@ -1,4 +1,4 @@
-//! More advisories, and more matches, than one call may read and write.
+//! Tests with more advisories and matches than one call may read and write.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn bill() -> Upload<'static> {
     sbom("many.json", &bom("shop", &purls.iter().map(String::as_str).collect::<Vec<_>>()))
 }
 
-/// The first advisories, about every package before a version, as a file.
+/// A file of advisories about every package below a version.
 fn advisories(count: usize, modified: &str, fixed: &str) -> Upload<'static> {
     let affected: Vec<Value> = (0..PACKAGES)
         .map(|package| {
@@ -50,7 +50,7 @@ fn packages_with_many_advisories_are_imported_and_looked_at_again() {
     assert_eq!(world.host.documents("affected_packages").len(), all);
     for known in [0, PACKAGES] {
         let audit = world.audit(Some("main"), &[bill()]);
-        let told = world.told();
+        let told = world.audit_report();
         assert_eq!((&told["audit_id"], &told["status"]), (&json!(audit), &json!("succeeded")));
         assert_eq!(told["facts"]["vulnerable"], json!(PACKAGES), "{told}");
         assert_eq!(told["facts"]["advisories"].as_array().map(Vec::len), Some(ADVISORIES));
@@ -75,8 +75,8 @@ fn two_bills_of_one_audit_share_packages_with_many_advisories() {
     let other = sbom("other.json", &bom("admin", &["pkg:npm/p000@1.0.0", "pkg:npm/p001@1.0.0"]));
     world.audit(Some("main"), &[advisories(ADVISORIES, "2026-01-01T00:00:00Z", "2.0.0")]);
     world.audit(Some("main"), &[bill(), other]);
-    assert_eq!(world.told()["facts"]["total"], json!(PACKAGES));
-    assert_eq!(world.told()["facts"]["vulnerable"], json!(PACKAGES));
+    assert_eq!(world.audit_report()["facts"]["total"], json!(PACKAGES));
+    assert_eq!(world.audit_report()["facts"]["vulnerable"], json!(PACKAGES));
     assert_eq!(matches(&world), PACKAGES * ADVISORIES);
 }
 
@@ -93,12 +93,12 @@ fn a_scanner_that_takes_much_back_is_believed() {
         let mut bill = bom("shop", &purls);
         bill["vulnerabilities"] = vulnerabilities.into();
         world.audit(Some("main"), &[sbom("scan.json", &bill)]);
-        assert_eq!(world.told()["facts"]["vulnerable"], json!(purls.len()));
+        assert_eq!(world.audit_report()["facts"]["vulnerable"], json!(purls.len()));
         assert_eq!(matches(&world), reported * purls.len());
     }
 }
 
-/// An entry that affects `left-pad` 1.0.0, and nothing else.
+/// An entry that affects only `left-pad` 1.0.0.
 fn entry(id: &str, severity: &str) -> Value {
     json!({
         "package_key": "npm:left-pad", "advisory_id": id, "aliases": [format!("CVE-{id}")],
@@ -116,7 +116,7 @@ fn put_entries(world: &World, count: usize) {
     }
 }
 
-/// All advisories of a dependency, page by page.
+/// Returns all advisories of a dependency, page by page.
 fn all_advisories(world: &World, id: &Value, limit: u32) -> Vec<String> {
     let (mut ids, mut cursor) = (Vec::new(), Value::Null);
     loop {
@@ -162,7 +162,7 @@ fn a_row_has_the_most_severe_advisories_and_the_others_are_paged() {
     for name in ["GHSA-0000", "GHSA-0077", "cve-ghsa-0118"] {
         assert_eq!(names(&world.list(&[("advisory", json!(name))])), ["left-pad"], "{name}");
     }
-    assert_eq!(world.told()["facts"]["advisories"].as_array().map(Vec::len), Some(120));
+    assert_eq!(world.audit_report()["facts"]["advisories"].as_array().map(Vec::len), Some(120));
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn a_package_with_more_entries_than_a_step_reads_keeps_all_its_advisories() {
     let purls = ["pkg:npm/a@1", LEFT_PAD, "pkg:npm/left-pad@1.0.0?x=y", "pkg:npm/zed@1"];
     for audit in 1..=2 {
         world.audit(Some("main"), &[sbom("a.json", &bom("shop", &purls))]);
-        let told = world.told();
+        let told = world.audit_report();
         assert_eq!((&told["facts"]["total"], &told["facts"]["vulnerable"]), (&json!(4), &json!(2)));
         assert_eq!(told["facts"]["advisories"].as_array().map(Vec::len), Some(700));
         let list = world.list(&[]);

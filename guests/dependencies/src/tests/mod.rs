@@ -1,5 +1,5 @@
-//! The area as its host runs it: audits, advisories and evidence go in, the
-//! inventory comes out.
+//! Tests of the area through a fake host: audits, advisories and evidence as input, the inventory
+//! as output.
 
 mod advisories;
 mod deployments;
@@ -17,14 +17,14 @@ use serde_json::{Value, json};
 const REPOSITORY: Uuid = Uuid::from_u128(0x77);
 const COMMIT: &str = "1111111111111111111111111111111111111111";
 
-/// A host with the area, and what the tests do with it.
+/// A fake host with the area, and helpers.
 struct World {
     host: FakeHost,
     audits: std::cell::Cell<u128>,
     deliveries: std::cell::Cell<u128>,
 }
 
-/// An upload, as audits tell of it.
+/// An upload in an audit's event.
 struct Upload<'a> {
     filename: &'a str,
     format: &'a str,
@@ -39,7 +39,7 @@ struct Steps<'a> {
 }
 
 impl Steps<'_> {
-    /// Runs one; whether there are more.
+    /// Runs one step. Returns whether there are more.
     fn step(&mut self) -> bool {
         let Some(payload) = self.payload.take() else { return false };
         let outcome = self.host.run("import_dependencies", payload, self.attempt).expect("a step");
@@ -58,7 +58,7 @@ impl World {
         Self { host, audits: 0.into(), deliveries: 0.into() }
     }
 
-    /// Delivers an event, and runs what comes of it to its end.
+    /// Delivers an event and runs all resulting jobs.
     fn deliver(&self, name: &str, data: Value) {
         self.deliveries.set(self.deliveries.get() + 1);
         let id = Uuid::from_u128(0x9000 + self.deliveries.get());
@@ -66,7 +66,7 @@ impl World {
         self.work();
     }
 
-    /// Runs the jobs that wait, and those they make.
+    /// Runs waiting jobs, and jobs enqueued by them.
     fn work(&self) {
         loop {
             let jobs = self.host.take_jobs();
@@ -88,8 +88,7 @@ impl World {
         }
     }
 
-    /// Starts an audit with these inputs, newest first, and runs it to its end;
-    /// its id.
+    /// Runs an audit with these inputs, newest first. Returns its id.
     fn audit(&self, branch: Option<&str>, uploads: &[Upload<'_>]) -> Uuid {
         let (id, mut steps) = self.begin_audit(branch, uploads);
         while steps.step() {}
@@ -98,7 +97,7 @@ impl World {
         id
     }
 
-    /// Starts an audit with these inputs, newest first; its id, and the import.
+    /// Starts an audit with these inputs, newest first. Returns its id and the import.
     fn begin_audit(&self, branch: Option<&str>, uploads: &[Upload<'_>]) -> (Uuid, Steps<'_>) {
         self.audits.set(self.audits.get() + 1);
         let id = Uuid::from_u128(0xa000 + self.audits.get());
@@ -116,7 +115,7 @@ impl World {
         (id, Steps { host: &self.host, payload: Some(payload), attempt: 1 })
     }
 
-    /// What the branches' heads say they have is what is there.
+    /// Asserts that the branches' heads have the right number of components.
     fn check_heads(&self) {
         let components = self.host.documents("components");
         let latest = components.iter().filter(|component| component["latest"] == true).count();
@@ -125,7 +124,7 @@ impl World {
         assert_eq!(said, latest as u64);
     }
 
-    /// Puts an upload's content where the uploads area keeps it.
+    /// Stores an upload's content where the uploads area does.
     fn input(&self, upload: &Upload<'_>) -> Value {
         let sha256 = sha256(&upload.content);
         self.host.put_shared_blob("uploads", &sha256, &upload.content);
@@ -137,8 +136,8 @@ impl World {
         })
     }
 
-    /// What the audit was told last.
-    fn told(&self) -> Value {
+    /// Returns the last event for the audit.
+    fn audit_report(&self) -> Value {
         let events = self.host.events();
         let last = events.iter().rev().find(|e| e.name == "audit.dependencies_imported");
         last.expect("an answer to the audit").data.clone()
@@ -165,7 +164,7 @@ impl World {
 fn sha256(content: &[u8]) -> String {
     use std::fmt::Write as _;
     let host = FakeHost::new(crate::area());
-    let digest = area_sdk::Host::sha256(&host, content);
+    let digest = area_sdk::Host::crypto_sha256(&host, content);
     digest.iter().fold(String::new(), |mut hex, byte| {
         let _ = write!(hex, "{byte:02x}");
         hex
@@ -176,7 +175,7 @@ fn sbom(filename: &'static str, bom: &Value) -> Upload<'static> {
     Upload { filename, format: "cyclonedx", content: bom.to_string().into_bytes() }
 }
 
-/// A bill of materials of these purls; the first two are direct.
+/// An SBOM of these purls; the first two are direct dependencies.
 fn bom(subject: &str, purls: &[&str]) -> Value {
     let components: Vec<Value> = purls
         .iter()
@@ -197,7 +196,7 @@ fn bom(subject: &str, purls: &[&str]) -> Value {
     })
 }
 
-/// An advisory about npm's `left-pad` before a version.
+/// An advisory about npm's `left-pad` below a version.
 fn advisory(id: &str, aliases: &[&str], fixed: &str) -> Value {
     json!({
         "id": id, "modified": "2026-01-01T00:00:00Z", "aliases": aliases,

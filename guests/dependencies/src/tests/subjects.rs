@@ -1,8 +1,8 @@
-//! Which document replaces which: by subject, by path, and never in silence.
+//! Tests of documents that replace others: by subject or path, and always reported.
 
 use super::*;
 
-/// A bill of materials with this subject.
+/// An SBOM with this subject.
 fn about(subject: Value, purls: &[&str]) -> Value {
     let mut bom = bom("shop", purls);
     bom["metadata"]["component"] = subject;
@@ -14,12 +14,12 @@ fn dot() -> Value {
 }
 
 fn warnings(world: &World) -> Vec<String> {
-    let told = world.told();
+    let told = world.audit_report();
     let warnings = told["warnings"].as_array().expect("warnings").iter();
     warnings.map(|warning| warning.as_str().expect("a text").to_owned()).collect()
 }
 
-/// Makes an SBOM of a component's purl.
+/// Creates an SBOM of a component's purl.
 type MakeSbom = Box<dyn Fn(&str) -> Value>;
 
 #[test]
@@ -43,7 +43,7 @@ fn sboms_whose_subject_is_a_folder_stay_side_by_side() {
         let back = sbom("back/bom.json", &bom("pkg:npm/back@1"));
         world.audit(None, &[front, back]);
         assert_eq!(names(&world.list(&[])), ["back", "front"]);
-        assert!(!world.told()["warnings"].to_string().contains("replaces"));
+        assert!(!world.audit_report()["warnings"].to_string().contains("replaces"));
     }
     let world = World::new();
     let package = json!({ "type": "file", "name": ".", "purl": "pkg:npm/shop@1" });
@@ -78,7 +78,7 @@ fn equal_names_of_files_without_subject_are_reported_where_components_are_read()
     let list = world.list(&[]);
     assert_eq!(names(&list), ["front"]);
     let warnings = warnings(&world);
-    assert!(warnings[0].contains("the same file name, and neither names a subject"));
+    assert!(warnings[0].contains("the same filename, and neither names a subject"));
     assert_eq!(list["items"][0]["limitations"], json!([warnings[0]]));
 }
 
@@ -107,7 +107,11 @@ fn a_document_without_components_replaces_none_that_has_some() {
     assert!(warnings(&world)[0].contains("does not replace the inventory of audit"));
 
     world.audit(Some("next"), &[sbom("b.json", &empty)]);
-    assert_eq!(world.told()["counts"]["sboms"], 1, "where there is none, it is the inventory");
+    assert_eq!(
+        world.audit_report()["counts"]["sboms"],
+        1,
+        "where there is none, it is the inventory"
+    );
 }
 
 #[test]

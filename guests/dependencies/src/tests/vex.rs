@@ -1,4 +1,4 @@
-//! VEX: statements inside SBOMs and in documents of their own.
+//! Tests of VEX statements in SBOMs and in separate documents.
 
 use super::*;
 use crate::corpus::corpus;
@@ -6,7 +6,7 @@ use crate::corpus::corpus;
 const SERIAL: &str = "3e671687-395b-41f5-a30f-a58921a69b79";
 const MINIMIST: &str = "pkg:npm/minimist@1.2.5";
 
-/// A VEX document of a subject.
+/// A VEX document about a subject.
 fn vex(subject: Option<&str>, vulnerabilities: Value) -> Value {
     let mut vex = json!({
         "bomFormat": "CycloneDX", "specVersion": "1.5", "version": 1,
@@ -27,14 +27,14 @@ fn statement(advisory: &str, state: &str, reference: &str) -> Value {
     json!({ "id": advisory, "analysis": analysis, "affects": [{ "ref": reference }] })
 }
 
-/// With a vulnerable `left-pad`: GHSA-1, alias CVE-2026-1.
+/// A world with a vulnerable `left-pad`: GHSA-1, alias CVE-2026-1.
 fn world() -> World {
     let world = World::new();
     world.import(&advisory("GHSA-1", &["CVE-2026-1"], "1.2.0")).expect("imported");
     world
 }
 
-/// The SBOM of `shop`, whose references are no purls.
+/// The SBOM of `shop`, whose references are not purls.
 fn shop() -> Value {
     let mut shop = bom("shop", &[LEFT_PAD, MINIMIST]);
     shop["serialNumber"] = json!(format!("urn:uuid:{SERIAL}"));
@@ -67,7 +67,7 @@ fn statements(world: &World, filters: &[(&str, &str)]) -> Vec<Value> {
 }
 
 fn warned(world: &World, part: &str) {
-    let told = world.told();
+    let told = world.audit_report();
     let warnings = told["warnings"].as_array().expect("warnings").iter();
     let found = warnings.filter_map(Value::as_str).any(|warning| warning.contains(part));
     assert!(found, "{part:?} is not in {:#}", told["warnings"]);
@@ -86,7 +86,7 @@ fn a_vex_document_does_not_replace_the_sbom_of_its_product() {
                     GHSA-1 (CVE-2026-1).";
         assert_eq!(limitations(&world, "left-pad"), [said], "{reference}");
         assert_eq!(limitations(&world, "minimist"), [""; 0], "{reference}");
-        let told = world.told();
+        let told = world.audit_report();
         assert_eq!((&told["facts"]["total"], &told["facts"]["vulnerable"]), (&json!(2), &json!(0)));
         assert_eq!(told["warnings"], json!([]), "{reference}");
         assert_eq!(names(&world.list(&[("advisory", json!("CVE-2026-1"))])), [""; 0]);
@@ -110,7 +110,7 @@ fn a_vex_document_comes_after_the_sbom_or_before_it() {
     assert_eq!(advisories(&world, "left-pad"), ["GHSA-1"]);
     world.audit(Some("main"), &[document()]);
     check(&world);
-    let facts = world.told()["facts"].clone();
+    let facts = world.audit_report()["facts"].clone();
     let expected =
         json!({ "total": 2, "direct": 2, "vulnerable": 1, "advisories": ["CVE-2026-2"] });
     assert_eq!(facts["total"], expected["total"]);
@@ -126,8 +126,8 @@ fn a_vex_document_comes_after_the_sbom_or_before_it() {
     warned(&other, "shop.vex.json: 2 of 2 statements match no component: CVE-2026-1 of");
     other.audit(Some("main"), &[sbom("shop.cdx.json", &shop())]);
     check(&other);
-    assert_eq!(other.told()["warnings"], json!([]));
-    assert_eq!(other.told()["facts"]["vulnerable"], 1);
+    assert_eq!(other.audit_report()["warnings"], json!([]));
+    assert_eq!(other.audit_report()["facts"]["vulnerable"], 1);
     let found = statements_of(&other, "CVE-2026-2");
     assert_eq!(found["matches"]["components"][0]["purl"], MINIMIST);
 }
@@ -158,7 +158,7 @@ fn a_bom_link_means_one_document() {
             }
             let [first, second] = parts;
             world.audit(Some("main"), &[first]);
-            // The statement may come with another branch.
+            // The statement may arrive with another branch.
             world.audit(Some(if before { "other" } else { "main" }), &[second]);
             let expected: &[&str] = if matches { &[] } else { &["GHSA-1"] };
             assert_eq!(advisories(&world, "left-pad"), expected, "{link} {before}");
@@ -184,7 +184,7 @@ fn a_statement_inside_an_sbom_ends_the_match_by_range() {
         let said = limitations(&world, "left-pad");
         assert!(said[0].starts_with(&format!("Not listed, since shop.cdx.json states {state}")));
         assert!(said[0].ends_with(": GHSA-1 (CVE-2026-1)."), "{said:?}");
-        assert_eq!(world.told()["facts"]["vulnerable"], 0);
+        assert_eq!(world.audit_report()["facts"]["vulnerable"], 0);
         let listed = statements_of(&world, "cve-2026-1");
         assert_eq!((&listed["state"], &listed["reference"]), (&json!(state), &json!("pad")));
         assert_eq!(listed["matches"]["component_count"], 1);
@@ -242,7 +242,7 @@ fn a_later_document_of_the_subject_replaces_the_statements() {
     assert_eq!(listed.len(), 1, "{listed:#?}");
     assert_eq!(listed[0]["document"]["filename"], "2.vex.json");
 
-    // An older document that is imported later changes nothing.
+    // Importing an older document later changes nothing.
     world.host.advance(-3600);
     world.audit(Some("main"), &[sbom("1.vex.json", &first)]);
     assert_eq!(advisories(&world, "left-pad"), ["GHSA-1"]);
@@ -396,7 +396,7 @@ fn statements_are_listed_by_repository_component_and_advisory() {
     assert_eq!(of("repository_id", &REPOSITORY.to_string()).len(), 2);
     assert_eq!(of("repository_id", &Uuid::from_u128(1).to_string()), [""; 0]);
     warned(&world, "vex.json: 1 of 2 statements match no component: CVE-2026-2 of pkg:npm/gone@1");
-    assert_eq!(world.told()["counts"]["unmatched_statements"], 1);
+    assert_eq!(world.audit_report()["counts"]["unmatched_statements"], 1);
 }
 
 #[test]
@@ -424,8 +424,8 @@ fn many_statements_on_many_components_are_applied_in_steps() {
     let vex = vex(Some("shop"), Value::Array(all));
     world.audit(None, &[sbom("shop.cdx.json", &bom("shop", &purls))]);
     world.audit(None, &[sbom("shop.vex.json", &vex)]);
-    assert_eq!(world.told()["facts"]["vulnerable"], 700);
+    assert_eq!(world.audit_report()["facts"]["vulnerable"], 700);
     world.audit(None, &[sbom("shop.cdx.json", &bom("shop", &purls))]);
-    assert_eq!(world.told()["facts"]["vulnerable"], 700);
-    assert_eq!(world.told()["warnings"], json!([]));
+    assert_eq!(world.audit_report()["facts"]["vulnerable"], 700);
+    assert_eq!(world.audit_report()["warnings"], json!([]));
 }

@@ -1,6 +1,5 @@
-//! apk-tools' versions: numbers, one letter, suffixes (`_alpha`, `_p2`), and a
-//! revision (`-r3`). Numbers after the first that begin with a zero compare as
-//! fractions do.
+//! Versions of apk-tools: numbers, one letter, suffixes (`_alpha`, `_p2`), and a revision (`-r3`).
+//! Numbers after the first that begin with a zero are compared as fractions.
 
 use std::cmp::Ordering;
 
@@ -14,7 +13,7 @@ pub(super) struct Version {
     revision: Number,
 }
 
-/// Those before `None` come before the plain version.
+/// Suffixes before `None` sort before the plain version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Suffix {
     Alpha,
@@ -49,7 +48,7 @@ pub(super) fn parse(text: &str) -> Option<Version> {
         Some((version, revision)) => (version, is_number(revision).then_some(revision)?),
         None => (text, "0"),
     };
-    // A commit's hash after `~` does not count.
+    // A commit hash after `~` is ignored.
     let text = text.split_once('~').map_or(text, |(version, _)| version);
     let mut parts = text.split('_');
     let numbers = parts.next()?;

@@ -1,5 +1,5 @@
-//! Composer's versions: PHP's `version_compare` over numbers and words, with
-//! a stability between numbers. Branches (`dev-main`) have no place in it.
+//! Versions of Composer: PHP's `version_compare` over numbers and words, with a stability between
+//! numbers. Branches (`dev-main`) are not ordered.
 
 use std::cmp::Ordering;
 
@@ -8,8 +8,7 @@ use super::Number;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Version(Vec<Part>);
 
-/// In PHP's order: any other word, dev, alpha, beta, RC, the end, a number,
-/// patch.
+/// In PHP's order: any other word, dev, alpha, beta, RC, the end, a number, patch.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Part {
     Word(String),
@@ -71,8 +70,7 @@ fn word(word: &str) -> Part {
     }
 }
 
-/// Fills the numbers before the end or a stability up to four, as Composer
-/// does; `stable` says nothing.
+/// Pads the numbers before the end or a stability to four, as Composer does; `stable` is dropped.
 fn filled(mut parts: Vec<Part>) -> Vec<Part> {
     parts.retain(|part| *part != Part::End);
     let number = |part: &Part| matches!(part, Part::Number(_));

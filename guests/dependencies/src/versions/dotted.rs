@@ -1,5 +1,5 @@
-//! Numbers between dots and hyphens, a longer version after its beginning:
-//! CRAN's `package_version`, Haskell's Package Versioning Policy.
+//! Numbers separated by dots and hyphens, with prefixes before longer versions: CRAN's
+//! `package_version` and Haskell's Package Versioning Policy.
 
 use std::cmp::Ordering;
 

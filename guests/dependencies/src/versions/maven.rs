@@ -1,16 +1,16 @@
-//! Maven's `ComparableVersion`. A hyphen, or a change between digit and
-//! letter, begins a list inside the list; since nothing follows a list inside
-//! its own, a version is a chain of lists, and comparing needs no recursion.
+//! Versions of Maven's `ComparableVersion`. A hyphen, or a change between digit and letter, begins
+//! a nested list. Nothing follows a nested list, so a version is a chain of lists and comparing
+//! needs no recursion.
 //!
-//! Maven's own comparison has cycles: it says `1.p.a.1 < 1.0.b1 < 1 < 1.p.a.1`.
-//! Here, a word and a list that are on different sides of the release compare
-//! by their sides. Everything else is as in Maven, so the order is total.
+//! Maven's own comparison has cycles: `1.p.a.1 < 1.0.b1 < 1 < 1.p.a.1`. Here a word and a list on
+//! different sides of the release are compared by their sides. Everything else is as in Maven, so
+//! the order is total.
 
 use std::cmp::Ordering;
 
 use super::Number;
 
-/// Each list is the last member of the one before it.
+/// Each list is nested at the end of the one before it.
 #[derive(Clone, Debug)]
 pub(super) struct Version(Vec<Vec<Item>>);
 
@@ -52,7 +52,7 @@ impl Qualifier {
 }
 
 impl Item {
-    /// How it stands to nothing at all.
+    /// Compares the item with an absent one.
     fn beside_nothing(&self) -> Ordering {
         match self {
             Self::Number(number) if number.is_zero() => Ordering::Equal,
@@ -62,7 +62,7 @@ impl Item {
     }
 }
 
-/// Reads any text: to Maven, each is a version.
+/// Parses any text: in Maven every text is a version.
 pub(super) fn parse(text: &str) -> Version {
     let mut chain = Chain { lists: vec![Vec::new()] };
     let text = text.to_lowercase();
@@ -112,15 +112,15 @@ impl Chain {
         self.lists.push(Vec::new());
     }
 
-    /// `.x` is read like `-x`.
+    /// Reads `.x` like `-x`.
     fn nest_before_word(&mut self, digits: bool) {
         if !digits && self.lists.last().is_some_and(|list| !list.is_empty()) {
             self.nest();
         }
     }
 
-    /// Drops zeros before a word, what is equal to a release at the end of each
-    /// list, and empty lists at the end of the chain.
+    /// Drops zeros before a word, items equal to a release at the end of each list, and empty lists
+    /// at the end of the chain.
     fn normalised(mut self) -> Version {
         for list in &mut self.lists {
             drop_zeros_before_words(list);
@@ -135,7 +135,7 @@ impl Chain {
     }
 }
 
-/// As Maven since 4.0: `1.0.rc.1` is `1.rc.1`, and so before `1`.
+/// Like Maven since 4.0: `1.0.rc.1` is `1.rc.1`, and so before `1`.
 fn drop_zeros_before_words(list: &mut Vec<Item>) {
     let mut before_word = false;
     for at in (0..list.len()).rev() {
@@ -148,7 +148,7 @@ fn drop_zeros_before_words(list: &mut Vec<Item>) {
     }
 }
 
-/// What a list has at a place.
+/// Content of a list at an index.
 enum Slot<'a> {
     Item(&'a Item),
     /// The rest of the chain.

@@ -1,8 +1,8 @@
-//! The order of versions, ecosystem by ecosystem.
+//! Version orders of ecosystems.
 //!
-//! [`Scheme::parse`] reads a version once; what is read compares as the
-//! ecosystem's own tools compare. A text that is no version of its ecosystem
-//! is not ordered at all: nothing is concluded from it.
+//! [`Scheme::parse`] parses a version once; parsed versions compare as in the ecosystem's own
+//! tools. A text that is not a version of its ecosystem is not ordered, and nothing is concluded
+//! from it.
 
 mod alpine;
 mod composer;
@@ -15,16 +15,15 @@ pub(crate) mod vers;
 
 use std::cmp::Ordering;
 
-/// Longer ones are no versions.
+/// Maximum length of a version, in characters.
 const MAX_CHARACTERS: usize = 256;
 
-/// How versions of an ecosystem are ordered.
+/// Version order of an ecosystem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scheme {
-    /// Semantic Versioning 2.0.0, read leniently: `v` before it, fewer or more
-    /// than three numbers.
+    /// Semantic Versioning 2.0.0, parsed leniently: optional `v`, fewer or more than three numbers.
     Semantic,
-    /// NuGet's: four numbers, pre-releases without case.
+    /// NuGet: four numbers, pre-releases without case.
     NuGet,
     /// PEP 440.
     Python,
@@ -32,19 +31,19 @@ pub(crate) enum Scheme {
     Maven,
     /// RubyGems' `Gem::Version`.
     Ruby,
-    /// Composer's, which is PHP's `version_compare` after normalisation.
+    /// Composer: PHP's `version_compare` after normalization.
     Composer,
-    /// dpkg's, also of opam.
+    /// dpkg, also used by opam.
     Debian,
     /// apk-tools'.
     Alpine,
-    /// RPM's epoch, version and release.
+    /// RPM: epoch, version and release.
     Rpm,
-    /// Numbers between dots and hyphens: CRAN, Hackage.
+    /// Numbers separated by dots and hyphens: CRAN, Hackage.
     Dotted,
 }
 
-/// A version that was read by its scheme.
+/// A version parsed by its scheme.
 #[derive(Clone, Debug)]
 pub(crate) struct Version(Read);
 
@@ -62,7 +61,7 @@ enum Read {
 }
 
 impl Scheme {
-    /// Every order of versions: tests and the fuzzer check the laws of each.
+    /// All schemes. Tests and the fuzzer check the laws of each order.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) const ALL: [Self; 10] = [
         Self::Semantic,
@@ -77,7 +76,7 @@ impl Scheme {
         Self::Dotted,
     ];
 
-    /// Reads a version; nothing where it is none of this scheme.
+    /// Parses a version; `None` if it is invalid in this scheme.
     pub(crate) fn parse(self, text: &str) -> Option<Version> {
         let text = text.trim();
         if text.is_empty() || text.len() > MAX_CHARACTERS {
@@ -100,8 +99,8 @@ impl Scheme {
 }
 
 impl Ord for Version {
-    /// Versions of one scheme; those of two never meet, and are ordered by
-    /// their schemes so that this is an order at all.
+    /// Compares versions. Versions of different schemes are never compared in practice; they are
+    /// ordered by scheme to make the order total.
     fn cmp(&self, other: &Self) -> Ordering {
         match (&self.0, &other.0) {
             (Read::Semantic(a), Read::Semantic(b)) => a.cmp(b),
@@ -148,19 +147,18 @@ impl PartialEq for Version {
 
 impl Eq for Version {}
 
-/// Two decimal numbers of any length.
+/// Compares two decimal numbers of any length.
 fn compare_digits(a: &str, b: &str) -> Ordering {
     let (a, b) = (a.trim_start_matches('0'), b.trim_start_matches('0'));
     a.len().cmp(&b.len()).then_with(|| a.cmp(b))
 }
 
-/// Whether a text is one decimal number.
+/// Whether a text is a decimal number.
 fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// A number of any length, without the zeros before it; so it compares by
-/// length, then by text.
+/// A number of any length without leading zeros, so that it compares by length, then by text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Number(String);
 

@@ -1,6 +1,6 @@
-//! `Gem::Version`: numbers and words between dots, each change between digit
-//! and letter a dot too, a hyphen before a pre-release, words before numbers,
-//! zeros before the end or a word not counting.
+//! Versions of `Gem::Version`: numbers and words separated by dots and by changes between digit and
+//! letter; a hyphen begins a pre-release; words sort before numbers; zeros before the end or a word
+//! are ignored.
 
 use std::cmp::Ordering;
 
@@ -9,7 +9,7 @@ use super::Number;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Version(Vec<Segment>);
 
-/// A word comes before any number.
+/// Words sort before numbers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Segment {
     Word(String),
@@ -50,7 +50,7 @@ fn split(text: &str) -> Vec<Segment> {
     segments
 }
 
-/// Drops the zeros before the first word, and those at the end.
+/// Drops zeros before the first word and at the end.
 fn canonical(segments: Vec<Segment>) -> Vec<Segment> {
     let word = segments.iter().position(|segment| matches!(segment, Segment::Word(_)));
     let (numbers, rest) = segments.split_at(word.unwrap_or(segments.len()));

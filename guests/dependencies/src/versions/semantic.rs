@@ -1,6 +1,5 @@
-//! Semantic Versioning 2.0.0, read as leniently as its ecosystems write it: a
-//! `v` before it, fewer or more than three numbers, zeros before numbers.
-//! Build metadata does not count.
+//! Semantic Versioning 2.0.0, parsed as leniently as its ecosystems write it: optional `v`, fewer
+//! or more than three numbers, leading zeros. Build metadata is ignored.
 
 use std::cmp::Ordering;
 
@@ -8,13 +7,13 @@ use super::{Number, compare_digits, is_number};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Version {
-    /// Without zeros at the end.
+    /// Numbers without trailing zeros.
     numbers: Vec<Number>,
-    /// Empty for a release.
+    /// Pre-release identifiers; empty for a release.
     pre: Vec<String>,
 }
 
-/// Reads a version; with `fold_case` as NuGet does.
+/// Parses a version; `fold_case` ignores case as NuGet does.
 pub(super) fn parse(text: &str, fold_case: bool) -> Option<Version> {
     let text = text.strip_prefix(['v', 'V', '=']).unwrap_or(text).trim_start();
     let text = text.split_once('+').map_or(text, |(version, _)| version);

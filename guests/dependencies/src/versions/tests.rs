@@ -1,4 +1,4 @@
-//! Orders as the ecosystems' own documents and test suites give them.
+//! Tests of version orders from the ecosystems' documents and test suites.
 
 use proptest::prelude::*;
 
@@ -8,7 +8,7 @@ fn version(scheme: Scheme, text: &str) -> Version {
     scheme.parse(text).unwrap_or_else(|| panic!("{scheme:?} does not read {text:?}"))
 }
 
-/// Each is before the next; those between `=` are equal.
+/// Asserts that each version is before the next; those separated by `=` are equal.
 fn check(scheme: Scheme, chain: &str) {
     let groups: Vec<Vec<&str>> =
         chain.split(" < ").map(|group| group.split(" = ").map(str::trim).collect()).collect();
@@ -160,13 +160,12 @@ fn what_is_too_long_is_no_version() {
     assert!(Scheme::Semantic.parse("99999999999999999999999999.1").is_some());
 }
 
-/// Texts that look like versions.
+/// Generates texts that look like versions.
 fn looks_like_a_version() -> impl Strategy<Value = String> {
     "[0-9]{1,2}([.]0{0,2}[0-9]{1,2}){0,2}([-._~+]?(a|b|rc|dev|pre|sp|ga|p|post|final|r)?[.-]?[0-9]{0,2}){0,2}"
 }
 
-/// Pieces of versions in any order, among few values, so that versions often
-/// begin alike.
+/// Generates versions from few pieces, so that they often share a prefix.
 fn is_made_of_pieces() -> impl Strategy<Value = String> {
     let pieces = [
         "0", "1", "00", "10", "a", "b", "p", "x", "rc", "dev", "alpha", "final", "ga", "sp", "pre",
@@ -176,7 +175,7 @@ fn is_made_of_pieces() -> impl Strategy<Value = String> {
         .prop_map(|pieces| pieces.concat())
 }
 
-/// The laws of a total order, of three versions in each order.
+/// Asserts the laws of a total order for three versions in every order.
 fn check_laws(scheme: Scheme, versions: &[Version; 3]) -> Result<(), TestCaseError> {
     for (x, y, z) in [(0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)] {
         let [x, y, z] = [x, y, z].map(|at| &versions[at]);

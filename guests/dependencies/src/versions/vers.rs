@@ -1,5 +1,5 @@
-//! Version ranges as `vers` URIs: `vers:npm/>=1.0.0|<2.0.0`. The rules are
-//! those of <https://github.com/package-url/vers-spec>.
+//! Version ranges as `vers` URIs, such as `vers:npm/>=1.0.0|<2.0.0`. The rules are those of
+//! <https://github.com/package-url/vers-spec>.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use percent_encoding::percent_decode_str;
 
 use super::{Scheme, Version};
 
-/// A range.
+/// A parsed version range.
 #[derive(Debug)]
 pub(crate) enum VersRange {
     /// `*`, or `vers:all/*`.
@@ -33,9 +33,9 @@ pub(crate) enum Comparator {
 pub(crate) enum VersError {
     /// It is not a `vers` URI.
     Malformed,
-    /// The order of its versioning scheme is not known.
+    /// The order of its versioning scheme is unknown.
     UnknownScheme,
-    /// A version is none of its scheme, or the component has none.
+    /// A version is invalid in its scheme, or the component has none.
     Unreadable,
 }
 
@@ -49,7 +49,7 @@ impl fmt::Display for VersError {
     }
 }
 
-/// The order of a versioning scheme; most are named as purl types are.
+/// Returns the order of a versioning scheme; most have the names of purl types.
 fn scheme(name: &str) -> Option<Scheme> {
     Some(match name {
         "bitnami" | "cargo" | "conan" | "github" | "golang" | "hex" | "julia" | "npm" | "pub"
@@ -68,7 +68,7 @@ fn scheme(name: &str) -> Option<Scheme> {
 }
 
 impl VersRange {
-    /// Reads a URI.
+    /// Parses a URI.
     pub(crate) fn parse(uri: &str) -> Result<Self, VersError> {
         let uri: String = uri.chars().filter(|c| !c.is_whitespace()).collect();
         let (name, constraints) = uri
@@ -92,7 +92,7 @@ impl VersRange {
         }
     }
 
-    /// Whether a version lies in the range.
+    /// Whether a version is in the range.
     pub(crate) fn contains(&self, version: Option<&str>) -> Result<bool, VersError> {
         match self {
             Self::All => Ok(true),
@@ -118,7 +118,7 @@ fn constraint(scheme: Scheme, text: &str) -> Result<(Version, Comparator), VersE
         .iter()
         .find_map(|(mark, comparator)| Some((text.strip_prefix(mark)?, *comparator)));
     let (version, comparator) = stripped.unwrap_or((text, Comparator::Equal));
-    // `*` stands alone.
+    // `*` must be the only constraint.
     if version == "*" {
         return Err(VersError::Malformed);
     }
@@ -126,8 +126,8 @@ fn constraint(scheme: Scheme, text: &str) -> Result<(Version, Comparator), VersE
     Ok((scheme.parse(&version).ok_or(VersError::Unreadable)?, comparator))
 }
 
-/// Single versions first, then the intervals between neighboring bounds. Of
-/// neighbors that bound the same side, the wider one counts.
+/// Checks single versions first, then the intervals between neighboring bounds. Of neighbors that
+/// bound the same side, the wider one counts.
 fn lies_in(constraints: &[(Version, Comparator)], version: &Version) -> bool {
     use Comparator::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual, NotEqual};
     let mut same = constraints.iter().filter(|(at, _)| at == version).map(|(_, c)| *c).peekable();
@@ -142,10 +142,10 @@ fn lies_in(constraints: &[(Version, Comparator)], version: &Version) -> bool {
     }
     let mut bounds = constraints.iter().filter(|(_, c)| !matches!(c, Equal | NotEqual)).peekable();
     if bounds.peek().is_none() {
-        // What only excludes versions has all others.
+        // A range of only exclusions contains all other versions.
         return constraints.iter().all(|(_, c)| *c == NotEqual);
     }
-    // A bound that excludes the version itself is on the far side of it.
+    // A bound that excludes the version itself is beyond it.
     let is_below = |(at, c): &&(Version, Comparator)| at < version || at == version && *c == Less;
     let is_above =
         |(at, c): &&(Version, Comparator)| at > version || at == version && *c == Greater;
@@ -202,7 +202,7 @@ mod tests {
             &["1", "1.5", "2.5", "3", "4", "6"],
         );
         check("vers:npm/>=0.5.0|<1.0.0|>2.0.0", &["0.9.0", "3.0.0"], &["1.0.0", "2.0.0"]);
-        // The order of the text does not matter, nor do blanks.
+        // The order of the text and blanks do not matter.
         check("vers:npm/ <5.0.0 | >=2.0.0 ", &["3.0.0"], &["1.0.0", "5.0.0"]);
         check("vers:npm/<1.0.0|<2.0.0", &["1.5.0", "1.0.0", "0.5.0"], &["2.0.0"]);
         check("vers:npm/>1.0.0|>2.0.0", &["1.5.0", "2.0.0", "3.0.0"], &["1.0.0"]);

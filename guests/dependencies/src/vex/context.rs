@@ -1,5 +1,4 @@
-//! The statements that may concern some components, and the SBOMs that these
-//! come from.
+//! VEX statements that may concern some components, and the SBOMs of these components.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,22 +13,22 @@ use super::versions::Hit;
 use crate::inventory::component::{Mention, StoredComponent};
 use crate::purl::Purl;
 
-/// Chunks of statements that are in memory for one look at components, if not
-/// one component alone has more.
+/// Maximum number of chunks in memory for one batch of components, unless a single component has
+/// more.
 const MOST_CHUNKS: usize = 300;
-/// How many keys one question holds.
+/// Maximum number of keys in one query.
 const KEYS: usize = 500;
-/// Chunks that one page has: each may have a hundred statements.
+/// Number of chunks in one page; each may have a hundred statements.
 const PAGE: u32 = 50;
 
-/// The statements that may concern some components.
+/// Statements that may concern some components.
 #[derive(Default)]
 pub(crate) struct Context {
-    /// By document id.
+    /// SBOMs by document id.
     sboms: BTreeMap<String, ImportedSbom>,
-    /// By target key.
+    /// Chunks by target key.
     targets: BTreeMap<String, Vec<IndexedChunk>>,
-    /// Documents that were read.
+    /// Number of documents read.
     pub(crate) read: usize,
 }
 
@@ -37,18 +36,18 @@ pub(crate) struct Context {
 #[derive(Clone)]
 pub(crate) struct Applicable<'a> {
     pub(crate) origin: &'a Origin,
-    /// Its place in the document.
+    /// Its index in the document.
     pub(crate) place: usize,
     pub(crate) statement: &'a Statement,
-    /// [`Hit::No`] if only its versions are others.
+    /// [`Hit::No`] if only its versions differ.
     pub(crate) holds: Hit,
-    /// Whether it is about the whole product.
+    /// Whether it concerns the whole product.
     pub(crate) is_product: bool,
 }
 
 impl Context {
-    /// Reads what there is for the first of these components, and returns how
-    /// many of them that is.
+    /// Reads the statements for the first of these components. Returns the number of these
+    /// components.
     pub(crate) fn load(
         scope: &Scope,
         components: &[&StoredComponent],
@@ -74,7 +73,7 @@ impl Context {
         Ok((context, fits))
     }
 
-    /// The statements of these chunks, whatever components they concern.
+    /// Returns the statements of these chunks, for any components.
     pub(crate) fn of_chunks(chunks: Vec<StatementChunk>) -> Self {
         let mut context = Self::default();
         for chunk in chunks {
@@ -118,7 +117,7 @@ impl Context {
         Ok(())
     }
 
-    /// The SBOM that mentions a component.
+    /// Returns the SBOM that mentions a component.
     pub(super) fn sbom<'a>(
         &'a self,
         component: &StoredComponent,
@@ -131,7 +130,7 @@ impl Context {
         }
     }
 
-    /// The keys under which there may be statements on a component.
+    /// Returns the keys under which statements on a component may be stored.
     fn target_keys(&self, component: &StoredComponent) -> Vec<String> {
         let branch = branch_key(component.repository_id, component.branch_ref.as_deref());
         let serials: BTreeSet<String> = component
@@ -141,7 +140,7 @@ impl Context {
         std::iter::once(branch).chain(serials).collect()
     }
 
-    /// The statements that concern a mention of a component.
+    /// Returns the statements that concern a mention of a component.
     pub(super) fn applicable<'a>(
         &'a self,
         component: &StoredComponent,
@@ -159,19 +158,19 @@ impl Context {
         chunks.flat_map(|chunk| chunk.applicable(&named, self)).collect()
     }
 
-    /// The statements that concern any mention of a component.
+    /// Returns the statements that concern any mention of a component.
     pub(crate) fn all_applicable<'a>(&'a self, component: &StoredComponent) -> Vec<Applicable<'a>> {
         component.mentions().flat_map(|mention| self.applicable(component, &mention)).collect()
     }
 
-    /// The SBOMs of an audit.
+    /// Returns the SBOMs of an audit.
     pub(crate) fn sboms_of(&self, audit_id: Uuid) -> impl Iterator<Item = &ImportedSbom> {
         let from = ImportedSbom::id(audit_id, "");
         let sboms = self.sboms.range(from..).map(|(_, sbom)| sbom);
         sboms.take_while(move |sbom| sbom.audit_id == audit_id)
     }
 
-    /// The statements that concern a whole SBOM.
+    /// Returns the statements that concern a whole SBOM.
     pub(crate) fn on_product<'a>(&'a self, sbom: &ImportedSbom) -> Vec<Applicable<'a>> {
         let branch = branch_key(sbom.repository_id, sbom.branch_ref.as_deref());
         let keys = std::iter::once(branch).chain(sbom.serial_key());
@@ -179,7 +178,7 @@ impl Context {
         chunks.flat_map(|chunk| chunk.on_product(sbom)).collect()
     }
 
-    /// Whether an audit imported an SBOM of what the statements are about.
+    /// Whether an audit imported an SBOM of the statements' subject.
     pub(super) fn has_subject(&self, origin: &Origin, audit_id: Uuid) -> bool {
         self.sboms_of(audit_id).any(|sbom| sbom.is_of(origin))
     }

@@ -1,10 +1,8 @@
-//! VEX documents and statements as they are stored.
+//! Stored VEX documents and statements.
 //!
-//! An [`ImportedSbom`] says which SBOM a component comes from. A
-//! [`StatementSource`] is the newest document of a subject, in a repository's
-//! branch, that makes statements. Its statements are stored twice: in
-//! [`StatementChunk`]s, which matching reads, and one by one, as the operation
-//! lists them.
+//! An [`ImportedSbom`] identifies the SBOM of a component. A [`StatementSource`] is the newest
+//! document of a subject with statements, in a repository's branch. Its statements are stored
+//! twice: in [`StatementChunk`]s, which matching reads, and one by one for the list.
 
 use area_sdk::prelude::*;
 
@@ -13,27 +11,27 @@ use crate::inventory::component::StoredComponent;
 use crate::sbom::Subject;
 use crate::text::bounded;
 
-/// Bytes of the texts that filters look into.
+/// Maximum size of texts used by filters, in bytes.
 const MAX_TEXT: usize = 4_600;
 
-/// The newest document of a subject that makes statements.
+/// The newest document of a subject with statements.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StatementSource {
-    /// The branch that the document was imported for.
+    /// Branch for which the document was imported.
     pub(crate) branch_key: String,
-    /// The audit that stored it.
+    /// Audit that stored it.
     pub(crate) audit_id: Uuid,
-    /// Whether the document is an SBOM: one with components.
+    /// Whether the document is an SBOM, that is, has components.
     pub(crate) is_sbom: bool,
     pub(crate) origin: Origin,
-    /// How many chunks there are.
+    /// Number of chunks.
     pub(crate) chunks: usize,
-    /// Serial numbers of the documents that BOM-Links name.
+    /// Serial numbers of documents named by BOM-Links.
     pub(crate) links: Vec<String>,
-    /// Those that links of the document before named, until they are matched
-    /// anew.
+    /// Serial numbers named by the former document's links, until their components are matched
+    /// again.
     pub(crate) former_links: Vec<String>,
-    /// Whether the inventories that it refers to have been matched with it.
+    /// Whether the inventories that it refers to were matched with it.
     pub(crate) is_applied: bool,
 }
 
@@ -41,10 +39,10 @@ impl Document for StatementSource {
     const COLLECTION: &'static str = "statement_sources";
 }
 
-/// Where statements come from.
+/// Source of statements.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Origin {
-    /// The id of the [`StatementSource`].
+    /// Id of the [`StatementSource`].
     pub(crate) source_id: String,
     pub(crate) repository_id: Uuid,
     pub(crate) branch_ref: Option<String>,
@@ -52,23 +50,23 @@ pub(crate) struct Origin {
     pub(crate) filename: String,
     pub(crate) artifact_sha256: String,
     pub(crate) serial: Option<Uuid>,
-    /// What the document is about; `None` if it does not say.
+    /// Subject of the document; `None` if it has none.
     pub(crate) subject: Option<Subject>,
-    /// The subject's key, with the file's path if the subject is weak.
+    /// Key of the subject, with the file's path if the subject is weak.
     pub(crate) stream: String,
     pub(crate) tool: Option<String>,
-    /// When the document was ready: of two documents the later one is newer.
+    /// Time at which the document was ready. The document with the later time is newer.
     pub(crate) stated_at: Timestamp,
 }
 
-/// Some statements of a source that concern the same inventories.
+/// Statements of a source that concern the same inventories.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StatementChunk {
-    /// The branch whose inventory the statements concern, or the serial number
-    /// of the SBOM that they link to.
+    /// Branch whose inventory the statements concern, or serial number of the SBOM that they link
+    /// to.
     pub(crate) target_key: String,
     pub(crate) origin: Origin,
-    /// With the place of each in the document.
+    /// Statements with their index in the document.
     pub(crate) statements: Vec<(usize, Statement)>,
 }
 
@@ -76,18 +74,18 @@ impl Document for StatementChunk {
     const COLLECTION: &'static str = "statement_chunks";
 }
 
-/// The key of statements on a branch's inventory.
+/// Returns the key of statements on a branch's inventory.
 pub(crate) fn branch_key(repository_id: Uuid, branch_ref: Option<&str>) -> String {
     let branch = bounded(branch_ref.unwrap_or_default(), 500);
     format!("branch\n{repository_id}\n{branch}")
 }
 
-/// The key of statements on the SBOM of a serial number.
+/// Returns the key of statements on the SBOM with a serial number.
 pub(crate) fn serial_key(serial: Uuid) -> String {
     format!("serial\n{serial}")
 }
 
-/// A statement as the operation lists it.
+/// A statement in the list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ListedStatement {
     pub(crate) repository_id: Uuid,
@@ -106,9 +104,9 @@ pub(crate) struct ListedStatement {
     pub(crate) serial: Option<Uuid>,
     pub(crate) subject: Option<String>,
     pub(crate) matches: Matches,
-    /// Names of the advisory, each on a line of its own, in upper case.
+    /// Names of the advisory, one on each line, in upper case.
     pub(crate) advisory_text: String,
-    /// The reference and the components it matches.
+    /// The reference and the matched components.
     pub(crate) component_text: String,
 }
 
@@ -146,16 +144,16 @@ impl Document for ListedStatement {
     const COLLECTION: &'static str = "vex_statements";
 }
 
-/// What a statement's reference matches.
+/// Matches of a statement's reference.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Matches {
-    /// Components that the reference names.
+    /// Number of components that the reference names.
     pub(crate) component_count: usize,
-    /// The first of them.
+    /// The first of these components.
     pub(crate) components: Vec<MatchedComponent>,
-    /// Whether the reference names a product that an inventory has as a whole.
+    /// Whether the reference names a product that an inventory contains as a whole.
     pub(crate) is_product: bool,
-    /// Why nothing matches, where more is known than that.
+    /// Why nothing matches, if more is known.
     pub(crate) reason: Option<String>,
 }
 
@@ -165,17 +163,17 @@ impl Matches {
     }
 }
 
-/// A component that a statement's reference names.
+/// A component named by a statement's reference.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct MatchedComponent {
-    /// The dependency's id; null if the statement is of the SBOM's own.
+    /// The dependency's id; null if it is the subject of the SBOM.
     pub(crate) id: Option<Uuid>,
     /// Name and version.
     pub(crate) name: String,
     pub(crate) purl: Option<String>,
 }
 
-/// An SBOM that an audit imported: what references in statements need to know.
+/// An SBOM imported by an audit, with the properties needed to resolve references in statements.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ImportedSbom {
     pub(crate) audit_id: Uuid,
@@ -184,9 +182,9 @@ pub(crate) struct ImportedSbom {
     pub(crate) artifact_sha256: String,
     pub(crate) filename: String,
     pub(crate) ready_at: Timestamp,
-    /// The serial number; empty if it has none.
+    /// Serial number; empty without one.
     pub(crate) serial: String,
-    /// Of the document under its serial number.
+    /// Version of the document under its serial number.
     pub(crate) version: u64,
     pub(crate) subject: Option<Subject>,
     pub(crate) stream: String,
@@ -200,7 +198,7 @@ impl Document for ImportedSbom {
 }
 
 impl ImportedSbom {
-    /// The document's id.
+    /// Returns the document's id.
     pub(crate) fn id(audit_id: Uuid, artifact_sha256: &str) -> String {
         format!("{audit_id}/{artifact_sha256}")
     }
@@ -213,7 +211,7 @@ impl ImportedSbom {
         self.serial == serial.to_string() && self.version == version
     }
 
-    /// Whether it certainly is of what statements are about.
+    /// Whether it certainly has the subject of the statements.
     pub(super) fn is_of(&self, origin: &Origin) -> bool {
         let same = match (&self.subject, &origin.subject) {
             (Some(ours), Some(theirs)) => ours.is(theirs),
@@ -222,7 +220,7 @@ impl ImportedSbom {
         same || self.stream == origin.stream
     }
 
-    /// As far as a component tells, for those that an earlier version imported.
+    /// Builds it from the component's own members, for components imported by older versions.
     pub(super) fn of_component(component: &StoredComponent, artifact_sha256: &str) -> Self {
         let source = &component.source_scope;
         let key = source.subject.clone().filter(|key| key != ".");

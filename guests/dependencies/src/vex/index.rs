@@ -1,5 +1,5 @@
-//! A chunk of statements, by what their references name: which of them concern
-//! a component or a whole SBOM.
+//! Index of a chunk of statements by the names in their references. Finds the statements that
+//! concern a component or a whole SBOM.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::inventory::component::{Mention, StoredComponent};
 use crate::purl::Purl;
 use crate::sbom::Subject;
 
-/// A mention of a component, with all that names it.
+/// A mention of a component with all its names.
 pub(super) struct Named<'a> {
     pub(super) component: &'a StoredComponent,
     pub(super) mention: &'a Mention,
@@ -19,11 +19,11 @@ pub(super) struct Named<'a> {
     pub(super) purl: Option<&'a Purl>,
 }
 
-/// A chunk of statements, by what their references name.
+/// A chunk of statements, indexed by reference.
 pub(super) struct IndexedChunk {
     chunk: StatementChunk,
     by_reference: BTreeMap<String, Vec<usize>>,
-    /// By purl without version, with the whole purl.
+    /// By purl without version, with the complete purl.
     by_package: BTreeMap<String, Vec<(Purl, usize)>>,
     products: Vec<usize>,
 }
@@ -58,7 +58,7 @@ impl IndexedChunk {
         Some(Applicable { origin: &self.chunk.origin, place: *place, statement, holds, is_product })
     }
 
-    /// The statements that concern a mention of a component.
+    /// Returns the statements that concern a mention of a component.
     pub(super) fn applicable<'a>(
         &'a self,
         named: &Named<'_>,
@@ -89,7 +89,7 @@ impl IndexedChunk {
         found
     }
 
-    /// The statements on the whole product that an SBOM is of.
+    /// Returns the statements on the whole product of an SBOM.
     pub(super) fn on_product<'a>(&'a self, sbom: &ImportedSbom) -> Vec<Applicable<'a>> {
         let subject = sbom.subject.as_ref();
         let roots = subject.into_iter().flat_map(|subject| &subject.references);
@@ -111,7 +111,7 @@ impl IndexedChunk {
         products.into_iter().filter_map(one).collect()
     }
 
-    /// Whether a reference is one of this SBOM's.
+    /// Whether a reference belongs to this SBOM.
     fn is_reference_of(&self, at: usize, sbom: &ImportedSbom) -> bool {
         let origin = &self.chunk.origin;
         match self.chunk.statements.get(at).map(|(_, statement)| &statement.target) {
@@ -124,8 +124,8 @@ impl IndexedChunk {
         }
     }
 
-    /// Whether a purl means the components of this SBOM: those of the product
-    /// that the statements are about, if the inventory has it, else of all.
+    /// Whether a purl means components of this SBOM: those of the statements' product if the
+    /// inventory has it, otherwise all.
     fn is_purl_for(&self, at: usize, named: &Named<'_>, context: &Context) -> bool {
         let origin = &self.chunk.origin;
         match self.chunk.statements.get(at).map(|(_, statement)| &statement.target) {
@@ -137,7 +137,7 @@ impl IndexedChunk {
         }
     }
 
-    /// Whether the statements are about another version of the SBOM's subject.
+    /// Whether the statements concern another version of the SBOM's subject.
     fn has_other_version(&self, sbom: &ImportedSbom) -> bool {
         let version =
             |subject: Option<&'_ Subject>| subject.and_then(|subject| subject.version.clone());

@@ -4,83 +4,77 @@ use area_sdk::prelude::*;
 
 use super::document::{ListedStatement, Matches};
 use super::statement::State;
+use crate::inventory::LongPaging;
 use crate::text::advisory_key;
 
-/// The rules, for the operation's documentation.
-pub(crate) const DESCRIPTION: &str = "\
-Statements of CycloneDX documents (1.4 to 1.7) about advisories and components: those inside \
-SBOMs, and those of VEX documents, which have `vulnerabilities` and no `components`. OpenVEX and \
-CSAF are refused at upload. Audits import the statements. Of each subject, in a repository's \
-branch, the newest document counts; it replaces the statements of the one before.\n\n\
-`not_affected`, `false_positive`, `resolved` and `resolved_with_pedigree` end the match of the \
-advisory (aliases included); the dependency's `limitations` name the statement. `exploitable`, \
-and `affected` for a vulnerability without analysis, add a match, with `match_basis` \
-`scanner_reported`. `in_triage` changes nothing. If documents contradict each other, the newest \
-counts.\n\n\
-`reference` is `affects[].ref`: the product itself, a component's `bom-ref` in the SBOM of the \
-same subject, a purl (which covers every component with the version and the qualifiers that it \
-has), or a BOM-Link, which only means the SBOM of that serial number and version. A statement on \
-another version of the product does not apply. `affects[].versions` are versions and `vers` \
-ranges; a range that cannot be evaluated ends no match. `matches` says which components of the latest inventory \
-the reference names; a statement without any is also in the audit's warnings.";
+/// Description of the rules for OpenAPI.
+pub(crate) const DESCRIPTION: &str = "Statements of CycloneDX documents (1.4 to 1.7) about \
+    advisories and components: those inside SBOMs, and those of VEX documents, which have \
+    `vulnerabilities` and no `components`. OpenVEX and CSAF are refused at upload. Audits import \
+    the statements. Of each subject, in a repository's branch, the newest document counts; it \
+    replaces the statements of the one before.\n\n\
+    `not_affected`, `false_positive`, `resolved` and `resolved_with_pedigree` end the match of \
+    the advisory (aliases included); the dependency's `limitations` name the statement. \
+    `exploitable`, and `affected` for a vulnerability without analysis, add a match, with \
+    `match_basis` `scanner_reported`. `in_triage` changes nothing. If documents contradict each \
+    other, the newest counts.\n\n\
+    `reference` is `affects[].ref`: the product itself, a component's `bom-ref` in the SBOM of \
+    the same subject, a purl (which covers every component with the version and the qualifiers \
+    that it has), or a BOM-Link, which only means the SBOM of that serial number and version. A \
+    statement on another version of the product does not apply. `affects[].versions` are versions \
+    and `vers` ranges; a range that cannot be evaluated ends no match. `matches` lists the \
+    components of the latest inventory that the reference names; a statement without matches is \
+    also in the audit's warnings.";
 
-/// Which statements.
+/// Filters of the list.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Filters {
-    /// Only those of this repository's documents.
+    /// Only statements from documents of this repository.
     repository_id: Option<Uuid>,
-    /// Part of the reference, or of a matched component's name or purl, without
-    /// regard to case.
+    /// Part of the reference, or of a matched component's name or purl, ignoring case.
     #[schemars(length(max = 200))]
     component: Option<String>,
-    /// Only those on this advisory: an id or an alias in the statement.
+    /// Only statements on this advisory, by an id or alias in the statement.
     #[schemars(length(max = 200))]
     advisory: Option<String>,
-    /// `next_cursor` of the page before, with the same filters.
-    #[schemars(length(max = 8000))]
-    cursor: Option<String>,
-    /// How many a page has at most.
-    #[serde(default = "default_limit")]
-    #[schemars(range(min = 1, max = 100))]
-    limit: u32,
 }
 
-fn default_limit() -> u32 {
-    50
-}
-
-/// A statement.
+/// A VEX statement.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct VexStatement {
     id: Uuid,
     repository_id: Uuid,
     branch_ref: Option<String>,
     advisory_id: String,
-    /// Other ids of the advisory, as the document lists them.
+    /// Other ids of the advisory in the document.
     aliases: Vec<String>,
     state: State,
     justification: Option<String>,
     detail: Option<String>,
-    /// `affects[].ref` as it is written.
+    /// `affects[].ref` as written.
     reference: String,
     matches: Matches,
-    /// When the document was ready.
+    /// Time at which the document was ready.
     stated_at: Timestamp,
     document: VexDocument,
 }
 
-/// The document that makes a statement.
+/// The document of a statement.
 #[derive(Serialize, JsonSchema)]
 struct VexDocument {
     filename: String,
     upload_id: Uuid,
     artifact_sha256: String,
     serial_number: Option<Uuid>,
-    /// What the document is about.
+    /// Subject of the document.
     subject: Option<String>,
 }
 
-pub(crate) fn list(ctx: &Ctx, Params(filters): Params<Filters>) -> Result<Page<VexStatement>> {
+pub(crate) fn list(
+    ctx: &Ctx,
+    Params(filters): Params<Filters>,
+    paging: LongPaging,
+) -> Result<Page<VexStatement>> {
     let all = ctx.documents::<ListedStatement>().query();
     let mut some = all.equals_if("repository_id", filters.repository_id);
     if let Some(component) = &filters.component {
@@ -89,7 +83,7 @@ pub(crate) fn list(ctx: &Ctx, Params(filters): Params<Filters>) -> Result<Page<V
     if let Some(advisory) = &filters.advisory {
         some = some.contains(&["advisory_text"], &format!("\n{}\n", advisory_key(advisory)));
     }
-    let page = some.descending("stated_at").cursor(filters.cursor).limit(filters.limit).page()?;
+    let page = some.descending("stated_at").paging(paging).page()?;
     Ok(page.map(VexStatement::from))
 }
 

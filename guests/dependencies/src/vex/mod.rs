@@ -1,9 +1,8 @@
-//! VEX: what documents state about advisories and components.
+//! VEX: statements of documents about advisories and components.
 //!
-//! Statements come from CycloneDX documents, SBOMs and separate ones alike. A
-//! statement about a component of its own SBOM is stored with the component.
-//! All others are stored by themselves and looked up whenever components are
-//! matched, so they survive new audits and new advisories.
+//! Statements come from CycloneDX documents, both SBOMs and separate ones. A statement about a
+//! component of its own SBOM is stored with the component. All others are stored separately and
+//! applied whenever components are matched, so they survive new audits and new advisories.
 
 mod context;
 pub(crate) mod document;

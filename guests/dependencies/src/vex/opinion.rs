@@ -1,4 +1,4 @@
-//! Which statement decides about a vulnerability of a component.
+//! Decides which statement applies to a vulnerability of a component.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,10 +11,10 @@ use crate::inventory::component::{Mention, ReportedAdvisory, StoredComponent};
 use crate::matching::{AdvisoryMatch, Assessment, MatchBasis, Vulnerability};
 use crate::text::{self, advisory_key};
 
-/// Advisories that one limitation lists.
+/// Maximum number of advisories in one limitation.
 const MOST_LISTED: usize = 10;
 
-/// What a statement says of a mention of a component.
+/// A statement about a mention of a component.
 #[derive(Clone, Debug)]
 struct Opinion {
     advisory_id: String,
@@ -24,10 +24,10 @@ struct Opinion {
     verdict: String,
     holds: Hit,
     is_product: bool,
-    /// Whether it came with the component's own SBOM.
+    /// Whether it is in the component's own SBOM.
     is_own: bool,
     stated_at: Timestamp,
-    /// Documents of one stream are one source.
+    /// Stream of its document. Documents of one stream are one source.
     stream: String,
     filename: String,
     artifact_sha256: String,
@@ -53,7 +53,7 @@ impl Opinion {
         }
     }
 
-    /// Of a component's own SBOM; `None` if that only reports the advisory.
+    /// Returns the statement of a component's own SBOM; `None` if that only reports the advisory.
     fn of_reported(
         reported: &ReportedAdvisory,
         component: &StoredComponent,
@@ -82,7 +82,7 @@ impl Opinion {
         self.names.iter().any(|ours| names.iter().any(|theirs| same_name(ours, theirs)))
     }
 
-    /// The later statement counts; of one document the more specific one; else
+    /// Rank of the statement: a later one wins; in one document the more specific one; otherwise
     /// the one that hides nothing.
     fn rank(&self) -> impl Ord + use<> {
         let caution = match self.state {
@@ -96,8 +96,7 @@ impl Opinion {
 }
 
 impl Applicable<'_> {
-    /// Whether its versions let the statement take effect: what is not sure
-    /// ends nothing.
+    /// Whether the statement applies to the version. An uncertain statement ends no match.
     pub(crate) fn counts(&self) -> bool {
         match self.holds {
             Hit::Yes => true,
@@ -107,7 +106,7 @@ impl Applicable<'_> {
     }
 }
 
-/// The opinions on each mention of a component.
+/// Statements about each mention of a component.
 pub(crate) struct Opinions(Vec<Vec<Opinion>>);
 
 impl Opinions {
@@ -126,19 +125,19 @@ impl Opinions {
         Self(component.mentions().map(of_mention).collect())
     }
 
-    /// The ids of the advisories that statements add.
+    /// Returns the ids of advisories that statements add.
     pub(crate) fn added_ids(&self) -> impl Iterator<Item = &String> {
         self.adding().map(|opinion| &opinion.advisory_id)
     }
 
-    /// Those that add a match by themselves. A product's adds none: it does not
-    /// say which component is affected.
+    /// Returns statements that add a match. A statement on a product adds none, because it does not
+    /// name the affected component.
     fn adding(&self) -> impl Iterator<Item = &Opinion> {
         let all = self.0.iter().flatten();
         all.filter(|opinion| opinion.state.adds() && !opinion.is_product && !opinion.is_own)
     }
 
-    /// The vulnerabilities that statements add.
+    /// Returns the vulnerabilities that statements add.
     pub(crate) fn added(&self, component: &StoredComponent) -> Vec<ReportedAdvisory> {
         let reported = |opinion: &Opinion| ReportedAdvisory {
             advisory_id: opinion.advisory_id.clone(),
@@ -154,7 +153,7 @@ impl Opinions {
         new.map(reported).collect()
     }
 
-    /// Versions that statements are assumed to affect.
+    /// Returns the versions that are only assumed to be affected.
     fn assumptions(&self) -> impl Iterator<Item = String> {
         self.adding().filter_map(|opinion| match &opinion.holds {
             Hit::Assumed(why) => Some(format!(
@@ -165,7 +164,7 @@ impl Opinions {
         })
     }
 
-    /// The statement that decides for one mention.
+    /// Returns the deciding statement for one mention.
     fn deciding<'a>(mention: &'a [Opinion], names: &BTreeSet<String>) -> Option<&'a Opinion> {
         let mut newest: BTreeMap<&str, &Opinion> = BTreeMap::new();
         for opinion in mention.iter().filter(|opinion| opinion.names_one_of(names)) {
@@ -180,7 +179,7 @@ impl Opinions {
 }
 
 impl Assessment {
-    /// Ends the matches that statements end, and notes why.
+    /// Ends the matches that statements end, and records the reasons.
     pub(crate) fn apply(&mut self, opinions: &Opinions) {
         self.limitations.extend(opinions.assumptions());
         let mut reasons = Reasons::default();
@@ -202,7 +201,7 @@ impl Assessment {
             reasons.add_partial(first, id);
             true
         });
-        // An SBOM's own statement is the only trace of what its scanner found.
+        // The SBOM's own statement is the only record of its scanner's result.
         for own in opinions.0.iter().flatten().filter(|own| own.is_own && own.state.ends()) {
             if !own.names.iter().any(|name| used.contains(name)) {
                 reasons.add(own, &own.advisory_id);
@@ -212,8 +211,8 @@ impl Assessment {
     }
 }
 
-/// Advisories by the statement that ends their matches: document, verdict, and
-/// whether for all SBOMs that have the component.
+/// Advisories by the statement that ends their matches: document, verdict, and whether in all SBOMs
+/// with the component.
 #[derive(Default)]
 struct Reasons(BTreeMap<(String, String, bool), BTreeSet<String>>);
 
@@ -252,7 +251,7 @@ impl Reasons {
 }
 
 impl Vulnerability {
-    /// What is reported of a component, under these names.
+    /// Returns the reports on a component under these names.
     pub(crate) fn reported(
         reported: &ReportedAdvisory,
         component: &StoredComponent,

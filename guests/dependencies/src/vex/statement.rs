@@ -1,5 +1,5 @@
-//! A VEX statement: what a document states about one advisory and one
-//! reference to a component, a product or another document's element.
+//! A VEX statement about one advisory and one reference to a component, a product or an element of
+//! another document.
 
 use std::borrow::Cow;
 
@@ -10,13 +10,13 @@ use super::versions::{self, Hit, StatedVersion};
 use crate::purl::Purl;
 use crate::text::advisory_key;
 
-/// How an advisory concerns a component, by CycloneDX's `analysis.state`.
+/// Status of an advisory for a component, by CycloneDX's `analysis.state`.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum State {
-    /// A document without components lists the vulnerability without analysis.
+    /// Used for a vulnerability without analysis in a document without components.
     Affected,
     Exploitable,
     InTriage,
@@ -27,7 +27,7 @@ pub(crate) enum State {
 }
 
 impl State {
-    /// Whether the advisory does not apply to the component any more.
+    /// Whether the advisory no longer applies to the component.
     pub(crate) fn ends(self) -> bool {
         matches!(
             self,
@@ -35,7 +35,7 @@ impl State {
         )
     }
 
-    /// Whether the advisory applies to the component, whatever its ranges say.
+    /// Whether the advisory applies to the component regardless of its ranges.
     pub(crate) fn adds(self) -> bool {
         matches!(self, Self::Affected | Self::Exploitable)
     }
@@ -52,47 +52,47 @@ impl State {
         }
     }
 
-    /// The state with its justification: `not_affected: code_not_reachable`.
+    /// Returns state and justification: `not_affected: code_not_reachable`.
     pub(crate) fn verdict(self, justification: Option<&str>) -> String {
         let words = [Some(self.as_str()), justification];
         words.into_iter().flatten().collect::<Vec<_>>().join(": ")
     }
 }
 
-/// A statement.
+/// A VEX statement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Statement {
     pub(crate) advisory_id: String,
-    /// Other ids of the same advisory, as the document lists them.
+    /// Other ids of the advisory in the document.
     pub(crate) aliases: Vec<String>,
     pub(crate) state: State,
     pub(crate) justification: Option<String>,
     pub(crate) detail: Option<String>,
-    /// `affects[].ref` as it is written.
+    /// `affects[].ref` as written.
     pub(crate) reference: String,
     pub(crate) target: Target,
-    /// Versions of the target that the statement is limited to; all if empty.
+    /// Versions of the target to which the statement is limited; empty means all.
     pub(crate) versions: Vec<StatedVersion>,
-    /// Components of the document itself that the reference names: name and
-    /// version. Such a statement is applied with the document's import.
+    /// Components of the document itself that the reference names, with name and version. Such a
+    /// statement is applied with the document's import.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) resolved: Vec<String>,
 }
 
-/// What a reference names.
+/// Target of a reference.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Target {
-    /// The subject of the document that makes the statement.
+    /// The subject of the statement's document.
     Product,
-    /// A component by purl, or by its `bom-ref` in an SBOM of the same subject.
+    /// A component by purl, or by `bom-ref` in an SBOM of the same subject.
     Component(String),
-    /// BOM-Link: a document, or the element of it that follows `#`.
+    /// BOM-Link: a document, or its element after `#`.
     Link { serial: Uuid, version: u64, element: Option<String> },
 }
 
 impl Target {
-    /// Reads a reference. `roots` are the references of the document's subject.
+    /// Parses a reference. `roots` are the references of the document's subject.
     pub(crate) fn of(reference: &str, roots: &[Cow<'_, str>]) -> Self {
         if let Some(link) = reference.strip_prefix("urn:cdx:")
             && let Some(link) = Self::link(link)
@@ -105,7 +105,7 @@ impl Target {
         Self::Component(reference.to_owned())
     }
 
-    /// Reads `serial/version#element`.
+    /// Parses `serial/version#element`.
     fn link(link: &str) -> Option<Self> {
         let (document, element) = match link.split_once('#') {
             Some((document, element)) => (document, Some(element)),
@@ -123,12 +123,12 @@ impl Target {
 }
 
 impl Statement {
-    /// Keys of its names.
+    /// Returns the keys of the advisory's names.
     pub(crate) fn names(&self) -> impl Iterator<Item = String> {
         std::iter::once(&self.advisory_id).chain(&self.aliases).map(|name| advisory_key(name))
     }
 
-    /// Whether the statement holds for this version of its target.
+    /// Whether the statement applies to this version of its target.
     pub(crate) fn holds_for(&self, version: Option<&str>) -> Hit {
         match self.state.ends() {
             true => versions::is_cleared(&self.versions, version),
@@ -136,7 +136,7 @@ impl Statement {
         }
     }
 
-    /// Whether the statement holds for a product of this version.
+    /// Whether the statement applies to a product with this version.
     pub(super) fn holds_for_product(&self, version: Option<&str>) -> Hit {
         match versions::is_listed(&self.versions, version) {
             true => self.holds_for(version),
@@ -145,8 +145,8 @@ impl Statement {
     }
 }
 
-/// Whether a purl in a statement covers a component's: the same package, and
-/// version, qualifiers and subpath as far as the statement has them.
+/// Whether a purl in a statement covers a component's purl: same package, and same version,
+/// qualifiers and subpath as far as the statement has them.
 pub(crate) fn covers(stated: &Purl, component: &Purl) -> bool {
     let same = (&stated.kind, &stated.namespace, &stated.name)
         == (&component.kind, &component.namespace, &component.name);
@@ -157,8 +157,8 @@ pub(crate) fn covers(stated: &Purl, component: &Purl) -> bool {
         && stated.qualifiers.iter().all(|(key, value)| component.qualifier(key) == Some(value))
 }
 
-/// Whether two keys of advisory ids name one vulnerability: they are equal, or
-/// one is a distribution's record of the other (`DEBIAN-CVE-2024-1`).
+/// Whether two keys name one vulnerability: they are equal, or one is a distribution's record of
+/// the other (`DEBIAN-CVE-2024-1`).
 pub(crate) fn same_name(one: &str, other: &str) -> bool {
     let record = |of: &str, cve: &str| {
         cve.starts_with("CVE-") && of.strip_suffix(cve).is_some_and(|left| left.ends_with('-'))

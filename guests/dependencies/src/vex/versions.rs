@@ -1,14 +1,14 @@
-//! Versions that a vulnerability or a statement about one is limited to.
+//! Versions to which a vulnerability or a statement is limited.
 
 use area_sdk::prelude::*;
 
 use crate::versions::vers::{VersError, VersRange};
 
-/// A version or range of versions of what a document names.
+/// A version or a version range of the target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StatedVersion {
     pub(crate) text: VersionText,
-    /// `None` if the document gives none: it is what the statement says.
+    /// Status; `None` if the document gives none, so that the statement's applies.
     pub(crate) status: Option<Status>,
 }
 
@@ -20,7 +20,7 @@ pub(crate) enum VersionText {
     Range(String),
 }
 
-/// How a version stands.
+/// Status of a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Status {
@@ -29,20 +29,20 @@ pub(crate) enum Status {
     Unknown,
 }
 
-/// Whether a statement holds for some version.
+/// Whether a statement applies to a version.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Hit {
     No,
-    /// It would be assumed, since a range cannot be evaluated: which, and why.
+    /// Assumed, because a range cannot be evaluated; the range and the reason.
     Assumed(String),
     Yes,
 }
 
 /// Whether a vulnerability affects a version.
 ///
-/// Entries that name the version come first, then ranges that have it. Without
-/// either, the document's naming the component counts, unless all entries are
-/// ranges that do not have the version, or are of versions that are not affected.
+/// Entries with this version count first, then ranges that contain it. Without either, naming the
+/// component suffices, unless all entries are ranges without the version, or versions that are not
+/// affected.
 pub(super) fn is_affected(versions: &[StatedVersion], version: Option<&str>) -> Hit {
     let unaffected = |one: &&StatedVersion| one.status == Some(Status::Unaffected);
     let entries = Entries::of(versions, version);
@@ -63,8 +63,8 @@ pub(super) fn is_affected(versions: &[StatedVersion], version: Option<&str>) -> 
     }
 }
 
-/// Whether a statement that no version is affected holds for this one: it has
-/// no versions, or names the version, or a range that has it.
+/// Whether a statement that no version is affected applies to this one: it has no versions, or
+/// names the version, or has a range that contains it.
 pub(super) fn is_cleared(versions: &[StatedVersion], version: Option<&str>) -> Hit {
     let against = |one: &&StatedVersion| !matches!(one.status, None | Some(Status::Unaffected));
     let entries = Entries::of(versions, version);
@@ -77,21 +77,21 @@ pub(super) fn is_cleared(versions: &[StatedVersion], version: Option<&str>) -> H
     }
 }
 
-/// Whether a statement about a product is about one of this version, if it
-/// lists versions. Without evaluating ranges that cannot be.
+/// Whether a statement about a product concerns this version, if it lists versions. Ranges are not
+/// evaluated.
 pub(super) fn is_listed(versions: &[StatedVersion], version: Option<&str>) -> bool {
     let entries = Entries::of(versions, version);
     let found = !entries.named.is_empty() || !entries.covering.is_empty();
     versions.is_empty() || found || entries.open.is_some()
 }
 
-/// The entries that decide about a version.
+/// Entries that decide about a version.
 struct Entries<'a> {
-    /// Those that name it.
+    /// Entries with this version.
     named: Vec<&'a StatedVersion>,
-    /// Ranges that have it.
+    /// Ranges that contain it.
     covering: Vec<&'a StatedVersion>,
-    /// A range that cannot be evaluated, and why.
+    /// A range that cannot be evaluated, and the reason.
     open: Option<String>,
 }
 

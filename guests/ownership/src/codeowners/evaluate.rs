@@ -1,29 +1,27 @@
-//! Whose a path is.
+//! Determines the owners of a path.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
 
 use super::{Codeowners, Rule, Section};
 
-/// What a file says of a path.
+/// Owners of a path in a file.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Owned<'a> {
-    /// Those who must approve first; each once.
+    /// Owners without duplicates; those who must approve come first.
     pub(crate) owners: Vec<&'a str>,
-    /// The lines that decided, in the file's order; none: no rule matches.
+    /// Lines of the deciding rules, in the file's order; empty if no rule matches.
     pub(crate) lines: Vec<u32>,
 }
 
-/// A path as patterns want it, written from the repository's root; nothing
-/// where there is none.
+/// Returns a path relative to the repository's root; `None` if it has no name.
 pub(crate) fn from_root(path: &str) -> Option<&str> {
     let path = path.trim_end_matches(['\r', '\n']);
     let path = path.strip_prefix("./").unwrap_or(path).trim_start_matches('/');
     (!path.is_empty()).then_some(path)
 }
 
-/// A line of a path list as the path that it names: git puts names with odd
-/// characters between quotation marks and escapes them as C does.
+/// Decodes a line of a path list. Git writes unusual names in quotation marks with C escapes.
 pub(crate) fn listed(line: &str) -> Cow<'_, str> {
     let line = line.trim_end_matches('\r');
     let quoted = line.strip_prefix('"').and_then(|line| line.strip_suffix('"'));
@@ -33,7 +31,7 @@ pub(crate) fn listed(line: &str) -> Cow<'_, str> {
     }
 }
 
-/// The bytes of a name without git's escapes; nothing where they are wrong.
+/// Decodes git's escapes; `None` if they are invalid.
 fn unescaped(name: &str) -> Option<Vec<u8>> {
     let mut bytes = name.bytes();
     let mut plain = Vec::with_capacity(name.len());
@@ -43,7 +41,7 @@ fn unescaped(name: &str) -> Option<Vec<u8>> {
     Some(plain)
 }
 
-/// The byte that an escape stands for, what follows the backslash being next.
+/// Decodes one escape; the next byte is the one after the backslash.
 fn escaped(bytes: &mut std::str::Bytes<'_>) -> Option<u8> {
     let digit = |byte: u8| matches!(byte, b'0'..=b'7').then(|| byte - b'0');
     Some(match bytes.next()? {
@@ -63,7 +61,7 @@ fn escaped(bytes: &mut std::str::Bytes<'_>) -> Option<u8> {
 }
 
 impl Section {
-    /// The rule that decides over a path in this section.
+    /// Returns the deciding rule for a path in this section.
     pub(crate) fn deciding(&self, path: &str) -> Option<&Rule> {
         if self.exclusions.iter().any(|rule| rule.pattern.matches(path)) {
             return None;
@@ -73,7 +71,7 @@ impl Section {
 }
 
 impl Codeowners {
-    /// Whose a path is, written from the repository's root.
+    /// Returns the owners of a path relative to the repository's root.
     pub(crate) fn owned(&self, path: &str) -> Owned<'_> {
         let mut owned = Owned::default();
         let mut seen = HashSet::new();

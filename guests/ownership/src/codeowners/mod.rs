@@ -1,8 +1,8 @@
-//! CODEOWNERS files, in the dialects of GitHub and GitLab.
+//! CODEOWNERS files in the dialects of GitHub and GitLab.
 //!
-//! `parse` makes rules of lines; `pattern` matches a rule against a path;
-//! `evaluate` says whose a path is; `tally` learns from many paths which rules
-//! do nothing. What a dialect does not have is skipped with a warning.
+//! `parse` converts lines to rules, `pattern` matches a rule with a path, `evaluate` determines a
+//! path's owners, and `tally` finds rules without effect. Syntax that a dialect does not have is
+//! skipped with a warning.
 
 mod evaluate;
 mod owner;
@@ -25,20 +25,20 @@ pub(crate) use pattern::Pattern;
 pub(crate) use place::{is_kubernetes_owners, name_rank, rank, said_by_place};
 pub(crate) use tally::{Tally, hidden_for_sure};
 
-/// How a file is read.
+/// Dialect of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Dialect {
-    /// The last rule that matches decides.
+    /// The last matching rule decides.
     Github,
-    /// In each section the last rule that matches decides.
+    /// In each section the last matching rule decides.
     Gitlab,
 }
 
-/// A line that is not read as its author may have meant it.
+/// A warning about a line that may not mean what its author intended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Warning {
-    /// From 1.
+    /// Line number, from 1.
     pub(crate) line: u32,
     pub(crate) message: String,
 }
@@ -49,40 +49,40 @@ impl fmt::Display for Warning {
     }
 }
 
-/// One rule.
+/// A rule of a file.
 #[derive(Debug)]
 pub(crate) struct Rule {
-    /// From 1.
+    /// Line number, from 1.
     pub(crate) line: u32,
-    /// As it is written.
+    /// The pattern as written.
     pub(crate) text: String,
     pub(crate) pattern: Pattern,
-    /// None: what matches has no owners. Rules of a section share its heading's.
+    /// Owners; empty means no owners. Rules of a section share the heading's owners.
     pub(crate) owners: Rc<[String]>,
 }
 
-/// Rules that are judged by themselves; a GitHub file has one section.
+/// Rules that are evaluated together; a GitHub file has one section.
 #[derive(Debug, Default)]
 pub(crate) struct Section {
-    /// Owners who need not approve.
+    /// Whether the owners' approval is optional.
     pub(crate) optional: bool,
-    /// In the file's order.
+    /// Rules in the file's order.
     pub(crate) rules: Vec<Rule>,
-    /// What matches one of these has no owners in this section.
+    /// Paths that match one of these have no owners in this section.
     pub(crate) exclusions: Vec<Rule>,
 }
 
-/// A file that was read.
+/// A parsed file.
 #[derive(Debug)]
 pub(crate) struct Codeowners {
     pub(crate) dialect: Dialect,
-    /// The one before the first heading first.
+    /// Sections; the one before the first heading comes first.
     pub(crate) sections: Vec<Section>,
     pub(crate) warnings: Vec<Warning>,
 }
 
 impl Codeowners {
-    /// How many rules there are, exclusions included.
+    /// Returns the number of rules, including exclusions.
     pub(crate) fn rule_count(&self) -> usize {
         self.sections.iter().map(|section| section.rules.len() + section.exclusions.len()).sum()
     }

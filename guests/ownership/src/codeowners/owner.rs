@@ -1,19 +1,19 @@
-//! The names by which a CODEOWNERS file calls owners.
+//! Names of owners in a CODEOWNERS file.
 
-/// What kind of name an owner's is.
+/// Kind of an owner's name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Identity<'a> {
-    /// `@user`, or a GitLab group of that name.
+    /// `@user`, or a GitLab group with this name.
     Name(&'a str),
-    /// `@organisation/team`, or a GitLab group within another.
+    /// `@organisation/team`, or a nested GitLab group.
     Team(&'a str),
-    /// `@@maintainer`: GitLab's role.
+    /// `@@maintainer`: a role in GitLab.
     Role(&'a str),
     Email(&'a str),
 }
 
 impl<'a> Identity<'a> {
-    /// The owner that a word of a line names, if it names one.
+    /// Parses a word as an owner.
     pub(crate) fn read(word: &'a str) -> Option<Self> {
         if let Some(role) = word.strip_prefix("@@") {
             return is_name(role).then_some(Self::Role(role));
@@ -28,7 +28,7 @@ impl<'a> Identity<'a> {
     }
 }
 
-/// GitLab nests groups at most 20 deep.
+/// Maximum nesting of GitLab groups is 20, plus the name itself.
 const MOST_LEVELS: usize = 21;
 
 fn is_name(text: &str) -> bool {
@@ -36,7 +36,7 @@ fn is_name(text: &str) -> bool {
     (1..=255).contains(&text.len()) && text.chars().all(letters)
 }
 
-/// An address without quoting or comments; more is never seen in these files.
+/// Whether a word is an e-mail address without quotes or comments.
 fn is_email(word: &str) -> bool {
     let Some((local, domain)) = word.rsplit_once('@') else { return false };
     let in_local =
@@ -51,7 +51,7 @@ fn is_email(word: &str) -> bool {
         && domain.split('.').all(label)
 }
 
-/// What stands before the `@` of an address.
+/// Returns the part of an address before the `@`.
 pub(crate) fn email_local_part(email: &str) -> Option<&str> {
     email.rsplit_once('@').map(|(local, _)| local)
 }

@@ -1,27 +1,29 @@
-//! Lines into rules.
+//! Parses lines into rules.
 
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use area_sdk::text::truncate_chars;
+
 use super::{Codeowners, Dialect, Identity, Pattern, Rule, Section, Warning};
 use crate::codeowners::pattern::MOST_PATTERN_BYTES;
 
-/// GitHub reads no larger file.
+/// Maximum size of a file in bytes, as on GitHub.
 pub(crate) const MOST_BYTES: u64 = 3 * 1024 * 1024;
 
-/// How many rules a file may have; the largest in public have a tenth of that.
+/// Maximum number of rules; the largest public files have a tenth of it.
 const MOST_RULES: usize = 20_000;
 
-/// How many sections a file may have.
+/// Maximum number of sections.
 const MOST_SECTIONS: usize = 1_000;
 
-/// How many owners a rule or a section's heading may have.
+/// Maximum number of owners of a rule or a heading.
 const MOST_OWNERS: usize = 500;
 
-/// How many warnings are kept.
+/// Maximum number of warnings.
 const MOST_WARNINGS: usize = 500;
 
-/// Why a file is not read at all.
+/// Why a file cannot be parsed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ParseError {
     /// It is not UTF-8.
@@ -33,8 +35,8 @@ pub(crate) enum ParseError {
 }
 
 impl ParseError {
-    /// A code and what to mend.
-    pub(crate) fn told(self) -> (&'static str, &'static str) {
+    /// Returns the code and how to fix the file.
+    pub(crate) fn code_and_fix(self) -> (&'static str, &'static str) {
         match self {
             Self::NotText => ("not_utf8", "The file is not UTF-8; save it as UTF-8."),
             Self::TooManyRules => {
@@ -47,8 +49,8 @@ impl ParseError {
     }
 }
 
-/// Reads a file in a dialect; where none is told, a file with GitLab's sections
-/// or exclusions is GitLab's.
+/// Parses a file. Without a given dialect, a file with GitLab's sections or exclusions is in
+/// GitLab's.
 pub(crate) fn parse(content: &[u8], dialect: Option<Dialect>) -> Result<Codeowners, ParseError> {
     let text = std::str::from_utf8(content).map_err(|_| ParseError::NotText)?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -75,10 +77,10 @@ fn sniff(text: &str) -> Dialect {
 
 struct Parser {
     file: Codeowners,
-    /// The section that lines belong to, and its heading's owners.
+    /// Index of the current section, and its heading's owners.
     section: usize,
     default_owners: Rc<[String]>,
-    /// Indexes of sections, by name in lower case.
+    /// Indexes of sections by lower-case name.
     by_name: HashMap<String, usize>,
     line: u32,
     rules: usize,
@@ -124,13 +126,13 @@ impl Parser {
         let owners: Vec<&str> = words.collect();
         let is_owner = |word: &str| !matches!(Identity::read(word), None | Some(Identity::Role(_)));
         if let Some(word) = owners.iter().find(|word| !is_owner(word)) {
-            return self.warn(format!("skipped: {} is no owner", shown(word)));
+            return self.warn(format!("skipped: {} is not an owner", shown(word)));
         }
         if owners.len() > MOST_OWNERS {
             return self.warn("skipped: a rule has at most 500 owners");
         }
         if pattern.contains('[') {
-            self.warn("GitHub has no character ranges: [ and ] are taken as they are");
+            self.warn("GitHub has no character ranges: [ and ] are ordinary characters");
         }
         let owners = owners.into_iter().map(ToOwned::to_owned).collect();
         self.add(pattern, owners, false);
@@ -141,7 +143,7 @@ impl Parser {
             return self.begin_section(&heading);
         }
         if line.starts_with('[') || line.starts_with("^[") {
-            self.warn("no section heading: read as a rule");
+            self.warn("not a section heading: read as a rule");
         }
         let (line, exclusion) = match line.strip_prefix('!') {
             Some(line) => (line, true),
@@ -150,7 +152,7 @@ impl Parser {
         let (pattern, rest) = split_pattern(line);
         if exclusion {
             if !rest.trim().is_empty() {
-                self.warn("an exclusion has no owners: they are not read");
+                self.warn("an exclusion has no owners: they are ignored");
             }
             return self.add(pattern, Rc::default(), true);
         }
@@ -164,7 +166,7 @@ impl Parser {
         self.add(pattern, owners, false);
     }
 
-    /// The owners among the words; what is none is warned of, but for comments.
+    /// Returns the owners among the words, and warns about other words outside comments.
     fn gitlab_owners(&mut self, words: &str) -> Rc<[String]> {
         let (mut owners, mut commented) = (Vec::new(), false);
         for word in words.split_whitespace() {
@@ -172,14 +174,14 @@ impl Parser {
             if Identity::read(word).is_some() {
                 owners.push(word.to_owned());
             } else if !commented {
-                self.warn(format!("{} is no owner: it is passed over", shown(word)));
+                self.warn(format!("{} is not an owner: it is skipped", shown(word)));
             }
         }
         if commented {
-            self.warn("GitLab has no comments after a rule: owners in one count");
+            self.warn("GitLab has no comments after a rule: owners in the comment count");
         }
         if owners.len() > MOST_OWNERS {
-            self.warn("a rule has at most 500 owners: further ones are not read");
+            self.warn("a rule has at most 500 owners: further ones are ignored");
             owners.truncate(MOST_OWNERS);
         }
         owners.into()
@@ -193,7 +195,7 @@ impl Parser {
         self.default_owners = self.gitlab_owners(owners);
         let zero = |count: &str| count.trim().parse::<u32>().is_ok_and(|count| count == 0);
         if heading.approvals.is_some_and(zero) {
-            self.warn("a section takes at least one approval: 1 is assumed");
+            self.warn("a section requires at least one approval: 1 is assumed");
         }
         self.section = match self.by_name.get(&heading.name.to_lowercase()) {
             Some(&known) => {
@@ -224,13 +226,12 @@ impl Parser {
     }
 }
 
-/// The first characters of a word, for a message.
+/// Returns the first characters of a word, for a message.
 fn shown(word: &str) -> String {
-    let short: String = word.chars().take(60).collect();
-    format!("`{short}`")
+    format!("`{}`", truncate_chars(word, 60))
 }
 
-/// A pattern ends at the first white space that is not escaped.
+/// Splits a line at the first unescaped white space.
 fn split_pattern(line: &str) -> (&str, &str) {
     let mut escaped = false;
     let end = line.find(|letter: char| {
@@ -244,13 +245,13 @@ fn split_pattern(line: &str) -> (&str, &str) {
 struct Heading<'a> {
     optional: bool,
     name: &'a str,
-    /// What stands in the second pair of brackets.
+    /// Text in the second pair of brackets.
     approvals: Option<&'a str>,
-    /// The owners, and what may stand behind them.
+    /// Owners and further text.
     rest: &'a str,
 }
 
-/// Reads `^[Name][2] @owner # why`; a line of another form is no heading.
+/// Parses `^[Name][2] @owner # why`; `None` for a line of another form.
 fn heading(line: &str) -> Option<Heading<'_>> {
     let heading = lenient_heading(line)?;
     let (owners, _) = split_comment(heading.rest);
@@ -259,7 +260,7 @@ fn heading(line: &str) -> Option<Heading<'_>> {
     good.then_some(heading)
 }
 
-/// Reads a heading as GitLab does: whatever follows the brackets.
+/// Parses a heading as GitLab does: with any text after the brackets.
 fn lenient_heading(line: &str) -> Option<Heading<'_>> {
     let (line, optional) = match line.strip_prefix('^') {
         Some(line) => (line, true),
@@ -276,12 +277,12 @@ fn lenient_heading(line: &str) -> Option<Heading<'_>> {
     good.then(|| Heading { optional, name: name.trim(), approvals, rest })
 }
 
-/// Is there more behind a heading's owners than a comment?
+/// Whether a heading's owners are followed by something other than a comment.
 fn is_unread(beyond: &str) -> bool {
     !beyond.is_empty() && !beyond.starts_with('#')
 }
 
-/// A heading's owners end where something stands that is in no owner's name.
+/// Splits a heading's owners from the comment after them.
 fn split_comment(rest: &str) -> (&str, &str) {
     let in_owners = |c: char| c.is_alphanumeric() || c.is_whitespace() || "@_.-/+".contains(c);
     rest.split_at(rest.find(|c| !in_owners(c)).unwrap_or(rest.len()))

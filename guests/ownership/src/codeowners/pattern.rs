@@ -1,31 +1,31 @@
-//! Patterns, translated into the globs of the `fast-glob` crate, which matches
-//! without backtracking beyond the last `*` and the last `**`.
+//! Compiles patterns to globs of the `fast-glob` crate, which backtracks at most to the last `*` and
+//! the last `**`.
 //!
-//! GitHub's patterns are gitignore's: a slash at the beginning or in the middle
-//! ties one to the root, what matches a folder matches all in it (but for a
-//! `*` that ends a tied pattern), and brackets are ordinary characters.
-//! GitLab's are those of Ruby's `File.fnmatch` over the whole path: only a
-//! leading slash ties a pattern to the root, and only a trailing one makes it
-//! match what is in a folder.
+//! GitHub's patterns follow gitignore. A slash at the beginning or in the middle anchors a pattern
+//! to the root. A match of a folder matches everything in it, except for a `*` at the end of an
+//! anchored pattern. Brackets are ordinary characters.
+//!
+//! GitLab's patterns follow Ruby's `File.fnmatch` over the whole path. Only a leading slash anchors
+//! a pattern to the root, and only a trailing slash matches the content of a folder.
 
 use fast_glob::glob_match;
 
 use super::Dialect;
 
-/// Longest pattern that is taken, in bytes; time to match grows with it.
+/// Maximum size of a pattern in bytes; the matching time grows with it.
 pub(crate) const MOST_PATTERN_BYTES: usize = 1024;
 
-/// Longest path that is matched, in bytes, as Linux has it.
+/// Maximum size of a path in bytes, as on Linux.
 const MOST_PATH_BYTES: usize = 4096;
 
 /// A compiled pattern.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Pattern {
-    /// One of these must match.
+    /// Globs of which one must match.
     pub(super) globs: Vec<String>,
 }
 
-/// What lies between two slashes of a pattern.
+/// Part of a pattern between two slashes.
 struct Segment {
     glob: String,
     kind: Kind,
@@ -41,7 +41,7 @@ enum Kind {
 }
 
 impl Pattern {
-    /// Compiles a pattern as it is written.
+    /// Compiles a pattern.
     pub(crate) fn compile(text: &str, dialect: Dialect) -> Self {
         let globs = match dialect {
             Dialect::Github => github(text),
@@ -50,12 +50,12 @@ impl Pattern {
         Self { globs }
     }
 
-    /// Does it match this path, written from the repository's root?
+    /// Whether it matches this path relative to the repository's root.
     pub(crate) fn matches(&self, path: &str) -> bool {
         path.len() <= MOST_PATH_BYTES && self.globs.iter().any(|glob| glob_match(glob, path))
     }
 
-    /// Does it match every path?
+    /// Whether it matches every path.
     pub(crate) fn is_catch_all(&self) -> bool {
         self.globs.iter().any(|glob| matches!(glob.as_str(), "**" | "**/*" | "**/**"))
     }
@@ -89,7 +89,7 @@ fn gitlab(text: &str) -> String {
         None => (body, ""),
     };
     let mut segments = segments(body, Dialect::Gitlab);
-    // Ruby knows `**` only before a slash.
+    // Ruby supports `**` only before a slash.
     if let Some(last) = segments.last_mut()
         && last.kind == Kind::AnyDepth
         && within.is_empty()
@@ -116,7 +116,7 @@ fn segment(raw: &str, dialect: Dialect) -> Segment {
     }
 }
 
-/// Writes a segment as `fast-glob` has it.
+/// Translates a segment to the syntax of `fast-glob`.
 fn translate(raw: &str, dialect: Dialect) -> String {
     let mut glob = String::with_capacity(raw.len() + 4);
     let mut rest = raw;
@@ -148,7 +148,7 @@ fn translate(raw: &str, dialect: Dialect) -> String {
     glob
 }
 
-/// An ordinary character, escaped where it would mean something.
+/// Adds a literal character, escaped if necessary.
 fn literal(glob: &mut String, letter: char) {
     if "\\*?[]{}!".contains(letter) {
         glob.push('\\');
@@ -156,7 +156,7 @@ fn literal(glob: &mut String, letter: char) {
     glob.push(letter);
 }
 
-/// The bracket expression that begins after this `[`, and what follows it.
+/// Parses the bracket expression after a `[`. Returns it and the rest.
 fn class(after: &str) -> Option<(String, &str)> {
     let mut class = String::from("[");
     let mut letters = after.char_indices().peekable();

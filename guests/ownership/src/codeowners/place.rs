@@ -1,39 +1,39 @@
-//! Where a CODEOWNERS file lies, and what that says: which of several files a
-//! host reads, and in which dialect.
+//! Locations of CODEOWNERS files. They decide which of several files a hosting service reads, and
+//! in which dialect.
 
 use super::Dialect;
 
-/// Where a file lies.
+/// Location of a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum FileLocation {
     Github,
     Gitlab,
     Docs,
-    /// The root, or nowhere that is known.
+    /// The root, or unknown.
     Root,
 }
 
-fn place(path: &str) -> Place {
+fn place(path: &str) -> FileLocation {
     let mut folders = path.rsplit(['/', '\\']).skip(1);
     match folders.next() {
-        Some(".github") => Place::Github,
-        Some(".gitlab") => Place::Gitlab,
-        Some("docs") => Place::Docs,
-        _ => Place::Root,
+        Some(".github") => FileLocation::Github,
+        Some(".gitlab") => FileLocation::Gitlab,
+        Some("docs") => FileLocation::Docs,
+        _ => FileLocation::Root,
     }
 }
 
-/// The dialect that the file's place tells.
+/// Returns the dialect implied by the file's location.
 pub(crate) fn said_by_place(path: &str) -> Option<Dialect> {
     match place(path) {
-        Place::Github => Some(Dialect::Github),
-        Place::Gitlab => Some(Dialect::Gitlab),
-        Place::Docs | Place::Root => None,
+        FileLocation::Github => Some(Dialect::Github),
+        FileLocation::Gitlab => Some(Dialect::Gitlab),
+        FileLocation::Docs | FileLocation::Root => None,
     }
 }
 
-/// How surely a file is meant to be the CODEOWNERS file, by its name: 0 for one
-/// that is called so, 1 for a copy whose name says it, 2 for any other.
+/// Returns how certain the name identifies the CODEOWNERS file: 0 for its exact name, 1 for a copy
+/// with a similar name, 2 for any other.
 pub(crate) fn name_rank(path: &str) -> u8 {
     match path.rsplit(['/', '\\']).next().unwrap_or(path) {
         "CODEOWNERS" => 0,
@@ -42,19 +42,22 @@ pub(crate) fn name_rank(path: &str) -> u8 {
     }
 }
 
-/// How early a host looks at a place, the first being 0: GitHub at `.github/`,
-/// the root, `docs/`; GitLab at the root, `docs/`, `.gitlab/`. Places of the
-/// other host come last.
+/// Returns the order in which a hosting service reads locations, from 0. GitHub: `.github/`, the
+/// root, `docs/`. GitLab: the root, `docs/`, `.gitlab/`. Locations of the other service come last.
 pub(crate) fn rank(path: &str, host: Option<Dialect>) -> u8 {
     let order = match host {
-        Some(Dialect::Gitlab) => [Place::Root, Place::Docs, Place::Gitlab, Place::Github],
-        Some(Dialect::Github) | None => [Place::Github, Place::Root, Place::Docs, Place::Gitlab],
+        Some(Dialect::Gitlab) => {
+            [FileLocation::Root, FileLocation::Docs, FileLocation::Gitlab, FileLocation::Github]
+        }
+        Some(Dialect::Github) | None => {
+            [FileLocation::Github, FileLocation::Root, FileLocation::Docs, FileLocation::Gitlab]
+        }
     };
     let place = place(path);
     (0..).zip(order).find(|(_, other)| *other == place).map_or(u8::MAX, |(rank, _)| rank)
 }
 
-/// Members that the OWNERS files of Kubernetes begin with.
+/// First members of Kubernetes' OWNERS files.
 const KUBERNETES: [&str; 8] = [
     "approvers:",
     "reviewers:",
@@ -66,7 +69,7 @@ const KUBERNETES: [&str; 8] = [
     "required_reviewers:",
 ];
 
-/// Is it an OWNERS file of Kubernetes, which is YAML?
+/// Whether it is an OWNERS file of Kubernetes, which is YAML.
 pub(crate) fn is_kubernetes_owners(path: &str, content: &[u8]) -> bool {
     let name = path.rsplit(['/', '\\']).next().unwrap_or_default();
     let called_so = name == "OWNERS" || name == "OWNERS_ALIASES";

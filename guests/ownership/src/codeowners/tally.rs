@@ -1,5 +1,4 @@
-//! What many paths teach about the rules: which match nothing, and which are
-//! always overruled.
+//! Finds rules that match none of many paths, and rules that later ones always override.
 
 use std::collections::BTreeMap;
 
@@ -7,29 +6,29 @@ use area_sdk::prelude::*;
 
 use super::{Codeowners, Rule, Section, Warning};
 
-/// What a rule was seen to do.
+/// Effect of a rule on the paths.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Usage {
     /// It matched no path.
     Unmatched,
-    /// Later rules overruled it wherever it matched.
+    /// Later rules overrode it for every path.
     Hidden,
-    /// It decided over a path.
+    /// It decided about a path.
     Used,
 }
 
-/// Counts over paths, kept between the steps of an import.
+/// Counts over paths, stored between the steps of an import.
 #[derive(Clone, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Tally {
     pub(crate) paths: u64,
     pub(crate) unowned: u64,
-    /// A letter a rule, in the sections' order, exclusions after rules: `.`
-    /// unmatched, `h` hidden, `u` used. A text because it travels as JSON.
+    /// One letter for each rule, in the sections' order with exclusions after rules: `.` unmatched,
+    /// `h` hidden, `u` used. A text, because it is part of a JSON job.
     usage: String,
 }
 
 impl Tally {
-    /// Counts these paths; an earlier tally goes on.
+    /// Counts these paths, in addition to an earlier tally.
     pub(crate) fn count<'p>(
         &mut self,
         file: &Codeowners,
@@ -50,14 +49,14 @@ impl Tally {
         self.usage = usage.into_iter().map(letter).collect();
     }
 
-    /// What the rules were seen to do, in the sections' order.
+    /// Returns the effects of the rules, in the sections' order.
     fn usages(&self, file: &Codeowners) -> Vec<Usage> {
         let mut usage: Vec<Usage> = self.usage.chars().map(usage).collect();
         usage.resize(file.rule_count(), Usage::Unmatched);
         usage
     }
 
-    /// Warns of rules that match no path, and of those that others hide.
+    /// Returns warnings about rules that match no path, and rules that others override.
     pub(crate) fn warnings(&self, file: &Codeowners) -> Vec<Warning> {
         let rules = file.sections.iter().flat_map(|s| s.rules.iter().chain(&s.exclusions));
         let mut warnings: Vec<Warning> = rules
@@ -76,8 +75,7 @@ impl Tally {
     }
 }
 
-/// Lets a section see a path: notes what its rules did, and says whether the
-/// path has owners.
+/// Updates the effects of a section's rules for a path. Returns whether the path has owners.
 fn see(section: &Section, path: &str, usage: &mut [Usage]) -> bool {
     let (rules, exclusions) = usage.split_at_mut(section.rules.len());
     let mut decided = false;
@@ -89,8 +87,7 @@ fn see(section: &Section, path: &str, usage: &mut [Usage]) -> bool {
     }
     let mut owned = false;
     for (rule, usage) in section.rules.iter().zip(rules).rev() {
-        // A rule that cannot decide any more is asked only if it was never seen
-        // to match.
+        // A rule that cannot decide about this path is matched only if it never matched before.
         if (decided && *usage != Usage::Unmatched) || !rule.pattern.matches(path) {
             continue;
         }
@@ -121,8 +118,8 @@ fn usage(letter: char) -> Usage {
     }
 }
 
-/// Warns of rules that a later one of their section hides whatever the paths:
-/// one with the same pattern, or one that matches everything.
+/// Warns about rules that a later one of their section always overrides: one with the same pattern,
+/// or one that matches everything.
 pub(crate) fn hidden_for_sure(file: &Codeowners) -> Vec<Warning> {
     let mut warnings = Vec::new();
     for section in &file.sections {

@@ -1,4 +1,4 @@
-//! The published pattern table, real files, and the dialects' own rules.
+//! Tests with the published pattern table, real files, and each dialect's own rules.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::evaluate::Owned;
 use super::*;
 
-/// Real-world files and published test vectors, where they are.
+/// Returns the folder of real files and published test vectors, if this machine has it.
 fn corpus() -> Option<PathBuf> {
     let told = std::env::var_os("ASSURANCE_CORPUS").filter(|told| !told.is_empty());
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
@@ -28,7 +28,7 @@ fn owners(file: &Codeowners, path: &str) -> Vec<String> {
     file.owned(path).owners.into_iter().map(ToOwned::to_owned).collect()
 }
 
-fn told(file: &Codeowners) -> Vec<String> {
+fn warnings(file: &Codeowners) -> Vec<String> {
     file.warnings.iter().map(ToString::to_string).collect()
 }
 
@@ -67,7 +67,7 @@ fn real_files_are_read_without_a_warning() {
         let content = std::fs::read(folder.join(name)).expect(name);
         let file = parse(&content, None).expect(name);
         assert_eq!(
-            (file.dialect, file.rule_count(), told(&file)),
+            (file.dialect, file.rule_count(), warnings(&file)),
             (dialect, rules, vec![]),
             "{name}"
         );
@@ -122,15 +122,15 @@ fn what_github_does_not_have_is_skipped_with_a_warning() {
     let file = read(text, Dialect::Github);
     assert_eq!(file.rule_count(), 1);
     assert_eq!(
-        told(&file),
+        warnings(&file),
         [
             "Line 1: skipped: GitHub has no exclusions",
             "Line 2: skipped: GitHub has no patterns that begin with #",
             "Line 3: skipped: GitHub has no sections",
             "Line 4: skipped: GitHub has no sections",
-            "Line 5: skipped: `no-owner` is no owner",
-            "Line 6: skipped: `@@maintainer` is no owner",
-            "Line 7: GitHub has no character ranges: [ and ] are taken as they are",
+            "Line 5: skipped: `no-owner` is not an owner",
+            "Line 6: skipped: `@@maintainer` is not an owner",
+            "Line 7: GitHub has no character ranges: [ and ] are ordinary characters",
         ]
     );
     assert_eq!(owners(&file, "x/e[f]"), ["@x"]);
@@ -154,7 +154,7 @@ fn gitlab_sections_give_default_owners_and_merge_by_name() {
     assert_eq!(file.sections.len(), 3);
     assert_eq!(owners(&file, "docs/a/b.txt"), ["@docs-team"]);
     assert_eq!(owners(&file, "docs/a.md"), ["@late"]);
-    // One of its headings is not optional, so neither is the section.
+    // One of its headings is not optional, so the section is not.
     assert!(!file.sections[2].optional);
     assert_eq!(owners(&file, "x.sql"), [""; 0]);
     assert_eq!(file.owned("x.sql").lines, [9]);
@@ -165,15 +165,15 @@ fn gitlab_reads_a_heading_whatever_follows_it() {
     let text = "[Sec][1] @a # why @b\nx\n[Name]y @d\nx\n[Third]@e\nx\n[0-9]*.rs @f\nx\n";
     let file = read(text, Dialect::Gitlab);
     assert_eq!(file.sections.len(), 5);
-    // These are their names, in any case.
+    // These are their names, ignoring case.
     let again = read(&format!("{text}[SEC]\n[NAME]\n[THIRD]\n[0-9]\n"), Dialect::Gitlab);
     assert_eq!(again.sections.len(), 5);
     assert_eq!(owners(&file, "x"), ["@a", "@d", "@e"]);
     assert_eq!(
-        told(&file),
+        warnings(&file),
         [
             "Line 3: read as a section heading, as GitLab does",
-            "Line 3: `y` is no owner: it is passed over",
+            "Line 3: `y` is not an owner: it is skipped",
             "Line 5: read as a section heading, as GitLab does",
             "Line 7: read as a section heading, as GitLab does",
         ]
@@ -230,13 +230,13 @@ fn gitlab_tells_of_what_it_reads_otherwise() {
     let text = "[Broken\ndocs/ @docs\n/path/* @group plain @user\n!a @x\nb @x # mail @y now\n[Zero][0] @z\n";
     let file = read(text, Dialect::Gitlab);
     assert_eq!(
-        told(&file),
+        warnings(&file),
         [
-            "Line 1: no section heading: read as a rule",
-            "Line 3: `plain` is no owner: it is passed over",
-            "Line 4: an exclusion has no owners: they are not read",
-            "Line 5: GitLab has no comments after a rule: owners in one count",
-            "Line 6: a section takes at least one approval: 1 is assumed",
+            "Line 1: not a section heading: read as a rule",
+            "Line 3: `plain` is not an owner: it is skipped",
+            "Line 4: an exclusion has no owners: they are ignored",
+            "Line 5: GitLab has no comments after a rule: owners in the comment count",
+            "Line 6: a section requires at least one approval: 1 is assumed",
         ]
     );
     assert_eq!(owners(&file, "path/z"), ["@group", "@user"]);
@@ -300,7 +300,7 @@ fn files_that_are_none_are_refused() {
     let many = "a\n".repeat(20_001);
     assert_eq!(parse(many.as_bytes(), None).err(), Some(ParseError::TooManyRules));
     let long = read(&format!("{} @a\n", "x".repeat(1025)), Dialect::Github);
-    assert_eq!(told(&long), ["Line 1: skipped: a pattern has 1 to 1,024 bytes"]);
+    assert_eq!(warnings(&long), ["Line 1: skipped: a pattern has 1 to 1,024 bytes"]);
     let marked = parse(b"\xef\xbb\xbf* @a\r\n", None).expect("read");
     assert_eq!(owners(&marked, "x"), ["@a"]);
 }
@@ -317,8 +317,7 @@ fn no_pattern_takes_long() {
     assert!(begun.elapsed().as_secs() < 5, "{:?}", begun.elapsed());
 }
 
-/// What the globs mean to another implementation, which compiles them into
-/// regular expressions.
+/// Matches with another implementation, which compiles globs to regular expressions.
 fn by_globset(pattern: &Pattern, path: &str) -> bool {
     pattern.globs.iter().any(|glob| {
         let glob =
@@ -354,8 +353,8 @@ proptest! {
     }
 }
 
-/// As many sections, each with a rule, whose names differ in case alone from
-/// those of the other half.
+/// Returns sections with one rule each. The names of one half differ from those of the other only
+/// in case.
 fn sections(count: usize) -> String {
     let section = |n: usize| format!("[Team {n}] @default\n/{n}/\n[TEAM {n}]\n/{n}/x @x\n");
     (0..count).map(section).collect()
@@ -369,7 +368,7 @@ fn sections_are_counted_by_name_and_a_file_of_too_many_is_refused() {
     assert_eq!(owners(&file, "998/x"), ["@x"]);
     let refused = parse(sections(1_000).as_bytes(), None).err();
     assert_eq!(refused, Some(ParseError::TooManySections));
-    assert!(ParseError::TooManySections.told().1.contains("1,000 sections"));
+    assert!(ParseError::TooManySections.code_and_fix().1.contains("1,000 sections"));
 }
 
 #[test]
@@ -379,5 +378,5 @@ fn a_heading_with_many_owners_is_not_copied_into_each_rule() {
     let rules = &file.sections[1].rules;
     assert_eq!((rules.len(), rules[0].owners.len()), (10_000, 500));
     assert!(rules.iter().all(|rule| rule.owners.as_ptr() == rules[0].owners.as_ptr()));
-    assert!(told(&file)[0].contains("at most 500 owners"), "{:?}", told(&file)[0]);
+    assert!(warnings(&file)[0].contains("at most 500 owners"), "{:?}", warnings(&file)[0]);
 }

@@ -1,5 +1,4 @@
-//! Applying a preview: what was ready is assigned, once, if nothing has changed
-//! since somebody saw it.
+//! Applies a preview: assigns the ready items once, if nothing has changed since the preview.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,26 +8,26 @@ use area_sdk::prelude::*;
 use super::{Item, OwnershipPreview, PreviewItem, PreviewResult, StoredPreview};
 use crate::findings::Finding;
 
-/// The rules, for the operation's documentation.
-pub(crate) const DESCRIPTION: &str = "\
-Once; a second time is a 409 `preview_applied`. Where a finding has changed its state or its \
-assignee since the preview was made, or an assignee has left the workspace, nothing is assigned: \
-409 `findings_changed`. The findings have their new assignee a moment later.";
+/// Description of the rules for OpenAPI.
+pub(crate) const DESCRIPTION: &str = "A preview can be applied once; a second time returns 409 \
+    `preview_applied`. If a finding's state or assignee has changed since the preview, or an \
+    assignee has left the workspace, nothing is assigned: 409 `findings_changed`. The findings \
+    have their new assignee a moment later.";
 
-/// How many documents a question asks for.
+/// Number of documents in one query.
 const STEP: u32 = 500;
 
-/// How many changed findings a refusal names.
+/// Maximum number of changed findings named in a refusal.
 const NAMED: usize = 3;
 
-/// Who is to be assigned to what.
+/// A finding with its new owner.
 #[derive(Serialize, JsonSchema)]
 struct Assignment {
     finding_id: Uuid,
     assignee_id: Uuid,
 }
 
-/// Told when a preview is applied; the control room assigns.
+/// Published when a preview was applied; the control room assigns the findings.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct OwnershipApplied {
     preview_id: Uuid,
@@ -45,8 +44,8 @@ pub(crate) fn apply(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<Ownersh
     let mut preview = ctx.documents::<StoredPreview>().get(id)?;
     ctx.check_if_match(preview.version)?;
     if preview.result.is_some() {
-        return Err(Problem::conflict("preview_applied", "This preview was applied already.")
-            .hint("Make a new preview of what is there now."));
+        return Err(Problem::conflict("preview_applied", "This preview was already applied.")
+            .hint("Create a new preview."));
     }
     let ready = ready(ctx, id)?;
     refuse_changes(&changed(ctx, &ready)?)?;
@@ -68,14 +67,14 @@ pub(crate) fn apply(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<Ownersh
     Ok(Versioned(preview.into(), version))
 }
 
-/// The items that are to be applied.
+/// Returns the items to apply.
 fn ready(ctx: &Ctx, preview_id: Uuid) -> Result<Vec<Item>, DocumentError> {
     let items = ctx.documents::<PreviewItem>().query().equals("preview_id", preview_id);
     let ready = items.equals("status", "ready").limit(STEP).all();
     ready.map(|stored| Ok(stored?.value.item)).collect()
 }
 
-/// The findings that are not as they were previewed, or whose assignee left.
+/// Returns findings that changed since the preview, or whose assignee left the workspace.
 fn changed(ctx: &Ctx, ready: &[Item]) -> Result<Vec<Uuid>, DocumentError> {
     let members: BTreeSet<String> = ctx.members().into_iter().map(|person| person.user).collect();
     let mut changed = Vec::new();
@@ -110,5 +109,5 @@ fn refuse_changes(changed: &[Uuid]) -> Result<()> {
         named.join(", "),
         if changed.len() > NAMED { " and more." } else { "." }
     );
-    Err(Problem::conflict("findings_changed", detail).hint("Make a new preview and apply that."))
+    Err(Problem::conflict("findings_changed", detail).hint("Create a new preview and apply it."))
 }

@@ -1,32 +1,32 @@
-//! Making a preview.
+//! Creates a preview.
 
 use area_sdk::prelude::*;
+use area_shared::catalog::Repository;
 
 use super::judge::judge;
 use super::{
     Item, ItemStatus, NewPreview, OwnershipPreview, POLICY_VERSION, PreviewItem, SHOWN, Snapshot,
     StoredPreview,
 };
-use crate::catalog::Repository;
 use crate::directory::Directory;
 use crate::findings;
 use crate::source::{Source, SourceState, SourceStatus};
 
-/// The rules, for the operation's documentation.
-pub(crate) const DESCRIPTION: &str = "\
-The rules are those that the audit imported: the newest one's, or those of `audit_id`. The owners \
-of a finding are those of its paths. An owner's name stands for the one group that has it among \
-its `identities`, and then for the owner of the group's service that is built from the repository, \
-else for the group's first member; without such a group an e-mail address stands for its member, \
-and `@name` for the one member whose address begins so. Case is ignored.\n\n\
-An item is `ready` where the first owner that stands for somebody is to be assigned; `unchanged` \
-where one of the owners is assigned already, or somebody is assigned to what has no owners; \
-`needs_review` in all other cases, with the `reason`. Nothing is assigned before the preview is \
-applied.\n\n\
-A preview has at most 2,000 open findings: those nobody is assigned to first, the riskiest first \
-among them. A warning tells how many more there are.";
+/// Description of the rules for OpenAPI.
+pub(crate) const DESCRIPTION: &str = "The rules are those imported by the newest audit, or by \
+    `audit_id`. The owners of a finding are those of its paths. An owner's name means the one \
+    group that has it in `identities`: the owner of the group's service that is built from the \
+    repository, otherwise the group's first member; without such a group an e-mail address means \
+    its member, and `@name` the one member whose address starts with the name. Case is \
+    ignored.\n\n\
+    An item is `ready` where the first owner that stands for somebody is to be assigned; \
+    `unchanged` where one of the owners is assigned already, or somebody is assigned to what has \
+    no owners; `needs_review` in all other cases, with the `reason`. Nothing is assigned before \
+    the preview is applied.\n\n\
+    A preview has at most 2,000 open findings: those nobody is assigned to first, the riskiest \
+    first among them. A warning has the number of further findings.";
 
-/// How many findings a preview looks at.
+/// Maximum number of findings in a preview.
 const MOST_ITEMS: usize = 2_000;
 
 pub(crate) fn create(
@@ -45,7 +45,7 @@ pub(crate) fn create(
     keep(ctx, id, preview)
 }
 
-/// What the rules come from.
+/// Returns the source of the rules.
 fn source(ctx: &Ctx, new: &NewPreview) -> Result<Option<Stored<Source>>> {
     let Some(audit_id) = new.audit_id else {
         let sources = ctx.documents::<Source>().query().equals("repository_id", new.repository_id);
@@ -61,21 +61,23 @@ fn source(ctx: &Ctx, new: &NewPreview) -> Result<Option<Stored<Source>>> {
             "/audit_id",
             "No such audit has imported the repository's ownership.",
         )
-        .hint("Name a completed audit of the repository, or none for the newest.")),
+        .hint("Name a completed audit of the repository, or omit it for the newest.")),
     }
 }
 
-/// The items, and how many findings there are in all.
+/// Returns the items, and the total number of findings.
 fn items(ctx: &Ctx, new: &NewPreview, source: Option<&Stored<Source>>) -> Result<(Vec<Item>, u64)> {
     let rules = source.map(|source| source.rules(ctx)).transpose();
-    let file = rules.map_err(|_| Problem::unavailable("The rules cannot be read now."))?.flatten();
+    let file = rules
+        .map_err(|_| Problem::unavailable("The rules cannot be read at the moment."))?
+        .flatten();
     let directory = Directory::load(ctx, new.repository_id)?;
     let (findings, total) = findings::open(ctx, new.repository_id, MOST_ITEMS)?;
     let findings = findings.into_iter();
     Ok((findings.map(|finding| judge(finding, file.as_ref(), &directory)).collect(), total))
 }
 
-/// A preview, with all its items in the snapshot.
+/// Returns a preview with all its items in the snapshot.
 fn preview(
     ctx: &Ctx,
     new: &NewPreview,
@@ -123,7 +125,7 @@ fn digest(ctx: &Ctx, snapshot: &Snapshot) -> String {
     ctx.sha256_hex(&canonical)
 }
 
-/// Keeps a preview: its items each, and itself with the first of them.
+/// Stores the items separately, and the preview with the first items.
 fn keep(
     ctx: &Ctx,
     id: Uuid,

@@ -1,4 +1,4 @@
-//! What is to happen to a finding.
+//! Decides about a finding of a preview.
 
 use area_sdk::prelude::*;
 
@@ -7,13 +7,13 @@ use crate::codeowners::{Codeowners, from_root};
 use crate::directory::Directory;
 use crate::findings::Finding;
 
-/// How many paths of a finding are looked at and shown.
+/// Maximum number of a finding's paths that are evaluated and shown.
 const MOST_PATHS: usize = 100;
 
-/// How many names a reason tells of.
+/// Maximum number of names in a reason.
 const MOST_REASONS: usize = 3;
 
-/// What a file says of all paths of a finding.
+/// Owners of all paths of a finding.
 #[derive(Default)]
 struct Claims {
     identities: Vec<String>,
@@ -38,10 +38,10 @@ impl Claims {
     }
 }
 
-/// What is decided.
+/// Status, new owner, and reason.
 type Verdict = (ItemStatus, Option<Uuid>, Option<String>);
 
-/// Decides over a finding.
+/// Decides about a finding.
 pub(super) fn judge(
     finding: Stored<Finding>,
     file: Option<&Codeowners>,
@@ -72,7 +72,7 @@ pub(super) fn judge(
     }
 }
 
-/// Why a finding has no owners.
+/// Returns why a finding has no owners.
 fn unclaimed(
     finding: &Finding,
     file: Option<&Codeowners>,
@@ -91,7 +91,7 @@ fn unclaimed(
     }
 }
 
-/// Whoever is assigned to what has no owners stays.
+/// Keeps the present assignee of a finding without owners.
 fn without_owners(finding: &Finding, reason: &str) -> Verdict {
     let status = match finding.owner_id {
         Some(_) => ItemStatus::Unchanged,
@@ -100,8 +100,7 @@ fn without_owners(finding: &Finding, reason: &str) -> Verdict {
     (status, finding.owner_id, Some(reason.to_owned()))
 }
 
-/// The first owner who stands for somebody is assigned, unless one of the
-/// owners is already.
+/// Assigns the first owner that resolves to a user, unless one of the owners is assigned already.
 fn among(identities: &[String], current: Option<Uuid>, directory: &Directory) -> Verdict {
     let (mut assignee, mut reasons) = (None, Vec::new());
     for identity in identities {

@@ -1,24 +1,24 @@
-//! Reading previews and their items.
+//! Operations that read previews and their items.
 
 use area_sdk::DocumentError;
 use area_sdk::prelude::*;
 
 use super::{Item, OwnershipPreview, PreviewItem, StoredPreview};
 
-/// The rules, for the operation's documentation.
+/// Description of the rules for OpenAPI.
 pub(crate) const DESCRIPTION: &str = "\
 `before_id` takes the last preview of the page before: strictly older ones follow. A snapshot \
 shows its first 100 items; where there are more, its `next_cursor` is for `after_id` of the \
 operation that lists a preview's items.";
 
-/// Which previews.
+/// Filters of the list.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListParams {
-    /// By the rules of this audit.
+    /// Only previews with the rules of this audit.
     audit_id: Option<Uuid>,
-    /// Older than this preview.
+    /// Only previews older than this one.
     before_id: Option<Uuid>,
-    /// How many at most.
+    /// Maximum number of previews.
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 50))]
     limit: u32,
@@ -47,31 +47,25 @@ pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<Ownershi
     Ok(Versioned(preview.into(), version))
 }
 
-/// Which items.
+/// Page of the items.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ItemParams {
     preview_id: Uuid,
-    /// After this item: a snapshot's `next_cursor`.
+    /// Only items after this one: `next_cursor` of a snapshot.
     after_id: Option<Uuid>,
-    /// `next_cursor` of the page before.
-    cursor: Option<String>,
-    /// How many a page has at most.
-    #[serde(default = "default_items")]
-    #[schemars(range(min = 1, max = 200))]
-    limit: u32,
 }
 
-fn default_items() -> u32 {
-    100
-}
-
-pub(crate) fn items(ctx: &Ctx, Params(params): Params<ItemParams>) -> Result<Page<Item>> {
+pub(crate) fn items(
+    ctx: &Ctx,
+    Params(params): Params<ItemParams>,
+    paging: Paging<100, 200>,
+) -> Result<Page<Item>> {
     let preview = ctx.documents::<StoredPreview>().get(params.preview_id)?;
     let applied = preview.result.is_some();
     let items = ctx.documents::<PreviewItem>().query().equals("preview_id", params.preview_id);
-    let items = items.ascending("position").limit(params.limit);
-    // A page's own cursor says more than where the first one began.
-    let items = match params.cursor {
+    let items = items.ascending("position").limit(paging.limit);
+    // A page's cursor takes precedence over `after_id`.
+    let items = match paging.cursor {
         Some(cursor) => items.cursor(Some(cursor)),
         None => items.after(params.after_id),
     };

@@ -1,5 +1,5 @@
-//! Previews: who would be assigned to which findings. `create` makes one,
-//! `judge` decides over a finding, `apply` assigns.
+//! Previews: which users would be assigned to which findings. `create` makes a preview, `judge`
+//! decides about a finding, `apply` assigns.
 
 pub(crate) mod apply;
 pub(crate) mod create;
@@ -10,67 +10,69 @@ use area_sdk::prelude::*;
 
 use crate::source::SourceStatus;
 
-/// Which rules map owners to people; a change of them is another number.
+/// Version of the rules that map owners to users.
 const POLICY_VERSION: u32 = 1;
 
-/// How many items a snapshot shows itself.
+/// Number of items in a snapshot.
 const SHOWN: usize = 100;
 
-/// Which repository is looked at, and by the rules of which audit.
+/// Repository of a preview, and the audit whose rules apply.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NewPreview {
     repository_id: Uuid,
-    /// The newest audit that has imported ownership, where nothing is said.
+    /// By default the newest audit that imported ownership.
     audit_id: Option<Uuid>,
 }
 
-/// What is to happen to a finding.
+/// Status of a finding in a preview.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ItemStatus {
-    /// Will be assigned.
+    /// It will be assigned.
     Ready,
-    /// Is assigned to an owner already, or stays as it is.
+    /// An owner is assigned already, or it is not changed.
     Unchanged,
-    /// Somebody must decide; see `reason`.
+    /// A user must decide; see `reason`.
     NeedsReview,
-    /// Was assigned.
+    /// It was assigned.
     Applied,
 }
 
-/// A finding of a preview, as the contract shows it.
+/// A finding of a preview in responses.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "OwnershipItem")]
 pub(crate) struct Item {
-    /// Who would be assigned.
+    /// User who would be assigned.
     assignee_id: Option<Uuid>,
-    /// The finding's lifecycle version that was looked at.
+    /// Lifecycle version of the finding at the preview.
     collaboration_version: i64,
     current_assignee_id: Option<Uuid>,
     due_at: Option<Timestamp>,
     finding_id: Uuid,
-    /// The owners that the file names.
+    /// Owners named in the file.
     identities: Vec<String>,
     paths: Vec<String>,
-    /// Why it is not ready.
+    /// Why it is not ready; null if it is.
     reason: Option<String>,
-    /// The lines of the file that decided.
+    /// Lines of the deciding rules.
     rule_lines: Vec<u32>,
-    /// Services that the repository is built into.
+    /// Services built from the repository.
     service_ids: Vec<Uuid>,
     severity: String,
     status: ItemStatus,
     title: String,
 }
 
-/// What a preview looked at and found, as the contract shows it.
+/// Input and result of a preview in responses.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "OwnershipSnapshot")]
 pub(crate) struct Snapshot {
     audit_id: Option<Uuid>,
     branch_ref: Option<String>,
     commit_sha: Option<String>,
-    /// The first 100; the operation that lists a preview's items has the rest.
+    /// The first 100 items. The operation that lists a preview's items returns the rest.
     items: Vec<Item>,
-    /// The last item shown, where there are more; see `after_id` there.
+    /// The last item shown, if there are more; see `after_id`.
     next_cursor: Option<Uuid>,
     policy_version: u32,
     repository_id: Uuid,
@@ -80,8 +82,9 @@ pub(crate) struct Snapshot {
     warnings: Vec<String>,
 }
 
-/// What applying did, as the contract shows it.
+/// Result of applying a preview.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "OwnershipResult")]
 pub(crate) struct PreviewResult {
     applied: usize,
     applied_at: Timestamp,
@@ -89,7 +92,7 @@ pub(crate) struct PreviewResult {
     unchanged: usize,
 }
 
-/// A preview as it is kept; never changed but by applying it.
+/// A stored preview. It changes only when it is applied.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredPreview {
     repository_id: Uuid,
@@ -107,7 +110,7 @@ impl Document for StoredPreview {
     const COLLECTION: &'static str = "previews";
 }
 
-/// A finding of a preview as it is kept.
+/// A stored finding of a preview.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct PreviewItem {
     preview_id: Uuid,
@@ -120,14 +123,14 @@ impl Document for PreviewItem {
     const COLLECTION: &'static str = "preview_items";
 }
 
-/// A preview as the contract shows it.
+/// A preview in responses.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct OwnershipPreview {
     applied_at: Option<Timestamp>,
     created_at: Timestamp,
     id: Uuid,
-    /// SHA-256 of the canonical JSON (RFC 8785) of the snapshot as it was made,
-    /// with all its items and `next_cursor` null.
+    /// SHA-256 of the canonical JSON (RFC 8785) of the original snapshot, with all its items and
+    /// `next_cursor` null.
     preview_sha256: String,
     /// Null until it is applied.
     result: Option<PreviewResult>,
@@ -154,8 +157,7 @@ impl From<Stored<StoredPreview>> for OwnershipPreview {
 }
 
 impl Item {
-    /// Items are kept as they were previewed; what was ready is applied with
-    /// its preview.
+    /// Shows ready items as applied if the preview was applied; the stored items do not change.
     fn show(&mut self, applied: bool) {
         if applied && self.status == ItemStatus::Ready {
             self.status = ItemStatus::Applied;

@@ -1,4 +1,4 @@
-//! Which of an audit's files is read.
+//! Chooses the CODEOWNERS file of an audit.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use area_sdk::prelude::*;
 use super::Input;
 use crate::codeowners::{Dialect, name_rank, rank, said_by_place};
 
-/// A file that came with an audit, and what it is taken for.
+/// A file of an audit with its detected format.
 #[derive(Deserialize)]
 pub(crate) struct AuditInput {
     format: String,
@@ -15,17 +15,17 @@ pub(crate) struct AuditInput {
     input: Input,
 }
 
-/// What was chosen.
+/// The chosen file.
 pub(super) struct Choice {
     pub(super) code_owners: Option<Input>,
     pub(super) path_list: Option<Input>,
     pub(super) dialect: Option<Dialect>,
-    /// Of files that are not read.
+    /// Warnings about other files.
     pub(super) warnings: Vec<String>,
 }
 
-/// Chooses among inputs, which come newest first, for a repository on a host of
-/// this dialect.
+/// Chooses from inputs, sorted newest first, for a repository on a hosting service with this
+/// dialect.
 pub(super) fn choose(inputs: Vec<AuditInput>, host: Option<Dialect>) -> Choice {
     let (files, others): (Vec<_>, Vec<_>) =
         inputs.into_iter().partition(|input| input.format == "code_owners");

@@ -1,5 +1,5 @@
-//! The import: reads the file, holds its rules against paths some at a time,
-//! and tells what came of it.
+//! Imports a CODEOWNERS file: parses it, matches its rules with paths in steps, and publishes the
+//! result.
 
 use std::collections::BTreeMap;
 
@@ -14,19 +14,19 @@ use crate::codeowners::{
 };
 use crate::findings;
 
-/// How much of a path list a step reads, with few rules and with many.
+/// Bytes of a path list that a step reads, with few rules and with many.
 const STEP_BYTES: u32 = 512 * 1024;
 const SMALL_STEP_BYTES: u32 = 64 * 1024;
 const MANY_RULES: usize = 2_000;
 
-/// How many warnings are kept and told.
+/// Maximum number of warnings stored and published.
 const MOST_WARNINGS: usize = 200;
 
-/// Imports what an audit brought.
+/// Job that imports an audit's ownership rules.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct ImportOwnership {
     audit_id: Uuid,
-    /// Where the next step reads on in the path list.
+    /// Offset in the path list at which the next step continues.
     offset: u64,
     tally: Tally,
 }
@@ -41,7 +41,7 @@ impl ImportOwnership {
     }
 }
 
-/// Told when an audit's ownership rules are imported, also when there are none.
+/// Published when an audit's ownership rules were imported, also if there are none.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct OwnershipImported {
     audit_id: Uuid,
@@ -60,7 +60,7 @@ impl Event for OwnershipImported {
 #[serde(rename_all = "snake_case")]
 enum ImportStatus {
     Succeeded,
-    /// There is a file, and it cannot be read.
+    /// The file cannot be parsed.
     Failed,
 }
 
@@ -97,8 +97,8 @@ pub(crate) fn run(ctx: &JobCtx, mut job: ImportOwnership) -> JobResult<ImportOwn
     Ok(Outcome::Continue(job))
 }
 
-/// The whole lines at the beginning of what was read, and their bytes. What is
-/// shorter than asked for is the end; a line that fills it all is no path.
+/// Returns the complete lines at the start of a piece, and their size in bytes. A piece shorter
+/// than `asked` is the last one. A line that fills the whole piece is skipped.
 fn whole_lines(piece: &[u8], asked: u32) -> (String, u64) {
     let at_end = piece.len() < asked as usize;
     let end = match piece.iter().rposition(|byte| *byte == b'\n') {
@@ -113,10 +113,10 @@ fn away(error: BlobError) -> JobError {
     JobError::Retry(format!("uploads: {error:?}"))
 }
 
-/// A file that was looked into.
+/// A file that was opened.
 struct Opened {
     status: SourceStatus,
-    /// Without rules where there is nothing to read.
+    /// Parsed file; without rules if there is nothing to parse.
     file: Codeowners,
     error: Option<(&'static str, &'static str)>,
 }
@@ -129,8 +129,7 @@ impl Opened {
     }
 }
 
-/// Looks into the file, and keeps a copy of one that is read: previews need it
-/// when the upload may be gone.
+/// Parses the file and stores a copy, because previews need it after the upload may be deleted.
 fn open(ctx: &JobCtx, source: &Source) -> Result<Opened, JobError> {
     let Some(input) = &source.code_owners else {
         return Ok(Opened::without_rules(SourceStatus::Missing, None));
@@ -139,12 +138,15 @@ fn open(ctx: &JobCtx, source: &Source) -> Result<Opened, JobError> {
     let content = match ctx.shared_blobs("uploads").read_all(&input.blob, MOST_BYTES) {
         Ok(content) => content,
         Err(BlobError::NotFound) => {
-            return invalid(("content_missing", "The file's content is gone; upload it again."));
+            return invalid((
+                "content_missing",
+                "The file's content was deleted; upload it again.",
+            ));
         }
         Err(BlobError::LimitExceeded) => {
             return invalid((
                 "too_large",
-                "The file is larger than 3 MiB; GitHub reads none such.",
+                "The file is larger than 3 MiB, which is GitHub's limit.",
             ));
         }
         Err(error) => return Err(away(error)),
@@ -157,11 +159,11 @@ fn open(ctx: &JobCtx, source: &Source) -> Result<Opened, JobError> {
             ctx.blobs().write(&input.copy(), &content).map_err(away)?;
             Ok(Opened { status: SourceStatus::Available, file, error: None })
         }
-        Err(error) => invalid(ParseError::told(error)),
+        Err(error) => invalid(ParseError::code_and_fix(error)),
     }
 }
 
-/// Writes down what came of it, and tells.
+/// Stores and publishes the result.
 fn finish(
     ctx: &JobCtx,
     source: &mut Stored<Source>,
@@ -182,11 +184,11 @@ fn finish(
         source.errors = vec![ImportError { upload_id: input.upload_id, code, detail }];
     }
     ctx.documents().replace(source)?;
-    ctx.publish(told(source));
+    ctx.publish(imported_event(source));
     Ok(Outcome::Done)
 }
 
-fn told(source: &Stored<Source>) -> OwnershipImported {
+fn imported_event(source: &Stored<Source>) -> OwnershipImported {
     let (rules, paths, unowned) = (source.rules, source.paths, source.unowned);
     OwnershipImported {
         audit_id: source.uuid(),
@@ -201,8 +203,7 @@ fn told(source: &Stored<Source>) -> OwnershipImported {
     }
 }
 
-/// What is odd: about the choice of the file, its lines, and rules that do
-/// nothing.
+/// Returns warnings about the choice of the file, its lines, and rules without effect.
 fn warnings(source: &Source, opened: &Opened, tally: &Tally) -> Vec<String> {
     let mut warnings = source.warnings.clone();
     if source.path_list.is_none() && !source.findings_imported {
@@ -221,7 +222,8 @@ fn warnings(source: &Source, opened: &Opened, tally: &Tally) -> Vec<String> {
             let idle = if source.path_list.is_some() {
                 tally.warnings(file)
             } else {
-                let unknown = "The audit has no path list: rules that match nothing are not told.";
+                let unknown =
+                    "The audit has no path list, so rules without a match are not reported.";
                 warnings.push(unknown.to_owned());
                 hidden_for_sure(file)
             };
@@ -233,7 +235,7 @@ fn warnings(source: &Source, opened: &Opened, tally: &Tally) -> Vec<String> {
     let beyond = warnings.len().saturating_sub(MOST_WARNINGS);
     if beyond > 0 {
         warnings.truncate(MOST_WARNINGS);
-        warnings.push(format!("{beyond} more warnings are not kept."));
+        warnings.push(format!("{beyond} more warnings are not stored."));
     }
     warnings
 }

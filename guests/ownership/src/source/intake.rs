@@ -1,24 +1,24 @@
-//! What is heard of audits.
+//! Handles events of audits.
 //!
-//! Rules are held against the audit's path list. Without one the paths are
-//! those of the findings, and the import waits until the findings are in.
-//! Events come in any order: findings that come before their audit are noted,
-//! however long the audit's beginning takes (a lost node's jobs come back only
-//! after their lease).
+//! Rules are matched with the audit's path list. Without one, the paths are those of the findings,
+//! and the import waits until the findings are imported. Events arrive in any order: findings that
+//! arrive before their audit are recorded, however late the audit's event is (jobs of a lost node
+//! run again only after their lease expires).
 
 use area_sdk::prelude::*;
 use area_sdk::{EventDelivery, JobError, Later, Scope};
+use area_shared::catalog::Repository;
 
 use super::choice::{self, AuditInput};
 use super::import::ImportOwnership;
 use super::{Source, SourceState, SourceStatus};
-use crate::catalog::Repository;
+use crate::catalog;
 
-/// How long findings are waited for: longer than a lost node's jobs take to
-/// come back, and shorter than the audit waits for this area.
+/// Maximum wait for findings, in seconds. It is longer than jobs of a lost node are delayed, and
+/// shorter than the audit waits for this area.
 pub(super) const PATIENCE_SECONDS: i64 = 240;
 
-/// Notes that an audit's findings came before its beginning; the id is the
+/// Records that an audit's findings arrived before the audit's event; the document's id is the
 /// audit's.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct EarlyFindings {
@@ -29,7 +29,7 @@ impl Document for EarlyFindings {
     const COLLECTION: &'static str = "early_findings";
 }
 
-/// What is needed of `audit.started`.
+/// Members of the event `audit.started` that are read.
 #[derive(Deserialize)]
 struct AuditStarted {
     audit_id: Uuid,
@@ -62,7 +62,7 @@ pub(crate) fn audit_started(ctx: &JobCtx, event: EventDelivery) -> JobResult<Eve
 
 fn begin(scope: &Scope, audit: AuditStarted) -> Result<Source, JobError> {
     let repository = scope.documents::<Repository>().find(audit.repository_id)?;
-    let host = repository.and_then(|repository| repository.dialect());
+    let host = repository.and_then(|repository| catalog::dialect(&repository));
     let choice = choice::choose(audit.inputs, host);
     Ok(Source {
         repository_id: audit.repository_id,
@@ -83,15 +83,14 @@ fn begin(scope: &Scope, audit: AuditStarted) -> Result<Source, JobError> {
     })
 }
 
-/// Puts the import into the queue, now or at a moment; a later one finds the
-/// work done.
+/// Enqueues the import, now or at a later time. If it was imported since, the job does nothing.
 fn enqueue(scope: &Scope, audit_id: Uuid, at: Option<Timestamp>) {
     let key = if at.is_some() { format!("{audit_id}/late") } else { audit_id.to_string() };
     let later = Later { at, resource: Some(audit_id), dedupe_key: Some(key) };
     scope.enqueue_with(&ImportOwnership::of(audit_id), later);
 }
 
-/// What is needed of `audit.findings_imported`.
+/// Members of the event `audit.findings_imported` that are read.
 #[derive(Deserialize)]
 struct FindingsImported {
     audit_id: Uuid,

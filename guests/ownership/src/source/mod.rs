@@ -1,5 +1,5 @@
-//! What an audit brought of ownership rules: `intake` hears of audits, `choice`
-//! picks the file, `import` reads it.
+//! Ownership rules of an audit: `intake` receives audits, `choice` selects the file, `import`
+//! parses it.
 
 mod choice;
 pub(crate) mod import;
@@ -10,46 +10,45 @@ use area_sdk::{BlobError, Scope};
 
 use crate::codeowners::{Codeowners, Dialect, MOST_BYTES, parse};
 
-/// The rules, for the operation's documentation.
-pub(crate) const DESCRIPTION: &str = "\
-An audit takes the newest CODEOWNERS file of each place among its uploads, and of these the one \
-its host reads: GitHub looks at `.github/`, the root and `docs/`, GitLab at the root, `docs/` and \
-`.gitlab/`; files that are not called CODEOWNERS come last. The dialect follows from \
-the place, else from the repository's `provider`, else from the content: a file with sections, \
-exclusions or roles is GitLab's.\n\n\
-GitHub's dialect: the last rule that matches a path decides. GitLab's: in each section the last \
-one, `!` excludes for good within its section, and owners of optional sections come last. In both \
-a rule without owners leaves what it matches unowned. What a dialect does not have is skipped with \
-a warning.\n\n\
-`source_status` is `available`, `missing` (the audit had no such file), `unsupported` (an OWNERS \
-file of Kubernetes) or `invalid` (see `errors`). `paths` and `unowned` count the newest path list, \
-one path a line, quoted as git does or not; without one, the paths of the repository's \
-findings, and then rules that match nothing cannot be told.";
+/// Description of the rules for OpenAPI.
+pub(crate) const DESCRIPTION: &str = "An audit takes the newest CODEOWNERS file of each place \
+    among its uploads, and of these the one its host reads: GitHub looks at `.github/`, the root \
+    and `docs/`, GitLab at the root, `docs/` and `.gitlab/`; files that are not called CODEOWNERS \
+    come last. The dialect follows from the place, else from the repository's `provider`, else \
+    from the content: a file with sections, exclusions or roles is GitLab's.\n\n\
+    GitHub's dialect: the last rule that matches a path decides. GitLab's: in each section the \
+    last one, `!` excludes for good within its section, and owners of optional sections come \
+    last. In both a rule without owners leaves what it matches unowned. Syntax that a dialect \
+    does not have is skipped with a warning.\n\n\
+    `source_status` is `available`, `missing` (the audit had no such file), `unsupported` (an \
+    OWNERS file of Kubernetes) or `invalid` (see `errors`). `paths` and `unowned` count the \
+    newest path list, one path a line, quoted as git does or not; without one, the paths of the \
+    repository's findings, and rules without a match are not reported then.";
 
-/// A file that came with an audit.
+/// A file of an audit.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Input {
     pub(crate) upload_id: Uuid,
-    /// The name of the content among the uploads' blobs.
+    /// Name of the content's blob in the uploads area.
     pub(crate) blob: String,
     pub(crate) filename: String,
     pub(crate) content_sha256: String,
 }
 
 impl Input {
-    /// The name of this area's own copy of the content.
+    /// Returns the blob name of this area's own copy.
     fn copy(&self) -> String {
         format!("codeowners/{}", self.content_sha256)
     }
 }
 
-/// How far the import is.
+/// State of the import.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SourceState {
-    /// Waits for paths, or is being read.
+    /// It waits for paths, or is being parsed.
     Importing,
-    /// Is read.
+    /// It is imported.
     Imported,
 }
 
@@ -62,42 +61,42 @@ impl SourceState {
     }
 }
 
-/// What there is to read.
+/// Availability of rules.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SourceStatus {
-    /// Rules.
+    /// Rules are available.
     Available,
-    /// No file.
+    /// There is no file.
     Missing,
-    /// A file of another kind.
+    /// The file has another format.
     Unsupported,
-    /// A file that cannot be read.
+    /// The file cannot be parsed.
     Invalid,
 }
 
-/// Why a file was not read.
+/// Why a file was not imported.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ImportError {
     upload_id: Uuid,
     code: String,
-    /// What to mend.
+    /// How to fix it.
     detail: String,
 }
 
-/// What an audit brought; the document's id is the audit's.
+/// Ownership source of an audit; the document's id is the audit's.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Source {
     pub(crate) repository_id: Uuid,
     pub(crate) branch_ref: Option<String>,
     pub(crate) commit_sha: Option<String>,
     pub(crate) state: SourceState,
-    /// The audit's findings are in.
+    /// Whether the audit's findings are imported.
     #[serde(default)]
     findings_imported: bool,
     code_owners: Option<Input>,
     path_list: Option<Input>,
-    /// The dialect that place or provider tell; once imported, the file's.
+    /// Dialect implied by location or provider; after the import the file's.
     dialect: Option<Dialect>,
     pub(crate) source_status: SourceStatus,
     rules: u64,
@@ -113,7 +112,7 @@ impl Document for Source {
 }
 
 impl Source {
-    /// Where the file lies, as its uploader named it.
+    /// Returns the file's path, as named at the upload.
     pub(crate) fn path(&self) -> Option<&str> {
         self.code_owners.as_ref().map(|input| input.filename.as_str())
     }
@@ -122,7 +121,7 @@ impl Source {
         self.code_owners.as_ref().map(|input| input.content_sha256.as_str())
     }
 
-    /// The rules of an imported source; none where there is nothing to read.
+    /// Returns the rules of an imported source; `None` if there are none.
     pub(crate) fn rules(&self, scope: &Scope) -> Result<Option<Codeowners>, BlobError> {
         let readable = self.source_status == SourceStatus::Available;
         let Some(input) = self.code_owners.as_ref().filter(|_| readable) else { return Ok(None) };
@@ -131,8 +130,9 @@ impl Source {
     }
 }
 
-/// A source as clients see it.
+/// An ownership source in responses.
 #[derive(Serialize, JsonSchema)]
+#[schemars(rename = "OwnershipSource")]
 pub(crate) struct SourceView {
     audit_id: Uuid,
     repository_id: Uuid,
@@ -175,23 +175,17 @@ impl From<Stored<Source>> for SourceView {
     }
 }
 
-/// Which sources.
+/// Filters of the list.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListParams {
     repository_id: Option<Uuid>,
-    /// `next_cursor` of the page before.
-    cursor: Option<String>,
-    /// How many a page has at most.
-    #[serde(default = "default_limit")]
-    #[schemars(range(min = 1, max = 100))]
-    limit: u32,
 }
 
-fn default_limit() -> u32 {
-    50
-}
-
-pub(crate) fn list(ctx: &Ctx, Params(params): Params<ListParams>) -> Result<Page<SourceView>> {
+pub(crate) fn list(
+    ctx: &Ctx,
+    Params(params): Params<ListParams>,
+    paging: Paging,
+) -> Result<Page<SourceView>> {
     let all = ctx.documents::<Source>().query().equals_if("repository_id", params.repository_id);
-    Ok(all.cursor(params.cursor).limit(params.limit).page()?.map(SourceView::from))
+    Ok(all.paging(paging).page()?.map(SourceView::from))
 }

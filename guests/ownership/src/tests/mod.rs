@@ -1,4 +1,4 @@
-//! The area through a fake host.
+//! Tests of the area through a fake host.
 
 mod previews;
 mod sources;
@@ -12,7 +12,7 @@ const REPOSITORY: Uuid = Uuid::from_u128(0x10);
 const AUDIT: Uuid = Uuid::from_u128(0x20);
 const BEA: Uuid = Uuid::from_u128(0x30);
 
-/// A host with a repository on GitHub, and Ada and Bea.
+/// Creates a host with a repository on GitHub and the users Ada and Bea.
 fn host() -> FakeHost {
     let host = FakeHost::new(crate::area());
     host.put_member(USER, "Ada@example.org", Role::Owner);
@@ -22,7 +22,7 @@ fn host() -> FakeHost {
     host
 }
 
-/// An upload's content, and the input that an audit makes of it.
+/// Stores an upload's content and returns the audit's input for it.
 fn input(host: &FakeHost, format: &str, filename: &str, content: &str) -> Value {
     let blob = format!("{format}-{filename}");
     host.put_shared_blob("uploads", &blob, content.as_bytes());
@@ -50,7 +50,7 @@ fn findings_imported(host: &FakeHost) -> Outcome {
     host.deliver(Uuid::from_u128(2), "audit.findings_imported", data).expect("heard")
 }
 
-/// Runs what waits, whenever it is to be run; how many steps that took.
+/// Runs all waiting jobs, whenever they are due. Returns the number of steps.
 fn run_jobs(host: &FakeHost) -> usize {
     let mut steps = 0;
     for job in host.take_jobs() {
@@ -68,7 +68,7 @@ fn run_jobs(host: &FakeHost) -> usize {
     steps
 }
 
-/// Imports a CODEOWNERS file without any path list.
+/// Imports a CODEOWNERS file without a path list.
 fn import(host: &FakeHost, text: &str) {
     start_audit(host, &[input(host, "code_owners", ".github/CODEOWNERS", text)]);
     findings_imported(host);

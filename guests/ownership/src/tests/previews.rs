@@ -1,4 +1,4 @@
-//! Previews, and what applying one does.
+//! Tests of previews and their application.
 
 use area_sdk::testing::{Answer, FakeHost, Request, USER};
 use area_sdk::wit::assurance::area::types::ProblemKind;
@@ -16,7 +16,7 @@ fn apply(host: &FakeHost, preview: &Value) -> Result<Answer, Problem> {
     host.call(Request::to("apply_ownership_preview").with("preview_id", preview["id"].clone()))
 }
 
-/// The one item of a preview over one finding.
+/// Returns the only item of a preview with one finding.
 fn judged(host: &FakeHost) -> Value {
     let items = preview(host)["snapshot"]["items"].clone();
     assert_eq!(items.as_array().map(Vec::len), Some(1));
@@ -43,7 +43,7 @@ fn a_preview_has_the_contract_s_fields_with_real_values() {
         "next_cursor": null, "policy_version": 1, "repository_id": REPOSITORY,
         "source_path": ".github/CODEOWNERS", "source_sha256": format!("{:064x}", 17),
         "source_status": "available",
-        "warnings": ["The audit has no path list: rules that match nothing are not told."],
+        "warnings": ["The audit has no path list, so rules without a match are not reported."],
     });
     assert_eq!(made["snapshot"], snapshot);
     assert_eq!((&made["applied_at"], &made["result"]), (&Value::Null, &Value::Null));
@@ -126,7 +126,7 @@ fn what_nothing_is_said_of_needs_review() {
     assert_eq!(reason(Some("approvers:\n- a\n"), &["a"]), "there are no ownership rules");
     assert_eq!(reason(Some("/b @ada\n"), &["a"]), "no rule matches");
     assert_eq!(reason(Some("* @ada\n"), &[]), "the finding names no path");
-    // One of its paths is enough.
+    // One of its paths suffices.
     assert_eq!(reason(Some("/b @ada\n"), &["a", "/b"]), Value::Null);
 }
 
@@ -136,7 +136,7 @@ fn gitlab_s_roles_are_nobody() {
     start_audit(&host, &[input(&host, "code_owners", ".gitlab/CODEOWNERS", "* @@maintainer\n")]);
     run_jobs(&host);
     finding(&host, 1, &["a"], None);
-    assert_eq!(judged(&host)["reason"], "@@maintainer is a role, which only GitLab knows");
+    assert_eq!(judged(&host)["reason"], "@@maintainer is a role, which only GitLab can resolve");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What audits bring.
+//! Tests of ownership sources from audits.
 
 use area_sdk::Uuid;
 use area_sdk::testing::{FakeHost, Request};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn told(host: &FakeHost) -> Value {
+fn last_report(host: &FakeHost) -> Value {
     let events = host.events();
     let event = events.last().expect("an event");
     assert_eq!(event.name, "audit.ownership_imported");
@@ -31,13 +31,13 @@ fn rules_are_held_against_the_path_list() {
     ];
     start_audit(&host, &inputs);
     run_jobs(&host);
-    let told = told(&host);
+    let told = last_report(&host);
     assert_eq!(told["status"], "succeeded");
     assert_eq!(told["facts"], json!({ "rules": 3, "paths": 3, "unowned": 1 }));
     assert_eq!(told["counts"], told["facts"]);
     assert_eq!(
         told["warnings"],
-        json!(["Line 2: `/gone/` matches no path", "Line 4: skipped: `owner` is no owner"])
+        json!(["Line 2: `/gone/` matches no path", "Line 4: skipped: `owner` is not an owner"])
     );
     let source = source(&host);
     assert_eq!(
@@ -61,7 +61,7 @@ fn names_that_git_quotes_are_read_as_they_are() {
         ],
     );
     run_jobs(&host);
-    let told = told(&host);
+    let told = last_report(&host);
     assert_eq!(told["facts"], json!({ "rules": 2, "paths": 4, "unowned": 2 }));
     assert_eq!(told["warnings"], json!([]));
 }
@@ -81,7 +81,7 @@ fn what_is_called_codeowners_comes_before_what_is_not() {
     run_jobs(&host);
     assert_eq!(source(&host)["source_path"], "docs/CODEOWNERS");
     assert_eq!(
-        told(&host)["warnings"],
+        last_report(&host)["warnings"],
         json!([
             ".github/web.CODEOWNERS is not read: docs/CODEOWNERS comes first.",
             ".github/rules.txt is not read: docs/CODEOWNERS comes first.",
@@ -99,7 +99,7 @@ fn a_long_path_list_is_read_in_steps() {
     ];
     start_audit(&host, &inputs);
     assert!(run_jobs(&host) > 3);
-    assert_eq!(told(&host)["facts"], json!({ "rules": 1, "paths": 60_000, "unowned": 0 }));
+    assert_eq!(last_report(&host)["facts"], json!({ "rules": 1, "paths": 60_000, "unowned": 0 }));
 }
 
 #[test]
@@ -112,11 +112,11 @@ fn without_a_path_list_the_findings_paths_count() {
     assert_eq!(late[0].available_at, Some(host.now().plus_seconds(240)), "it waits for findings");
     assert!(matches!(findings_imported(&host), Outcome::Done));
     run_jobs(&host);
-    let first = told(&host);
+    let first = last_report(&host);
     assert_eq!(first["facts"], json!({ "rules": 2, "paths": 2, "unowned": 1 }));
     let warnings = first["warnings"].as_array().expect("warnings");
     assert_eq!(warnings[1], "Line 1: `*.rs` is hidden by line 2");
-    // What waited finds the work done.
+    // The delayed job finds the work done.
     assert!(matches!(host.run(&late[0].kind, late[0].payload.clone(), 1), Ok(Outcome::Done)));
     assert_eq!(host.events().len(), 1);
 }
@@ -127,7 +127,7 @@ fn findings_that_come_long_before_their_audit_are_not_waited_for_again() {
     for _ in 0..2 {
         assert!(matches!(findings_imported(&host), Outcome::Done));
     }
-    // A lost node's job comes back after its lease.
+    // A job of a lost node runs again after its lease expires.
     host.advance(60);
     start_audit(&host, &[]);
     start_audit(&host, &[]);
@@ -136,7 +136,7 @@ fn findings_that_come_long_before_their_audit_are_not_waited_for_again() {
     run_jobs(&host);
     assert_eq!(host.events().len(), 1);
     assert!(host.documents("early_findings").is_empty());
-    let told = told(&host);
+    let told = last_report(&host);
     assert_eq!(told["warnings"], json!(["The audit has no CODEOWNERS file."]));
     assert_eq!(source(&host)["source_status"], "missing");
     assert!(matches!(findings_imported(&host), Outcome::Done));
@@ -159,7 +159,7 @@ fn the_host_s_place_comes_first_and_the_newest_of_it() {
     run_jobs(&host);
     assert_eq!(source(&host)["source_sha256"], inputs[3]["content_sha256"]);
     assert_eq!(
-        told(&host)["warnings"],
+        last_report(&host)["warnings"],
         json!([
             "CODEOWNERS is not read: .github/CODEOWNERS comes first.",
             ".gitlab/CODEOWNERS is not read: .github/CODEOWNERS comes first.",
@@ -186,7 +186,7 @@ fn files_that_cannot_be_read_are_told() {
         let list = input(&host, "path_list", "p", "a\nb\n");
         start_audit(&host, &[input(&host, "code_owners", name, content), list]);
         run_jobs(&host);
-        let told = told(&host);
+        let told = last_report(&host);
         assert_eq!(source(&host)["source_status"], status);
         assert_eq!(told["facts"], json!({ "rules": 0, "paths": 2, "unowned": 2 }));
         assert_eq!(told["errors"].get(0).and_then(|error| error["code"].as_str()), code);
@@ -201,14 +201,14 @@ fn a_file_that_is_gone_or_no_text_is_invalid() {
     gone["blob"] = json!("elsewhere");
     start_audit(&host, &[gone, input(&host, "path_list", "p", "a\n")]);
     run_jobs(&host);
-    assert_eq!(told(&host)["errors"][0]["code"], "content_missing");
+    assert_eq!(last_report(&host)["errors"][0]["code"], "content_missing");
 
     let host = super::host();
     let broken = input(&host, "code_owners", "CODEOWNERS", "x");
     host.put_shared_blob("uploads", "code_owners-CODEOWNERS", b"* @a\xff\n");
     start_audit(&host, &[broken, input(&host, "path_list", "p", "a\n")]);
     run_jobs(&host);
-    assert_eq!(told(&host)["errors"][0]["code"], "not_utf8");
+    assert_eq!(last_report(&host)["errors"][0]["code"], "not_utf8");
 }
 
 #[test]
@@ -218,7 +218,7 @@ fn findings_that_never_come_are_reported() {
     start_audit(&host, &[input(&host, "code_owners", "CODEOWNERS", "*.rs @a\n")]);
     host.advance(240);
     run_jobs(&host);
-    let told = told(&host);
+    let told = last_report(&host);
     assert_eq!(told["facts"], json!({ "rules": 1, "paths": 1, "unowned": 0 }));
     let warnings = told["warnings"].to_string();
     assert!(warnings.contains("not imported within 240 s"), "{warnings}");
@@ -237,5 +237,5 @@ fn path_lists_that_are_not_read_are_named() {
     run_jobs(&host);
     let warning =
         "The path list back.txt is not read: front.txt is newer, and one list has all paths.";
-    assert_eq!(told(&host)["warnings"], json!([warning]));
+    assert_eq!(last_report(&host)["warnings"], json!([warning]));
 }

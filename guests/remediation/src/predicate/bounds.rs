@@ -1,31 +1,29 @@
-//! How large a predicate may be. A guest's stack is small, and an expression's
-//! tree is walked by recursion: what is nested deeper than this is refused
-//! before anything recurses into it.
+//! Size limits of predicates. A guest's stack is small and expressions are walked recursively, so
+//! deeper expressions are refused before any recursion.
 
 use cel::IdedExpr;
 use cel::common::ast::{EntryExpr, Expr};
 
-/// Characters of the text.
+/// Maximum length of the text, in characters.
 const MAX_CHARS: usize = 1000;
 
-/// Conditionals; the parser recurses for each.
+/// Maximum number of conditionals; the parser recurses for each.
 const MAX_CONDITIONALS: usize = 8;
 
-/// Parentheses, lists, calls and indices within one another.
+/// Maximum nesting of parentheses, lists, calls and indices.
 pub(super) const MAX_NESTING: u16 = 16;
 
-/// Operators, calls and selections within one another, those included into
-/// which macros are expanded.
+/// Maximum nesting of operators, calls and selections, including those from expanded macros.
 const MAX_DEPTH: usize = 32;
 
-/// Nodes of the tree after macros are expanded.
+/// Maximum number of nodes after macros are expanded.
 pub(super) const MAX_NODES: usize = 2000;
 
-/// Macros over the result of a macro, which is over that of another, and so on.
-/// Each can double what the one before made.
+/// Maximum number of macros applied to the result of another macro. Each can double the size of its
+/// input.
 const MAX_CHAINED: usize = 2;
 
-/// What the text alone tells.
+/// Checks the limits that the text shows.
 pub(super) fn before_parsing(source: &str) -> Result<(), String> {
     if source.chars().count() > MAX_CHARS {
         return Err(format!("The expression is longer than {MAX_CHARS} characters."));
@@ -36,8 +34,8 @@ pub(super) fn before_parsing(source: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// What only the tree tells: its depth, loops within loops and loops over what
-/// loops make, which could take longer than anybody waits.
+/// Checks the limits that need the tree: its depth, nested loops, and loops over results of loops,
+/// which could run too long.
 pub(super) fn after_parsing(expression: &IdedExpr) -> Result<(), String> {
     let mut waiting = vec![(expression, 1, 0, 0)];
     while let Some((expression, depth, loops, chained)) = waiting.pop() {
@@ -46,7 +44,7 @@ pub(super) fn after_parsing(expression: &IdedExpr) -> Result<(), String> {
         }
         if loops > 1 {
             return Err("The expression has a macro such as `all` or `exists` within another's \
-                        condition; `in` tells whether a list has an element."
+                        condition; `in` checks whether a list has an element."
                 .to_owned());
         }
         if let Expr::Comprehension(inner) = &expression.expr {
@@ -71,7 +69,7 @@ pub(super) fn after_parsing(expression: &IdedExpr) -> Result<(), String> {
     Ok(())
 }
 
-/// The operands of an expression that is no comprehension.
+/// Returns the operands of an expression other than a comprehension.
 pub(super) fn children(expression: &Expr) -> Box<dyn Iterator<Item = &IdedExpr> + '_> {
     match expression {
         Expr::Call(call) => Box::new(call.target.as_deref().into_iter().chain(&call.args)),
@@ -92,7 +90,7 @@ fn entries(entry: &EntryExpr) -> Vec<&IdedExpr> {
     }
 }
 
-/// Drops a tree of any depth without recursing into it.
+/// Drops a tree of any depth without recursion.
 pub(super) fn dismantle(expression: IdedExpr) {
     let mut waiting = vec![expression];
     while let Some(expression) = waiting.pop() {
@@ -103,7 +101,7 @@ pub(super) fn dismantle(expression: IdedExpr) {
             }
             Expr::Select(select) => waiting.push(*select.operand),
             Expr::List(list) => waiting.extend(list.elements),
-            // The parser bounds how deep these are.
+            // The parser limits the depth of these.
             Expr::Comprehension(_)
             | Expr::Map(_)
             | Expr::Struct(_)

@@ -1,6 +1,5 @@
-//! Verification predicates: expressions in the Common Expression Language over
-//! the facts of an audit. One is checked when its program is made, so that what
-//! cannot be evaluated is told to the person who can mend it.
+//! Verification predicates: expressions in the Common Expression Language over the facts of an
+//! audit. They are checked when a program is created, so that its author can fix errors.
 
 mod bounds;
 mod names;
@@ -8,11 +7,12 @@ mod patterns;
 
 use std::collections::HashMap;
 
+use area_sdk::text::ellipsize;
 use cel::parser::PrattParser;
 use cel::{Context, ExecutionError, IdedExpr, Value};
 use serde_json::{Map, Value as Json, json};
 
-/// What a predicate may say, for the documentation and for hints.
+/// Description of predicates for documentation and hints.
 pub(crate) const HINT: &str = "\
 Send a CEL expression that is true or false, over `audit` {id, repository_id, branch_ref, \
 commit_sha}, `findings` {total, open, new, reopened, gone, by_severity, by_rule}, where \
@@ -20,38 +20,38 @@ commit_sha}, `findings` {total, open, new, reopened, gone, by_severity, by_rule}
 advisories} and `ownership` {rules, paths, unowned}; such as \
 `findings.by_severity.critical == 0 && !('js/sql-injection' in findings.by_rule)`.";
 
-/// The longest text of an evaluation's error.
+/// Maximum length of an evaluation's error text, in characters.
 const MAX_ERROR_CHARS: usize = 500;
 
-/// What came of an evaluation.
+/// Result of an evaluation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Verdict {
-    /// It is true.
+    /// The predicate is true.
     Holds,
-    /// It is false.
+    /// The predicate is false.
     Fails,
-    /// It is neither, and why.
+    /// The predicate could not be evaluated; the reason.
     Error(String),
 }
 
-/// Is this a predicate that audits can evaluate?
+/// Checks that audits can evaluate the predicate.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Describes the error in the predicate.
 pub(crate) fn check(source: &str) -> Result<(), String> {
     let (expression, sample) = (parse(source)?, sample());
     names::check(&expression, &sample)?;
-    // What fails for every audit fails for one without findings, too; what
-    // depends on the audit's data is found out by the audit.
+    // Errors that every audit causes also occur for an audit without findings. Errors that depend
+    // on an audit's data are found by that audit.
     match evaluate_in(&expression, &sample) {
         Ok(Value::Bool(_)) => Ok(()),
         Ok(other) => Err(not_boolean(&other)),
         Err(error) if depends_on_data(&error) => Ok(()),
-        Err(error) => Err(shortened(&error.to_string())),
+        Err(error) => Err(ellipsize(&error.to_string(), MAX_ERROR_CHARS)),
     }
 }
 
-/// Does the predicate hold for these facts?
+/// Evaluates the predicate with these facts.
 pub(crate) fn evaluate(source: &str, facts: &Map<String, Json>) -> Verdict {
     let expression = match parse(source) {
         Ok(expression) => expression,
@@ -61,7 +61,7 @@ pub(crate) fn evaluate(source: &str, facts: &Map<String, Json>) -> Verdict {
         Ok(Value::Bool(true)) => Verdict::Holds,
         Ok(Value::Bool(false)) => Verdict::Fails,
         Ok(other) => Verdict::Error(not_boolean(&other)),
-        Err(error) => Verdict::Error(shortened(&error.to_string())),
+        Err(error) => Verdict::Error(ellipsize(&error.to_string(), MAX_ERROR_CHARS)),
     }
 }
 
@@ -82,17 +82,18 @@ fn parse(source: &str) -> Result<IdedExpr, String> {
 }
 
 fn syntax_error(errors: &cel::ParseErrors) -> String {
-    let Some(error) = errors.errors.first() else { return "This is no CEL expression.".into() };
+    let Some(error) = errors.errors.first() else { return "This is not a CEL expression.".into() };
     let message = error.msg.trim_start_matches("Syntax error: ");
-    shortened(&match error.pos {
+    let text = match error.pos {
         (line @ 1.., column) => format!("At line {line}, column {column}: {message}."),
         _ => format!("{message}."),
-    })
+    };
+    ellipsize(&text, MAX_ERROR_CHARS)
 }
 
 fn evaluate_in(expression: &IdedExpr, facts: &Map<String, Json>) -> Result<Value, ExecutionError> {
     let mut context = Context::default();
-    // Fails only for a name that the library's own functions have.
+    // Fails only if the library has a function with this name.
     context.add_function("matches", patterns::matcher()).ok();
     for (name, value) in facts {
         context.add_variable_from_value(name.as_str(), cel_value(value));
@@ -100,7 +101,7 @@ fn evaluate_in(expression: &IdedExpr, facts: &Map<String, Json>) -> Result<Value
     Value::resolve(expression, &context)
 }
 
-/// A JSON value as CEL sees it; a whole number is an `int`, as its literals are.
+/// Converts a JSON value to CEL; a whole number becomes an `int`, like CEL literals.
 fn cel_value(value: &Json) -> Value {
     match value {
         Json::Null => Value::Null,
@@ -119,7 +120,7 @@ fn cel_value(value: &Json) -> Value {
     }
 }
 
-/// Could the expression still come to a verdict with other facts?
+/// Whether the expression could be evaluated with other facts.
 fn depends_on_data(error: &ExecutionError) -> bool {
     matches!(
         error,
@@ -136,15 +137,8 @@ fn not_boolean(value: &Value) -> String {
     format!("The expression is of the type {}, not true or false.", value.type_of())
 }
 
-fn shortened(text: &str) -> String {
-    match text.char_indices().nth(MAX_ERROR_CHARS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
-}
-
-/// The facts of an audit that found nothing. An object with members names all
-/// that there ever are; one without depends on what is found.
+/// Returns the facts of an audit without findings. An object with members has all possible members;
+/// those of an empty object depend on the audit.
 pub(crate) fn sample() -> Map<String, Json> {
     let severities = json!({ "critical": 0, "high": 0, "medium": 0, "low": 0, "none": 0 });
     let facts = json!({

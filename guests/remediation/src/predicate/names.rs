@@ -1,5 +1,4 @@
-//! The names in a predicate: a fact or function that does not exist would be
-//! an error in every audit.
+//! Checks names in a predicate: an unknown fact or function would be an error in every audit.
 
 use cel::IdedExpr;
 use cel::common::ast::{CallExpr, Expr, LiteralValue, operators};
@@ -8,11 +7,11 @@ use serde_json::{Map, Value as Json};
 use super::bounds::children;
 use super::patterns;
 
-/// Names of types, which `type(x)` is compared with.
+/// Type names, which can be compared with `type(x)`.
 const TYPES: [&str; 10] =
     ["bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type", "type"];
 
-/// The functions of the standard that facts can be given to.
+/// Standard functions that accept facts.
 pub(super) const FUNCTIONS: [&str; 13] = [
     "size",
     "contains",
@@ -31,14 +30,14 @@ pub(super) const FUNCTIONS: [&str; 13] = [
 
 type Checked = Result<(), String>;
 
-/// Does the expression name only what there is in these facts?
+/// Checks that the expression names only these facts and known functions.
 pub(super) fn check(expression: &IdedExpr, facts: &Map<String, Json>) -> Checked {
     Names { facts, bound: Vec::new() }.visit(expression)
 }
 
 struct Names<'a> {
     facts: &'a Map<String, Json>,
-    /// The variables of the loops around what is visited.
+    /// Variables of the enclosing loops.
     bound: Vec<&'a str>,
 }
 
@@ -49,7 +48,7 @@ impl<'a> Names<'a> {
             Expr::Select(select) => self.member(&select.operand, &select.field)?,
             Expr::Call(call) => self.call(call)?,
             Expr::Struct(made) => {
-                return Err(format!("There is no type `{}` to make.", made.type_name));
+                return Err(format!("The type `{}` cannot be created.", made.type_name));
             }
             Expr::Comprehension(inner) => {
                 self.visit(&inner.iter_range)?;
@@ -76,7 +75,7 @@ impl<'a> Names<'a> {
         Err(format!("There is no `{name}`; an audit's facts are {}.", names(self.facts)))
     }
 
-    /// A member of a fact that always has the same ones.
+    /// Checks a member of a fact that always has the same members.
     fn member(&self, operand: &IdedExpr, field: &str) -> Checked {
         let Some((path, Json::Object(members))) = self.fact(operand) else { return Ok(()) };
         if members.is_empty() || members.contains_key(field) {
@@ -85,7 +84,7 @@ impl<'a> Names<'a> {
         Err(format!("There is no `{path}.{field}`; `{path}` has {}.", names(members)))
     }
 
-    /// The fact that is selected, and its path.
+    /// Returns the selected fact and its path.
     fn fact(&self, expression: &IdedExpr) -> Option<(String, &'a Json)> {
         let (operand, field) = match &expression.expr {
             Expr::Ident(name) if !self.bound.contains(&name.as_str()) => {
@@ -99,12 +98,12 @@ impl<'a> Names<'a> {
         Some((format!("{path}.{field}"), whole.get(field)?))
     }
 
-    /// Operators are calls as well, by names that begin with no letter.
+    /// Operators are calls of functions whose names begin with no letter.
     fn call(&self, call: &'a CallExpr) -> Checked {
         let name = call.func_name.as_str();
         let is_word = name.starts_with(|first: char| first.is_ascii_alphabetic());
         if is_word && !FUNCTIONS.contains(&name) {
-            return Err(format!("There is no function `{name}` here."));
+            return Err(format!("The function `{name}` does not exist."));
         }
         if name == "matches"
             && let Some(pattern) = call.args.last().and_then(text)
@@ -115,7 +114,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// What `operand['field']` is made of.
+/// Returns the parts of `operand['field']`.
 fn indexed(call: &CallExpr) -> Option<(&IdedExpr, &str)> {
     match call.args.as_slice() {
         [operand, field] if call.func_name == operators::INDEX => Some((operand, text(field)?)),
@@ -123,7 +122,7 @@ fn indexed(call: &CallExpr) -> Option<(&IdedExpr, &str)> {
     }
 }
 
-/// A literal's text.
+/// Returns the text of a literal.
 fn text(expression: &IdedExpr) -> Option<&str> {
     match &expression.expr {
         Expr::Literal(LiteralValue::String(text)) => Some(text.inner()),

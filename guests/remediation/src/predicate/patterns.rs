@@ -1,5 +1,5 @@
-//! Regular expressions in predicates. They are matched in linear time and have
-//! a small bound: their author is not the one whose audit waits for them.
+//! Regular expressions in predicates. They match in linear time and have small limits, because a
+//! slow one delays other users' audits.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,11 +8,11 @@ use cel::extractors::This;
 use cel::{ExecutionError, Value};
 use regex_lite::{Regex, RegexBuilder};
 
-/// What one pattern may take compiled; a repetition such as `a{1000}` counts
-/// as often as it repeats.
+/// Maximum size of a compiled pattern, in bytes. A repetition such as `a{1000}` counts as often as
+/// it repeats.
 const MAX_BYTES: usize = 64 * 1024;
 
-/// Groups within one another; a guest's stack is small.
+/// Maximum nesting of groups; a guest's stack is small.
 const MAX_NESTING: u32 = 16;
 
 pub(super) fn compile(pattern: &str) -> Result<Regex, String> {
@@ -20,18 +20,17 @@ pub(super) fn compile(pattern: &str) -> Result<Regex, String> {
         .size_limit(MAX_BYTES)
         .nest_limit(MAX_NESTING)
         .build()
-        .map_err(|error| format!("`{pattern}` is no regular expression that is taken: {error}."))
+        .map_err(|error| format!("`{pattern}` is not a supported regular expression: {error}."))
 }
 
-/// Steps that all matches of an evaluation may take: a character of a text
-/// against a place of a pattern each.
+/// Maximum number of steps of all matches in an evaluation. A step compares one character with one
+/// position of a pattern.
 const MAX_STEPS: u64 = 250_000_000;
 
-/// The most places that a pattern of [`MAX_BYTES`] has.
+/// Maximum number of positions of a pattern with [`MAX_BYTES`].
 const MAX_PLACES: u64 = 4_096;
 
-/// The function `matches` of one evaluation: is there a match anywhere in the
-/// text?
+/// Returns the function `matches` for one evaluation. It searches for a match anywhere in the text.
 pub(super) fn matcher() -> impl Fn(This<Arc<String>>, Arc<String>) -> Result<Value, ExecutionError>
 {
     let state = Mutex::new((MAX_STEPS, HashMap::new()));
@@ -57,7 +56,7 @@ pub(super) fn matcher() -> impl Fn(This<Arc<String>>, Arc<String>) -> Result<Val
     }
 }
 
-/// About as many as the pattern has when its repetitions are written out.
+/// Returns the approximate number of positions of a pattern after expanding its repetitions.
 fn places(pattern: &str) -> u64 {
     let braces = pattern.split('{').skip(1).filter_map(|rest| rest.split_once('}'));
     let most = braces.filter_map(|(times, _)| times.rsplit(',').find_map(|n| n.parse().ok()));

@@ -1,4 +1,4 @@
-//! Predicates: what is taken, what is refused and why, and what holds.
+//! Tests of predicates: accepted and refused ones, and their results.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -109,17 +109,17 @@ fn what_is_wrong_is_said() {
         ("findings.open", "The expression is of the type int, not true or false."),
         (
             "findings.by_rule.all(rule, rule.matches('(js'))",
-            "`(js` is no regular expression that is taken: found open group without closing ')'.",
+            "`(js` is not a supported regular expression: found open group without closing ')'.",
         ),
         (
             "audit.id.matches('a{60000}')",
-            "`a{60000}` is no regular expression that is taken: compiled regex exceeded size limit.",
+            "`a{60000}` is not a supported regular expression: compiled regex exceeded size limit.",
         ),
-        ("audit.id.foo()", "There is no function `foo` here."),
-        ("Finding{open: 1} == 1", "There is no type `Finding` to make."),
+        ("audit.id.foo()", "The function `foo` does not exist."),
+        ("Finding{open: 1} == 1", "The type `Finding` cannot be created."),
         (
             "[1].all(x, [2].all(y, y > x))",
-            "The expression has a macro such as `all` or `exists` within another's condition; `in` tells whether a list has an element.",
+            "The expression has a macro such as `all` or `exists` within another's condition; `in` checks whether a list has an element.",
         ),
         ("[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]", "expression recursion limit exceeded: 16."),
         (
@@ -193,7 +193,7 @@ fn what_is_as_large_as_allowed_is_evaluated() {
     }
 }
 
-/// Pieces that make up nearly correct expressions.
+/// Generates expressions that are nearly correct.
 fn nearly_cel() -> impl Strategy<Value = String> {
     let pieces = prop::sample::select(vec![
         "findings",

@@ -1,5 +1,5 @@
-//! The facts that predicates are checked by are those that audits have: an
-//! audit is run here, through all the areas that have a part in it.
+//! Test that the sample facts for checking predicates are those of real audits: runs an audit
+//! through all areas that take part in it.
 
 use area_sdk::testing::{EnqueuedJob, FakeHost, PublishedEvent, Request};
 use area_sdk::wit::Outcome;
@@ -16,7 +16,7 @@ fn host(area: Area) -> FakeHost {
     host
 }
 
-/// Delivers events, runs what comes of them, and tells what was imported.
+/// Delivers events, runs the enqueued jobs, and returns the published import events.
 fn hear(host: &FakeHost, events: &[PublishedEvent]) -> Vec<PublishedEvent> {
     for (number, event) in (1..).zip(events) {
         host.deliver(Uuid::from_u128(number), &event.name, event.data.clone()).expect("heard");
@@ -31,7 +31,7 @@ fn hear(host: &FakeHost, events: &[PublishedEvent]) -> Vec<PublishedEvent> {
     told
 }
 
-/// The facts of an audit of a repository with nothing in it.
+/// Returns the facts of an audit of an empty repository.
 fn facts() -> Value {
     let audits = host(area_schedules::area());
     let start = Request::to("start_audit").json(json!({ "repository_id": REPOSITORY }));
@@ -48,7 +48,7 @@ fn facts() -> Value {
     audits.call(show).expect("an audit").body["facts"].clone()
 }
 
-/// Each member with the members it always has.
+/// Returns the members of each fact.
 fn names(facts: &Value) -> Vec<String> {
     let members = facts.as_object().into_iter().flatten();
     let mut names: Vec<String> = members

@@ -1,4 +1,4 @@
-//! The state machine: whatever is tried, programs keep their rules.
+//! Property tests of the state machine.
 
 use area_sdk::Uuid;
 use area_sdk::testing::USER;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::world::{REPOSITORY, REVIEWER, World, step};
 use crate::state::ProgramState;
 
-/// What may happen to a program.
+/// An action on a program.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Transition(Uuid, ProgramState),
@@ -24,7 +24,7 @@ fn steps() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The transitions that there are, beside the one that audits make.
+/// All transitions by users.
 const ALLOWED: [(&str, &str); 8] = [
     ("draft", "in_review"),
     ("draft", "cancelled"),
@@ -40,7 +40,7 @@ fn text(value: &Value) -> &str {
     value.as_str().expect("text")
 }
 
-/// Steps are verified in their order, and one is ready until all are.
+/// Asserts that steps are verified in order and that one is ready until all are.
 fn is_well_formed(program: &Value) -> bool {
     let states: Vec<&str> = program["steps"]
         .as_array()

@@ -1,4 +1,4 @@
-//! Making, reading and reviewing programs.
+//! Tests of creating, reading and reviewing programs.
 
 use area_sdk::Uuid;
 use area_sdk::testing::{Request, USER, WORKSPACE};
@@ -65,7 +65,7 @@ fn a_program_has_exactly_the_fields_of_the_contract() {
     assert_eq!(states, ["ready", "blocked"]);
     assert_eq!(program["steps"][1]["order"], 2);
     assert_eq!(program["steps"][0]["evaluation_status"], "pending");
-    assert_eq!(world.told("remediation.program_created")[0]["program_id"], program["id"]);
+    assert_eq!(world.published("remediation.program_created")[0]["program_id"], program["id"]);
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn repositories_of_steps_are_the_workspaces_and_named_once() {
         .collect();
     let expected = [
         ("/steps/1/repository_ids/1", "This workspace has no such repository."),
-        ("/steps/1/repository_ids/2", "This repository is named twice."),
+        ("/steps/1/repository_ids/2", "This repository is listed twice."),
     ];
     assert_eq!(said, expected);
 }
@@ -168,7 +168,7 @@ fn notes_of_a_review_are_kept_with_program_and_steps() {
     assert_eq!(approved["review_notes"], "Good.");
     assert_eq!(approved["steps"][0]["review_notes"], Value::Null);
     assert_eq!(approved["steps"][1]["review_notes"], "Mind the joins.");
-    let told = world.told("remediation.program_transitioned").pop().expect("told");
+    let told = world.published("remediation.program_transitioned").pop().expect("told");
     assert_eq!((&told["to_state"], &told["actor_id"]), (&json!("approved"), &json!(REVIEWER)));
 }
 

@@ -1,4 +1,4 @@
-//! What audits do to programs.
+//! Tests of audits that verify steps.
 
 use area_sdk::Uuid;
 use serde_json::{Value, json};
@@ -33,8 +33,8 @@ fn an_audit_that_finds_the_predicate_to_hold_verifies_the_step() {
         (&json!(audit), &shown["completed_at"])
     );
     assert_eq!(step["evidence_ids"], json!([RECORD]));
-    assert_eq!(world.told("remediation.step_verified")[0]["order"], 1);
-    assert_eq!(world.told("remediation.program_completed")[0]["audit_id"], json!(audit));
+    assert_eq!(world.published("remediation.step_verified")[0]["order"], 1);
+    assert_eq!(world.published("remediation.program_completed")[0]["audit_id"], json!(audit));
     let statuses: Vec<Value> =
         world.evaluations(&program).iter().map(|one| one["status"].clone()).collect();
     assert_eq!(statuses, ["satisfied", "unsatisfied"]);
@@ -149,5 +149,5 @@ fn programs_are_found_page_by_page() {
         }
     }
     world.audit(1, REPOSITORY, 0);
-    assert_eq!(world.told("remediation.program_completed").len(), 110);
+    assert_eq!(world.published("remediation.program_completed").len(), 110);
 }

@@ -26,7 +26,7 @@ impl World {
         Self(host)
     }
 
-    /// Asks for a program with one step for each predicate.
+    /// Requests a program with one step for each predicate.
     pub(super) fn ask(&self, predicates: &[&str]) -> Result<Value, Problem> {
         let steps: Vec<Value> = predicates.iter().map(|predicate| step(predicate)).collect();
         self.ask_for(&json!(steps))
@@ -54,7 +54,7 @@ impl World {
         self.0.call(self.request("get_remediation_program", program)).expect("a program").body
     }
 
-    /// A program that audits verify.
+    /// Creates a program in the state `active`.
     pub(super) fn active(&self, steps: &Value) -> Value {
         let program = self.ask_for(steps).expect("a program");
         for (by, to) in [(USER, "in_review"), (REVIEWER, "approved"), (USER, "active")] {
@@ -63,7 +63,7 @@ impl World {
         self.show(&program)
     }
 
-    /// Lets an audit of a repository complete with so many open findings.
+    /// Completes an audit of a repository with this number of open findings.
     pub(super) fn audit(&self, number: u128, repository: Uuid, open: u32) -> Uuid {
         let id = Uuid::from_u128(0x1000 + number);
         let audit = json!({
@@ -79,7 +79,7 @@ impl World {
         id
     }
 
-    /// Runs what is in the queue.
+    /// Runs the queued jobs.
     pub(super) fn work(&self) {
         for job in self.0.take_jobs() {
             let mut payload = job.payload;
@@ -98,7 +98,7 @@ impl World {
         list["items"].as_array_mut().map(std::mem::take).expect("items")
     }
 
-    pub(super) fn told(&self, name: &str) -> Vec<Value> {
+    pub(super) fn published(&self, name: &str) -> Vec<Value> {
         let told = self.0.events().into_iter().filter(|event| event.name == name);
         told.map(|event| event.data).collect()
     }

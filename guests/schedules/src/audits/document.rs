@@ -1,4 +1,4 @@
-//! An audit as it is kept, and as it is shown.
+//! Audits: stored form and responses.
 
 use std::collections::BTreeMap;
 
@@ -7,17 +7,17 @@ use serde_json::{Map, Value};
 
 use super::Cause;
 
-/// Where an audit stands.
+/// State of an audit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum AuditState {
-    /// Waits for its place.
+    /// Waiting for a worker.
     Queued,
     /// Its parts are being imported.
     Running,
-    /// Its facts are there.
+    /// Its facts are complete.
     Completed,
-    /// It came to nothing.
+    /// It failed.
     Failed,
 }
 
@@ -31,23 +31,23 @@ impl AuditState {
         }
     }
 
-    /// Is there nothing more to come?
+    /// Whether the audit has ended.
     pub(crate) fn is_final(self) -> bool {
         matches!(self, Self::Completed | Self::Failed)
     }
 }
 
-/// What made an audit start.
+/// What started an audit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Trigger {
-    /// Somebody asked for it.
+    /// A user's request.
     Manual,
-    /// A schedule was due.
+    /// A due schedule.
     Schedule,
 }
 
-/// What an audit looks at.
+/// Repository, branch and commit of an audit.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Target {
     pub(crate) repository_id: Uuid,
@@ -55,53 +55,52 @@ pub(crate) struct Target {
     pub(crate) commit_sha: Option<String>,
 }
 
-/// An artifact that an audit takes in.
+/// An artifact that an audit imports.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct AuditInput {
     pub(crate) upload_id: Uuid,
-    /// The name of the content among the uploads' blobs.
+    /// Name of the content's blob in the uploads area.
     pub(crate) blob: String,
     pub(crate) format: String,
     pub(crate) filename: String,
-    /// What its content continues: `file:` and the filename; for an upload that
-    /// only evidence assigns to the repository, `evidence:` and the record's
-    /// provider and `source_ref`, one for each record. Empty in audits from
-    /// before streams.
+    /// Streams that the content continues: `file:` and the filename. For an upload that only
+    /// evidence assigns to the repository, `evidence:` and the record's provider and `source_ref`,
+    /// one for each record. Empty in old audits.
     #[serde(default)]
     pub(crate) streams: Vec<String>,
     pub(crate) content_sha256: String,
     pub(crate) bytes: u64,
     pub(crate) ready_at: Timestamp,
     pub(crate) commit_sha: Option<String>,
-    /// Evidence records that name this content.
+    /// Evidence records that reference this content.
     pub(crate) evidence_ids: Vec<Uuid>,
 }
 
-/// How a part of an audit stands.
+/// Status of a part of an audit.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum PartStatus {
-    /// Not heard of yet.
+    /// No result yet.
     #[default]
     Pending,
     /// Imported.
     Succeeded,
-    /// Could not be imported.
+    /// It could not be imported.
     Failed,
-    /// Not heard of in time.
+    /// No result in time.
     Missing,
 }
 
-/// What keeps one artifact, or a whole part, from being imported.
+/// Why an artifact or a whole part was not imported.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ImportError {
-    /// The artifact, where it is one's fault.
+    /// The artifact, if a single one is the reason.
     pub(crate) upload_id: Option<Uuid>,
     pub(crate) code: String,
     pub(crate) detail: String,
 }
 
-/// What one area made of an audit.
+/// Result of one area.
 #[derive(Clone, Default, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Part {
     pub(crate) status: PartStatus,
@@ -130,8 +129,7 @@ impl Parts {
     }
 }
 
-/// An audit as it is kept; its id and the time of its making are the
-/// document's.
+/// A stored audit. Its id and creation time are those of the document.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredAudit {
     #[serde(flatten)]
@@ -140,7 +138,7 @@ pub(crate) struct StoredAudit {
     pub(crate) trigger: Trigger,
     pub(crate) requested_by: Uuid,
     pub(crate) schedule_id: Option<Uuid>,
-    /// The moment at which the schedule wanted it.
+    /// Due time of the schedule.
     pub(crate) due_at: Option<Timestamp>,
     pub(crate) started_at: Option<Timestamp>,
     pub(crate) completed_at: Option<Timestamp>,
@@ -149,7 +147,7 @@ pub(crate) struct StoredAudit {
     /// Evidence records of kind `finding` about the repository.
     pub(crate) records: Vec<Uuid>,
     pub(crate) parts: Parts,
-    /// By part; `audit` says which audit it is.
+    /// Facts by part; `audit` identifies the audit.
     pub(crate) facts: Map<String, Value>,
     pub(crate) warnings: Vec<String>,
 }
@@ -187,12 +185,12 @@ struct AuditError {
     upload_id: Option<Uuid>,
     filename: Option<String>,
     code: String,
-    /// What is wrong with it.
+    /// Description of the error.
     detail: String,
 }
 
 impl StoredAudit {
-    /// The errors of all parts, with the names of their files.
+    /// Returns the errors of all parts with filenames.
     fn errors(&self) -> Vec<AuditError> {
         let of_part = |(part, errors): (&'static str, &[ImportError])| {
             let named = |error: &ImportError| AuditError {
@@ -223,23 +221,23 @@ pub(crate) struct AuditSummary {
     target: Target,
     state: AuditState,
     trigger: Trigger,
-    /// Who asked for it, or whose schedule it was.
+    /// User who requested it or created its schedule.
     requested_by: Uuid,
     schedule_id: Option<Uuid>,
-    /// The moment at which the schedule wanted it.
+    /// Due time of the schedule.
     due_at: Option<Timestamp>,
     created_at: Timestamp,
     updated_at: Timestamp,
-    /// When it had gathered what it looks at.
+    /// Time at which its inputs were collected.
     started_at: Option<Timestamp>,
-    /// When it was completed, or failed.
+    /// Time at which it completed or failed.
     completed_at: Option<Timestamp>,
-    /// Why it failed.
+    /// Error code of a failed audit.
     error_code: Option<String>,
     input_count: usize,
     parts: Parts,
     warnings: Vec<String>,
-    /// Files that could not be imported, of all parts.
+    /// Files that no part could import.
     errors: Vec<AuditError>,
     version: u64,
 }
@@ -268,15 +266,15 @@ impl AuditSummary {
     }
 }
 
-/// An audit, whole.
+/// A complete audit.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Audit {
     #[serde(flatten)]
     summary: AuditSummary,
-    /// Artifacts it takes in, newest first.
+    /// Artifacts that it imports, newest first.
     inputs: Vec<AuditInput>,
-    /// What it found; empty until it is complete. `findings`, `dependencies`
-    /// and `ownership` are there where that part succeeded.
+    /// Results; empty until it is complete. `findings`, `dependencies` and `ownership` are present
+    /// if that part succeeded.
     facts: Map<String, Value>,
 }
 

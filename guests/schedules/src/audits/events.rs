@@ -1,19 +1,19 @@
-//! What the rest of the service is told of audits.
+//! Events about audits.
 
 use area_sdk::prelude::*;
 use serde_json::{Map, Value};
 
 use super::document::{AuditInput, StoredAudit, Target};
 
-/// Told when an audit has gathered what it looks at; each area that has a part
-/// in audits then imports it and answers.
+/// Published when an audit has collected its inputs. Each area that takes part in audits then
+/// imports them and publishes its result.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct AuditStarted {
     audit_id: Uuid,
     #[serde(flatten)]
     target: Target,
     started_at: Timestamp,
-    /// The repository's artifacts, newest first.
+    /// Artifacts of the repository, newest first.
     inputs: Vec<AuditInput>,
     /// Evidence records of kind `finding` about the repository, newest first.
     records: Vec<Uuid>,
@@ -35,14 +35,14 @@ impl AuditStarted {
     }
 }
 
-/// What is told of an audit's end.
+/// The end of an audit.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct AuditEnd {
     audit_id: Uuid,
     #[serde(flatten)]
     target: Target,
     schedule_id: Option<Uuid>,
-    /// Why it failed.
+    /// Error code of a failed audit.
     error_code: Option<String>,
     warnings: Vec<String>,
     facts: Map<String, Value>,
@@ -61,7 +61,7 @@ impl AuditEnd {
     }
 }
 
-/// Told when all parts of an audit are in.
+/// Published when all parts of an audit have ended.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct AuditCompleted(pub(crate) AuditEnd);
 
@@ -69,7 +69,7 @@ impl Event for AuditCompleted {
     const NAME: &'static str = "audit.completed";
 }
 
-/// Told when an audit came to nothing.
+/// Published when an audit failed.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct AuditFailed(pub(crate) AuditEnd);
 

@@ -1,87 +1,56 @@
-//! What an audit looks at: the repository's ready uploads, and what the
-//! evidence about the repository carries.
+//! Collects the inputs of an audit: the repository's ready uploads, and contents of evidence about
+//! the repository.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope};
+use area_shared::evidence::EvidenceRecord;
+use area_shared::uploads::Upload;
 
 use super::document::{AuditInput, Target};
 
-/// What audits take in; each format is asked for by itself, so that many
-/// uploads of one do not hide the only one of another.
+/// Formats that audits import. Each is queried separately, so that many uploads of one format do
+/// not hide the only one of another.
 const FORMATS: [&str; 6] = ["sarif", "cyclonedx", "spdx", "osv", "code_owners", "path_list"];
 
 /// Kinds of evidence whose content is an artifact.
 const KINDS: [&str; 5] = ["finding", "scan_report", "sbom", "advisory", "code_owners"];
 
-/// How many uploads of a format an audit takes, and how many records of a kind.
+/// Maximum number of uploads of a format and of records of a kind.
 const MOST_UPLOADS: usize = 200;
 const MOST_RECORDS: u32 = 500;
 
-/// The purpose of uploads that only evidence brings into an audit. Of every
-/// other, also of words that were taken earlier, audits read.
+/// Purpose of uploads that audits import only if evidence references them. Uploads with any other
+/// purpose are imported.
 const EVIDENCE: &str = "evidence";
 
-/// Files that a warning names.
+/// Maximum number of files in a warning.
 const MOST_NAMED: usize = 5;
 
-/// How many uploads a question asks for, and digests it names.
+/// Number of uploads and of digests in one query.
 const STEP: u32 = 200;
 
-/// How many of a format are looked through for uploads of the branch.
+/// Maximum number of uploads of a format that are searched for the branch.
 const MOST_LOOKED_AT: usize = 2_000;
 
-/// An upload, as its area keeps it.
-#[derive(Serialize, Deserialize)]
-struct Upload {
-    filename: String,
-    #[serde(default)]
-    repository_id: Option<Uuid>,
-    #[serde(default)]
-    purpose: String,
-    format: Option<String>,
-    branch_ref: Option<String>,
-    commit_sha: Option<String>,
-    content_sha256: Option<String>,
-    content_bytes: Option<u64>,
-    blob: Option<String>,
-    ready_at: Option<Timestamp>,
-}
-
-impl Document for Upload {
-    const COLLECTION: &'static str = "uploads.uploads";
-}
-
-/// A piece of evidence, as its area keeps it.
-#[derive(Serialize, Deserialize)]
-struct Evidence {
-    content_sha256: String,
-    provider: String,
-    source_ref: String,
-}
-
-/// A record that names an upload's content.
+/// A record that references an upload's content.
 struct Naming {
     evidence_id: Uuid,
     stream: String,
 }
 
-impl Document for Evidence {
-    const COLLECTION: &'static str = "evidence.records";
-}
-
-/// What an audit leaves out though it could read it.
+/// Readable content that an audit does not import.
 #[derive(Default)]
 struct SetAside {
-    /// Uploads of that purpose.
+    /// Uploads with the purpose `evidence`.
     evidence: Vec<Stored<Upload>>,
-    /// Formats of which there are more uploads than are taken.
+    /// Formats with more uploads than are imported.
     beyond: Vec<String>,
 }
 
 impl SetAside {
-    /// `taken`: the ids of the uploads that the audit takes in all the same.
+    /// Returns the warnings. `taken` has the ids of the imported uploads.
     fn warnings(&self, taken: &BTreeSet<String>) -> Vec<String> {
         let evidence = self.evidence.iter().filter(|upload| !taken.contains(&upload.id));
         let names: Vec<&str> = evidence.map(|upload| upload.filename.as_str()).collect();
@@ -101,15 +70,15 @@ impl SetAside {
     }
 }
 
-/// What was found.
+/// The collected inputs.
 pub(super) struct Gathered {
     pub(super) inputs: Vec<AuditInput>,
     pub(super) records: Vec<Uuid>,
-    /// What was left out.
+    /// Warnings about skipped content.
     pub(super) warnings: Vec<String>,
 }
 
-/// Looks for everything an audit of this target takes in.
+/// Collects the inputs of an audit of this target.
 pub(super) fn gather(
     scope: &Scope,
     target: &Target,
@@ -132,19 +101,19 @@ pub(super) fn gather(
     Ok(Gathered { inputs, records, warnings })
 }
 
-/// By the digest of their content, the records that name it.
+/// Records by the digest of the referenced content.
 type ByContent = BTreeMap<String, Vec<Naming>>;
 
-/// The evidence about a repository: its findings, and what carries content.
+/// Returns the evidence about a repository: finding records, and records with content.
 fn evidence(scope: &Scope, subjects: &[String]) -> Result<(Vec<Uuid>, ByContent), DocumentError> {
     let mut findings = Vec::new();
     let mut by_content = ByContent::new();
     for kind in KINDS {
-        let about = scope.documents::<Evidence>().query().one_of("subject_key", subjects);
+        let about = scope.documents::<EvidenceRecord>().query().one_of("subject_key", subjects);
         let about = about.equals("kind", kind).descending("observed_at");
         for record in about.limit(MOST_RECORDS).list()? {
             let evidence_id = record.uuid();
-            let Evidence { content_sha256, provider, source_ref } = record.value;
+            let EvidenceRecord { content_sha256, provider, source_ref, .. } = record.value;
             let stream = format!("evidence:{provider}:{source_ref}");
             by_content.entry(content_sha256).or_default().push(Naming { evidence_id, stream });
             if kind == "finding" {
@@ -155,7 +124,7 @@ fn evidence(scope: &Scope, subjects: &[String]) -> Result<(Vec<Uuid>, ByContent)
     Ok((findings, by_content))
 }
 
-/// The repository's newest uploads of a format that fit the target.
+/// Returns the repository's newest uploads of a format for the target.
 fn of_format(
     scope: &Scope,
     target: &Target,
@@ -183,7 +152,7 @@ fn of_format(
     Ok(taken)
 }
 
-/// The ready uploads whose content the evidence names.
+/// Returns the ready uploads whose content evidence references.
 fn carried<'a>(
     scope: &Scope,
     target: &Target,
@@ -199,19 +168,19 @@ fn carried<'a>(
     Ok(uploads)
 }
 
-/// A branch by its short name.
+/// Returns the short name of a branch.
 fn branch(name: &str) -> &str {
     name.strip_prefix("refs/heads/").unwrap_or(name)
 }
 
-/// Is the upload of the target's branch and commit, or of none?
+/// Whether the upload belongs to the target's branch and commit, or to none.
 fn fits(upload: &Upload, target: &Target) -> bool {
     let branch_fits = match (&upload.branch_ref, &target.branch_ref) {
         (Some(theirs), Some(ours)) => branch(theirs) == branch(ours),
         _ => true,
     };
     let commit_fits = match (&upload.commit_sha, &target.commit_sha) {
-        // The audit may name the commit by its beginning.
+        // The audit may name the commit by a prefix.
         (Some(theirs), Some(ours)) => {
             theirs.to_ascii_lowercase().starts_with(&ours.to_ascii_lowercase())
         }
@@ -220,8 +189,7 @@ fn fits(upload: &Upload, target: &Target) -> bool {
     branch_fits && commit_fits
 }
 
-/// An upload as an input, if it is of a format that audits take and its
-/// content is there.
+/// Returns an upload as an input, if audits import its format and its content exists.
 fn input(upload: Stored<Upload>, target: &Target, evidence: &ByContent) -> Option<AuditInput> {
     let upload_id = upload.uuid();
     let upload = upload.value;

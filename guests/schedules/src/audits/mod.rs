@@ -1,5 +1,5 @@
-//! Audits: starting one, and reading them. `run` gathers what one looks at,
-//! `parts` collects what the other areas made of it.
+//! Audits: start and list them. `run` collects the inputs, and `parts` receives the results of
+//! other areas.
 
 pub(crate) mod document;
 pub(crate) mod events;
@@ -14,39 +14,39 @@ use crate::repositories;
 use document::{Audit, AuditState, AuditSummary, StoredAudit, Trigger};
 use run::RunAudit;
 
-/// The rules, for the operation's documentation.
-pub(crate) const DESCRIPTION: &str = "\
-The audit looks at the repository's ready uploads of its branch, or of no branch (where the audit \
-names a commit: of that commit, or of none) that have not the purpose `evidence`, and at the \
-evidence whose `subject_key` is the repository's id or name. Without `branch_ref` it is the repository's default branch.\n\n\
-It is `queued`, then `running`, and `completed` when findings, dependencies and ownership have \
-been brought up to date. A part that does not answer within five minutes is `missing`; its \
-`errors` say where to look. `errors` of the audit are those of all parts, each with the name of \
-its file. `warnings` of a part name the artifacts that it set aside or did not look at, and why. \
-The audit is `failed` when the findings could not be imported, or when no part succeeded.";
+/// Description of the rules for OpenAPI.
+pub(crate) const DESCRIPTION: &str = "The audit imports the repository's ready uploads of its \
+    branch, or of no branch (where the audit names a commit: of that commit, or of none) without \
+    the purpose `evidence`, and the evidence whose `subject_key` is the repository's id or name. \
+    Without `branch_ref` it is the repository's default branch.\n\n\
+    It is `queued`, then `running`, and `completed` when findings, dependencies and ownership are \
+    imported. A part without a result after five minutes is `missing`; its `errors` say where to \
+    find the cause. `errors` of the audit are those of all parts, each with the name of its file. \
+    `warnings` of a part name the artifacts that it skipped, and why. The audit is `failed` when \
+    the findings could not be imported, or when no part succeeded.";
 
-/// An audit to be started.
+/// A request to start an audit.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NewAudit {
     repository_id: Uuid,
-    /// The repository's default branch, where nothing is said.
+    /// Branch; by default the repository's.
     #[schemars(length(min = 1, max = 255))]
     branch_ref: Option<String>,
-    /// Only what belongs to this commit, or to none.
+    /// Only inputs of this commit, or of none.
     #[schemars(regex(pattern = "^[0-9a-f]{7,64}$"))]
     commit_sha: Option<String>,
 }
 
-/// What makes an audit start.
+/// What starts an audit.
 pub(crate) struct Cause {
     pub(crate) trigger: Trigger,
-    /// Who asked, or whose schedule it was.
+    /// User who requested it or created the schedule.
     pub(crate) requested_by: Uuid,
-    /// The schedule, and the moment it was due.
+    /// The schedule and its due time.
     pub(crate) due: Option<(Uuid, Timestamp)>,
 }
 
-/// Keeps a new audit and puts its work into the queue.
+/// Stores a new audit and enqueues its job.
 pub(crate) fn begin(
     scope: &Scope,
     target: document::Target,
@@ -80,34 +80,28 @@ pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<Audit>> 
     Ok(Versioned(audit.into(), version))
 }
 
-/// Which audits.
+/// Filters of the list.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListParams {
-    /// Of this repository.
+    /// Only audits of this repository.
     repository_id: Option<Uuid>,
-    /// Started by this schedule.
+    /// Only audits started by this schedule.
     schedule_id: Option<Uuid>,
-    /// In this state.
+    /// Only audits in this state.
     state: Option<AuditState>,
-    /// `next_cursor` of the page before.
-    cursor: Option<String>,
-    /// How many a page has at most.
-    #[serde(default = "default_limit")]
-    #[schemars(range(min = 1, max = 100))]
-    limit: u32,
 }
 
-pub(crate) fn default_limit() -> u32 {
-    50
-}
-
-pub(crate) fn list(ctx: &Ctx, Params(params): Params<ListParams>) -> Result<Page<AuditSummary>> {
+pub(crate) fn list(
+    ctx: &Ctx,
+    Params(params): Params<ListParams>,
+    paging: Paging,
+) -> Result<Page<AuditSummary>> {
     let wanted = ctx
         .documents::<StoredAudit>()
         .query()
         .equals_if("repository_id", params.repository_id)
         .equals_if("schedule_id", params.schedule_id)
         .equals_if("state", params.state.map(AuditState::as_str));
-    let page = wanted.cursor(params.cursor).limit(params.limit).page()?;
+    let page = wanted.paging(paging).page()?;
     Ok(page.map(|audit| AuditSummary::of(&audit)))
 }

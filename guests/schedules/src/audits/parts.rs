@@ -1,5 +1,5 @@
-//! The parts of an audit: what the areas answer, in any order and at least
-//! once, and the end of the audit when all have.
+//! Parts of an audit: results of other areas, which arrive in any order and at least once, and the
+//! end of the audit when all have arrived.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use super::document::{AuditState, ImportError, Part, PartStatus, Parts, StoredAu
 use super::events::{AuditCompleted, AuditEnd, AuditFailed};
 use crate::schedules;
 
-/// How many warnings and errors of a part are kept.
+/// Maximum number of warnings and of errors stored for a part.
 const MOST_KEPT: usize = 200;
 
-/// What an area answers.
+/// Result of an area.
 #[derive(Deserialize)]
 struct Imported {
     audit_id: Uuid,
@@ -50,8 +50,7 @@ pub(crate) fn ownership(ctx: &JobCtx, event: EventDelivery) -> Delivered {
     take_in(ctx, &event, "ownership", |parts| &mut parts.ownership)
 }
 
-/// Writes a part down. Parts that come at once race for the document; the host
-/// runs the loser again.
+/// Stores a part. Parts that arrive at the same time conflict; the host runs the loser again.
 fn take_in(
     ctx: &JobCtx,
     event: &EventDelivery,
@@ -81,7 +80,7 @@ impl Imported {
         let beyond = self.warnings.len().saturating_sub(MOST_KEPT);
         self.warnings.truncate(MOST_KEPT);
         if beyond > 0 {
-            self.warnings.push(format!("{beyond} more warnings are not kept."));
+            self.warnings.push(format!("{beyond} more warnings are not stored."));
         }
         self.errors.truncate(MOST_KEPT);
         Part {
@@ -97,7 +96,7 @@ impl Imported {
     }
 }
 
-/// Ends an audit whose parts are in, or too late: writes down how, and tells.
+/// Ends an audit whose parts have arrived or are late: stores and publishes the result.
 pub(crate) fn finish(scope: &Scope, audit: &mut Stored<StoredAudit>) -> Result<(), DocumentError> {
     audit.completed_at = Some(scope.now());
     let of_parts = warnings(&audit.parts);
@@ -120,7 +119,7 @@ pub(crate) fn finish(scope: &Scope, audit: &mut Stored<StoredAudit>) -> Result<(
     schedules::note_end(scope, audit)
 }
 
-/// Why an audit with these parts is a failure, if it is one.
+/// Returns the error code of an audit with these parts; `None` if it succeeded.
 fn error_code(parts: &Parts) -> Option<&'static str> {
     let named = parts.named();
     if named.iter().all(|(_, part)| part.status != PartStatus::Succeeded) {
@@ -134,7 +133,7 @@ fn error_code(parts: &Parts) -> Option<&'static str> {
 
 fn warnings(parts: &Parts) -> Vec<String> {
     let warning = |(name, part): &(&str, &Part)| match part.status {
-        PartStatus::Missing => Some(format!("The {name} did not answer in time.")),
+        PartStatus::Missing => Some(format!("The {name} were not imported in time.")),
         PartStatus::Failed => Some(format!("The {name} could not be imported.")),
         PartStatus::Pending | PartStatus::Succeeded if part.errors.is_empty() => None,
         PartStatus::Pending | PartStatus::Succeeded => {

@@ -1,18 +1,18 @@
-//! The work of an audit: gathering what it looks at, telling the areas that
-//! have a part in it, and not waiting for them for ever.
+//! Runs an audit: collects its inputs, publishes them for other areas, and limits the wait for
+//! their results.
 
 use area_sdk::Later;
 use area_sdk::prelude::*;
+use area_shared::catalog::Repository;
 
 use super::document::{AuditState, ImportError, PartStatus, StoredAudit};
 use super::events::AuditStarted;
 use super::{inputs, parts};
-use crate::repositories::Repository;
 
-/// How long an audit waits for its parts.
+/// Maximum wait for the parts of an audit, in seconds.
 pub(crate) const PATIENCE_SECONDS: i64 = 5 * 60;
 
-/// Starts an audit.
+/// Job that starts an audit.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct RunAudit {
     pub(crate) audit_id: Uuid,
@@ -22,7 +22,7 @@ impl Job for RunAudit {
     const KIND: &'static str = "audit";
 }
 
-/// Ends an audit that still waits for a part.
+/// Job that ends an audit whose parts are late.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct AuditDeadline {
     audit_id: Uuid,
@@ -78,16 +78,16 @@ pub(crate) fn deadline(ctx: &JobCtx, job: AuditDeadline) -> JobResult<AuditDeadl
     Ok(Outcome::Done)
 }
 
-/// Why a part is missing, as far as this area can know.
+/// Returns the error of a missing part.
 fn not_imported(audit_id: Uuid) -> ImportError {
     ImportError {
         upload_id: None,
         code: "not_imported_in_time".to_owned(),
         detail: format!(
-            "Nothing came of this part within {PATIENCE_SECONDS} s: its import still waits or \
-             runs, has failed, or its area is not live. Lists show what was imported before. \
-             `queue/jobs?resource_id={audit_id}` lists the import's jobs with their last error; \
-             start another audit when they are done."
+            "This part had no result within {PATIENCE_SECONDS} s: its import is still waiting or \
+            running, has failed, or its area is not live. Lists show the previous import. \
+            `queue/jobs?resource_id={audit_id}` lists the import's jobs with their last error; \
+            start another audit when they are done."
         ),
     }
 }

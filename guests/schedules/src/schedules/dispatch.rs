@@ -1,20 +1,20 @@
-//! Starting a schedule's audits. Each due time is a job that waits for it; the
-//! job deals with the time and puts the next one into the queue. A job whose
-//! due time is not the schedule's next one any more does nothing.
+//! Starts the audits of schedules. A job waits for each due time, handles it, and enqueues a job
+//! for the next one. A job whose due time is no longer the schedule's next one does nothing.
 
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Later, Scope};
+use area_shared::catalog::Repository;
 
 use super::document::{Pending, ScheduleError, ScheduleState, StoredSchedule};
 use super::recurrence::Slot;
 use crate::audits::document::{Target, Trigger};
 use crate::audits::{self, Cause};
-use crate::repositories::{self, Repository};
+use crate::repositories;
 
-/// How long a due time can be caught up with.
+/// Maximum delay after which a due time is still handled, in seconds.
 const CATCH_UP_SECONDS: i64 = 24 * 3600;
 
-/// Deals with one due time of a schedule.
+/// Job that handles one due time of a schedule.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct DispatchSchedule {
     schedule_id: Uuid,
@@ -25,7 +25,7 @@ impl Job for DispatchSchedule {
     const KIND: &'static str = "schedule_dispatch";
 }
 
-/// Told when a schedule has started an audit.
+/// Published when a schedule started an audit.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ScheduleDispatched {
     schedule_id: Uuid,
@@ -38,14 +38,14 @@ impl Event for ScheduleDispatched {
     const NAME: &'static str = "schedule.dispatched";
 }
 
-/// Told when a schedule was due and started no audit.
+/// Published when a schedule was due but started no audit.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ScheduleSkipped {
     schedule_id: Uuid,
     repository_id: Uuid,
-    /// The first due time that was skipped.
+    /// The first skipped due time.
     due_at: Timestamp,
-    /// The last one; the same, unless several passed.
+    /// The last skipped due time; equal to the first unless several passed.
     last_due_at: Timestamp,
     reason: ScheduleError,
 }
@@ -54,7 +54,7 @@ impl Event for ScheduleSkipped {
     const NAME: &'static str = "schedule.skipped";
 }
 
-/// Puts a schedule's next due time into the queue, if it is active.
+/// Enqueues a job for the next due time of an active schedule.
 pub(crate) fn plan(scope: &Scope, id: Uuid, schedule: &mut StoredSchedule) -> Result<()> {
     schedule.pending = None;
     if schedule.state != ScheduleState::Active {
@@ -85,11 +85,10 @@ pub(crate) fn run(ctx: &JobCtx, job: DispatchSchedule) -> JobResult<DispatchSche
     Ok(Outcome::Done)
 }
 
-/// The slot to be dealt with: of several that passed the latest one. Those
-/// before it are skipped.
+/// Returns the slot to handle: the latest of those that passed. Earlier ones are skipped.
 fn latest(ctx: &JobCtx, schedule: &Stored<StoredSchedule>, planned: Slot) -> Result<Slot> {
     let latest = schedule.recurrence.last_until(ctx, ctx.now())?;
-    // Since it was planned the zone's rules may have changed.
+    // The time zone's rules may have changed since it was planned.
     if latest.due_at <= planned.due_at || latest.date <= planned.date {
         return Ok(planned);
     }
@@ -121,7 +120,7 @@ fn deal_with(
     }
 }
 
-/// The repository to be audited, or why none is.
+/// Returns the repository to audit, or the reason why there is none.
 fn startable(
     ctx: &JobCtx,
     id: Uuid,

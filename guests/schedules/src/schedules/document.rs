@@ -1,19 +1,19 @@
-//! A schedule as it is kept, and as the contract shows it.
+//! Schedules: stored form and responses.
 
 use area_sdk::prelude::*;
 use jiff::civil::Date;
 
 use super::recurrence::{Cadence, Recurrence, Slot};
 
-/// Where a schedule stands.
+/// State of a schedule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ScheduleState {
-    /// Starts audits.
+    /// It starts audits.
     Active,
-    /// Starts none until it is resumed.
+    /// It starts no audits until it is resumed.
     Paused,
-    /// Starts none ever again.
+    /// It starts no audits any more.
     Deleted,
 }
 
@@ -27,11 +27,11 @@ impl ScheduleState {
     }
 }
 
-/// What becomes of a due time at which nothing could be dispatched.
+/// Handling of due times at which no audit could be started.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum MissedRunPolicy {
-    /// The latest one is caught up with, once, within 24 hours.
+    /// The latest one is handled once, within 24 hours.
     RunOnce,
 }
 
@@ -39,17 +39,17 @@ pub(crate) enum MissedRunPolicy {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ScheduleError {
-    /// It was over for more than 24 hours, or a later one was due as well.
+    /// It passed more than 24 hours ago, or a later one was due as well.
     MissedWindow,
-    /// The schedule's audit before it was still running.
+    /// The schedule's former audit was still running.
     Overlap,
-    /// The repository is archived or gone.
+    /// The repository is archived or was deleted.
     RepositoryUnavailable,
     /// The audit failed.
     AuditFailed,
 }
 
-/// The run that waits in the queue.
+/// The enqueued run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Pending {
     #[serde(flatten)]
@@ -57,7 +57,7 @@ pub(crate) struct Pending {
     pub(crate) job_id: Uuid,
 }
 
-/// A schedule as it is kept; id, version and times are the document's.
+/// A stored schedule. Id, version and times are those of the document.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredSchedule {
     pub(crate) name: String,
@@ -70,8 +70,7 @@ pub(crate) struct StoredSchedule {
     pub(crate) anchor_date: Date,
     pub(crate) missed_run_policy: MissedRunPolicy,
     pub(crate) pending: Option<Pending>,
-    /// The local date of the last due time that was dealt with: no date has
-    /// two runs, whatever is changed meanwhile.
+    /// Local date of the last handled due time, so that no date has two runs.
     #[schemars(with = "Option<String>")]
     pub(crate) done_date: Option<Date>,
     pub(crate) last_dispatched_at: Option<Timestamp>,
@@ -83,24 +82,22 @@ impl Document for StoredSchedule {
     const COLLECTION: &'static str = "schedules";
 }
 
-/// A schedule as the contract shows it.
+/// A schedule in responses.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct AuditSchedule {
-    /// The local date on which it was made; weekday and day of the month
-    /// follow from it.
+    /// Local date of its creation. The default weekday and day of the month are taken from it.
     #[schemars(with = "String", extend("format" = "date"))]
     anchor_date: Date,
     cadence: Cadence,
     created_at: Timestamp,
-    /// 1 to 31 where the cadence is monthly; a shorter month has it on its
-    /// last day.
+    /// 1 to 31 for monthly schedules; in shorter months the last day.
     day_of_month: Option<i8>,
     id: Uuid,
-    /// When it last started an audit.
+    /// Time at which it last started an audit.
     last_dispatched_at: Option<Timestamp>,
-    /// Why the last due time led to no audit, or to none that completed.
+    /// Why the last due time led to no completed audit; null if it did.
     last_error_code: Option<ScheduleError>,
-    /// When the last audit it started ended.
+    /// Time at which the last audit it started ended.
     last_run_at: Option<Timestamp>,
     local_hour: u8,
     local_minute: u8,
@@ -111,12 +108,12 @@ pub(crate) struct AuditSchedule {
     owner_id: Uuid,
     repository_id: Uuid,
     state: ScheduleState,
-    /// The job in the queue that will start the next audit.
+    /// Enqueued job that will start the next audit.
     engine_schedule_id: Option<Uuid>,
     timezone: String,
     updated_at: Timestamp,
     version: u64,
-    /// 1 for Monday to 7 for Sunday where the cadence is weekly.
+    /// 1 for Monday to 7 for Sunday, for weekly schedules.
     weekday: Option<i8>,
     workspace_id: Uuid,
 }

@@ -1,5 +1,5 @@
-//! Schedules (operation 9): what starts audits by itself. `recurrence` says
-//! when one is due, `dispatch` starts the audit and plans the next.
+//! Schedules (operation 9) start audits automatically. `recurrence` computes due times, and
+//! `dispatch` starts audits and plans the next due time.
 
 pub(crate) mod dispatch;
 pub(crate) mod document;
@@ -8,13 +8,12 @@ pub(crate) mod recurrence;
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope};
 
-use crate::audits::default_limit;
 use crate::audits::document::{AuditState, StoredAudit};
 use crate::repositories;
 use document::{AuditSchedule, MissedRunPolicy, ScheduleError, ScheduleState, StoredSchedule};
 use recurrence::{Cadence, Recurrence, local_date};
 
-/// The rules, for the operation's documentation.
+/// Description of the rules for OpenAPI.
 pub(crate) const DESCRIPTION: &str = "\
 `timezone` is a name of the IANA database. The schedule is due once on each local date of its \
 cadence: where the clocks skip `local_hour`:`local_minute`, the offset before the gap counts; \
@@ -28,14 +27,13 @@ with `schedule.skipped` and `last_error_code` `missed_window`. A due time at whi
 audit before it still runs is skipped with `overlap`, one of an archived repository with \
 `repository_unavailable`. `last_error_code` is `audit_failed` when the last audit failed.";
 
-/// Names that the database has for a zone that nobody knows, and for one that
-/// nobody has set.
+/// Names in the time zone database for an unknown and for an unset zone.
 const NO_ZONES: [&str; 2] = ["Etc/Unknown", "Factory"];
 
-/// How long an audit that never ends keeps its schedule from starting others.
+/// Time after which a running audit no longer prevents others of its schedule, in seconds.
 const ABANDONED_AFTER_SECONDS: i64 = 6 * 3600;
 
-/// A schedule to be made.
+/// A request to create a schedule.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NewAuditSchedule {
     cadence: Cadence,
@@ -46,18 +44,18 @@ pub(crate) struct NewAuditSchedule {
     #[schemars(length(min = 1, max = 200))]
     name: String,
     repository_id: Uuid,
-    /// A name of the IANA time zone database.
+    /// Name in the IANA time zone database.
     #[schemars(length(min = 1, max = 64))]
     timezone: String,
-    /// 1 for Monday to 7 for Sunday; of weekly schedules only.
+    /// 1 for Monday to 7 for Sunday; only for weekly schedules.
     #[schemars(range(min = 1, max = 7))]
     weekday: Option<i8>,
-    /// Of monthly schedules only.
+    /// Only for monthly schedules.
     #[schemars(range(min = 1, max = 31))]
     day_of_month: Option<i8>,
 }
 
-/// Changes to a schedule; what is absent stays.
+/// Changes of a schedule; absent members keep their values.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ScheduleChange {
     cadence: Option<Cadence>,
@@ -67,13 +65,13 @@ pub(crate) struct ScheduleChange {
     local_minute: Option<u8>,
     #[schemars(length(min = 1, max = 200))]
     name: Option<String>,
-    /// A name of the IANA time zone database.
+    /// Name in the IANA time zone database.
     #[schemars(length(min = 1, max = 64))]
     timezone: Option<String>,
-    /// 1 for Monday to 7 for Sunday; of weekly schedules only.
+    /// 1 for Monday to 7 for Sunday; only for weekly schedules.
     #[schemars(range(min = 1, max = 7))]
     weekday: Option<i8>,
-    /// Of monthly schedules only.
+    /// Only for monthly schedules.
     #[schemars(range(min = 1, max = 31))]
     day_of_month: Option<i8>,
 }
@@ -85,7 +83,7 @@ fn shown(ctx: &Ctx, schedule: Stored<StoredSchedule>) -> Shown {
     Ok(Versioned(AuditSchedule::of(schedule, ctx.workspace_id()), version))
 }
 
-/// The zone's date of now; a zone that tells none is not one.
+/// Returns today's date in the zone. An unknown zone is an error.
 fn today(scope: &Scope, timezone: &str) -> Result<jiff::civil::Date> {
     if NO_ZONES.iter().any(|name| timezone.eq_ignore_ascii_case(name)) {
         return Err(recurrence::unknown_zone());
@@ -129,29 +127,27 @@ pub(crate) fn create(
     shown(ctx, ctx.documents().get(id)?).map(Created)
 }
 
-/// Which schedules.
+/// Filters of the list.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListParams {
-    /// Of this repository.
+    /// Only schedules of this repository.
     repository_id: Option<Uuid>,
-    /// In this state; all but the deleted ones where nothing is said.
+    /// Only schedules in this state; by default all except deleted ones.
     state: Option<ScheduleState>,
-    /// `next_cursor` of the page before.
-    cursor: Option<String>,
-    /// How many a page has at most.
-    #[serde(default = "default_limit")]
-    #[schemars(range(min = 1, max = 100))]
-    limit: u32,
 }
 
-pub(crate) fn list(ctx: &Ctx, Params(params): Params<ListParams>) -> Result<Page<AuditSchedule>> {
+pub(crate) fn list(
+    ctx: &Ctx,
+    Params(params): Params<ListParams>,
+    paging: Paging,
+) -> Result<Page<AuditSchedule>> {
     let all = ctx.documents::<StoredSchedule>().query();
     let wanted = match params.state {
         Some(state) => all.equals("state", state.as_str()),
         None => all.one_of("state", ["active", "paused"]),
     };
     let wanted = wanted.equals_if("repository_id", params.repository_id);
-    let page = wanted.cursor(params.cursor).limit(params.limit).page()?;
+    let page = wanted.paging(paging).page()?;
     Ok(page.map(|schedule| AuditSchedule::of(schedule, ctx.workspace_id())))
 }
 
@@ -159,7 +155,7 @@ pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Shown {
     shown(ctx, ctx.documents().get(id)?)
 }
 
-/// The schedule, to be changed by somebody who has seen this version of it.
+/// Returns the schedule if the client has read its current version.
 fn changeable(ctx: &Ctx, id: Uuid) -> Result<Stored<StoredSchedule>> {
     let schedule = ctx.documents::<StoredSchedule>().get(id)?;
     ctx.check_if_match(schedule.version)?;
@@ -175,7 +171,7 @@ pub(crate) fn update(ctx: &Ctx, Path(id): Path<Uuid>, Body(change): Body<Schedul
         schedule.name.clone_from(name);
     }
     let recurrence = changed(ctx, &schedule, change)?;
-    // A due time that is being dealt with right now is not planned anew.
+    // A due time that is being handled is not planned again.
     if recurrence != schedule.recurrence {
         schedule.recurrence = recurrence;
         dispatch::plan(ctx, id, &mut schedule)?;
@@ -200,7 +196,7 @@ fn changed(ctx: &Ctx, schedule: &StoredSchedule, change: ScheduleChange) -> Resu
     Ok(recurrence)
 }
 
-/// Refuses a day that the cadence does not have.
+/// Refuses a day that does not belong to the cadence.
 fn check_days(cadence: Cadence, weekday: Option<i8>, day_of_month: Option<i8>) -> Result<()> {
     if weekday.is_some() && cadence != Cadence::Weekly {
         return Err(Problem::validation("/weekday", "Only a weekly schedule has a weekday."));
@@ -232,7 +228,7 @@ fn set_state(ctx: &Ctx, id: Uuid, state: ScheduleState) -> Shown {
     shown(ctx, schedule)
 }
 
-/// Does an audit that the schedule started still run?
+/// Whether an audit of the schedule is running.
 fn is_running(scope: &Scope, schedule_id: Uuid) -> Result<bool, DocumentError> {
     let audits = scope.documents::<StoredAudit>().query().equals("schedule_id", schedule_id);
     let unfinished = [AuditState::Queued, AuditState::Running].map(AuditState::as_str);
@@ -241,7 +237,7 @@ fn is_running(scope: &Scope, schedule_id: Uuid) -> Result<bool, DocumentError> {
         .is_some_and(|audit| scope.now().seconds_since(audit.created_at) < ABANDONED_AFTER_SECONDS))
 }
 
-/// Writes down that an audit of a schedule ended.
+/// Stores the end of a schedule's audit.
 pub(crate) fn note_end(scope: &Scope, audit: &StoredAudit) -> Result<(), DocumentError> {
     let Some(id) = audit.schedule_id else { return Ok(()) };
     let Some(mut schedule) = scope.documents::<StoredSchedule>().find(id)? else { return Ok(()) };

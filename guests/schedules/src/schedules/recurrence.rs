@@ -1,9 +1,8 @@
-//! When a schedule is due: a rule of local dates, and the moment at which each
-//! of them has the schedule's time of day.
+//! Due times of a schedule: a rule for local dates, and the time of day on each.
 //!
-//! Every local date that the rule names has exactly one moment: in a gap of
-//! the zone's clocks the offset before it counts, in a fold the first of the
-//! two. A date that the zone never had, as 30 December 2011 in Apia, has none.
+//! Every local date of the rule has exactly one due time. If the time is skipped by a clock change,
+//! the former offset applies; if it occurs twice, the first occurrence counts. A date that the zone
+//! never had, such as 30 December 2011 in Apia, has none.
 
 use area_sdk::Scope;
 use area_sdk::prelude::*;
@@ -11,33 +10,33 @@ use area_sdk::wit::assurance::area::calendar::{self, Civil};
 use jiff::Span;
 use jiff::civil::{Date, Weekday};
 
-/// How often a schedule is due.
+/// Frequency of a schedule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Cadence {
     /// Every day.
     Daily,
-    /// On one day of the week.
+    /// One day of the week.
     Weekly,
-    /// On one day of the month, or on the month's last where it is shorter.
+    /// One day of the month, or the last day of shorter months.
     Monthly,
 }
 
-/// The rule.
+/// Rule for the due times.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Recurrence {
     pub(crate) cadence: Cadence,
     pub(crate) local_hour: u8,
     pub(crate) local_minute: u8,
-    /// An IANA zone.
+    /// IANA time zone.
     pub(crate) timezone: String,
-    /// 1 for Monday to 7 for Sunday, where the cadence is weekly.
+    /// 1 for Monday to 7 for Sunday, for weekly schedules.
     pub(crate) weekday: Option<i8>,
-    /// 1 to 31, where the cadence is monthly.
+    /// 1 to 31, for monthly schedules.
     pub(crate) day_of_month: Option<i8>,
 }
 
-/// A local date, and the moment at which the schedule is due on it.
+/// A local date with its due time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Slot {
     #[schemars(with = "String")]
@@ -45,12 +44,12 @@ pub(crate) struct Slot {
     pub(crate) due_at: Timestamp,
 }
 
-/// The first and the last minute of a day.
+/// First and last minute of a day.
 const ENDS_OF_DAY: [(u8, u8); 2] = [(0, 0), (23, 59)];
 
 impl Recurrence {
-    /// Takes weekday and day of the month from a date where the cadence wants
-    /// them and nothing is said, and drops them where it does not.
+    /// Sets a missing weekday or day of the month from a date if the cadence needs it, and removes
+    /// it otherwise.
     pub(crate) fn anchor(&mut self, date: Date) {
         let (weekday, day) = (date.weekday().to_monday_one_offset(), date.day());
         let weekly = self.cadence == Cadence::Weekly;
@@ -59,14 +58,14 @@ impl Recurrence {
         self.day_of_month = monthly.then(|| self.day_of_month.unwrap_or(day));
     }
 
-    /// The first slot after a moment, on a date after `done`.
+    /// Returns the first slot after a time, on a date after `done`.
     pub(crate) fn next_after(
         &self,
         scope: &Scope,
         moment: Timestamp,
         done: Option<Date>,
     ) -> Result<Slot> {
-        // In a gap at midnight yesterday's moment can be today.
+        // If midnight is skipped, yesterday's due time can be today.
         let mut date = local_date(scope, &self.timezone, moment)?.yesterday().map_err(too_far)?;
         if let Some(done) = done {
             date = date.max(done.tomorrow().map_err(too_far)?);
@@ -80,7 +79,7 @@ impl Recurrence {
         }
     }
 
-    /// The last slot that is not after a moment.
+    /// Returns the last slot not after a time.
     pub(crate) fn last_until(&self, scope: &Scope, moment: Timestamp) -> Result<Slot> {
         let mut date = local_date(scope, &self.timezone, moment)?;
         loop {
@@ -133,14 +132,13 @@ impl Recurrence {
         Weekday::from_monday_one_offset(number).unwrap_or(Weekday::Monday)
     }
 
-    /// The rule's date in the month of another.
+    /// Returns the rule's date in the month of `date`.
     fn in_month_of(&self, date: Date) -> Date {
         let day = self.day_of_month.unwrap_or(1).clamp(1, date.days_in_month());
         date.with().day(day).build().unwrap_or(date)
     }
 
-    /// The moment at which a date has the rule's time; nothing where the zone
-    /// never had that date.
+    /// Returns the due time on a date; `None` if the zone never had that date.
     fn due_at(&self, scope: &Scope, date: Date) -> Result<Option<Timestamp>> {
         let due_at = self.resolve(scope, date, (self.local_hour, self.local_minute))?;
         if local_date(scope, &self.timezone, due_at)? == date {
@@ -169,7 +167,7 @@ impl Recurrence {
     }
 }
 
-/// The date that a zone has at a moment.
+/// Returns the local date in a zone at a time.
 pub(crate) fn local_date(scope: &Scope, zone: &str, moment: Timestamp) -> Result<Date> {
     let local = scope.local(zone, moment).map_err(refused)?;
     let part = |number: u8| i8::try_from(number).unwrap_or_default();
@@ -183,9 +181,9 @@ fn refused(error: calendar::Error) -> Problem {
     }
 }
 
-/// There is no such zone.
+/// Returns the problem for an unknown zone.
 pub(crate) fn unknown_zone() -> Problem {
-    let message = "This is no zone of the IANA time zone database.";
+    let message = "This is not a zone of the IANA time zone database.";
     Problem::validation("/timezone", message).hint("Send a name such as `Europe/Berlin` or `UTC`.")
 }
 

@@ -1,4 +1,4 @@
-//! Audits: what they take in, how they wait, how they end.
+//! Tests of audits: inputs, waits and ends.
 
 use area_sdk::Uuid;
 use area_sdk::testing::{FakeHost, Request};

@@ -1,4 +1,4 @@
-//! Due times, from the rules of the time zone database itself.
+//! Tests of due times against the rules of the time zone database.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use crate::schedules::recurrence::{Cadence, Recurrence, Slot};
 
-/// Runs something with a scope.
+/// Runs a function with a scope.
 fn with_scope<T: Send + 'static>(run: impl Fn(&Ctx) -> Result<T> + 'static) -> T {
     let result = Arc::new(Mutex::new(None));
     let place = Arc::clone(&result);
@@ -41,7 +41,7 @@ fn monthly(day: i8) -> Recurrence {
     Recurrence { cadence: Cadence::Monthly, day_of_month: Some(day), ..rule }
 }
 
-/// The first slots after a moment.
+/// Returns the first slots after a time.
 fn slots(rule: &Recurrence, after: Timestamp, count: usize) -> Vec<Slot> {
     let rule = rule.clone();
     with_scope(move |ctx| {
@@ -74,7 +74,7 @@ fn a_date_that_apia_never_had_has_no_run() {
 
 #[test]
 fn the_dates_that_zones_have_never_had_are_left_out() {
-    // All there are since 1970, but for the older names of these zones.
+    // All skipped dates since 1970, without older names of the zones.
     let never = [
         ("Pacific/Kwajalein", date(1993, 8, 21)),
         ("Pacific/Kanton", date(1994, 12, 31)),
@@ -84,7 +84,7 @@ fn the_dates_that_zones_have_never_had_are_left_out() {
     ];
     for (zone, never) in never {
         let rule = rule(zone, (2, 30));
-        let begin = never.to_zoned(jiff::tz::TimeZone::UTC).expect("a moment").timestamp();
+        let begin = never.to_zoned_datetime(jiff::tz::TimeZone::UTC).expect("a moment").timestamp();
         let begin = Timestamp(begin.as_microsecond()).plus_seconds(-10 * 86_400);
         let dates: Vec<Date> = slots(&rule, begin, 20).iter().map(|slot| slot.date).collect();
         let expected: Vec<Date> = dates[0]
@@ -198,12 +198,12 @@ fn a_date_that_is_done_is_not_due_again() {
     assert_eq!(next.due_at.to_string(), "2026-05-02T15:00:00.000000Z");
 }
 
-/// Every zone of the database.
+/// Returns every zone of the database.
 fn zones() -> Vec<String> {
     jiff::tz::db().available().map(|name| name.to_string()).collect()
 }
 
-/// Has the zone a date of this name? Jiff says by itself when a day starts.
+/// Whether the zone has a date. Jiff determines the start of days itself.
 fn has(zone: &str, date: Date) -> bool {
     let midnight = date.in_tz(zone).and_then(|midnight| midnight.start_of_day());
     midnight.expect("a zone").date() == date
@@ -226,7 +226,7 @@ fn rules() -> impl Strategy<Value = Recurrence> {
     )
 }
 
-/// Does the rule name this date?
+/// Whether the rule contains this date.
 fn names(rule: &Recurrence, date: Date) -> bool {
     match rule.cadence {
         Cadence::Daily => true,
@@ -237,7 +237,7 @@ fn names(rule: &Recurrence, date: Date) -> bool {
     }
 }
 
-/// The dates that the rule names between two.
+/// Returns the dates of the rule between two dates.
 fn between(rule: &Recurrence, from: Date, to: Date) -> Vec<Date> {
     let days = from.series(jiff::Span::new().days(1)).skip(1).take_while(|date| *date < to);
     days.filter(|date| names(rule, *date)).collect()
@@ -272,7 +272,7 @@ proptest! {
             let at = |moment| rule.last_until(ctx, Timestamp(moment));
             let mut found = vec![at(seen[0].due_at.0)?];
             for slot in &seen[1..] {
-                // The one before lasts until this one.
+                // The former offset lasts until this transition.
                 found.push(at(slot.due_at.0 - 1)?);
                 found.push(at(slot.due_at.0)?);
             }

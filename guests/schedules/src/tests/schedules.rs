@@ -1,4 +1,4 @@
-//! Schedules: what they are shown as, what they start, what they skip.
+//! Tests of schedules: responses, started audits and skipped due times.
 
 use area_sdk::Uuid;
 use area_sdk::testing::{Request, USER, WORKSPACE};
@@ -49,7 +49,7 @@ fn a_schedule_has_exactly_the_fields_of_the_contract() {
 
 #[test]
 fn weekday_and_day_come_from_the_local_date_of_the_making() {
-    // In Auckland it is Thursday, the 7th, already.
+    // In Auckland it is already Thursday, the 7th.
     let world = World::at("2026-05-06T20:00:00Z");
     let zone = "Pacific/Auckland";
     let weekly = world.create(json!({ "cadence": "weekly", "timezone": zone }));
@@ -111,7 +111,7 @@ fn a_due_time_starts_one_audit_and_plans_the_next() {
         (&audit["requested_by"], &audit["due_at"]),
         (&json!(USER), &schedule["next_run_at"])
     );
-    let told = world.told("schedule.dispatched");
+    let told = world.published("schedule.dispatched");
     assert_eq!((told.len(), &told[0]["audit_id"]), (1, &audit["id"]));
 }
 
@@ -140,7 +140,7 @@ fn what_was_missed_is_caught_up_with_once() {
     world.be_away_until("2026-05-10T00:00:00Z");
     let due: Vec<Value> = world.audits().iter().map(|audit| audit["due_at"].clone()).collect();
     assert_eq!(due, ["2026-05-09T01:30:00.000000Z"]);
-    let [skipped] = &world.told("schedule.skipped")[..] else { panic!("told once") };
+    let [skipped] = &world.published("schedule.skipped")[..] else { panic!("told once") };
     assert_eq!(skipped["reason"], "missed_window");
     assert_eq!(skipped["due_at"], "2026-05-07T01:30:00.000000Z");
     assert_eq!(skipped["last_due_at"], "2026-05-08T01:30:00.000000Z");
@@ -159,7 +159,7 @@ fn what_is_over_for_more_than_a_day_is_skipped() {
     let shown = late.show(&schedule);
     assert_eq!(shown["last_error_code"], "missed_window");
     assert_eq!(shown["next_run_at"], "2026-05-20T01:30:00.000000Z");
-    let [skipped] = &late.told("schedule.skipped")[..] else { panic!("told once") };
+    let [skipped] = &late.published("schedule.skipped")[..] else { panic!("told once") };
     assert_eq!(skipped["due_at"], skipped["last_due_at"]);
 
     let mut in_time = World::at("2026-05-06T12:00:00Z");
@@ -176,7 +176,7 @@ fn an_audit_that_still_runs_keeps_the_next_from_starting() {
     world.be_away_until("2026-05-08T01:30:00Z");
     assert_eq!(world.audits().len(), 1);
     assert_eq!(world.show(&schedule)["last_error_code"], "overlap");
-    assert_eq!(world.told("schedule.skipped")[0]["reason"], "overlap");
+    assert_eq!(world.published("schedule.skipped")[0]["reason"], "overlap");
     world.end_audits("succeeded");
     world.go_to("2026-05-09T01:30:00Z");
     assert_eq!(world.audits().len(), 2);
@@ -322,7 +322,7 @@ fn an_unknown_repository_is_not_found() {
     assert_eq!(format!("{:?}", refused.expect_err("refused").kind), "ProblemKind::NotFound");
 }
 
-/// What may happen to a schedule.
+/// An action on a schedule.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Wait(i64),
@@ -346,7 +346,7 @@ fn steps() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Does one step, and tells whether the schedule is still there to be changed.
+/// Runs one action.
 fn take(world: &mut World, schedule: &Value, step: Step) {
     let later = |world: &World, seconds| world.host.now().plus_seconds(seconds).to_string();
     let ask = |world: &World, request: Request| world.host.call(request).map(drop);

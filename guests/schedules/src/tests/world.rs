@@ -1,4 +1,4 @@
-//! A fake host with a repository, and a queue that runs what is due.
+//! A fake host with a repository, and a queue that runs due jobs.
 
 use area_sdk::testing::{EnqueuedJob, FakeHost, PublishedEvent, Request};
 use area_sdk::{Timestamp, Uuid};
@@ -12,7 +12,7 @@ pub(super) struct World {
 }
 
 impl World {
-    /// With one repository, at this moment.
+    /// Creates a host with one repository at this time.
     pub(super) fn at(moment: &str) -> Self {
         let host = FakeHost::new(crate::area());
         let world = Self { host, queue: Vec::new() };
@@ -27,7 +27,7 @@ impl World {
         self.host.put_document("catalog.repositories", &id.to_string(), repository);
     }
 
-    /// Moves the clock to a moment, running each job when it is due.
+    /// Moves the clock to a time and runs each job when it is due.
     pub(super) fn go_to(&mut self, moment: &str) {
         let moment: Timestamp = moment.parse().expect("a moment");
         loop {
@@ -46,14 +46,14 @@ impl World {
         self.host.advance(moment.seconds_since(self.host.now()));
     }
 
-    /// Moves the clock to a moment while nothing runs, then runs what is due.
+    /// Moves the clock to a time without running jobs, then runs due jobs.
     pub(super) fn be_away_until(&mut self, moment: &str) {
         let until: Timestamp = moment.parse().expect("a moment");
         self.host.advance(until.seconds_since(self.host.now()));
         self.go_to(moment);
     }
 
-    /// Ends every running audit with a part's answer each.
+    /// Ends every running audit with a result of each part.
     pub(super) fn end_audits(&self, status: &str) {
         let running = Request::to("list_audits").with("limit", 50).with("state", "running");
         let running = self.host.call(running).expect("a list").body;
@@ -85,7 +85,7 @@ impl World {
         self.host.call(self.request("get_audit_schedule", schedule)).expect("a schedule").body
     }
 
-    pub(super) fn told(&self, name: &str) -> Vec<Value> {
+    pub(super) fn published(&self, name: &str) -> Vec<Value> {
         let told = self.host.events().into_iter().filter(|event| event.name == name);
         told.map(|event: PublishedEvent| event.data).collect()
     }

@@ -21,15 +21,8 @@ use crate::wit::assurance::area::{
 };
 
 impl FakeHost {
-    /// Refuses what the area did not ask for.
-    fn need(&self, capability: Capability) {
-        let asked = self.0.manifest.capabilities.contains(&capability);
-        assert!(asked, "the area uses {capability:?} without asking for it");
-    }
-
     /// Is the collection the area's own, or named like another's?
     fn readable(&self, collection: &str) -> Result<(), documents::Error> {
-        self.need(Capability::Documents);
         if collection.contains('.') { Ok(()) } else { self.declared(collection).map(drop) }
     }
 
@@ -77,7 +70,13 @@ impl FakeHost {
 }
 
 impl Host for FakeHost {
-    fn get(
+    /// Refuses what the area did not ask for.
+    fn enter(&self, capability: Capability) {
+        let asked = self.0.manifest.capabilities.contains(&capability);
+        assert!(asked, "the area uses {capability:?} without asking for it");
+    }
+
+    fn documents_get(
         &self,
         collection: &str,
         id: &str,
@@ -88,7 +87,7 @@ impl Host for FakeHost {
         Ok(found)
     }
 
-    fn get_many(
+    fn documents_get_many(
         &self,
         collection: &str,
         ids: &[String],
@@ -101,7 +100,10 @@ impl Host for FakeHost {
         Ok(found)
     }
 
-    fn query(&self, query: &documents::Query) -> Result<documents::Page, documents::Error> {
+    fn documents_find(
+        &self,
+        query: &documents::Query,
+    ) -> Result<documents::Page, documents::Error> {
         self.asked(&query.collection, &query.conditions)?;
         self.fields(&query.collection, query.order.iter().map(|order| &order.field))?;
         if !(1..=1000).contains(&query.limit) {
@@ -112,7 +114,7 @@ impl Host for FakeHost {
         Ok(documents::Page { documents, next })
     }
 
-    fn count(
+    fn documents_count(
         &self,
         collection: &str,
         conditions: &[documents::Condition],
@@ -123,7 +125,7 @@ impl Host for FakeHost {
         Ok(at_most.map_or(count, |most| count.min(most.into())))
     }
 
-    fn count_by(
+    fn documents_count_by(
         &self,
         collection: &str,
         conditions: &[documents::Condition],
@@ -134,12 +136,11 @@ impl Host for FakeHost {
         Ok(self.0.state.borrow().documents.groups(collection, conditions, fields))
     }
 
-    fn write(
+    fn documents_apply(
         &self,
         collection: &str,
         writes: &[documents::Write],
     ) -> Result<Vec<u64>, documents::Error> {
-        self.need(Capability::Documents);
         let declared = self.declared(collection)?;
         self.charge(writes.len())?;
         let now = self.now();
@@ -147,37 +148,33 @@ impl Host for FakeHost {
         writes.iter().map(|write| state.documents.write(declared, write, now)).collect()
     }
 
-    fn blob_stat(&self, name: &str) -> Result<Option<blobs::Info>, blobs::Error> {
-        self.need(Capability::Blobs);
+    fn blobs_stat(&self, name: &str) -> Result<Option<blobs::Info>, blobs::Error> {
         let state = self.0.state.borrow();
         Ok(state.blobs.get(name).map(|content| info(content)))
     }
 
-    fn shared_blob_stat(
+    fn blobs_stat_shared(
         &self,
         area: &str,
         name: &str,
     ) -> Result<Option<blobs::Info>, blobs::Error> {
-        self.need(Capability::Blobs);
         let key = (area.to_owned(), name.to_owned());
         Ok(self.0.shared_blobs.borrow().get(&key).map(|content| info(content)))
     }
 
-    fn shared_blob_read(
+    fn blobs_read_shared(
         &self,
         area: &str,
         name: &str,
         offset: u64,
         length: u32,
     ) -> Result<Vec<u8>, blobs::Error> {
-        self.need(Capability::Blobs);
         let key = (area.to_owned(), name.to_owned());
         let shared = self.0.shared_blobs.borrow();
         Ok(slice(shared.get(&key).ok_or(blobs::Error::NotFound)?, offset, length))
     }
 
-    fn scan(&self, blob: &str) -> Result<malware::Verdict, malware::Error> {
-        self.need(Capability::Malware);
+    fn malware_scan(&self, blob: &str) -> Result<malware::Verdict, malware::Error> {
         if !self.0.in_job.get() {
             return Err(malware::Error::NotInAJob);
         }
@@ -186,13 +183,12 @@ impl Host for FakeHost {
         (self.0.scanner.borrow_mut())(content)
     }
 
-    fn sign_link(
+    fn links_sign(
         &self,
         operation: &str,
         claims: &str,
         expires_at: i64,
     ) -> Result<String, links::Error> {
-        self.need(Capability::Links);
         let mut routes = self.0.manifest.routes.iter();
         let takes_links = |route: &Route| matches!(route.workspace, WorkspaceSource::SignedLink(_));
         if !routes.any(|route| route.operation_id == operation && takes_links(route)) {
@@ -210,31 +206,26 @@ impl Host for FakeHost {
         Ok(token)
     }
 
-    fn setting(&self, key: &str) -> Option<String> {
-        self.need(Capability::Settings);
+    fn settings_get(&self, key: &str) -> Option<String> {
         self.0.settings.borrow().get(key).cloned()
     }
 
-    fn blob_read(&self, name: &str, offset: u64, length: u32) -> Result<Vec<u8>, blobs::Error> {
-        self.need(Capability::Blobs);
+    fn blobs_read(&self, name: &str, offset: u64, length: u32) -> Result<Vec<u8>, blobs::Error> {
         let state = self.0.state.borrow();
         Ok(slice(state.blobs.get(name).ok_or(blobs::Error::NotFound)?, offset, length))
     }
 
-    fn blob_write(&self, name: &str, content: &[u8]) -> Result<blobs::Info, blobs::Error> {
-        self.need(Capability::Blobs);
+    fn blobs_write(&self, name: &str, content: &[u8]) -> Result<blobs::Info, blobs::Error> {
         self.0.state.borrow_mut().blobs.insert(name.to_owned(), content.to_vec());
         Ok(info(content))
     }
 
-    fn blob_delete(&self, name: &str) -> Result<(), blobs::Error> {
-        self.need(Capability::Blobs);
+    fn blobs_delete(&self, name: &str) -> Result<(), blobs::Error> {
         let removed = self.0.state.borrow_mut().blobs.remove(name);
         removed.map(drop).ok_or(blobs::Error::NotFound)
     }
 
-    fn publish(&self, name: &str, data: &str) -> Result<String, events::Error> {
-        self.need(Capability::Events);
+    fn events_publish(&self, name: &str, data: &str) -> Result<String, events::Error> {
         if !self.0.manifest.publishes.iter().any(|event| event.name == name) {
             return Err(events::Error::Misuse(format!("no event {name}")));
         }
@@ -244,8 +235,7 @@ impl Host for FakeHost {
         Ok(id.to_string())
     }
 
-    fn enqueue(&self, job: &jobs::NewJob) -> Result<String, jobs::Error> {
-        self.need(Capability::Jobs);
+    fn jobs_enqueue(&self, job: &jobs::NewJob) -> Result<String, jobs::Error> {
         if !self.0.manifest.jobs.iter().any(|kind| kind.name == job.kind) {
             return Err(jobs::Error::Misuse(format!("no kind of job {}", job.kind)));
         }
@@ -269,43 +259,36 @@ impl Host for FakeHost {
         Ok(id.to_string())
     }
 
-    fn secret_put(&self, name: &str, value: &[u8]) -> Result<(), secrets::Error> {
-        self.need(Capability::Secrets);
+    fn secrets_put(&self, name: &str, value: &[u8]) -> Result<(), secrets::Error> {
         self.0.state.borrow_mut().secrets.insert(name.to_owned(), value.to_vec());
         Ok(())
     }
 
-    fn secret_delete(&self, name: &str) -> Result<(), secrets::Error> {
-        self.need(Capability::Secrets);
+    fn secrets_delete(&self, name: &str) -> Result<(), secrets::Error> {
         let removed = self.0.state.borrow_mut().secrets.remove(name);
         removed.map(drop).ok_or(secrets::Error::NotFound)
     }
 
-    fn secret_exists(&self, name: &str) -> Result<bool, secrets::Error> {
-        self.need(Capability::Secrets);
+    fn secrets_exists(&self, name: &str) -> Result<bool, secrets::Error> {
         Ok(self.0.state.borrow().secrets.contains_key(name))
     }
 
-    fn secret_hmac_sha256(&self, name: &str, message: &[u8]) -> Result<Vec<u8>, secrets::Error> {
-        self.need(Capability::Secrets);
+    fn secrets_hmac_sha256(&self, name: &str, message: &[u8]) -> Result<Vec<u8>, secrets::Error> {
         let state = self.0.state.borrow();
         let secret = state.secrets.get(name).ok_or(secrets::Error::NotFound)?;
         Ok(hmac_sha256(secret, message))
     }
 
-    fn random_bytes(&self, length: u32) -> Vec<u8> {
-        self.need(Capability::Crypto);
+    fn crypto_random_bytes(&self, length: u32) -> Vec<u8> {
         let source = Ids::new((self.id().as_u64_pair().1, 3));
         (0..length).map(|_| source.next_u64().to_le_bytes()[0]).collect()
     }
 
-    fn sha256(&self, data: &[u8]) -> Vec<u8> {
-        self.need(Capability::Crypto);
+    fn crypto_sha256(&self, data: &[u8]) -> Vec<u8> {
         Sha256::digest(data).to_vec()
     }
 
-    fn ed25519_verify(&self, public_key: &[u8], message: &[u8], signature: &[u8]) -> bool {
-        self.need(Capability::Crypto);
+    fn crypto_ed25519_verify(&self, public_key: &[u8], message: &[u8], signature: &[u8]) -> bool {
         let key = <[u8; 32]>::try_from(public_key)
             .ok()
             .and_then(|key| VerifyingKey::from_bytes(&key).ok());
@@ -316,23 +299,19 @@ impl Host for FakeHost {
         }
     }
 
-    fn member(&self, user: &str) -> Option<directory::Person> {
-        self.need(Capability::Directory);
+    fn directory_member(&self, user: &str) -> Option<directory::Person> {
         self.0.state.borrow().members.iter().find(|person| person.user == user).cloned()
     }
 
-    fn members(&self) -> Vec<directory::Person> {
-        self.need(Capability::Directory);
+    fn directory_members(&self) -> Vec<directory::Person> {
         self.0.state.borrow().members.clone()
     }
 
-    fn workspace(&self) -> (String, String) {
-        self.need(Capability::Directory);
+    fn directory_workspace(&self) -> (String, String) {
         ("Test workspace".to_owned(), "test".to_owned())
     }
 
-    fn local(&self, zone: &str, at: i64) -> Result<calendar::Civil, calendar::Error> {
-        self.need(Capability::Calendar);
+    fn calendar_local(&self, zone: &str, at: i64) -> Result<calendar::Civil, calendar::Error> {
         let zone = TimeZone::get(zone).map_err(|_| calendar::Error::UnknownZone)?;
         let instant = Instant::from_microsecond(at).map_err(|_| calendar::Error::OutOfRange)?;
         let local = zone.to_datetime(instant);
@@ -348,8 +327,7 @@ impl Host for FakeHost {
         })
     }
 
-    fn resolve(&self, zone: &str, at: calendar::Civil) -> Result<i64, calendar::Error> {
-        self.need(Capability::Calendar);
+    fn calendar_resolve(&self, zone: &str, at: calendar::Civil) -> Result<i64, calendar::Error> {
         let zone = TimeZone::get(zone).map_err(|_| calendar::Error::UnknownZone)?;
         let small = |number: u8| i8::try_from(number).unwrap_or(-1);
         civil::DateTime::new(
@@ -366,18 +344,16 @@ impl Host for FakeHost {
         .map_err(|_| calendar::Error::OutOfRange)
     }
 
-    fn send(&self, request: &egress::Outgoing) -> Result<egress::Incoming, egress::Error> {
-        self.need(Capability::Egress);
+    fn egress_send(&self, request: &egress::Outgoing) -> Result<egress::Incoming, egress::Error> {
         if !self.0.in_job.get() {
             return Err(egress::Error::NotInAJob);
         }
-        self.check_url(&request.url)?;
+        self.egress_check(&request.url)?;
         self.0.sent.borrow_mut().push(request.clone());
         (self.0.network.borrow_mut())(request)
     }
 
-    fn check_url(&self, url: &str) -> Result<(), egress::Error> {
-        self.need(Capability::Egress);
+    fn egress_check(&self, url: &str) -> Result<(), egress::Error> {
         if url.starts_with("https://") && !url.contains("localhost") {
             Ok(())
         } else {
@@ -386,12 +362,10 @@ impl Host for FakeHost {
     }
 
     fn queue_lanes(&self) -> Vec<queue::Lane> {
-        self.need(Capability::Queue);
         self.0.state.borrow().queue.lanes()
     }
 
     fn queue_overview(&self, _: u32) -> Result<Vec<queue::Job>, queue::Error> {
-        self.need(Capability::Queue);
         Ok(self.0.state.borrow().queue.overview())
     }
 
@@ -401,33 +375,27 @@ impl Host for FakeHost {
         cursor: Option<&str>,
         limit: u32,
     ) -> Result<queue::Page, queue::Error> {
-        self.need(Capability::Queue);
         self.0.state.borrow().queue.page(filter, cursor, limit)
     }
 
     fn queue_get(&self, job: &str) -> Option<queue::Job> {
-        self.need(Capability::Queue);
         self.0.state.borrow().queue.get(job)
     }
 
     fn queue_retry(&self, job: &str) -> Result<queue::Job, queue::Error> {
-        self.need(Capability::Queue);
         self.0.state.borrow_mut().queue.retry(job, self.now().0)
     }
 
     fn queue_cancel(&self, job: &str, reason: &str) -> Result<queue::Job, queue::Error> {
-        self.need(Capability::Queue);
         self.0.state.borrow_mut().queue.cancel(job, reason, self.now().0)
     }
 
-    fn account(&self, email: &str) -> Option<membership::Account> {
-        self.need(Capability::Membership);
+    fn membership_find_account(&self, email: &str) -> Option<membership::Account> {
         let email = email.trim().to_lowercase();
         self.0.state.borrow().accounts.iter().find(|account| account.email == email).cloned()
     }
 
-    fn add_member(&self, user: &str, role: Role) -> Result<(), membership::Error> {
-        self.need(Capability::Membership);
+    fn membership_add(&self, user: &str, role: Role) -> Result<(), membership::Error> {
         let state = &mut *self.0.state.borrow_mut();
         if let Some(member) = state.members.iter_mut().find(|member| member.user == user) {
             member.role = member.role.max(role);
@@ -440,13 +408,11 @@ impl Host for FakeHost {
         Ok(())
     }
 
-    fn vouch(&self, email: &str, expires_at: i64) -> Result<String, membership::Error> {
-        self.need(Capability::Membership);
+    fn membership_vouch(&self, email: &str, expires_at: i64) -> Result<String, membership::Error> {
         Ok(format!("voucher-of-{email}-until-{expires_at}"))
     }
 
-    fn send_mail(&self, message: &mail::Message) -> Result<(), mail::Error> {
-        self.need(Capability::Mail);
+    fn mail_send(&self, message: &mail::Message) -> Result<(), mail::Error> {
         if !self.0.in_job.get() {
             return Err(mail::Error::NotInAJob);
         }
@@ -455,7 +421,7 @@ impl Host for FakeHost {
         Ok(())
     }
 
-    fn log(&self, level: log::Level, message: &str) {
+    fn log_write(&self, level: log::Level, message: &str) {
         self.0.log.borrow_mut().push(format!("{level:?}: {message}"));
     }
 }

@@ -29,6 +29,7 @@ use uuid::Uuid;
 
 use crate::area::Area;
 use crate::blobs::BlobInfo;
+use crate::host::Handle;
 use crate::mail::{MailError, Message};
 use crate::membership::Account;
 use crate::problem::Problem;
@@ -233,7 +234,7 @@ impl FakeHost {
             base_url: "https://assurance.test".to_owned(),
             link: request.link.map(|claims| claims.to_string()),
         };
-        let reply = self.attempt(|| self.0.area.handle(Box::new(self.clone()), request))?;
+        let reply = self.attempt(|| self.0.area.handle(Handle::new(self.clone()), request))?;
         let body = reply.body.as_deref().map(serde_json::from_str).transpose();
         Ok(Answer {
             status: route.success_status,
@@ -258,7 +259,7 @@ impl FakeHost {
             checkpoint: None,
         };
         self.0.in_job.set(true);
-        let result = self.attempt(|| self.0.area.run(Box::new(self.clone()), job));
+        let result = self.attempt(|| self.0.area.run(Handle::new(self.clone()), job));
         self.0.in_job.set(false);
         result
     }

@@ -15,18 +15,18 @@ use crate::wit::assurance::area::manifest::Collection;
 /// By collection. Every call begins with a copy, so what it does not change is
 /// shared.
 #[derive(Clone, Default)]
-pub(super) struct Documents(BTreeMap<String, Rc<Kept>>);
+pub(super) struct Documents(BTreeMap<String, Rc<CollectionDocuments>>);
 
 /// The documents of a collection, by id.
-type Kept = BTreeMap<String, Rc<Read>>;
+type CollectionDocuments = BTreeMap<String, Rc<ReadDocument>>;
 
 /// A document, and its body as it was read once.
-struct Read {
+struct ReadDocument {
     document: Document,
     body: Json,
 }
 
-impl Read {
+impl ReadDocument {
     fn new(document: Document) -> Self {
         let body = serde_json::from_str(&document.body).unwrap_or_default();
         Self { document, body }
@@ -75,7 +75,7 @@ fn passes(found: &Value, test: &Test) -> bool {
     }
 }
 
-fn matches(document: &Read, conditions: &[Condition]) -> bool {
+fn matches(document: &ReadDocument, conditions: &[Condition]) -> bool {
     conditions.iter().all(|condition| {
         condition.fields.iter().any(|field| passes(&document.value(field), &condition.test))
     })
@@ -90,7 +90,7 @@ struct Position {
 }
 
 impl Position {
-    fn of(document: &Read, order: &[Order]) -> Self {
+    fn of(document: &ReadDocument, order: &[Order]) -> Self {
         let values = order.iter().map(|step| document.value(&step.field)).collect();
         Self { values, id: document.document.id.clone() }
     }
@@ -127,7 +127,7 @@ impl Position {
 }
 
 impl Documents {
-    fn of(&self, collection: &str) -> impl Iterator<Item = &Read> {
+    fn of(&self, collection: &str) -> impl Iterator<Item = &ReadDocument> {
         self.0.get(collection).into_iter().flat_map(|kept| kept.values()).map(Rc::as_ref)
     }
 
@@ -135,7 +135,7 @@ impl Documents {
         self.of(collection).map(|document| document.body.clone()).collect()
     }
 
-    fn find(&self, collection: &str, id: &str) -> Option<&Read> {
+    fn find(&self, collection: &str, id: &str) -> Option<&ReadDocument> {
         self.0.get(collection)?.get(id).map(Rc::as_ref)
     }
 
@@ -154,7 +154,7 @@ impl Documents {
             updated_at: now.0,
         };
         let kept = self.0.entry(collection.to_owned()).or_default();
-        Rc::make_mut(kept).insert(id.to_owned(), Rc::new(Read::new(document)));
+        Rc::make_mut(kept).insert(id.to_owned(), Rc::new(ReadDocument::new(document)));
         version
     }
 
@@ -162,7 +162,7 @@ impl Documents {
         self.0.remove(collection);
     }
 
-    fn matching(&self, collection: &str, conditions: &[Condition]) -> Vec<&Read> {
+    fn matching(&self, collection: &str, conditions: &[Condition]) -> Vec<&ReadDocument> {
         self.of(collection).filter(|document| matches(document, conditions)).collect()
     }
 
@@ -191,7 +191,7 @@ impl Documents {
     pub(super) fn query(&self, query: &Query) -> Result<(Vec<Document>, Option<String>), Error> {
         let order = &query.order;
         let found = self.matching(&query.collection, &query.conditions).into_iter();
-        let mut found: Vec<(Position, &Read)> =
+        let mut found: Vec<(Position, &ReadDocument)> =
             found.map(|document| (Position::of(document, order), document)).collect();
         found.sort_by(|(a, _), (b, _)| a.cmp(b, order));
         let after = match &query.start {

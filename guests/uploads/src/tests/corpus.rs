@@ -1,4 +1,4 @@
-//! Real files, where they are there.
+//! Tests with real files, on machines that have them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// What becomes of the files of a folder, and of how many.
+/// Returns the results of a folder's files, with filenames.
 fn fates(folder: &Path) -> BTreeMap<String, Vec<String>> {
     let mut paths = Vec::new();
     files(folder, &mut paths);

@@ -1,4 +1,4 @@
-//! What content is taken for.
+//! Tests of format detection.
 
 use super::*;
 
@@ -54,9 +54,9 @@ fn rules_under_another_name_are_told_by_their_owners() {
 #[test]
 fn a_list_of_paths_is_refused_by_the_line_that_is_none() {
     for (list, line) in [
-        ("src/app.js\nsrc/b.js\n\nsay \"hello\"\n", "line 4 is none"),
-        ("[slug].tsx\n\"a\" b\n", "line 2 is none"),
-        ("src/app.js\nsrc/\u{1b}b.js\n", "line 2 is none"),
+        ("src/app.js\nsrc/b.js\n\nsay \"hello\"\n", "line 4 is not a path"),
+        ("[slug].tsx\n\"a\" b\n", "line 2 is not a path"),
+        ("src/app.js\nsrc/\u{1b}b.js\n", "line 2 is not a path"),
     ] {
         assert_eq!(fate("paths.txt", list.as_bytes()), "unsupported_format", "{list}");
         assert!(detail("paths.txt", list.as_bytes()).contains(line), "{list}");

@@ -1,5 +1,5 @@
-//! The stages against a model: whatever clients, the job and time do, in
-//! whatever order, an upload goes its ways and no others.
+//! Tests the stages against a model: an upload follows only the allowed transitions, whatever
+//! clients, the job and time do in any order.
 
 use area_sdk::Verdict;
 use area_sdk::wit::Outcome;
@@ -7,15 +7,15 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What can happen to an upload.
+/// An action on an upload.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Send,
     SendTooLittle,
     Complete,
-    /// The job takes one step, where there is one.
+    /// The job runs one step, if it is enqueued.
     Look,
-    /// The job that ends uploads looks.
+    /// The expiry job runs.
     Expire,
     Minutes(i64),
 }
@@ -31,7 +31,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What an upload should be.
+/// Model of an upload.
 struct Model {
     stage: &'static str,
     infected: bool,
@@ -42,7 +42,7 @@ struct Model {
 }
 
 impl Model {
-    /// Whether the step is taken; the model is then as after it.
+    /// Applies an action to the model. Returns whether it succeeds.
     fn take(&mut self, step: Step) -> bool {
         let open = matches!(self.stage, "awaiting_upload" | "uploaded")
             && !self.completed
@@ -80,8 +80,8 @@ impl Model {
         }
     }
 
-    /// Run at any time, it ends what is not completed, and gives up what the
-    /// job has not touched for an hour.
+    /// Models the expiry job: ends uploads that are not completed, and gives up those that the job
+    /// has not changed for an hour.
     fn expire(&mut self) -> bool {
         match self.stage {
             "awaiting_upload" | "uploaded" if !self.completed => self.becomes("expired"),
@@ -91,8 +91,7 @@ impl Model {
     }
 }
 
-/// Takes one step of the job that waits in `job`; what comes next waits there
-/// after it.
+/// Runs one step of the job in `job`, and stores its next step there.
 fn look(host: &FakeHost, job: &mut Option<Value>) -> bool {
     let asked = host.take_jobs().into_iter().find(|job| job.kind == "process");
     let Some(payload) = asked.map(|job| job.payload).or_else(|| job.take()) else { return true };

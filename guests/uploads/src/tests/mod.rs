@@ -1,4 +1,4 @@
-//! Uploads through a fake host.
+//! Tests of uploads through a fake host.
 
 mod corpus;
 mod formats;
@@ -18,7 +18,7 @@ fn host() -> FakeHost {
     FakeHost::new(crate::area())
 }
 
-/// An announcement of content for an audit.
+/// Announces content for an audit.
 fn announcement(filename: &str, content: &[u8]) -> Value {
     json!({
         "filename": filename,
@@ -32,7 +32,7 @@ fn announce(host: &FakeHost, announcement: Value) -> Value {
     host.call(Request::to("create_upload").json(announcement)).expect("an upload").body
 }
 
-/// A request that sends content to an upload, by its own link.
+/// Returns a request that sends content with the upload's own link.
 fn sending(host: &FakeHost, upload: &Value, content: &[u8]) -> Request {
     static SENT: AtomicUsize = AtomicUsize::new(0);
     let name = format!("received/{}", SENT.fetch_add(1, Ordering::Relaxed));
@@ -60,7 +60,7 @@ fn process(host: &FakeHost) {
     }
 }
 
-/// Announces, sends, completes and looks at content: the upload afterwards.
+/// Announces, sends, completes and checks content. Returns the upload.
 fn upload(host: &FakeHost, filename: &str, content: &[u8]) -> Value {
     upload_as(host, announcement(filename, content), content)
 }
@@ -73,12 +73,12 @@ fn upload_as(host: &FakeHost, announcement: Value, content: &[u8]) -> Value {
     read(host, &made)
 }
 
-/// The stored upload.
+/// Returns the stored upload.
 fn stored(host: &FakeHost) -> Value {
     host.documents("uploads").pop().expect("a document")
 }
 
-/// What became of content: its format, or the code it was refused with.
+/// Returns the detected format, or the code of the refusal.
 fn fate(filename: &str, content: &[u8]) -> String {
     let host = host();
     let upload = upload(&host, filename, content);
@@ -91,7 +91,7 @@ fn fate(filename: &str, content: &[u8]) -> String {
     word
 }
 
-/// What is said of content that is refused.
+/// Returns the text of the refusal.
 fn detail(filename: &str, content: &[u8]) -> String {
     let host = host();
     upload(&host, filename, content);

@@ -1,4 +1,4 @@
-//! What is packed, and what only seems to be.
+//! Tests of packed content.
 
 use std::io::Write;
 
@@ -105,7 +105,7 @@ fn bombs_are_refused() {
     assert_eq!(fate("spaces.zip", &zip(&[("a.json", &spaces)])), "compression_ratio_too_high");
     let huge = vec![b' '; 26_214_401];
     assert_eq!(fate("huge.gz", &gzip(&huge)), "compression_ratio_too_high");
-    // What is small may be as dull as it likes.
+    // Small content may have any compression ratio.
     spaces.truncate(900_000);
     assert_eq!(fate("dull.gz", &gzip(&spaces)), "sarif");
 }
@@ -127,7 +127,7 @@ fn damaged_archives_are_told_from_away_ones() {
     }
 }
 
-/// JSON with a member `x` of at least so many bytes.
+/// JSON with a member `x` of at least this size.
 fn large(head: &str, bytes: usize) -> Vec<u8> {
     let mut text = format!("{{{head},\"x\":[0");
     let mut number = 0_u64;
@@ -157,7 +157,7 @@ fn large_content_is_kept_as_it_was_sent() {
     let kept = stored(&host);
     assert_eq!(kept["format"], "cyclonedx");
     assert_eq!(kept["content_bytes"], json!(content.len()));
-    let digest = area_sdk::Host::sha256(&host, &content);
+    let digest = area_sdk::Host::crypto_sha256(&host, &content);
     let digest = digest.iter().fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"));
     assert_eq!(kept["content_sha256"], json!(digest), "of what it unpacks to");
     let blobs = host.blobs();

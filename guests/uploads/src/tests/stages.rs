@@ -1,4 +1,4 @@
-//! What an upload goes through.
+//! Tests of the stages of an upload.
 
 use area_sdk::testing::{Request, USER, WORKSPACE};
 use area_sdk::wit::{JobError, Outcome};

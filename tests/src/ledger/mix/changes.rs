@@ -1,4 +1,4 @@
-//! The operations that change and delete.
+//! Operations that change or delete documents.
 
 use serde_json::{Value, json};
 
@@ -177,7 +177,7 @@ const fn contended(
     }
 }
 
-/// A PATCH of one of the latest documents.
+/// A PATCH of a recent document.
 const fn recent(
     operation: &'static str,
     weight: u32,
@@ -188,7 +188,7 @@ const fn recent(
     Change { target: Target::Recent, ..contended(operation, weight, collection, path, body) }
 }
 
-/// A POST without a body, to a document that no other request is about.
+/// A POST without a body to a document of which no other request is sent.
 const fn act(
     operation: &'static str,
     weight: u32,
@@ -205,7 +205,7 @@ const fn act(
     }
 }
 
-/// The same, to one of the latest documents.
+/// A POST without a body to a recent document.
 const fn again(
     operation: &'static str,
     weight: u32,

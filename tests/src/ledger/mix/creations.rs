@@ -1,4 +1,4 @@
-//! The operations that make documents.
+//! Operations that create documents.
 
 use rand::RngExt as _;
 use rand::rngs::StdRng;
@@ -8,7 +8,7 @@ use super::{Body, Creation, Draft};
 use crate::artifacts::form;
 use crate::ledger::tenant::{Tenant, schedule};
 
-/// Every operation that makes a document that can be looked up.
+/// Every operation that creates a document that can be verified.
 pub(crate) const CREATIONS: &[Creation] = &[
     Creation {
         weight: 100,
@@ -229,8 +229,8 @@ const fn creation(operation: &'static str, collection: &'static str, draft: Draf
     }
 }
 
-/// Between contended groups, so that judging it anew reads and writes what
-/// others change.
+/// A dependency between contended groups, so that its assessment reads and writes what others
+/// change.
 fn dependency(tenant: &Tenant, marker: &str, rng: &mut StdRng) -> Option<Draft> {
     let groups = &tenant.contended["catalog.groups"];
     let from = rng.random_range(0..groups.len());
@@ -251,7 +251,7 @@ fn questionnaire(_: &Tenant, marker: &str, _: &mut StdRng) -> Option<Draft> {
     })
 }
 
-/// From the state the finding was last seen in, with its version.
+/// A transition from the last known state and version of the finding.
 fn transition(tenant: &Tenant, marker: &str, rng: &mut StdRng) -> Option<Draft> {
     let at = rng.random_range(0..tenant.findings.len().max(1));
     let finding = tenant.findings.get(at)?.lock().clone();

@@ -1,5 +1,5 @@
-//! What the load consists of: every operation that writes, how often, and
-//! what it leaves in the database if it is acknowledged.
+//! Requests of the load: every operation that writes, how often it is sent, and its effect on the
+//! database.
 
 mod changes;
 mod creations;
@@ -16,94 +16,94 @@ use crate::Client;
 pub(crate) use changes::{CHANGES, DELETIONS};
 pub(crate) use creations::CREATIONS;
 
-/// An operation that makes a document.
+/// An operation that creates a document.
 #[derive(Debug)]
 pub struct Creation {
-    /// The operation's id.
+    /// Operation id.
     pub operation: &'static str,
-    /// How often it is chosen, relative to the others.
+    /// Relative frequency.
     pub weight: u32,
-    /// Where the document is.
+    /// Collection of the document.
     pub collection: &'static str,
-    /// Where its id is in the response.
+    /// JSON Pointer of its id in the response.
     pub id: &'static str,
-    /// Members of the request that the document has as they were sent; the
-    /// first has the marker. Without any, only the id is looked for.
+    /// Members of the request that the document has unchanged; the first contains the marker. If
+    /// empty, only the id is checked.
     pub kept: &'static [&'static str],
-    /// The event of it, and its member with the id.
+    /// Name of its event, and the event's member with the id.
     pub event: Option<(&'static str, &'static str)>,
-    /// From so many documents on, one is deleted instead.
+    /// Number of documents from which on one is deleted instead.
     pub most: usize,
-    /// Where `GET` with the id reads it, below the workspace.
+    /// Path below the workspace at which `GET` reads it; `None` if there is none.
     pub read_at: Option<&'static str>,
-    /// The request with this marker; `None` if the workspace lacks something.
+    /// Returns the request with this marker; `None` if the workspace lacks something.
     pub draft: fn(&Tenant, &str, &mut StdRng) -> Option<Draft>,
 }
 
-/// An operation that makes a document's next version.
+/// An operation that changes a document.
 #[derive(Debug)]
 pub struct Change {
-    /// The operation's id.
+    /// Operation id.
     pub operation: &'static str,
-    /// How often it is chosen, relative to the others.
+    /// Relative frequency.
     pub weight: u32,
-    /// POST rather than PATCH.
+    /// Whether it is a POST and not a PATCH.
     pub posts: bool,
-    /// Where the document is.
+    /// Collection of the document.
     pub collection: &'static str,
-    /// Its path is this, its id and `suffix`.
+    /// Path before the document's id.
     pub path: &'static str,
-    /// What follows the id.
+    /// Path after the document's id.
     pub suffix: &'static str,
     /// Which document is changed.
     pub target: Target,
-    /// Members of the request that the document then has.
+    /// Members of the request that the document has afterwards.
     pub kept: &'static [&'static str],
-    /// The event of it, and its member with the id.
+    /// Name of its event, and the event's member with the id.
     pub event: Option<(&'static str, &'static str)>,
-    /// The body with this marker; null for none.
+    /// Returns the body with this marker; null for none.
     pub body: fn(&str) -> Value,
 }
 
 impl Change {
-    /// An act upon a document that others act upon too, and that may be as
-    /// wanted already: its response then names a version that it did not make.
+    /// Whether it may change nothing, because another request did the same before. Its response
+    /// then names a version that it did not create.
     pub(super) fn may_change_nothing(&self) -> bool {
         self.target == Target::Recent && (self.body)("").is_null()
     }
 }
 
-/// Which document of a collection a request is about.
+/// Selection of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// One of three that only clients change, so that each version is one
-    /// acknowledged request.
+    /// One of three documents that only clients change, so that each version is one acknowledged
+    /// request.
     Contended,
-    /// One of the latest.
+    /// A recent document.
     Recent,
-    /// One that no other request will be about.
+    /// A document that no other request will use.
     Taken,
 }
 
 /// An operation that deletes a document.
 #[derive(Debug)]
 pub struct Deletion {
-    /// The operation's id.
+    /// Operation id.
     pub operation: &'static str,
-    /// How often it is chosen, relative to the others.
+    /// Relative frequency.
     pub weight: u32,
-    /// Where the document is.
+    /// Collection of the document.
     pub collection: &'static str,
-    /// Its path is this and its id.
+    /// Path before the document's id.
     pub path: &'static str,
-    /// The event of it, and its member with the id.
+    /// Name of its event, and the event's member with the id.
     pub event: Option<(&'static str, &'static str)>,
 }
 
-/// How often the control room is computed anew, relative to the others.
+/// Relative frequency of rebuilding the control room.
 const REBUILDS: u32 = 3;
 
-/// A body.
+/// Body of a request.
 #[derive(Clone, Debug)]
 pub enum Body {
     /// No body.
@@ -114,21 +114,21 @@ pub enum Body {
     Form(Vec<u8>),
 }
 
-/// A request of one operation.
+/// Path, body and version of a request.
 #[derive(Clone, Debug)]
 pub struct Draft {
-    /// Below the workspace.
+    /// Path below the workspace.
     pub path: String,
     /// Its body.
     pub body: Body,
-    /// For `If-Match`.
+    /// Version for `If-Match`.
     pub seen: Option<u64>,
 }
 
-/// A request to be sent, more than once if need be.
+/// A request that can be sent repeatedly.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// The operation's id.
+    /// Operation id.
     pub operation: &'static str,
     /// Its method.
     pub method: Method,
@@ -136,12 +136,12 @@ pub struct Request {
     pub draft: Draft,
     /// The `Idempotency-Key`.
     pub key: Option<String>,
-    /// What it does if it is acknowledged.
+    /// Effect if it is acknowledged.
     pub effect: Effect,
 }
 
 impl Draft {
-    /// JSON to a path below the workspace.
+    /// Returns a draft with a JSON body and a path below the workspace.
     #[must_use]
     pub fn json(path: impl Into<String>, body: Value) -> Self {
         Self { path: path.into(), body: Body::Json(body), seen: None }
@@ -149,7 +149,7 @@ impl Draft {
 }
 
 impl Request {
-    /// As this client sends it.
+    /// Builds the request for this client.
     pub fn build(&self, client: &Client) -> RequestBuilder {
         let path = format!("/v1/workspaces/{{ws}}/{}", self.draft.path);
         let mut request = client.request(self.method.clone(), &path);
@@ -169,7 +169,7 @@ impl Request {
     }
 }
 
-/// The next request of a workspace.
+/// Returns the next request of a workspace.
 pub(crate) fn next(tenant: &Tenant, marker: &str, rng: &mut StdRng) -> Request {
     loop {
         let (creations, changes) = (total(CREATIONS, |c| c.weight), total(CHANGES, |c| c.weight));
@@ -192,7 +192,7 @@ pub(crate) fn next(tenant: &Tenant, marker: &str, rng: &mut StdRng) -> Request {
     }
 }
 
-/// A request of one operation that makes a document.
+/// Returns a request of an operation that creates a document.
 pub(crate) fn of(
     operation: &str,
     tenant: &Tenant,
@@ -204,7 +204,7 @@ pub(crate) fn of(
     Some(Request { key: Some(marker.to_owned()), ..request })
 }
 
-/// Computes the control room anew.
+/// Returns a request that rebuilds the control room.
 fn rebuild() -> Request {
     Request {
         operation: "rebuild_control_room",
@@ -292,7 +292,7 @@ fn kept(body: &Value, names: &[&str]) -> Map<String, Value> {
     names.iter().map(|&name| (name.to_owned(), body[name].clone())).collect()
 }
 
-/// What is uploaded under a marker: a scan with one finding.
+/// Returns an upload's content with a marker: a scan with one finding.
 #[must_use]
 pub(crate) fn content(marker: &str) -> String {
     serde_json::json!({

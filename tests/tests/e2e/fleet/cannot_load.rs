@@ -1,5 +1,5 @@
-//! A node that cannot load a version keeps the old one, unless that was
-//! withdrawn, and says why.
+//! A node that cannot load a version keeps the old one, unless that was withdrawn, and reports the
+//! reason.
 
 use super::*;
 
@@ -22,8 +22,8 @@ async fn what_is_deployed_at_one_node_answers_at_all_and_a_node_that_cannot_keep
     }
     assert!(begun.elapsed() < MARGIN, "two nodes took {:?}", begun.elapsed());
 
-    // The third cannot read the component: it answers with the old version,
-    // and whoever asks for the status is told why.
+    // The third node cannot read the component. It serves the old version, and its status has the
+    // reason.
     fleet.at(2, &ada).get(CASES).await.expect(200);
     let begun = Instant::now();
     let failed = loop {
@@ -39,8 +39,8 @@ async fn what_is_deployed_at_one_node_answers_at_all_and_a_node_that_cannot_keep
     assert!(failed["why"].to_string().contains("blobs.dir"), "{failed}");
 }
 
-/// A version that a node cannot load: neither its component nor its machine
-/// code is there. What the fleet shares is put back when this is dropped.
+/// A version that a node cannot load: its component and its machine code are missing. Dropping this
+/// restores the shared files.
 struct Hidden([PathBuf; 2]);
 
 impl Hidden {
@@ -70,7 +70,7 @@ async fn a_node_that_cannot_load_what_replaces_a_withdrawn_version_answers_with_
     if !Backend::Postgres.is_there() {
         return;
     }
-    // The third keeps no version ready but the one that answers.
+    // The third node keeps only the live version in memory.
     let shape = |number, builder: Builder| match number {
         2 => own_code(builder).set("areas.warm_versions", 1),
         _ => own_code(builder),
@@ -89,7 +89,7 @@ async fn a_node_that_cannot_load_what_replaces_a_withdrawn_version_answers_with_
     let third = fleet.at(2, &ada);
     let refused = until_status(&third, CASES, 503).await;
     is_away(&refused);
-    assert!(refused.text().contains("was withdrawn"), "{}", refused.text());
+    assert!(refused.text().contains("was removed from this node"), "{}", refused.text());
     fleet.at(1, &ada).get(CASES).await.expect(200);
     drop(hidden);
     until_status(&third, CASES, 200).await;

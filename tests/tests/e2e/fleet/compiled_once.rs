@@ -1,12 +1,12 @@
-//! A version is compiled at the node that takes it in; the others take the
-//! machine code from the blob store, as long as it is what that node wrote.
+//! A version is compiled by the node that receives it. Other nodes load the machine code from the
+//! blob store, if it is unchanged.
 
 use super::*;
 
-/// What a node's log says when it has compiled a version.
+/// Log line of a node that compiled a version.
 const COMPILED: &str = "area compiled";
 
-/// Three nodes without an area, each with machine code of its own.
+/// Three nodes without an area, each with its own machine code folder.
 async fn fleet() -> (Fleet, Client) {
     Fleet::start_fresh(|_, builder| own_code(builder)).await
 }

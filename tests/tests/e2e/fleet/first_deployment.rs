@@ -1,4 +1,4 @@
-//! The first version of an area: no node has run one before.
+//! The first version of an area, which no node has run before.
 
 use super::*;
 
@@ -30,7 +30,7 @@ async fn a_node_that_cannot_load_a_first_version_answers_503_and_is_unready() {
     let (fleet, ada) = Fleet::start_fresh(shape).await;
     fleet.hosts[0].put_area("support", &version(1)).await.expect(200);
     let third = fleet.at(2, &ada);
-    // 404 only for as long as the node has not read of the new area.
+    // 404 only until the node has read of the new area.
     is_away(&until_status(&third, CASES, 503).await);
     let ready = async |node: usize| fleet.hosts[node].operate(Method::GET, "/health/ready").await;
     let begun = Instant::now();
@@ -42,8 +42,7 @@ async fn a_node_that_cannot_load_a_first_version_answers_503_and_is_unready() {
     assert!(report["checks"]["areas"].to_string().contains("blobs.dir"), "{report}");
     ready(1).await.expect(200);
 
-    // What the database says of the area cannot be read: any path may be one
-    // of its.
+    // The area's row in the database cannot be read, so any path may belong to the area.
     fleet.administrate("UPDATE area_versions SET manifest = '{}'").await;
     let mut alone = own_code(Builder::new(Backend::Postgres))
         .set("database.url", fleet.database.clone())

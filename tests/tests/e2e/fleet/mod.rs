@@ -1,6 +1,6 @@
-//! A fleet: three hosts on one PostgreSQL with shared blobs, behind a plain
-//! TCP balancer. What one decides all do; any may die; one that is cut off
-//! says so instead of serving what may have been withdrawn.
+//! A fleet: three hosts with one PostgreSQL and shared blobs behind a TCP balancer. All follow one
+//! decision, any may die, and one that is cut off reports it and does not serve a version that may
+//! have been withdrawn.
 
 mod cannot_load;
 mod compiled_once;
@@ -25,19 +25,19 @@ use test_database::TestDatabase;
 const CASES: &str = "/v1/workspaces/{ws}/support/cases";
 const HISTORY: &str = "/v1/workspaces/{ws}/support/case-history?limit=100";
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What the tests set as `areas.max_stale_ms`.
+/// Value of `areas.max_stale_ms` in these tests.
 const BOUND: Duration = Duration::from_secs(3);
-/// On a busy machine, things that take no time take some.
+/// Margin for busy machines.
 const MARGIN: Duration = Duration::from_secs(4);
 const NODES: usize = 3;
 const WRITERS: u64 = 4;
 
-/// All tests' hosts share machine code, but those of a test that looks at it.
+/// Gives a host its own machine code folder; the hosts of other tests share one.
 fn own_code(builder: Builder) -> Builder {
     builder.set("runtime.cache_dir", "compiled")
 }
 
-/// A version's machine code, as the nodes hand it to each other.
+/// Returns the file with a version's machine code that the nodes share.
 fn shared_code(fleet: &Fleet, version: &[u8]) -> PathBuf {
     let folder = fleet.hosts[0].folder().join("data/blobs/compiled");
     let files = std::fs::read_dir(folder).expect("a folder");
@@ -46,24 +46,24 @@ fn shared_code(fleet: &Fleet, version: &[u8]) -> PathBuf {
     files.find(is_of).expect("machine code")
 }
 
-/// Hosts, each with a line of its own to their database, behind a balancer.
+/// Hosts behind a balancer, each with its own connection to the database that can be interrupted.
 struct Fleet {
     hosts: Vec<TestHost>,
     lines: Vec<Balancer>,
     balancer: Balancer,
     database: String,
-    /// Where it is of this fleet alone.
+    /// Database of this fleet, if it is not shared.
     _fresh: Option<TestDatabase>,
 }
 
 impl Fleet {
-    /// Three hosts that serve these areas from their folders, and the owner
-    /// of a workspace, who goes by the balancer.
+    /// Starts three hosts that load these areas from their folders. Returns the owner of a
+    /// workspace, who uses the balancer.
     async fn start(areas: &[&str]) -> (Self, Client) {
         Self::start_fresh(|_, builder| builder.areas(areas)).await
     }
 
-    /// On a database of its own.
+    /// Starts a fleet on a new database.
     async fn start_fresh(shape: impl Fn(usize, Builder) -> Builder) -> (Self, Client) {
         let database = TestDatabase::create().await.expect("a database");
         let (fleet, ada) = Self::start_on(database.url(), shape).await;
@@ -102,18 +102,18 @@ impl Fleet {
         (Self { hosts, lines, balancer, database, _fresh: None }, ada)
     }
 
-    /// The same person, who goes to one node.
+    /// Returns a client of the same user for one node.
     fn at(&self, node: usize, client: &Client) -> Client {
         Client { base: self.hosts[node].api.clone(), ..client.clone() }
     }
 
-    /// Starts a node again that was killed.
+    /// Restarts a killed node.
     async fn revive(&mut self, node: usize) {
         self.hosts[node].start().await;
         self.balancer.lead_to(addresses(&self.hosts));
     }
 
-    /// Waits until every node runs this version, and tells how long it took.
+    /// Waits until every node runs this version. Returns the time it took.
     async fn until_all_run(&self, version: &[u8]) -> Duration {
         let begun = Instant::now();
         for host in &self.hosts {
@@ -122,7 +122,7 @@ impl Fleet {
         begun.elapsed()
     }
 
-    /// A statement of an administrator of the database.
+    /// Runs a statement as an administrator of the database.
     async fn administrate(&self, statement: &'static str) {
         let mut connection = PgConnection::connect(&self.database).await.expect("a connection");
         connection.execute(statement).await.expect("done");
@@ -133,14 +133,14 @@ fn addresses(hosts: &[TestHost]) -> Vec<String> {
     hosts.iter().map(|host| host.api.trim_start_matches("http://").to_owned()).collect()
 }
 
-/// `HOST:PORT` and the database's name.
+/// Returns `HOST:PORT` and the database's name.
 fn split(url: &str) -> (String, String) {
     let (server, name) = url.rsplit_once('/').expect("a URL with a database");
     let (_, server) = server.rsplit_once('@').expect("a URL with a user");
     (server.to_owned(), name.to_owned())
 }
 
-/// A version of the support area of its own.
+/// A version of the support area with its own digest.
 fn version(stamp: u8) -> Vec<u8> {
     let file = place::areas().join("support.wasm");
     stamped(&std::fs::read(file).expect("a built area"), stamp)
@@ -154,7 +154,7 @@ async fn until_live(host: &TestHost, expected: &str) {
     }
 }
 
-/// Asks until the answer has this status.
+/// Repeats a request until the response has this status.
 async fn until_status(client: &Client, path: &str, status: u16) -> Answer {
     let begun = Instant::now();
     loop {
@@ -167,14 +167,13 @@ async fn until_status(client: &Client, path: &str, status: u16) -> Answer {
     }
 }
 
-/// A refusal that says when to come again.
+/// Asserts a refusal with `Retry-After`.
 fn is_away(answer: &Answer) {
     answer.problem(503, "unavailable");
     assert!(answer.header("retry-after").is_some(), "{:?}", answer.headers);
 }
 
-/// Opens a case whose subject is its key, by asking until it is answered: the
-/// case's id.
+/// Opens a case whose subject is its key, with retries. Returns the case's id.
 async fn open_by_retrying(client: &Client, key: &str) -> String {
     let body = json!({ "subject": key, "description": "d" });
     let begun = Instant::now();
@@ -186,7 +185,7 @@ async fn open_by_retrying(client: &Client, key: &str) -> String {
             }
             Ok(answer) if answer.status == StatusCode::SERVICE_UNAVAILABLE => is_away(&answer),
             Ok(answer) => drop(answer.problem(409, "idempotency_in_progress")),
-            // Nobody was there, or the connection ended half-way.
+            // No node was reachable, or the connection ended early.
             Err(_) => {}
         }
         assert!(begun.elapsed() < PATIENCE, "{key} is never answered");
@@ -194,7 +193,7 @@ async fn open_by_retrying(client: &Client, key: &str) -> String {
     }
 }
 
-/// Writes under keys of its own until told to stop: the id for each key.
+/// Writes with separate keys until stopped. Returns the id for each key.
 async fn write(client: Client, writer: u64, stop: Arc<AtomicBool>) -> BTreeMap<String, String> {
     let mut ids = BTreeMap::new();
     for count in 0_u64.. {
@@ -208,7 +207,7 @@ async fn write(client: Client, writer: u64, stop: Arc<AtomicBool>) -> BTreeMap<S
     ids
 }
 
-/// Writers that go by the balancer, on connections of their own.
+/// Writers that use the balancer, on separate connections.
 struct Load {
     stop: Arc<AtomicBool>,
     writers: Vec<tokio::task::JoinHandle<BTreeMap<String, String>>>,
@@ -227,7 +226,7 @@ impl Load {
         Self { stop, writers }
     }
 
-    /// Ends the load, and holds what was acknowledged against what is there.
+    /// Ends the load and compares acknowledged writes with stored ones.
     async fn finish(self, client: &Client) {
         self.stop.store(true, Ordering::Relaxed);
         let mut acknowledged = BTreeMap::new();
@@ -268,7 +267,7 @@ async fn sessions_hold_at_every_node_and_so_do_their_ends() {
     for node in 0..NODES {
         fleet.at(node, &bob).get(CASES).await.expect(200);
     }
-    // Whatever a node remembers of a session, it remembers for a second.
+    // A node caches a session for at most one second.
     let out = fleet.at(1, &bob);
     let request = out.request(Method::POST, "/v1/auth/logout");
     let answer = try_send(request).await.expect("an answer");
@@ -302,7 +301,8 @@ async fn a_client_that_spreads_its_requests_is_limited_as_one() {
         passed += u32::from(node.get(CASES).await.status == 200);
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    // Beyond the limit, what was sent in two of the times; not three limits.
+    // More than one limit, because reports are delayed, but less than the limits of all nodes
+    // together.
     assert!((BURST - 10..2 * BURST).contains(&passed), "{passed} requests got through");
     for node in &nodes {
         let refused = node.get(CASES).await;
@@ -342,7 +342,7 @@ async fn nodes_whose_connections_are_ended_under_load_go_on_by_themselves() {
         fleet.administrate(all).await;
     }
     load.finish(&ada).await;
-    // They hear from each other as before.
+    // They receive each other's changes as before.
     let new = version(1);
     fleet.hosts[1].put_area("support", &new).await.expect(200);
     let took = fleet.until_all_run(&new).await;
@@ -369,7 +369,7 @@ async fn a_node_cut_off_from_the_database_says_so_and_never_answers_with_a_withd
     assert_eq!(report["status"], "unready", "{report}");
     assert_ne!(report["checks"]["database"], "ok", "{report}");
     assert!(ready.header("retry-after").is_some(), "{:?}", ready.headers);
-    // It is alive: nobody need restart it.
+    // It is alive and need not be restarted.
     fleet.hosts[2].operate(Method::GET, "/health/live").await.expect(200);
 
     let back = json!({"reason": "it is wrong"});
@@ -398,7 +398,7 @@ async fn a_node_that_cannot_learn_what_is_live_stops_answering_within_the_bound(
     for node in 0..NODES {
         let refused = until_status(&fleet.at(node, &ada), CASES, 503).await;
         is_away(&refused);
-        assert!(refused.text().contains("which versions are live"), "{}", refused.text());
+        assert!(refused.text().contains("cannot read the live versions"), "{}", refused.text());
     }
     assert!(begun.elapsed() < BOUND + MARGIN, "it took {:?}", begun.elapsed());
     lock.rollback().await.expect("the lock is given up");
@@ -419,7 +419,7 @@ async fn a_database_that_stops_and_starts_again_is_waited_for() {
         for node in 0..NODES {
             is_away(&until_status(&fleet.at(node, &ada), CASES, 503).await);
         }
-        // Longer than the nodes answer by what they know.
+        // Longer than nodes serve without reading the live versions.
         tokio::time::sleep(BOUND + Duration::from_secs(1)).await;
         for node in 0..NODES {
             is_away(&fleet.at(node, &ada).get(CASES).await);

@@ -1,9 +1,8 @@
-//! What a fleet does while its nodes take long to load a version.
+//! A fleet whose nodes take long to load a version.
 
 use super::*;
 
-/// The machine code of a version, as the nodes read it that have not compiled
-/// it; put back when dropped. Reading it does not end meanwhile.
+/// Machine code of a version whose read by other nodes blocks. Dropping this restores it.
 struct Stuck(PathBuf);
 
 impl Stuck {
@@ -18,7 +17,7 @@ impl Stuck {
 
 impl Drop for Stuck {
     fn drop(&mut self) {
-        // Who waits for it reads nothing, and then tries again.
+        // Blocked readers read nothing and then try again.
         let _ = std::fs::rename(&self.0, self.0.with_extension("stuck"));
         let _ = std::fs::rename(self.0.with_extension("aside"), &self.0);
         let writer = rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::NONBLOCK;
@@ -51,7 +50,7 @@ async fn nodes_that_take_long_to_load_a_canary_answer_meanwhile() {
     drop(stuck);
 }
 
-/// Waits until a node asks for the lock under which indexes are made.
+/// Waits until a node requests the lock for creating indexes.
 async fn until_waits(connection: &mut PgConnection) {
     let query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() \
                  AND query LIKE 'SELECT pg_try_advisory_lock%'";
@@ -74,7 +73,7 @@ async fn going_back_waits_for_no_index_that_another_area_needs() {
         fleet.hosts[0].put_area("support", version).await.expect(200);
         fleet.until_all_run(version).await;
     }
-    // The lock under which indexes are made, as who makes a long one has it.
+    // Holds the lock for creating indexes, like a node that creates a large one.
     let mut other = PgConnection::connect(&fleet.database).await.expect("a connection");
     other.execute("SELECT pg_advisory_lock(7022083192268351864)").await.expect("the lock");
     let slow = std::fs::read(place::areas().join("examples/notes.wasm")).expect("a built area");

@@ -1,8 +1,7 @@
-//! `cargo xtask bench --languages`: what it costs that an area is not written
-//! in Rust.
+//! `cargo xtask bench --languages`: the cost of areas that are not written in Rust.
 //!
-//! One area, `guests/announcements`, in each language behind one server. They
-//! take turns in it, so that a drift of the machine's speed meets all.
+//! The area `guests/announcements` in each language runs on one server. The languages take turns,
+//! so that changes of the machine's speed affect all.
 
 mod report;
 
@@ -25,7 +24,7 @@ use crate::workspace::Workspace;
 
 const AREA: &str = "/areas/announcements";
 const ANNOUNCEMENT: &str = "/announcement";
-/// Deployments that are timed, of each language.
+/// Number of timed deployments of each language.
 const VERSIONS: usize = 3;
 
 const READ: Operation = Operation {
@@ -42,8 +41,7 @@ const PUBLISH: Operation = Operation {
     body: Some(r#"{"text":"The office is closed on Friday."}"#),
     unique_key: false,
 };
-/// All of them write one document: with more, what is measured is how they
-/// wait for each other.
+/// All connections write one document; more would measure how they wait for each other.
 const WRITERS: u32 = 1;
 
 /// The area in one language.
@@ -52,7 +50,7 @@ struct Candidate {
     component: Vec<u8>,
 }
 
-/// Builds, measures, prints, keeps.
+/// Builds, measures, prints and writes the report.
 pub(crate) fn run(
     workspace: &Workspace,
     programs: &Programs,
@@ -91,8 +89,8 @@ pub(crate) fn run(
     report.write(&workspace.target.join("bench-languages.json"))
 }
 
-/// The area in Rust and in all languages whose tools can be had, and why the
-/// other tools cannot.
+/// Returns the area in Rust and in every language whose tools are available, and why the other
+/// tools are not.
 fn candidates(
     workspace: &Workspace,
     programs: &Programs,
@@ -118,13 +116,13 @@ fn candidates(
 struct Stage {
     server: Server,
     operators: Operators,
-    /// At least the one in Rust.
+    /// Candidates; at least the one in Rust.
     candidates: Vec<Candidate>,
 }
 
 impl Stage {
-    /// Also where it breaks clients: what the languages' manifests promise
-    /// about retries is not quite the same, and nobody retries here.
+    /// Deploys a component even if it breaks clients: the languages' manifests differ slightly in
+    /// idempotency, and no client retries here.
     fn deploy(&self, component: &[u8]) -> anyhow::Result<()> {
         let wish = "activate=true&force=measured";
         let told = self.operators.put(AREA, wish, component.to_vec())?;
@@ -132,8 +130,8 @@ impl Stage {
         Ok(())
     }
 
-    /// From the beginning of the request that deploys to the first answer of
-    /// the version; the second time, all are cached and none is in memory.
+    /// Measures the time from the start of the deployment's request to the version's first
+    /// response. In the second run all versions are cached on disk and none is in memory.
     fn deployments(&self, how: &str) -> anyhow::Result<Vec<Times>> {
         let times = |candidate: &Candidate| -> anyhow::Result<Times> {
             eprintln!("{}: deployed, {how}", candidate.language);
@@ -149,7 +147,7 @@ impl Stage {
         self.candidates.iter().map(times).collect()
     }
 
-    /// Of each language in turn, the medians of reading and of publishing.
+    /// Measures each language in turn. Returns the medians of reading and of publishing.
     fn loads(&self, programs: &Programs, options: &Options) -> anyhow::Result<Vec<[Measured; 2]>> {
         let mut rounds: Vec<[Vec<Measured>; 2]> =
             self.candidates.iter().map(|_| Default::default()).collect();

@@ -1,4 +1,4 @@
-//! What `--languages` prints and keeps.
+//! Output of `--languages`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,34 +10,34 @@ use super::{PUBLISH, READ};
 use crate::bench::load::{Measured, Operation};
 use crate::bench::report::Times;
 
-/// The area in one language; of the load, medians of the rounds.
+/// Results of the area in one language; for loads the medians of the rounds.
 #[derive(Serialize)]
 pub(super) struct Row {
     pub(super) language: String,
     pub(super) component_bytes: usize,
-    /// From the request that deploys to the first answer.
+    /// From the deployment's request to the first response.
     pub(super) fresh: Times,
     pub(super) cached: Times,
     pub(super) read: Measured,
     pub(super) write: Measured,
 }
 
-/// Everything one run measured.
+/// All results of one run.
 #[derive(Serialize)]
 pub(super) struct Report {
     pub(super) machine: String,
     pub(super) rounds: usize,
     pub(super) seconds: u32,
-    /// Connections.
+    /// Number of connections.
     pub(super) readers: u32,
     pub(super) writers: u32,
     pub(super) rows: Vec<Row>,
-    /// By language, why not.
+    /// Reasons for missing languages.
     pub(super) not_measured: BTreeMap<String, String>,
 }
 
 impl Report {
-    /// The tables, for a terminal or for BENCHMARKS.md.
+    /// Prints the tables for a terminal or for BENCHMARKS.md.
     pub(super) fn print(&self) {
         println!("\nmachine: {}", self.machine);
         println!(
@@ -77,7 +77,7 @@ impl Report {
         }
     }
 
-    /// The same as a file.
+    /// Writes the results to a file.
     pub(super) fn write(&self, path: &Path) -> anyhow::Result<()> {
         std::fs::write(path, serde_json::to_vec_pretty(self)?)
             .with_context(|| format!("cannot write {}", path.display()))?;

@@ -1,6 +1,5 @@
-//! Inventories with many advisories: a host of which many packages are of one
-//! source with thousands of them, and a bill that names packages in every
-//! version.
+//! Inventories with many advisories: a host with many packages of one source that has thousands of
+//! advisories, and an SBOM with packages in every version.
 
 use std::time::Instant;
 
@@ -12,28 +11,28 @@ use super::report::Times;
 use super::{audit, guest_memory_bytes, repository, upload};
 use crate::bench::server::Server;
 
-/// Packages of one source, and the source's advisories.
+/// Number of packages of one source, and of the source's advisories.
 const OF_SOURCE: (usize, usize) = (48, 4_001);
-/// Packages, versions of each, advisories of each: 219,000 matches.
+/// Number of packages, versions of each, and advisories of each: 219,000 matches.
 const VERSIONED: (usize, usize, usize) = (80, 100, 55);
-/// Records of one uploaded file.
+/// Number of records in one uploaded file.
 const OF_FILE: usize = 2_000;
 const SAMPLES: usize = 300;
 
-/// What one inventory took.
+/// Results for one inventory.
 #[derive(Serialize)]
 pub(super) struct Matched {
     pub(super) backend: &'static str,
     pub(super) what: String,
-    /// From the start of the audit, which reads the advisories too.
+    /// From the start of the audit, which also imports the advisories.
     pub(super) import_seconds: f64,
     pub(super) default_list: Times,
     pub(super) by_advisory: Times,
-    /// The most linear memory that one call of the area has had so far.
+    /// Maximum linear memory of one call of the area so far.
     pub(super) guest_memory_bytes: u64,
 }
 
-/// Both inventories, one after the other.
+/// Measures both inventories, one after the other.
 pub(super) fn measure(server: &Server, backend: &'static str) -> anyhow::Result<Vec<Matched>> {
     let (packages, records) = OF_SOURCE;
     let source = Input {
@@ -55,14 +54,14 @@ pub(super) fn measure(server: &Server, backend: &'static str) -> anyhow::Result<
     [source, versioned].into_iter().map(|input| input.measure(server, backend)).collect()
 }
 
-/// A bill, and the advisories about it.
+/// An SBOM with advisories.
 struct Input {
     what: String,
     bill: String,
     records: Vec<Json>,
-    /// How many of the components any of them affects.
+    /// Number of affected components.
     vulnerable: usize,
-    /// One of them, and how many components it affects.
+    /// One advisory, and the number of components that it affects.
     advisory: (String, usize),
 }
 
@@ -96,7 +95,7 @@ impl Input {
     }
 }
 
-/// A record as Ubuntu's database has it of its kernel.
+/// Returns a record in the form of Ubuntu's database about its kernel.
 fn kernel_record(number: usize) -> Json {
     json!({
         "id": format!("UBUNTU-CVE-2030-{number:05}"), "modified": "2030-01-01T00:00:00Z",
@@ -118,7 +117,7 @@ fn kernel_host(packages: usize) -> String {
     }))
 }
 
-/// A record that affects the versions before one of them.
+/// Returns a record that affects the versions below one of them.
 fn versioned_record(package: usize, number: usize, versions: usize) -> Json {
     let fixed = (number + 1) * (versions - 1) / VERSIONED.2;
     let events = json!([{ "introduced": "0" }, { "fixed": format!("1.{fixed}.0") }]);

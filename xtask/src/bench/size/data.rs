@@ -1,22 +1,21 @@
-//! Files of any size, the same each time: bills of materials that share their
-//! packages, as the repositories of one company do, and scans without repeats.
+//! Generated files of any size, equal for each run: SBOMs that share packages like the repositories
+//! of one company, and scans without duplicates.
 
 use serde_json::{Value as Json, json};
 
-/// Packages that bills choose from, each in a few versions.
+/// Number of packages from which SBOMs choose, each in a few versions.
 const PACKAGES: usize = 40_000;
-/// Shares no divisor with the number of packages, so that a bill names each
-/// of its packages once.
+/// Coprime to the number of packages, so that an SBOM names each of its packages once.
 const STRIDE: usize = 7_919;
 const RULES: usize = 200;
 const WORDS: [&str; 20] = [
     "core", "util", "http", "json", "react", "parser", "logger", "crypto", "async", "stream",
     "cache", "client", "server", "schema", "router", "lint", "babel", "spring", "apache", "netty",
 ];
-/// The one package that [`advisory`] is about, in every version.
+/// The only package of [`advisory`], in every version.
 const AFFECTED: usize = 4 * STRIDE % PACKAGES;
 
-/// CycloneDX, of so many packages, with a graph.
+/// Returns a CycloneDX document with this number of packages and a graph.
 pub(super) fn sbom(repository: usize, components: usize) -> String {
     let purls: Vec<(usize, String)> = (0..components).map(|at| package(repository, at)).collect();
     let component = |(number, purl): &(usize, String)| {
@@ -50,7 +49,7 @@ fn name(number: usize) -> String {
     format!("{}-{}-{number}", WORDS[number / 7 % 20], WORDS[number / 140 % 20])
 }
 
-/// OSV, about one package that about a quarter of the bills have.
+/// Returns an OSV record about a package that about a quarter of the SBOMs have.
 pub(super) fn advisory() -> Json {
     let package = json!({ "ecosystem": "npm", "name": name(AFFECTED) });
     let range = json!({ "type": "SEMVER", "events": [{ "introduced": "0" }] });
@@ -60,7 +59,7 @@ pub(super) fn advisory() -> Json {
     })
 }
 
-/// SARIF, with the results from one number up to another.
+/// Returns a SARIF log with the results of a range of numbers.
 pub(super) fn sarif(from: usize, to: usize) -> String {
     let rule = |number: usize| {
         let severity = format!("{}.{}", number % 10, number / 10 % 10);

@@ -1,5 +1,5 @@
-//! The dependency list (operation 16), by each filter, its first page beside
-//! its thousandth or the last there is.
+//! The dependency list (operation 16) with each filter: its first page, and its thousandth or last
+//! one.
 
 use anyhow::{Context as _, ensure};
 use serde::Serialize;
@@ -8,21 +8,21 @@ use serde_json::Value as Json;
 use super::report::Times;
 use crate::bench::server::Server;
 
-/// How often each page is asked for.
+/// Number of requests for each page.
 const SAMPLES: usize = 300;
 const FAR: usize = 1_000;
 
-/// One filter's times.
+/// Times of one filter.
 #[derive(Serialize)]
 pub(super) struct List {
     pub(super) filter: String,
     pub(super) first: Times,
-    /// Which page `far` is.
+    /// Number of the page `far`.
     pub(super) far_page: usize,
     pub(super) far: Times,
 }
 
-/// Every filter alone, then some together.
+/// Measures every filter alone, then some combinations.
 pub(super) fn measure(server: &Server) -> anyhow::Result<Vec<List>> {
     let page = server.get("/dependencies?limit=1")?;
     let item = |member: &str| -> anyhow::Result<&str> {
@@ -58,7 +58,7 @@ fn list(server: &Server, filter: &str, query: &str) -> anyhow::Result<List> {
     })
 }
 
-/// The thousandth page, or the last, by the cursors of those before.
+/// Returns the thousandth or last page by following the cursors.
 fn walk(server: &Server, first: &str) -> anyhow::Result<(usize, String)> {
     let (mut number, mut path) = (1, first.to_owned());
     while number < FAR {

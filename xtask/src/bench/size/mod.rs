@@ -1,7 +1,7 @@
-//! `cargo xtask bench --size`: what a large workspace costs.
+//! `cargo xtask bench --size`: the cost of a large workspace.
 //!
-//! All data comes in as a client's would, by uploads and audits, so that what
-//! is measured is what the areas themselves keep.
+//! All data is imported through uploads and audits like a client's, so that the areas' own data is
+//! measured.
 
 mod advisories;
 mod data;
@@ -21,14 +21,14 @@ use super::{Options, Programs, machine, plan};
 use crate::postgres::Postgres;
 use crate::workspace::Workspace;
 
-/// Components of one bill of materials.
+/// Components of one SBOM.
 const COMPONENTS: usize = 10_000;
 /// Findings of one file.
 const RESULTS: usize = 10_000;
-/// After which the control room is rebuilt.
+/// Numbers of findings after which the control room is rebuilt.
 const FINDINGS: [usize; 3] = [1_000, 10_000, 100_000];
 
-/// Fills, measures, prints, keeps.
+/// Imports, measures, prints and writes the report.
 pub(crate) fn run(
     workspace: &Workspace,
     programs: &Programs,
@@ -41,7 +41,7 @@ pub(crate) fn run(
         imports(&server, backend, &mut report)?;
         report.matched.extend(advisories::measure(&server, backend)?);
         rebuilds(&server, backend, options.findings, &mut report)?;
-        // The target is PostgreSQL's; the embedded database is for less.
+        // The target is for PostgreSQL; the embedded database is for less data.
         if backend == "postgres" {
             report.lists = dependencies(&server, options.rows)?;
         }
@@ -51,7 +51,7 @@ pub(crate) fn run(
     report.write(&workspace.target.join("bench-size.json"))
 }
 
-/// Imports of one bill each, from the start of the audit to its end.
+/// Measures imports of one SBOM each, from the start of the audit to its end.
 fn imports(server: &Server, backend: &'static str, report: &mut Report) -> anyhow::Result<()> {
     let mut seconds = Vec::new();
     for number in 0..3 {
@@ -67,8 +67,8 @@ fn imports(server: &Server, backend: &'static str, report: &mut Report) -> anyho
     Ok(())
 }
 
-/// The control room of ever more findings, each file's in a repository of its
-/// own.
+/// Measures rebuilds of the control room with more and more findings, each file in a separate
+/// repository.
 fn rebuilds(
     server: &Server,
     backend: &'static str,
@@ -94,7 +94,7 @@ fn rebuilds(
     Ok(())
 }
 
-/// The dependency list of so many rows.
+/// Measures the dependency list with this number of rows.
 fn dependencies(server: &Server, rows: usize) -> anyhow::Result<Vec<List>> {
     server.post("/advisories", Some(&data::advisory()))?;
     let bills = rows.div_ceil(COMPONENTS);
@@ -121,7 +121,7 @@ fn dependencies(server: &Server, rows: usize) -> anyhow::Result<Vec<List>> {
     lists::measure(server)
 }
 
-/// The most that one call of an area has had since the server began.
+/// Returns the maximum memory of one call of an area since the server started.
 fn guest_memory_bytes(server: &Server, area: &str) -> anyhow::Result<u64> {
     let usage = Operators::of(server)?.get("/usage")?;
     let areas = usage["areas"].as_array().into_iter().flatten();

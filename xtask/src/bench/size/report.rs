@@ -1,4 +1,4 @@
-//! What `--size` prints and keeps.
+//! Output of `--size`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,10 +10,10 @@ use serde::Serialize;
 use super::advisories::Matched;
 use super::lists::List;
 
-/// No figure is worth more than this.
+/// Maximum time for one measurement.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Times of one request, asked again and again, one after the other.
+/// Times of one request, sent repeatedly one after the other.
 #[derive(Serialize)]
 pub(super) struct Times {
     p50_ms: f64,
@@ -22,7 +22,8 @@ pub(super) struct Times {
 }
 
 impl Times {
-    /// So many times, or as often as a minute allows; the first does not count.
+    /// Measures a request `samples` times, or as often as a minute allows; the first one does not
+    /// count.
     pub(super) fn of(
         samples: usize,
         mut request: impl FnMut() -> anyhow::Result<()>,
@@ -40,17 +41,17 @@ impl Times {
     }
 }
 
-/// Rebuilds of the control room.
+/// Results for rebuilds of the control room.
 #[derive(Serialize)]
 pub(super) struct Rebuild {
     pub(super) backend: &'static str,
     pub(super) findings: usize,
     pub(super) times: Times,
-    /// The most linear memory that one call of the area has had so far.
+    /// Maximum linear memory of one call of the area so far.
     pub(super) guest_memory_bytes: u64,
 }
 
-/// Imports of bills of materials, each of so many components.
+/// Results for imports of SBOMs.
 #[derive(Serialize)]
 pub(super) struct Import {
     pub(super) backend: &'static str,
@@ -58,7 +59,7 @@ pub(super) struct Import {
     pub(super) seconds: Vec<f64>,
 }
 
-/// Everything one run measured.
+/// All results of one run.
 #[derive(Serialize)]
 pub(super) struct Report {
     machine: String,
@@ -66,7 +67,7 @@ pub(super) struct Report {
     pub(super) rebuilds: Vec<Rebuild>,
     pub(super) lists: Vec<List>,
     pub(super) matched: Vec<Matched>,
-    /// The most that the host's process held, guests and all.
+    /// Maximum memory of the host's process, including guests.
     pub(super) host_memory_bytes: BTreeMap<&'static str, u64>,
 }
 
@@ -82,7 +83,7 @@ impl Report {
         }
     }
 
-    /// The tables, for a terminal or for BENCHMARKS.md.
+    /// Prints the tables for a terminal or for BENCHMARKS.md.
     pub(super) fn print(&self) {
         println!("\nmachine: {}\n", self.machine);
         println!("| what | database | p50 ms | p99 ms | max ms |\n|---|---|---|---|---|");
@@ -118,7 +119,7 @@ impl Report {
         }
     }
 
-    /// The same as a file.
+    /// Writes the results to a file.
     pub(super) fn write(&self, path: &Path) -> anyhow::Result<()> {
         std::fs::write(path, serde_json::to_vec_pretty(self)?)
             .with_context(|| format!("cannot write {}", path.display()))?;

@@ -1,6 +1,6 @@
-//! Deployments to a fleet: three nodes with one PostgreSQL, one folder of blobs
-//! and one master key, all on this machine. The command deploys to the first
-//! node; clients ask every node until it answers with the new version.
+//! Deployments to a fleet: three nodes with one PostgreSQL, one blob folder and one master key on
+//! this machine. The command deploys to the first node, and clients call every node until it serves
+//! the new version.
 
 use std::fs;
 use std::path::PathBuf;
@@ -19,10 +19,10 @@ use crate::bench::{Programs, alone};
 use crate::postgres::Postgres;
 
 const NODES: usize = 3;
-/// Between two questions of a client.
+/// Wait between two requests of a client.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// How long it takes until every node answers with what is deployed.
+/// Times until every node serves a deployed version.
 #[derive(Serialize)]
 pub(super) struct Fleet {
     pub(super) nodes: usize,
@@ -31,18 +31,18 @@ pub(super) struct Fleet {
     pub(super) cached: Deployed,
 }
 
-/// The same deployments, seen twice.
+/// The same deployments, measured in two ways.
 #[derive(Serialize)]
 pub(super) struct Deployed {
-    /// What `area deploy --activate` prints: from its request until the last
-    /// node has reported the version.
+    /// Time printed by `area deploy --activate`: from its request until the last node reported the
+    /// version.
     pub(super) printed: Times,
-    /// From the start of that command until a client of the last node was
-    /// answered by the version.
+    /// Time from the start of that command until the last node's client got a response of the
+    /// version.
     pub(super) answered: Times,
 }
 
-/// Starts the fleet, deploys, measures.
+/// Starts the fleet, deploys, and measures.
 pub(super) fn deployments(programs: &Programs, postgres: &Postgres) -> anyhow::Result<Fleet> {
     eprintln!("deployments to {NODES} nodes");
     let versions = Versions::read(&programs.areas)?;
@@ -52,7 +52,7 @@ pub(super) fn deployments(programs: &Programs, postgres: &Postgres) -> anyhow::R
     }
     let fresh = (0..DEPLOYMENTS).map(|number| nodes.observe(&versions, 1_000 + number));
     let fresh = Deployed::of(fresh.collect::<anyhow::Result<_>>()?);
-    // By now each has left the nodes' memory, and is compiled in their caches.
+    // By now each version has left the nodes' memory and its machine code is cached on disk.
     let cached = (0..DEPLOYMENTS).map(|number| nodes.observe(&versions, number % VERSIONS));
     let cached = Deployed::of(cached.collect::<anyhow::Result<_>>()?);
     let component_bytes = versions.hello(0).len();
@@ -60,7 +60,7 @@ pub(super) fn deployments(programs: &Programs, postgres: &Postgres) -> anyhow::R
 }
 
 impl Deployed {
-    /// Of each deployment, what was printed and when it was answered.
+    /// For each deployment, the printed time and the observed time.
     fn of(times_ms: Vec<[f64; 2]>) -> Self {
         let (printed, answered) = times_ms.into_iter().map(<(f64, f64)>::from).unzip();
         Self { printed: Times::of(printed), answered: Times::of(answered) }
@@ -69,7 +69,7 @@ impl Deployed {
 
 struct Nodes {
     nodes: Vec<Server>,
-    /// The file that is deployed; its name is the area's.
+    /// The deployed file; its name is the area's.
     component: PathBuf,
 }
 
@@ -94,7 +94,7 @@ impl Nodes {
         Ok(Self { nodes, component: shared.join("hello.wasm") })
     }
 
-    /// What the command printed, in milliseconds.
+    /// Deploys a component. Returns the time printed by the command, in milliseconds.
     fn deploy(&self, component: &[u8]) -> anyhow::Result<f64> {
         fs::write(&self.component, component)?;
         let file = self.component.to_str().context("a path that is not UTF-8")?;
@@ -103,8 +103,8 @@ impl Nodes {
         printed.with_context(|| format!("the version is not on every node: {told}"))
     }
 
-    /// Deploys a version while clients wait for it at every node: what the
-    /// command printed, and when the last client was answered.
+    /// Deploys a version while clients wait for it at every node. Returns the time printed by the
+    /// command, and when the last client got its response.
     fn observe(&self, versions: &Versions, number: usize) -> anyhow::Result<[f64; 2]> {
         let (component, greeting) = versions.greeting(number)?;
         let (greeting, begun) = (greeting.as_str(), Instant::now());
@@ -123,7 +123,7 @@ impl Nodes {
     }
 }
 
-/// When a node first answered so, in milliseconds.
+/// Returns when a node first responded with this greeting, in milliseconds.
 fn until_answered(node: &Server, greeting: &str, begun: Instant) -> anyhow::Result<f64> {
     let body = json!({ "name": "you" });
     while begun.elapsed() < PATIENCE {

@@ -1,10 +1,9 @@
-//! `cargo xtask bench --swaps`: what a client notices while operators swap, roll
-//! back and try versions, and how long a deployment takes.
+//! `cargo xtask bench --swaps`: what clients notice while operators swap, roll back and try
+//! versions, and how long a deployment takes.
 //!
-//! Three areas are under one steady load: one that is swapped and rolled back,
-//! one whose answers a shadow repeats throughout, one on which faulty canaries
-//! are begun that the host has to end by itself. Deployments are timed
-//! afterwards, to this node and then to a fleet.
+//! Three areas are under a steady load: one is swapped and rolled back, one has a shadow, and one
+//! gets faulty canaries that the host must end itself. Afterwards deployments are timed, on this
+//! node and on a fleet.
 
 mod fleet;
 mod report;
@@ -26,19 +25,19 @@ use super::{CREATE, Options, Programs, alone, machine};
 use crate::postgres::Postgres;
 use crate::workspace::Workspace;
 
-/// Versions that take turns.
+/// Number of versions that take turns.
 const VERSIONS: usize = 10;
 const SWAPS: usize = 1_000;
 const ROLLBACKS: usize = 100;
 const CANARIES: usize = 20;
-/// Swaps after which the memory is looked at once more.
+/// Number of swaps after which the memory is measured again.
 const MORE_SWAPS: usize = 5_000;
-/// Deployments that are timed, of each kind.
+/// Number of timed deployments of each kind.
 const DEPLOYMENTS: usize = 20;
-/// Between two swaps under load.
+/// Wait between two swaps under load.
 const PACE: Duration = Duration::from_millis(50);
-/// Quiet times and swaps take turns, so that a machine that others slow down
-/// slows both.
+/// Number of rounds. Phases with and without swaps alternate, so that other load on the machine
+/// affects both.
 const ROUNDS: usize = 10;
 const QUIET: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -46,7 +45,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const SWAPPED: &str = "/areas/hello";
 const TRIED: &str = "/areas/behaves_as_marked";
 
-/// Measures, prints, keeps.
+/// Measures, prints and writes the report.
 pub(crate) fn run(
     workspace: &Workspace,
     programs: &Programs,
@@ -59,7 +58,7 @@ pub(crate) fn run(
     let server = Server::start(&alone(programs, "swaps", &areas))?;
     server.create(CREATE.path, CREATE.body.unwrap_or_default(), 10)?;
     let one_node = Stage::set(&server, programs)?.measure(&server, options.rate)?;
-    // The processors are the fleet's alone.
+    // Frees the processors for the fleet.
     drop(server);
     let fleet = fleet::deployments(programs, &postgres)?;
     let report = Report { machine: machine()?, rate: options.rate, one_node, fleet };
@@ -67,7 +66,7 @@ pub(crate) fn run(
     report.write(&workspace.target.join("bench-swaps.json"))
 }
 
-/// The operators' side of it.
+/// The operators' actions.
 struct Stage {
     operators: Operators,
     versions: Versions,
@@ -77,7 +76,7 @@ struct Stage {
 }
 
 impl Stage {
-    /// Everything is deployed, the shadow has begun.
+    /// Deploys everything and starts the shadow.
     fn set(server: &Server, programs: &Programs) -> anyhow::Result<Self> {
         let operators = Operators::of(server)?;
         let versions = Versions::read(&programs.areas)?;
@@ -133,7 +132,7 @@ impl Stage {
         Ok(())
     }
 
-    /// The last version is the one that is live, and comes back each time.
+    /// Rolls back and activates again; the last version is live before and after.
     fn roll_back(&self) -> anyhow::Result<()> {
         for digest in self.digests[..VERSIONS - 1].iter().cycle().take(ROLLBACKS) {
             self.operators.post(SWAPPED, "activate", &json!({ "digest": digest }))?;
@@ -144,7 +143,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Each canary is for all workspaces, and answers until it is found out.
+    /// Starts canaries for all workspaces, which serve until the host ends them.
     fn try_out(&self) -> anyhow::Result<()> {
         for _ in 0..CANARIES {
             let wish = json!({ "digest": self.faulty, "share": 100 });
@@ -166,8 +165,8 @@ impl Stage {
         bail!("a faulty canary was not rolled back within {PATIENCE:?}")
     }
 
-    /// From the beginning of the request that deploys to the first answer of
-    /// the version.
+    /// Measures the time from the start of the deployment's request to the version's first
+    /// response.
     fn deployments(&self, server: &Server) -> anyhow::Result<Deployments> {
         let deploy = |number: usize| -> anyhow::Result<f64> {
             let component = self.versions.hello(number);

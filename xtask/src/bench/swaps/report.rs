@@ -1,4 +1,4 @@
-//! What `--swaps` prints and keeps.
+//! Output of `--swaps`.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use super::fleet::{Deployed, Fleet};
 use super::steady::Figures;
 use crate::bench::report::Times;
 
-/// From the request that deploys to the version's first answer.
+/// From the deployment's request to the version's first response.
 #[derive(Serialize)]
 pub(super) struct Deployments {
     pub(super) component_bytes: usize,
@@ -17,23 +17,23 @@ pub(super) struct Deployments {
     pub(super) cached: Times,
 }
 
-/// Everything one run measured.
+/// All results of one run.
 #[derive(Serialize)]
 pub(super) struct Report {
     pub(super) machine: String,
-    /// Requests a second that were sent to the one node.
+    /// Requests per second to the single node.
     pub(super) rate: u32,
     #[serde(flatten)]
     pub(super) one_node: OneNode,
     pub(super) fleet: Fleet,
 }
 
-/// What was measured at one node.
+/// Results of one node.
 #[derive(Serialize)]
 pub(super) struct OneNode {
-    /// By what operators did meanwhile.
+    /// Results by the operators' actions.
     pub(super) phases: Vec<(&'static str, Figures)>,
-    /// Resident, before and after the last phase.
+    /// Resident memory before and after the last phase, in bytes.
     pub(super) memory_bytes: [u64; 2],
     pub(super) deployments: Deployments,
 }

@@ -1,6 +1,5 @@
-//! A steady load: requests at fixed times, whether or not earlier ones are
-//! answered in time, so that a pause of the server is seen by all requests it
-//! delays.
+//! A steady load: requests at fixed times, whether or not earlier ones have ended, so that a pause
+//! of the server affects all requests that it delays.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -15,11 +14,10 @@ use crate::bench::server::Server;
 const CONNECTIONS: u32 = 16;
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Below the workspace: the area that is swapped.
+/// Path below the workspace, of the area that is swapped.
 pub(super) const HELLO_PATH: &str = "/hello";
 
-/// What a client sees of one phase; of one in rounds, percentiles and rates are
-/// the rounds' medians.
+/// Results of one phase. For phases in rounds, percentiles and rates are the medians of the rounds.
 #[derive(Debug, Serialize)]
 pub(super) struct Figures {
     pub(super) requests: usize,
@@ -27,9 +25,9 @@ pub(super) struct Figures {
     pub(super) p50_ms: f64,
     pub(super) p99_ms: f64,
     pub(super) max_ms: f64,
-    /// Requests of healthy areas that were not answered as they should be.
+    /// Number of requests of healthy areas with a wrong response.
     pub(super) wrong: usize,
-    /// Requests of the area on trial that its canary failed.
+    /// Number of requests that a faulty canary failed.
     pub(super) failed_by_canaries: usize,
 }
 
@@ -55,22 +53,22 @@ impl Figures {
 /// The load on one server.
 pub(super) struct Steady {
     address: String,
-    requests: [Asked; 3],
+    requests: [ExpectedRequest; 3],
     rate: u32,
 }
 
-/// A request, and what belongs into its answer.
-struct Asked {
+/// A request, and text that its response must contain.
+struct ExpectedRequest {
     bytes: Vec<u8>,
     status: &'static str,
     part: &'static str,
-    /// Canaries may fail it.
+    /// Whether canaries may fail it.
     on_trial: bool,
 }
 
-/// What one connection saw.
+/// Results of one connection.
 #[derive(Default)]
-struct Seen {
+struct ConnectionResults {
     latencies_ms: Vec<f64>,
     wrong: usize,
     failed_by_canaries: usize,
@@ -79,7 +77,7 @@ struct Seen {
 impl Steady {
     pub(super) fn new(server: &Server, rate: u32) -> Self {
         let tell = "/fixtures/behaves-as-marked";
-        let asked = |method, path, body, status, part, on_trial| Asked {
+        let asked = |method, path, body, status, part, on_trial| ExpectedRequest {
             bytes: request(server, method, path, body),
             status,
             part,
@@ -93,13 +91,13 @@ impl Steady {
         Self { address: server.address().to_owned(), requests, rate }
     }
 
-    /// The load for as long as this work takes.
+    /// Runs the load while `work` runs.
     pub(super) fn during(
         &self,
         work: impl FnOnce() -> anyhow::Result<()>,
     ) -> anyhow::Result<Figures> {
         let (ended, begun) = (AtomicBool::new(false), Instant::now());
-        let seen = std::thread::scope(|scope| -> anyhow::Result<Vec<Seen>> {
+        let seen = std::thread::scope(|scope| -> anyhow::Result<Vec<ConnectionResults>> {
             let connect = |number| {
                 scope.spawn({
                     let ended = &ended;
@@ -109,7 +107,10 @@ impl Steady {
             let connections: Vec<_> = (0..CONNECTIONS).map(connect).collect();
             let worked = work();
             ended.store(true, Ordering::Relaxed);
-            let join = |thread: std::thread::ScopedJoinHandle<'_, anyhow::Result<Seen>>| {
+            let join = |thread: std::thread::ScopedJoinHandle<
+                '_,
+                anyhow::Result<ConnectionResults>,
+            >| {
                 thread.join().map_err(|_| anyhow::anyhow!("a connection's thread ended early"))?
             };
             let seen = connections.into_iter().map(join).collect();
@@ -118,12 +119,17 @@ impl Steady {
         Ok(figures(seen, begun.elapsed()))
     }
 
-    /// One connection's requests, each at its time.
-    fn send(&self, number: u32, begun: Instant, ended: &AtomicBool) -> anyhow::Result<Seen> {
+    /// Sends one connection's requests, each at its time.
+    fn send(
+        &self,
+        number: u32,
+        begun: Instant,
+        ended: &AtomicBool,
+    ) -> anyhow::Result<ConnectionResults> {
         let every = Duration::from_secs(1) * CONNECTIONS / self.rate;
         let mut due = begun + every * number / CONNECTIONS;
         let mut connection = BufReader::new(connect(&self.address)?);
-        let mut seen = Seen::default();
+        let mut seen = ConnectionResults::default();
         for asked in self.requests.iter().cycle().skip(number as usize % 3) {
             if ended.load(Ordering::Relaxed) {
                 break;
@@ -166,8 +172,14 @@ fn request(server: &Server, method: &str, path: &str, body: &str) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// Whether the answer is as it should be; an error is one of the connection.
-fn exchange(connection: &mut BufReader<TcpStream>, asked: &Asked) -> anyhow::Result<bool> {
+/// Whether the response is right.
+///
+/// # Errors
+/// The connection failed.
+fn exchange(
+    connection: &mut BufReader<TcpStream>,
+    asked: &ExpectedRequest,
+) -> anyhow::Result<bool> {
     connection.get_mut().write_all(&asked.bytes)?;
     let mut line = String::new();
     connection.read_line(&mut line)?;
@@ -186,7 +198,7 @@ fn exchange(connection: &mut BufReader<TcpStream>, asked: &Asked) -> anyhow::Res
     Ok(as_expected && String::from_utf8_lossy(&body).contains(asked.part))
 }
 
-fn figures(seen: Vec<Seen>, took: Duration) -> Figures {
+fn figures(seen: Vec<ConnectionResults>, took: Duration) -> Figures {
     let wrong = seen.iter().map(|one| one.wrong).sum();
     let failed_by_canaries = seen.iter().map(|one| one.failed_by_canaries).sum();
     let mut latencies: Vec<f64> = seen.into_iter().flat_map(|one| one.latencies_ms).collect();

@@ -1,4 +1,4 @@
-//! The components that are swapped, and versions of them.
+//! Components that are swapped, and versions of them.
 
 use std::path::Path;
 
@@ -6,9 +6,9 @@ use anyhow::Context as _;
 
 use crate::bench::versions::{numbered, patched};
 
-/// What a component of `behaves-as-marked` is marked with when it is built.
+/// Mark in the built component `behaves-as-marked`.
 const MARK: &str = "behaves:soundly.";
-/// What the area that says hello begins its answers with, when it is built.
+/// Start of the built greeting area's responses.
 const GREETING: &str = "Hello, ";
 
 /// The components that are deployed.
@@ -19,7 +19,7 @@ pub(super) struct Versions {
 }
 
 impl Versions {
-    /// From the folder of built components.
+    /// Reads the components from the folder of built ones.
     pub(super) fn read(areas: &Path) -> anyhow::Result<Self> {
         let read = |name: &str| {
             std::fs::read(areas.join(name)).with_context(|| format!("cannot read {name}"))
@@ -31,23 +31,23 @@ impl Versions {
         })
     }
 
-    /// A version of the area that says hello.
+    /// Returns a version of the greeting area.
     pub(super) fn hello(&self, number: usize) -> Vec<u8> {
         numbered(&self.hello, number)
     }
 
-    /// One that says hello in a way of its own, and how its answers begin.
+    /// Returns a version with a different greeting, and that greeting.
     pub(super) fn greeting(&self, number: usize) -> anyhow::Result<(Vec<u8>, String)> {
         let greeting = format!("He{number:05}");
         Ok((patched(&self.hello, GREETING, &greeting)?, greeting))
     }
 
-    /// Support's live version under another digest.
+    /// Returns support's live version with another digest.
     pub(super) fn support(&self) -> Vec<u8> {
         numbered(&self.support, 1)
     }
 
-    /// One that behaves as this mark of eight letters says.
+    /// Returns a version with the behavior of this mark of eight letters.
     pub(super) fn marked(&self, mark: &str) -> anyhow::Result<Vec<u8>> {
         patched(&self.marked, MARK, &format!("behaves:{mark}"))
     }

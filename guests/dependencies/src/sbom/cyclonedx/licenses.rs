@@ -1,24 +1,25 @@
-//! The rules for licences, which change from version to version. Licences are
-//! judged while they are read; only what the version decides is kept.
+//! License rules of CycloneDX, which differ between versions. Licenses are checked while they are
+//! parsed; only what depends on the version is stored.
 
 use std::borrow::Cow;
 
 use area_sdk::prelude::*;
+use area_sdk::text::truncate_chars;
 
 use super::model::{Properties, SpecVersion};
 use crate::reading::Mistake;
 use crate::reading::list;
 
-/// The licences of something.
+/// Licenses of a component.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Licenses {
     count: usize,
     expression: bool,
-    /// The first that has a property without a name.
+    /// Index of the first property without a name.
     nameless_property: Option<usize>,
 }
 
-/// A licence, or an expression of them.
+/// A license, or a license expression.
 #[derive(Deserialize)]
 struct LicenseItem<'a> {
     #[serde(borrow, default)]
@@ -64,7 +65,7 @@ impl<'de> Deserialize<'de> for Licenses {
     }
 }
 
-/// What is kept of one licence.
+/// Stored result for one license.
 struct Judged {
     expression: bool,
     nameless_property: bool,
@@ -90,22 +91,22 @@ impl License<'_> {
         match (&self.id, &self.name) {
             (Some(id), None) if is_listed(id) => Ok(()),
             (Some(id), None) => Err(format!(
-                "`{}` is no id of the SPDX licence list; other licences have a `name`",
-                id.chars().take(100).collect::<String>()
+                "`{}` is not an id of the SPDX license list; other licenses have a `name`",
+                truncate_chars(id, 100)
             )),
             (None, Some(_)) => Ok(()),
-            _ => Err("a licence has either `id` or `name`".to_owned()),
+            _ => Err("a license has either `id` or `name`".to_owned()),
         }
     }
 }
 
-/// CycloneDX's list of ids is that of SPDX: its licences and its exceptions.
+/// Whether an id is in CycloneDX's list: SPDX licenses and exceptions.
 fn is_listed(id: &str) -> bool {
     spdx::license_id(id).is_some() || spdx::exception_id(id).is_some()
 }
 
 impl Licenses {
-    /// Whether these may stand together, in this version.
+    /// Checks that this version allows the combination.
     pub(super) fn check(self, version: SpecVersion) -> Result<(), Mistake> {
         if let Some(at) = self.nameless_property.filter(|_| version >= SpecVersion::V1_6) {
             let pointer = format!("/licenses/{at}/license/properties");

@@ -1,4 +1,4 @@
-//! CycloneDX 1.2 to 1.7, JSON.
+//! Parser of CycloneDX 1.2 to 1.7, JSON.
 
 mod licenses;
 mod model;
@@ -18,7 +18,7 @@ pub(super) fn read(source: Source<'_>) -> Result<Sbom<'_>, Mistake> {
     let mut bom: Bom<'_> = source.json()?;
     bom.check()?;
     let mut root = bom.metadata.component.take();
-    // What a subject is assembled from is a component of it.
+    // Parts of the subject are its components.
     let parts = root.as_mut().map(|root| std::mem::take(&mut root.components.0));
     let mut mentions = Vec::new();
     flatten(parts.unwrap_or_default(), &mut mentions);
@@ -26,7 +26,7 @@ pub(super) fn read(source: Source<'_>) -> Result<Sbom<'_>, Mistake> {
     let all = mentions.len();
     mentions.retain(|mention| !mention.name.trim().is_empty());
     let unnamed = all - mentions.len();
-    let warning = format!("{unnamed} components without a name were passed over.");
+    let warning = format!("{unnamed} components without a name were skipped.");
 
     let tool = tool(&bom.metadata.tools);
     let subject = root.as_deref().map(subject).filter(|subject| !subject.key.is_empty());
@@ -47,7 +47,7 @@ pub(super) fn read(source: Source<'_>) -> Result<Sbom<'_>, Mistake> {
     Ok(sbom)
 }
 
-/// Components and those inside them, in the file's order.
+/// Adds components and nested components, in the file's order.
 fn flatten<'a>(components: Vec<ComponentItem<'a>>, into: &mut Vec<Mention<'a>>) {
     let mut waiting = vec![components.into_iter()];
     while let Some(list) = waiting.last_mut() {
@@ -86,7 +86,7 @@ fn edges<'a>(bom: &mut Bom<'a>) -> Edges<'a> {
     edges
 }
 
-/// The references that the subject goes by: one that the graph knows counts.
+/// Returns the references of the subject; one in the graph suffices.
 fn roots(root: ComponentItem<'_>) -> Vec<Cow<'_, str>> {
     root.bom_ref.map(|reference| reference.0).into_iter().chain(root.purl).collect()
 }

@@ -1,5 +1,4 @@
-//! The members of a CycloneDX document that are looked at, with the rules its
-//! schema has for them.
+//! Members of a CycloneDX document that are read, with the rules of its schema.
 
 use std::borrow::Cow;
 
@@ -20,7 +19,7 @@ pub(super) struct Bom<'a> {
     pub(super) spec_version: SpecVersion,
     #[serde(default)]
     pub(super) serial_number: Option<SerialNumber>,
-    /// Of one serial number; read by [`Bom::version`].
+    /// Version under one serial number; read by [`Bom::version`].
     #[serde(default)]
     version: serde_json::Value,
     #[serde(borrow, default, deserialize_with = "nullable")]
@@ -41,7 +40,7 @@ enum BomFormat {
     CycloneDx,
 }
 
-/// The versions that have a JSON format.
+/// Versions with a JSON format.
 #[derive(Clone, Copy, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum SpecVersion {
     #[serde(rename = "1.2")]
@@ -82,7 +81,7 @@ impl<'de> Deserialize<'de> for SerialNumber {
     }
 }
 
-/// A text that is not empty.
+/// A non-empty text.
 #[derive(Clone)]
 pub(super) struct Reference<'a>(pub(super) Cow<'a, str>);
 
@@ -118,7 +117,7 @@ pub(super) struct Metadata<'a> {
     properties: Properties,
 }
 
-/// What made the document: a list, since 1.5 also components and services.
+/// Tools that created the document: a list, since 1.5 also components and services.
 #[derive(Deserialize)]
 #[serde(untagged)]
 pub(super) enum Tools<'a> {
@@ -193,7 +192,7 @@ pub(super) enum ComponentType {
     Platform,
 }
 
-/// Digests, of which only a SHA-256 is kept.
+/// Digests; only a SHA-256 is stored.
 #[derive(Default)]
 struct Hashes(Option<Box<str>>);
 
@@ -251,14 +250,14 @@ impl<'de: 'a, 'a> Deserialize<'de> for HexDigest<'a> {
     }
 }
 
-/// Properties, of which only is kept which has no name.
+/// Properties; only the index of one without a name is stored.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Properties {
     nameless: Option<usize>,
 }
 
 impl Properties {
-    /// The first that has no name.
+    /// Returns the first property without a name.
     pub(super) fn nameless(self) -> Option<usize> {
         self.nameless
     }
@@ -374,7 +373,7 @@ pub(super) struct VulnerabilityItem<'a> {
     pub(super) references: List<VulnerabilityReference<'a>>,
     #[serde(default, deserialize_with = "nullable")]
     pub(super) analysis: Analysis,
-    /// When its source took it back.
+    /// Time at which its source rejected it.
     #[serde(default)]
     pub(super) rejected: Option<Timestamp>,
     #[serde(borrow, default)]
@@ -416,16 +415,16 @@ pub(super) struct Affects<'a> {
     pub(super) versions: List<AffectedVersion<'a>>,
 }
 
-/// Versions of an affected component, and how they stand.
+/// Versions of an affected component with their status.
 #[derive(Deserialize)]
 pub(super) struct AffectedVersion<'a> {
-    /// `None` if the entry is of a range.
+    /// `None` if the entry is a range.
     #[serde(borrow, default)]
     pub(super) version: Option<Cow<'a, str>>,
     /// A `vers` range.
     #[serde(borrow, default)]
     pub(super) range: Option<Cow<'a, str>>,
-    /// The standard's default is `affected`.
+    /// Default of the standard: `affected`.
     #[serde(default)]
     pub(super) status: Option<AffectedStatus>,
 }
@@ -439,7 +438,7 @@ pub(super) enum AffectedStatus {
 }
 
 impl ComponentItem<'_> {
-    /// `sha256:…`, where the document has it.
+    /// Returns `sha256:…` if the document has it.
     pub(super) fn sha256(&self) -> Option<String> {
         self.hashes.0.as_ref().map(|hex| format!("sha256:{hex}"))
     }
@@ -459,12 +458,12 @@ impl ServiceItem {
 }
 
 impl Bom<'_> {
-    /// Version of the document under its serial number; 1 unless it has one.
+    /// Returns the document's version under its serial number; default 1.
     pub(super) fn version(&self) -> u64 {
         self.version.as_u64().unwrap_or(1)
     }
 
-    /// The rules that the types do not hold.
+    /// Checks rules that the types do not express.
     pub(super) fn check(&self) -> Result<(), Mistake> {
         let version = self.spec_version;
         let metadata = &self.metadata;

@@ -1,4 +1,4 @@
-//! What the document itself reports: scanners' results, and VEX statements.
+//! Vulnerabilities in the document: results of scanners and VEX statements.
 
 use std::borrow::Cow;
 
@@ -11,16 +11,16 @@ use super::model::{
 use crate::text;
 use crate::vex::{State, StatedVersion, Statement, Status, Target, VersionText};
 
-/// Ids longer than this name nothing.
+/// Maximum length of an id; longer ones are ignored.
 const MAX_ID: usize = 128;
-/// Bytes of a statement's texts.
+/// Maximum size of a statement's texts, in bytes.
 const MAX_JUSTIFICATION: usize = 100;
 const MAX_DETAIL: usize = 2_000;
-/// References without a component that one warning lists.
+/// Maximum number of unknown references in one warning.
 const MOST_LISTED: usize = 20;
 
-/// Gives each vulnerability to the components it affects, and gathers the
-/// statements. `roots` are the references of the document's subject.
+/// Assigns each vulnerability to the affected components and collects the statements. `roots` are
+/// the references of the document's subject.
 pub(super) fn report(
     bom: &Bom<'_>,
     roots: &[Cow<'_, str>],
@@ -58,15 +58,14 @@ fn lost_warning(lost: &[(String, String)]) -> Option<String> {
     (!lost.is_empty()).then(|| format!("{} {what}: {listed}.", lost.len()))
 }
 
-/// The reference within this document that a target means.
+/// Returns the reference within this document that a target means.
 fn own_reference(bom: &Bom<'_>, sbom: &Sbom<'_>, target: &Target) -> Option<String> {
     match target {
         Target::Product => None,
         Target::Component(reference) => Some(reference.clone()),
         Target::Link { serial, element, .. } => {
             let own = bom.serial_number.as_ref().map(|own| own.0);
-            // A document without a number of its own can only mean itself, if
-            // it has components.
+            // A document without a serial number can only mean itself, if it has components.
             let means_this = own.map_or(!sbom.is_empty(), |own| own == *serial);
             element.clone().filter(|_| means_this)
         }
@@ -107,7 +106,7 @@ fn stated(version: &AffectedVersion<'_>) -> Option<StatedVersion> {
     Some(StatedVersion { text, status })
 }
 
-/// What a vulnerability says; `None` if its source has taken it back.
+/// Converts a vulnerability; `None` if its source rejected it.
 fn reported(vulnerability: &VulnerabilityItem<'_>, tool: Option<&String>) -> Option<Reported> {
     if vulnerability.rejected.is_some() {
         return None;

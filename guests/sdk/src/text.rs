@@ -1,0 +1,54 @@
+//! Texts of limited length.
+
+/// The first `most` characters (Unicode scalar values), or all if there are
+/// fewer.
+#[must_use]
+pub fn truncate_chars(text: &str, most: usize) -> &str {
+    text.char_indices().nth(most).map_or(text, |(end, _)| &text[..end])
+}
+
+/// The longest beginning that has at most `most` bytes of UTF-8.
+#[must_use]
+pub fn truncate_bytes(text: &str, most: usize) -> &str {
+    &text[..text.floor_char_boundary(most)]
+}
+
+/// The first `most` characters, followed by `…` if characters are missing.
+#[must_use]
+pub fn ellipsize(text: &str, most: usize) -> String {
+    let shown = truncate_chars(text, most);
+    if shown.len() < text.len() { format!("{shown}…") } else { text.to_owned() }
+}
+
+/// The first line that is not blank, without the white space around it; empty
+/// if there is none.
+#[must_use]
+pub fn first_line(text: &str) -> &str {
+    text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_end_between_characters() {
+        assert_eq!(truncate_chars("żółw", 2), "żó");
+        assert_eq!(truncate_chars("żółw", 4), "żółw");
+        assert_eq!(truncate_bytes("żółw", 3), "ż");
+        assert_eq!(truncate_bytes("żółw", 4), "żó");
+        assert_eq!(truncate_bytes("żółw", 100), "żółw");
+    }
+
+    #[test]
+    fn only_what_is_missing_is_marked() {
+        assert_eq!(ellipsize("żółw", 3), "żół…");
+        assert_eq!(ellipsize("żółw", 4), "żółw");
+    }
+
+    #[test]
+    fn blank_lines_are_skipped() {
+        assert_eq!(first_line("\n  \n one \n two"), "one");
+        assert_eq!(first_line(" \n"), "");
+    }
+}

@@ -1,0 +1,165 @@
+//! Records of the area `evidence`, and a job that consumes some kinds of them.
+
+use std::collections::BTreeSet;
+use std::marker::PhantomData;
+
+use area_sdk::prelude::*;
+use area_sdk::{DocumentError, EventDelivery, JobError, Later};
+
+use crate::uploads::UploadReady;
+
+/// An accepted evidence record.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct EvidenceRecord {
+    /// The producer's id of the record, and the document's id.
+    pub evidence_id: Uuid,
+    /// Producer of the record.
+    pub producer_id: Uuid,
+    /// Kind: `service`, `finding`, `deployment`, and so on.
+    pub kind: String,
+    /// Name of its subject, in the form that the kind defines.
+    pub subject_key: String,
+    /// At most 4,000 characters.
+    pub summary: String,
+    /// Lower-case hex digest of the content, which an upload may have.
+    pub content_sha256: String,
+    /// Confidence from 0 to 1.
+    pub confidence: f64,
+    /// Time at which the producer observed it.
+    pub observed_at: Timestamp,
+    /// System of origin.
+    pub provider: String,
+    /// Reference within that system.
+    pub source_ref: String,
+    /// Type of the reference, as a lower-case word.
+    pub source_type: String,
+    /// Kind of the envelope's source.
+    pub source_kind: String,
+    /// Id of the envelope's source.
+    pub source_external_id: String,
+    /// Revision of the envelope's source.
+    pub source_revision: String,
+}
+
+impl Document for EvidenceRecord {
+    const COLLECTION: &'static str = "evidence.records";
+}
+
+/// Name of the event that [`EvidenceConsumer::accepted`] handles.
+pub const ENVELOPE_ACCEPTED: &str = "evidence_envelope.accepted";
+
+/// Data of that event.
+#[derive(Deserialize)]
+struct EnvelopeAccepted {
+    envelope_id: Uuid,
+    kinds: BTreeSet<String>,
+}
+
+/// An import of evidence records of some kinds. An area subscribes
+/// [`accepted`](Self::accepted) to [`ENVELOPE_ACCEPTED`], [`ready`](Self::ready)
+/// to [`UploadReady::NAME`], and runs [`ImportRecords`] by [`run`](Self::run).
+///
+/// A record may come before the upload of its content or after it. It is
+/// imported when it is accepted, and again when its content is ready.
+pub trait EvidenceConsumer: Sized + 'static {
+    /// Kind of the job.
+    const JOB: &'static str;
+    /// Kinds of records that are imported.
+    const RECORD_KINDS: &'static [&'static str];
+    /// Maximum number of records imported in one step of the job.
+    const STEP: u32;
+
+    /// Imports records, in the order in which they were observed. A record may
+    /// come again.
+    ///
+    /// # Errors
+    /// As for the job.
+    fn import(ctx: &JobCtx, records: Vec<Stored<EvidenceRecord>>) -> Result<(), JobError>;
+
+    /// Enqueues the import of an envelope that has such records.
+    ///
+    /// # Errors
+    /// If the event has other data.
+    fn accepted(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
+        let accepted: EnvelopeAccepted = event.data()?;
+        if Self::RECORD_KINDS.iter().any(|kind| accepted.kinds.contains(*kind)) {
+            let id = accepted.envelope_id;
+            let later = Later { at: None, resource: Some(id), dedupe_key: Some(id.to_string()) };
+            ctx.enqueue_with(&ImportRecords::<Self>::of(Records::Envelope(id)), later);
+        }
+        Ok(Outcome::Done)
+    }
+
+    /// Enqueues the import of the records whose content an upload has.
+    ///
+    /// # Errors
+    /// If the event has other data.
+    fn ready(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
+        let ready: UploadReady = event.data()?;
+        let Some(digest) = ready.content_sha256 else { return Ok(Outcome::Done) };
+        let records = ctx.documents::<EvidenceRecord>().query().equals("content_sha256", &digest);
+        if records.one_of("kind", Self::RECORD_KINDS.iter().copied()).first()?.is_some() {
+            let dedupe_key = Some(digest.clone());
+            let later = Later { at: None, resource: ready.upload_id, dedupe_key };
+            ctx.enqueue_with(&ImportRecords::<Self>::of(Records::Content(digest)), later);
+        }
+        Ok(Outcome::Done)
+    }
+
+    /// Imports some records.
+    ///
+    /// # Errors
+    /// As for [`import`](Self::import).
+    fn run(ctx: &JobCtx, job: ImportRecords<Self>) -> JobResult<ImportRecords<Self>> {
+        let records = ctx.documents::<EvidenceRecord>().query();
+        let records = match &job.of {
+            Records::Envelope(id) => records.equals("envelope_id", *id),
+            Records::Content(digest) => records.equals("content_sha256", digest),
+        };
+        let records = records.one_of("kind", Self::RECORD_KINDS.iter().copied());
+        let records = records.ascending("observed_at").limit(Self::STEP);
+        let page = match records.cursor(job.cursor).page() {
+            // A former version used another query.
+            Err(DocumentError::InvalidCursor) => {
+                return Ok(Outcome::Continue(ImportRecords::of(job.of)));
+            }
+            page => page?,
+        };
+        Self::import(ctx, page.items)?;
+        Ok(match page.next_cursor {
+            None => Outcome::Done,
+            cursor => Outcome::Continue(ImportRecords { cursor, ..job }),
+        })
+    }
+}
+
+/// The job of a consumer.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(bound = "")]
+pub struct ImportRecords<C> {
+    of: Records,
+    cursor: Option<String>,
+    #[serde(skip)]
+    consumer: PhantomData<fn() -> C>,
+}
+
+/// Selection of records.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Records {
+    /// Records of the envelope with this id.
+    Envelope(Uuid),
+    /// Records whose content has this digest.
+    Content(String),
+}
+
+impl<C> ImportRecords<C> {
+    fn of(records: Records) -> Self {
+        Self { of: records, cursor: None, consumer: PhantomData }
+    }
+}
+
+impl<C: EvidenceConsumer> Job for ImportRecords<C> {
+    const KIND: &'static str = C::JOB;
+}

@@ -1,0 +1,87 @@
+//! Uploads of the area `uploads`, and their content.
+
+use std::collections::BTreeMap;
+
+use area_sdk::prelude::*;
+use area_sdk::{BlobError, JobError, Scope};
+
+/// Maximum size of contents that [`contents`] reads, in bytes.
+const MAX_CONTENT_BYTES: u64 = 64 * 1024;
+
+/// An upload. It has a content once its `validation_stage` is `ready`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Upload {
+    /// Filename from the client, with its path.
+    pub filename: String,
+    /// `audit` or `evidence`; former versions took any word.
+    pub purpose: String,
+    /// Repository of the content.
+    pub repository_id: Option<Uuid>,
+    /// Branch of the content.
+    pub branch_ref: Option<String>,
+    /// Commit of the content.
+    pub commit_sha: Option<String>,
+    /// `sarif`, `cyclonedx`, and so on.
+    pub format: Option<String>,
+    /// Lower-case hex digest of the unpacked content.
+    pub content_sha256: Option<String>,
+    /// Size of the unpacked content, in bytes.
+    pub content_bytes: Option<u64>,
+    /// Blob of the area `uploads` with the content.
+    pub blob: Option<String>,
+    /// Time at which the content became readable.
+    pub ready_at: Option<Timestamp>,
+}
+
+impl Document for Upload {
+    const COLLECTION: &'static str = "uploads.uploads";
+}
+
+/// Data of the event `upload.ready`.
+#[derive(Clone, Debug, Deserialize)]
+pub struct UploadReady {
+    /// The upload; `None` in events of former versions.
+    pub upload_id: Option<Uuid>,
+    /// As [`Upload::format`].
+    pub format: Option<String>,
+    /// As [`Upload::content_sha256`].
+    pub content_sha256: Option<String>,
+}
+
+impl UploadReady {
+    /// Name of the event.
+    pub const NAME: &'static str = "upload.ready";
+}
+
+/// Returns the contents of ready uploads, by digest. A digest is absent if no ready upload has it,
+/// or if its content exceeds 64 KiB.
+///
+/// # Errors
+/// The job is retried while the blob store is unavailable.
+pub fn contents<'a>(
+    scope: &Scope,
+    digests: impl Iterator<Item = &'a str>,
+) -> Result<BTreeMap<String, String>, JobError> {
+    let ready = scope.documents::<Upload>().query().equals("validation_stage", "ready");
+    let mut contents = BTreeMap::new();
+    for upload in ready.one_of("content_sha256", digests).limit(1000).list()? {
+        let Upload { content_sha256: Some(digest), blob: Some(blob), .. } = upload.value else {
+            continue;
+        };
+        if contents.contains_key(&digest) {
+            continue;
+        }
+        match scope.shared_blobs("uploads").read_all(&blob, MAX_CONTENT_BYTES) {
+            Ok(content) => {
+                contents.insert(digest, String::from_utf8_lossy(&content).into_owned());
+            }
+            Err(BlobError::Unavailable) => {
+                return Err(JobError::Retry("the blob store is unavailable".to_owned()));
+            }
+            // The content was deleted or is too large.
+            Err(_) => {}
+        }
+    }
+    Ok(contents)
+}

@@ -1,0 +1,171 @@
+//! Checks whether a version can replace the live one without breaking others:
+//! clients, by the operations' requests and responses; other areas, by the
+//! collections they read and the events they receive; and the area itself, by
+//! the documents and jobs of the previous version.
+
+mod routes;
+mod schema;
+mod storage;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use assurance_core::domain::manifest::{Capability, Manifest};
+
+/// Effect of a change on those who rely on the live version.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Compatibility {
+    /// Clients and other areas are not affected.
+    Safe,
+    /// Some clients may fail; an operator can force the deployment.
+    Breaking,
+    /// Other areas would fail; the deployment cannot be forced.
+    Forbidden,
+}
+
+/// Kind of item that changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ChangeSubject {
+    /// An operation, named by its operation id.
+    Operation,
+    /// A published event.
+    Event,
+    /// A collection.
+    Collection,
+    /// A job kind.
+    Job,
+    /// The area's blobs.
+    Blobs,
+}
+
+/// One difference between two versions.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+pub struct ContractChange {
+    /// Effect on clients and other areas.
+    pub verdict: Compatibility,
+    /// The kind of item that changed.
+    pub subject: ChangeSubject,
+    /// Name of the item.
+    pub name: String,
+    /// Part of the item, such as `request` or `response`.
+    pub part: &'static str,
+    /// Location in that part: a JSON Pointer, with `*` for any element; empty
+    /// for the whole part.
+    pub pointer: String,
+    /// Description of the change, for a person.
+    pub what: String,
+}
+
+impl fmt::Display for ContractChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let subject = match self.subject {
+            ChangeSubject::Operation => "operation",
+            ChangeSubject::Event => "event",
+            ChangeSubject::Collection => "collection",
+            ChangeSubject::Job => "job",
+            ChangeSubject::Blobs => "blobs of",
+        };
+        write!(f, "{subject} {}", self.name)?;
+        if !self.part.is_empty() {
+            write!(f, ", {}", self.part)?;
+        }
+        if !self.pointer.is_empty() {
+            write!(f, " {}", self.pointer)?;
+        }
+        write!(f, ": {}", self.what)
+    }
+}
+
+/// All differences between two versions.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
+pub struct CompatibilityReport {
+    /// The differences, in the order of the manifests.
+    pub differences: Vec<ContractChange>,
+}
+
+impl CompatibilityReport {
+    /// Returns the most severe effect of all differences.
+    #[must_use]
+    pub fn verdict(&self) -> Compatibility {
+        self.differences.iter().map(|found| found.verdict).max().unwrap_or(Compatibility::Safe)
+    }
+
+    /// Returns the differences that prevent a deployment.
+    pub fn broken(&self) -> impl Iterator<Item = &ContractChange> {
+        self.differences.iter().filter(|found| found.verdict != Compatibility::Safe)
+    }
+}
+
+/// Compares a candidate with the live version of the same area.
+#[must_use]
+pub fn compare(live: &Manifest, candidate: &Manifest) -> CompatibilityReport {
+    let mut differences = Comparison { all: Vec::new(), steps: MAX_STEPS };
+    routes::compare(&live.routes, &candidate.routes, &mut differences);
+    storage::events(&live.publishes, &candidate.publishes, &mut differences);
+    storage::blobs(&live.blob_readers, &candidate.blob_readers, &mut differences);
+    storage::collections(&live.collections, &candidate.collections, &mut differences);
+    storage::jobs(&live.jobs, &candidate.jobs, &mut differences);
+    CompatibilityReport { differences: differences.all }
+}
+
+/// Returns the capabilities that the candidate requests in addition to those of
+/// the live version.
+#[must_use]
+pub fn asks_beyond(live: &Manifest, candidate: &Manifest) -> BTreeSet<Capability> {
+    let granted = live.asks();
+    candidate.asks().into_iter().filter(|asked| !granted.contains(asked)).collect()
+}
+
+/// Maximum number of steps for comparing all schemas of two versions; about
+/// some seconds. Schemas that are not compared within it are reported as
+/// different.
+const MAX_STEPS: usize = 2_000_000;
+
+/// State of a comparison: the differences so far and the remaining steps.
+struct Comparison {
+    all: Vec<ContractChange>,
+    steps: usize,
+}
+
+/// Collects the differences of one item.
+struct ChangeCollector<'a> {
+    subject: ChangeSubject,
+    name: &'a str,
+    found: &'a mut Comparison,
+}
+
+impl ChangeCollector<'_> {
+    fn safe(&mut self, what: impl Into<String>) {
+        self.at(Compatibility::Safe, "", String::new(), what.into());
+    }
+
+    fn breaking(&mut self, part: &'static str, pointer: &str, what: impl Into<String>) {
+        self.at(Compatibility::Breaking, part, pointer.to_owned(), what.into());
+    }
+
+    fn at(&mut self, verdict: Compatibility, part: &'static str, pointer: String, what: String) {
+        let (subject, name) = (self.subject, self.name.to_owned());
+        self.found.all.push(ContractChange { verdict, subject, name, part, pointer, what });
+    }
+
+    /// Compares two schemas and adds what their readers or writers are affected
+    /// by.
+    fn schemas(
+        &mut self,
+        verdict: Compatibility,
+        part: &'static str,
+        side: schema::SchemaUser,
+        (live, candidate): (&serde_json::Value, &serde_json::Value),
+    ) {
+        for mismatch in schema::mismatches(side, live, candidate, &mut self.found.steps) {
+            self.at(verdict, part, mismatch.pointer, mismatch.what);
+        }
+    }
+}

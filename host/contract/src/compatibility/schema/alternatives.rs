@@ -1,0 +1,190 @@
+//! Splits a schema into alternatives with one JSON type each.
+
+use serde_json::{Map, Value as Json};
+
+/// Keywords that do not affect which values are valid.
+const ANNOTATIONS: [&str; 14] = [
+    "$anchor",
+    "$comment",
+    "$defs",
+    "$id",
+    "$schema",
+    "contentMediaType",
+    "default",
+    "definitions",
+    "deprecated",
+    "description",
+    "examples",
+    "readOnly",
+    "title",
+    "writeOnly",
+];
+
+/// Keywords whose meaning the comparison understands.
+const UNDERSTOOD: [&str; 25] = [
+    "$ref",
+    "additionalProperties",
+    "anyOf",
+    "const",
+    "enum",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "format",
+    "items",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "maximum",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "minimum",
+    "multipleOf",
+    "oneOf",
+    "pattern",
+    "prefixItems",
+    "properties",
+    "required",
+    "type",
+    "uniqueItems",
+];
+
+const TYPES: [&str; 6] = ["null", "boolean", "number", "string", "array", "object"];
+
+/// Maximum nesting depth of a schema.
+pub(super) const MAX_DEPTH: usize = 64;
+
+/// Maximum number of alternatives of a schema.
+const MAX_ALTERNATIVES: usize = 1_000;
+
+/// The part of a schema for one JSON type.
+pub(super) struct Alternative<'s> {
+    /// JSON type; `None` for any type.
+    pub(super) kind: Option<&'s str>,
+    pub(super) members: &'s Map<String, Json>,
+    /// Allowed values; `None` if the schema does not list them.
+    pub(super) values: Option<Vec<&'s Json>>,
+}
+
+/// Adds the alternatives of a schema to `into`. Visiting a schema takes a step.
+///
+/// # Errors
+/// The keyword that cannot be split.
+pub(super) fn split<'s>(
+    root: &'s Json,
+    schema: &'s Json,
+    into: &mut Vec<Alternative<'s>>,
+    depth: usize,
+    steps: &mut usize,
+) -> Result<(), String> {
+    static NOTHING_SAID: std::sync::LazyLock<Map<String, Json>> =
+        std::sync::LazyLock::new(Map::new);
+    *steps = steps.saturating_sub(1);
+    if *steps == 0 || into.len() > MAX_ALTERNATIVES {
+        return Err("anyOf".into());
+    }
+    let members = match schema {
+        Json::Object(members) if depth < MAX_DEPTH => members,
+        Json::Bool(true) => &NOTHING_SAID,
+        Json::Bool(false) => return Ok(()),
+        _ => return Err("$ref".into()),
+    };
+    let unknown = |name: &&String| {
+        !UNDERSTOOD.contains(&name.as_str())
+            && !ANNOTATIONS.contains(&name.as_str())
+            && !name.starts_with("x-")
+    };
+    if let Some(name) = members.keys().find(unknown) {
+        return Err(name.clone());
+    }
+    if let Some(target) = members.get("$ref") {
+        only(members, "$ref")?;
+        let target = target.as_str().and_then(|target| target.strip_prefix('#'));
+        let found = target.and_then(|pointer| root.pointer(pointer)).ok_or("$ref")?;
+        return split(root, found, into, depth + 1, steps);
+    }
+    for union in ["anyOf", "oneOf"] {
+        if let Some(Json::Array(branches)) = members.get(union) {
+            only(members, union)?;
+            return branches
+                .iter()
+                .try_for_each(|branch| split(root, branch, into, depth + 1, steps));
+        }
+    }
+    by_type(members, into);
+    Ok(())
+}
+
+/// Refuses to split a union or reference that has other constraints next to it.
+fn only(members: &Map<String, Json>, keyword: &str) -> Result<(), String> {
+    let other = |name: &&String| {
+        *name != keyword && !ANNOTATIONS.contains(&name.as_str()) && !name.starts_with("x-")
+    };
+    // Serializers write `type` next to the union of an enum's variants.
+    match members.keys().filter(|name| *name != "type").find(other) {
+        Some(_) => Err(keyword.to_owned()),
+        None => Ok(()),
+    }
+}
+
+fn by_type<'s>(members: &'s Map<String, Json>, into: &mut Vec<Alternative<'s>>) {
+    let values: Option<Vec<&Json>> = match (members.get("const"), members.get("enum")) {
+        (Some(value), _) => Some(vec![value]),
+        (None, Some(Json::Array(values))) => Some(values.iter().collect()),
+        _ => None,
+    };
+    let kinds: Vec<&str> = match members.get("type") {
+        Some(Json::String(kind)) => vec![kind],
+        Some(Json::Array(kinds)) => kinds.iter().filter_map(Json::as_str).collect(),
+        _ => match &values {
+            Some(values) => TYPES
+                .into_iter()
+                .filter(|kind| values.iter().any(|value| is_of(value, kind)))
+                .collect(),
+            None => {
+                into.push(Alternative { kind: None, members, values: None });
+                return;
+            }
+        },
+    };
+    for kind in kinds {
+        let own = values.as_ref().map(|values| {
+            values.iter().copied().filter(|value| is_of(value, kind)).collect::<Vec<_>>()
+        });
+        if own.as_ref().is_none_or(|own| !own.is_empty()) {
+            into.push(Alternative { kind: Some(kind), members, values: own });
+        }
+    }
+}
+
+fn is_of(value: &Json, kind: &str) -> bool {
+    match value {
+        Json::Null => kind == "null",
+        Json::Bool(_) => kind == "boolean",
+        Json::Number(number) => kind == "number" || (kind == "integer" && !number.is_f64()),
+        Json::String(_) => kind == "string",
+        Json::Array(_) => kind == "array",
+        Json::Object(_) => kind == "object",
+    }
+}
+
+/// Returns whether every value of the first type is one of the second.
+pub(super) fn same_kind(sub: Option<&str>, sup: Option<&str>) -> bool {
+    sup.is_none() || sub == sup || (sub == Some("integer") && sup == Some("number"))
+}
+
+/// Returns the schema without keywords that do not affect validity.
+pub(super) fn strip(schema: &Json) -> Json {
+    match schema {
+        Json::Object(members) => {
+            let kept = members.iter().filter(|(name, value)| {
+                // Below `properties`, `title` can be the name of a property.
+                let annotates = ANNOTATIONS.contains(&name.as_str()) || name.starts_with("x-");
+                !annotates || value.is_object() && *name != "$defs"
+            });
+            Json::Object(kept.map(|(name, value)| (name.clone(), strip(value))).collect())
+        }
+        Json::Array(items) => Json::Array(items.iter().map(strip).collect()),
+        other => other.clone(),
+    }
+}

@@ -1,0 +1,197 @@
+//! Compiles a manifest into routes that the host can serve. All declarations
+//! are validated first; each error message names the fix.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value as Json;
+use tokio::sync::Semaphore;
+
+use super::meter::RouteMetrics;
+use super::schema::CompiledSchema;
+use super::{checks, cost, schema};
+use assurance_core::access::AccessPattern;
+use assurance_core::config::{Config, ManifestLimits};
+use assurance_core::domain::manifest::{BodyKind, FormPart, Manifest, Route};
+
+/// Maximum size of a form's boundaries and part headers, in bytes.
+const FORM_OVERHEAD_BYTES: u64 = 64 << 10;
+
+/// Number of concurrent body validations of one version that run outside the
+/// server's threads.
+const LONG_CHECKS: usize = 2;
+
+/// The operator's limits for manifests.
+#[derive(Clone, Copy, Debug)]
+pub struct Ceilings {
+    /// Default deadline of a route, in milliseconds.
+    pub deadline_ms: u32,
+    /// Longest deadline of a route, in milliseconds.
+    pub max_deadline_ms: u32,
+    /// Largest body in bytes, unless the route sets a limit.
+    pub body_bytes: u64,
+    /// Largest streamed body, and the largest limit that a route may set, in
+    /// bytes.
+    pub max_body_bytes: u64,
+    /// Limits of a manifest's declarations.
+    pub manifest: ManifestLimits,
+}
+
+impl Default for Ceilings {
+    fn default() -> Self {
+        Self {
+            deadline_ms: 1_000,
+            max_deadline_ms: 30_000,
+            body_bytes: 1 << 20,
+            max_body_bytes: 100 << 20,
+            manifest: ManifestLimits::default(),
+        }
+    }
+}
+
+impl From<&Config> for Ceilings {
+    fn from(config: &Config) -> Self {
+        Self {
+            deadline_ms: config.limits.deadline_ms,
+            max_deadline_ms: config.limits.max_deadline_ms,
+            body_bytes: config.limits.max_body_bytes,
+            max_body_bytes: config.limits.max_upload_bytes,
+            manifest: config.areas.manifest,
+        }
+    }
+}
+
+/// A compiled route.
+#[derive(Debug)]
+pub struct RouteContract {
+    /// The route as declared.
+    pub route: Route,
+    /// Parameter names of the path template, in order.
+    pub path_parameters: Vec<String>,
+    /// Request schema as compiled and published. It checks a JSON body.
+    pub body: Option<Arc<CompiledSchema>>,
+    /// Number of nodes that the request schema expands to.
+    pub body_nodes: u64,
+    /// Response schema as compiled and published. It checks replies in development mode.
+    pub response: Option<CompiledSchema>,
+    /// Permits for long body validations; shared by all routes of the version.
+    pub long_checks: Arc<Semaphore>,
+    /// Deadline of a call.
+    pub deadline: Duration,
+    /// Largest body after decompression, in bytes.
+    pub max_body_bytes: u64,
+    /// Storage access pattern of earlier calls.
+    pub access_pattern: Arc<AccessPattern>,
+    /// Request metrics.
+    pub meter: Arc<RouteMetrics>,
+}
+
+/// A rejected manifest; each complaint names the item and the fix.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the manifest of area {area:?} cannot be used:\n- {}", complaints.join("\n- "))]
+pub struct InvalidManifest {
+    /// Name of the area from the manifest.
+    pub area: String,
+    /// Error messages, at least one.
+    pub complaints: Vec<String>,
+}
+
+/// Validates a manifest and compiles its routes.
+///
+/// # Errors
+/// All complaints together.
+pub fn compile(
+    manifest: &Manifest,
+    events: &[String],
+    ceilings: &Ceilings,
+) -> Result<Vec<RouteContract>, InvalidManifest> {
+    let too_large = cost::complaints(manifest, &ceilings.manifest);
+    if !too_large.is_empty() {
+        // Stop here: a manifest that exceeds the limits is not compiled.
+        return Err(InvalidManifest { area: manifest.name.clone(), complaints: too_large });
+    }
+    let mut complaints = checks::manifest(manifest, ceilings);
+    let mut routes = Vec::with_capacity(manifest.routes.len());
+    let long_checks = Arc::new(Semaphore::new(LONG_CHECKS));
+    for route in &manifest.routes {
+        let long_checks = Arc::clone(&long_checks);
+        match compile_route(&manifest.name, route, events, ceilings, long_checks) {
+            Ok(contract) => routes.push(contract),
+            Err(complaint) => complaints.push(complaint),
+        }
+    }
+    if complaints.is_empty() {
+        Ok(routes)
+    } else {
+        Err(InvalidManifest { area: manifest.name.clone(), complaints })
+    }
+}
+
+/// Returns whether the manifest's schemas depend on the events of live areas.
+pub fn depends_on_events(manifest: &Manifest) -> bool {
+    manifest.routes.iter().any(|route| {
+        let body = match &route.body {
+            BodyKind::Json(schema) => schema::names_events(schema),
+            BodyKind::None | BodyKind::Multipart(_) | BodyKind::Blob => false,
+        };
+        body || route.response.as_ref().is_some_and(schema::names_events)
+    })
+}
+
+fn compile_route(
+    area: &str,
+    route: &Route,
+    events: &[String],
+    ceilings: &Ceilings,
+    long_checks: Arc<Semaphore>,
+) -> Result<RouteContract, String> {
+    let name = &route.operation_id;
+    let body_schema = match &route.body {
+        BodyKind::Json(declared) => {
+            let mut schema = schema::with_events(declared, events);
+            schema::close(&mut schema);
+            Some(schema)
+        }
+        BodyKind::None | BodyKind::Multipart(_) | BodyKind::Blob => None,
+    };
+    let response_schema = route.response.as_ref().map(|s| schema::with_events(s, events));
+    let compiled = |schema: Option<Json>, which: &str| {
+        schema
+            .map(CompiledSchema::new)
+            .transpose()
+            .map_err(|error| format!("route {name}: the {which} schema does not compile: {error}"))
+    };
+    let most = ceilings.manifest.max_schema_nodes.into();
+    Ok(RouteContract {
+        path_parameters: checks::template_parameters(&route.path),
+        body_nodes: body_schema
+            .as_ref()
+            .map_or(0, |schema| cost::schema_nodes(schema, most).unwrap_or(0)),
+        body: compiled(body_schema, "request")?.map(Arc::new),
+        long_checks,
+        response: compiled(response_schema, "response")?,
+        deadline: deadline(route, ceilings),
+        max_body_bytes: max_body_bytes(route, ceilings),
+        access_pattern: Arc::default(),
+        meter: Arc::new(RouteMetrics::new(area, &route.operation_id)),
+        route: route.clone(),
+    })
+}
+
+fn deadline(route: &Route, ceilings: &Ceilings) -> Duration {
+    let wished = if route.deadline_ms == 0 { ceilings.deadline_ms } else { route.deadline_ms };
+    Duration::from_millis(u64::from(wished.min(ceilings.max_deadline_ms)))
+}
+
+fn max_body_bytes(route: &Route, ceilings: &Ceilings) -> u64 {
+    match (route.max_body_bytes, &route.body) {
+        (0, BodyKind::None | BodyKind::Json(_)) => ceilings.body_bytes,
+        (0, BodyKind::Multipart(parts)) => form_bytes(parts).min(ceilings.max_body_bytes),
+        (0, BodyKind::Blob) => ceilings.max_body_bytes,
+        (bytes, _) => bytes,
+    }
+}
+
+fn form_bytes(parts: &[FormPart]) -> u64 {
+    parts.iter().fold(FORM_OVERHEAD_BYTES, |sum, part| sum.saturating_add(part.max_bytes))
+}

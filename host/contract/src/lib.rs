@@ -1,0 +1,24 @@
+//! Manifests: their cost is limited, their routes are compiled, two versions
+//! are compared, and OpenAPI documents are generated.
+
+mod checks;
+pub mod compatibility;
+mod contract;
+mod cost;
+#[cfg(any(test, feature = "testing"))]
+pub mod fixtures;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
+mod meter;
+pub mod openapi;
+mod parameters;
+mod schema;
+mod violations;
+
+pub use checks::template_key;
+pub use contract::{Ceilings, InvalidManifest, RouteContract, compile, depends_on_events};
+pub use meter::RouteMetrics;
+pub use openapi::{HostOperation, HostTag, OpenApiDocument, PublishedArea};
+pub use parameters::{canonical_uuid, decode};
+pub use schema::CompiledSchema;
+pub use violations::did_you_mean;

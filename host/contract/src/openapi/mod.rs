@@ -1,0 +1,203 @@
+//! The OpenAPI 3.1 document: the host's own operations and whatever the live
+//! areas declare, so that it is always true.
+
+mod components;
+mod names;
+mod operation;
+mod schemas;
+mod walk;
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use serde_json::{Map, Value as Json, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::contract::RouteContract;
+use assurance_core::domain::manifest::{EventSpec, Manifest, Method, ParameterSpec};
+use schemas::{SchemaComponents, SchemaUse};
+
+/// A live area, as its operations and events are documented.
+#[derive(Clone, Copy, Debug)]
+pub struct PublishedArea<'a> {
+    /// Its manifest.
+    pub manifest: &'a Manifest,
+    /// Its compiled routes.
+    pub routes: &'a [RouteContract],
+}
+
+/// A group of the host's operations.
+#[derive(Clone, Copy, Debug)]
+pub struct HostTag {
+    /// As in the document.
+    pub name: &'static str,
+    /// One line.
+    pub summary: &'static str,
+}
+
+/// An operation the host answers itself, as it is documented.
+#[derive(Clone, Debug)]
+pub struct HostOperation {
+    /// Which method.
+    pub method: Method,
+    /// A path template.
+    pub path: &'static str,
+    /// Unique among all operations.
+    pub operation_id: &'static str,
+    /// Groups operations in the document.
+    pub tag: HostTag,
+    /// One line.
+    pub summary: &'static str,
+    /// As many as it takes.
+    pub description: &'static str,
+    /// One of the 22.
+    pub in_contract: bool,
+    /// False: anyone may call it.
+    pub signed_in: bool,
+    /// Whether an access token is as good as a session.
+    pub takes_access_token: bool,
+    /// In path and query.
+    pub parameters: Vec<ParameterSpec>,
+    /// Takes an `Idempotency-Key`.
+    pub idempotent: bool,
+    /// Schema of a JSON body.
+    pub body: Option<Json>,
+    /// Status of a success.
+    pub success_status: u16,
+    /// Schema of the success body.
+    pub response: Option<Json>,
+    /// A recorded call: `request`, if it has a body, and `response`.
+    pub example: Json,
+}
+
+/// The document of one moment.
+#[derive(Debug)]
+pub struct OpenApiDocument {
+    /// The parsed document, for code that reads parts of it.
+    pub value: Json,
+    /// As it is sent.
+    pub text: Bytes,
+    /// First half of the text's SHA-256, in hex; serves as its `ETag`.
+    pub digest: String,
+}
+
+impl OpenApiDocument {
+    /// Renders the host's operations and those of the live areas.
+    pub fn of<'a>(
+        host: &[HostOperation],
+        areas: impl Iterator<Item = PublishedArea<'a>> + Clone,
+        base_url: &str,
+    ) -> Self {
+        let value = document(host, areas, base_url);
+        let text = Bytes::from(value.to_string());
+        let digest = hex::encode(&Sha256::digest(&text)[..16]);
+        Self { value, text, digest }
+    }
+}
+
+/// The whole document.
+fn document<'a>(
+    host: &[HostOperation],
+    areas: impl Iterator<Item = PublishedArea<'a>> + Clone,
+    base_url: &str,
+) -> Json {
+    let mut components = SchemaComponents::default();
+    let mut paths: BTreeMap<String, Map<String, Json>> = BTreeMap::new();
+    let mut place = |path: &str, method: Method, operation: Json| {
+        let at = paths.entry(path.to_owned()).or_default();
+        at.insert(method.as_str().to_ascii_lowercase(), operation);
+    };
+    for described in host {
+        let operation = operation::of_host(described, &mut components);
+        place(described.path, described.method, operation);
+    }
+    for area in areas.clone() {
+        for contract in area.routes {
+            let operation = operation::of_area(area.manifest, contract, &mut components);
+            place(&contract.route.path, contract.route.method, operation);
+        }
+    }
+    let webhooks = webhooks(areas.clone(), &mut components);
+    let mut document = json!({
+        "openapi": "3.1.1",
+        "jsonSchemaDialect": "https://json-schema.org/draft/2020-12/schema",
+        "info": {
+            "title": "Workspace Assurance Service",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "Operations marked `x-contract: true` are the published contract, \
+                version 1; the others exist so that there is something for them to read.",
+            "contact": {"name": "The operators of this service", "url": base_url},
+            "license": {"name": "Apache License 2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": base_url}],
+        "externalDocs": {"description": "The same, to read", "url": format!("{base_url}/reference")},
+        "tags": tags(host, areas),
+        "security": [{"session": []}],
+        "paths": paths,
+        "webhooks": webhooks,
+    });
+    let schemas = components.finish(&mut document);
+    document["components"] = components::all(schemas);
+    document
+}
+
+fn tags<'a>(host: &[HostOperation], areas: impl Iterator<Item = PublishedArea<'a>>) -> Vec<Json> {
+    let host: BTreeMap<&str, &str> =
+        host.iter().map(|operation| (operation.tag.name, operation.tag.summary)).collect();
+    let host =
+        host.into_iter().map(|(name, summary)| json!({"name": name, "description": summary}));
+    let areas = areas.map(|area| {
+        json!({
+            "name": area.manifest.name,
+            "description": area.manifest.summary,
+            "x-area-version": area.manifest.version.to_string(),
+        })
+    });
+    host.chain(areas).collect()
+}
+
+/// One webhook an event, in the envelope of Standard Webhooks 1.0.
+fn webhooks<'a>(
+    areas: impl Iterator<Item = PublishedArea<'a>>,
+    components: &mut SchemaComponents,
+) -> Map<String, Json> {
+    let mut found = Map::new();
+    for area in areas {
+        for event in &area.manifest.publishes {
+            let schema = delivery(area.manifest, event, components);
+            let described = json!({"post": {
+                "operationId": format!("on_{}", event.name.replace('.', "_")),
+                "summary": event.summary,
+                "description": "The service sends this request to webhooks that subscribe to the \
+                    event. It is retried until the response has a status from 200 to 299.",
+                "tags": [area.manifest.name],
+                "parameters": components::webhook_headers(),
+                "requestBody": {"required": true, "content": {
+                    "application/json": {"schema": schema},
+                }},
+                "responses": {"2XX": {"description": "Delivered; anything else is tried again."}},
+            }});
+            found.insert(event.name.clone(), described);
+        }
+    }
+    found
+}
+
+/// The body of a delivery.
+fn delivery(manifest: &Manifest, event: &EventSpec, components: &mut SchemaComponents) -> Json {
+    let usage =
+        |name| SchemaUse { owner: &manifest.name, name, in_contract: false, is_request: false };
+    let (data_name, name) = (format!("{}.data", event.name), format!("{}.event", event.name));
+    let data = components.hoist(usage(&data_name), &event.schema);
+    let schema = json!({
+        "type": "object",
+        "required": ["type", "timestamp", "data"],
+        "properties": {
+            "type": {"type": "string", "const": event.name, "description": "Name of the event."},
+            "timestamp": {"type": "string", "format": "date-time",
+                "description": "When the event happened."},
+            "data": data,
+        },
+    });
+    components.hoist(usage(&name), &schema)
+}

@@ -1,0 +1,320 @@
+//! One operation object of the document.
+
+use serde_json::{Map, Value as Json, json};
+
+use super::HostOperation;
+use super::components::{VERSIONED, problem_responses};
+use super::schemas::{SchemaComponents, SchemaUse};
+use crate::contract::RouteContract;
+use crate::parameters;
+use crate::schema::CompiledSchema;
+use assurance_core::domain::manifest::{
+    BodyKind, FormPart, IdempotencyMode, Link, LinkHolder, Manifest, Method, ParameterPlace,
+    ParameterSpec, Route, WorkspaceSource,
+};
+
+const JSON: &str = "application/json";
+
+/// Media type of content that is stored as it is.
+const BYTES: &str = "application/octet-stream";
+
+/// An operation of the host.
+pub(super) fn of_host(described: &HostOperation, components: &mut SchemaComponents) -> Json {
+    let mut operation = json!({
+        "operationId": described.operation_id,
+        "summary": described.summary,
+        "description": described.description,
+        "tags": [described.tag.name],
+        "x-contract": described.in_contract,
+        "parameters": described.parameters.iter().map(parameter).collect::<Vec<_>>(),
+        "security": security(described.signed_in, described.takes_access_token, described.method),
+    });
+    if described.idempotent
+        && let Some(parameters) = operation["parameters"].as_array_mut()
+    {
+        parameters.push(idempotency_key());
+    }
+    let usage = SchemaUse {
+        owner: described.tag.name,
+        name: described.operation_id,
+        in_contract: described.in_contract,
+        is_request: false,
+    };
+    if let Some(schema) = &described.body {
+        let schema = components.hoist(SchemaUse { is_request: true, ..usage }, schema);
+        operation["requestBody"] = body(JSON, &schema, given(&described.example["request"]));
+    }
+    let response = described.response.as_ref().map(|schema| components.hoist(usage, schema));
+    operation["responses"] = Success {
+        status: described.success_status,
+        schema: response,
+        example: given(&described.example["response"]),
+        versioned: false,
+        idempotent: described.idempotent,
+    }
+    .responses(described.body.is_some());
+    operation
+}
+
+/// An operation of an area.
+pub(super) fn of_area(
+    manifest: &Manifest,
+    contract: &RouteContract,
+    components: &mut SchemaComponents,
+) -> Json {
+    let route = &contract.route;
+    let name = &manifest.name;
+    let response_name = format!("{}_response", route.operation_id);
+    let usage = SchemaUse {
+        owner: name,
+        name: &response_name,
+        in_contract: route.in_contract,
+        is_request: false,
+    };
+    let mut operation = json!({
+        "operationId": route.operation_id,
+        "summary": route.summary,
+        "description": description(route),
+        "tags": [name],
+        "x-contract": route.in_contract,
+        "x-least-role": route.least_role,
+        "x-rate-class": route.rate,
+        "parameters": parameters_of(contract),
+        "security": security(
+            !by_link_alone(route),
+            route.workspace == WorkspaceSource::Path,
+            route.method,
+        ),
+    });
+    if !route.problem_codes.is_empty() {
+        operation["x-problem-codes"] = json!(route.problem_codes);
+    }
+    match &route.body {
+        BodyKind::None => {}
+        BodyKind::Json(declared) => {
+            let schema = contract.body.as_ref().map_or(declared, |body| body.schema());
+            let name = format!("{}_request", route.operation_id);
+            let usage = SchemaUse { is_request: true, name: &name, ..usage };
+            operation["requestBody"] =
+                body(JSON, &components.hoist(usage, schema), example(schema));
+        }
+        BodyKind::Multipart(parts) => {
+            let usage = SchemaUse { is_request: true, name: &route.operation_id, ..usage };
+            let form = components.hoist(usage, &form_schema(&route.operation_id, parts));
+            operation["requestBody"] = body("multipart/form-data", &form, None);
+        }
+        BodyKind::Blob => {
+            let bytes = json!({"type": "string", "format": "binary"});
+            operation["requestBody"] = body(BYTES, &bytes, None);
+        }
+    }
+    let schema = contract.response.as_ref().map(CompiledSchema::schema);
+    let versioned = schema.is_some_and(|schema| schema[VERSIONED] == true);
+    operation["responses"] = Success {
+        status: route.success_status,
+        versioned,
+        example: schema.and_then(example),
+        schema: schema.map(|schema| components.hoist(usage, schema)),
+        idempotent: route.idempotency != IdempotencyMode::None,
+    }
+    .responses(!matches!(route.body, BodyKind::None));
+    if versioned && route.method == Method::Get {
+        add_conditional_read(&mut operation);
+    }
+    operation
+}
+
+/// Adds `If-None-Match` and the response 304 that it can lead to.
+fn add_conditional_read(operation: &mut Json) {
+    operation["responses"]["304"] = json!({"$ref": "#/components/responses/NotModified"});
+    if let Some(parameters) = operation["parameters"].as_array_mut() {
+        parameters.push(json!({"$ref": "#/components/parameters/IfNoneMatch"}));
+    }
+}
+
+fn description(route: &Route) -> String {
+    match &route.feature_flag {
+        Some(flag) => format!(
+            "{}\n\nAnswers 403 `feature_disabled` while the workspace's feature `{flag}` is off.",
+            route.description
+        )
+        .trim_start()
+        .to_owned(),
+        None => route.description.clone(),
+    }
+}
+
+fn by_link_alone(route: &Route) -> bool {
+    matches!(&route.workspace,
+        WorkspaceSource::SignedLink(link) if link.holder == LinkHolder::Bearer)
+}
+
+/// The parameter that carries a signed link, and what makes it good.
+fn signed_link(link: &Link) -> Json {
+    let description = match link.holder {
+        LinkHolder::Bearer => {
+            "Signed by this service, as a part of the URL it gave out: whoever has it may use it \
+             until it expires."
+        }
+        LinkHolder::SignedIn => "Signed by this service; it expires.",
+        LinkHolder::SameSession => {
+            "Signed by this service for the session that asked for it; it expires."
+        }
+    };
+    json!({"name": link.parameter, "in": "query", "required": true, "description": description,
+        "schema": {"type": "string"}})
+}
+
+fn security(signed_in: bool, takes_access_token: bool, method: Method) -> Json {
+    if !signed_in {
+        return json!([]);
+    }
+    let mut choices = match method {
+        Method::Get => vec![json!({"session": []})],
+        _ => vec![json!({"session": [], "csrf": []})],
+    };
+    if takes_access_token {
+        choices.push(json!({"access_token": []}));
+    }
+    Json::Array(choices)
+}
+
+fn body(media_type: &str, schema: &Json, example: Option<&Json>) -> Json {
+    json!({"required": true, "content": {media_type: media(schema, example)}})
+}
+
+/// A media type object.
+fn media(schema: &Json, example: Option<&Json>) -> Json {
+    match example {
+        Some(example) => json!({"schema": schema, "example": example}),
+        None => json!({"schema": schema}),
+    }
+}
+
+/// The recorded value that a schema comes with.
+fn example(schema: &Json) -> Option<&Json> {
+    schema["examples"].get(0)
+}
+
+fn given(value: &Json) -> Option<&Json> {
+    Some(value).filter(|value| !value.is_null())
+}
+
+/// The parts of a form as members of an object.
+fn form_schema(operation: &str, parts: &[FormPart]) -> Json {
+    let mut properties = Map::new();
+    for part in parts {
+        let schema = if part.file {
+            json!({"description": part.summary, "type": "string", "format": "binary",
+                "x-max-bytes": part.max_bytes})
+        } else {
+            json!({"description": part.summary, "type": "string", "x-max-bytes": part.max_bytes})
+        };
+        properties.insert(part.name.clone(), schema);
+    }
+    let required: Vec<&str> =
+        parts.iter().filter(|part| part.required).map(|part| part.name.as_str()).collect();
+    json!({"type": "object", "title": format!("{operation}_form"), "properties": properties,
+        "required": required, "additionalProperties": false})
+}
+
+fn parameters_of(contract: &RouteContract) -> Vec<Json> {
+    let route = &contract.route;
+    let mut found = Vec::new();
+    if contract.path_parameters.iter().any(|name| name == "workspace_id") {
+        found.push(json!({"$ref": "#/components/parameters/WorkspaceId"}));
+    }
+    if let WorkspaceSource::SignedLink(link) = &route.workspace {
+        found.push(signed_link(link));
+    }
+    found.extend(route.parameters.iter().map(parameter));
+    match route.idempotency {
+        IdempotencyMode::None => {}
+        IdempotencyMode::Optional => found.push(idempotency_key()),
+        IdempotencyMode::Required | IdempotencyMode::KeptByArea => {
+            found.push(json!({"$ref": "#/components/parameters/RequiredIdempotencyKey"}));
+        }
+    }
+    if route.writes && matches!(route.method, Method::Put | Method::Patch | Method::Delete) {
+        found.push(json!({"$ref": "#/components/parameters/IfMatch"}));
+    }
+    found
+}
+
+fn idempotency_key() -> Json {
+    json!({"$ref": "#/components/parameters/IdempotencyKey"})
+}
+
+fn parameter(spec: &ParameterSpec) -> Json {
+    let mut schema = parameters::schema(&spec.kind);
+    if let Some(default) = &spec.default {
+        schema["default"] = default.clone();
+    }
+    let required = spec.required || spec.place == ParameterPlace::Path;
+    if !required {
+        or_null(&mut schema);
+    }
+    let place = match spec.place {
+        ParameterPlace::Path => "path",
+        ParameterPlace::Query => "query",
+        ParameterPlace::Header => "header",
+    };
+    let mut parameter = json!({
+        "name": spec.name,
+        "in": place,
+        "description": spec.summary,
+        "required": required,
+        "schema": schema,
+    });
+    if spec.place == ParameterPlace::Query && !required {
+        parameter["allowEmptyValue"] = true.into();
+    }
+    parameter
+}
+
+/// `null`, like nothing at all, is no filter.
+fn or_null(schema: &mut Json) {
+    let kind = schema["type"].take();
+    schema["type"] = json!([kind, "null"]);
+    if let Some(Json::Array(values)) = schema.get_mut("enum") {
+        values.push(Json::Null);
+    }
+}
+
+/// The success of an operation.
+struct Success<'a> {
+    status: u16,
+    schema: Option<Json>,
+    example: Option<&'a Json>,
+    /// The response has an `ETag`.
+    versioned: bool,
+    /// The operation takes an `Idempotency-Key`.
+    idempotent: bool,
+}
+
+impl Success<'_> {
+    /// The responses object: the success and the shared problems.
+    fn responses(self, takes_body: bool) -> Json {
+        let mut headers = Map::new();
+        let mut add = |name: &str, component: &str| {
+            let reference = json!({"$ref": format!("#/components/headers/{component}")});
+            headers.insert(name.to_owned(), reference);
+        };
+        add("X-Request-Id", "RequestId");
+        add("RateLimit", "RateLimit");
+        add("RateLimit-Policy", "RateLimitPolicy");
+        if self.versioned {
+            add("ETag", "ETag");
+        }
+        if self.idempotent {
+            add("Idempotent-Replayed", "IdempotentReplayed");
+        }
+        let mut success = json!({"description": "Success", "headers": headers});
+        if let Some(schema) = self.schema {
+            success["content"] = json!({JSON: media(&schema, self.example)});
+        }
+        let mut all = problem_responses(takes_body);
+        all.insert(self.status.to_string(), success);
+        Json::Object(all)
+    }
+}

@@ -1,0 +1,408 @@
+//! Named schemas of the document: every object type at every depth is one
+//! component. Equal types of one name are one component.
+//!
+//! A type is named as its author names it. Types of the published contract keep
+//! that name; of two other types with one name, the second gets a longer one.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use serde_json::{Map, Value as Json, json};
+use sha2::{Digest as _, Sha256};
+
+use super::components::VERSIONED;
+use super::names::{camel, variant_name};
+use super::walk::{for_each_subschema, rewrite_references};
+
+/// Where components are.
+const COMPONENTS: &str = "#/components/schemas/";
+
+/// Marks a reference to a type that is still being read.
+const OPEN: &str = "open:";
+
+/// Who uses a schema, and how.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SchemaUse<'a> {
+    /// Area, or the host's tag.
+    pub(super) owner: &'a str,
+    /// Name of the schema if its author gave none.
+    pub(super) name: &'a str,
+    /// An operation of the published contract uses it.
+    pub(super) in_contract: bool,
+    /// Clients send it.
+    pub(super) is_request: bool,
+}
+
+/// One object type, with references to the keys of other types.
+#[derive(Debug)]
+struct ComponentType {
+    name: String,
+    owner: String,
+    in_contract: bool,
+    is_request: bool,
+    /// Position among all types.
+    order: usize,
+    schema: Json,
+}
+
+/// Types, gathered while operations are described. Until [`Self::finish`],
+/// references lead to keys instead of names.
+#[derive(Debug, Default)]
+pub(super) struct SchemaComponents {
+    types: BTreeMap<String, ComponentType>,
+    /// Key of each type without a name of its own, by owner and digest.
+    unnamed: HashMap<(String, String), String>,
+}
+
+impl SchemaComponents {
+    /// Makes the types of a self-contained schema components; returns the
+    /// schema that the document has in its place.
+    pub(super) fn hoist(&mut self, usage: SchemaUse<'_>, schema: &Json) -> Json {
+        let mut reader = SchemaReader {
+            usage,
+            definitions: schema["$defs"].as_object().cloned().unwrap_or_default(),
+            root: schema,
+            targets: HashMap::new(),
+            open: BTreeSet::new(),
+            recursive: BTreeSet::new(),
+            into: self,
+        };
+        if schema["type"] == "array" || !schema.is_object() {
+            let name = camel(usage.name);
+            return reader.read(schema.clone(), &name);
+        }
+        json!({"$ref": reader.root_target()})
+    }
+
+    /// All components by name; replaces keys by names in the document.
+    pub(super) fn finish(self, document: &mut Json) -> Map<String, Json> {
+        let names = self.names();
+        let rename = |target: &str| {
+            let key = target.strip_prefix(COMPONENTS)?;
+            let (key, rest) = key.find('/').map_or((key, ""), |slash| key.split_at(slash));
+            names.get(key).map(|name| format!("{COMPONENTS}{name}{rest}"))
+        };
+        rewrite_references(document, &rename);
+        let components = self.types.into_iter().map(|(key, one)| {
+            let mut schema = one.schema;
+            rewrite_references(&mut schema, &rename);
+            let name = names.get(&key).cloned().unwrap_or_default();
+            schema["title"] = Json::String(name.clone());
+            (name, schema)
+        });
+        components.collect()
+    }
+
+    /// A name for each key.
+    fn names(&self) -> BTreeMap<String, String> {
+        let mut taken = BTreeSet::from(["Problem".to_owned()]);
+        let mut ordered: Vec<_> = self.types.iter().collect();
+        ordered.sort_by_key(|(_, one)| (!one.in_contract, one.is_request, one.order));
+        let named = ordered.into_iter().map(|(key, one)| {
+            let name = one.names().find(|name| !taken.contains(name)).unwrap_or_default();
+            taken.insert(name.clone());
+            (key.clone(), name)
+        });
+        named.collect()
+    }
+}
+
+impl ComponentType {
+    /// Names it may have, the preferred one first. They do not end.
+    fn names(&self) -> impl Iterator<Item = String> {
+        let plain = self.name.clone();
+        let with_area = format!("{}{plain}", camel(&self.owner));
+        let suffix = if self.is_request { "Input" } else { "" };
+        let input = format!("{plain}{suffix}");
+        let numbered = format!("{with_area}{suffix}");
+        let more = (2..).map(move |number: u32| format!("{numbered}{number}"));
+        [plain, input, with_area.clone(), format!("{with_area}{suffix}")].into_iter().chain(more)
+    }
+}
+
+/// Reads one schema with its definitions.
+struct SchemaReader<'a> {
+    usage: SchemaUse<'a>,
+    definitions: Map<String, Json>,
+    root: &'a Json,
+    /// Component of each definition that was read; the root is "".
+    targets: HashMap<String, String>,
+    open: BTreeSet<String>,
+    /// Definitions that were met again while they were open.
+    recursive: BTreeSet<String>,
+    into: &'a mut SchemaComponents,
+}
+
+impl SchemaReader<'_> {
+    fn root_target(&mut self) -> String {
+        let title = self.root["title"].as_str().unwrap_or(self.usage.name);
+        self.target("", self.root.clone(), &camel(title))
+    }
+
+    /// The component of the definition with this id.
+    fn target(&mut self, id: &str, schema: Json, name: &str) -> String {
+        if let Some(target) = self.targets.get(id) {
+            return target.clone();
+        }
+        if !self.open.insert(id.to_owned()) {
+            self.recursive.insert(id.to_owned());
+            return format!("{OPEN}{id}");
+        }
+        let schema = self.read(schema, name);
+        let target = alias_target(&schema).unwrap_or_else(|| self.keep(name, schema));
+        self.open.remove(id);
+        if self.recursive.remove(id) {
+            self.close(id, &target);
+        }
+        self.targets.insert(id.to_owned(), target.clone());
+        target
+    }
+
+    /// Replaces references to an open definition.
+    fn close(&mut self, id: &str, target: &str) {
+        let open = format!("{OPEN}{id}");
+        let close = |found: &str| (found == open).then(|| target.to_owned());
+        for one in self.into.types.values_mut() {
+            rewrite_references(&mut one.schema, &close);
+        }
+    }
+
+    /// Adds a type that its author gave no name, or finds an equal one.
+    fn keep_unnamed(&mut self, name: &str, schema: Json) -> String {
+        let content = hex::encode(Sha256::digest(schema.to_string()));
+        let content = (self.usage.owner.to_owned(), content);
+        if let Some(target) = self.into.unnamed.get(&content) {
+            return target.clone();
+        }
+        let target = self.keep(name, schema);
+        self.into.unnamed.insert(content, target.clone());
+        target
+    }
+
+    /// Adds a type, or finds the same one.
+    fn keep(&mut self, name: &str, schema: Json) -> String {
+        let digest = Sha256::digest(format!("{name}\n{schema}"));
+        let key = hex::encode(&digest[..16]);
+        let order = self.into.types.len();
+        let usage = self.usage;
+        let one = self.into.types.entry(key.clone()).or_insert_with(|| ComponentType {
+            name: name.to_owned(),
+            owner: usage.owner.to_owned(),
+            in_contract: usage.in_contract,
+            is_request: usage.is_request,
+            order,
+            schema,
+        });
+        one.in_contract |= usage.in_contract;
+        one.is_request &= usage.is_request;
+        format!("{COMPONENTS}{key}")
+    }
+
+    /// The schema without definitions and titles; its references lead to
+    /// components, and so do the object types in it.
+    fn read(&mut self, mut schema: Json, name: &str) -> Json {
+        let Json::Object(members) = &mut schema else { return schema };
+        for said_elsewhere in ["$schema", "$id", "$defs", "title", VERSIONED, "examples"] {
+            members.remove(said_elsewhere);
+        }
+        if let Some(target) = members.get("$ref").and_then(Json::as_str) {
+            let target = self.redirected(target);
+            members.insert("$ref".to_owned(), target.into());
+        }
+        join_constants(members);
+        let composed = members.contains_key("properties");
+        let optional = is_optional(members);
+        for_each_subschema(members, &mut |keyword, at, subschema| {
+            let inner = match keyword {
+                "properties" => format!("{name}{}", camel(at)),
+                "oneOf" | "anyOf" if !optional => variant_name(name, at, subschema),
+                "items" | "additionalProperties" => format!("{name}Item"),
+                _ => name.to_owned(),
+            };
+            let read = self.read(subschema.take(), &inner);
+            let in_place = matches!(keyword, "oneOf" | "anyOf") && composed
+                || matches!(keyword, "allOf" | "if" | "then" | "else" | "not");
+            *subschema = if is_object_type(&read) && !in_place {
+                json!({"$ref": self.keep_unnamed(&inner, read)})
+            } else {
+                read
+            };
+        });
+        schema
+    }
+
+    fn redirected(&mut self, target: &str) -> String {
+        if target == "#" {
+            return self.root_target();
+        }
+        let Some(path) = target.strip_prefix("#/$defs/") else { return target.to_owned() };
+        let (id, rest) = path.find('/').map_or((path, ""), |slash| path.split_at(slash));
+        let Some(definition) = self.definitions.get(id).cloned() else { return target.to_owned() };
+        let name = camel(id);
+        format!("{}{rest}", self.target(id, definition, &name))
+    }
+}
+
+/// Replaces a union of constants, which is how an enum with a description for each value is
+/// declared, by one enum that lists the descriptions. Generators make a type of each constant
+/// otherwise, and some then refuse all but the first.
+fn join_constants(members: &mut Map<String, Json>) {
+    let Some(branches) = members.get("oneOf").and_then(Json::as_array) else { return };
+    let mut values = Vec::new();
+    let mut lines = Vec::new();
+    for branch in branches {
+        let value = branch["const"].as_str();
+        let several = branch["enum"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let known = value.is_some() || several.iter().all(Json::is_string) && !several.is_empty();
+        if branch["type"] != "string" || !known {
+            return;
+        }
+        values.extend(branch.get("const").cloned());
+        values.extend(several.iter().cloned());
+        if let (Some(value), Some(description)) = (value, branch["description"].as_str()) {
+            lines.push(format!("- `{value}`: {description}"));
+        }
+    }
+    members.remove("oneOf");
+    members.insert("type".to_owned(), "string".into());
+    members.insert("enum".to_owned(), values.into());
+    if !lines.is_empty() {
+        let own = members.get("description").and_then(Json::as_str);
+        let paragraphs = own.map(str::to_owned).into_iter().chain([lines.join("\n")]);
+        let description = paragraphs.collect::<Vec<_>>().join("\n\n");
+        members.insert("description".to_owned(), description.into());
+    }
+}
+
+/// A union of `null` and one other schema.
+fn is_optional(members: &Map<String, Json>) -> bool {
+    let branches = members.get("anyOf").or(members.get("oneOf")).and_then(Json::as_array);
+    branches.is_some_and(|branches| {
+        branches.len() == 2 && branches.iter().any(|branch| branch["type"] == "null")
+    })
+}
+
+/// Component of a type that is another one under a second name. Generators read two components
+/// with one content as two types of one name.
+fn alias_target(schema: &Json) -> Option<String> {
+    let members = schema.as_object()?;
+    let target = members.get("$ref")?.as_str().filter(|target| !target.starts_with(OPEN))?;
+    let is_alias = members.keys().all(|keyword| keyword == "$ref" || keyword == "description");
+    is_alias.then(|| target.to_owned())
+}
+
+/// A type with members of its own.
+fn is_object_type(schema: &Json) -> bool {
+    schema["properties"].as_object().is_some_and(|members| !members.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn used(owner: &'static str, name: &'static str) -> SchemaUse<'static> {
+        SchemaUse { owner, name, in_contract: false, is_request: false }
+    }
+
+    /// The components of these schemas, and a document that has the schemas.
+    fn published(schemas: &[(SchemaUse<'_>, Json)]) -> (Map<String, Json>, Json) {
+        let mut components = SchemaComponents::default();
+        let hoisted = schemas.iter().map(|(usage, schema)| components.hoist(*usage, schema));
+        let mut document = Json::Array(hoisted.collect());
+        let schemas = components.finish(&mut document);
+        (schemas, document)
+    }
+
+    fn reference(name: &str) -> Json {
+        json!({"$ref": format!("#/components/schemas/{name}")})
+    }
+
+    fn item(member: &str) -> Json {
+        json!({"title": "Item", "type": "object", "properties": {member: {"type": "string"}}})
+    }
+
+    #[test]
+    fn equal_types_are_one_component_at_every_depth() {
+        let page = json!({
+            "title": "ItemPage", "type": "object",
+            "properties": {"items": {"type": "array", "items": {"$ref": "#/$defs/Item"}}},
+            "$defs": {"Item": item("id")},
+        });
+        let list = json!({"type": "array", "title": "Array_of_Item",
+            "items": {"$ref": "#/$defs/Item"}, "$defs": {"Item": item("id")}});
+        let schemas = [
+            (used("a", "get_response"), item("id")),
+            (used("a", "page_response"), page),
+            (used("a", "list_response"), list),
+        ];
+        let (components, document) = published(&schemas);
+        assert_eq!(components.keys().collect::<Vec<_>>(), ["Item", "ItemPage"]);
+        assert_eq!(components["ItemPage"]["properties"]["items"]["items"], reference("Item"));
+        assert_eq!(document[2], json!({"type": "array", "items": reference("Item")}));
+    }
+
+    #[test]
+    fn of_different_types_with_one_name_the_contracts_keeps_it() {
+        let contract = SchemaUse { in_contract: true, ..used("b", "x") };
+        let request = SchemaUse { is_request: true, ..used("b", "x") };
+        let schemas =
+            [(used("a_b", "x"), item("one")), (request, item("two")), (contract, item("three"))];
+        let (components, document) = published(&schemas);
+        assert_eq!(components.keys().collect::<Vec<_>>(), ["ABItem", "Item", "ItemInput"]);
+        assert_eq!(document, json!(["ABItem", "ItemInput", "Item"].map(reference)));
+    }
+
+    #[test]
+    fn objects_without_a_name_are_named_by_where_they_are() {
+        let schema = json!({"title": "Change", "type": "object", "properties": {
+            "old": {"type": "object", "properties": {"id": {}}},
+            "new": {"anyOf": [{"type": "object", "properties": {"id": {}}}, {"type": "null"}]},
+            "step": {"oneOf": [
+                {"type": "object", "properties": {"kind": {"const": "move"}, "to": {}}},
+                {"type": "object", "properties": {"kind": {"const": "stop"}}},
+            ]},
+        }});
+        let (components, _) = published(&[(used("a", "x"), schema)]);
+        let names = ["Change", "ChangeNew", "ChangeStepMove", "ChangeStepStop"];
+        assert_eq!(components.keys().collect::<Vec<_>>(), names);
+        assert_eq!(components["Change"]["properties"]["old"], reference("ChangeNew"));
+    }
+
+    #[test]
+    fn constants_are_joined_to_an_enum() {
+        let schema = json!({"title": "Job", "type": "object", "properties": {"state": {
+            "description": "Where it is.",
+            "oneOf": [
+                {"type": "string", "enum": ["waiting", "running"]},
+                {"type": "string", "const": "failed", "description": "It is not tried again."},
+            ],
+        }}});
+        let (components, _) = published(&[(used("a", "x"), schema)]);
+        let state = json!({
+            "type": "string", "enum": ["waiting", "running", "failed"],
+            "description": "Where it is.\n\n- `failed`: It is not tried again.",
+        });
+        assert_eq!(components["Job"]["properties"]["state"], state);
+    }
+
+    #[test]
+    fn another_name_of_a_type_is_no_component() {
+        let failed = json!({"title": "Failed", "description": "It failed.", "$ref": "#/$defs/Item",
+            "$defs": {"Item": item("id")}});
+        let schemas = [(used("a", "x"), item("id")), (used("a", "failed.data"), failed)];
+        let (components, document) = published(&schemas);
+        assert_eq!(components.keys().collect::<Vec<_>>(), ["Item"]);
+        assert_eq!(document, json!([reference("Item"), reference("Item")]));
+    }
+
+    #[test]
+    fn a_type_may_contain_itself() {
+        let schema = json!({"title": "Tree", "type": "object", "properties": {
+            "root": {"$ref": "#/$defs/Node"}, "rest": {"$ref": "#"},
+        }, "$defs": {"Node": {"type": "object", "properties": {
+            "children": {"type": "array", "items": {"$ref": "#/$defs/Node"}},
+        }}}});
+        let (components, _) = published(&[(used("a", "x"), schema)]);
+        assert_eq!(components["Node"]["properties"]["children"]["items"], reference("Node"));
+        assert_eq!(components["Tree"]["properties"]["rest"], reference("Tree"));
+    }
+}

@@ -1,0 +1,58 @@
+//! Walks over JSON Schemas.
+
+use serde_json::{Map, Value as Json};
+
+/// Visits the schemas right below a schema: the keyword, the name or position
+/// below it, the schema.
+pub(super) fn for_each_subschema(
+    members: &mut Map<String, Json>,
+    visit: &mut impl FnMut(&str, &str, &mut Json),
+) {
+    for (keyword, value) in members.iter_mut() {
+        match (keyword.as_str(), value) {
+            ("properties" | "patternProperties" | "dependentSchemas", Json::Object(schemas)) => {
+                for (name, schema) in schemas.iter_mut() {
+                    visit(keyword, name, schema);
+                }
+            }
+            ("allOf" | "anyOf" | "oneOf" | "prefixItems", Json::Array(schemas)) => {
+                for (position, schema) in schemas.iter_mut().enumerate() {
+                    visit(keyword, &(position + 1).to_string(), schema);
+                }
+            }
+            (
+                "items"
+                | "contains"
+                | "additionalProperties"
+                | "unevaluatedProperties"
+                | "propertyNames"
+                | "not"
+                | "if"
+                | "then"
+                | "else",
+                schema,
+            ) if schema.is_object() => visit(keyword, "", schema),
+            _ => {}
+        }
+    }
+}
+
+/// Replaces the targets of references at any depth.
+pub(super) fn rewrite_references(value: &mut Json, rename: &impl Fn(&str) -> Option<String>) {
+    match value {
+        Json::Object(members) => {
+            for (keyword, member) in members.iter_mut() {
+                match member {
+                    Json::String(target) if keyword == "$ref" => {
+                        if let Some(name) = rename(target) {
+                            *target = name;
+                        }
+                    }
+                    other => rewrite_references(other, rename),
+                }
+            }
+        }
+        Json::Array(items) => items.iter_mut().for_each(|item| rewrite_references(item, rename)),
+        _ => {}
+    }
+}

@@ -1,0 +1,184 @@
+//! JSON Schemas of areas: preparation, compilation, validation.
+//!
+//! Before a schema is compiled or published, two things change: the format
+//! `event-name` is replaced by the names of the live areas' events, and the
+//! objects of a request body reject unknown members.
+
+use jsonschema::{PatternOptions, Validator};
+use serde_json::{Map, Value as Json, json};
+
+/// JSON Schema format of a string that must name an event of a live area.
+const EVENT_NAME: &str = "event-name";
+
+/// Keywords whose subschemas apply to the same object as their parent.
+const IN_PLACE: [&str; 8] =
+    ["allOf", "anyOf", "oneOf", "$ref", "if", "then", "else", "dependentSchemas"];
+
+/// A schema with its validator.
+#[derive(Debug)]
+pub struct CompiledSchema {
+    pub(super) schema: Json,
+    pub(super) validator: Validator,
+}
+
+impl CompiledSchema {
+    /// Compiles a schema. Formats are checked, and patterns run in linear time.
+    ///
+    /// # Errors
+    /// A description of what is wrong with the schema.
+    pub fn new(schema: Json) -> Result<Self, String> {
+        let validator = compile(&schema)?;
+        Ok(Self { schema, validator })
+    }
+
+    /// The schema as it was compiled.
+    #[must_use]
+    pub fn schema(&self) -> &Json {
+        &self.schema
+    }
+
+    /// True if the value has no violation.
+    #[must_use]
+    pub fn is_valid(&self, value: &Json) -> bool {
+        self.validator.is_valid(value)
+    }
+}
+
+/// Compiles a schema.
+///
+/// # Errors
+/// A description of what is wrong with the schema.
+pub(super) fn compile(schema: &Json) -> Result<Validator, String> {
+    if let Some(foreign) = foreign_reference(schema) {
+        return Err(format!("it refers to {foreign:?}; references may only begin with `#`"));
+    }
+    jsonschema::draft202012::options()
+        .should_validate_formats(true)
+        .with_pattern_options(PatternOptions::regex())
+        .build(schema)
+        .map_err(|error| error.to_string())
+}
+
+/// Returns the schema with `event-name` replaced by the list of events.
+pub(super) fn with_events(schema: &Json, events: &[String]) -> Json {
+    let mut schema = schema.clone();
+    name_events(&mut schema, events);
+    schema
+}
+
+/// Returns whether the schema depends on the live events.
+pub(super) fn names_events(schema: &Json) -> bool {
+    match schema {
+        Json::Object(members) => {
+            members.get("format").and_then(Json::as_str) == Some(EVENT_NAME)
+                || members.values().any(names_events)
+        }
+        Json::Array(items) => items.iter().any(names_events),
+        _ => false,
+    }
+}
+
+fn name_events(schema: &mut Json, events: &[String]) {
+    match schema {
+        Json::Object(members) => {
+            if members.get("format").and_then(Json::as_str) == Some(EVENT_NAME) {
+                members.remove("format");
+                if events.is_empty() {
+                    members.insert("not".into(), json!({}));
+                } else {
+                    members.insert("enum".into(), json!(events));
+                }
+            }
+            members.values_mut().for_each(|member| name_events(member, events));
+        }
+        Json::Array(items) => items.iter_mut().for_each(|item| name_events(item, events)),
+        _ => {}
+    }
+}
+
+/// Makes all object schemas reject unknown members, unless they define them.
+pub(super) fn close(schema: &mut Json) {
+    close_at(schema, false);
+}
+
+fn close_at(schema: &mut Json, parent_closes: bool) {
+    let Json::Object(members) = schema else { return };
+    let has_properties = members.contains_key("properties");
+    let applies_in_place = IN_PLACE.iter().any(|keyword| members.contains_key(*keyword));
+    let open_on_purpose = ["additionalProperties", "unevaluatedProperties", "patternProperties"]
+        .iter()
+        .any(|keyword| members.contains_key(*keyword));
+    if has_properties && !open_on_purpose && !parent_closes {
+        let keyword =
+            if applies_in_place { "unevaluatedProperties" } else { "additionalProperties" };
+        members.insert(keyword.into(), Json::Bool(false));
+    }
+    let below_in_place = parent_closes || has_properties;
+    for (keyword, member) in members.iter_mut() {
+        close_below(keyword, member, below_in_place);
+    }
+}
+
+fn close_below(keyword: &str, member: &mut Json, below_in_place: bool) {
+    match keyword {
+        "allOf" | "anyOf" | "oneOf" => {
+            for branch in member.as_array_mut().into_iter().flatten() {
+                close_at(branch, below_in_place);
+            }
+        }
+        "if" | "then" | "else" => close_at(member, below_in_place),
+        "items" | "contains" | "additionalProperties" | "unevaluatedProperties" => {
+            close_at(member, false);
+        }
+        "prefixItems" => {
+            for item in member.as_array_mut().into_iter().flatten() {
+                close_at(item, false);
+            }
+        }
+        "properties" | "patternProperties" | "$defs" => {
+            for (_, value) in member.as_object_mut().into_iter().flatten() {
+                close_at(value, false);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn foreign_reference(schema: &Json) -> Option<&str> {
+    match schema {
+        Json::Object(members) => {
+            own_foreign_reference(members).or_else(|| members.values().find_map(foreign_reference))
+        }
+        Json::Array(items) => items.iter().find_map(foreign_reference),
+        _ => None,
+    }
+}
+
+fn own_foreign_reference(members: &Map<String, Json>) -> Option<&str> {
+    ["$ref", "$dynamicRef"]
+        .iter()
+        .filter_map(|keyword| members.get(*keyword)?.as_str())
+        .find(|target| !target.starts_with('#'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn event_names_become_an_enumeration() {
+        let schema = json!({"type": "array", "items": {"type": "string", "format": "event-name"}});
+        assert!(names_events(&schema));
+        let live = compile(&with_events(&schema, &["case.created".into()])).unwrap();
+        assert!(live.is_valid(&json!(["case.created"])));
+        assert!(!live.is_valid(&json!(["case.lost"])));
+        let none = compile(&with_events(&schema, &[])).unwrap();
+        assert!(!none.is_valid(&json!(["case.created"])));
+    }
+
+    #[test]
+    fn references_stay_inside() {
+        assert!(compile(&json!({"$ref": "https://example.com/x.json"})).is_err());
+        assert!(compile(&json!({"$ref": "#/$defs/x", "$defs": {"x": {"type": "string"}}})).is_ok());
+    }
+}

@@ -1,0 +1,97 @@
+//! Storage access patterns of operations and job kinds, learned from earlier
+//! calls. They decide whether the next call runs optimistically or takes its
+//! lock first.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use parking_lot::Mutex;
+
+/// Storage access pattern of one route or job kind, learned from its earlier
+/// calls.
+///
+/// A call with a single read needs no snapshot, because one statement sees one
+/// state. A call that writes and reads documents only by id needs no
+/// transaction while it runs: the statement that writes checks that the
+/// documents have not changed.
+///
+/// The first call that does more is run again with a stronger isolation. From
+/// then on all calls of the route start with that isolation.
+#[derive(Debug, Default)]
+pub struct AccessPattern {
+    needs_snapshot: AtomicBool,
+    needs_transaction: AtomicBool,
+    score: AtomicU32,
+}
+
+/// Points that one write conflict adds to the conflict score. A success
+/// subtracts one.
+const CONFLICT_POINTS: u32 = 4;
+/// Conflict score from which calls take the lock before they run.
+const LOCK_SCORE: u32 = 16;
+/// Upper bound of the conflict score. It bounds the number of successes after
+/// which a route runs optimistically again.
+const MAX_SCORE: u32 = 64;
+
+/// Access patterns of an area's jobs, by job kind.
+#[derive(Clone, Debug, Default)]
+pub struct AccessPatterns(Arc<Mutex<BTreeMap<String, Arc<AccessPattern>>>>);
+
+impl AccessPatterns {
+    /// Returns the pattern of a job kind; creates it if it is missing.
+    #[must_use]
+    pub fn of(&self, kind: &str) -> Arc<AccessPattern> {
+        let mut patterns = self.0.lock();
+        match patterns.get(kind) {
+            Some(pattern) => Arc::clone(pattern),
+            None => Arc::clone(patterns.entry(kind.to_owned()).or_default()),
+        }
+    }
+}
+
+impl AccessPattern {
+    /// Returns whether calls of this route read more than once and so need a
+    /// snapshot.
+    pub fn needs_snapshot(&self) -> bool {
+        self.needs_snapshot.load(Ordering::Relaxed)
+    }
+
+    /// Records that a call read more than once.
+    pub fn note_second_read(&self) {
+        self.needs_snapshot.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns whether writing calls make queries whose result only a
+    /// serializable transaction can protect: document queries, counts, people,
+    /// secrets, blobs.
+    pub fn needs_transaction(&self) -> bool {
+        self.needs_transaction.load(Ordering::Relaxed)
+    }
+
+    /// Records that a writing call made such a query.
+    pub fn note_query(&self) {
+        self.needs_transaction.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns whether write conflicts are so frequent that calls should take
+    /// the lock before they run.
+    pub fn is_contended(&self) -> bool {
+        self.score.load(Ordering::Relaxed) >= LOCK_SCORE
+    }
+
+    /// Records the end of a serializable call; `conflict` is true after a write
+    /// conflict. The count is approximate: two concurrent updates may count as
+    /// one.
+    pub fn note_end(&self, conflict: bool) {
+        let score = self.score.load(Ordering::Relaxed);
+        let now = if conflict {
+            (score + CONFLICT_POINTS).min(MAX_SCORE)
+        } else {
+            score.saturating_sub(1)
+        };
+        if now != score {
+            self.score.store(now, Ordering::Relaxed);
+        }
+    }
+}

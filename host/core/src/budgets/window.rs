@@ -1,0 +1,122 @@
+//! Usage in the current and the previous minute.
+
+use std::fmt;
+
+/// A resource that a budget can limit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Resource {
+    /// Processor time per minute.
+    Cpu,
+    /// Host calls per minute.
+    HostCalls,
+    /// Documents read and written per minute.
+    Documents,
+    /// Memory in use.
+    Memory,
+    /// Concurrent calls.
+    Calls,
+    /// Time for which a call may block other writers.
+    Turn,
+}
+
+impl Resource {
+    /// Returns the name used in metrics.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Cpu => "cpu",
+            Self::HostCalls => "host_calls",
+            Self::Documents => "documents",
+            Self::Memory => "memory",
+            Self::Calls => "calls",
+            Self::Turn => "turn",
+        }
+    }
+}
+
+impl fmt::Display for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Cpu => "processor time in a minute",
+            Self::HostCalls => "host calls in a minute",
+            Self::Documents => "documents in a minute",
+            Self::Memory => "memory at a time",
+            Self::Calls => "calls at a time",
+            Self::Turn => "time blocking other writers",
+        })
+    }
+}
+
+/// Resources used by calls.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Usage {
+    /// Number of calls that have ended.
+    pub calls: u64,
+    /// Processor time, in microseconds.
+    pub cpu_us: u64,
+    /// Number of host calls.
+    pub host_calls: u64,
+    /// Number of documents read and written.
+    pub documents: u64,
+}
+
+impl Usage {
+    fn add(&mut self, other: Self) {
+        self.calls += other.calls;
+        self.cpu_us += other.cpu_us;
+        self.host_calls += other.host_calls;
+        self.documents += other.documents;
+    }
+}
+
+/// Usage of one account in the current and the previous minute.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Window {
+    minute: u64,
+    pub(super) now: Usage,
+    pub(super) before: Usage,
+    /// Number of calls refused in the current minute.
+    pub(super) refused: u64,
+    /// Whether the current minute already has a log line for a nearly exhausted
+    /// budget, and one for an exhausted budget.
+    pub(super) logged_warning: bool,
+    pub(super) logged_exhausted: bool,
+}
+
+impl Window {
+    /// Returns the window moved forward to `minute`.
+    pub(super) fn at(&mut self, minute: u64) -> &mut Self {
+        if minute > self.minute {
+            let before = if minute == self.minute + 1 { self.now } else { Usage::default() };
+            *self = Self { minute, before, ..Self::default() };
+        }
+        self
+    }
+
+    pub(super) fn add(&mut self, used: Usage) {
+        self.now.add(used);
+    }
+
+    /// Returns whether nothing was used in both minutes.
+    pub(super) fn is_empty(&self) -> bool {
+        self.now == Usage::default() && self.before == Usage::default() && self.refused == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_minute_becomes_the_last_one_and_then_nothing() {
+        let mut window = Window::default();
+        let one = Usage { calls: 1, ..Usage::default() };
+        window.at(0).add(one);
+        assert_eq!(window.at(1).before, one);
+        assert_eq!(window.at(1).now, Usage::default());
+        assert!(!window.is_empty());
+        assert!(window.at(2).is_empty());
+        window.add(one);
+        assert!(window.at(9).is_empty(), "a minute is the last one only right after it");
+    }
+}

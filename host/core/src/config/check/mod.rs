@@ -1,0 +1,339 @@
+//! Checks of configuration values that types cannot express.
+
+mod blobs;
+
+use std::net::IpAddr;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use tracing_subscriber::EnvFilter;
+
+use crate::config::Config;
+use crate::domain::job::Lane;
+
+impl Config {
+    /// Finds all values that would fail later or are unsafe.
+    pub(in crate::config) fn check(&self) -> Problems {
+        let mut found = Problems::default();
+        self.check_addresses(&mut found);
+        self.check_database(&mut found);
+        self.check_blobs(&mut found);
+        self.check_positive(&mut found);
+        self.check_lanes(&mut found);
+        self.check_passwords(&mut found);
+        self.check_times(&mut found);
+        self.check_publishers(&mut found);
+        self.check_area_limits(&mut found);
+        self.check_canary(&mut found);
+        self.check_budgets(&mut found);
+        self.check_mail(&mut found);
+        check_filter(&self.log.filter, &mut found);
+        found
+    }
+
+    fn check_addresses(&self, found: &mut Problems) {
+        if let Some(base) = &self.api.base_url {
+            check_base_url(base, found);
+        }
+        if !self.session.cookie_secure && !self.api.listen.ip().is_loopback() {
+            let problem = format!(
+                "the session cookie may only travel without https on a loopback listener, and \
+                 api.listen is {}; set it to true, or listen on 127.0.0.1",
+                self.api.listen
+            );
+            found.add("session.cookie_secure", problem);
+        }
+        let operators = &self.operators;
+        if !operators.listen.ip().is_loopback() && !operators.allow_http {
+            let problem = format!(
+                "is {}, and operators' tokens would travel without TLS beyond this machine; listen \
+                 on 127.0.0.1 behind a proxy, or set operators.allow_http if the network is \
+                 private",
+                operators.listen
+            );
+            found.add("operators.listen", problem);
+        }
+        if self.api.listen == self.operators.listen && self.api.listen.port() != 0 {
+            let problem = "is the same address as api.listen; give operators a port of their own";
+            found.add("operators.listen", problem);
+        }
+        for (index, proxy) in self.api.trusted_proxies.iter().enumerate() {
+            if proxy.parse::<IpAddr>().is_err() && proxy.parse::<ipnet::IpNet>().is_err() {
+                let problem =
+                    format!("{proxy:?} is neither an address nor a network like 10.0.0.0/8");
+                found.add(format!("api.trusted_proxies[{index}]"), problem);
+            }
+        }
+    }
+
+    fn check_database(&self, found: &mut Problems) {
+        let known = ["sqlite:", "postgres://", "postgresql://"];
+        let url = self.database.url.as_ref();
+        if url.is_some_and(|url| !known.iter().any(|scheme| url.reveal().starts_with(scheme))) {
+            found.add("database.url", "must begin with sqlite:// or postgres://");
+        }
+    }
+
+    fn check_positive(&self, found: &mut Problems) {
+        let numbers = [
+            ("api.drain_seconds", self.api.drain_seconds),
+            ("api.max_connections", self.api.max_connections),
+            ("api.max_connections_per_address", self.api.max_connections_per_address),
+            ("readiness.max_clock_difference_ms", self.readiness.max_clock_difference_ms),
+            ("database.max_connections", self.database.max_connections),
+            ("areas.poll_ms", self.areas.poll_ms),
+            ("areas.max_stale_ms", self.areas.max_stale_ms),
+            ("areas.warm_versions", self.areas.warm_versions),
+            ("areas.canary.min_calls", self.areas.canary.min_calls),
+            ("areas.shadow.max_concurrent", self.areas.shadow.max_concurrent),
+            ("areas.record.max_files", self.areas.record.max_files),
+            ("session.idle_minutes", self.session.idle_minutes),
+            ("session.absolute_hours", self.session.absolute_hours),
+            ("session.max_per_user", self.session.max_per_user),
+            ("access_tokens.max_days", self.access_tokens.max_days),
+            ("access_tokens.max_per_workspace", self.access_tokens.max_per_workspace),
+            ("passwords.max_concurrent", self.passwords.max_concurrent),
+            ("sign_in.account_daily_failures", self.sign_in.account_daily_failures),
+            ("sign_in.backoff_first_seconds", self.sign_in.backoff_first_seconds),
+            ("sign_in.recent_minutes", self.sign_in.recent_minutes),
+            ("sign_in.recovery_failures", self.sign_in.recovery_failures),
+            ("rates.session_per_minute", self.rates.session_per_minute),
+            ("rates.workspace_per_minute", self.rates.workspace_per_minute),
+            ("rates.sign_in_per_minute", self.rates.sign_in_per_minute),
+            ("rates.unknown_sessions_per_minute", self.rates.unknown_sessions_per_minute),
+            ("rates.pages_per_minute", self.rates.pages_per_minute),
+            ("rates.share_ms", self.rates.share_ms),
+            ("limits.min_upload_rate", self.limits.min_upload_rate),
+            ("limits.min_download_rate", self.limits.min_download_rate),
+            ("limits.idle_timeout_ms", self.limits.idle_timeout_ms),
+            ("limits.deadline_ms", self.limits.deadline_ms),
+            ("limits.max_documents", self.limits.max_documents),
+            ("idempotency.keep_hours", self.idempotency.keep_hours),
+            ("runtime.max_instances", self.runtime.max_instances),
+            ("runtime.max_concurrent_per_area", self.runtime.max_concurrent_per_area),
+            ("runtime.max_overstaying_per_area", self.runtime.max_overstaying_per_area),
+            ("runtime.epoch_tick_ms", self.runtime.epoch_tick_ms),
+            ("runtime.max_host_calls", self.runtime.max_host_calls),
+            ("runtime.max_turn_cpu_ms", self.runtime.max_turn_cpu_ms),
+            ("runtime.max_turn_ms", self.runtime.max_turn_ms),
+            ("runtime.max_compile_cpu_ms", self.runtime.max_compile_cpu_ms),
+            ("runtime.max_compile_ms", self.runtime.max_compile_ms),
+            ("jobs.poll_ms", self.jobs.poll_ms),
+            ("jobs.heartbeat_ms", self.jobs.heartbeat_ms),
+            ("jobs.max_timeout_ms", self.jobs.max_timeout_ms),
+            ("jobs.max_waiting_per_area", self.jobs.max_waiting_per_area),
+            ("egress.connect_timeout_ms", self.egress.connect_timeout_ms),
+            ("egress.max_timeout_ms", self.egress.max_timeout_ms),
+            ("malware.timeout_ms", self.malware.timeout_ms),
+            ("mail.timeout_ms", self.mail.timeout_ms),
+        ];
+        for (key, _) in numbers.into_iter().filter(|(_, number)| *number == 0) {
+            found.add(key, NOT_ZERO);
+        }
+        for (name, _) in self.areas.manifest.all().into_iter().filter(|(_, number)| *number == 0) {
+            found.add(format!("areas.manifest.{name}"), NOT_ZERO);
+        }
+    }
+
+    fn check_lanes(&self, found: &mut Problems) {
+        for lane in Lane::ALL {
+            let share = self.jobs.lanes.of(lane);
+            let parts = [
+                ("workspace_percent", share.workspace_percent),
+                ("resource_percent", share.resource_percent),
+            ];
+            for (key, percent) in parts {
+                if !(1..=100).contains(&percent) {
+                    let problem = format!("is {percent}, and must be 1 to 100");
+                    found.add(format!("jobs.lanes.{lane}.{key}"), problem);
+                }
+            }
+        }
+    }
+
+    fn check_passwords(&self, found: &mut Problems) {
+        let set = &self.passwords;
+        if set.memory_kib < 8 * set.parallelism.max(1) || set.memory_kib > 4_194_304 {
+            found.add("passwords.memory_kib", "must be 8 per lane to 4194304");
+        }
+        if !(1..=64).contains(&set.iterations) {
+            found.add("passwords.iterations", "must be 1 to 64");
+        }
+        if !(1..=64).contains(&set.parallelism) {
+            found.add("passwords.parallelism", "must be 1 to 64");
+        }
+        if !(8..=128).contains(&set.min_length) {
+            found.add("passwords.min_length", "must be 8 to 128");
+        }
+    }
+
+    fn check_publishers(&self, found: &mut Problems) {
+        for (name, publisher) in &self.areas.publishers {
+            let key = STANDARD.decode(&publisher.public_key);
+            if key.is_ok_and(|key| key.len() == 32) {
+                continue;
+            }
+            let problem = "must be the 32 bytes of an Ed25519 public key in base64, as `assurance \
+                           key generate` prints them";
+            found.add(format!("areas.publishers.{name}.public_key"), problem);
+        }
+    }
+
+    fn check_times(&self, found: &mut Problems) {
+        if self.session.cache_ms > 1_000 {
+            let problem = "is more than 1000, and a revocation must show on every node at once";
+            found.add("session.cache_ms", problem);
+        }
+        if self.session.idle_minutes > self.session.absolute_hours.saturating_mul(60) {
+            let problem = "is longer than session.absolute_hours";
+            found.add("session.idle_minutes", problem);
+        }
+        if self.jobs.heartbeat_ms.saturating_mul(2) > self.jobs.lease_ms {
+            let problem = "must be at least twice jobs.heartbeat_ms, or healthy jobs are lost";
+            found.add("jobs.lease_ms", problem);
+        }
+        if self.limits.max_deadline_ms < self.limits.deadline_ms {
+            found.add("limits.max_deadline_ms", "is shorter than limits.deadline_ms");
+        }
+        if self.areas.max_stale_ms < self.areas.poll_ms.saturating_mul(2) {
+            let problem = "must be at least twice areas.poll_ms, or healthy nodes answer 503";
+            found.add("areas.max_stale_ms", problem);
+        }
+    }
+
+    fn check_area_limits(&self, found: &mut Problems) {
+        for (area, limits) in &self.areas.limits {
+            let key = |name: &str| format!("areas.limits.{area}.{name}");
+            let numbers = [
+                ("max_memory_bytes", limits.max_memory_bytes),
+                ("max_documents", limits.max_documents.map(u64::from)),
+                ("max_document_bytes", limits.max_document_bytes),
+                ("max_host_calls", limits.max_host_calls.map(u64::from)),
+                ("max_cpu_ms", limits.max_cpu_ms.map(u64::from)),
+                ("max_turn_cpu_ms", limits.max_turn_cpu_ms.map(u64::from)),
+                ("max_turn_ms", limits.max_turn_ms.map(u64::from)),
+            ];
+            for (name, _) in numbers.into_iter().filter(|(_, number)| *number == Some(0)) {
+                found.add(key(name), NOT_ZERO);
+            }
+            let most = self.runtime.max_total_memory_bytes.min(MAX_MEMORY_BYTES);
+            if limits.max_memory_bytes.is_some_and(|bytes| bytes > most) {
+                let problem =
+                    format!("is more than {most}, which is what all instances may have together");
+                found.add(key("max_memory_bytes"), problem);
+            }
+        }
+    }
+
+    fn check_canary(&self, found: &mut Problems) {
+        let canary = &self.areas.canary;
+        if !(0.0..=1.0).contains(&canary.max_fault_rate_difference) {
+            let problem = "must be a share from 0 to 1; 0.02 is two calls in a hundred";
+            found.add("areas.canary.max_fault_rate_difference", problem);
+        }
+        if canary.max_p99_factor.is_nan() || canary.max_p99_factor < 1.0 {
+            found.add("areas.canary.max_p99_factor", "must be at least 1");
+        }
+        if !(0.0..=100.0).contains(&self.areas.record.percent) {
+            let problem = "must be from 0 to 100; 1 is one request in a hundred";
+            found.add("areas.record.percent", problem);
+        }
+    }
+
+    fn check_budgets(&self, found: &mut Problems) {
+        let budgets = &self.budgets;
+        if !(1..=100).contains(&budgets.warn_percent) {
+            found.add("budgets.warn_percent", "must be from 1 to 100");
+        }
+        let areas = budgets.areas.iter().map(|(name, budget)| (format!("areas.{name}"), budget));
+        let workspaces = budgets.workspaces.iter();
+        let workspaces = workspaces.map(|(id, budget)| (format!("workspaces.{id}"), budget));
+        let each = [("each_area", &budgets.each_area), ("each_workspace", &budgets.each_workspace)];
+        let each = each.into_iter().map(|(name, budget)| (name.to_owned(), budget));
+        for (name, budget) in each.chain(areas).chain(workspaces) {
+            let numbers = [
+                ("cpu_ms_per_minute", budget.cpu_ms_per_minute),
+                ("host_calls_per_minute", budget.host_calls_per_minute),
+                ("documents_per_minute", budget.documents_per_minute),
+                ("max_memory_bytes", budget.max_memory_bytes),
+                ("max_concurrent", budget.max_concurrent.map(u64::from)),
+            ];
+            for (key, _) in numbers.into_iter().filter(|(_, number)| *number == Some(0)) {
+                let problem = "is 0, and must be at least 1; leave it out for no bound";
+                found.add(format!("budgets.{name}.{key}"), problem);
+            }
+        }
+    }
+
+    fn check_mail(&self, found: &mut Problems) {
+        let Some(url) = &self.mail.smtp_url else { return };
+        if let Err(problem) = check_smtp_url(url.reveal()) {
+            found.add("mail.smtp_url", problem);
+        }
+        if self.mail.from.is_none() {
+            let problem = "is needed with mail.smtp_url: Assurance <assurance@example.com>";
+            found.add("mail.from", problem);
+        }
+    }
+}
+
+/// Invalid keys with their problems, in the order in which they were found.
+#[derive(Debug, Default)]
+pub(in crate::config) struct Problems(pub(in crate::config) Vec<(String, String)>);
+
+impl Problems {
+    fn add(&mut self, key: impl Into<String>, problem: impl Into<String>) {
+        self.0.push((key.into(), problem.into()));
+    }
+}
+
+const NOT_ZERO: &str = "is 0, and must be at least 1";
+
+/// The error omits the parser's reason, which might quote a password.
+fn check_smtp_url(url: &str) -> Result<(), &'static str> {
+    let url = url::Url::parse(url).map_err(|_| "is not a URL like smtps://USER:PASSWORD@HOST")?;
+    if !matches!(url.scheme(), "smtp" | "smtps") || !url.has_host() {
+        return Err("must begin with smtps:// or smtp:// and a host");
+    }
+    if sends_password_openly(&url) {
+        return Err("would send its password unencrypted; write smtps:// or ?tls=required");
+    }
+    Ok(())
+}
+
+/// Returns whether the URL would send a password without TLS to another
+/// machine.
+fn sends_password_openly(url: &url::Url) -> bool {
+    let required = url.query_pairs().any(|(key, value)| key == "tls" && value == "required");
+    // For schemes that the URL standard does not know, the host is plain text.
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    let here = host == "localhost" || host.parse().is_ok_and(|host: IpAddr| host.is_loopback());
+    url.password().is_some() && url.scheme() == "smtp" && !required && !here
+}
+
+/// Address space of a 32-bit guest.
+const MAX_MEMORY_BYTES: u64 = 4 << 30;
+
+fn check_base_url(base: &str, found: &mut Problems) {
+    let url = match url::Url::parse(base) {
+        Ok(url) => url,
+        Err(error) => {
+            return found.add("api.base_url", format!("{base:?} is not a URL: {error}"));
+        }
+    };
+    let plain = matches!(url.scheme(), "http" | "https") && url.has_host();
+    if !plain || url.path() != "/" || url.query().is_some() || !url.username().is_empty() {
+        let problem =
+            format!("{base:?} must be scheme and host alone, like https://api.example.com");
+        found.add("api.base_url", problem);
+    }
+}
+
+/// Rejects filters that `tracing` cannot parse.
+fn check_filter(filter: &str, found: &mut Problems) {
+    if let Err(error) = EnvFilter::try_new(filter) {
+        let problem =
+            format!("{filter:?} is not a filter ({error}); try info, or info,assurance=debug");
+        found.add("log.filter", problem);
+    }
+}

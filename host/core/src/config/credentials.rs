@@ -1,0 +1,105 @@
+//! Access keys of an S3-compatible service, from a file in the format of AWS's
+//! tools (`~/.aws/credentials`).
+
+use std::path::{Path, PathBuf};
+
+use zeroize::Zeroizing;
+
+use super::SecretString;
+use super::files::{self, FileError};
+
+/// Access key and secret for an S3-compatible service.
+#[derive(Clone, Debug)]
+pub struct AccessKey {
+    /// The access key id.
+    pub id: String,
+    /// The secret key itself.
+    pub secret: SecretString,
+    /// Session token of temporary credentials.
+    pub session_token: Option<SecretString>,
+}
+
+/// Errors of the credentials file; each message includes the fix.
+#[derive(Debug, thiserror::Error)]
+pub enum CredentialsError {
+    /// The file cannot be read safely.
+    #[error("blobs.credentials_file: {0}")]
+    File(#[from] FileError),
+    /// The profile lacks a required entry.
+    #[error(
+        "blobs.credentials_file: {path} has no {name} in its profile [default]; add a line like \
+         {name} = …"
+    )]
+    Missing {
+        /// Path of the credentials file.
+        path: PathBuf,
+        /// Name of the missing entry.
+        name: &'static str,
+    },
+}
+
+/// Reads the key of the profile `default`.
+///
+/// # Errors
+/// The file is missing, other users can read it, or it has no key.
+pub fn read(path: &Path) -> Result<AccessKey, CredentialsError> {
+    let content = files::read_private(path)?;
+    let text = Zeroizing::new(String::from_utf8_lossy(&content).into_owned());
+    let needed = |name: &'static str| {
+        let missing = || CredentialsError::Missing { path: path.to_owned(), name };
+        value(&text, name).ok_or_else(missing)
+    };
+    Ok(AccessKey {
+        id: needed("aws_access_key_id")?,
+        secret: needed("aws_secret_access_key")?.into(),
+        session_token: value(&text, "aws_session_token").map(SecretString::from),
+    })
+}
+
+/// Returns the value of `name` in the profile `default`.
+fn value(text: &str, name: &str) -> Option<String> {
+    let lines = text.lines().map(str::trim);
+    let profile = lines.skip_while(|line| *line != "[default]").skip(1);
+    let mut pairs = profile
+        .take_while(|line| !line.starts_with('['))
+        .filter_map(|line| line.split_once('='))
+        .map(|(key, value)| (key.trim(), value.trim()));
+    let (_, value) = pairs.find(|(key, value)| *key == name && !value.is_empty())?;
+    Some(value.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn reading(content: &str, mode: u32) -> Result<AccessKey, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("credentials");
+        std::fs::write(&file, content).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+        read(&file).map_err(|error| error.to_string())
+    }
+
+    const BOTH: &str = "# of the fleet\n[other]\naws_access_key_id = no\n\n[default]\n\
+        aws_access_key_id = AKIA1\naws_secret_access_key=a/b+c=\n[last]\naws_session_token = no\n";
+
+    #[test]
+    fn the_default_profile_s_key_is_read_and_never_printed() {
+        let key = reading(BOTH, 0o600).unwrap();
+        assert_eq!((key.id.as_str(), key.secret.reveal()), ("AKIA1", "a/b+c="));
+        assert!(key.session_token.is_none());
+        assert!(!format!("{key:?}").contains("a/b+c="));
+    }
+
+    #[test]
+    fn what_is_wrong_with_the_file_is_told_with_the_way_out() {
+        let exposed = reading(BOTH, 0o644).unwrap_err();
+        assert!(exposed.contains("blobs.credentials_file: ") && exposed.contains("chmod 600"));
+        let half = reading("[default]\naws_access_key_id = AKIA1\n", 0o600).unwrap_err();
+        assert!(half.contains("has no aws_secret_access_key"), "{half}");
+        let elsewhere = reading("aws_access_key_id = AKIA1\n", 0o600).unwrap_err();
+        assert!(elsewhere.contains("[default]"), "{elsewhere}");
+    }
+}

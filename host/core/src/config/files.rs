@@ -1,0 +1,113 @@
+//! Private files for keys: created with mode 0600, and refused if other users
+//! can read them.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use zeroize::Zeroizing;
+
+/// Errors of private files; each message includes the fix.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// Other users can read the file.
+    #[error("{path} can be read by others (mode {mode:04o}); make it private: chmod 600 {path}")]
+    Exposed {
+        /// Path of the file.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// The file cannot be read.
+    #[error("{path} cannot be read: {source}")]
+    Read {
+        /// Path of the file.
+        path: PathBuf,
+        /// Error of the operating system.
+        source: io::Error,
+    },
+    /// The file cannot be written.
+    #[error(
+        "{path} cannot be written: {source}; check that its folder exists and belongs to this user"
+    )]
+    Write {
+        /// Path of the file.
+        path: PathBuf,
+        /// Error of the operating system.
+        source: io::Error,
+    },
+}
+
+/// Creates a folder that only this user can enter, with its parents. An
+/// existing folder is left unchanged.
+///
+/// # Errors
+/// The operating system refuses.
+pub fn private_dir(path: &Path) -> Result<(), FileError> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+        .map_err(|source| FileError::Write { path: path.to_path_buf(), source })
+}
+
+/// Writes a new file with mode 0600. An existing file is never overwritten.
+///
+/// # Errors
+/// The file exists, or the operating system refuses.
+pub fn create_private(path: &Path, content: &[u8]) -> Result<(), FileError> {
+    let written = (|| {
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+        file.write_all(content)?;
+        file.sync_all()
+    })();
+    written.map_err(|source| FileError::Write { path: path.to_path_buf(), source })
+}
+
+/// Reads a file after checking that other users cannot read it.
+///
+/// # Errors
+/// The file is missing, or its mode lets other users read it.
+pub fn read_private(path: &Path) -> Result<Zeroizing<Vec<u8>>, FileError> {
+    let failed = |source| FileError::Read { path: path.to_path_buf(), source };
+    let mut file = File::open(path).map_err(failed)?;
+    // Checks the opened file, so that the file cannot be exchanged between
+    // check and read.
+    let metadata = file.metadata().map_err(failed)?;
+    let mode = metadata.permissions().mode() & 0o7777;
+    if mode & 0o077 != 0 {
+        return Err(FileError::Exposed { path: path.to_path_buf(), mode });
+    }
+    let mut content = Zeroizing::new(Vec::with_capacity(metadata.size() as usize));
+    file.read_to_end(&mut content).map_err(failed)?;
+    Ok(content)
+}
+
+/// Reads the file. If it is missing, writes the result of `make` as a new
+/// private file. Safe if several processes start at once.
+///
+/// # Errors
+/// Those of [`read_private`] and [`create_private`].
+pub fn read_or_create_private(
+    path: &Path,
+    make: impl FnOnce() -> Zeroizing<Vec<u8>>,
+) -> Result<Zeroizing<Vec<u8>>, FileError> {
+    if path.exists() {
+        return read_private(path);
+    }
+    if let Some(parent) = path.parent() {
+        private_dir(parent)?;
+    }
+    let content = make();
+    let own = path.with_extension(format!("new-{}", std::process::id()));
+    create_private(&own, &content)?;
+    // Linking fails if the name exists, and readers never see a partial file.
+    let linked = std::fs::hard_link(&own, path);
+    let _ = std::fs::remove_file(&own);
+    match linked {
+        Ok(()) => Ok(content),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => read_private(path),
+        Err(source) => Err(FileError::Write { path: path.to_path_buf(), source }),
+    }
+}

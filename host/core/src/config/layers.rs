@@ -1,0 +1,173 @@
+//! Configuration sources, merged key by key. A later layer wins; lists are
+//! replaced, not joined.
+
+use std::path::Path;
+
+use serde_json::{Map, Value as Json};
+
+use super::{Config, ConfigError, KeyError};
+
+/// Prefix of environment variables. `__` separates the parts of a key.
+const PREFIX: &str = "assurance_";
+
+/// One source: a tree of keys, and its name for errors.
+#[derive(Debug)]
+pub(super) struct ConfigLayer {
+    name: String,
+    keys: Map<String, Json>,
+}
+
+impl ConfigLayer {
+    pub(super) fn new(name: impl Into<String>, keys: Map<String, Json>) -> Self {
+        Self { name: name.into(), keys }
+    }
+
+    /// Reads a TOML file.
+    pub(super) fn file(path: &Path) -> Result<Self, ConfigError> {
+        let unreadable = |why: &dyn std::fmt::Display| {
+            ConfigError::Unreadable(format!("{}: {why}", path.display()))
+        };
+        let text = std::fs::read_to_string(path).map_err(|error| unreadable(&error))?;
+        let keys = toml::from_str(&text).map_err(|error| unreadable(&error))?;
+        Ok(Self::new(path.display().to_string(), keys))
+    }
+
+    /// Reads environment variables. A value that parses as TOML (`8`, `true`,
+    /// `["a", "b"]`) has that type; any other value is text.
+    pub(super) fn environment(
+        variables: impl Iterator<Item = (String, String)>,
+        is_configuration: impl Fn(&str) -> bool,
+    ) -> Self {
+        let mut keys = Map::new();
+        for (name, text) in variables {
+            let name = name.to_ascii_lowercase();
+            let Some(key) = name.strip_prefix(PREFIX).filter(|key| is_configuration(key)) else {
+                continue;
+            };
+            let one = key.rsplit("__").fold(typed(text), |value, part| {
+                Json::Object(Map::from_iter([(part.to_owned(), value)]))
+            });
+            if let Json::Object(one) = one {
+                merge(&mut keys, one);
+            }
+        }
+        Self::new("the environment", keys)
+    }
+
+    /// Moves the layer's keys below `section` and rejects keys outside
+    /// `allowed`.
+    pub(super) fn within(self, section: &str, allowed: &[&str]) -> Result<Self, ConfigError> {
+        if let Some(key) = self.keys.keys().find(|key| !allowed.contains(&key.as_str())) {
+            let problem = format!("there is no such key; known here: {}", allowed.join(", "));
+            let wrong = KeyError { key: key.clone(), problem, source_name: self.name };
+            return Err(ConfigError::Keys(vec![wrong]));
+        }
+        let keys = Map::from_iter([(section.to_owned(), Json::Object(self.keys))]);
+        Ok(Self { name: self.name, keys })
+    }
+
+    /// Returns whether the layer sets the dotted key, or the list that contains
+    /// an indexed key.
+    fn sets(&self, key: &str) -> bool {
+        let mut keys = Some(&self.keys);
+        key.split('.').all(|part| {
+            let part = part.split('[').next().unwrap_or(part);
+            let value = keys.and_then(|keys| keys.get(part));
+            keys = value.and_then(Json::as_object);
+            value.is_some()
+        })
+    }
+}
+
+fn typed(text: String) -> Json {
+    match toml::from_str::<toml::Table>(&format!("value = {text}")) {
+        Ok(mut table) if table.len() == 1 => match table.remove("value") {
+            Some(toml::Value::Datetime(_)) | None => Json::String(text),
+            Some(value) => serde_json::to_value(value).unwrap_or(Json::String(text)),
+        },
+        _ => Json::String(text),
+    }
+}
+
+/// Maximum number of errors that are reported: each costs a pass.
+const MAX_ERRORS: usize = 50;
+
+/// Merges the layers over the defaults; the last layer wins. Returns the
+/// configuration without its invalid keys, and the errors.
+pub(super) fn merged(layers: &[ConfigLayer]) -> (Config, Vec<KeyError>) {
+    let mut keys = match serde_json::to_value(Config::default()) {
+        Ok(Json::Object(keys)) => keys,
+        _ => Map::new(),
+    };
+    for layer in layers {
+        merge(&mut keys, layer.keys.clone());
+    }
+    let mut wrong = Vec::new();
+    while wrong.len() < MAX_ERRORS {
+        match serde_path_to_error::deserialize(Json::Object(keys.clone())) {
+            Ok(config) => return (config, wrong),
+            Err(error) => {
+                let key = error.path().to_string();
+                let refused = unread(key, error.into_inner().to_string(), layers);
+                let is_gone = remove(&mut keys, &refused.key);
+                wrong.push(refused);
+                if !is_gone {
+                    break;
+                }
+            }
+        }
+    }
+    (Config::default(), wrong)
+}
+
+/// Removes a dotted key, or the list that contains an indexed key. Returns
+/// whether the key existed.
+fn remove(keys: &mut Map<String, Json>, key: &str) -> bool {
+    let (first, rest) = match key.split_once('.') {
+        Some((first, rest)) => (first, Some(rest)),
+        None => (key, None),
+    };
+    let first = first.split('[').next().unwrap_or(first);
+    match (keys.get_mut(first), rest) {
+        (Some(Json::Object(inner)), Some(rest)) => remove(inner, rest),
+        _ => keys.remove(first).is_some(),
+    }
+}
+
+fn merge(into: &mut Map<String, Json>, from: Map<String, Json>) {
+    for (key, value) in from {
+        match (into.get_mut(&key), value) {
+            (Some(Json::Object(into)), Json::Object(from)) => merge(into, from),
+            (_, value) => {
+                into.insert(key, value);
+            }
+        }
+    }
+}
+
+/// The error of a value that cannot be deserialized.
+fn unread(mut key: String, mut problem: String, layers: &[ConfigLayer]) -> KeyError {
+    if let Some((field, known)) = unknown_field(&problem) {
+        if key.rsplit('.').next() != Some(&field) {
+            key = format!("{key}.{field}");
+        }
+        problem = format!("there is no such key; known here: {known}");
+    }
+    refusal(key, problem, layers)
+}
+
+/// The error of a key, with the layer that sets it.
+pub(super) fn refusal(key: String, problem: String, layers: &[ConfigLayer]) -> KeyError {
+    let layer = layers.iter().rev().find(|layer| layer.sets(&key));
+    let source_name = layer.map_or("the defaults", |layer| &layer.name).to_owned();
+    KeyError { key, problem, source_name }
+}
+
+/// Returns the unknown field and the list of known fields from serde's message
+/// "unknown field `a`, expected one of `b`, `c`".
+fn unknown_field(message: &str) -> Option<(String, String)> {
+    let rest = message.strip_prefix("unknown field `")?;
+    let (field, known) = rest.split_once('`')?;
+    let known = known.trim_start_matches(", expected ").trim_start_matches("one of ");
+    Some((field.to_owned(), known.replace('`', "")))
+}

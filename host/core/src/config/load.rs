@@ -1,0 +1,148 @@
+//! Loads the configuration from its sources.
+
+use std::path::PathBuf;
+
+use serde_json::{Map, Value as Json};
+
+use super::Config;
+use super::layers::{self, ConfigLayer};
+
+/// Variables with the prefix that are not configuration. The development tasks
+/// and the command line use them, in addition to `ASSURANCE_TEST_…`.
+const NOT_CONFIGURATION: [&str; 7] =
+    ["areas", "bin", "config", "corpus", "fixtures", "operators_token", "operators_url"];
+
+/// Name of the file in the areas' folder with the grants, limits and settings
+/// of its areas.
+pub const AREAS_FILE: &str = "areas.toml";
+
+/// Errors of loading the configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file named by `--config` does not exist.
+    #[error(
+        "there is no configuration file at {0}; give another --config, or leave it out to use the defaults"
+    )]
+    NoFile(PathBuf),
+    /// Keys have invalid values.
+    #[error("{}", lines(.0))]
+    Keys(Vec<KeyError>),
+    /// A source cannot be parsed.
+    #[error("the configuration cannot be read: {0}")]
+    Unreadable(String),
+}
+
+/// A key with an invalid value.
+#[derive(Debug, thiserror::Error)]
+#[error("configuration key {key}: {problem} (set in {source_name})")]
+pub struct KeyError {
+    /// Dotted path of the key.
+    pub key: String,
+    /// Description of the error and its fix.
+    pub problem: String,
+    /// Path of the file, or the environment.
+    pub source_name: String,
+}
+
+fn lines(errors: &[KeyError]) -> String {
+    errors.iter().map(KeyError::to_string).collect::<Vec<_>>().join("\n")
+}
+
+/// Flags of the command line, as a tree of configuration keys.
+#[derive(Clone, Debug, Default)]
+pub struct FlagOverrides(Map<String, Json>);
+
+impl FlagOverrides {
+    /// Sets a dotted key if the flag was given.
+    #[must_use]
+    pub fn set<T: serde::Serialize>(mut self, key: &str, value: Option<T>) -> Self {
+        let Some(value) = value.and_then(|given| serde_json::to_value(given).ok()) else {
+            return self;
+        };
+        let mut tree = &mut self.0;
+        let mut parts: Vec<&str> = key.split('.').collect();
+        let Some(last) = parts.pop() else { return self };
+        for part in parts {
+            let child = tree.entry(part).or_insert_with(|| Json::Object(Map::new()));
+            let Json::Object(object) = child else { return self };
+            tree = object;
+        }
+        tree.insert(last.to_owned(), value);
+        self
+    }
+}
+
+/// Sources that the configuration is loaded from.
+#[derive(Clone, Debug, Default)]
+pub struct ConfigSource {
+    /// Path of a TOML file, which must exist. `None`: `assurance.toml` in the
+    /// working folder, if it exists.
+    pub file: Option<PathBuf>,
+    /// Ignores environment variables (for tests).
+    pub without_environment: bool,
+    /// Command-line flags, which override all other sources.
+    pub flags: FlagOverrides,
+}
+
+/// A configuration, and its defaults: the values without the operator's file,
+/// environment and flags, but with the file next to the components.
+pub(super) struct LoadedConfig {
+    pub(super) config: Config,
+    pub(super) defaults: Config,
+}
+
+pub(super) fn load(source: &ConfigSource) -> Result<LoadedConfig, ConfigError> {
+    let mut layers = Vec::new();
+    if let Some(file) = toml_file(source)? {
+        layers.push(ConfigLayer::file(&file)?);
+    }
+    if !source.without_environment {
+        layers.push(ConfigLayer::environment(std::env::vars(), is_configuration));
+    }
+    layers.push(ConfigLayer::new("the flags", source.flags.0.clone()));
+    let (before, _) = layers::merged(&layers);
+    let (policy, mut wrong) = match areas_policy(&before) {
+        Ok(policy) => (policy, Vec::new()),
+        Err(ConfigError::Keys(wrong)) => (None, wrong),
+        Err(error) => return Err(error),
+    };
+    let is_policy = policy.is_some();
+    if let Some(policy) = policy {
+        layers.insert(0, policy);
+    }
+    let (config, unread) = layers::merged(&layers);
+    wrong.extend(unread);
+    let found = config.check().0.into_iter();
+    wrong.extend(found.map(|(key, problem)| layers::refusal(key, problem, &layers)));
+    if !wrong.is_empty() {
+        return Err(ConfigError::Keys(wrong));
+    }
+    layers.truncate(usize::from(is_policy));
+    let (defaults, _) = layers::merged(&layers);
+    Ok(LoadedConfig { config, defaults })
+}
+
+/// Reads the file next to the components with the `grants`, `limits` and
+/// `settings` of its areas, which are keys of the section `areas`.
+fn areas_policy(config: &Config) -> Result<Option<ConfigLayer>, ConfigError> {
+    let file = config.areas_dir().join(AREAS_FILE);
+    if !file.is_file() {
+        return Ok(None);
+    }
+    ConfigLayer::file(&file)?.within("areas", &["grants", "limits", "settings"]).map(Some)
+}
+
+fn toml_file(source: &ConfigSource) -> Result<Option<PathBuf>, ConfigError> {
+    let ordinary = PathBuf::from("assurance.toml");
+    match &source.file {
+        Some(file) if file.is_file() => Ok(Some(file.clone())),
+        Some(file) => Err(ConfigError::NoFile(file.clone())),
+        None => Ok(ordinary.is_file().then_some(ordinary)),
+    }
+}
+
+/// Returns whether a variable, without its prefix and in lower case, is a
+/// configuration key.
+fn is_configuration(name: &str) -> bool {
+    !NOT_CONFIGURATION.contains(&name) && !name.starts_with("test_")
+}

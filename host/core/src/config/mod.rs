@@ -1,0 +1,227 @@
+//! The configuration. It is checked completely before any listener is opened.
+//!
+//! Later sources win: defaults, the TOML file, the environment
+//! (`ASSURANCE_SECTION__KEY`), command-line flags. Unknown keys are rejected.
+//! Every error contains the key, its source and the fix.
+
+mod check;
+pub mod credentials;
+pub mod files;
+mod layers;
+mod load;
+mod sections;
+mod show;
+
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use load::{AREAS_FILE, ConfigError, ConfigSource, FlagOverrides, KeyError};
+pub use sections::{
+    AccessTokensConfig, ApiConfig, AreaLimits, AreasConfig, BlobsConfig, BudgetConfig,
+    BudgetsConfig, CanaryConfig, DatabaseConfig, EgressConfig, IdempotencyConfig, JobsConfig,
+    KeysConfig, LaneConfig, LanesConfig, LimitsConfig, LogConfig, LogFormat, MailConfig,
+    MalwareConfig, ManifestLimits, OperatorsConfig, PasswordsConfig, Publisher, RatesConfig,
+    ReadinessConfig, RecordConfig, RuntimeConfig, SecretString, ServiceAddress, SessionConfig,
+    ShadowConfig, SignInConfig,
+};
+
+/// All settings of the service.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Folder of everything the service owns: the embedded database, keys,
+    /// blobs and compiled areas.
+    pub data_dir: PathBuf,
+    /// Development mode: session cookies may use plain http on a loopback
+    /// address, and component folders are loaded without signatures.
+    pub development: bool,
+    /// The listener for API clients.
+    pub api: ApiConfig,
+    /// The listener for operators: deployment, health, metrics.
+    pub operators: OperatorsConfig,
+    /// When a node reports that it is not ready.
+    pub readiness: ReadinessConfig,
+    /// Storage of documents, sessions and jobs.
+    pub database: DatabaseConfig,
+    /// Storage of uploads and component binaries.
+    pub blobs: BlobsConfig,
+    /// Which areas are loaded and what they may import.
+    pub areas: AreasConfig,
+    /// Keys that protect stored secrets, cursors and tokens.
+    pub keys: KeysConfig,
+    /// Lifetime of sessions.
+    pub session: SessionConfig,
+    /// Access tokens for machines.
+    pub access_tokens: AccessTokensConfig,
+    /// Password hashing.
+    pub passwords: PasswordsConfig,
+    /// Consequences of repeated wrong passwords and codes.
+    pub sign_in: SignInConfig,
+    /// Rate limits of requests.
+    pub rates: RatesConfig,
+    /// Size and time limits of requests.
+    pub limits: LimitsConfig,
+    /// Idempotency keys.
+    pub idempotency: IdempotencyConfig,
+    /// Resource limits of one call of an area.
+    pub runtime: RuntimeConfig,
+    /// Limits for all calls of one area, and of one workspace, together on one
+    /// node. Reloaded at SIGHUP, like areas.limits and areas.record.
+    pub budgets: BudgetsConfig,
+    /// The durable queue and its workers.
+    pub jobs: JobsConfig,
+    /// Outgoing network requests.
+    pub egress: EgressConfig,
+    /// The malware scanner that areas may use.
+    pub malware: MalwareConfig,
+    /// Outgoing mail.
+    pub mail: MailConfig,
+    /// Log level, filter and format.
+    pub log: LogConfig,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            data_dir: PathBuf::from("./data"),
+            development: false,
+            api: ApiConfig::default(),
+            operators: OperatorsConfig::default(),
+            readiness: ReadinessConfig::default(),
+            database: DatabaseConfig::default(),
+            blobs: BlobsConfig::default(),
+            areas: AreasConfig::default(),
+            keys: KeysConfig::default(),
+            session: SessionConfig::default(),
+            access_tokens: AccessTokensConfig::default(),
+            passwords: PasswordsConfig::default(),
+            sign_in: SignInConfig::default(),
+            rates: RatesConfig::default(),
+            limits: LimitsConfig::default(),
+            idempotency: IdempotencyConfig::default(),
+            runtime: RuntimeConfig::default(),
+            budgets: BudgetsConfig::default(),
+            jobs: JobsConfig::default(),
+            egress: EgressConfig::default(),
+            malware: MalwareConfig::default(),
+            mail: MailConfig::default(),
+            log: LogConfig::default(),
+        }
+    }
+}
+
+impl Config {
+    /// Loads and checks the configuration.
+    ///
+    /// # Errors
+    /// An error with every invalid key, its source, and the fix.
+    pub fn load(source: &ConfigSource) -> Result<Self, ConfigError> {
+        load::load(source).map(|loaded| loaded.config)
+    }
+
+    /// Loads the configuration and returns it as an annotated TOML file with
+    /// masked secrets. Defaults are comments, so that a copy of the file does not
+    /// pin them.
+    ///
+    /// # Errors
+    /// See [`Config::load`].
+    pub fn documented_toml(source: &ConfigSource) -> Result<String, ConfigError> {
+        let loaded = load::load(source)?;
+        Ok(show::documented_toml(&loaded.config, Some(&loaded.defaults)))
+    }
+
+    /// Returns the configuration as an annotated TOML file with masked secrets.
+    /// Defaults are ordinary values.
+    #[must_use]
+    pub fn to_documented_toml(&self) -> String {
+        show::documented_toml(self, None)
+    }
+
+    /// Returns the database URL: the configured one, or a file in the data
+    /// folder.
+    #[must_use]
+    pub fn database_url(&self) -> String {
+        self.database.url.as_ref().map_or_else(
+            || format!("sqlite://{}", self.data_dir.join("assurance.sqlite").display()),
+            |url| url.reveal().to_owned(),
+        )
+    }
+
+    /// Returns the database URL without user, password and options, for
+    /// messages.
+    #[must_use]
+    pub fn database_name(&self) -> String {
+        let address = self.database_url();
+        let place = match address.split_once("://") {
+            Some((scheme, rest)) if scheme != "sqlite" => {
+                rest.rsplit_once('@').map_or(rest, |(_, place)| place)
+            }
+            _ => &address,
+        };
+        place.split('?').next().unwrap_or_default().to_owned()
+    }
+
+    /// Returns the path of the embedded database; `None` for PostgreSQL.
+    #[must_use]
+    pub fn sqlite_file(&self) -> Option<PathBuf> {
+        let url = self.database_url();
+        let path = url.strip_prefix("sqlite:")?;
+        let path = path.strip_prefix("//").unwrap_or(path);
+        let path = path.split('?').next().unwrap_or_default();
+        Some(percent_encoding::percent_decode_str(path).decode_utf8_lossy().into_owned().into())
+    }
+
+    /// Returns the public base URL for clients, without a trailing slash.
+    #[must_use]
+    pub fn base_url(&self) -> String {
+        self.api.base_url.as_ref().map_or_else(
+            || format!("http://{}", self.api.listen),
+            |url| url.trim_end_matches('/').to_owned(),
+        )
+    }
+
+    /// Returns the path of the file with the operators' bearer token.
+    #[must_use]
+    pub fn operators_token_file(&self) -> PathBuf {
+        self.in_data_dir(self.operators.token_file.as_deref(), "operators.token")
+    }
+
+    /// Returns the path of the master key file.
+    #[must_use]
+    pub fn master_key_file(&self) -> PathBuf {
+        self.in_data_dir(self.keys.master_key_file.as_deref(), "master.key")
+    }
+
+    /// Returns the folder that areas are loaded from.
+    #[must_use]
+    pub fn areas_dir(&self) -> PathBuf {
+        self.in_data_dir(self.areas.dir.as_deref(), "areas")
+    }
+
+    /// Returns the folder of blobs.
+    #[must_use]
+    pub fn blobs_dir(&self) -> PathBuf {
+        self.in_data_dir(self.blobs.dir.as_deref(), "blobs")
+    }
+
+    /// Returns the folder of compiled areas.
+    #[must_use]
+    pub fn runtime_cache_dir(&self) -> PathBuf {
+        self.in_data_dir(self.runtime.cache_dir.as_deref(), "compiled")
+    }
+
+    /// Returns the folder of recordings.
+    #[must_use]
+    pub fn recordings_dir(&self) -> PathBuf {
+        self.in_data_dir(self.areas.record.dir.as_deref(), "recordings")
+    }
+
+    fn in_data_dir(&self, configured: Option<&Path>, name: &str) -> PathBuf {
+        configured.map_or_else(|| self.data_dir.join(name), Path::to_path_buf)
+    }
+}

@@ -1,0 +1,29 @@
+//! The sections of the configuration: one struct for each. Every limit is a
+//! named field with a unit and a default. `assurance config show` prints the
+//! doc comments.
+
+mod areas;
+mod blobs;
+mod budgets;
+mod limits;
+mod malware;
+mod manifest;
+mod people;
+mod record;
+mod service;
+mod work;
+
+pub use areas::{AreaLimits, AreasConfig, CanaryConfig, Publisher, ShadowConfig};
+pub use blobs::BlobsConfig;
+pub use budgets::{BudgetConfig, BudgetsConfig};
+pub use limits::{IdempotencyConfig, LimitsConfig, RatesConfig, RuntimeConfig};
+pub use malware::{MalwareConfig, ServiceAddress};
+pub use manifest::ManifestLimits;
+pub use people::{AccessTokensConfig, PasswordsConfig, SessionConfig, SignInConfig};
+pub use record::RecordConfig;
+pub use service::{
+    ApiConfig, DatabaseConfig, KeysConfig, OperatorsConfig, ReadinessConfig, SecretString,
+};
+pub use work::{
+    EgressConfig, JobsConfig, LaneConfig, LanesConfig, LogConfig, LogFormat, MailConfig,
+};

@@ -1,0 +1,233 @@
+//! Background work: jobs, outgoing requests and mail, the log.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::service::SecretString;
+use crate::domain::job::Lane;
+
+/// The durable job queue and its workers.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct JobsConfig {
+    /// Run jobs in this process.
+    pub enabled: bool,
+    /// Interval at which workers poll the queue without a notification, in
+    /// milliseconds.
+    pub poll_ms: u32,
+    /// Time without a heartbeat after which a process loses the leases of its
+    /// jobs, in milliseconds.
+    pub lease_ms: u32,
+    /// Interval at which a process renews its leases, in milliseconds.
+    pub heartbeat_ms: u32,
+    /// Time for which a worker continues one job step by step, in milliseconds.
+    /// Then it returns the job to the queue, and other jobs of the lane run.
+    pub slice_ms: u32,
+    /// The longest timeout of a job's run, in milliseconds; a job kind with a
+    /// longer timeout gets this one.
+    pub max_timeout_ms: u32,
+    /// Jobs of one area that may wait in one workspace. Beyond them the area
+    /// cannot enqueue jobs there until some have run. Events of other areas are
+    /// always delivered.
+    pub max_waiting_per_area: u32,
+    /// Minutes for which a succeeded job is kept; a delivered event is deleted
+    /// at once.
+    pub keep_succeeded_minutes: u32,
+    /// Hours for which a failed or dead job is kept with its last error.
+    pub keep_failed_hours: u32,
+    /// Maximum time for running jobs to end after SIGTERM, in seconds. Jobs
+    /// that are still running are cancelled and run again, on another host or
+    /// at the next start.
+    pub drain_seconds: u32,
+    /// Capacity and backoff of each lane in this process.
+    pub lanes: LanesConfig,
+}
+
+impl Default for JobsConfig {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            poll_ms: 1_000,
+            lease_ms: 15_000,
+            heartbeat_ms: 5_000,
+            slice_ms: 2_000,
+            max_timeout_ms: 600_000,
+            max_waiting_per_area: 100_000,
+            keep_succeeded_minutes: 60,
+            keep_failed_hours: 720,
+            drain_seconds: 5,
+            lanes: LanesConfig::default(),
+        }
+    }
+}
+
+/// Capacity and backoff of each lane in this process.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct LanesConfig {
+    /// Audits.
+    pub scanner: LaneConfig,
+    /// Import of uploads and submitted evidence.
+    pub ingest: LaneConfig,
+    /// Model calls.
+    pub assistant: LaneConfig,
+    /// Outgoing messages: webhooks, mail.
+    pub delivery: LaneConfig,
+    /// Maintenance without urgency.
+    pub maintenance: LaneConfig,
+    /// Events to the areas that subscribe to them.
+    pub events: LaneConfig,
+}
+
+/// Capacity and backoff of one lane in this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LaneConfig {
+    /// Concurrent jobs; 0: none in this process.
+    pub capacity: u32,
+    /// Largest part of the capacity for jobs of one workspace, in percent,
+    /// rounded up to whole jobs. Other workspaces' jobs can use the rest
+    /// without waiting for these to end.
+    pub workspace_percent: u32,
+    /// Largest part of the capacity for jobs about one resource, in percent,
+    /// rounded up to whole jobs. In the lane `delivery` the resource is the
+    /// webhook.
+    pub resource_percent: u32,
+    /// First delay before a failed job runs again, in milliseconds; it doubles
+    /// with every attempt and varies by 20 %.
+    pub backoff_first_ms: u32,
+    /// Longest delay before a failed job runs again, in milliseconds.
+    pub backoff_max_ms: u32,
+}
+
+impl Default for LanesConfig {
+    // Lanes that wait for the network have more capacity than lanes that
+    // compute. Work that a person waits for is retried earlier.
+    fn default() -> Self {
+        let share = |capacity, backoff_first_ms, backoff_max_ms| LaneConfig {
+            capacity,
+            workspace_percent: 75,
+            resource_percent: 100,
+            backoff_first_ms,
+            backoff_max_ms,
+        };
+        Self {
+            scanner: share(2, 5_000, 900_000),
+            ingest: share(4, 1_000, 300_000),
+            assistant: share(4, 1_000, 60_000),
+            delivery: LaneConfig { resource_percent: 25, ..share(16, 1_000, 900_000) },
+            maintenance: share(2, 10_000, 3_600_000),
+            events: share(8, 1_000, 900_000),
+        }
+    }
+}
+
+impl LanesConfig {
+    /// Returns the settings of a lane.
+    #[must_use]
+    pub fn of(&self, lane: Lane) -> LaneConfig {
+        match lane {
+            Lane::Scanner => self.scanner,
+            Lane::Ingest => self.ingest,
+            Lane::Assistant => self.assistant,
+            Lane::Delivery => self.delivery,
+            Lane::Maintenance => self.maintenance,
+            Lane::Events => self.events,
+        }
+    }
+}
+
+/// Outgoing network requests.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct EgressConfig {
+    /// Development: also allow requests to loopback addresses, and http for
+    /// these.
+    pub allow_loopback: bool,
+    /// Certificates (PEM) trusted in addition to the system's.
+    pub ca_file: Option<PathBuf>,
+    /// Maximum time to open a connection, in milliseconds.
+    pub connect_timeout_ms: u32,
+    /// Maximum time from the first byte sent to the last byte received, in
+    /// milliseconds.
+    pub max_timeout_ms: u32,
+    /// Largest response, in bytes.
+    pub max_response_bytes: u32,
+}
+
+impl Default for EgressConfig {
+    fn default() -> Self {
+        Self {
+            allow_loopback: false,
+            ca_file: None,
+            connect_timeout_ms: 5_000,
+            max_timeout_ms: 120_000,
+            max_response_bytes: 16_777_216,
+        }
+    }
+}
+
+/// Outgoing mail.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct MailConfig {
+    /// URL of the mail server: `smtps://USER:PASSWORD@HOST`,
+    /// `smtp://USER:PASSWORD@HOST?tls=required` or `smtp://HOST`; not set:
+    /// messages are written into the folder `mail` of the data folder.
+    pub smtp_url: Option<SecretString>,
+    /// Sender of all messages, for example `Assurance <assurance@example.com>`;
+    /// required with a mail server.
+    pub from: Option<String>,
+    /// Maximum time to send one message, in milliseconds.
+    pub timeout_ms: u32,
+    /// Messages to one address per day, from all workspaces together.
+    pub max_per_recipient_per_day: u32,
+    /// Messages from one workspace per day.
+    pub max_per_workspace_per_day: u32,
+    /// Minimum time between two messages to one address, in seconds; the second
+    /// message waits in the queue.
+    pub recipient_pause_seconds: u32,
+}
+
+impl Default for MailConfig {
+    fn default() -> Self {
+        Self {
+            smtp_url: None,
+            from: None,
+            timeout_ms: 15_000,
+            max_per_recipient_per_day: 10,
+            max_per_workspace_per_day: 500,
+            recipient_pause_seconds: 10,
+        }
+    }
+}
+
+/// Format of log lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LogFormat {
+    /// Text for a terminal.
+    #[default]
+    Human,
+    /// One JSON object per line.
+    Json,
+}
+
+/// Log level, filter and format.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct LogConfig {
+    /// Format of log lines: human or json.
+    pub format: LogFormat,
+    /// Which lines are logged, as `tracing` directives: `info`,
+    /// `info,assurance=debug`.
+    pub filter: String,
+}
+
+impl Default for LogConfig {
+    fn default() -> Self {
+        Self { format: LogFormat::Human, filter: "info".into() }
+    }
+}

@@ -1,0 +1,142 @@
+//! Documents, and queries for them.
+
+use serde::{Deserialize, Serialize};
+
+use super::time::Timestamp;
+
+/// One stored document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Document {
+    /// Id that the area chose; 1 to 200 characters.
+    pub id: String,
+    /// Version: 1 at creation, incremented by each change.
+    pub version: u64,
+    /// Content, a JSON object.
+    pub body: String,
+    /// Time of creation.
+    pub created_at: Timestamp,
+    /// Time of the last write.
+    pub updated_at: Timestamp,
+}
+
+/// A value of a declared field.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum FieldValue {
+    /// Missing, or JSON `null`.
+    Null,
+    /// JSON `true` or `false`.
+    Boolean(bool),
+    /// A JSON integer.
+    Integer(i64),
+    /// A JSON string.
+    Text(String),
+}
+
+/// Comparison of a field with given values.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub enum FieldTest {
+    /// The field has this value.
+    Equals(FieldValue),
+    /// The field has one of these values.
+    OneOf(Vec<FieldValue>),
+    /// The value is at least the first bound and less than the second. `None`
+    /// leaves a side open.
+    Range(Option<FieldValue>, Option<FieldValue>),
+    /// The text starts with this prefix.
+    Prefix(String),
+    /// The text contains this; case is ignored.
+    Contains(String),
+}
+
+/// A condition that holds if any of the fields passes the test.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Condition {
+    /// Declared fields, at least one.
+    pub fields: Vec<String>,
+    /// Comparison for these fields.
+    pub test: FieldTest,
+}
+
+/// One field of a sort order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Order {
+    /// A declared field.
+    pub field: String,
+    /// Whether the largest value comes first.
+    pub descending: bool,
+}
+
+/// Start of a page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PageStart {
+    /// The first document.
+    First,
+    /// The document after the page that returned this cursor.
+    Cursor(String),
+    /// The document after the one with this id.
+    After(String),
+}
+
+/// A query for one page of documents.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Query {
+    /// `name` for a collection of the calling area, `area.name` for one of
+    /// another area.
+    pub collection: String,
+    /// Conditions; all must hold.
+    pub conditions: Vec<Condition>,
+    /// Sort order. Equal documents are ordered by id in the direction of the
+    /// last field. If empty: id, descending.
+    pub order: Vec<Order>,
+    /// Start of the page.
+    pub start: PageStart,
+    /// Maximum number of documents, 1 to 1000.
+    pub limit: u32,
+}
+
+/// Result of a [`Query`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DocumentPage {
+    /// At most `limit` documents.
+    pub documents: Vec<Document>,
+    /// Cursor of the next page; `None` on the last page.
+    pub next: Option<String>,
+}
+
+/// One row of a grouped count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupCount {
+    /// Values of the grouping fields, in the order of the request.
+    pub values: Vec<FieldValue>,
+    /// Number of documents with these values.
+    pub count: u64,
+}
+
+/// A change of one document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DocumentWrite {
+    /// Creates a document; fails if the id exists.
+    Create {
+        /// Id of the new document.
+        id: String,
+        /// Content, a JSON object.
+        body: String,
+    },
+    /// Replaces a document; fails if it does not exist.
+    Replace {
+        /// Id of the document.
+        id: String,
+        /// Version that the document must have; `None` accepts any.
+        expected: Option<u64>,
+        /// Content, a JSON object.
+        body: String,
+    },
+    /// Deletes a document; fails if it does not exist.
+    Delete {
+        /// Id of the document.
+        id: String,
+        /// Version that the document must have; `None` accepts any.
+        expected: Option<u64>,
+    },
+}

@@ -1,0 +1,94 @@
+//! Health of a node, for load balancers and operators.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Result of a check that found no problem.
+pub const OK: &str = "ok";
+
+/// A condition that a node must meet to serve.
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum HealthCheck {
+    /// The process has started and is not stopping.
+    Serving,
+    /// The database responds.
+    Database,
+    /// A write commits.
+    Writes,
+    /// Every live version runs on this node.
+    Areas,
+    /// This node's master key is the one that the database is used with.
+    MasterKey,
+    /// This machine's clock differs from the database's clock by at most
+    /// `readiness.max_clock_difference_ms`.
+    Clock,
+    /// The database was not migrated by a newer release.
+    Schema,
+    /// The blob store responds.
+    Blobs,
+}
+
+/// Whether a load balancer should send requests to a node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Readiness {
+    /// Yes: all checks are `ok`.
+    Ready,
+    /// Yes: only checks of `readiness.degraded_by` fail.
+    Degraded,
+    /// No: another check fails.
+    Unready,
+}
+
+/// The result of all checks of a node.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+pub struct HealthReport {
+    /// Status; `ready` and `degraded` are sent with HTTP status 200, `unready`
+    /// with 503.
+    pub status: Readiness,
+    /// Result of each check: `ok`, or the problem and its fix.
+    pub checks: BTreeMap<HealthCheck, String>,
+}
+
+impl HealthReport {
+    /// Combines the results of checks. Checks in `degrading` do not make a node
+    /// unready.
+    #[must_use]
+    pub fn new(checks: BTreeMap<HealthCheck, String>, degrading: &[HealthCheck]) -> Self {
+        let mut failed = checks.iter().filter(|(_, line)| *line != OK).map(|(check, _)| check);
+        let status = match failed.next() {
+            None => Readiness::Ready,
+            Some(first) if std::iter::once(first).chain(failed).all(|c| degrading.contains(c)) => {
+                Readiness::Degraded
+            }
+            Some(_) => Readiness::Unready,
+        };
+        Self { status, checks }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(failed: &[HealthCheck], degrading: &[HealthCheck]) -> Readiness {
+        let mut checks = BTreeMap::from([(HealthCheck::Database, OK.to_owned())]);
+        checks.extend(failed.iter().map(|check| (*check, "it is away".to_owned())));
+        HealthReport::new(checks, degrading).status
+    }
+
+    #[test]
+    fn only_what_may_degrade_leaves_a_node_in_service() {
+        assert_eq!(status(&[], &[]), Readiness::Ready);
+        assert_eq!(status(&[HealthCheck::Blobs], &[HealthCheck::Blobs]), Readiness::Degraded);
+        assert_eq!(status(&[HealthCheck::Blobs], &[]), Readiness::Unready);
+        let both = [HealthCheck::Areas, HealthCheck::Blobs];
+        assert_eq!(status(&both, &[HealthCheck::Blobs]), Readiness::Unready);
+        assert_eq!(status(&both, &both), Readiness::Degraded);
+    }
+}

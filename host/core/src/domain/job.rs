@@ -1,0 +1,285 @@
+//! Jobs, their states and outcomes.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::id::{JobId, WorkspaceId};
+use super::time::Timestamp;
+
+/// A named share of the workers with its own capacity.
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Lane {
+    /// Audits.
+    Scanner,
+    /// Import of uploads and submitted evidence.
+    Ingest,
+    /// Model calls.
+    Assistant,
+    /// Outgoing messages: webhooks, mail.
+    Delivery,
+    /// Maintenance without urgency.
+    Maintenance,
+    /// Event deliveries to subscribers. Reserved for the host: areas cannot use
+    /// it for their jobs.
+    Events,
+}
+
+impl Lane {
+    /// Every lane, in the order of declaration.
+    pub const ALL: [Self; 6] = [
+        Self::Scanner,
+        Self::Ingest,
+        Self::Assistant,
+        Self::Delivery,
+        Self::Maintenance,
+        Self::Events,
+    ];
+
+    /// Returns the name that is stored and sent.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Scanner => "scanner",
+            Self::Ingest => "ingest",
+            Self::Assistant => "assistant",
+            Self::Delivery => "delivery",
+            Self::Maintenance => "maintenance",
+            Self::Events => "events",
+        }
+    }
+}
+
+impl fmt::Display for Lane {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Lane {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL.into_iter().find(|lane| lane.as_str() == text).ok_or_else(|| {
+            format!("{text:?} is not a lane; use one of scanner, ingest, assistant, delivery, maintenance, events")
+        })
+    }
+}
+
+/// Jobs of one workspace about one resource within a lane. The flows of a lane
+/// share its capacity.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct JobFlow {
+    /// The workspace of all its jobs.
+    pub workspace: WorkspaceId,
+    /// The resource of all its jobs; `None` for jobs without a resource.
+    pub resource: Option<uuid::Uuid>,
+}
+
+/// A job to insert with the transaction that enqueues it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewJob {
+    /// Id of the job, the same at every attempt.
+    pub id: JobId,
+    /// The workspace of the job.
+    pub workspace: WorkspaceId,
+    /// The area that runs it.
+    pub area: String,
+    /// Job kind from the area's manifest, or `event`.
+    pub kind: String,
+    /// Lane of the job.
+    pub lane: Lane,
+    /// Payload, a JSON object.
+    pub payload: String,
+    /// Resource that the job concerns. It orders jobs within a lane and is
+    /// shown in the queue.
+    pub resource: Option<uuid::Uuid>,
+    /// Earliest start time.
+    pub available_at: Timestamp,
+    /// Number of attempts after which the job is dead.
+    pub max_attempts: u32,
+    /// Wall-clock limit of one attempt.
+    pub timeout_ms: u32,
+    /// Key of which at most one waiting or running job of the kind may exist.
+    pub dedupe_key: Option<String>,
+}
+
+impl NewJob {
+    /// Returns the job's flow in its lane.
+    #[must_use]
+    pub fn flow(&self) -> JobFlow {
+        JobFlow { workspace: self.workspace, resource: self.resource }
+    }
+}
+
+/// A job that a worker claimed under a lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeasedJob {
+    /// The claimed job.
+    pub job: NewJob,
+    /// Number of this attempt, from 1.
+    pub attempt: u32,
+    /// Checkpoint from the previous `Continue`.
+    pub checkpoint: Option<String>,
+    /// Id of this lease. A job can be completed only while its row still has
+    /// this lease.
+    pub lease: uuid::Uuid,
+}
+
+impl LeasedJob {
+    /// Returns whether the job delivers an event.
+    #[must_use]
+    pub fn is_event(&self) -> bool {
+        self.job.kind == EVENT_KIND
+    }
+}
+
+/// Job kind of event deliveries.
+pub const EVENT_KIND: &str = "event";
+
+/// Outcome of a run whose effects are committed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JobOutcome {
+    /// The job is finished.
+    Done,
+    /// Run again immediately from this checkpoint.
+    Continue(String),
+    /// Run again at this time, as a new attempt, for the given reason.
+    Retry(Timestamp, String),
+}
+
+/// Outcome of a run whose effects are discarded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JobFailure {
+    /// Run again after the lane's backoff.
+    Retry(String),
+    /// Do not run again.
+    Fail(String),
+}
+
+/// State of a job.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JobStatus {
+    /// Waiting for its first run, or for the next step after a successful one.
+    Queued,
+    /// A worker runs it.
+    Running,
+    /// Waiting for its next attempt.
+    Retrying,
+    /// Finished successfully.
+    Succeeded,
+    /// The area reported that no attempt can succeed.
+    Failed,
+    /// All attempts failed.
+    Dead,
+}
+
+impl JobStatus {
+    /// Every status.
+    pub const ALL: [Self; 6] =
+        [Self::Queued, Self::Running, Self::Retrying, Self::Succeeded, Self::Failed, Self::Dead];
+
+    /// The name as stored and sent.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Running => "running",
+            Self::Retrying => "retrying",
+            Self::Succeeded => "succeeded",
+            Self::Failed => "failed",
+            Self::Dead => "dead",
+        }
+    }
+
+    /// Returns whether the job will not run again.
+    #[must_use]
+    pub fn is_final(self) -> bool {
+        matches!(self, Self::Succeeded | Self::Failed | Self::Dead)
+    }
+}
+
+impl FromStr for JobStatus {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL
+            .into_iter()
+            .find(|status| status.as_str() == text)
+            .ok_or_else(|| format!("{text:?} is not a status of a job"))
+    }
+}
+
+/// The end of one run of a job. It is written in the transaction of the run's
+/// effects, and only if the job still has the lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobEnd {
+    /// Workspace of the job.
+    pub workspace: WorkspaceId,
+    /// Id of the job.
+    pub job: JobId,
+    /// Lease of the run.
+    pub lease: uuid::Uuid,
+    /// New state of the job.
+    pub how: JobEndKind,
+}
+
+/// New state of a job after a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JobEndKind {
+    /// The job succeeded.
+    Done {
+        /// Whether the row stays visible in the queue for a while; otherwise it
+        /// is deleted at once.
+        keep: bool,
+    },
+    /// A step is finished. The next step begins from this checkpoint. It does
+    /// not count as an attempt.
+    Continue {
+        /// Checkpoint for the next step.
+        checkpoint: String,
+        /// True: the job goes to the end of the lane, for any worker. False:
+        /// the worker keeps the lease and continues.
+        requeue: bool,
+    },
+    /// The job waits for its next attempt.
+    Retry {
+        /// Earliest start time.
+        at: Timestamp,
+        /// Reason for the retry.
+        error: String,
+    },
+    /// The job returns to the queue as if it had not run; the attempt does not
+    /// count.
+    Release {
+        /// Earliest start time.
+        at: Timestamp,
+    },
+    /// The area reported that no attempt can succeed.
+    Failed {
+        /// Reason from the area.
+        error: String,
+    },
+    /// The job has used all attempts.
+    Dead {
+        /// Error of the last attempt.
+        error: String,
+    },
+}
+
+impl JobEndKind {
+    /// Returns whether the job is back in the queue.
+    #[must_use]
+    pub fn is_requeued(&self) -> bool {
+        matches!(
+            self,
+            Self::Continue { requeue: true, .. } | Self::Retry { .. } | Self::Release { .. }
+        )
+    }
+}

@@ -1,0 +1,398 @@
+//! An area's manifest; `wit/manifest.wit` defines the same fields.
+
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+
+use super::job::Lane;
+use super::role::Role;
+
+/// An HTTP method of a route.
+#[derive(
+    Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Method {
+    /// Reads; has no side effects.
+    Get,
+    /// Creates a resource or starts an action.
+    Post,
+    /// Replaces a resource or sends content.
+    Put,
+    /// Changes a resource.
+    Patch,
+    /// Deletes a resource.
+    Delete,
+}
+
+impl Method {
+    /// All methods; their order is that of the method table of a path.
+    pub const ALL: [Self; 5] = [Self::Get, Self::Post, Self::Put, Self::Patch, Self::Delete];
+
+    /// Returns the method name as in an HTTP request.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Post => "POST",
+            Self::Put => "PUT",
+            Self::Patch => "PATCH",
+            Self::Delete => "DELETE",
+        }
+    }
+}
+
+/// Type and bounds of a parameter's values.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", tag = "type")]
+pub enum ParameterKind {
+    /// Text; both bounds are inclusive.
+    Text {
+        /// Minimum length, in characters.
+        min_length: u32,
+        /// Maximum length, in characters.
+        max_length: u32,
+    },
+    /// An integer; both bounds are inclusive.
+    Integer {
+        /// Smallest value.
+        minimum: i64,
+        /// Largest value.
+        maximum: i64,
+    },
+    /// `true` or `false`.
+    Boolean,
+    /// A UUID (RFC 9562).
+    Uuid,
+    /// A timestamp (RFC 3339).
+    Timestamp,
+    /// One of the listed words.
+    OneOf {
+        /// The allowed words.
+        values: Vec<String>,
+    },
+}
+
+/// Part of the request that contains a parameter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ParameterPlace {
+    /// In the path template.
+    Path,
+    /// In the query string.
+    Query,
+    /// In a header.
+    Header,
+}
+
+/// One parameter of a route.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ParameterSpec {
+    /// Name as clients send it.
+    pub name: String,
+    /// Part of the request that contains it.
+    pub place: ParameterPlace,
+    /// Description for OpenAPI.
+    pub summary: String,
+    /// Type and bounds of its values.
+    pub kind: ParameterKind,
+    /// Whether a request without it is refused.
+    pub required: bool,
+    /// Value if the client sends none.
+    pub default: Option<Json>,
+}
+
+/// One part of a multipart body.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FormPart {
+    /// The part's name.
+    pub name: String,
+    /// Description for OpenAPI.
+    pub summary: String,
+    /// Whether a request without it is refused.
+    pub required: bool,
+    /// Whether it is a file; otherwise a text field.
+    pub file: bool,
+    /// Maximum size of the content, in bytes.
+    pub max_bytes: u64,
+}
+
+/// The kind of request body that a route accepts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BodyKind {
+    /// No body.
+    None,
+    /// JSON that is valid against this schema.
+    Json(Json),
+    /// `multipart/form-data` with these parts.
+    Multipart(Vec<FormPart>),
+    /// Any content, streamed to the blob store.
+    Blob,
+}
+
+/// How the host handles `Idempotency-Key`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum IdempotencyMode {
+    /// The header is not accepted.
+    None,
+    /// The header is used if it is sent.
+    Optional,
+    /// A request without the header is refused.
+    Required,
+    /// The header is required; the area keeps the records.
+    KeptByArea,
+}
+
+/// Weight of a call in the rate limits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RateClass {
+    /// A small read.
+    Light,
+    /// An ordinary call.
+    Standard,
+    /// An import or a rebuild.
+    Heavy,
+}
+
+/// Source of a request's workspace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkspaceSource {
+    /// The path parameter `workspace_id`.
+    Path,
+    /// This member of the JSON body.
+    BodyMember(String),
+    /// A signed link.
+    SignedLink(Link),
+}
+
+/// Location of a signed link's token, and who may use it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Link {
+    /// The query parameter that contains the token.
+    pub parameter: String,
+    /// Who may use it.
+    pub holder: LinkHolder,
+}
+
+/// Who may use a signed link.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LinkHolder {
+    /// Anybody who has the link, on behalf of the user who requested it.
+    Bearer,
+    /// A signed-in user who has the link.
+    SignedIn,
+    /// The session in which the link was signed.
+    SameSession,
+}
+
+/// One operation of the HTTP API.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Route {
+    /// Unique among all areas.
+    pub operation_id: String,
+    /// HTTP method.
+    pub method: Method,
+    /// Path template.
+    pub path: String,
+    /// Summary in one line.
+    pub summary: String,
+    /// Description of any length.
+    pub description: String,
+    /// Whether it is one of the 22 contract operations.
+    pub in_contract: bool,
+    /// How the request's workspace is found.
+    pub workspace: WorkspaceSource,
+    /// Lowest role that may call it.
+    pub least_role: Role,
+    /// Feature flag that must be on in the workspace.
+    pub feature_flag: Option<String>,
+    /// All parameters except `workspace_id`.
+    pub parameters: Vec<ParameterSpec>,
+    /// Request body.
+    pub body: BodyKind,
+    /// Largest body, decompressed, in bytes; 0: the operator's default.
+    pub max_body_bytes: u64,
+    /// HTTP status of a success, 200 to 299.
+    pub success_status: u16,
+    /// Schema of the success body; `None` if there is no body.
+    pub response: Option<Json>,
+    /// Problem codes in addition to the common ones.
+    pub problem_codes: Vec<String>,
+    /// How an idempotency key is handled.
+    pub idempotency: IdempotencyMode,
+    /// How many units the request takes from rate limits.
+    pub rate: RateClass,
+    /// Whether the operation writes.
+    pub writes: bool,
+    /// Deadline in milliseconds; 0: the default.
+    pub deadline_ms: u32,
+}
+
+/// Type of a field's values.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FieldKind {
+    /// A JSON string.
+    Text,
+    /// A JSON integer.
+    Integer,
+    /// A JSON boolean.
+    Boolean,
+}
+
+/// A document member that queries can filter and sort by, and that indexes can
+/// contain.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FieldSpec {
+    /// Name of a top-level member of the document.
+    pub name: String,
+    /// Type of its values.
+    pub kind: FieldKind,
+}
+
+/// A database index.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct IndexSpec {
+    /// Declared fields of the index, in order.
+    pub fields: Vec<String>,
+    /// Whether at most one document may have the same values.
+    pub unique: bool,
+}
+
+/// A collection of documents.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CollectionSpec {
+    /// Name without the area's name.
+    pub name: String,
+    /// Summary in one line.
+    pub summary: String,
+    /// JSON Schema of the documents.
+    pub schema: Json,
+    /// Fields for queries and indexes.
+    pub fields: Vec<FieldSpec>,
+    /// Database indexes over its fields.
+    pub indexes: Vec<IndexSpec>,
+    /// Areas that may read the collection; `*`: all.
+    pub readers: Vec<String>,
+}
+
+/// An event an area publishes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct EventSpec {
+    /// Dotted lower-case name.
+    pub name: String,
+    /// Summary in one line.
+    pub summary: String,
+    /// JSON Schema of the data.
+    pub schema: Json,
+}
+
+/// A kind of job an area runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct JobSpec {
+    /// Name in snake_case.
+    pub name: String,
+    /// Lane of its jobs.
+    pub lane: Lane,
+    /// Number of attempts after which a job is dead.
+    pub max_attempts: u32,
+    /// Wall-clock limit of one attempt, in milliseconds.
+    pub timeout_ms: u32,
+}
+
+/// Makes the enum of the capabilities that `wit/` lists.
+macro_rules! capabilities {
+    ($($(#[$summary:meta])* $variant:ident = $name:literal,)*) => {
+        /// What an area wants to import.
+        #[derive(
+            Clone,
+            Copy,
+            PartialEq,
+            Eq,
+            PartialOrd,
+            Ord,
+            Hash,
+            Debug,
+            Serialize,
+            Deserialize,
+            JsonSchema,
+        )]
+        pub enum Capability {
+            $($(#[$summary])* #[serde(rename = $name)] $variant,)*
+            /// The events of all areas (subscription `*`); no import shows it.
+            #[serde(rename = "all_events")]
+            AllEvents,
+        }
+
+        impl Capability {
+            /// Those that a component imports, in the contract's order.
+            pub const IMPORTED: &[Self] = &[$(Self::$variant,)*];
+
+            /// The name of the interface in the contract, or of the grant.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)*
+                    Self::AllEvents => "all_events",
+                }
+            }
+        }
+    };
+}
+
+include!(concat!(env!("OUT_DIR"), "/capabilities.rs"));
+
+/// Declaration of an area.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Manifest {
+    /// Unique name in snake_case.
+    pub name: String,
+    /// Semantic version.
+    #[schemars(with = "String")]
+    pub version: semver::Version,
+    /// Summary in one line.
+    pub summary: String,
+    /// Operations.
+    pub routes: Vec<Route>,
+    /// Collections of documents.
+    pub collections: Vec<CollectionSpec>,
+    /// Areas that may read its blobs; `*`: all.
+    pub blob_readers: Vec<String>,
+    /// Events that it publishes.
+    pub publishes: Vec<EventSpec>,
+    /// Events that it receives; `*`: all.
+    pub subscriptions: Vec<String>,
+    /// Job kinds.
+    pub jobs: Vec<JobSpec>,
+    /// Requested capabilities.
+    pub capabilities: Vec<Capability>,
+}
+
+impl Manifest {
+    /// Returns all capabilities that an operator must grant: the requested
+    /// imports, and `AllEvents` if the area subscribes to `*`.
+    #[must_use]
+    pub fn asks(&self) -> BTreeSet<Capability> {
+        let mut asks: BTreeSet<_> = self.capabilities.iter().copied().collect();
+        if self.subscriptions.iter().any(|event| event == "*") {
+            asks.insert(Capability::AllEvents);
+        }
+        asks
+    }
+
+    /// Returns whether its calls can obtain a secret or something derived from
+    /// one: signatures, links, vouchers, responses of other services.
+    #[must_use]
+    pub fn can_obtain_secrets(&self) -> bool {
+        use Capability::{Egress, Links, Membership, Secrets};
+        let met = |one: &Capability| matches!(one, Secrets | Links | Membership | Egress);
+        self.capabilities.iter().any(met)
+    }
+}

@@ -1,0 +1,113 @@
+//! Users, sessions, memberships and workspaces.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::id::{AccessTokenId, SessionId, UserId, WorkspaceId};
+use super::role::Role;
+use super::time::Timestamp;
+
+/// A person who can sign in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct User {
+    /// Id; never reused.
+    pub id: UserId,
+    /// Email address, lower case, unique.
+    pub email: String,
+    /// Name that the person chose.
+    pub display_name: String,
+    /// Whether the person has confirmed the address by a mail.
+    pub email_verified: bool,
+}
+
+/// A session without its secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Session {
+    /// Public id, shown to the session's owner. The cookie cannot be derived
+    /// from it.
+    pub id: SessionId,
+    /// When the person signed in.
+    pub created_at: Timestamp,
+    /// Time of the last use, to the minute.
+    pub last_seen_at: Timestamp,
+    /// Time at which the session ends, even if it is used.
+    pub expires_at: Timestamp,
+    /// IP address of the sign-in request.
+    pub ip: Option<String>,
+    /// `User-Agent` of the sign-in request.
+    pub user_agent: Option<String>,
+}
+
+impl Session {
+    /// Returns the time at which the session ends if it is not used again.
+    #[must_use]
+    pub fn ends_at(&self, idle_ms: i64) -> Timestamp {
+        self.expires_at.min(self.last_seen_at.plus_ms(idle_ms))
+    }
+}
+
+/// A credential of a machine for one workspace, without its secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccessToken {
+    /// For revoking it; the secret cannot be derived from it.
+    pub id: AccessTokenId,
+    /// The only workspace that it opens.
+    pub workspace: WorkspaceId,
+    /// The person who made it; requests with it act as this person.
+    pub user: UserId,
+    /// For people.
+    pub name: String,
+    /// Highest role of a request with it. The maker's own counts if it is lower.
+    pub role: Role,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it ends, however much it is used.
+    pub expires_at: Timestamp,
+    /// The last use, kept to the minute; `None` before the first.
+    pub last_used_at: Option<Timestamp>,
+}
+
+/// Role and features of a person in a workspace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Membership {
+    /// Role; it determines the permitted operations.
+    pub role: Role,
+    /// The workspace's feature flags that are off; every other is on.
+    pub features_off: Arc<BTreeSet<String>>,
+}
+
+impl Membership {
+    /// Returns whether this feature is on in the workspace.
+    #[must_use]
+    pub fn has_feature(&self, flag: &str) -> bool {
+        !self.features_off.contains(flag)
+    }
+}
+
+/// A person as the other members see them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Id of the person.
+    pub user: UserId,
+    /// Email address, lower case.
+    pub email: String,
+    /// Name that the person chose.
+    pub display_name: String,
+    /// Role in this workspace.
+    pub role: Role,
+}
+
+/// A customer workspace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Workspace {
+    /// Id; never reused.
+    pub id: WorkspaceId,
+    /// Display name.
+    pub name: String,
+    /// Unique name for URLs; lower-case letters, digits and hyphens.
+    pub slug: String,
+    /// Time of creation.
+    pub created_at: Timestamp,
+}

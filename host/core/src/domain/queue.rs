@@ -1,0 +1,81 @@
+//! Jobs as the members of a workspace see them.
+
+use uuid::Uuid;
+
+use super::id::JobId;
+use super::job::{JobStatus, Lane};
+use super::time::Timestamp;
+
+/// A job as the queue page shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueuedJob {
+    /// Id of the job.
+    pub id: JobId,
+    /// The area that runs it.
+    pub area: String,
+    /// Job kind from the area's manifest, or `event`.
+    pub kind: String,
+    /// Lane of the job.
+    pub lane: Lane,
+    /// Resource that the job concerns.
+    pub resource: Option<Uuid>,
+    /// State of the job.
+    pub status: JobStatus,
+    /// Number of runs so far.
+    pub attempts: u32,
+    /// Maximum number of runs.
+    pub max_attempts: u32,
+    /// Earliest start time.
+    pub available_at: Timestamp,
+    /// Error of the last failed run.
+    pub last_error: Option<String>,
+    /// Time of creation.
+    pub created_at: Timestamp,
+    /// Time of the last change.
+    pub updated_at: Timestamp,
+    /// Position among the workspace's queued jobs of the lane, from 1. Jobs of
+    /// other workspaces are not counted, so the position does not reveal them.
+    pub position: Option<u64>,
+}
+
+/// Number of a workspace's jobs in one lane.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LaneLoad {
+    /// Number of running jobs.
+    pub active: u64,
+    /// Number of jobs that wait for the first run or for the next step.
+    pub queued: u64,
+}
+
+/// Filter of a job list. All members that are set must match.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JobFilter {
+    /// Lane of the jobs.
+    pub lane: Option<Lane>,
+    /// Job kind.
+    pub kind: Option<String>,
+    /// Status of the jobs.
+    pub status: Option<JobStatus>,
+    /// Resource that the jobs concern.
+    pub resource: Option<Uuid>,
+}
+
+/// A member's change of a job, written when the call commits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobChange {
+    /// Id of the job.
+    pub job: JobId,
+    /// Lane of the job.
+    pub lane: Lane,
+    /// The change.
+    pub how: JobChangeKind,
+}
+
+/// Changes that a member can make to a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JobChangeKind {
+    /// Return the job to its lane; it continues after its last finished step.
+    Retry,
+    /// End the job; the text becomes its last error.
+    Cancel(String),
+}

@@ -1,0 +1,150 @@
+//! The folder of recordings: selection and retention.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use rand::RngExt as _;
+
+use super::{RecordedCall, Recorder, Recording, WithholdReason};
+use crate::config::RecordConfig;
+use crate::config::files::{FileError, private_dir};
+
+/// The recordings of this node and their settings; clones share them.
+#[derive(Clone, Debug)]
+pub struct Recordings(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    dir: PathBuf,
+    /// Current settings; the folder itself cannot change.
+    settings: ArcSwap<RecordConfig>,
+    /// Locked while files in the folder are added or removed.
+    changing: Mutex<()>,
+}
+
+/// A recording in the folder.
+struct RecordingFile {
+    written: SystemTime,
+    bytes: u64,
+    path: PathBuf,
+}
+
+impl Recordings {
+    /// Opens the recordings with the operator's settings. The folder is created
+    /// with the first recording.
+    ///
+    /// # Errors
+    /// The folder cannot be created.
+    pub fn open(settings: RecordConfig, dir: PathBuf) -> Result<Self, FileError> {
+        let (off, changing) = (ArcSwap::from_pointee(RecordConfig::default()), Mutex::default());
+        let opened = Self(Arc::new(Inner { dir, settings: off, changing }));
+        opened.set(settings)?;
+        Ok(opened)
+    }
+
+    /// Sets selection and retention for calls that begin from now on. The
+    /// folder stays the same.
+    ///
+    /// # Errors
+    /// The folder cannot be created; the settings are then unchanged.
+    pub fn set(&self, settings: RecordConfig) -> Result<(), FileError> {
+        if settings.is_on() {
+            private_dir(&self.0.dir)?;
+        }
+        self.0.settings.store(Arc::new(settings));
+        Ok(())
+    }
+
+    /// Begins a recording. [`Recordings::keep`] decides whether it is stored.
+    #[must_use]
+    pub fn begin(&self, about: RecordedCall, sealed: Option<WithholdReason>) -> Arc<Recorder> {
+        let max_bytes = usize::try_from(self.0.settings.load().max_bytes).unwrap_or(usize::MAX);
+        Arc::new(Recorder::new(about, sealed, max_bytes))
+    }
+
+    /// Draws whether this call belongs to the percentage that is stored
+    /// whatever its outcome.
+    #[must_use]
+    pub fn is_sampled(&self) -> bool {
+        let percent = self.0.settings.load().percent;
+        percent > 0.0 && rand::rng().random_range(0.0..100.0) < percent
+    }
+
+    /// Returns whether calls that end in a fault are stored.
+    #[must_use]
+    pub fn keeps_faults(&self) -> bool {
+        self.0.settings.load().faults
+    }
+
+    /// Stores the recording of an ended call in the background, if it was
+    /// picked, or if it ended in a fault and faults are stored.
+    pub fn keep(&self, recorder: &Recorder, picked: bool) {
+        let wanted = picked || (self.keeps_faults() && recorder.is_fault());
+        if !wanted {
+            return;
+        }
+        let Some(recording) = recorder.finish() else { return };
+        let kept = self.clone();
+        tokio::task::spawn_blocking(move || match kept.0.write(&recording) {
+            Ok(path) => tracing::info!(
+                recording = %path.display(),
+                area.name = recording.about.area,
+                "a call was recorded"
+            ),
+            Err(error) => tracing::warn!(%error, "a recording could not be written"),
+        });
+    }
+}
+
+impl Inner {
+    fn write(&self, recording: &Recording) -> io::Result<PathBuf> {
+        let content = serde_json::to_vec(recording)?;
+        let path = self.dir.join(format!("{}.json", recording.about.id));
+        let beside = self.dir.join(format!("{}.new", recording.about.id));
+        let _changing = self.changing.lock();
+        self.make_room(content.len() as u64)?;
+        let mut options = fs::OpenOptions::new();
+        let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
+        file.write_all(&content)?;
+        fs::rename(&beside, &path)?;
+        Ok(path)
+    }
+
+    /// Deletes the oldest recordings until a new one of `bytes` bytes fits the
+    /// configured bounds.
+    fn make_room(&self, bytes: u64) -> io::Result<()> {
+        let mut old = recordings(&self.dir)?;
+        old.sort_by_key(|one| std::cmp::Reverse(one.written));
+        let mut total = old.iter().map(|one| one.bytes).sum::<u64>() + bytes;
+        let settings = self.settings.load();
+        while old.len() >= settings.max_files as usize || total > settings.max_total_bytes {
+            let Some(oldest) = old.pop() else { break };
+            fs::remove_file(&oldest.path)?;
+            total -= oldest.bytes;
+        }
+        Ok(())
+    }
+}
+
+fn recordings(dir: &Path) -> io::Result<Vec<RecordingFile>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        let path = entry.path();
+        if path.extension().is_some_and(|extension| extension == "json") {
+            let metadata = entry.metadata()?;
+            found.push(RecordingFile {
+                written: metadata.modified()?,
+                bytes: metadata.len(),
+                path,
+            });
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,242 @@
+//! Counts attempts to sign in before they are made.
+//!
+//! Failures are counted for the account together with the network, so that
+//! nobody can lock a person out from another network. All networks and devices
+//! that the account has not used before share one daily limit. A device that
+//! the account has used before is counted alone.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::{Digest, Sha256};
+
+use super::{Identity, backoff};
+use assurance_core::config::SignInConfig;
+use assurance_core::domain::time::Timestamp;
+use assurance_store::connection::Connection;
+use assurance_store::{self as store, Access, sign_in_failures, sign_in_places};
+
+/// Origin of an attempt.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct AttemptSource<'a> {
+    /// The client's address; `None` for a code from a signed-in person.
+    pub(super) address: Option<IpAddr>,
+    /// Value of the client's device cookie.
+    pub(super) device: Option<&'a str>,
+}
+
+/// Counters that an attempt is charged to.
+#[derive(Clone, Debug)]
+pub(super) struct AttemptKeys {
+    account: String,
+    /// Consecutive failures of this account from this place.
+    here: String,
+    /// Failures from this address, of any account.
+    address: Option<String>,
+    /// Failures of this account per day from places that it has not used
+    /// before.
+    elsewhere: Option<String>,
+}
+
+/// An attempt that is refused without checking the password.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum AttemptRefusal {
+    #[error("too early")]
+    Until(Timestamp),
+    #[error(transparent)]
+    Store(#[from] store::Error),
+}
+
+impl Identity {
+    /// Counts an attempt as failed in advance. Refuses it while the account or
+    /// the address is delayed, or if the account's daily limit for unknown
+    /// places is used up.
+    pub(super) async fn begin_attempt(
+        &self,
+        email: &str,
+        source: AttemptSource<'_>,
+        now: Timestamp,
+    ) -> Result<AttemptKeys, AttemptRefusal> {
+        let settings = &self.0.settings.sign_in;
+        let mut tx = self.0.store.begin(Access::WriteLocked).await?;
+        let attempt = self.attempt(&mut tx, email, source, now).await?;
+        // Always in this order, so that two attempts cannot deadlock.
+        if let Some(address) = &attempt.address {
+            count(&mut tx, address, settings.address_free_failures, settings, now).await?;
+        }
+        count(&mut tx, &attempt.here, settings.account_free_failures, settings, now).await?;
+        if let Some(elsewhere) = &attempt.elsewhere {
+            let known = sign_in_failures::lock(&mut tx, elsewhere, now).await?;
+            let most = settings.account_daily_failures;
+            let counted = backoff::count_daily(&known, most, now).map_err(AttemptRefusal::Until)?;
+            sign_in_failures::put(&mut tx, elsewhere, &counted).await?;
+        }
+        tx.commit().await?;
+        Ok(attempt)
+    }
+
+    async fn attempt(
+        &self,
+        connection: &mut Connection,
+        email: &str,
+        source: AttemptSource<'_>,
+        now: Timestamp,
+    ) -> Result<AttemptKeys, store::Error> {
+        let account = self.account(email);
+        let attempt = |place: &str, address: Option<IpAddr>, known: bool| AttemptKeys {
+            here: format!("{account} {place}"),
+            address: address.map(|address| format!("address {}", subscriber(address))),
+            elsewhere: (!known).then(|| format!("{account} elsewhere")),
+            account: account.clone(),
+        };
+        let Some(address) = source.address else { return Ok(attempt("codes", None, true)) };
+        let since = self.known_since(now);
+        if let Some(device) = source.device.map(device_place)
+            && sign_in_places::is_known(connection, &account, &device, since).await?
+        {
+            return Ok(attempt(&device, None, true));
+        }
+        let place = network_place(address);
+        let known = sign_in_places::is_known(connection, &account, &place, since).await?;
+        Ok(attempt(&place, Some(address), known))
+    }
+
+    /// Reverts the count of an attempt that neither failed nor succeeded.
+    pub(super) async fn withdraw(
+        &self,
+        connection: &mut Connection,
+        attempt: &AttemptKeys,
+    ) -> Result<(), store::Error> {
+        if let Some(address) = &attempt.address {
+            sign_in_failures::take_back(connection, address).await?;
+        }
+        sign_in_failures::take_back(connection, &attempt.here).await?;
+        if let Some(elsewhere) = &attempt.elsewhere {
+            sign_in_failures::take_back(connection, elsewhere).await?;
+        }
+        Ok(())
+    }
+
+    /// Records a success: resets the account's failures from this place,
+    /// reverts this attempt in the daily count, and marks network and device as
+    /// known. Returns the device's new cookie, which replaces the previous one.
+    pub(super) async fn succeed(
+        &self,
+        connection: &mut Connection,
+        attempt: &AttemptKeys,
+        source: AttemptSource<'_>,
+    ) -> Result<String, store::Error> {
+        self.withdraw(connection, attempt).await?;
+        sign_in_failures::forget(connection, &attempt.here).await?;
+        let (account, now) = (&attempt.account, self.0.clock.now());
+        if let Some(former) = source.device {
+            sign_in_places::forget(connection, account, &device_place(former)).await?;
+        }
+        let device = URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>());
+        let network = source.address.map(network_place);
+        for place in network.into_iter().chain([device_place(&device)]) {
+            sign_in_places::keep(connection, account, &place, now).await?;
+        }
+        for kind in ["device", "network"] {
+            sign_in_places::keep_newest(connection, account, kind, MOST_PLACES).await?;
+        }
+        Ok(device)
+    }
+
+    /// Deletes all failures of an account after a new password was set.
+    pub(super) async fn forget_failures(
+        &self,
+        connection: &mut Connection,
+        email: &str,
+    ) -> Result<(), store::Error> {
+        sign_in_failures::forget_all(connection, &self.account(email)).await
+    }
+
+    /// Returns the time since when places must have been used to count as
+    /// known.
+    pub(super) fn known_since(&self, now: Timestamp) -> Timestamp {
+        now.plus_ms(-i64::from(self.0.settings.sign_in.known_place_days) * backoff::DAY_MS)
+    }
+
+    /// Returns a pseudonym of the account for the log. The address itself is
+    /// not logged, because people also type passwords into its field.
+    pub(super) fn account_label(&self, email: &str) -> String {
+        let account = self.account(&super::people::normalise_email(email));
+        account.chars().skip("account ".len()).take(LABEL).collect()
+    }
+
+    fn account(&self, email: &str) -> String {
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0.attempts_key)
+            .expect("HMAC takes a key of any length");
+        mac.update(email.as_bytes());
+        format!("account {}", hex::encode(mac.finalize().into_bytes()))
+    }
+}
+
+/// Length of the pseudonym, in characters.
+const LABEL: usize = 16;
+
+/// Maximum number of known devices, and of known networks, of an account.
+const MOST_PLACES: u32 = 20;
+
+async fn count(
+    connection: &mut Connection,
+    subject: &str,
+    free: u32,
+    settings: &SignInConfig,
+    now: Timestamp,
+) -> Result<(), AttemptRefusal> {
+    let known = sign_in_failures::lock(connection, subject, now).await?;
+    let counted = backoff::count(&known, free, settings, now).map_err(AttemptRefusal::Until)?;
+    Ok(sign_in_failures::put(connection, subject, &counted).await?)
+}
+
+/// Returns the hash of a device's cookie.
+fn device_place(cookie: &str) -> String {
+    format!("device {}", hex::encode(Sha256::digest(cookie.as_bytes())))
+}
+
+/// Returns the network of an address, because providers change the addresses of
+/// their subscribers.
+fn network_place(address: IpAddr) -> String {
+    match address.to_canonical() {
+        IpAddr::V4(address) => {
+            let [a, b, c, _] = address.octets();
+            format!("network {}/24", Ipv4Addr::new(a, b, c, 0))
+        }
+        address @ IpAddr::V6(_) => format!("network {}", subscriber(address)),
+    }
+}
+
+/// Returns the subscriber's part of an address: in IPv6 the /64, which one
+/// subscriber can use completely.
+fn subscriber(address: IpAddr) -> String {
+    match address.to_canonical() {
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            format!("{a:x}:{b:x}:{c:x}:{d:x}::/64")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_stands_for_its_subscriber_and_its_network() {
+        let of = |text: &str| subscriber(text.parse().unwrap());
+        assert_eq!(of("203.0.113.9"), "203.0.113.9");
+        assert_eq!(of("::ffff:203.0.113.9"), of("203.0.113.9"));
+        assert_eq!(of("2001:db8:1:2::1"), of("2001:db8:1:2:ffff::9"));
+        assert_ne!(of("2001:db8:1:2::1"), of("2001:db8:1:3::1"));
+        let network = |text: &str| network_place(text.parse().unwrap());
+        assert_eq!(network("203.0.113.9"), "network 203.0.113.0/24");
+        assert_eq!(network("::ffff:203.0.113.9"), network("203.0.113.77"));
+        assert_ne!(network("203.0.113.9"), network("203.0.114.9"));
+        assert_eq!(network("2001:db8:1:2::1"), network("2001:db8:1:2:ffff::9"));
+    }
+}

@@ -1,0 +1,222 @@
+//! Identity: authentication, sessions, accounts, memberships.
+//!
+//! Invariants: no secret is stored in plain text. Responses never reveal
+//! whether an email address has an account. A revoked session or access token
+//! is refused from the next request on this node, and by other nodes within
+//! `session.cache_ms`.
+
+mod access_tokens;
+mod accounts;
+mod attempts;
+mod backoff;
+mod cache;
+mod credential;
+mod csrf;
+mod email_token;
+mod members;
+mod mfa;
+mod new_password;
+mod password;
+mod people;
+mod recovery;
+mod second_factor;
+mod sessions;
+mod sign_in;
+mod token_text;
+mod totp;
+mod uses;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
+
+use serde::Serialize;
+
+use self::cache::SessionCache;
+use self::password::PasswordHasher;
+use assurance_core::config::{self, Config};
+use assurance_core::domain::id::{SessionId, UserId, WorkspaceId};
+use assurance_core::domain::people::{Membership, Session, User};
+use assurance_core::domain::time::{Clock, Timestamp};
+use assurance_core::secrets::Keys;
+use assurance_store::sessions::TokenHash;
+use assurance_store::{self as store, Store};
+
+pub use access_tokens::{AccessTokenError, IssuedAccessToken, NewAccessToken, TokenPrincipal};
+pub use credential::Credential;
+pub use email_token::vouch;
+pub use members::RemoveMemberError;
+pub use mfa::{ConfirmedFactor, TotpEnrollment};
+pub use new_password::{ChangePasswordError, PasswordChange};
+pub use people::{NewUser, PeopleError, Registration, is_email, normalise_email, slug_of};
+pub use second_factor::CodeError;
+pub use sign_in::{SignInAttempt, SignInError};
+
+/// Name of the session cookie.
+pub const SESSION_COOKIE: &str = "service_session";
+/// Name of the cookie of a device that an account has signed in from.
+pub const DEVICE_COOKIE: &str = "service_device";
+
+/// Time for which a session recognized on this node is exempt from the limit
+/// for unknown sessions, in milliseconds.
+const RECOGNISED_MS: u32 = 15 * 60_000;
+
+/// The operator's settings for identity.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// Lifetime of sessions.
+    pub session: config::SessionConfig,
+    /// How long access tokens last.
+    pub access_tokens: config::AccessTokensConfig,
+    /// Password hashing.
+    pub passwords: config::PasswordsConfig,
+    /// Limits of wrong attempts.
+    pub sign_in: config::SignInConfig,
+}
+
+impl From<&Config> for Settings {
+    fn from(config: &Config) -> Self {
+        Self {
+            session: config.session.clone(),
+            access_tokens: config.access_tokens.clone(),
+            passwords: config.passwords.clone(),
+            sign_in: config.sign_in.clone(),
+        }
+    }
+}
+
+/// A signed-in person with the session. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Principal {
+    /// The person.
+    pub user: Arc<User>,
+    /// Session of the request.
+    pub session: Arc<Session>,
+}
+
+/// A new session. Its cookie is known only here.
+#[derive(Clone)]
+pub struct NewSession {
+    /// Value of the session cookie.
+    pub cookie: String,
+    /// New value of the client's device cookie, which makes this device known;
+    /// `None` unless the person signed in with a password.
+    pub device: Option<String>,
+    /// CSRF token for its first write.
+    pub csrf_token: String,
+    /// The signed-in person.
+    pub principal: Principal,
+}
+
+impl std::fmt::Debug for NewSession {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NewSession").field("principal", &self.principal).finish_non_exhaustive()
+    }
+}
+
+/// Response of operation 2: security status.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SecurityStatus {
+    /// Whether an authenticator is confirmed.
+    pub mfa_enabled: bool,
+    /// Number of unused recovery codes.
+    pub recovery_codes_remaining: i64,
+    /// Whether recovery codes are locked after too many wrong codes.
+    pub recovery_locked: bool,
+    /// Sessions that have not ended, newest first.
+    pub sessions: Vec<SessionItem>,
+}
+
+/// One session, as its owner sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SessionItem {
+    /// Id, used to revoke the session.
+    pub id: SessionId,
+    /// When the person signed in.
+    pub created_at: Timestamp,
+    /// Time of the last use, to the minute.
+    pub last_seen_at: Timestamp,
+    /// Time at which it ends if it is not used again.
+    pub expires_at: Timestamp,
+    /// IP address of the sign-in request.
+    pub ip: Option<String>,
+    /// `User-Agent` of the sign-in request.
+    pub user_agent: Option<String>,
+    /// Whether it is the session of this request.
+    pub current: bool,
+}
+
+/// Access to people, sessions and memberships. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Identity(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    store: Store,
+    keys: Arc<Keys>,
+    clock: Clock,
+    settings: Settings,
+    passwords: PasswordHasher,
+    csrf_key: [u8; 32],
+    /// Key of the hash under which attempts of an email address are counted.
+    attempts_key: [u8; 32],
+    sessions: SessionCache<TokenHash, Principal>,
+    tokens: SessionCache<TokenHash, TokenPrincipal>,
+    /// Recently authenticated sessions and tokens; they stay here after they
+    /// have ended.
+    recognised: SessionCache<TokenHash, ()>,
+    memberships: SessionCache<(UserId, WorkspaceId), Membership>,
+    last_sweep: AtomicI64,
+}
+
+impl Identity {
+    /// Creates the service. Sends nothing to the database.
+    #[must_use]
+    pub fn new(store: Store, keys: Arc<Keys>, clock: Clock, settings: Settings) -> Self {
+        let cache_ms = settings.session.cache_ms;
+        Self(Arc::new(Inner {
+            csrf_key: keys.derive("csrf"),
+            attempts_key: keys.derive("sign-in attempts"),
+            passwords: PasswordHasher::new(&settings.passwords),
+            sessions: SessionCache::new(cache_ms),
+            tokens: SessionCache::new(cache_ms),
+            recognised: SessionCache::new(RECOGNISED_MS),
+            memberships: SessionCache::new(cache_ms),
+            last_sweep: AtomicI64::new(0),
+            store,
+            keys,
+            clock,
+            settings,
+        }))
+    }
+
+    /// Returns the person's membership of the workspace; `None` if the person
+    /// is not a member. Cached for at most `session.cache_ms`.
+    ///
+    /// # Errors
+    /// The database is unavailable.
+    pub async fn membership(
+        &self,
+        user: UserId,
+        workspace: WorkspaceId,
+    ) -> Result<Option<Membership>, store::Error> {
+        let inner = &*self.0;
+        let key = (user, workspace);
+        let now = inner.clock.now();
+        if let Some(known) = inner.memberships.get(&key, now) {
+            return Ok(Some(known));
+        }
+        let ticket = inner.memberships.ticket();
+        let mut reader = inner.store.reader().await?;
+        let found = store::memberships::find(&mut reader, workspace, user).await?;
+        reader.release();
+        // Only memberships are cached, so that a new member has access from the
+        // next request on any node.
+        if let Some(found) = &found {
+            inner.memberships.put(ticket, key, found.clone(), now);
+        }
+        Ok(found)
+    }
+}

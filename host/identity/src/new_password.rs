@@ -1,0 +1,103 @@
+//! Changing the own password, which requires the current one.
+
+use std::net::IpAddr;
+
+use super::attempts::AttemptSource;
+use super::sign_in::SignInError;
+use super::{Identity, PeopleError, Principal};
+use assurance_store::{self as store, Access, sessions, users};
+
+/// Request to change a password.
+#[derive(Clone)]
+pub struct PasswordChange {
+    /// The current password as typed.
+    pub current: String,
+    /// The new password as typed.
+    pub new: String,
+    /// The client's address; wrong attempts are counted for it.
+    pub ip: Option<IpAddr>,
+}
+
+impl std::fmt::Debug for PasswordChange {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PasswordChange").field("ip", &self.ip).finish_non_exhaustive()
+    }
+}
+
+/// Reason why the password was not changed.
+#[derive(Debug, thiserror::Error)]
+pub enum ChangePasswordError {
+    /// The current password is wrong, or was not checked.
+    #[error(transparent)]
+    Current(#[from] SignInError),
+    /// The new password is not acceptable.
+    #[error(transparent)]
+    New(#[from] PeopleError),
+}
+
+impl From<store::Error> for ChangePasswordError {
+    fn from(error: store::Error) -> Self {
+        Self::Current(error.into())
+    }
+}
+
+impl Identity {
+    /// Replaces the password of a signed-in person, ends the person's other
+    /// sessions, and deletes the count of failed sign-ins. A wrong current
+    /// password counts as a failed sign-in, so that a stolen session cannot be
+    /// used to guess it.
+    ///
+    /// # Errors
+    /// See [`ChangePasswordError`].
+    pub async fn change_password(
+        &self,
+        principal: &Principal,
+        change: PasswordChange,
+    ) -> Result<(), ChangePasswordError> {
+        let address = change.ip.map(|ip| ip.to_string());
+        let changed = self.replace_password(principal, change).await;
+        let outcome = match &changed {
+            Ok(()) => "changed",
+            Err(ChangePasswordError::Current(SignInError::WrongCredentials)) => "wrong_password",
+            Err(ChangePasswordError::Current(SignInError::TooManyAttempts { .. })) => {
+                "too_many_attempts"
+            }
+            Err(ChangePasswordError::New(PeopleError::InvalidPassword { .. })) => {
+                "invalid_password"
+            }
+            Err(_) => "failed",
+        };
+        tracing::info!(
+            target: "security",
+            event = "password_change",
+            outcome,
+            user.id = %principal.user.id,
+            session.id = %principal.session.id,
+            client.address = address,
+            "password change"
+        );
+        changed
+    }
+
+    async fn replace_password(
+        &self,
+        principal: &Principal,
+        change: PasswordChange,
+    ) -> Result<(), ChangePasswordError> {
+        self.check_new(&change.new)?;
+        let (user, email) = (principal.user.id, &principal.user.email);
+        let source = AttemptSource { address: change.ip, device: None };
+        let attempt = self.begin_attempt(email, source, self.0.clock.now()).await;
+        let attempt = attempt.map_err(SignInError::from)?;
+        let proof = self.check_password(email, &change.current).await?;
+        let hash = self.hash_new(&change.new).await?;
+        let mut tx = self.0.store.begin(Access::WriteLocked).await?;
+        self.withdraw(&mut tx, &attempt).await?;
+        self.forget_failures(&mut tx, email).await?;
+        users::hold_password(&mut tx, user, &proof.checked, &hash).await?;
+        let ended = sessions::delete_others(&mut tx, user, principal.session.id).await?;
+        tx.commit().await?;
+        self.forget_sessions(&ended);
+        Ok(())
+    }
+}

@@ -1,0 +1,244 @@
+//! Signing in: the password, then a code if the account has a second factor.
+//!
+//! An unknown email address, a wrong password and an account without a password
+//! take the same time and get the same response. Only a caller who knows the
+//! password can see that a code is required.
+
+use std::net::IpAddr;
+
+use super::attempts::{AttemptKeys, AttemptRefusal, AttemptSource};
+use super::password::HashError;
+use super::second_factor::CodeError;
+use super::sessions::SessionOrigin;
+use super::{Identity, NewSession};
+use assurance_core::domain::people::User;
+use assurance_core::domain::time::Timestamp;
+use assurance_store::{self as store, Access, mfa, users};
+
+/// Maximum number of retries of a sign-in after write conflicts.
+const RERUNS: u32 = 3;
+
+/// A sign-in request.
+#[derive(Clone)]
+pub struct SignInAttempt {
+    /// Email address; normalized by the service.
+    pub email: String,
+    /// Password as typed.
+    pub password: String,
+    /// Code of the authenticator, or a recovery code.
+    pub code: Option<String>,
+    /// IP address of the client.
+    pub ip: Option<IpAddr>,
+    /// `User-Agent` of the client.
+    pub user_agent: Option<String>,
+    /// Value of the device cookie.
+    pub device: Option<String>,
+}
+
+impl SignInAttempt {
+    fn source(&self) -> AttemptSource<'_> {
+        AttemptSource { address: self.ip, device: self.device.as_deref() }
+    }
+}
+
+impl std::fmt::Debug for SignInAttempt {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SignIn").field("ip", &self.ip).finish_non_exhaustive()
+    }
+}
+
+/// Reason why a sign-in is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum SignInError {
+    /// No account has this address, or the password is wrong.
+    #[error("the e-mail or the password is wrong")]
+    WrongCredentials,
+    /// The password is right; a code is required.
+    #[error("this account needs a code from its authenticator, or a recovery code")]
+    CodeRequired,
+    /// The password is right, but the code is wrong.
+    #[error("the code is wrong, or was used before")]
+    WrongCode,
+    /// Recovery codes are locked after too many wrong codes.
+    #[error("recovery codes are locked after too many wrong codes; use the authenticator")]
+    RecoveryLocked {
+        /// End of the lock.
+        until: Timestamp,
+    },
+    /// Too many failures of this account from this place, or from this address.
+    #[error("too many failed attempts")]
+    TooManyAttempts {
+        /// Time from which an attempt is accepted.
+        retry_at: Timestamp,
+    },
+    /// Too many concurrent sign-ins.
+    #[error("too many sign-ins at the moment")]
+    Busy,
+    /// The database is unavailable.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    /// An internal error of the host.
+    #[error("host fault: {0}")]
+    Host(String),
+}
+
+/// A person who has entered the right password.
+pub(super) struct PasswordProof {
+    user: User,
+    /// The stored hash that the password was verified with.
+    pub(super) checked: String,
+    /// New hash with the configured parameters; `None` if the stored hash has
+    /// them.
+    pub(super) renewed: Option<String>,
+}
+
+impl Identity {
+    /// Signs a person in; always creates a new session.
+    ///
+    /// # Errors
+    /// The reason, as far as the caller may know it.
+    pub async fn sign_in(&self, given: SignInAttempt) -> Result<NewSession, SignInError> {
+        let account = self.account_label(&given.email);
+        let address = given.ip.map(|ip| ip.to_string());
+        let answer = self.judge(given).await;
+        let outcome = match &answer {
+            Ok(_) => "signed_in",
+            Err(SignInError::WrongCredentials) => "wrong_credentials",
+            Err(SignInError::CodeRequired) => "code_required",
+            Err(SignInError::WrongCode | SignInError::RecoveryLocked { .. }) => "wrong_code",
+            Err(SignInError::TooManyAttempts { .. }) => "too_many_attempts",
+            Err(SignInError::Busy | SignInError::Store(_) | SignInError::Host(_)) => "failed",
+        };
+        metrics::counter!("assurance_sign_ins_total", "outcome" => outcome).increment(1);
+        let made = answer.as_ref().ok().map(|made| &made.principal);
+        tracing::info!(
+            target: "security",
+            event = "sign_in",
+            outcome,
+            account,
+            user.id = made.map(|made| made.user.id.to_string()),
+            session.id = made.map(|made| made.session.id.to_string()),
+            client.address = address,
+            "sign-in"
+        );
+        answer
+    }
+
+    async fn judge(&self, given: SignInAttempt) -> Result<NewSession, SignInError> {
+        let now = self.0.clock.now();
+        let email = super::people::normalise_email(&given.email);
+        let attempt = self.begin_attempt(&email, given.source(), now).await?;
+        let mut proof = self.check_password(&email, &given.password).await?;
+        self.check_code(&proof.user, given.code.as_deref(), &attempt, now).await?;
+        let origin = SessionOrigin::new(given.ip, given.user_agent.clone());
+        self.sweep_sometimes(now).await;
+        for _ in 0..RERUNS {
+            match self.complete_sign_in(&attempt, given.source(), &proof, &origin).await {
+                Err(store::Error::RunAgain) => {}
+                other => return Ok(other?),
+            }
+            // The conflict may have been with a change of the password.
+            proof = self.check_password(&email, &given.password).await?;
+        }
+        Ok(self.complete_sign_in(&attempt, given.source(), &proof, &origin).await?)
+    }
+
+    /// Commits all changes of a successful sign-in. Returns
+    /// [`store::Error::RunAgain`] if the verified password hash is not stored
+    /// any more.
+    pub(super) async fn complete_sign_in(
+        &self,
+        attempt: &AttemptKeys,
+        source: AttemptSource<'_>,
+        proof: &PasswordProof,
+        origin: &SessionOrigin,
+    ) -> Result<NewSession, store::Error> {
+        let PasswordProof { user, checked, renewed } = proof;
+        let mut tx = self.0.store.begin(Access::WriteLocked).await?;
+        let device = self.succeed(&mut tx, attempt, source).await?;
+        // Locks the password until this session is stored, so that a password
+        // change also ends this session.
+        users::hold_password(&mut tx, user.id, checked, renewed.as_ref().unwrap_or(checked))
+            .await?;
+        let (made, ended) = self.open_session(&mut tx, user.clone(), origin.clone()).await?;
+        tx.commit().await?;
+        self.forget_sessions(&ended);
+        Ok(NewSession { device: Some(device), ..made })
+    }
+
+    pub(super) async fn check_password(
+        &self,
+        email: &str,
+        password: &str,
+    ) -> Result<PasswordProof, SignInError> {
+        let mut reader = self.0.store.reader().await?;
+        let found = users::by_email(&mut reader, email).await?;
+        reader.release();
+        let (user, stored) = found.map_or((None, None), |(user, hash)| (Some(user), hash));
+        let verdict = self.0.passwords.verify(password, stored.clone()).await?;
+        let (Some(user), Some(checked), true) = (user, stored, verdict.right) else {
+            return Err(SignInError::WrongCredentials);
+        };
+        let renewed =
+            if verdict.outdated { Some(self.0.passwords.hash(password).await?) } else { None };
+        Ok(PasswordProof { user, checked, renewed })
+    }
+
+    async fn check_code(
+        &self,
+        user: &User,
+        code: Option<&str>,
+        attempt: &AttemptKeys,
+        now: Timestamp,
+    ) -> Result<(), SignInError> {
+        if let Some(code) = code.map(str::trim).filter(|code| !code.is_empty()) {
+            return match self.take_code(user.id, code, now).await {
+                // A code that was not required is ignored.
+                Ok(()) | Err(CodeError::NotEnrolled) => Ok(()),
+                Err(error) => Err(error.into()),
+            };
+        }
+        let mut reader = self.0.store.reader().await?;
+        let enabled = mfa::status(&mut reader, user.id).await?.enabled;
+        reader.release();
+        if !enabled {
+            return Ok(());
+        }
+        let mut tx = self.0.store.begin(Access::WriteLocked).await?;
+        self.withdraw(&mut tx, attempt).await?;
+        tx.commit().await?;
+        Err(SignInError::CodeRequired)
+    }
+}
+
+impl From<AttemptRefusal> for SignInError {
+    fn from(early: AttemptRefusal) -> Self {
+        match early {
+            AttemptRefusal::Until(retry_at) => Self::TooManyAttempts { retry_at },
+            AttemptRefusal::Store(error) => Self::Store(error),
+        }
+    }
+}
+
+impl From<HashError> for SignInError {
+    fn from(error: HashError) -> Self {
+        match error {
+            HashError::Busy => Self::Busy,
+            HashError::Failed(what) => Self::Host(what),
+        }
+    }
+}
+
+impl From<CodeError> for SignInError {
+    fn from(error: CodeError) -> Self {
+        match error {
+            CodeError::Wrong | CodeError::NotEnrolled | CodeError::AlreadyEnabled => {
+                Self::WrongCode
+            }
+            CodeError::RecoveryLocked { until } => Self::RecoveryLocked { until },
+            CodeError::TooManyAttempts { retry_at } => Self::TooManyAttempts { retry_at },
+            CodeError::Store(error) => Self::Store(error),
+            CodeError::Host(what) => Self::Host(what),
+        }
+    }
+}

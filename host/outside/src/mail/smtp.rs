@@ -1,0 +1,48 @@
+//! Sends mail to the operator's mail server (RFC 5321).
+
+use std::time::Duration;
+
+use lettre::transport::smtp::Error;
+use lettre::{AsyncSmtpTransport, AsyncTransport as _, Message, Tokio1Executor};
+
+use super::MailError;
+
+/// A mail server; each message uses a connection of its own.
+#[derive(Debug)]
+pub(super) struct Smtp {
+    transport: AsyncSmtpTransport<Tokio1Executor>,
+    timeout: Duration,
+}
+
+impl Smtp {
+    pub(super) fn new(url: &str, timeout: Duration) -> anyhow::Result<Self> {
+        crate::egress::install_tls_provider();
+        let builder = AsyncSmtpTransport::<Tokio1Executor>::from_url(url).map_err(|_| {
+            // The error omits the reason, which might quote the URL with its
+            // password.
+            anyhow::anyhow!(
+                "configuration key mail.smtp_url: write it as smtps://USER:PASSWORD@HOST, \
+                 smtp://USER:PASSWORD@HOST?tls=required or smtp://HOST"
+            )
+        })?;
+        Ok(Self { transport: builder.timeout(Some(timeout)).build(), timeout })
+    }
+
+    /// Sends one message. The library's timeout is for each step; this one is
+    /// for all steps together.
+    pub(super) async fn send(&self, message: Message) -> Result<(), MailError> {
+        match tokio::time::timeout(self.timeout, self.transport.send(message)).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(error)) => Err(blame(&error)),
+            Err(_) => Err(MailError::Unavailable("no response in time".to_owned())),
+        }
+    }
+}
+
+fn blame(error: &Error) -> MailError {
+    let reason = match std::error::Error::source(error) {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    };
+    if error.is_permanent() { MailError::Rejected(reason) } else { MailError::Unavailable(reason) }
+}

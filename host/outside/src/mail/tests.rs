@@ -1,0 +1,91 @@
+//! Tests of messages and of the mail folder; a real mail server is in the
+//! end-to-end tests.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use super::*;
+
+const AT: Timestamp = Timestamp(1_790_000_000_000_000);
+
+fn mail(folder: &std::path::Path) -> Mail {
+    let settings = Settings::from(&Config::default());
+    Mail::new(Settings { folder: folder.to_owned(), ..settings }).unwrap()
+}
+
+fn message(to: &str, subject: &str) -> Message {
+    Message {
+        to: to.to_owned(), subject: subject.to_owned(), text: "Grüße\nand a line".to_owned()
+    }
+}
+
+#[tokio::test]
+async fn a_message_is_kept_for_its_owner_only_and_reads_as_mail() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().join("mail");
+    let sent = mail(&folder).send(message("ada@example.org", "Grüße"), Uuid::nil(), AT).await;
+    assert_eq!(sent, Ok(()));
+    let files: Vec<_> = std::fs::read_dir(&folder).unwrap().map(Result::unwrap).collect();
+    assert_eq!(files.len(), 1);
+    assert_eq!(files[0].metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(std::fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
+    let text = std::fs::read_to_string(files[0].path()).unwrap();
+    for line in [
+        "To: ada@example.org\r\n",
+        "Subject: =?utf-8?b?R3LDvMOfZQ==?=\r\n",
+        "Message-ID: <00000000-0000-0000-0000-000000000000@localhost>\r\n",
+        "Date: Mon, 21 Sep 2026 14:13:20 +0000\r\n",
+    ] {
+        assert!(text.contains(line), "{line} in {text}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_message_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let mail = mail(folder.path());
+    let long = "x".repeat(201);
+    for (to, subject) in [
+        ("ada", "Hello"),
+        ("ada@example.org\r\nBcc: all@example.org", "Hello"),
+        ("ada@example.org, bea@example.org", "Hello"),
+        ("ada@example.org", ""),
+        ("ada@example.org", "Hello\r\nBcc: all@example.org"),
+        ("ada@example.org", long.as_str()),
+    ] {
+        let sent = mail.send(message(to, subject), Uuid::nil(), AT).await;
+        assert!(matches!(sent, Err(MailError::Refused(_))), "{to:?} {subject:?}: {sent:?}");
+    }
+    let text = "x".repeat(65_537);
+    let large = Message { text, ..message("ada@example.org", "Hello") };
+    assert!(matches!(mail.send(large, Uuid::nil(), AT).await, Err(MailError::Refused(_))));
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_worth_another_try() {
+    let settings = Settings {
+        smtp_url: Some(SecretString::from("smtp://127.0.0.1:1".to_owned())),
+        from: Some("Assurance <assurance@example.org>".to_owned()),
+        timeout_ms: 2_000,
+        limits: (&assurance_core::config::MailConfig::default()).into(),
+        folder: PathBuf::new(),
+    };
+    let mail = Mail::new(settings).unwrap();
+    let sent = mail.send(message("ada@example.org", "Hello"), Uuid::nil(), AT).await;
+    assert!(matches!(sent, Err(MailError::Unavailable(_))), "{sent:?}");
+}
+
+#[test]
+fn a_wrong_server_or_sender_is_told_by_its_key_without_the_password() {
+    let settings = |url: &str, from: &str| Settings {
+        smtp_url: Some(SecretString::from(url.to_owned())),
+        from: Some(from.to_owned()),
+        timeout_ms: 1_000,
+        limits: (&assurance_core::config::MailConfig::default()).into(),
+        folder: PathBuf::new(),
+    };
+    let wrong = |url, from| Mail::new(settings(url, from)).unwrap_err().to_string();
+    let told = wrong("pop3://u:hunter2@host", "a@example.org");
+    assert!(told.contains("mail.smtp_url") && !told.contains("hunter2"), "{told}");
+    let told = wrong("smtp://host", "nobody at all");
+    assert!(told.contains("mail.from"), "{told}");
+}

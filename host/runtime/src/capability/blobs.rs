@@ -1,0 +1,75 @@
+//! Interface `blobs`: content too large for a document.
+
+use super::super::bindings::assurance::area::blobs::{Error, Host, Info};
+use super::super::instance::CallState;
+use super::super::trap::CallStop;
+use super::CapabilityError;
+use assurance_core::domain::manifest::Capability;
+use assurance_store::blobs::StoredBlob;
+use assurance_work::{BlobError, OperationError, UnitOfWork};
+
+type BlobsResult<T> = Result<T, CapabilityError<Error>>;
+
+impl CallState {
+    fn blobs(&mut self) -> wasmtime::Result<&mut UnitOfWork> {
+        self.enter(Capability::Blobs)
+    }
+}
+
+impl Host for CallState {
+    async fn stat(&mut self, name: String) -> BlobsResult<Option<Info>> {
+        let stat = self.blobs()?.blob_stat(&name).await.map_err(refusal)?;
+        Ok(stat.map(info))
+    }
+
+    async fn read(&mut self, name: String, offset: u64, length: u32) -> BlobsResult<Vec<u8>> {
+        self.blobs()?.blob_read(&name, offset, length).await.map_err(refusal)
+    }
+
+    async fn write(&mut self, name: String, content: Vec<u8>) -> BlobsResult<Info> {
+        let written = self.blobs()?.blob_write(&name, content).await.map_err(refusal)?;
+        Ok(info(written))
+    }
+
+    async fn delete(&mut self, name: String) -> BlobsResult<()> {
+        self.blobs()?.blob_delete(&name).await.map_err(refusal)
+    }
+
+    async fn stat_shared(&mut self, area: String, name: String) -> BlobsResult<Option<Info>> {
+        let stat = self.blobs()?.shared_blob_stat(&area, &name).await.map_err(refusal)?;
+        Ok(stat.map(info))
+    }
+
+    async fn read_shared(
+        &mut self,
+        area: String,
+        name: String,
+        offset: u64,
+        length: u32,
+    ) -> BlobsResult<Vec<u8>> {
+        self.blobs()?.shared_blob_read(&area, &name, offset, length).await.map_err(refusal)
+    }
+
+    fn convert_error(&mut self, refusal: CapabilityError<Error>) -> wasmtime::Result<Error> {
+        refusal.split()
+    }
+}
+
+fn info(blob: StoredBlob) -> Info {
+    Info { size: blob.size, sha256: blob.sha256 }
+}
+
+fn refusal(fault: OperationError<BlobError>) -> CapabilityError<Error> {
+    CapabilityError::Answer(match fault {
+        OperationError::Refused(BlobError::NotFound) => Error::NotFound,
+        OperationError::Refused(BlobError::LimitExceeded) => Error::LimitExceeded,
+        OperationError::Refused(BlobError::InvalidName) => Error::InvalidName,
+        OperationError::Refused(BlobError::Unavailable) => Error::Unavailable,
+        // The contract has no error for these, because they are errors in the
+        // guest's code.
+        OperationError::Refused(error @ (BlobError::ReadOnly | BlobError::NotShared(_))) => {
+            return CapabilityError::Stop(CallStop::Misuse(error.to_string()).into());
+        }
+        OperationError::Abort(error) => return CapabilityError::Stop(super::stop(error)),
+    })
+}

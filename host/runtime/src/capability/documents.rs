@@ -1,0 +1,83 @@
+//! Interface `documents`: documents of the workspace.
+
+use super::super::bindings::assurance::area::documents::{
+    Condition, Document, Error, Group, Host, Page, Query, Write,
+};
+use super::super::convert::document as convert;
+use super::super::instance::CallState;
+use super::CapabilityError;
+use assurance_core::domain::manifest::Capability;
+use assurance_work::{DocumentError, UnitOfWork};
+
+type DocumentsResult<T> = Result<T, CapabilityError<Error>>;
+
+impl CallState {
+    fn documents(&mut self) -> wasmtime::Result<&mut UnitOfWork> {
+        self.enter(Capability::Documents)
+    }
+}
+
+impl Host for CallState {
+    async fn get(&mut self, collection: String, id: String) -> DocumentsResult<Option<Document>> {
+        let found = self.documents()?.get(&collection, &id).await?;
+        Ok(found.map(convert::document))
+    }
+
+    async fn get_many(
+        &mut self,
+        collection: String,
+        ids: Vec<String>,
+    ) -> DocumentsResult<Vec<Document>> {
+        let found = self.documents()?.get_many(&collection, &ids).await?;
+        Ok(found.into_iter().map(convert::document).collect())
+    }
+
+    async fn find(&mut self, query: Query) -> DocumentsResult<Page> {
+        let page = self.documents()?.query(&convert::query(query)).await?;
+        Ok(convert::page(page))
+    }
+
+    async fn count(
+        &mut self,
+        collection: String,
+        conditions: Vec<Condition>,
+        at_most: Option<u32>,
+    ) -> DocumentsResult<u64> {
+        let conditions = convert::conditions(conditions);
+        Ok(self.documents()?.count(&collection, &conditions, at_most).await?)
+    }
+
+    async fn count_by(
+        &mut self,
+        collection: String,
+        conditions: Vec<Condition>,
+        fields: Vec<String>,
+    ) -> DocumentsResult<Vec<Group>> {
+        let conditions = convert::conditions(conditions);
+        let groups = self.documents()?.count_by(&collection, &conditions, &fields).await?;
+        Ok(groups.into_iter().map(convert::group).collect())
+    }
+
+    async fn apply(&mut self, collection: String, writes: Vec<Write>) -> DocumentsResult<Vec<u64>> {
+        let writes = writes.into_iter().map(convert::write).collect();
+        Ok(self.documents()?.write(&collection, writes).await?)
+    }
+
+    fn convert_error(&mut self, refusal: CapabilityError<Error>) -> wasmtime::Result<Error> {
+        refusal.split()
+    }
+}
+
+impl From<DocumentError> for Error {
+    fn from(error: DocumentError) -> Self {
+        match error {
+            DocumentError::NotFound => Self::NotFound,
+            DocumentError::AlreadyExists => Self::AlreadyExists,
+            DocumentError::VersionConflict(version) => Self::VersionConflict(version),
+            DocumentError::UniqueConflict(fields) => Self::UniqueConflict(fields),
+            DocumentError::InvalidCursor => Self::InvalidCursor,
+            DocumentError::Misuse(what) => Self::Misuse(what),
+            DocumentError::LimitExceeded => Self::LimitExceeded,
+        }
+    }
+}

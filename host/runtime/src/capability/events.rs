@@ -1,0 +1,27 @@
+//! Interface `events`: publishing events with the commit.
+
+use super::super::bindings::assurance::area::events::{Error, Host};
+use super::super::instance::CallState;
+use super::CapabilityError;
+use assurance_core::domain::manifest::Capability;
+use assurance_work::WorkError;
+
+impl Host for CallState {
+    fn publish(&mut self, name: String, data: String) -> Result<String, CapabilityError<Error>> {
+        let published = self.enter(Capability::Events)?.publish(&name, data);
+        published.map(|id| id.to_string()).map_err(|error| CapabilityError::Answer(error.into()))
+    }
+
+    fn convert_error(&mut self, refusal: CapabilityError<Error>) -> wasmtime::Result<Error> {
+        refusal.split()
+    }
+}
+
+impl From<WorkError> for Error {
+    fn from(error: WorkError) -> Self {
+        match error {
+            WorkError::Misuse(what) => Self::Misuse(what),
+            WorkError::LimitExceeded => Self::LimitExceeded,
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! Interface `jobs`: enqueuing jobs with the commit.
+
+use super::super::bindings::assurance::area::jobs::{Error, Host, NewJob};
+use super::super::instance::CallState;
+use super::CapabilityError;
+use assurance_core::domain::manifest::Capability;
+use assurance_core::domain::time::Timestamp;
+use assurance_work::{JobRequest, WorkError};
+
+impl Host for CallState {
+    fn enqueue(&mut self, job: NewJob) -> Result<String, CapabilityError<Error>> {
+        let unit = self.enter(Capability::Jobs)?;
+        let enqueued = job_request(job).and_then(|request| unit.enqueue(request));
+        enqueued.map(|id| id.to_string()).map_err(|error| CapabilityError::Answer(error.into()))
+    }
+
+    fn convert_error(&mut self, refusal: CapabilityError<Error>) -> wasmtime::Result<Error> {
+        refusal.split()
+    }
+}
+
+fn job_request(job: NewJob) -> Result<JobRequest, WorkError> {
+    let resource = job.resource.map(|text| text.parse()).transpose();
+    Ok(JobRequest {
+        kind: job.kind,
+        payload: job.payload,
+        resource: resource.map_err(|_| WorkError::Misuse("`resource` is not a UUID".to_owned()))?,
+        available_at: job.available_at.map(Timestamp),
+        dedupe_key: job.dedupe_key,
+    })
+}
+
+impl From<WorkError> for Error {
+    fn from(error: WorkError) -> Self {
+        match error {
+            WorkError::Misuse(what) => Self::Misuse(what),
+            WorkError::LimitExceeded => Self::LimitExceeded,
+        }
+    }
+}

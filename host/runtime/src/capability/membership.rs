@@ -1,0 +1,54 @@
+//! Interface `membership`: looking up accounts and adding members.
+
+use super::super::bindings::assurance::area::membership::{Account, Error, Host};
+use super::super::bindings::assurance::area::types::Role;
+use super::super::convert::call::named_role;
+use super::super::instance::CallState;
+use super::{CapabilityError, stop};
+use assurance_core::domain::id::UserId;
+use assurance_core::domain::manifest::Capability;
+use assurance_core::domain::people::User;
+use assurance_core::domain::time::Timestamp;
+use assurance_work::{MembershipError, UnitOfWork};
+
+impl CallState {
+    fn membership(&mut self) -> wasmtime::Result<&mut UnitOfWork> {
+        self.enter(Capability::Membership)
+    }
+}
+
+impl Host for CallState {
+    async fn find_account(&mut self, email: String) -> wasmtime::Result<Option<Account>> {
+        let found = self.membership()?.account(&email).await.map_err(stop)?;
+        Ok(found.map(account))
+    }
+
+    async fn add(&mut self, user: String, role: Role) -> Result<(), CapabilityError<Error>> {
+        let unit = self.membership()?;
+        let Ok(user) = user.parse::<UserId>() else {
+            return Err(CapabilityError::Answer(Error::NoSuchUser));
+        };
+        Ok(unit.add_member(user, named_role(role)).await?)
+    }
+
+    fn vouch(&mut self, email: String, expires_at: i64) -> Result<String, CapabilityError<Error>> {
+        Ok(self.membership()?.vouch(&email, Timestamp(expires_at))?)
+    }
+
+    fn convert_error(&mut self, refusal: CapabilityError<Error>) -> wasmtime::Result<Error> {
+        refusal.split()
+    }
+}
+
+fn account(user: User) -> Account {
+    Account { user: user.id.to_string(), email: user.email, display_name: user.display_name }
+}
+
+impl From<MembershipError> for Error {
+    fn from(error: MembershipError) -> Self {
+        match error {
+            MembershipError::NoSuchUser => Self::NoSuchUser,
+            MembershipError::Misuse(what) => Self::Misuse(what),
+        }
+    }
+}

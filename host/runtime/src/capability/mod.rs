@@ -1,0 +1,66 @@
+//! Host functions of areas, one file for each WIT interface. They are thin
+//! wrappers of the unit of work.
+//!
+//! A host function that fails either returns its interface's typed error to the
+//! guest, or ends the call.
+
+mod blobs;
+mod calendar;
+mod crypto;
+mod directory;
+mod documents;
+mod egress;
+mod events;
+mod jobs;
+mod links;
+mod log;
+mod mail;
+mod malware;
+mod membership;
+mod queue;
+mod secrets;
+mod settings;
+
+use super::trap::CallStop;
+use assurance_store as store;
+use assurance_work::OperationError;
+
+/// Reason why a host function has no result.
+#[derive(Debug)]
+pub(super) enum CapabilityError<E> {
+    /// The guest receives this error.
+    Answer(E),
+    /// The call ends.
+    Stop(wasmtime::Error),
+}
+
+impl<E> CapabilityError<E> {
+    /// Returns the guest's error as a value and the end of the call as a trap,
+    /// as the generated bindings require.
+    pub(super) fn split(self) -> wasmtime::Result<E> {
+        match self {
+            Self::Answer(error) => Ok(error),
+            Self::Stop(error) => Err(error),
+        }
+    }
+}
+
+impl<E> From<wasmtime::Error> for CapabilityError<E> {
+    fn from(error: wasmtime::Error) -> Self {
+        Self::Stop(error)
+    }
+}
+
+impl<D: std::error::Error, E: From<D>> From<OperationError<D>> for CapabilityError<E> {
+    fn from(fault: OperationError<D>) -> Self {
+        match fault {
+            OperationError::Refused(error) => Self::Answer(error.into()),
+            OperationError::Abort(error) => Self::Stop(stop(error)),
+        }
+    }
+}
+
+/// Ends the call with an error of the store.
+fn stop(error: store::Error) -> wasmtime::Error {
+    CallStop::Store(error).into()
+}

@@ -1,0 +1,60 @@
+//! Interface `secrets`: secrets that the host stores and uses for the guest. A
+//! guest cannot read them back.
+
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use sha2::Sha256;
+use zeroize::Zeroizing;
+
+use super::super::bindings::assurance::area::secrets::{Error, Host};
+use super::super::instance::CallState;
+use super::super::trap::CallStop;
+use super::CapabilityError;
+use assurance_core::domain::manifest::Capability;
+use assurance_work::{SecretError, UnitOfWork};
+
+type SecretsResult<T> = Result<T, CapabilityError<Error>>;
+
+impl CallState {
+    fn secrets(&mut self) -> wasmtime::Result<&mut UnitOfWork> {
+        self.enter(Capability::Secrets)
+    }
+}
+
+impl Host for CallState {
+    async fn put(&mut self, name: String, value: Vec<u8>) -> SecretsResult<()> {
+        let value = Zeroizing::new(value);
+        Ok(self.secrets()?.secret_put(&name, &value).await?)
+    }
+
+    async fn delete(&mut self, name: String) -> SecretsResult<()> {
+        Ok(self.secrets()?.secret_delete(&name).await?)
+    }
+
+    async fn exists(&mut self, name: String) -> SecretsResult<bool> {
+        Ok(self.secrets()?.secret_exists(&name).await?)
+    }
+
+    async fn hmac_sha256(&mut self, name: String, message: Vec<u8>) -> SecretsResult<Vec<u8>> {
+        let length = message.len();
+        let secret = self.secrets()?.secret_bytes(&name).await?;
+        let keyed = Hmac::<Sha256>::new_from_slice(&secret);
+        let keyed = keyed.map_err(|_| CallStop::Misuse("the secret is not a valid key".to_owned()));
+        let keyed = keyed.map_err(wasmtime::Error::from)?;
+        let sign = move || keyed.chain_update(&message).finalize().into_bytes().to_vec();
+        Ok(self.compute(length, sign).await?)
+    }
+
+    fn convert_error(&mut self, refusal: CapabilityError<Error>) -> wasmtime::Result<Error> {
+        refusal.split()
+    }
+}
+
+impl From<SecretError> for Error {
+    fn from(error: SecretError) -> Self {
+        match error {
+            SecretError::NotFound => Self::NotFound,
+            SecretError::InvalidName => Self::InvalidName,
+            SecretError::LimitExceeded => Self::LimitExceeded,
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! A loaded component, and the host's side of every call into it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use tokio::sync::{Semaphore, watch};
+
+use super::SharedRuntime;
+use super::bindings::Job;
+use super::bindings::assurance::area::types;
+use super::convert;
+use super::exports::Exports;
+use super::instance::{self, AreaName, CallState, DescribeCall, FinishedCall, Invocation};
+use super::time_slice::CallMeter;
+use super::trap;
+use assurance_core::budgets::{BudgetExceeded, BudgetPermit};
+use assurance_core::domain::area::{JobRun, Problem, Reply, Request};
+use assurance_core::domain::job::{JobFailure, JobOutcome};
+use assurance_core::domain::manifest::Manifest;
+use assurance_core::recordings::Player;
+use assurance_work::{AreaCode, CallError, CallOutcome, CallsToEnd, UnitOfWork};
+
+/// A component, compiled and linked.
+pub(super) struct Component {
+    exports: Arc<Exports>,
+    shared: Arc<SharedRuntime>,
+    area: Arc<AreaName>,
+    /// Permits for concurrent calls, for those of them that have exceeded the
+    /// first time slice, and the number of permits that one call takes.
+    running: Semaphore,
+    places: u32,
+    /// Calls at a time that run for long.
+    overstaying: Arc<Semaphore>,
+    stops: watch::Sender<CallStops>,
+}
+
+/// Selects the running calls to end.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct CallStops {
+    /// Counter; each increment ends the calls that block other writers.
+    pub(super) turns: u64,
+    /// Calls that began before this time are ended.
+    pub(super) begun_before: Option<Instant>,
+}
+
+impl Component {
+    /// Each call takes so many of the area's places in the pool.
+    pub(super) fn new(
+        exports: Exports,
+        shared: Arc<SharedRuntime>,
+        digest: String,
+        places: u32,
+    ) -> Self {
+        let most = shared.settings.max_concurrent_per_area;
+        Self {
+            running: Semaphore::new(most),
+            places: places.min(u32::try_from(most).unwrap_or(u32::MAX)),
+            overstaying: Arc::new(Semaphore::new(shared.settings.max_overstaying_per_area)),
+            area: Arc::new(AreaName::new(digest, Arc::clone(&shared.journals))),
+            exports: Arc::new(exports),
+            stops: watch::Sender::new(CallStops::default()),
+            shared,
+        }
+    }
+
+    pub(super) fn shared(&self) -> &Arc<SharedRuntime> {
+        &self.shared
+    }
+
+    pub(super) fn area(&self) -> &Arc<AreaName> {
+        &self.area
+    }
+
+    /// Calls `describe` and parses the manifest.
+    pub(super) async fn describe(&self) -> Result<Result<Manifest, String>, CallError> {
+        let timeout = self.shared.settings.describe_timeout();
+        let described = self.call(None, DescribeCall, timeout, Ok).await.result?;
+        let manifest = convert::manifest::manifest(described);
+        if let Ok(manifest) = &manifest {
+            self.area.set(&manifest.name);
+        }
+        Ok(manifest)
+    }
+
+    /// Runs one call in an instance of its own and converts its result with
+    /// `take`. A failure is logged here, once.
+    async fn call<I: Invocation, T>(
+        &self,
+        unit: Option<UnitOfWork>,
+        invocation: I,
+        deadline: Duration,
+        take: impl FnOnce(I::Answer) -> Result<T, CallError> + Send,
+    ) -> CallOutcome<T> {
+        let Ok(_places) = self.running.try_acquire_many(self.places) else {
+            return CallOutcome { unit, result: Err(CallError::Overloaded) };
+        };
+        let entry = match self.enter(unit.as_ref()) {
+            Ok(entry) => entry,
+            Err(refused) => return CallOutcome { unit, result: Err(refused.into()) },
+        };
+        let recorder = unit.as_ref().and_then(UnitOfWork::recorder).cloned();
+        let workspace = unit.as_ref().map(|unit| unit.spec().call.workspace);
+        let origin = unit.as_ref().map(|unit| unit.spec().call.origin.clone());
+        let finished = self.run(unit, entry, invocation, deadline).await;
+        let taken = finished.result.and_then(|answer| Ok(take(answer)?));
+        let result = taken.map_err(|failure: trap::TrapReport| {
+            failure.report(&self.area, origin.as_ref(), &finished.last_lines);
+            if let (CallError::Turn { cpu, .. }, Some(workspace)) = (&failure.error, workspace) {
+                self.shared.budgets.write_pauses().begin_pause(self.area.name(), workspace, *cpu);
+            }
+            if let Some(recorder) = recorder {
+                recorder.record_stack(failure.backtrace());
+            }
+            failure.error
+        });
+        CallOutcome { unit: finished.unit, result }
+    }
+
+    async fn run<I: Invocation>(
+        &self,
+        unit: Option<UnitOfWork>,
+        entry: Option<Arc<BudgetPermit>>,
+        invocation: I,
+        deadline: Duration,
+    ) -> FinishedCall<I::Answer> {
+        let meter = self.meter::<I>(deadline);
+        let (shared, area) = (self.shared.clone(), self.area.clone());
+        let mut state = CallState::new(shared, area, unit, entry, meter.clone());
+        state.set_stops(self.stops.subscribe());
+        self.run_in(state, &meter, invocation).await
+    }
+
+    pub(super) fn meter<I: Invocation>(&self, deadline: Duration) -> Arc<CallMeter> {
+        let max_cpu = I::max_cpu(&self.shared, &self.area);
+        let max_turn = self.shared.limits_of(self.area.name()).turn;
+        Arc::new(CallMeter::new(&self.shared.settings, deadline, max_cpu, max_turn))
+    }
+
+    /// Runs a call with the prepared state.
+    pub(super) async fn run_in<I: Invocation>(
+        &self,
+        state: CallState,
+        meter: &Arc<CallMeter>,
+        invocation: I,
+    ) -> FinishedCall<I::Answer> {
+        let call = instance::run(self.exports.clone(), state, invocation).boxed();
+        let ended = I::long(&self.shared).run(call, meter.clone(), &self.overstaying).await;
+        ended
+            .unwrap_or_else(|lost| FinishedCall::not_begun(None, lost.into_error(meter.deadline())))
+    }
+
+    /// Enters the call into the budgets of its area and its workspace;
+    /// `describe` has no budget.
+    fn enter(
+        &self,
+        unit: Option<&UnitOfWork>,
+    ) -> Result<Option<Arc<BudgetPermit>>, BudgetExceeded> {
+        let Some(unit) = unit else { return Ok(None) };
+        let workspace = unit.spec().call.workspace;
+        if unit.spec().writes || unit.spec().in_job {
+            self.shared.budgets.write_pauses().check(self.area.name(), workspace)?;
+        }
+        self.shared.budgets.enter(self.area.name(), workspace).map(|entry| Some(Arc::new(entry)))
+    }
+}
+
+impl AreaCode for Component {
+    fn describe(&self) -> BoxFuture<'_, Result<Option<Manifest>, CallError>> {
+        async move {
+            let described = Component::describe(self).await?;
+            described.map(Some).map_err(CallError::Contract)
+        }
+        .boxed()
+    }
+
+    fn handle<'a>(
+        &'a self,
+        unit: UnitOfWork,
+        request: &'a Request,
+        deadline: Duration,
+    ) -> BoxFuture<'a, CallOutcome<Result<Reply, Problem>>> {
+        async move {
+            let request = convert::call::request(request);
+            self.begin_recording(&unit, &request, deadline);
+            let max = self.shared.settings.max_reply_bytes;
+            let take = |answer| convert::call::answer(answer, max);
+            self.call(Some(unit), request, deadline, take).await
+        }
+        .boxed()
+    }
+
+    fn run<'a>(
+        &'a self,
+        unit: UnitOfWork,
+        job: &'a JobRun,
+        timeout: Duration,
+    ) -> BoxFuture<'a, CallOutcome<Result<JobOutcome, JobFailure>>> {
+        async move {
+            let job = convert::call::job(job);
+            self.begin_recording(&unit, &job, timeout);
+            let max = self.shared.settings.max_reply_bytes;
+            let take = |outcome| convert::call::outcome(outcome, max);
+            self.call(Some(unit), job, timeout, take).await
+        }
+        .boxed()
+    }
+
+    fn end_calls(&self, which: CallsToEnd) {
+        self.stops.send_modify(|stops| match which {
+            CallsToEnd::HoldingWriteLock => stops.turns += 1,
+            CallsToEnd::BegunBefore(replaced) => stops.begun_before = Some(replaced),
+        });
+    }
+
+    fn replay_request<'a>(
+        &'a self,
+        player: &'a Arc<Player>,
+    ) -> BoxFuture<'a, Result<Result<Reply, Problem>, CallError>> {
+        async move {
+            let answer = self.replay::<types::Request>(player).await?;
+            convert::call::answer(answer, self.shared.settings.max_reply_bytes)
+        }
+        .boxed()
+    }
+
+    fn replay_run<'a>(
+        &'a self,
+        player: &'a Arc<Player>,
+    ) -> BoxFuture<'a, Result<Result<JobOutcome, JobFailure>, CallError>> {
+        async move {
+            let outcome = self.replay::<Job>(player).await?;
+            convert::call::outcome(outcome, self.shared.settings.max_reply_bytes)
+        }
+        .boxed()
+    }
+}

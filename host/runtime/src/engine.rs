@@ -1,0 +1,147 @@
+//! The wasmtime engine: compiler settings, the instance pool, and the thread
+//! that interrupts guests.
+
+use std::thread;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use wasmtime::component::Component;
+use wasmtime::{
+    Config, Enabled, Engine, EngineWeak, InstanceAllocationStrategy, OptLevel,
+    PoolingAllocationConfig,
+};
+
+use super::settings::Settings;
+
+/// Memory of a finished instance that is cleared in place instead of being
+/// returned to the kernel, in bytes.
+const KEPT_MEMORY_BYTES: usize = 1 << 20;
+const KEPT_TABLE_BYTES: usize = 64 << 10;
+
+/// Native stack of a guest, and of the whole fiber. Host functions use the
+/// remaining part of the fiber's stack.
+const WASM_STACK_BYTES: usize = 512 << 10;
+const FIBER_STACK_BYTES: usize = 1 << 20;
+
+/// Limits on the parts of one component. Toolchains of other languages link
+/// several modules into a component.
+pub(super) const MODULES_PER_COMPONENT: u32 = 40;
+const TABLES_PER_COMPONENT: u32 = 8;
+const MEMORIES_PER_COMPONENT: u32 = 4;
+
+/// What the pool has for each instance of a component. One that needs more
+/// counts as several instances.
+const MEMORIES_PER_INSTANCE: u32 = 1;
+const TABLES_PER_INSTANCE: u32 = 3;
+
+/// Creates the engine with the fastest safe way to clear instances on this
+/// machine, and starts its clock.
+pub(super) fn start(settings: &Settings) -> anyhow::Result<Engine> {
+    let engine = build(settings)?;
+    start_clock(&engine, settings.tick()).context("cannot start the epoch thread")?;
+    Ok(engine)
+}
+
+/// Creates an engine that only compiles, compatible with the engine from
+/// [`start`]. The code depends on the memory of an instance, not on the number
+/// of instances.
+pub(super) fn for_compiling(instance_bytes: usize) -> anyhow::Result<Engine> {
+    let settings =
+        Settings { max_memory_bytes: instance_bytes, max_instances: 16, ..Settings::default() };
+    Ok(Engine::new(&config(&settings, Enabled::No))?)
+}
+
+/// Clearing dirty pages with the page map scan is fastest. It is not used if
+/// pages can be swapped out: a swapped page might not be reported as dirty
+/// (wasmtime pull request 14357), and its content would be visible to the next
+/// instance.
+fn build(settings: &Settings) -> anyhow::Result<Engine> {
+    if may_swap() {
+        tracing::info!("instances are cleared without page-map scans: swap is active");
+    } else if PoolingAllocationConfig::is_pagemap_scan_available() {
+        tracing::info!("instances are cleared by page-map scans");
+        return Ok(Engine::new(&config(settings, Enabled::Yes))?);
+    } else {
+        tracing::info!("instances are cleared without page-map scans: the kernel has none");
+    }
+    Ok(Engine::new(&config(settings, Enabled::No))?)
+}
+
+#[cfg(target_os = "linux")]
+fn may_swap() -> bool {
+    rustix::system::sysinfo().totalswap > 0
+}
+
+/// Only Linux has page-map scans.
+#[cfg(not(target_os = "linux"))]
+fn may_swap() -> bool {
+    true
+}
+
+fn config(settings: &Settings, pagemap_scan: Enabled) -> Config {
+    let mut config = Config::new();
+    config
+        .epoch_interruption(true)
+        .cranelift_opt_level(OptLevel::Speed)
+        // Makes replays of recorded calls deterministic on any processor.
+        .cranelift_nan_canonicalization(true)
+        .relaxed_simd_deterministic(true)
+        .memory_init_cow(true)
+        .table_lazy_init(true)
+        .max_wasm_stack(WASM_STACK_BYTES)
+        .async_stack_size(FIBER_STACK_BYTES)
+        // Nothing unwinds through guests, because their frames are walked by
+        // pointer. Registering unwind information of many versions would be
+        // costly.
+        .native_unwind_info(false)
+        .concurrency_support(false)
+        .allocation_strategy(InstanceAllocationStrategy::Pooling(pool(settings, pagemap_scan)));
+    config
+}
+
+fn pool(settings: &Settings, pagemap_scan: Enabled) -> PoolingAllocationConfig {
+    let instances = settings.max_instances;
+    let mut pool = PoolingAllocationConfig::new();
+    pool.total_component_instances(instances)
+        // Only counted: all of a component's have a MiB together at most.
+        .total_core_instances(instances.saturating_mul(MODULES_PER_COMPONENT))
+        .total_memories(instances.saturating_mul(MEMORIES_PER_INSTANCE))
+        .total_tables(instances.saturating_mul(TABLES_PER_INSTANCE))
+        .total_stacks(instances)
+        .max_core_instances_per_component(MODULES_PER_COMPONENT)
+        .max_tables_per_component(TABLES_PER_COMPONENT)
+        .max_memories_per_component(MEMORIES_PER_COMPONENT)
+        .max_memory_size(settings.most_memory_bytes())
+        .linear_memory_keep_resident(KEPT_MEMORY_BYTES)
+        .table_keep_resident(KEPT_TABLE_BYTES)
+        .pagemap_scan(pagemap_scan);
+    pool
+}
+
+/// How many ordinary instances one of this component counts as, by what it
+/// takes of the pool.
+pub(super) fn pool_places(component: &Component) -> u32 {
+    // One that imports modules is not linked.
+    let Some(needed) = component.resources_required() else { return 1 };
+    let memories = needed.num_memories.div_ceil(MEMORIES_PER_INSTANCE);
+    let tables = needed.num_tables.div_ceil(TABLES_PER_INSTANCE);
+    memories.max(tables).max(1)
+}
+
+/// Starts the thread that increments the epoch for all guests. It ends with the
+/// engine.
+fn start_clock(engine: &Engine, tick: Duration) -> std::io::Result<()> {
+    let engine = engine.weak();
+    thread::Builder::new().name("epochs".to_owned()).spawn(move || count(&engine, tick))?;
+    Ok(())
+}
+
+fn count(engine: &EngineWeak, tick: Duration) {
+    loop {
+        thread::sleep(tick);
+        match engine.upgrade() {
+            Some(engine) => engine.increment_epoch(),
+            None => return,
+        }
+    }
+}

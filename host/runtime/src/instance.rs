@@ -1,0 +1,409 @@
+//! One call: its store, its instance and the state of its host functions. All
+//! of it is dropped at the end of the call; an instance never serves two calls.
+
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+use wasmtime::{ResourceLimiter, Store};
+
+use super::SharedRuntime;
+use super::bindings::assurance::area::{manifest, types};
+use super::bindings::{Job, JobError, Outcome};
+use super::component::CallStops;
+use super::exports::{DirectExport, Exports};
+use super::limits::InstanceMemory;
+use super::log::GuestLog;
+use super::time_slice::{CallMeter, LowPriorityExecutor};
+use super::trap::{CallStop, TrapReport, turn_exceeded};
+use super::wasi::{EmptyWasi, wasi_seed};
+use assurance_core::budgets::{BudgetPermit, Usage};
+use assurance_core::domain::manifest::Capability;
+use assurance_core::domain::time::Timestamp;
+use assurance_core::journal::{Journal, Journals, LogLevel};
+use assurance_core::recordings::{Player, Recorder};
+use assurance_work::{CallError, UnitOfWork, WriteLockState};
+
+/// Number of bytes up to which a host function computes on the thread that
+/// serves the call; takes some milliseconds.
+const MAX_INLINE_BYTES: usize = 1 << 20;
+
+/// Name and digest of the area whose code runs, for logs.
+#[derive(Debug)]
+pub(super) struct AreaName {
+    name: OnceLock<String>,
+    digest: String,
+    journals: Arc<Journals>,
+    /// Looked up at the first log line or fault.
+    journal: OnceLock<Arc<Journal>>,
+}
+
+impl AreaName {
+    /// Creates the name; before `describe`, only the digest is known.
+    pub(super) fn new(digest: String, journals: Arc<Journals>) -> Self {
+        Self { name: OnceLock::new(), digest, journals, journal: OnceLock::new() }
+    }
+
+    pub(super) fn set(&self, name: &str) {
+        let _ = self.name.set(name.to_owned());
+    }
+
+    pub(super) fn name(&self) -> &str {
+        self.name.get().map_or("(not described)", String::as_str)
+    }
+
+    /// Returns the area's journal; `None` before `describe`.
+    pub(super) fn journal(&self) -> Option<&Journal> {
+        let name = self.name.get()?;
+        Some(self.journal.get_or_init(|| self.journals.of(name)))
+    }
+
+    pub(super) fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    pub(super) fn short_digest(&self) -> &str {
+        self.digest.get(..12).unwrap_or(&self.digest)
+    }
+}
+
+/// State of one call for its host functions.
+pub(super) struct CallState {
+    pub(super) shared: Arc<SharedRuntime>,
+    pub(super) area: Arc<AreaName>,
+    /// `None` in `describe`, which has no capabilities, and in a replay.
+    unit: Option<UnitOfWork>,
+    player: Option<Arc<Player>>,
+    /// The budget that the call is charged to; `None` in `describe` and after
+    /// the charge.
+    entry: Option<Arc<BudgetPermit>>,
+    meter: Arc<CallMeter>,
+    host_calls: u32,
+    max_host_calls: u32,
+    memory: InstanceMemory,
+    log: GuestLog,
+    world: Option<Box<EmptyWasi>>,
+    /// Signals operators' actions that end the call; `None` in a replay.
+    stops: Option<watch::Receiver<CallStops>>,
+}
+
+impl CallState {
+    pub(super) fn new(
+        shared: Arc<SharedRuntime>,
+        area: Arc<AreaName>,
+        unit: Option<UnitOfWork>,
+        entry: Option<Arc<BudgetPermit>>,
+        meter: Arc<CallMeter>,
+    ) -> Self {
+        let (settings, limits) = (&shared.settings, shared.limits_of(area.name()));
+        Self {
+            unit,
+            player: None,
+            host_calls: 0,
+            max_host_calls: limits.host_calls,
+            memory: InstanceMemory::new(shared.memory.clone(), limits.memory_bytes, entry.clone()),
+            entry,
+            meter,
+            log: GuestLog::new(settings.max_log_lines, settings.max_log_line_bytes),
+            world: None,
+            stops: None,
+            area,
+            shared,
+        }
+    }
+
+    /// Connects the call to operators' actions that end it.
+    pub(super) fn set_stops(&mut self, stops: watch::Receiver<CallStops>) {
+        self.stops = Some(stops);
+    }
+
+    /// Returns whether the call blocks other writers.
+    fn holds_turn(&self) -> bool {
+        self.unit.as_ref().is_some_and(|unit| unit.turn().is_held())
+    }
+
+    /// Creates the state of a replay.
+    pub(super) fn replay(
+        shared: Arc<SharedRuntime>,
+        area: Arc<AreaName>,
+        player: Arc<Player>,
+        meter: Arc<CallMeter>,
+    ) -> Self {
+        let mut state = Self::new(shared, area, None, None, meter);
+        state.player = Some(player);
+        state
+    }
+
+    /// Must be called first by every host function that uses the unit of work.
+    /// Counts the host call. Fails in `describe`, which may not call any.
+    pub(super) fn enter(&mut self, capability: Capability) -> wasmtime::Result<&mut UnitOfWork> {
+        self.count(capability)?;
+        self.unit.as_mut().ok_or_else(|| CallStop::InDescribe(capability).into())
+    }
+
+    /// Must be called first by host functions that do not use the unit of work.
+    pub(super) fn count(&mut self, capability: Capability) -> wasmtime::Result<()> {
+        let max = self.max_host_calls;
+        self.host_calls += 1;
+        if self.host_calls > max {
+            return Err(CallStop::HostCalls(max).into());
+        }
+        if self.unit.is_none() && self.player.is_none() {
+            return Err(CallStop::InDescribe(capability).into());
+        }
+        Ok(())
+    }
+
+    /// Runs a computation over `bytes` bytes; a large one runs on a
+    /// low-priority thread. The call is charged for its processor time.
+    pub(super) async fn compute<T: Send + 'static>(
+        &mut self,
+        bytes: usize,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> wasmtime::Result<T> {
+        if bytes <= MAX_INLINE_BYTES {
+            return Ok(work());
+        }
+        let (done, ran) = self.shared.long_requests.compute(work).await?;
+        self.meter.add(ran);
+        Ok(done)
+    }
+
+    /// Writes a log line of the guest.
+    pub(super) fn write_log(&mut self, level: LogLevel, message: &str) {
+        let origin = self.unit.as_ref().map(|unit| &unit.spec().call.origin);
+        self.log.write(&self.area, origin, level, message);
+    }
+
+    /// Returns the recorder of the call; `None` if it is not recorded.
+    pub(super) fn recorder(&self) -> Option<&Arc<Recorder>> {
+        self.unit.as_ref().and_then(UnitOfWork::recorder)
+    }
+
+    /// Returns the replay that provides results instead of the host; `None`
+    /// outside a replay.
+    pub(super) fn player(&self) -> Option<&Arc<Player>> {
+        self.player.as_ref()
+    }
+
+    pub(super) fn memory(&self) -> &InstanceMemory {
+        &self.memory
+    }
+
+    pub(super) fn limiter(&mut self) -> &mut dyn ResourceLimiter {
+        &mut self.memory
+    }
+
+    /// Returns the WASI state; created on first use.
+    pub(super) fn empty_world(&mut self) -> &mut EmptyWasi {
+        let (unit, player) = (&self.unit, &self.player);
+        self.world.get_or_insert_with(|| {
+            let (now, seed) = match (unit, player) {
+                (Some(unit), _) => (unit.spec().call.now, wasi_seed(&unit.spec().call.seed)),
+                (None, Some(player)) => (player.recording().about.at, player.wasi_seed()),
+                (None, None) => (Timestamp(0), [0; 32]),
+            };
+            Box::new(EmptyWasi::new(now, seed))
+        })
+    }
+
+    /// Charges the call's usage to its budget, once.
+    fn charge(&mut self) {
+        let Some(entry) = self.entry.take() else { return };
+        entry.charge(Usage {
+            calls: 1,
+            cpu_us: u64::try_from(self.meter.ran().as_micros()).unwrap_or(u64::MAX),
+            host_calls: self.host_calls.into(),
+            documents: self.unit.as_ref().map_or(0, UnitOfWork::documents_used).into(),
+        });
+    }
+
+    /// Returns the unit of work and the guest's last log lines after the end of
+    /// a call.
+    fn finish(mut self) -> (Option<UnitOfWork>, Vec<String>) {
+        self.charge();
+        let unit = self.unit.take();
+        let origin = unit.as_ref().map(|unit| &unit.spec().call.origin);
+        let last_lines = self.log.finish(&self.area, origin);
+        (unit, last_lines)
+    }
+}
+
+impl Drop for CallState {
+    /// A dropped call is charged too.
+    fn drop(&mut self) {
+        self.charge();
+    }
+}
+
+/// An export to call, with its arguments.
+pub(super) trait Invocation: Send + Sync + 'static {
+    /// Result type of the export.
+    type Answer: Send + 'static;
+
+    /// Limit of the processor time; `None` if only the deadline limits it.
+    fn max_cpu(shared: &SharedRuntime, area: &AreaName) -> Option<Duration> {
+        shared.limits_of(area.name()).cpu
+    }
+
+    /// Returns the executor for the rest of the call after its first time
+    /// slice.
+    fn long(shared: &SharedRuntime) -> &LowPriorityExecutor {
+        &shared.long_requests
+    }
+
+    /// Calls the export in a new instance.
+    fn invoke<'a>(
+        &'a self,
+        exports: &'a Exports,
+        store: &'a mut Store<CallState>,
+    ) -> impl Future<Output = wasmtime::Result<Self::Answer>> + Send + 'a;
+}
+
+/// Call of the export `describe`.
+pub(super) struct DescribeCall;
+
+impl Invocation for DescribeCall {
+    type Answer = manifest::Manifest;
+
+    fn max_cpu(shared: &SharedRuntime, _: &AreaName) -> Option<Duration> {
+        Some(shared.settings.describe_cpu())
+    }
+
+    async fn invoke(
+        &self,
+        exports: &Exports,
+        store: &mut Store<CallState>,
+    ) -> wasmtime::Result<Self::Answer> {
+        exports.all.instantiate_async(&mut *store).await?.call_describe(store).await
+    }
+}
+
+impl Invocation for types::Request {
+    type Answer = Result<types::Reply, types::Problem>;
+
+    async fn invoke(
+        &self,
+        exports: &Exports,
+        store: &mut Store<CallState>,
+    ) -> wasmtime::Result<Self::Answer> {
+        let handle = exports.instantiate(DirectExport::Handle, store).await?;
+        let (answer,) = handle.call_async(store, (self,)).await?;
+        Ok(answer)
+    }
+}
+
+impl Invocation for Job {
+    type Answer = Result<Outcome, JobError>;
+
+    fn long(shared: &SharedRuntime) -> &LowPriorityExecutor {
+        &shared.long_jobs
+    }
+
+    async fn invoke(
+        &self,
+        exports: &Exports,
+        store: &mut Store<CallState>,
+    ) -> wasmtime::Result<Self::Answer> {
+        let run = exports.instantiate(DirectExport::Run, store).await?;
+        let (outcome,) = run.call_async(store, (self,)).await?;
+        Ok(outcome)
+    }
+}
+
+/// A call that has ended, successfully or not.
+pub(super) struct FinishedCall<T> {
+    pub(super) unit: Option<UnitOfWork>,
+    pub(super) result: Result<T, TrapReport>,
+    /// The guest's last log lines.
+    pub(super) last_lines: Vec<String>,
+}
+
+impl<T> FinishedCall<T> {
+    /// Returns the result of a call that could not begin.
+    pub(super) fn not_begun(unit: Option<UnitOfWork>, error: CallError) -> Self {
+        Self { unit, result: Err(error.into()), last_lines: Vec::new() }
+    }
+}
+
+/// Runs one call to its end.
+pub(super) async fn run<I: Invocation>(
+    exports: Arc<Exports>,
+    state: CallState,
+    invocation: I,
+) -> FinishedCall<I::Answer> {
+    let meter = Arc::clone(&state.meter);
+    let turn = state.unit.as_ref().map(|unit| Arc::clone(unit.turn()));
+    let stops = state.stops.clone();
+    let mut store = Store::new(exports.engine(), state);
+    set_limits(&mut store, meter.clone());
+    // A computing guest is trapped at its deadline, which captures its stack;
+    // this timeout is for a guest that waits.
+    let called = tokio::time::timeout(meter.deadline(), invocation.invoke(&exports, &mut store));
+    let ended = tokio::select! {
+        biased;
+        called = called => called.map_err(|_| CallError::Deadline(meter.deadline())),
+        error = ended_early(turn, stops, &meter) => Err(error),
+    };
+    let result = match ended {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(error)) => Err(TrapReport::new(error, store.data(), &meter)),
+        Err(error) => Err(error.into()),
+    };
+    let (unit, last_lines) = store.into_data().finish();
+    FinishedCall { unit, result, last_lines }
+}
+
+/// Time for which a call may still block other writers after an operator's
+/// action; most calls end within it.
+const WRITE_LOCK_GRACE: Duration = Duration::from_millis(500);
+
+/// Waits until the call must end: it has blocked other writers for too long, or
+/// an operator has replaced or removed its version.
+async fn ended_early(
+    turn: Option<Arc<WriteLockState>>,
+    stops: Option<watch::Receiver<CallStops>>,
+    meter: &CallMeter,
+) -> CallError {
+    let Some(turn) = turn else { return std::future::pending().await };
+    let begun = Instant::now();
+    let overdue = async {
+        loop {
+            turn.until_taken().await;
+            tokio::time::sleep(meter.max_turn().wall).await;
+            if turn.is_held() {
+                return turn_exceeded(meter.max_turn());
+            }
+        }
+    };
+    let stopped = async {
+        let Some(mut stops) = stops else { return std::future::pending().await };
+        let mut turns = stops.borrow().turns;
+        while stops.changed().await.is_ok() {
+            let now = *stops.borrow_and_update();
+            if now.begun_before.is_some_and(|replaced| begun < replaced) {
+                return CallError::Replaced;
+            }
+            if now.turns != turns && turn.is_held() {
+                tokio::time::sleep(WRITE_LOCK_GRACE).await;
+                if turn.is_held() {
+                    return CallError::Replaced;
+                }
+            }
+            turns = now.turns;
+        }
+        std::future::pending().await
+    };
+    tokio::select! {
+        error = overdue => error,
+        error = stopped => error,
+    }
+}
+
+/// Sets the call's limits on its store.
+fn set_limits(store: &mut Store<CallState>, meter: Arc<CallMeter>) {
+    store.set_hostcall_fuel(store.data().shared.settings.max_host_call_bytes);
+    store.limiter(|state| state.limiter());
+    store.epoch_deadline_callback(move |store| Ok(meter.tick(store.data().holds_turn())));
+    store.set_epoch_deadline(1);
+}

@@ -1,0 +1,278 @@
+//! WebAssembly: the only crate that uses wasmtime.
+//!
+//! A component is compiled, its imports are checked against the operator's
+//! grants, and its manifest is read. Then it can be called. Each call has a new
+//! instance with its own memory limit, deadline and budgets. A guest cannot
+//! stop the host or delay other calls.
+
+mod backtrace;
+mod bindings;
+mod capability;
+mod code_cache;
+mod compiler;
+mod component;
+mod convert;
+mod engine;
+mod exports;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
+mod generations;
+mod host_call_recorder;
+mod imports;
+mod instance;
+mod limits;
+mod loader;
+mod log;
+mod parts;
+mod replay;
+mod settings;
+mod time_slice;
+mod trap;
+mod wasi;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use jiff::tz::TimeZoneDatabase;
+use tempfile::TempDir;
+
+use self::limits::SharedMemory;
+use self::loader::Loader;
+use self::settings::CallLimits;
+use self::time_slice::LowPriorityExecutor;
+use assurance_core::budgets::Budgets;
+use assurance_core::config::{AreaLimits, Config};
+use assurance_core::domain::manifest::{Capability, Manifest};
+use assurance_core::domain::time::Clock;
+use assurance_core::journal::Journals;
+use assurance_core::secrets::Keys;
+use assurance_outside::egress::Egress;
+use assurance_outside::mail::{self, Mail};
+use assurance_work::{AreaCode, CallError};
+
+pub use code_cache::CodeCache;
+pub use compiler::{
+    COMMAND as COMPILE_COMMAND, CompileJob, CompileLimits, compile_here, this_program,
+};
+pub use settings::Settings;
+
+/// Compiles and runs components. There is one for the process; clones share it.
+#[derive(Clone)]
+pub struct Runtime {
+    loader: Arc<Loader>,
+    shared: Arc<SharedRuntime>,
+    /// Removed with the last clone.
+    _scratch: Option<Arc<TempDir>>,
+}
+
+/// A loaded component that can be called.
+#[derive(Clone)]
+pub struct LoadedArea {
+    /// SHA-256 of the component, lower-case hex.
+    pub digest: String,
+    /// Manifest that `describe` returned.
+    pub manifest: Manifest,
+    /// Code of the component.
+    pub code: Arc<dyn AreaCode>,
+    /// Generation of the contract, for operators.
+    pub generation: &'static str,
+    /// Names of all imports.
+    pub imports: Vec<String>,
+    /// Duration of compiling; `None` if the machine code was cached.
+    pub compiled_in: Option<Duration>,
+}
+
+/// Reason why a component is not loaded. The text is for the sender of the
+/// component.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The component exceeds the size limit.
+    #[error("the component has {bytes} bytes; the limit is {max}")]
+    TooLarge {
+        /// Size of the component.
+        bytes: usize,
+        /// Maximum size.
+        max: usize,
+    },
+    /// The bytes are not a valid component.
+    #[error("not a valid component: {0}")]
+    NotAComponent(String),
+    /// Compiling exceeds a limit.
+    #[error(
+        "compiling the component takes more than {memory_bytes} bytes of memory, {cpu:?} of \
+         processor time or {wall:?} in all (runtime.max_compile_memory_bytes, \
+         runtime.max_compile_cpu_ms, runtime.max_compile_ms); split large functions, or let the \
+         operator raise the limit"
+    )]
+    TooCostly {
+        /// Memory limit of the compiler.
+        memory_bytes: u64,
+        /// Processor time limit of the compiler.
+        cpu: Duration,
+        /// Total time limit of the compiler.
+        wall: Duration,
+    },
+    /// The component was built for another world.
+    #[error("not a component of the world assurance:area/area: {0}")]
+    WrongWorld(String),
+    /// The component was built for an unsupported generation of the contract.
+    #[error(
+        "the component was built for generation {found} of the contract assurance:area; this \
+         service supports {spoken}. Build it again with area-sdk {newest}, or deploy it to a version of \
+         the service that supports {found}"
+    )]
+    UnknownGeneration {
+        /// Generation of the component.
+        found: String,
+        /// Supported generations, as a list.
+        spoken: String,
+        /// Current generation, which is also the SDK's version.
+        newest: &'static str,
+    },
+    /// The component requests capabilities that are not granted.
+    #[error(
+        "area {area:?} asks for {}, which it is not granted; add that to areas.grants.{area}, in \
+         the service's configuration or in areas.toml next to the components",
+        quoted(capabilities)
+    )]
+    MissingGrant {
+        /// Name of the area from the manifest.
+        area: String,
+        /// Names of the missing capabilities in the contract.
+        capabilities: Vec<&'static str>,
+    },
+    /// The call of `describe` failed.
+    #[error(
+        "`describe` failed: {0}; it must return the manifest at once, without calling host functions"
+    )]
+    Describe(CallError),
+    /// The manifest is invalid.
+    #[error("the manifest is not valid: {0}")]
+    Manifest(String),
+    /// An internal error of the host.
+    #[error("internal error of the host: {0:#}")]
+    Host(anyhow::Error),
+}
+
+fn quoted(names: &[&str]) -> String {
+    let names = names.iter().map(|name| format!("`{name}`"));
+    names.collect::<Vec<_>>().join(" and ")
+}
+
+/// Returns all capabilities that can be granted.
+#[must_use]
+pub fn every_capability() -> BTreeSet<Capability> {
+    Capability::IMPORTED.iter().copied().collect()
+}
+
+impl Runtime {
+    /// Creates the engine. A process needs only one runtime.
+    pub fn new(
+        settings: Settings,
+        keys: &Keys,
+        clock: Clock,
+        egress: Egress,
+        mail: Mail,
+    ) -> anyhow::Result<Self> {
+        trap::describe_metrics();
+        let engine = engine::start(&settings)?;
+        let cache = match &settings.cache_dir {
+            Some(dir) => Some(CodeCache::open(dir, &keys.derive("compiled-cache"), &engine)?),
+            None => None,
+        };
+        let loader = Arc::new(Loader::new(engine, cache, settings.compile_niceness)?);
+        let shared = Arc::new(SharedRuntime {
+            long_requests: LowPriorityExecutor::start("long-requests", settings.request_niceness)?,
+            long_jobs: LowPriorityExecutor::start("long-jobs", settings.job_niceness)?,
+            memory: Arc::new(SharedMemory::new(settings.max_total_memory_bytes)),
+            budgets: Arc::new(Budgets::new(settings.budgets.clone())),
+            journals: Arc::new(Journals::new(clock)),
+            areas: ArcSwap::from_pointee(settings.areas.clone()),
+            zones: TimeZoneDatabase::bundled(),
+            egress,
+            mail,
+            settings,
+        });
+        Ok(Self { loader, shared, _scratch: None })
+    }
+
+    /// Creates a runtime for commands that run a component without a service,
+    /// with random keys and without network access. A child process compiles if
+    /// the settings name a compiler; its output is in a folder that is removed
+    /// with the runtime.
+    pub fn offline(settings: Settings) -> anyhow::Result<Self> {
+        let mail = Mail::new(mail::Settings::from(&Config::default()))?;
+        let keys = Keys::new(rand::random());
+        let scratch = settings.compiler.is_some().then(tempfile::tempdir).transpose()?;
+        let settings = settings.offline(scratch.as_ref().map(TempDir::path));
+        let made = Self::new(settings, &keys, Clock::System, Egress::closed(), mail)?;
+        Ok(Self { _scratch: scratch.map(Arc::new), ..made })
+    }
+
+    /// Returns the budgets of areas and workspaces.
+    #[must_use]
+    pub fn budgets(&self) -> &Budgets {
+        &self.shared.budgets
+    }
+
+    /// Returns the journals with guests' last log lines and faults.
+    #[must_use]
+    pub fn journals(&self) -> &Journals {
+        &self.shared.journals
+    }
+
+    /// Returns the cache of compiled components; `None` if there is none.
+    #[must_use]
+    pub fn cache(&self) -> Option<&CodeCache> {
+        self.loader.cache.as_ref()
+    }
+
+    /// Changes the limits of single calls, by area, for calls that begin from
+    /// now on. Memory limits above the maximum at start have no effect.
+    pub fn set_limits(&self, areas: BTreeMap<String, AreaLimits>) {
+        self.shared.areas.store(Arc::new(areas));
+    }
+
+    /// Compiles a component, reads its manifest, and checks that it imports
+    /// only what it requests and `grants` returns. `grants` gets the area's
+    /// name from the manifest.
+    pub async fn load(
+        &self,
+        bytes: Arc<[u8]>,
+        grants: impl FnOnce(&str) -> BTreeSet<Capability> + Send,
+    ) -> Result<LoadedArea, LoadError> {
+        self.loader.clone().load(self.shared.clone(), bytes, grants).await
+    }
+
+    /// Loads a cached component without its bytes; `None` if it is not cached.
+    pub async fn load_cached(
+        &self,
+        digest: &str,
+        grants: impl FnOnce(&str) -> BTreeSet<Capability> + Send,
+    ) -> Result<Option<LoadedArea>, LoadError> {
+        self.loader.clone().load_cached(self.shared.clone(), digest.to_owned(), grants).await
+    }
+}
+
+/// State shared by all calls.
+struct SharedRuntime {
+    settings: Settings,
+    long_requests: LowPriorityExecutor,
+    long_jobs: LowPriorityExecutor,
+    memory: Arc<SharedMemory>,
+    budgets: Arc<Budgets>,
+    journals: Arc<Journals>,
+    /// Current limits of single calls, by area.
+    areas: ArcSwap<BTreeMap<String, AreaLimits>>,
+    zones: TimeZoneDatabase,
+    egress: Egress,
+    mail: Mail,
+}
+
+impl SharedRuntime {
+    fn limits_of(&self, area: &str) -> CallLimits {
+        self.settings.call_limits(self.areas.load().get(area).copied().unwrap_or_default())
+    }
+}

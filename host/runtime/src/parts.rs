@@ -1,0 +1,212 @@
+//! Counts the parts of a component before it is compiled. Nested components can
+//! instantiate each other, so that a small file can contain billions of
+//! instances, and the compiler would create them all.
+
+use wasmparser::{
+    ComponentAlias, ComponentAliasSectionReader, ComponentExportSectionReader,
+    ComponentExternalKind, ComponentImportSectionReader, ComponentInstance,
+    ComponentInstanceSectionReader, ComponentOuterAliasKind, ComponentTypeRef, Encoding, Instance,
+    InstanceSectionReader, Parser, Payload,
+};
+
+use super::engine::MODULES_PER_COMPONENT;
+
+/// More than any toolchain makes.
+const MAX_INSTANCES: u64 = 1_000;
+/// More than ten times what any toolchain makes. The compiler takes some
+/// hundred bytes for each.
+const MAX_DEFINITIONS: u64 = 1_000_000;
+/// Maximum nesting depth of components.
+const MAX_DEPTH: usize = 32;
+
+/// Rejects a component with too many parts.
+///
+/// # Errors
+/// What there is too much of, or what cannot be counted.
+pub(super) fn check(component: &[u8]) -> Result<(), String> {
+    let mut levels: Vec<ParseLevel> = vec![];
+    for payload in Parser::new(0).parse_all(component) {
+        // The compiler reports what is not valid.
+        let Ok(payload) = payload else { return Ok(()) };
+        match payload {
+            Payload::Version { encoding, .. } => {
+                let is_component = encoding == Encoding::Component;
+                levels.push(ParseLevel { is_component, ..ParseLevel::default() });
+            }
+            Payload::End(_) => {
+                let Some(ended) = levels.pop() else { return Ok(()) };
+                match levels.last_mut() {
+                    Some(outer) if ended.is_component => outer.components.push(ended.count),
+                    Some(_) => {}
+                    None => return ended.count.check(),
+                }
+            }
+            other => note(&other, &mut levels)?,
+        }
+        if levels.len() > MAX_DEPTH {
+            return Err(format!("its parts are nested more than {MAX_DEPTH} levels deep"));
+        }
+    }
+    Ok(())
+}
+
+/// What a component stands for, with all that it instantiates.
+#[derive(Clone, Copy, Default, Debug)]
+struct PartCount {
+    /// Instances of components and of core modules.
+    instances: u64,
+    /// Those of core modules among them.
+    core_instances: u64,
+    /// Types, imports, aliases, functions and exports.
+    definitions: u64,
+}
+
+impl PartCount {
+    fn add(&mut self, other: Self) {
+        self.instances = self.instances.saturating_add(other.instances);
+        self.core_instances = self.core_instances.saturating_add(other.core_instances);
+        self.definitions = self.definitions.saturating_add(other.definitions);
+    }
+
+    fn check(self) -> Result<(), String> {
+        let limits = [
+            (self.instances, MAX_INSTANCES, "instances"),
+            (self.core_instances, MODULES_PER_COMPONENT.into(), "instances of core modules"),
+            (self.definitions, MAX_DEFINITIONS, "definitions"),
+        ];
+        match limits.into_iter().find(|(count, most, _)| count > most) {
+            None => Ok(()),
+            Some((count, most, what)) => Err(format!(
+                "with all that its parts instantiate it has {count} {what}, and at most {most} \
+                 {what} are allowed; link its modules into fewer"
+            )),
+        }
+    }
+}
+
+/// A component under inspection, or a module in it.
+#[derive(Default)]
+struct ParseLevel {
+    is_component: bool,
+    /// The components that it can instantiate, by index.
+    components: Vec<PartCount>,
+    count: PartCount,
+}
+
+impl ParseLevel {
+    /// A component by index; of one that is not there, the compiler reports it.
+    fn component(&self, index: u32) -> PartCount {
+        self.components.get(index as usize).copied().unwrap_or_default()
+    }
+
+    fn define(&mut self, definitions: u32) {
+        self.count.add(PartCount { definitions: definitions.into(), ..PartCount::default() });
+    }
+
+    fn instantiate(&mut self, reader: &ComponentInstanceSectionReader<'_>) {
+        for instance in reader.clone().into_iter().flatten() {
+            let made = instantiated(&instance, self);
+            self.count.add(made);
+        }
+    }
+
+    fn instantiate_core(&mut self, reader: &InstanceSectionReader<'_>) {
+        for instance in reader.clone().into_iter().flatten() {
+            self.count.add(core_instantiated(&instance));
+        }
+    }
+
+    fn alias(
+        &mut self,
+        reader: &ComponentAliasSectionReader<'_>,
+        outer: &[Self],
+    ) -> Result<(), String> {
+        self.define(reader.count());
+        for alias in reader.clone().into_iter().flatten() {
+            let named = aliased(&alias, self, outer)?;
+            self.components.extend(named);
+        }
+        Ok(())
+    }
+
+    fn import(&mut self, reader: &ComponentImportSectionReader<'_>) -> Result<(), String> {
+        self.define(reader.count());
+        let mut imports = reader.clone().into_iter().flatten();
+        match imports.any(|import| matches!(import.ty, ComponentTypeRef::Component(_))) {
+            true => Err(UNKNOWN_COMPONENT.to_owned()),
+            false => Ok(()),
+        }
+    }
+
+    fn export(&mut self, reader: &ComponentExportSectionReader<'_>) {
+        self.define(reader.count());
+        for export in reader.clone().into_iter().flatten() {
+            if export.kind == ComponentExternalKind::Component {
+                let named = self.component(export.index);
+                self.components.push(named);
+            }
+        }
+    }
+}
+
+fn note(payload: &Payload<'_>, levels: &mut [ParseLevel]) -> Result<(), String> {
+    let Some((level, outer)) = levels.split_last_mut() else { return Ok(()) };
+    match payload {
+        Payload::ComponentInstanceSection(reader) => level.instantiate(reader),
+        Payload::InstanceSection(reader) => level.instantiate_core(reader),
+        Payload::ComponentAliasSection(reader) => level.alias(reader, outer)?,
+        Payload::ComponentImportSection(reader) => level.import(reader)?,
+        Payload::ComponentExportSection(reader) => level.export(reader),
+        Payload::ComponentTypeSection(reader) => level.define(reader.count()),
+        Payload::CoreTypeSection(reader) => level.define(reader.count()),
+        Payload::ComponentCanonicalSection(reader) => level.define(reader.count()),
+        _ => {}
+    }
+    Ok(())
+}
+
+/// No toolchain hands components around as values. What such a component stands
+/// for is known only once it is instantiated.
+const UNKNOWN_COMPONENT: &str = "a part of it takes a component from an import or from an instance; define the component \
+     where it is instantiated";
+
+fn instantiated(instance: &ComponentInstance<'_>, level: &ParseLevel) -> PartCount {
+    let (mut made, definitions) = match instance {
+        ComponentInstance::Instantiate { component_index, args } => {
+            (level.component(*component_index), args.len())
+        }
+        ComponentInstance::FromExports(exports) => (PartCount::default(), exports.len()),
+    };
+    made.add(PartCount { instances: 1, core_instances: 0, definitions: definitions as u64 });
+    made
+}
+
+fn core_instantiated(instance: &Instance<'_>) -> PartCount {
+    let (core_instances, definitions) = match instance {
+        Instance::Instantiate { args, .. } => (1, args.len()),
+        Instance::FromExports(exports) => (0, exports.len()),
+    };
+    PartCount { instances: 1, core_instances, definitions: definitions as u64 }
+}
+
+/// The component that an alias adds to those that can be instantiated.
+fn aliased(
+    alias: &ComponentAlias<'_>,
+    level: &ParseLevel,
+    outer: &[ParseLevel],
+) -> Result<Option<PartCount>, String> {
+    match alias {
+        ComponentAlias::Outer { kind: ComponentOuterAliasKind::Component, count, index } => {
+            // Counted outwards; 0 is the component itself.
+            let of = outer.iter().chain([level]).rev().nth(*count as usize);
+            Ok(Some(of.map(|level| level.component(*index)).unwrap_or_default()))
+        }
+        ComponentAlias::InstanceExport { kind: ComponentExternalKind::Component, .. } => {
+            Err(UNKNOWN_COMPONENT.to_owned())
+        }
+        _ => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,233 @@
+//! Limits of the sandbox with their units and defaults.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::compiler::CompileLimits;
+use assurance_core::config::{AreaLimits, BudgetsConfig, Config, LanesConfig, MalwareConfig};
+
+/// Limits of single calls and of concurrent calls.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Linear memory of one instance, in bytes.
+    pub max_memory_bytes: usize,
+    /// Linear memory of all instances together beyond the first MiB of each,
+    /// in bytes.
+    pub max_total_memory_bytes: usize,
+    /// Concurrent instances of all areas.
+    pub max_instances: u32,
+    /// Concurrent calls of one area; further ones are refused as overloaded.
+    pub max_concurrent_per_area: usize,
+    /// Concurrent calls of one area that have exceeded the first time slice.
+    pub max_overstaying_per_area: usize,
+    /// Interval of wasmtime's epoch ticks, at which running guests yield, in milliseconds.
+    pub epoch_tick_ms: u32,
+    /// First time slice, in milliseconds. A guest that runs for longer
+    /// continues at lower priority.
+    pub first_slice_ms: u32,
+    /// Niceness of the thread for requests after their first time slice. They
+    /// get about a tenth of a busy processor. Not less, because on SQLite such
+    /// a call may hold the write lock.
+    pub request_niceness: i32,
+    /// Niceness of the thread for jobs after their first time slice. Nobody
+    /// waits for them, but they must finish even on a busy machine.
+    pub job_niceness: i32,
+    /// Niceness of the threads that compile components.
+    pub compile_niceness: i32,
+    /// Largest reply, problem or checkpoint of an area, in bytes.
+    pub max_reply_bytes: usize,
+    /// Maximum bytes that a guest may pass in one host call: the largest blob
+    /// plus overhead.
+    pub max_host_call_bytes: usize,
+    /// Host calls per call.
+    pub max_host_calls: u32,
+    /// Limit of the time for which one call may block other writers.
+    pub max_turn: WriteLockLimit,
+    /// Log lines of one call; further ones are counted and dropped.
+    pub max_log_lines: u32,
+    /// Longest log line, in bytes; the rest is cut off.
+    pub max_log_line_bytes: usize,
+    /// Largest component, in bytes.
+    pub max_component_bytes: usize,
+    /// Processor time of `describe`, in milliseconds.
+    pub describe_cpu_ms: u32,
+    /// Total time of `describe`, in milliseconds; longer, so that areas load on
+    /// a busy machine.
+    pub describe_timeout_ms: u32,
+    /// Capacity of each lane, as the interface `queue` returns it.
+    pub lanes: LanesConfig,
+    /// Limits of compiling one component.
+    pub compile: CompileLimits,
+    /// Program to run as the compiler's child process (this one); `None`:
+    /// compile in this process.
+    pub compiler: Option<PathBuf>,
+    /// Folder of compiled components; `None`: no cache.
+    pub cache_dir: Option<PathBuf>,
+    /// Budgets of areas and workspaces.
+    pub budgets: BudgetsConfig,
+    /// Initial limits of single areas.
+    pub areas: BTreeMap<String, AreaLimits>,
+    /// The operator's settings for areas, by area and key.
+    pub values: BTreeMap<String, BTreeMap<String, String>>,
+    /// The malware scanner.
+    pub malware: MalwareConfig,
+}
+
+/// Limits of one call.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CallLimits {
+    /// Linear memory, in bytes.
+    pub(super) memory_bytes: usize,
+    /// Number of host calls.
+    pub(super) host_calls: u32,
+    /// Processor time; `None` if only the deadline limits it.
+    pub(super) cpu: Option<Duration>,
+    /// Limit of the time for which it may block other writers.
+    pub(super) turn: WriteLockLimit,
+}
+
+/// Limit of the time for which a call may block other writers: from its first
+/// write in the database to its commit.
+#[derive(Clone, Copy, Debug)]
+pub struct WriteLockLimit {
+    /// Processor time.
+    pub cpu: Duration,
+    /// Total time.
+    pub wall: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            max_memory_bytes: 64 << 20,
+            max_total_memory_bytes: 1 << 30,
+            max_instances: 1024,
+            max_concurrent_per_area: 256,
+            max_overstaying_per_area: 4,
+            epoch_tick_ms: 1,
+            first_slice_ms: 5,
+            request_niceness: 10,
+            job_niceness: 5,
+            compile_niceness: 10,
+            max_reply_bytes: 16 << 20,
+            max_host_call_bytes: 34 << 20,
+            max_host_calls: 20_000,
+            max_turn: WriteLockLimit {
+                cpu: Duration::from_millis(250),
+                wall: Duration::from_millis(5_000),
+            },
+            max_log_lines: 200,
+            max_log_line_bytes: 4096,
+            max_component_bytes: 64 << 20,
+            describe_cpu_ms: 1_000,
+            describe_timeout_ms: 30_000,
+            lanes: LanesConfig::default(),
+            compile: CompileLimits {
+                memory_bytes: 2 << 30,
+                cpu: Duration::from_secs(120),
+                wall: Duration::from_secs(180),
+            },
+            compiler: None,
+            cache_dir: None,
+            budgets: BudgetsConfig::default(),
+            areas: BTreeMap::new(),
+            values: BTreeMap::new(),
+            malware: MalwareConfig::default(),
+        }
+    }
+}
+
+impl From<&Config> for Settings {
+    fn from(config: &Config) -> Self {
+        let section = &config.runtime;
+        Self {
+            max_memory_bytes: bytes(section.max_memory_bytes),
+            max_total_memory_bytes: bytes(section.max_total_memory_bytes),
+            max_instances: section.max_instances,
+            max_concurrent_per_area: section.max_concurrent_per_area as usize,
+            max_overstaying_per_area: section.max_overstaying_per_area as usize,
+            epoch_tick_ms: section.epoch_tick_ms,
+            first_slice_ms: section.first_slice_ms,
+            max_reply_bytes: bytes(section.max_reply_bytes),
+            max_host_calls: section.max_host_calls,
+            max_turn: WriteLockLimit {
+                cpu: Duration::from_millis(section.max_turn_cpu_ms.into()),
+                wall: Duration::from_millis(section.max_turn_ms.into()),
+            },
+            max_log_lines: section.max_log_lines,
+            max_component_bytes: bytes(config.limits.max_component_bytes),
+            lanes: config.jobs.lanes.clone(),
+            compile: CompileLimits {
+                memory_bytes: section.max_compile_memory_bytes,
+                cpu: millis(section.max_compile_cpu_ms),
+                wall: millis(section.max_compile_ms),
+            },
+            cache_dir: Some(config.runtime_cache_dir()),
+            budgets: config.budgets.clone(),
+            areas: config.areas.limits.clone(),
+            values: config.areas.settings.clone(),
+            malware: config.malware.clone(),
+            ..Self::default()
+        }
+    }
+}
+
+/// Number of instances in an offline command. Calls run one after the other,
+/// but a component may consist of several modules.
+const OFFLINE_INSTANCES: u32 = 16;
+
+impl Settings {
+    /// Returns the settings for a command that loads one component: machine code
+    /// only in `scratch`, and few instances, because the address space may be
+    /// limited.
+    pub(super) fn offline(self, scratch: Option<&Path>) -> Self {
+        let cache_dir = scratch.map(Path::to_path_buf);
+        Self { cache_dir, max_instances: OFFLINE_INSTANCES, ..self }
+    }
+
+    /// Returns the limits of one call, given the operator's limits for its
+    /// area. Memory is at most that of the pool's slots.
+    pub(super) fn call_limits(&self, own: AreaLimits) -> CallLimits {
+        let memory_bytes = own.max_memory_bytes.map_or(self.max_memory_bytes, bytes);
+        CallLimits {
+            memory_bytes: memory_bytes.min(self.most_memory_bytes()),
+            host_calls: own.max_host_calls.unwrap_or(self.max_host_calls),
+            cpu: own.max_cpu_ms.map(|ms| Duration::from_millis(ms.into())),
+            turn: WriteLockLimit {
+                cpu: own.max_turn_cpu_ms.map_or(self.max_turn.cpu, millis),
+                wall: own.max_turn_ms.map_or(self.max_turn.wall, millis),
+            },
+        }
+    }
+
+    /// Returns the maximum memory of any area's instance.
+    pub(super) fn most_memory_bytes(&self) -> usize {
+        let areas = self.areas.values().filter_map(|limits| limits.max_memory_bytes);
+        areas.max().map_or(self.max_memory_bytes, |most| bytes(most).max(self.max_memory_bytes))
+    }
+
+    pub(super) fn tick(&self) -> Duration {
+        Duration::from_millis(u64::from(self.epoch_tick_ms.max(1)))
+    }
+
+    pub(super) fn first_slice(&self) -> Duration {
+        Duration::from_millis(u64::from(self.first_slice_ms))
+    }
+
+    pub(super) fn describe_cpu(&self) -> Duration {
+        Duration::from_millis(u64::from(self.describe_cpu_ms))
+    }
+
+    pub(super) fn describe_timeout(&self) -> Duration {
+        Duration::from_millis(u64::from(self.describe_timeout_ms))
+    }
+}
+
+fn millis(configured: u32) -> Duration {
+    Duration::from_millis(configured.into())
+}
+
+fn bytes(configured: u64) -> usize {
+    usize::try_from(configured).unwrap_or(usize::MAX)
+}

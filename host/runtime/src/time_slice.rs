@@ -1,0 +1,489 @@
+//! Scheduling of calls: processor time, time slices, and low-priority threads.
+//!
+//! A running guest yields at every tick. After its first time slice it moves to
+//! a low-priority thread, which is shared by all such requests; jobs have
+//! another one. So short calls never wait for long ones, and jobs do not wait
+//! for long requests.
+//!
+//! A call that blocks other writers runs on an ordinary thread for that time.
+//! At low priority, short writing calls would wait for long ones (priority
+//! inversion). `max_turn` limits this time.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use futures::future::BoxFuture;
+use rustix::time::{ClockId, clock_gettime};
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::{Semaphore, oneshot};
+use tokio::task::JoinHandle;
+use tracing::Instrument as _;
+use wasmtime::UpdateDeadline;
+
+use super::settings::{Settings, WriteLockLimit};
+
+/// Extra time before the host abandons a call that does not reach an epoch
+/// check after its deadline.
+const GRACE: Duration = Duration::from_millis(50);
+
+/// Number of ticks that a call computes before it yields while it blocks other
+/// writers. Each yield on a busy thread delays the waiting writers.
+const TICKS_OF_TURN: u32 = 10;
+
+/// Clock of one call. It counts the processor time of the call. Waiting for the
+/// host or for a processor counts only towards the deadline.
+#[derive(Debug)]
+pub(super) struct CallMeter {
+    born: Instant,
+    deadline: Duration,
+    max_cpu: Option<Duration>,
+    tick: Duration,
+    slice: Duration,
+    slice_ticks: u32,
+    ticks: AtomicU32,
+    ran_ns: AtomicU64,
+    max_turn: WriteLockLimit,
+    /// Processor time at which the call began to block other writers, in
+    /// nanoseconds and at least 1; 0 if it does not.
+    turn_from_ns: AtomicU64,
+}
+
+impl CallMeter {
+    pub(super) fn new(
+        settings: &Settings,
+        deadline: Duration,
+        max_cpu: Option<Duration>,
+        max_turn: WriteLockLimit,
+    ) -> Self {
+        Self {
+            born: Instant::now(),
+            deadline,
+            max_cpu,
+            tick: settings.tick(),
+            slice: settings.first_slice(),
+            slice_ticks: settings.first_slice_ms / settings.epoch_tick_ms.max(1),
+            ticks: AtomicU32::new(0),
+            ran_ns: AtomicU64::new(0),
+            max_turn,
+            turn_from_ns: AtomicU64::new(0),
+        }
+    }
+
+    /// Returns the limit of the time for which the call may block other
+    /// writers.
+    pub(super) fn max_turn(&self) -> WriteLockLimit {
+        self.max_turn
+    }
+
+    /// Returns whether the call has computed for too long while it blocked
+    /// other writers.
+    pub(super) fn exceeded_turn(&self) -> bool {
+        let from = self.turn_from_ns.load(Ordering::Relaxed);
+        from != 0 && self.ran().saturating_sub(Duration::from_nanos(from)) >= self.max_turn.cpu
+    }
+
+    /// Returns whether it blocked other writers at its last tick.
+    fn holds_turn(&self) -> bool {
+        self.turn_from_ns.load(Ordering::Relaxed) != 0
+    }
+
+    fn note_turn(&self, is_held: bool) {
+        let from = self.turn_from_ns.load(Ordering::Relaxed);
+        match (is_held, from) {
+            (true, 0) => {
+                let ran = self.ran_ns.load(Ordering::Relaxed);
+                self.turn_from_ns.store(ran.max(1), Ordering::Relaxed);
+            }
+            (false, 1..) => self.turn_from_ns.store(0, Ordering::Relaxed),
+            _ => {}
+        }
+    }
+
+    pub(super) fn deadline(&self) -> Duration {
+        self.deadline
+    }
+
+    /// Returns the processor time of the call.
+    pub(super) fn ran(&self) -> Duration {
+        Duration::from_nanos(self.ran_ns.load(Ordering::Relaxed))
+    }
+
+    /// Adds processor time of another thread.
+    pub(super) fn add(&self, ran: Duration) {
+        let ran_ns = u64::try_from(ran.as_nanos()).unwrap_or(u64::MAX);
+        self.ran_ns.fetch_add(ran_ns, Ordering::Relaxed);
+    }
+
+    /// Returns the limit of processor time if the call has exceeded it.
+    pub(super) fn exceeded(&self) -> Option<Duration> {
+        self.max_cpu.filter(|max| self.ran() >= *max)
+    }
+
+    /// Handles a tick: traps a guest that has exceeded its deadline or
+    /// processor time, lets any other yield.
+    pub(super) fn tick(&self, holds_turn: bool) -> UpdateDeadline {
+        let ticks = self.ticks.fetch_add(1, Ordering::Relaxed);
+        self.note_turn(holds_turn);
+        let computed = self.exceeded().is_some() || self.exceeded_turn();
+        if computed || self.born.elapsed() >= self.deadline {
+            return UpdateDeadline::Interrupt;
+        }
+        if holds_turn && !ticks.is_multiple_of(TICKS_OF_TURN) {
+            return UpdateDeadline::Continue(1);
+        }
+        UpdateDeadline::YieldCustom(1, Box::pin(tokio::task::yield_now()))
+    }
+
+    /// Returns whether the first time slice is exceeded. Both time and ticks
+    /// must have passed: a thread that was not scheduled sees much time but few
+    /// ticks, a guest that waits for the host sees many ticks but little time.
+    fn exceeds_first_slice(&self) -> bool {
+        self.ticks.load(Ordering::Relaxed) >= self.slice_ticks && self.ran() >= self.slice
+    }
+
+    fn left(&self) -> Duration {
+        self.deadline.saturating_sub(self.born.elapsed())
+    }
+
+    fn poll<T>(&self, call: &mut BoxFuture<'static, T>, cx: &mut Context<'_>) -> Poll<T> {
+        let entered = PollClock::start(self.ticks.load(Ordering::Relaxed));
+        let polled = call.as_mut().poll(cx);
+        self.add(entered.ran(self.tick));
+        polled
+    }
+}
+
+/// Clock for one poll of a call.
+#[derive(Debug)]
+enum PollClock {
+    /// Before the first tick, which covers most calls: elapsed time. It takes a
+    /// fortieth of the microsecond that the thread's time takes.
+    Wall(Instant),
+    /// After the first tick: processor time of the thread, in nanoseconds.
+    Thread(u64),
+}
+
+impl PollClock {
+    fn start(ticks: u32) -> Self {
+        if ticks == 0 { Self::Wall(Instant::now()) } else { Self::Thread(processor_ns()) }
+    }
+
+    /// Returns the processor time. Elapsed time counts as at most one tick: a
+    /// guest that runs for longer yields, so the rest was spent waiting for a
+    /// processor.
+    fn ran(&self, tick: Duration) -> Duration {
+        match self {
+            Self::Wall(began) => began.elapsed().min(tick),
+            Self::Thread(began_ns) => {
+                Duration::from_nanos(processor_ns().saturating_sub(*began_ns))
+            }
+        }
+    }
+}
+
+/// Returns the processor time of this thread, in nanoseconds.
+fn processor_ns() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    u64::try_from(time.tv_sec * 1_000_000_000 + time.tv_nsec).unwrap_or_default()
+}
+
+/// Reason why a call's future did not end by itself.
+#[derive(Debug)]
+pub(super) enum AbandonedCall {
+    /// The area has too many long calls.
+    Overloaded,
+    /// The guest never yielded after its deadline; the host abandoned the call.
+    Deadline,
+    /// The host panicked in the call.
+    Panicked(String),
+}
+
+/// A low-priority thread with an executor.
+#[derive(Debug)]
+pub(super) struct LowPriorityExecutor {
+    executor: Handle,
+    /// The thread ends when this is dropped.
+    _alive: oneshot::Sender<()>,
+}
+
+impl LowPriorityExecutor {
+    /// Starts a thread with this name.
+    pub(super) fn start(name: &str, niceness: i32) -> anyhow::Result<Self> {
+        // Checks timers and other tasks after every poll.
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .event_interval(1)
+            .thread_name(format!("{name}-compute"))
+            .on_thread_start(move || lower_priority(niceness))
+            .build()?;
+        let executor = runtime.handle().clone();
+        let (alive, ended) = oneshot::channel::<()>();
+        std::thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(move || {
+                lower_priority(niceness);
+                let _ = runtime.block_on(ended);
+                runtime.shutdown_background();
+            })
+            .context("cannot start the thread for long calls")?;
+        Ok(Self { executor, _alive: alive })
+    }
+
+    /// Runs a call here for its first time slice, then on the low-priority
+    /// thread. If the area has reached its limit of long calls, further calls
+    /// start on the low-priority thread. Otherwise many endless loops would
+    /// occupy all ordinary threads with first time slices.
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        mut call: BoxFuture<'static, T>,
+        meter: Arc<CallMeter>,
+        places: &Arc<Semaphore>,
+    ) -> Result<T, AbandonedCall> {
+        let mut place = None;
+        let mut is_aside = places.available_permits() == 0;
+        loop {
+            let (has_place, clock) = (place.is_some(), Arc::clone(&meter));
+            let paused = if is_aside {
+                let until = move |meter: &CallMeter| {
+                    meter.holds_turn() || (meter.exceeds_first_slice() && !has_place)
+                };
+                self.run_at_low_priority(
+                    async move { run_until(call, &clock, until).await },
+                    meter.left(),
+                )
+                .await?
+            } else {
+                run_until(call, &meter, |meter| meter.exceeds_first_slice() && !meter.holds_turn())
+                    .await
+            };
+            call = match paused {
+                TimeSlice::Ended(ended) => return Ok(ended),
+                TimeSlice::Paused(call) => call,
+            };
+            is_aside = !meter.holds_turn();
+            if is_aside && place.is_none() {
+                place = Some(
+                    places.clone().try_acquire_owned().map_err(|_| AbandonedCall::Overloaded)?,
+                );
+            }
+        }
+    }
+
+    /// Runs a computation on another thread of the same priority. Returns its
+    /// result and its processor time.
+    pub(super) async fn compute<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<(T, Duration), tokio::task::JoinError> {
+        let measured = move || {
+            let clock = PollClock::Thread(processor_ns());
+            let done = work();
+            (done, clock.ran(Duration::MAX))
+        };
+        self.executor.spawn_blocking(measured).await
+    }
+
+    /// Runs a future on the low-priority thread until its deadline.
+    async fn run_at_low_priority<T: Send + 'static>(
+        &self,
+        task: impl Future<Output = T> + Send + 'static,
+        left: Duration,
+    ) -> Result<T, AbandonedCall> {
+        let task = AbortOnDrop(self.executor.spawn(task.in_current_span()));
+        match tokio::time::timeout(left + GRACE, task).await {
+            Ok(Ok(ended)) => Ok(ended),
+            Ok(Err(error)) => Err(AbandonedCall::Panicked(error.to_string())),
+            Err(_) => Err(AbandonedCall::Deadline),
+        }
+    }
+}
+
+/// Result of a time slice.
+enum TimeSlice<T> {
+    Ended(T),
+    Paused(BoxFuture<'static, T>),
+}
+
+/// Runs a call until it ends, or until `moves` returns true.
+async fn run_until<T>(
+    mut call: BoxFuture<'static, T>,
+    meter: &CallMeter,
+    moves: impl Fn(&CallMeter) -> bool,
+) -> TimeSlice<T> {
+    let ended = poll_fn(|cx| match meter.poll(&mut call, cx) {
+        Poll::Ready(ended) => Poll::Ready(Some(ended)),
+        Poll::Pending if moves(meter) => Poll::Ready(None),
+        Poll::Pending => Poll::Pending,
+    });
+    match ended.await {
+        Some(ended) => TimeSlice::Ended(ended),
+        None => TimeSlice::Paused(call),
+    }
+}
+
+/// Aborts a task when its caller is dropped; the guest ends at the next epoch
+/// tick.
+struct AbortOnDrop<T>(JoinHandle<T>);
+
+impl<T> Future for AbortOnDrop<T> {
+    type Output = Result<T, tokio::task::JoinError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0).poll(cx)
+    }
+}
+
+impl<T> Drop for AbortOnDrop<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Sets the niceness of the current thread. On Linux, threads have their own
+/// niceness.
+#[cfg(target_os = "linux")]
+pub(super) fn lower_priority(niceness: i32) {
+    let thread = rustix::thread::gettid();
+    if let Err(error) = rustix::process::setpriority_process(Some(thread), niceness) {
+        tracing::warn!(%error, niceness, "cannot lower the priority of a thread");
+    }
+}
+
+/// On other systems the niceness belongs to the whole process, with its short
+/// calls: it is not changed.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn lower_priority(_niceness: i32) {}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    fn meter(first_slice_ms: u32, deadline_ms: u64) -> Arc<CallMeter> {
+        let settings = Settings { first_slice_ms, ..Settings::default() };
+        let turn = settings.max_turn;
+        Arc::new(CallMeter::new(&settings, Duration::from_millis(deadline_ms), None, turn))
+    }
+
+    /// Computes for one millisecond at a time, and returns the name of the
+    /// thread that ran the last one.
+    async fn compute(meter: Arc<CallMeter>, ticks: u32, holds_turn: bool) -> String {
+        for _ in 0..ticks {
+            let begun = Instant::now();
+            while begun.elapsed() < Duration::from_millis(1) {}
+            match meter.tick(holds_turn) {
+                UpdateDeadline::YieldCustom(_, turn) => turn.await,
+                UpdateDeadline::Continue(_) => {}
+                _ => break,
+            }
+        }
+        std::thread::current().name().unwrap_or_default().to_owned()
+    }
+
+    async fn run(
+        ticks: u32,
+        meter: Arc<CallMeter>,
+        places: usize,
+    ) -> Result<String, AbandonedCall> {
+        let overstayers = LowPriorityExecutor::start("overstayers", 19).unwrap();
+        let call = compute(meter.clone(), ticks, false).boxed();
+        overstayers.run(call, meter, &Arc::new(Semaphore::new(places))).await
+    }
+
+    #[tokio::test]
+    async fn a_quick_call_stays_where_it_is() {
+        assert_ne!(run(1, meter(50, 1000), 1).await.unwrap(), "overstayers");
+    }
+
+    #[tokio::test]
+    async fn a_long_call_moves_over_and_ends_there() {
+        assert_eq!(run(20, meter(5, 5000), 1).await.unwrap(), "overstayers");
+    }
+
+    #[tokio::test]
+    async fn a_long_call_comes_back_while_it_keeps_others_from_writing() {
+        let (meter, overstayers) =
+            (meter(5, 5000), LowPriorityExecutor::start("overstayers", 19).unwrap());
+        let clock = meter.clone();
+        let call = async move {
+            let mut threads = Vec::new();
+            for holds_turn in [true, false, true] {
+                threads.push(compute(clock.clone(), 20, holds_turn).await);
+            }
+            threads
+        };
+        let places = Arc::new(Semaphore::new(1));
+        let threads = overstayers.run(call.boxed(), meter, &places).await.unwrap();
+        let aside = threads.iter().map(|name| name == "overstayers").collect::<Vec<_>>();
+        assert_eq!(aside, [false, true, false]);
+    }
+
+    #[tokio::test]
+    async fn without_a_place_a_long_call_is_given_up() {
+        assert!(matches!(run(20, meter(5, 5000), 0).await, Err(AbandonedCall::Overloaded)));
+    }
+
+    #[tokio::test]
+    async fn what_the_host_computes_for_a_call_runs_elsewhere_and_is_charged() {
+        let overstayers = LowPriorityExecutor::start("overstayers", 19).unwrap();
+        let busy = || {
+            let begun = processor_ns();
+            while processor_ns() - begun < 5_000_000 {}
+            std::thread::current().name().unwrap_or_default().to_owned()
+        };
+        let (thread, ran) = overstayers.compute(busy).await.unwrap();
+        assert_eq!(thread, "overstayers-compute");
+        assert!(ran >= Duration::from_millis(5), "{ran:?}");
+        let meter = meter(50, 1000);
+        meter.add(ran);
+        assert_eq!(meter.ran(), ran);
+    }
+
+    #[test]
+    fn waiting_for_the_processor_is_not_running() {
+        let tick = Duration::from_millis(1);
+        let long_ago = Instant::now().checked_sub(Duration::from_secs(1)).unwrap();
+        assert_eq!(PollClock::Wall(long_ago).ran(tick), tick);
+        assert!(matches!(PollClock::start(0), PollClock::Wall(_)));
+        assert!(matches!(PollClock::start(1), PollClock::Thread(_)));
+    }
+
+    #[tokio::test]
+    async fn waiting_for_the_host_is_not_running() {
+        let meter = meter(5, 5000);
+        let clock = meter.clone();
+        let waiting = async move {
+            for _ in 0..10 {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+                clock.tick(false);
+            }
+            std::thread::current().name().unwrap_or_default().to_owned()
+        };
+        let overstayers = LowPriorityExecutor::start("overstayers", 19).unwrap();
+        let places = Arc::new(Semaphore::new(1));
+        assert_ne!(overstayers.run(waiting.boxed(), meter, &places).await.unwrap(), "overstayers");
+    }
+
+    #[tokio::test]
+    async fn a_call_that_does_not_notice_its_deadline_is_given_up() {
+        let meter = meter(0, 20);
+        let clock = meter.clone();
+        let stubborn = async move {
+            clock.tick(false);
+            let begun = Instant::now();
+            while begun.elapsed() < Duration::from_millis(1) {}
+            tokio::task::yield_now().await;
+            std::future::pending::<()>().await;
+        };
+        let overstayers = LowPriorityExecutor::start("overstayers", 19).unwrap();
+        let places = Arc::new(Semaphore::new(1));
+        let ended = overstayers.run(stubborn.boxed(), meter, &places).await;
+        assert!(matches!(ended, Err(AbandonedCall::Deadline)));
+    }
+}

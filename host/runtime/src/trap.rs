@@ -1,0 +1,176 @@
+//! Classifies failed calls by their cause and logs them for operators. Clients
+//! never see these details.
+
+use std::time::Duration;
+
+use anyhow::anyhow;
+use metrics::{counter, describe_counter};
+use wasmtime::{PoolConcurrencyLimitError, Trap, WasmBacktrace};
+
+use super::backtrace;
+use super::instance::{AreaName, CallState};
+use super::limits::MemoryLimit;
+use super::settings::WriteLockLimit;
+use super::time_slice::{AbandonedCall, CallMeter};
+use assurance_core::domain::area::CallOrigin;
+use assurance_core::domain::manifest::Capability;
+use assurance_core::recordings::{RecordedFault, ReplayStop, frames};
+use assurance_store as store;
+use assurance_work::CallError;
+
+/// Metric: faults of areas' calls, by kind.
+const FAULTS: &str = "assurance_area_faults_total";
+
+/// Describes the metric of faults.
+pub(super) fn describe_metrics() {
+    describe_counter!(FAULTS, "Calls of an area that ended in a fault, by area and kind");
+}
+
+/// Reason why a host function ends the call.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CallStop {
+    /// Too many host calls.
+    #[error("more than {0} host calls")]
+    HostCalls(u32),
+    /// A host function was called in `describe`, which has no capabilities.
+    #[error("`describe` used the capability {0:?}")]
+    InDescribe(Capability),
+    /// A host function was called in a way that the contract forbids.
+    #[error("{0}")]
+    Misuse(String),
+    /// An error of the store ends the call.
+    #[error(transparent)]
+    Store(store::Error),
+    /// In a replay: the recorded call ended here with this fault.
+    #[error("{}", .0.message.as_deref().unwrap_or_default())]
+    Recorded(RecordedFault),
+    /// In a replay: the recording has no result.
+    #[error("the recording has no result: {0:?}")]
+    NotInRecording(ReplayStop),
+}
+
+/// A failure with the state of the guest.
+#[derive(Debug)]
+pub(super) struct TrapReport {
+    pub(super) error: CallError,
+    /// The guest's stack; empty if there is none, or if nobody reads it.
+    backtrace: String,
+}
+
+impl From<CallError> for TrapReport {
+    fn from(error: CallError) -> Self {
+        Self { error, backtrace: String::new() }
+    }
+}
+
+impl TrapReport {
+    /// Classifies an error by its cause.
+    pub(super) fn new(error: wasmtime::Error, state: &CallState, meter: &CallMeter) -> Self {
+        // A write conflict says nothing about the guest, and is frequent.
+        let is_of_store = matches!(error.downcast_ref::<CallStop>(), Some(CallStop::Store(_)));
+        let backtrace = error.downcast_ref::<WasmBacktrace>().filter(|_| !is_of_store);
+        let backtrace = backtrace.map(backtrace::text).unwrap_or_default();
+        Self { error: blame(error, state, meter), backtrace }
+    }
+
+    /// Returns the guest's stack.
+    pub(super) fn backtrace(&self) -> &str {
+        &self.backtrace
+    }
+
+    /// Logs the failure, unless the caller caused it.
+    pub(super) fn report(
+        &self,
+        area: &AreaName,
+        origin: Option<&CallOrigin>,
+        last_lines: &[String],
+    ) {
+        if matches!(self.error, CallError::Store(_) | CallError::Overloaded | CallError::Replaced) {
+            return;
+        }
+        tracing::error!(
+            area.name = %area.name(),
+            area.digest = %area.short_digest(),
+            error = %self.error,
+            backtrace = %self.backtrace,
+            last_lines = %last_lines.join("\n"),
+            "an area's call failed"
+        );
+        let Some(fault) = self.error.to_fault() else { return };
+        counter!(FAULTS, "area" => area.name().to_owned(), "kind" => fault.kind.clone())
+            .increment(1);
+        if let Some(journal) = area.journal() {
+            let fault = RecordedFault { frames: frames(&self.backtrace), ..fault };
+            journal.failed(area.digest(), origin, fault, last_lines);
+        }
+    }
+}
+
+impl AbandonedCall {
+    pub(super) fn into_error(self, deadline: Duration) -> CallError {
+        match self {
+            Self::Overloaded => CallError::Overloaded,
+            Self::Deadline => CallError::Deadline(deadline),
+            Self::Panicked(what) => {
+                CallError::Host(anyhow!("the host panicked in a guest's call: {what}"))
+            }
+        }
+    }
+}
+
+fn blame(error: wasmtime::Error, state: &CallState, meter: &CallMeter) -> CallError {
+    let error = match error.downcast::<CallStop>() {
+        Ok(stop) => return stop.into(),
+        Err(error) => error,
+    };
+    if error.is::<PoolConcurrencyLimitError>() {
+        return CallError::Overloaded;
+    }
+    let trap = error.downcast_ref::<Trap>().copied();
+    if trap == Some(Trap::Interrupt) {
+        if meter.exceeded_turn() {
+            return turn_exceeded(meter.max_turn());
+        }
+        let cpu = meter.exceeded().map(CallError::CpuTime);
+        return cpu.unwrap_or(CallError::Deadline(meter.deadline()));
+    }
+    match (state.memory().denied(), trap) {
+        (Some(MemoryLimit::Shared), _) => CallError::Overloaded,
+        (Some(MemoryLimit::Own), _) => CallError::OutOfMemory(error.root_cause().to_string()),
+        (None, Some(trap)) => CallError::Trap(trap.to_string()),
+        (None, None) => CallError::Contract(error.root_cause().to_string()),
+    }
+}
+
+/// Returns the error of a call that blocked other writers for too long.
+pub(super) fn turn_exceeded(turn: WriteLockLimit) -> CallError {
+    CallError::Turn { cpu: turn.cpu, wall: turn.wall }
+}
+
+/// Converts the reason for a recording; `None` if the guest did not cause it.
+pub(super) fn to_fault(error: &wasmtime::Error) -> Option<RecordedFault> {
+    let stop = error.downcast_ref::<CallStop>()?;
+    let kind = match stop {
+        CallStop::HostCalls(_) => "limit",
+        CallStop::InDescribe(_) | CallStop::Misuse(_) => "contract",
+        CallStop::Store(_) | CallStop::Recorded(_) | CallStop::NotInRecording(_) => return None,
+    };
+    Some(RecordedFault {
+        kind: kind.to_owned(),
+        message: Some(stop.to_string()),
+        frames: Vec::new(),
+    })
+}
+
+impl From<CallStop> for CallError {
+    fn from(stop: CallStop) -> Self {
+        match stop {
+            CallStop::HostCalls(_) => Self::Limit(stop.to_string()),
+            CallStop::InDescribe(_) | CallStop::Misuse(_) => Self::Contract(stop.to_string()),
+            CallStop::Store(error) => Self::Store(error),
+            CallStop::Recorded(ref fault) if fault.kind == "limit" => Self::Limit(stop.to_string()),
+            CallStop::Recorded(_) => Self::Contract(stop.to_string()),
+            CallStop::NotInRecording(_) => Self::Host(anyhow!("{stop}")),
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! An empty implementation of WASI 0.2 for components from other toolchains. It
+//! has no files, environment, arguments, sockets or output. Its clocks are
+//! frozen at the call's time, and its random numbers derive from the call's
+//! seed.
+
+use std::time::Duration;
+
+use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::SeedableRng as _;
+use sha2::{Digest as _, Sha256};
+use wasmtime::component::ResourceTable;
+use wasmtime_wasi::{
+    HostMonotonicClock, HostWallClock, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView,
+};
+
+use super::instance::CallState;
+use assurance_core::domain::time::Timestamp;
+
+/// Maximum number of random bytes per request.
+const MAX_RANDOM_BYTES: u64 = 1 << 20;
+/// Maximum number of resources, such as pollables of clocks, that a call may
+/// hold.
+const MAX_RESOURCES: usize = 1_000;
+
+/// WASI state of one call.
+pub(super) struct EmptyWasi {
+    context: WasiCtx,
+    resources: ResourceTable,
+}
+
+impl EmptyWasi {
+    /// Creates the state for a time, with a seed from [`wasi_seed`].
+    pub(super) fn new(now: Timestamp, seed: [u8; 32]) -> Self {
+        let moment = FrozenTime(u64::try_from(now.0).unwrap_or(0));
+        let context = WasiCtxBuilder::new()
+            .secure_random(randomness("wasi secure", &seed))
+            .insecure_random(randomness("wasi insecure", &seed))
+            .insecure_random_seed(0)
+            .max_random_size(MAX_RANDOM_BYTES)
+            .wall_clock(moment)
+            .monotonic_clock(moment)
+            .allow_tcp(false)
+            .allow_udp(false)
+            .allow_ip_name_lookup(false)
+            .build();
+        let mut resources = ResourceTable::new();
+        resources.set_max_capacity(MAX_RESOURCES);
+        Self { context, resources }
+    }
+
+    pub(super) fn view(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView { ctx: &mut self.context, table: &mut self.resources }
+    }
+}
+
+impl WasiView for CallState {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        self.empty_world().view()
+    }
+}
+
+/// Derives the seed of WASI's random numbers. Unlike the call's own seed, from
+/// which secrets are derived, it may appear in recordings.
+pub(super) fn wasi_seed(seed: &[u8; 32]) -> [u8; 32] {
+    Sha256::new().chain_update("wasi seed").chain_update(seed).finalize().into()
+}
+
+/// Returns a generator that is independent of the `crypto` interface's.
+fn randomness(purpose: &str, seed: &[u8; 32]) -> ChaCha20Rng {
+    let digest = Sha256::new().chain_update(purpose).chain_update(seed).finalize();
+    ChaCha20Rng::from_seed(digest.into())
+}
+
+/// Frozen time of all clocks of a call, in microseconds since the epoch.
+#[derive(Clone, Copy)]
+struct FrozenTime(u64);
+
+impl HostWallClock for FrozenTime {
+    fn resolution(&self) -> Duration {
+        Duration::from_micros(1)
+    }
+
+    fn now(&self) -> Duration {
+        Duration::from_micros(self.0)
+    }
+}
+
+impl HostMonotonicClock for FrozenTime {
+    fn resolution(&self) -> u64 {
+        1000
+    }
+
+    fn now(&self) -> u64 {
+        self.0.saturating_mul(1000)
+    }
+}

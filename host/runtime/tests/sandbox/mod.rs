@@ -1,0 +1,201 @@
+//! A runtime with a store and the fixture guests, for tests and benchmarks.
+
+#![allow(
+    dead_code,
+    unreachable_pub,
+    clippy::unwrap_used,
+    reason = "for tests and benchmarks, each of which takes what it needs"
+)]
+
+pub mod log;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use assurance_core::domain::area::{
+    CallContext, CallOrigin, JobRun, Problem, Reply, Request, RequestBody,
+};
+use assurance_core::domain::id::{JobId, UserId, WorkspaceId};
+use assurance_core::domain::manifest::Capability;
+use assurance_core::domain::role::Role;
+use assurance_core::domain::time::{Clock, Timestamp};
+use assurance_core::secrets::Keys;
+use assurance_outside::egress::{self, Egress};
+use assurance_outside::mail::{self, Mail};
+use assurance_runtime::{LoadError, LoadedArea, Runtime, Settings};
+use assurance_store::{self as store, CollectionScope, Store};
+use assurance_work::{AreaScope, CallError, CallOutcome, UnitOfWork, UnitSpec, WorkLimits};
+
+pub type Answer = Result<Result<Reply, Problem>, CallError>;
+
+/// A runtime with a store of its own.
+pub struct Sandbox {
+    pub runtime: Runtime,
+    pub store: Store,
+    pub keys: Arc<Keys>,
+    pub workspace: WorkspaceId,
+    pub folder: tempfile::TempDir,
+}
+
+/// Returns a mail sender that writes into a folder.
+fn mail(folder: &std::path::Path) -> Mail {
+    let folder = folder.join("mail");
+    let settings = mail::Settings::from(&assurance_core::config::Config::default());
+    Mail::new(mail::Settings { folder, ..settings }).unwrap()
+}
+
+impl Sandbox {
+    pub async fn new(settings: Settings) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        Self::within(folder, settings).await
+    }
+
+    /// Creates a sandbox in a folder, which an earlier sandbox may have used.
+    pub async fn within(folder: tempfile::TempDir, settings: Settings) -> Self {
+        log::set_up();
+        let keys = Arc::new(Keys::new([7; 32]));
+        let egress = Egress::new(egress::Settings::default()).unwrap();
+        let runtime =
+            Runtime::new(settings, &keys, Clock::System, egress, mail(folder.path())).unwrap();
+        let database = folder.path().join("test.db");
+        let settings = store::Settings {
+            url: format!("sqlite://{}", database.display()),
+            blobs: store::blobs::BlobLocation::Folder(folder.path().join("blobs")),
+            max_connections: 4,
+            acquire_timeout_ms: 2000,
+            timeouts: store::Timeouts::default(),
+        };
+        let store = Store::open(&settings).await.unwrap();
+        Self { runtime, store, keys, workspace: WorkspaceId::new(), folder }
+    }
+
+    pub async fn load(&self, fixture: &str) -> Result<LoadedArea, LoadError> {
+        self.load_with(fixture, Capability::IMPORTED).await
+    }
+
+    pub async fn load_with(
+        &self,
+        fixture: &str,
+        granted: &[Capability],
+    ) -> Result<LoadedArea, LoadError> {
+        let granted: BTreeSet<_> = granted.iter().copied().collect();
+        self.runtime.load(component(fixture), |_| granted).await
+    }
+
+    pub fn unit(&self, area: &str, in_job: bool) -> UnitOfWork {
+        let spec = UnitSpec {
+            area: scope(area),
+            call: self.call(),
+            actor: Some(UserId::new()),
+            session: None,
+            by_link: false,
+            writes: true,
+            in_job,
+            locked: false,
+            limits: WorkLimits::default(),
+            access_pattern: None,
+        };
+        UnitOfWork::new(self.store.clone(), self.keys.clone(), spec)
+    }
+
+    pub fn call(&self) -> CallContext {
+        let now = Timestamp(1_700_000_000_000_000);
+        CallContext { workspace: self.workspace, now, seed: [9; 32], origin: CallOrigin::SmokeTest }
+    }
+
+    pub fn request(&self, operation: &str, body: &str) -> Request {
+        Request {
+            call: self.call(),
+            user: UserId::new(),
+            role: Role::Owner,
+            operation: operation.to_owned(),
+            parameters: Vec::new(),
+            body: RequestBody::Json(body.to_owned()),
+            idempotency_key: None,
+            if_match: None,
+            base_url: "https://api.example".to_owned(),
+            link: None,
+        }
+    }
+
+    pub fn job(&self, kind: &str) -> JobRun {
+        JobRun {
+            call: self.call(),
+            id: JobId::new(),
+            kind: kind.to_owned(),
+            payload: r#"{"step":1}"#.to_owned(),
+            attempt: 1,
+            checkpoint: None,
+        }
+    }
+
+    /// Runs one call with a deadline in milliseconds.
+    pub async fn handle(
+        &self,
+        loaded: &LoadedArea,
+        operation: &str,
+        body: &str,
+        deadline_ms: u64,
+    ) -> CallOutcome<Result<Reply, Problem>> {
+        let unit = self.unit(&loaded.manifest.name, false);
+        let request = self.request(operation, body);
+        loaded.code.handle(unit, &request, Duration::from_millis(deadline_ms)).await
+    }
+
+    /// Runs one call and returns its result.
+    pub async fn answer(&self, loaded: &LoadedArea, operation: &str) -> Answer {
+        self.handle(loaded, operation, "{}", 10_000).await.result
+    }
+}
+
+/// Returns the body of a success.
+pub fn body(answer: Answer) -> String {
+    answer.unwrap().unwrap().body.unwrap()
+}
+
+fn scope(area: &str) -> Arc<AreaScope> {
+    let things = CollectionScope {
+        full_name: format!("{area}.things"),
+        own: true,
+        fields: BTreeMap::new(),
+        indexes: Vec::new(),
+        searched: vec![],
+    };
+    Arc::new(AreaScope {
+        area: area.to_owned(),
+        collections: BTreeMap::from([("things".to_owned(), things)]),
+        ..AreaScope::default()
+    })
+}
+
+/// Returns a fixture guest's component.
+pub fn component(fixture: &str) -> Arc<[u8]> {
+    let file = fixtures().join(fixture).with_extension("wasm");
+    match std::fs::read(&file) {
+        Ok(bytes) => bytes.into(),
+        Err(error) => panic!(
+            "{}: {error}; build the fixture guests first: cargo xtask guests --fixtures",
+            file.display()
+        ),
+    }
+}
+
+/// Returns the folder `ASSURANCE_FIXTURES`, or the one that xtask writes to.
+fn fixtures() -> PathBuf {
+    if let Some(folder) = std::env::var_os("ASSURANCE_FIXTURES") {
+        return folder.into();
+    }
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(
+        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target"),
+        PathBuf::from,
+    );
+    target.join("areas/fixtures")
+}
+
+/// Returns a file's permission bits.
+pub fn mode(path: &std::path::Path) -> u32 {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+}

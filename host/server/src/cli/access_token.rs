@@ -1,0 +1,136 @@
+//! `assurance access-token …`.
+
+use anyhow::Context as _;
+use clap::{Args, Subcommand};
+use serde_json::{Value as Json, json};
+
+use super::{Common, output};
+use assurance_core::config::FlagOverrides;
+use assurance_core::domain::id::AccessTokenId;
+use assurance_core::domain::people::AccessToken;
+use assurance_core::domain::role::Role;
+use assurance_core::domain::time::Timestamp;
+use assurance_identity::{Identity, IssuedAccessToken, NewAccessToken};
+use assurance_service::open::open;
+
+/// Tokens read at a time.
+const PAGE: u32 = 1_000;
+const DAY_MS: i64 = 86_400_000;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Make a token of a member for a machine; prints it once.
+    Create(AccessTokenCreate),
+    /// The access tokens of a workspace.
+    List(AccessTokenList),
+    /// Revoke a token; a running service follows within a second.
+    Revoke(AccessTokenRevoke),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct AccessTokenCreate {
+    /// Id or slug of the workspace.
+    #[arg(long)]
+    workspace: String,
+    /// Email address of the member as whom the machine acts.
+    #[arg(long, value_name = "EMAIL")]
+    user: String,
+    /// The machine or pipeline that uses it.
+    #[arg(long)]
+    name: String,
+    /// Highest role: viewer, member or admin; the member's own counts if it is lower.
+    #[arg(long)]
+    role: Role,
+    /// Days until it expires.
+    #[arg(long, value_name = "DAYS")]
+    days: u32,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct AccessTokenList {
+    /// Id or slug of the workspace.
+    #[arg(long)]
+    workspace: String,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct AccessTokenRevoke {
+    /// Id or slug of the workspace.
+    #[arg(long)]
+    workspace: String,
+    /// Id of the token, as `list` prints it.
+    #[arg(long)]
+    id: AccessTokenId,
+}
+
+impl Command {
+    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+        let opened = open(&common.load(FlagOverrides::default())?).await?;
+        let identity = &opened.identity;
+        match self {
+            Self::Create(command) => {
+                let issued = command.create(identity, opened.clock.now()).await?;
+                let IssuedAccessToken { token, secret } = issued;
+                common.output().values(&[
+                    ("id", json!(token.id)),
+                    ("workspace_id", json!(token.workspace)),
+                    ("role", json!(token.role)),
+                    ("expires_at", json!(token.expires_at)),
+                    ("token", json!(*secret)),
+                ]);
+            }
+            Self::List(command) => {
+                let tokens = list(identity, &command.workspace).await?;
+                output::line(serde_json::to_string_pretty(&json!({ "access_tokens": tokens }))?);
+            }
+            Self::Revoke(AccessTokenRevoke { workspace, id }) => {
+                let workspace = identity.workspace(&workspace).await?;
+                let revoked = identity.revoke_access_token(workspace.id, id, None).await?;
+                let missing = || format!("workspace {} has no access token {id}", workspace.slug);
+                revoked.then_some(()).with_context(missing)?;
+                common.output().values(&[("revoked", json!(id))]);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl AccessTokenCreate {
+    async fn create(
+        self,
+        identity: &Identity,
+        now: Timestamp,
+    ) -> anyhow::Result<IssuedAccessToken> {
+        let workspace = identity.workspace(&self.workspace).await?.id;
+        let user = identity.user_by_email(&self.user).await?.id;
+        let expires_at = now.plus_ms(i64::from(self.days) * DAY_MS);
+        let Self { name, role, .. } = self;
+        let new = NewAccessToken { workspace, user, name, role, expires_at };
+        Ok(identity.create_access_token(new).await?)
+    }
+}
+
+async fn list(identity: &Identity, workspace: &str) -> anyhow::Result<Vec<Json>> {
+    let workspace = identity.workspace(workspace).await?.id;
+    let (mut tokens, mut cursor) = (Vec::new(), None);
+    loop {
+        let page = identity.access_tokens_of(workspace, cursor.as_deref(), PAGE).await?;
+        tokens.extend(page.0.iter().map(shown));
+        cursor = page.1;
+        if cursor.is_none() {
+            return Ok(tokens);
+        }
+    }
+}
+
+fn shown(token: &AccessToken) -> Json {
+    json!({
+        "id": token.id,
+        "name": token.name,
+        "role": token.role,
+        "user_id": token.user,
+        "created_at": token.created_at,
+        "expires_at": token.expires_at,
+        "last_used_at": token.last_used_at,
+    })
+}

@@ -1,0 +1,120 @@
+//! `assurance area check`: what the service would say, without a service.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use clap::Args;
+use serde_json::json;
+
+use super::super::Common;
+use super::super::operators::Target;
+use super::super::output;
+use super::shown;
+use super::source::ComponentSource;
+use crate::http;
+use assurance_contract::Ceilings;
+use assurance_contract::compatibility::{self, Compatibility};
+use assurance_core::config::{Config, FlagOverrides};
+use assurance_core::domain::manifest::Manifest;
+use assurance_runtime::{LoadedArea, Runtime, Settings, this_program};
+use assurance_service::registry::{AreaTarget, Registry};
+use assurance_work::LimitsByArea;
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct AreaCheck {
+    #[command(flatten)]
+    source: ComponentSource,
+    /// Compare with the version that answers at a running service.
+    #[arg(long)]
+    live: bool,
+    /// Compare with a manifest, from `assurance area check --manifest` or
+    /// `GET /areas/NAME/manifest`.
+    #[arg(long, value_name = "FILE", conflicts_with = "live")]
+    against: Option<PathBuf>,
+    /// Print the component's manifest and nothing else.
+    #[arg(long)]
+    manifest: bool,
+    #[command(flatten)]
+    target: Target,
+}
+
+impl AreaCheck {
+    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+        let config = common.load(FlagOverrides::default())?;
+        let loaded = load(&config, &self.source).await?;
+        if self.manifest {
+            output::line(serde_json::to_string_pretty(&loaded.manifest)?);
+            return Ok(());
+        }
+        let manifest = loaded.manifest.clone();
+        let (digest, imports) = (loaded.digest.clone(), loaded.imports.clone());
+        let generation = loaded.generation;
+        let registry = Registry::new(
+            http::host_operations(),
+            Ceilings::from(&config),
+            LimitsByArea::default(),
+        );
+        let version = registry.compile(loaded)?;
+        registry.plan(&manifest.name, AreaTarget::Live(&version))?;
+        let mut told = vec![
+            ("area", json!(manifest.name)),
+            ("version", json!(manifest.version)),
+            ("digest", json!(digest)),
+            ("generation", json!(generation)),
+            ("imports", json!(imports)),
+            ("capabilities", json!(manifest.capabilities)),
+        ];
+        let (mut verdict, mut differences) = (Compatibility::Safe, Vec::new());
+        if let Some(other) = other(self.target, self.against, self.live, &manifest, common).await? {
+            let report = compatibility::compare(&other, &manifest);
+            verdict = report.verdict();
+            told.push(("against", json!(other.version)));
+            told.push(("verdict", json!(verdict)));
+            if common.json {
+                told.push(("differences", json!(report.differences)));
+            }
+            differences = report.differences.clone();
+            let asks = compatibility::asks_beyond(&other, &manifest);
+            told.push(("asks_beyond", json!(asks)));
+        }
+        common.output().values(&told);
+        if !common.json {
+            shown::differences(&differences);
+        }
+        anyhow::ensure!(
+            verdict == Compatibility::Safe,
+            "it would break those who rely on the other"
+        );
+        Ok(())
+    }
+}
+
+/// As the service loads it: compiled in a child process with limits, so that a
+/// hostile file costs this machine no more than that. Keeps nothing.
+async fn load(config: &Config, source: &ComponentSource) -> anyhow::Result<LoadedArea> {
+    let settings = Settings { compiler: this_program(), ..Settings::from(config) };
+    let runtime = Runtime::offline(settings)?;
+    let fetched = source.fetch(config.limits.max_component_bytes).await?;
+    let component = Arc::from(&*fetched.component);
+    Ok(runtime.load(component, |area| config.areas.granted(area)).await?)
+}
+
+/// The manifest to compare with, if one is named.
+async fn other(
+    target: Target,
+    against: Option<PathBuf>,
+    live: bool,
+    manifest: &Manifest,
+    common: &Common,
+) -> anyhow::Result<Option<Manifest>> {
+    let other = match against {
+        Some(file) => super::super::input::json(&file)?,
+        None if live => {
+            target.connect(common)?.get(&format!("/areas/{}/manifest", manifest.name)).await?
+        }
+        None => return Ok(None),
+    };
+    let other = serde_json::from_value(other);
+    Ok(Some(other.context("that is not a manifest as this version of assurance writes them")?))
+}

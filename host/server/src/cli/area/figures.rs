@@ -1,0 +1,80 @@
+//! Requests and errors of areas, from the metrics of the node that is asked.
+
+use std::collections::BTreeMap;
+
+use super::super::operators::OperatorsClient;
+use super::super::table::NONE;
+
+/// The requests of one area since the node started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct RequestFigures {
+    requests: u64,
+    /// Those that got a status of 500 or more.
+    failed: u64,
+}
+
+impl RequestFigures {
+    /// Requests, and the share of errors in percent.
+    pub(super) fn cells(self) -> [String; 2] {
+        if self.requests == 0 {
+            return ["0".to_owned(), NONE.to_owned()];
+        }
+        #[expect(clippy::cast_precision_loss, reason = "a share that is shown with one decimal")]
+        let percent = 100.0 * self.failed as f64 / self.requests as f64;
+        [self.requests.to_string(), format!("{percent:.1}")]
+    }
+}
+
+/// Reads them; areas without requests are not in it.
+pub(super) async fn read(
+    operators: &OperatorsClient,
+) -> anyhow::Result<BTreeMap<String, RequestFigures>> {
+    Ok(parse(&operators.text("/metrics").await?))
+}
+
+/// Adds up the operations of each area.
+fn parse(metrics: &str) -> BTreeMap<String, RequestFigures> {
+    let mut areas: BTreeMap<String, RequestFigures> = BTreeMap::new();
+    for line in metrics.lines() {
+        let Some(rest) = line.strip_prefix("http_request_duration_seconds_count{") else {
+            continue;
+        };
+        let Some((labels, count)) = rest.rsplit_once("} ") else { continue };
+        let (Some(area), Ok(count)) = (label(labels, "area"), count.parse::<u64>()) else {
+            continue;
+        };
+        let area = areas.entry(area.to_owned()).or_default();
+        area.requests += count;
+        if label(labels, "status") == Some("5xx") {
+            area.failed += count;
+        }
+    }
+    areas
+}
+
+/// The value of a label; areas, operations and statuses contain no quote.
+fn label<'a>(labels: &'a str, name: &str) -> Option<&'a str> {
+    let mut pairs = labels.split("\",");
+    let value = pairs.find_map(|pair| pair.strip_prefix(name)?.strip_prefix("=\""))?;
+    Some(value.trim_end_matches('"'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_operations_of_an_area_are_added_up() {
+        let metrics = concat!(
+            "# TYPE http_request_duration_seconds histogram\n",
+            "http_request_duration_seconds_count{area=\"a\",operation=\"x\",status=\"2xx\"} 6\n",
+            "http_request_duration_seconds_count{area=\"a\",operation=\"y\",status=\"5xx\"} 2\n",
+            "http_request_duration_seconds_count{area=\"b\",operation=\"z\",status=\"4xx\"} 1\n",
+            "http_request_duration_seconds_sum{area=\"b\",operation=\"z\",status=\"4xx\"} 0.5\n",
+        );
+        let areas = parse(metrics);
+        assert_eq!(areas["a"].cells(), ["8", "25.0"]);
+        assert_eq!(areas["b"].cells(), ["1", "0.0"]);
+        assert_eq!(RequestFigures::default().cells(), ["0", "-"]);
+    }
+}

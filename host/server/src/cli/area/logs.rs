@@ -1,0 +1,101 @@
+//! `assurance area logs`.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::Args;
+
+use super::super::{Common, output};
+use super::AreaArgument;
+use assurance_core::journal::{CallFault, JournalEntry, JournalPage, LogLine};
+
+/// Interval of requests for new entries.
+const POLL: Duration = Duration::from_secs(1);
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct AreaLogs {
+    #[command(flatten)]
+    area: AreaArgument,
+    /// So many lines at most.
+    #[arg(long, default_value_t = 50)]
+    limit: u32,
+    /// Go on with what comes, until interrupted; as JSON, an object a line.
+    #[arg(long)]
+    follow: bool,
+}
+
+impl AreaLogs {
+    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+        let Self { area, limit, follow } = self;
+        let operators = area.target.connect(common)?;
+        let mut path = format!("/areas/{}/logs?limit={limit}", area.name);
+        let first = path.clone();
+        loop {
+            let answer = operators.get(&path).await?;
+            let page: JournalPage = serde_json::from_value(answer.clone())
+                .context("the service's answer is of another version")?;
+            let is_news = path == first || !page.is_empty();
+            match common.output().json {
+                true if is_news => output::line(&answer),
+                true => {}
+                false => output::text(lines(&page)?),
+            }
+            if !follow {
+                return Ok(());
+            }
+            path = format!("{first}&cursor={}", page.cursor);
+            if page.lines.len() < limit as usize {
+                tokio::time::sleep(POLL).await;
+            }
+        }
+    }
+}
+
+/// A page as people read it.
+fn lines(page: &JournalPage) -> Result<String, std::fmt::Error> {
+    let mut out = String::new();
+    print(&mut out, page)?;
+    Ok(out)
+}
+
+/// Lines and faults in the order they came in.
+fn print(out: &mut impl Write, page: &JournalPage) -> std::fmt::Result {
+    if page.missed {
+        writeln!(out, "(lines that came before are not kept any more)")?;
+    }
+    let (mut lines, mut faults) = (page.lines.iter().peekable(), page.faults.iter().peekable());
+    loop {
+        match (lines.peek(), faults.peek()) {
+            (Some(line), Some(fault)) if fault.id < line.id => print_fault(out, fault)?,
+            (Some(line), _) => {
+                print_line(out, line)?;
+                lines.next();
+                continue;
+            }
+            (None, Some(fault)) => print_fault(out, fault)?,
+            (None, None) => return Ok(()),
+        }
+        faults.next();
+    }
+}
+
+fn print_line(out: &mut impl Write, line: &JournalEntry<LogLine>) -> std::fmt::Result {
+    writeln!(out, "{} {:5} {}", head(line), line.what.level, line.what.message)
+}
+
+fn print_fault(out: &mut impl Write, fault: &JournalEntry<CallFault>) -> std::fmt::Result {
+    writeln!(out, "{} FAULT {}", head(fault), fault.what.message)?;
+    for frame in &fault.what.frames {
+        writeln!(out, "    {frame}")?;
+    }
+    Ok(())
+}
+
+/// When, which version, and which call.
+fn head<T>(entry: &JournalEntry<T>) -> String {
+    let JournalEntry { digest, request_id, job_id, .. } = entry;
+    let job = job_id.map(|id| format!("job {id}"));
+    let call = request_id.as_deref().map(str::to_owned).or(job).unwrap_or_else(|| "-".to_owned());
+    format!("{} {} {call}", entry.at.to_rfc3339(), digest.get(..12).unwrap_or(digest))
+}

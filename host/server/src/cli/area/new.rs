@@ -1,0 +1,121 @@
+//! `assurance area new`: the newcomer's example under another name, so that
+//! what is made is known to build and to pass its test.
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::Args;
+use serde_json::json;
+
+use super::super::Common;
+
+const FILES: [(&str, &str); 3] = [
+    ("Cargo.toml", include_str!("../../../../../guests/notes/Cargo.toml")),
+    ("src/lib.rs", include_str!("../../../../../guests/notes/src/lib.rs")),
+    ("tests/NAME.rs", include_str!("../../../../../guests/notes/tests/notes.rs")),
+];
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct AreaNew {
+    /// The area's name: a plural in snake_case, such as `licences`.
+    name: String,
+    /// Where its crate goes; default: guests/NAME.
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+}
+
+impl AreaNew {
+    pub(super) fn run(self, common: &Common) -> anyhow::Result<()> {
+        let names = TemplateNames::of(&self.name)?;
+        let dir = self.dir.unwrap_or_else(|| PathBuf::from("guests").join(names.kebab()));
+        anyhow::ensure!(!dir.exists(), "{} exists; name another --dir", dir.display());
+        for (path, text) in FILES {
+            let path = dir.join(path.replace("NAME", &names.many));
+            let folder = path.parent().context("a file in a folder")?;
+            std::fs::create_dir_all(folder)
+                .and_then(|()| std::fs::write(&path, names.put_into(text)))
+                .with_context(|| format!("{} cannot be written", path.display()))?;
+        }
+        common.output().values(&[
+            ("crate", json!(dir)),
+            (
+                "next",
+                json!(format!("name it in Cargo.toml, then cargo test -p area-{}", names.kebab())),
+            ),
+        ]);
+        Ok(())
+    }
+}
+
+/// An area's name in every form that its code needs.
+struct TemplateNames {
+    many: String,
+    one: String,
+}
+
+impl TemplateNames {
+    fn of(name: &str) -> anyhow::Result<Self> {
+        let snake = name.starts_with(|c: char| c.is_ascii_lowercase())
+            && name.len() <= 40
+            && name.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'_'));
+        anyhow::ensure!(snake, "{name:?} is not snake_case; an area is called like `licences`");
+        let one = name.strip_suffix('s').filter(|one| !one.is_empty());
+        let one = one.map_or_else(|| format!("{name}_entry"), str::to_owned);
+        Ok(Self { many: name.to_owned(), one })
+    }
+
+    fn kebab(&self) -> String {
+        self.many.replace('_', "-")
+    }
+
+    fn put_into(&self, text: &str) -> String {
+        text.replace("area-notes", &format!("area-{}", self.kebab()))
+            .replace("notes", &self.many)
+            .replace("Notes", &pascal(&self.many))
+            .replace("note", &self.one)
+            .replace("Note", &pascal(&self.one))
+            .replace("The newcomer's example: ", "")
+    }
+}
+
+fn pascal(snake: &str) -> String {
+    let words = snake.split('_').map(|word| {
+        let mut letters = word.chars();
+        letters.next().map_or_else(String::new, |first| {
+            first.to_ascii_uppercase().to_string() + letters.as_str()
+        })
+    });
+    words.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_of_the_example_is_left_but_its_shape() {
+        let names = TemplateNames::of("trust_zones").unwrap();
+        for (path, text) in FILES {
+            let made = names.put_into(text);
+            assert!(!made.to_lowercase().contains("note"), "{path}: {made}");
+        }
+        let code = names.put_into(FILES[1].1);
+        for expected in [
+            "Area::new(\"trust_zones\"",
+            "struct StoredTrustZone",
+            "\"trust_zone.created\"",
+            "post(\"create_trust_zone\", \"/v1/workspaces/{workspace_id}/trust_zones\")",
+        ] {
+            assert!(code.contains(expected), "{expected}: {code}");
+        }
+        assert!(names.put_into(FILES[0].1).contains("name = \"area-trust-zones\""));
+    }
+
+    #[test]
+    fn a_name_that_is_none_is_refused() {
+        for name in ["", "Notes", "9lives", "a-b", "a b"] {
+            assert!(TemplateNames::of(name).is_err(), "{name}");
+        }
+        assert_eq!(TemplateNames::of("evidence").unwrap().one, "evidence_entry");
+    }
+}

@@ -1,0 +1,50 @@
+//! `assurance area push`.
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use chrono::{DateTime, Utc};
+use clap::Args;
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+
+use super::super::Common;
+use super::read_component;
+use super::source::{annotations, signature};
+use assurance_outside::oci::{Artifact, OciReference, OciRegistry};
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct AreaPush {
+    /// The component; FILE.sig travels along where there is one.
+    file: PathBuf,
+    /// Where it goes: oci://REGISTRY/REPOSITORY:TAG. Credentials are Docker's
+    /// own, from `docker login`.
+    #[arg(value_name = "ADDRESS")]
+    to: OciReference,
+    /// Ask the registry without TLS although it is on another machine.
+    #[arg(long)]
+    plain_http: bool,
+}
+
+impl AreaPush {
+    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+        let component = read_component(&self.file)?;
+        let signature = signature(&self.file)?;
+        // Of the file and not of now: what is pushed twice is the same twice.
+        let made_at: DateTime<Utc> = std::fs::metadata(&self.file)
+            .and_then(|told| told.modified())
+            .with_context(|| format!("when {} was made cannot be told", self.file.display()))?
+            .into();
+        let digest = hex::encode(Sha256::digest(&component));
+        let annotations = annotations(signature.as_ref());
+        let artifact = Artifact { component: component.into(), annotations };
+        let registry = OciRegistry::of(&self.to, self.plain_http)?;
+        let at = registry.push(&self.to, artifact, made_at).await?;
+        common.output().values(&[
+            ("artifact", json!(at.to_string())),
+            ("digest", json!(digest)),
+            ("publisher", json!(signature.map(|signature| signature.publisher))),
+        ]);
+        Ok(())
+    }
+}

@@ -1,0 +1,122 @@
+//! `assurance area list`, `status`, `history` and `diff`.
+
+use anyhow::Context as _;
+use clap::Args;
+use serde_json::json;
+
+use super::super::Common;
+use super::super::operators::{OperatorsClient, Target, escaped};
+use super::super::table::items;
+use super::{AreaArgument, figures, shown};
+use assurance_contract::compatibility;
+use assurance_core::domain::manifest::Manifest;
+
+/// Lines of the audit log that are searched for messages.
+const MESSAGES: u32 = 200;
+
+/// The areas of a running service.
+pub(super) async fn list(target: Target, common: &Common) -> anyhow::Result<()> {
+    let operators = target.connect(common)?;
+    let areas = operators.get("/areas").await?;
+    let figures = if common.json { Default::default() } else { figures::read(&operators).await? };
+    common.output().answer(&areas, |areas| shown::list(areas, &figures));
+    Ok(())
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct AreaStatus {
+    #[command(flatten)]
+    area: AreaArgument,
+}
+
+impl AreaStatus {
+    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+        let operators = self.area.target.connect(common)?;
+        let name = &self.area.name;
+        let area = operators.get(&format!("/areas/{name}")).await?;
+        let all = if common.json { Default::default() } else { figures::read(&operators).await? };
+        let figures = all.get(name).copied().unwrap_or_default();
+        common.output().answer(&area, |area| shown::status(area, figures));
+        Ok(())
+    }
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct AreaHistory {
+    #[command(flatten)]
+    area: AreaArgument,
+    /// So many at most.
+    #[arg(long, default_value_t = 50)]
+    limit: u32,
+}
+
+impl AreaHistory {
+    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+        let operators = self.area.target.connect(common)?;
+        let name = &self.area.name;
+        let path = format!("/areas/{name}/history?limit={}", self.limit);
+        let history = operators.get(&path).await?;
+        let messages = if common.json {
+            Default::default()
+        } else {
+            let path = format!("/audit-log?area={name}&limit={MESSAGES}");
+            shown::messages(&operators.get(&path).await?)
+        };
+        common.output().answer(&history, |history| {
+            shown::versions(items(&history["items"]), &messages);
+        });
+        Ok(())
+    }
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct AreaDiff {
+    #[command(flatten)]
+    area: AreaArgument,
+    /// A version of the service, by digest, its first characters, or number;
+    /// default: how the responses of the shadow differ from the live version's.
+    #[arg(value_name = "VERSION|DIGEST")]
+    to: Option<String>,
+    /// The version it is compared with; default: the live one.
+    #[arg(long, value_name = "VERSION|DIGEST", requires = "to")]
+    from: Option<String>,
+}
+
+impl AreaDiff {
+    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+        let operators = self.area.target.connect(common)?;
+        let Some(to) = &self.to else {
+            let report = operators.get(&format!("/areas/{}/shadow", self.area.name)).await?;
+            common.output().answer(&report, shown::shadow);
+            return Ok(());
+        };
+        let before = manifest(&operators, &self.area.name, self.from.as_deref()).await?;
+        let now = manifest(&operators, &self.area.name, Some(to)).await?;
+        let report = compatibility::compare(&before, &now);
+        let mut told = vec![
+            ("from", json!(before.version)),
+            ("to", json!(now.version)),
+            ("verdict", json!(report.verdict())),
+        ];
+        let asks = ("asks_beyond", json!(compatibility::asks_beyond(&before, &now)));
+        if common.json {
+            told.extend([("differences", json!(report.differences)), asks]);
+            common.output().values(&told);
+            return Ok(());
+        }
+        told.push(asks);
+        common.output().values(&told);
+        shown::differences(&report.differences);
+        Ok(())
+    }
+}
+
+async fn manifest(
+    operators: &OperatorsClient,
+    area: &str,
+    named: Option<&str>,
+) -> anyhow::Result<Manifest> {
+    let query = named.map(|named| format!("?digest={}", escaped(named))).unwrap_or_default();
+    let told = operators.get(&format!("/areas/{area}/manifest{query}")).await?;
+    serde_json::from_value(told).context("the service's manifest is of another version")
+}

@@ -1,0 +1,91 @@
+//! `assurance area replay`: a recorded call once more, without a service.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use clap::Args;
+use serde_json::{Value as Json, json};
+
+use super::super::{Common, Unusable, input, output};
+use super::read_component;
+use assurance_core::recordings::Recording;
+use assurance_runtime::this_program;
+use assurance_service::app::replay::{
+    self, ReplayReport, ReplayVerdict, UnexpectedHostCall, ValueDifference,
+};
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct AreaReplay {
+    /// The recording, from the folder `recordings` of the service's data.
+    recording: PathBuf,
+    /// The component that is to answer.
+    #[arg(long, value_name = "FILE")]
+    component: PathBuf,
+}
+
+impl AreaReplay {
+    /// Fails where the component does otherwise, and as [`Unusable`] where
+    /// that cannot be said.
+    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+        let replayed = self.replay().await.map_err(|error| error.context(Unusable))?;
+        let told = serde_json::to_value(&replayed)?;
+        if common.json {
+            output::line(told);
+        } else {
+            print(&replayed);
+        }
+        match replayed.verdict {
+            ReplayVerdict::Same => Ok(()),
+            ReplayVerdict::Different => {
+                anyhow::bail!("the component does not do what was recorded")
+            }
+            ReplayVerdict::Withheld => Err(anyhow::anyhow!(
+                "the rest is not in the recording; it cannot be said whether it would be the same"
+            )
+            .context(Unusable)),
+        }
+    }
+
+    async fn replay(&self) -> anyhow::Result<ReplayReport> {
+        let text = input::text(&self.recording)?;
+        let at = || format!("{}", self.recording.display());
+        let recording = Recording::read(&text).with_context(at)?;
+        let component = Arc::from(read_component(&self.component)?);
+        replay::replay(recording, component, this_program()).await
+    }
+}
+
+fn print(replayed: &ReplayReport) {
+    output::line(format_args!("verdict:        {}", text(&json!(replayed.verdict))));
+    output::line(format_args!("same component: {}", replayed.same_component));
+    output::line(format_args!("host calls:     {}", replayed.host_calls));
+    output::line(format_args!("recorded:       {}", json!(replayed.recorded)));
+    if let Some(outcome) = &replayed.replayed {
+        output::line(format_args!("replayed:       {}", json!(outcome)));
+    }
+    if let Some(why) = &replayed.withheld {
+        output::line(format_args!("withheld from call {} on: {why}", replayed.host_calls));
+    }
+    for UnexpectedHostCall { departure, differences } in &replayed.calls {
+        output::line(format_args!("call {} is another:", departure.ordinal));
+        output::line(format_args!("  recorded {}", json!(departure.recorded)));
+        output::line(format_args!("  replayed {}", json!(departure.replayed)));
+        differences.iter().for_each(print_difference);
+    }
+    replayed.differences.iter().for_each(print_difference);
+}
+
+fn print_difference(difference: &ValueDifference) {
+    let told = |value: &Option<Json>| value.as_ref().map_or("nothing".to_owned(), Json::to_string);
+    let ValueDifference { pointer, recorded, replayed } = difference;
+    output::line(format_args!(
+        "  {pointer}: recorded {}, replayed {}",
+        told(recorded),
+        told(replayed)
+    ));
+}
+
+fn text(value: &Json) -> &str {
+    value.as_str().unwrap_or_default()
+}

@@ -1,0 +1,53 @@
+//! `assurance area sign`.
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use clap::Args;
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+
+use super::super::Common;
+use super::read_component;
+use assurance_core::config::files;
+use assurance_core::signing::{self, SigningKey};
+use assurance_service::app::areas::Signature;
+use assurance_service::app::folder::signature_of;
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct AreaSign {
+    /// The component.
+    file: PathBuf,
+    /// The publisher's private key, from `assurance key generate`.
+    #[arg(long, value_name = "FILE")]
+    key: PathBuf,
+    /// The publisher's name in the service's configuration (areas.publishers).
+    #[arg(long, value_name = "NAME")]
+    publisher: String,
+}
+
+impl AreaSign {
+    pub(super) fn run(self, common: &Common) -> anyhow::Result<()> {
+        let pem = files::read_private(&self.key)?;
+        let pem = std::str::from_utf8(&pem).context("the key file is not text")?;
+        let key = SigningKey::from_pem(pem)
+            .with_context(|| format!("{} cannot be used", self.key.display()))?;
+        let digest = hex::encode(Sha256::digest(read_component(&self.file)?));
+        let signature = Signature {
+            publisher: self.publisher,
+            signature: STANDARD.encode(key.sign(&signing::area_message(&digest))),
+        };
+        let out = signature_of(&self.file);
+        std::fs::write(&out, serde_json::to_string(&signature)? + "\n")
+            .with_context(|| format!("{} cannot be written", out.display()))?;
+        common.output().values(&[
+            ("signature_file", json!(out)),
+            ("digest", json!(digest)),
+            ("publisher", json!(signature.publisher)),
+            ("public_key", json!(key.public_key_base64())),
+        ]);
+        Ok(())
+    }
+}

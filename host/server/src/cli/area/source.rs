@@ -1,0 +1,140 @@
+//! Where a command's component comes from: a file, or a registry. Both bring
+//! the publisher's signature along where there is one.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use anyhow::Context as _;
+use bytes::Bytes;
+use clap::Args;
+
+use super::read_component;
+use assurance_outside::oci::{OciReference, OciRegistry};
+use assurance_service::app::areas::Signature;
+use assurance_service::app::folder::signature_of;
+
+/// What an artifact's publisher says about it: who that is.
+const PUBLISHER: &str = "vnd.workspace-assurance.area.publisher";
+/// … and their signature, as in FILE.sig.
+const SIGNATURE: &str = "vnd.workspace-assurance.area.signature";
+
+/// Where the component is.
+#[derive(Debug, Args)]
+pub(super) struct ComponentSource {
+    /// The component: a file, with FILE.sig where there is one, or an artifact
+    /// as oci://REGISTRY/REPOSITORY:TAG or oci://REGISTRY/REPOSITORY@sha256:DIGEST.
+    /// Credentials are Docker's own, from `docker login`.
+    #[arg(value_name = "FILE")]
+    place: SourceLocation,
+    /// Ask the registry without TLS although it is on another machine.
+    #[arg(long)]
+    plain_http: bool,
+}
+
+#[derive(Clone, Debug)]
+enum SourceLocation {
+    File(PathBuf),
+    Registry(OciReference),
+}
+
+/// A component and its signature.
+pub(super) struct FetchedComponent {
+    pub(super) component: Bytes,
+    pub(super) signature: Option<Signature>,
+    /// Its reference by digest, if it came from a registry.
+    pub(super) artifact: Option<OciReference>,
+}
+
+impl ComponentSource {
+    /// The area's name where no other is given: the file's or the repository's,
+    /// `-` being `_`.
+    pub(super) fn area(&self) -> anyhow::Result<String> {
+        let name = match &self.place {
+            SourceLocation::File(file) => file.file_stem().and_then(|stem| stem.to_str()),
+            SourceLocation::Registry(address) => Some(address.name()),
+        };
+        let name = name.context("the file has no name an area could have; give it with --area")?;
+        Ok(name.replace('-', "_"))
+    }
+
+    /// Reads or downloads the component, of at most `most_bytes` bytes.
+    pub(super) async fn fetch(&self, most_bytes: u64) -> anyhow::Result<FetchedComponent> {
+        match &self.place {
+            SourceLocation::File(file) => Ok(FetchedComponent {
+                component: read_component(file)?.into(),
+                signature: signature(file)?,
+                artifact: None,
+            }),
+            SourceLocation::Registry(address) => {
+                let registry = OciRegistry::of(address, self.plain_http)?;
+                let (artifact, at) = registry.pull(address, most_bytes).await?;
+                let signature = signature_in(&artifact.annotations);
+                Ok(FetchedComponent {
+                    component: artifact.component,
+                    signature,
+                    artifact: Some(at),
+                })
+            }
+        }
+    }
+}
+
+impl FromStr for SourceLocation {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        if OciReference::is_meant(text) {
+            return Ok(Self::Registry(text.parse()?));
+        }
+        Ok(Self::File(text.into()))
+    }
+}
+
+/// The signature next to a component's file.
+pub(super) fn signature(component: &Path) -> anyhow::Result<Option<Signature>> {
+    let file = signature_of(component);
+    match std::fs::read(&file) {
+        Ok(text) => Ok(Some(Signature::read(&text).with_context(|| file.display().to_string())?)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).with_context(|| file.display().to_string()),
+    }
+}
+
+/// A signature as an artifact carries it.
+pub(super) fn annotations(signature: Option<&Signature>) -> BTreeMap<String, String> {
+    let pairs = signature.map(|Signature { publisher, signature }| {
+        [(PUBLISHER.to_owned(), publisher.clone()), (SIGNATURE.to_owned(), signature.clone())]
+    });
+    pairs.into_iter().flatten().collect()
+}
+
+fn signature_in(annotations: &BTreeMap<String, String>) -> Option<Signature> {
+    let publisher = annotations.get(PUBLISHER)?.clone();
+    Some(Signature { publisher, signature: annotations.get(SIGNATURE)?.clone() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signature_travels_as_annotations() {
+        let sent = Signature { publisher: "us".to_owned(), signature: "c2ln".to_owned() };
+        assert_eq!(signature_in(&annotations(Some(&sent))).unwrap().publisher, "us");
+        assert!(annotations(None).is_empty());
+        assert!(signature_in(&BTreeMap::new()).is_none());
+    }
+
+    #[test]
+    fn an_area_is_called_as_its_file_or_its_repository() {
+        for (place, expected) in [
+            ("target/areas/control-room.wasm", "control_room"),
+            ("oci://localhost:5000/acme/control-room:1.0", "control_room"),
+        ] {
+            let source = ComponentSource { place: place.parse().unwrap(), plain_http: false };
+            assert_eq!(source.area().unwrap(), expected);
+        }
+        assert!("oci://notes".parse::<SourceLocation>().is_err());
+    }
+}

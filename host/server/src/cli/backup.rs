@@ -1,0 +1,79 @@
+//! `assurance backup` and `assurance restore`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+
+use super::{Common, output};
+use crate::backup::{self, BackupManifest};
+use crate::serve::DatabaseLock;
+use assurance_core::config::FlagOverrides;
+
+/// Copy the embedded database and the blobs into an empty folder, while the
+/// service serves. The master key belongs to it: keep it elsewhere, or give
+/// --with-key.
+#[derive(Debug, Args)]
+pub(super) struct Backup {
+    /// An empty folder, or one that is not there yet.
+    dir: PathBuf,
+    /// Put the master key into the backup: who has the backup then reads
+    /// every stored secret.
+    #[arg(long)]
+    with_key: bool,
+}
+
+/// Put a backup where the configuration says, which must be empty. No service
+/// may run there.
+#[derive(Debug, Args)]
+pub(super) struct Restore {
+    /// A folder that `assurance backup` wrote.
+    dir: PathBuf,
+}
+
+impl Backup {
+    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+        let config = common.load(FlagOverrides::default())?;
+        private_from_here();
+        let made = backup::create(&config, &self.dir, self.with_key, &|line| output::note(line));
+        let manifest = made.await?;
+        print(common, &manifest);
+        anyhow::ensure!(
+            manifest.damaged.is_empty(),
+            "the blob store has lost or changed {} of the blobs that the database names; \
+             manifest.json lists them under \"damaged\", and the rest of the backup is whole",
+            manifest.damaged.len()
+        );
+        Ok(())
+    }
+}
+
+impl Restore {
+    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+        let config = common.load(FlagOverrides::default())?;
+        private_from_here();
+        let _lock = DatabaseLock::take(&config)?;
+        let restored = backup::restore(&config, &self.dir, &|line| output::note(line));
+        print(common, &restored.await?);
+        Ok(())
+    }
+}
+
+/// Whatever is written holds customers' data. A bucket is asked over TLS.
+fn private_from_here() {
+    rustix::process::umask(rustix::fs::Mode::from_bits_retain(0o077));
+    assurance_outside::egress::install_tls_provider();
+}
+
+fn print(common: &Common, manifest: &BackupManifest) {
+    let bytes: u64 = manifest.files.iter().map(|file| file.bytes).sum();
+    common.output().values(&[
+        ("at", json!(manifest.at)),
+        ("release", json!(manifest.release)),
+        ("schema", json!(manifest.schema)),
+        ("files", json!(manifest.files.len())),
+        ("bytes", json!(bytes)),
+        ("key_fingerprint", json!(manifest.key_fingerprint)),
+        ("damaged", json!(manifest.damaged.len())),
+    ]);
+}

@@ -1,0 +1,54 @@
+//! `assurance config check` and `assurance config show`.
+
+use clap::Subcommand;
+use serde_json::json;
+
+use super::{Common, output};
+use assurance_core::config::{Config, FlagOverrides, credentials, files};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Report everything for which the service would not start with this
+    /// configuration.
+    Check,
+    /// Print the configuration in force, every key explained, secrets masked.
+    /// Defaults are comments.
+    Show,
+}
+
+impl Command {
+    pub(super) fn run(self, common: &Common) -> anyhow::Result<()> {
+        match self {
+            Self::Check => check(&common.load(FlagOverrides::default())?, common)?,
+            Self::Show => {
+                let source = common.source(FlagOverrides::default());
+                output::text(Config::documented_toml(&source)?);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check(config: &Config, common: &Common) -> anyhow::Result<()> {
+    for file in [config.master_key_file(), config.operators_token_file()] {
+        if file.exists() {
+            files::read_private(&file)?;
+        }
+    }
+    if let Some(file) = &config.blobs.credentials_file {
+        credentials::read(file)?;
+    }
+    if let Some(file) = &config.egress.ca_file {
+        anyhow::ensure!(file.is_file(), "egress.ca_file: there is no file {}", file.display());
+    }
+    if let Some(dir) = &config.areas.dir {
+        anyhow::ensure!(dir.is_dir(), "areas.dir: there is no folder {}", dir.display());
+    }
+    common.output().values(&[
+        ("configuration", json!("usable")),
+        ("api", json!(config.api.listen)),
+        ("operators", json!(config.operators.listen)),
+        ("data_dir", json!(config.data_dir)),
+    ]);
+    Ok(())
+}

@@ -1,0 +1,321 @@
+//! The demonstration workspace of `assurance serve --demo`: a person, a
+//! workspace, a session, an evidence producer with its key, and a webhook
+//! subscription. What is there already stays as it is. The session lasts as
+//! long as the data folder; `assurance demo session` makes another one.
+//!
+//! People are made through the store, as the other commands do; the rest
+//! through the running service's own API, as any client would.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use clap::Subcommand;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value as Json, json};
+
+use assurance_core::config::{Config, FlagOverrides, files};
+use assurance_core::domain::id::WorkspaceId;
+use assurance_core::domain::time::Timestamp;
+use assurance_core::signing::SigningKey;
+use assurance_identity::{Identity, NewUser, SESSION_COOKIE};
+use assurance_service::open::open;
+
+use super::operators::serving;
+use super::{Common, input, output};
+
+const EMAIL: &str = "demo@example.com";
+const WORKSPACE: &str = "Demonstration";
+/// URL of the webhook subscription. Nothing listens there unless a developer
+/// starts a receiver.
+const RECEIVER: &str = "http://127.0.0.1:8090/hooks";
+
+/// Duration of the demonstration's sessions, in hours: ten years.
+const SESSION_HOURS: u32 = 87_600;
+/// A session that ends before this time, in milliseconds, is renewed at start.
+const RENEWED_BEFORE_MS: i64 = 30 * 24 * 3_600_000;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Sign the demonstration's person in again, and write the new session to
+    /// demo.json and demo.env of the data folder.
+    Session,
+}
+
+impl Command {
+    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+        let Self::Session = self;
+        let config = common.load(flags(FlagOverrides::default()))?;
+        let file = config.data_dir.join(FILE);
+        anyhow::ensure!(
+            file.exists(),
+            "there is no demonstration in {}; `assurance serve --demo` makes one",
+            config.data_dir.display()
+        );
+        let identity = open(&config).await?.identity;
+        let mut demo = Demo { kept: read(&file)?, file, made: false };
+        demo.sign_in(&identity).await?;
+        let api = serving(&config)?.map_or_else(|| config.base_url(), |serving| serving.api);
+        demo.write_variables(&api)?;
+        common.output().values(&[
+            ("cookie", json!(demo.kept.cookie)),
+            ("csrf_token", json!(demo.kept.csrf_token)),
+            ("variables", json!(demo.variables())),
+        ]);
+        Ok(())
+    }
+}
+
+/// Settings of the demonstration: plain http on loopback, receivers on
+/// loopback, and sessions that do not end.
+pub(super) fn flags(flags: FlagOverrides) -> FlagOverrides {
+    flags
+        .set("development", Some(true))
+        .set("egress.allow_loopback", Some(true))
+        .set("session.cookie_secure", Some(false))
+        .set("session.absolute_hours", Some(SESSION_HOURS))
+        .set("session.idle_minutes", Some(SESSION_HOURS * 60))
+}
+
+/// Name of the file in the data folder that has everything.
+const FILE: &str = "demo.json";
+
+/// Content of `demo.json` in the data folder, mode 0600. `demo.env` has the
+/// same values for a shell.
+#[derive(Debug, Serialize, Deserialize)]
+struct DemoState {
+    email: String,
+    password: String,
+    workspace_id: WorkspaceId,
+    cookie: String,
+    csrf_token: String,
+    key_file: PathBuf,
+    key_id: Option<String>,
+    webhook_secret: Option<String>,
+}
+
+/// The demonstration, prepared before the service binds.
+#[derive(Debug)]
+pub(super) struct Demo {
+    kept: DemoState,
+    file: PathBuf,
+    made: bool,
+}
+
+impl Demo {
+    /// Sees to the person, the workspace and a session that is still good.
+    pub(super) async fn prepare(config: &Config) -> anyhow::Result<Self> {
+        files::private_dir(&config.data_dir)?;
+        // Printed lines work in any folder.
+        let dir = std::fs::canonicalize(&config.data_dir)?;
+        let file = dir.join(FILE);
+        let opened = open(config).await?;
+        let identity = opened.identity;
+        if file.exists() {
+            let mut demo = Self { kept: read(&file)?, file, made: false };
+            demo.renew_session(&identity, opened.clock.now()).await?;
+            return Ok(demo);
+        }
+        let kept = first(&identity, &dir).await?;
+        let demo = Self { kept, file, made: true };
+        demo.keep()?;
+        Ok(demo)
+    }
+
+    async fn renew_session(&mut self, identity: &Identity, now: Timestamp) -> anyhow::Result<()> {
+        let cookie = self.kept.cookie.strip_prefix(&format!("{SESSION_COOKIE}="));
+        let found = identity.authenticate(cookie.unwrap_or_default()).await?;
+        let ends_at = found.map(|found| found.session.expires_at);
+        if ends_at.is_some_and(|end| end.ms_since(now) > RENEWED_BEFORE_MS) {
+            return Ok(());
+        }
+        self.sign_in(identity).await
+    }
+
+    async fn sign_in(&mut self, identity: &Identity) -> anyhow::Result<()> {
+        (self.kept.cookie, self.kept.csrf_token) = session(identity, &self.kept.email).await?;
+        self.keep()
+    }
+
+    /// Creates what is missing through the running service, and prints how to use it.
+    pub(super) async fn finish(mut self, api: &str) -> anyhow::Result<()> {
+        let client = DemoClient { http: reqwest::Client::new(), api, kept: &self.kept };
+        let key_id = match &self.kept.key_id {
+            Some(key_id) => Some(key_id.clone()),
+            None => client.producer().await?,
+        };
+        let webhook_secret = match &self.kept.webhook_secret {
+            Some(secret) => Some(secret.clone()),
+            None => client.webhook().await?,
+        };
+        if key_id != self.kept.key_id || webhook_secret != self.kept.webhook_secret {
+            (self.kept.key_id, self.kept.webhook_secret) = (key_id, webhook_secret);
+            self.keep()?;
+        }
+        self.write_variables(api)?;
+        self.print_next_steps(api);
+        Ok(())
+    }
+
+    fn variables(&self) -> PathBuf {
+        self.file.with_extension("env")
+    }
+
+    fn write_variables(&self, api: &str) -> anyhow::Result<()> {
+        replace_private(&self.variables(), self.kept.shell_variables(api).as_bytes())
+    }
+
+    fn keep(&self) -> anyhow::Result<()> {
+        replace_private(&self.file, &serde_json::to_vec_pretty(&self.kept)?)
+    }
+
+    fn print_next_steps(&self, api: &str) {
+        let DemoState { workspace_id, email, password, .. } = &self.kept;
+        let had = if self.made { "made" } else { "found, unchanged" };
+        let written = output::try_line(format_args!(
+            "
+The Workspace Assurance Service answers on {api}
+  documentation   {api}/reference  and  {api}/openapi.json
+  demonstration   workspace {workspace_id} ({had})
+  sign-in         {email}  {password}
+  all of it is kept in {file}, and as shell variables in {variables}
+
+Next, in another terminal with sh, bash or zsh:
+
+  . {variables}
+  curl -s -b \"$DEMO_COOKIE\" \"$DEMO_API/v1/auth/session\"
+  curl -s -b \"$DEMO_COOKIE\" -H \"X-CSRF-Token: $DEMO_CSRF_TOKEN\" -H 'Idempotency-Key: first-case' \\
+    -H 'Content-Type: application/json' -d '{{\"subject\":\"Hello\",\"description\":\"My first case\"}}' \\
+    \"$DEMO_API/v1/workspaces/$DEMO_WORKSPACE_ID/support/cases\"
+",
+            file = self.file.display(),
+            variables = quoted(&self.variables().to_string_lossy()),
+        ));
+        if let Err(error) = written {
+            tracing::warn!(%error, "cannot print how to call the demonstration");
+        }
+    }
+}
+
+impl DemoState {
+    /// The same values as shell assignments, for `. data/demo.env`.
+    fn shell_variables(&self, api: &str) -> String {
+        let variables: [(&str, &str); 9] = [
+            ("API", api),
+            ("EMAIL", &self.email),
+            ("PASSWORD", &self.password),
+            ("WORKSPACE_ID", &self.workspace_id.to_string()),
+            ("COOKIE", &self.cookie),
+            ("CSRF_TOKEN", &self.csrf_token),
+            ("KEY_FILE", &self.key_file.to_string_lossy()),
+            ("KEY_ID", self.key_id.as_deref().unwrap_or_default()),
+            ("WEBHOOK_SECRET", self.webhook_secret.as_deref().unwrap_or_default()),
+        ];
+        variables.map(|(name, value)| format!("DEMO_{name}={}\n", quoted(value))).concat()
+    }
+}
+
+/// The text as one word of a POSIX shell.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// Reads `demo.json`.
+fn read(file: &Path) -> anyhow::Result<DemoState> {
+    let text = files::read_private(file)?;
+    serde_json::from_slice(&text).with_context(|| {
+        format!("{} is not what this command wrote; remove it to begin anew", file.display())
+    })
+}
+
+/// Replaces a private file as a whole, so that it is never half written.
+fn replace_private(file: &Path, content: &[u8]) -> anyhow::Result<()> {
+    let mut fresh = file.as_os_str().to_owned();
+    fresh.push(".new");
+    let fresh = PathBuf::from(fresh);
+    // Left over only if an earlier run was interrupted here.
+    let _ = std::fs::remove_file(&fresh);
+    files::create_private(&fresh, content)?;
+    std::fs::rename(&fresh, file).with_context(|| format!("cannot write {}", file.display()))
+}
+
+async fn first(identity: &Identity, data_dir: &Path) -> anyhow::Result<DemoState> {
+    let password = input::generated_password();
+    let wish = NewUser {
+        email: EMAIL.to_owned(),
+        display_name: "Demo".to_owned(),
+        password: Some(password.to_string()),
+        email_verified: true,
+    };
+    let user = identity.create_user(wish).await.context(
+        "the demonstration cannot be made in a data folder that has a user demo@example.com but no demo.json",
+    )?;
+    let workspace = identity.create_workspace(Some(user.id), WORKSPACE, None).await?;
+    let key_file = data_dir.join("demo-producer.pem");
+    files::create_private(&key_file, SigningKey::generate().to_pem()?.as_bytes())?;
+    let (cookie, csrf_token) = session(identity, EMAIL).await?;
+    Ok(DemoState {
+        email: EMAIL.to_owned(),
+        password: password.to_string(),
+        workspace_id: workspace.id,
+        cookie,
+        csrf_token,
+        key_file,
+        key_id: None,
+        webhook_secret: None,
+    })
+}
+
+async fn session(identity: &Identity, email: &str) -> anyhow::Result<(String, String)> {
+    let user = identity.user_by_email(email).await?;
+    let session = identity.issue(user, "demonstration").await?;
+    Ok((format!("{SESSION_COOKIE}={}", session.cookie), session.csrf_token))
+}
+
+/// The demonstration's person, as a client of the service.
+struct DemoClient<'a> {
+    http: reqwest::Client,
+    api: &'a str,
+    kept: &'a DemoState,
+}
+
+impl DemoClient<'_> {
+    /// A producer and its key; `None` if the area is not loaded.
+    async fn producer(&self) -> anyhow::Result<Option<String>> {
+        let name = json!({"name": "demo-scanner", "description": "Signs demonstration evidence"});
+        let Some(producer) = self.post("evidence-producers", &name).await? else {
+            return Ok(None);
+        };
+        let id = text(&producer, "id")?;
+        let pem = files::read_private(&self.kept.key_file)?;
+        let key = SigningKey::from_pem(std::str::from_utf8(&pem)?)?;
+        let public = json!({"public_key": key.public_key_base64()});
+        let key = self.post(&format!("evidence-producers/{id}/keys"), &public).await?;
+        key.map(|key| text(&key, "key_id")).transpose()
+    }
+
+    /// A subscription and its secret; `None` if the area is not loaded.
+    async fn webhook(&self) -> anyhow::Result<Option<String>> {
+        let wish = json!({"url": RECEIVER, "events": ["support_case.created"]});
+        let made = self.post("webhooks", &wish).await?;
+        made.map(|made| text(&made, "secret")).transpose()
+    }
+
+    async fn post(&self, path: &str, body: &Json) -> anyhow::Result<Option<Json>> {
+        let url = format!("{}/v1/workspaces/{}/{path}", self.api, self.kept.workspace_id);
+        let request = self.http.post(url).header("Cookie", &self.kept.cookie);
+        let request = request.header("X-CSRF-Token", &self.kept.csrf_token).json(body);
+        let response = request.send().await?;
+        let status = response.status().as_u16();
+        let answer: Json = response.json().await?;
+        match status {
+            200..=299 => Ok(Some(answer)),
+            404 => Ok(None),
+            _ => bail!("the demonstration's POST {path} was refused: {answer}"),
+        }
+    }
+}
+
+fn text(answer: &Json, member: &str) -> anyhow::Result<String> {
+    let found = answer[member].as_str().with_context(|| format!("no {member} in {answer}"))?;
+    Ok(found.to_owned())
+}

@@ -1,0 +1,24 @@
+//! `assurance evidence …`.
+
+use clap::Subcommand;
+
+use super::Common;
+use super::evidence_new::EvidenceNew;
+use super::evidence_sign::EvidenceSign;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Make an unsigned envelope around records from a file.
+    New(EvidenceNew),
+    /// Sign an envelope.
+    Sign(EvidenceSign),
+}
+
+impl Command {
+    pub(super) fn run(self, _common: &Common) -> anyhow::Result<()> {
+        match self {
+            Self::New(command) => command.run(),
+            Self::Sign(command) => command.run(),
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! `assurance evidence new`: an unsigned envelope around records, with ids and
+//! times filled in.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::{Value as Json, json};
+use uuid::Uuid;
+
+use super::input;
+use assurance_core::domain::id::WorkspaceId;
+use assurance_core::domain::time::{Clock, Timestamp};
+
+#[derive(Debug, Args)]
+pub(super) struct EvidenceNew {
+    /// JSON: an array of records, or an object with `records`; `-`: standard
+    /// input. A record's missing evidence_id and observed_at are filled in.
+    records: PathBuf,
+    /// The workspace's id.
+    #[arg(long, value_name = "ID")]
+    workspace: WorkspaceId,
+    /// Authority that vouches for the records.
+    #[arg(long, default_value = "producer")]
+    authority: String,
+    /// How they were collected.
+    #[arg(long, default_value = "push")]
+    collection_method: String,
+    /// Where they come from.
+    #[arg(long, default_value = "local")]
+    provider: String,
+    /// What kind of place that is.
+    #[arg(long, default_value = "code")]
+    source_kind: String,
+    /// Its id there, such as a repository's name.
+    #[arg(long, default_value = "local")]
+    external_id: String,
+    /// Which revision of it, such as a commit.
+    #[arg(long, default_value = "unknown")]
+    revision: String,
+    /// How long the envelope may be submitted, in seconds; at most 86400.
+    #[arg(long, default_value_t = 3_600)]
+    lifetime_seconds: u32,
+    /// Where to write it; default: standard output.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+impl EvidenceNew {
+    pub(super) fn run(self) -> anyhow::Result<()> {
+        if !(1..=86_400).contains(&self.lifetime_seconds) {
+            anyhow::bail!("--lifetime-seconds must be 1 to 86400");
+        }
+        let now = Clock::System.now();
+        let envelope = self.envelope(records(input::json(&self.records)?, now)?, now);
+        input::write_json(&envelope, self.out.as_deref())
+    }
+
+    fn envelope(&self, records: Vec<Json>, now: Timestamp) -> Json {
+        let envelope_id = Uuid::now_v7();
+        json!({
+            "authority": self.authority,
+            "collection_method": self.collection_method,
+            "envelope_id": envelope_id,
+            "expires_at": now.plus_ms(i64::from(self.lifetime_seconds) * 1_000),
+            "idempotency_key": envelope_id,
+            "issued_at": now,
+            "records": records,
+            "source": {
+                "external_id": self.external_id,
+                "kind": self.source_kind,
+                "observed_at": now,
+                "provider": self.provider,
+                "revision": self.revision,
+            },
+            "workspace_id": self.workspace,
+        })
+    }
+}
+
+fn records(given: Json, now: Timestamp) -> anyhow::Result<Vec<Json>> {
+    let found = match given {
+        Json::Array(records) => records,
+        Json::Object(mut object) => match object.remove("records") {
+            Some(Json::Array(records)) => records,
+            _ => anyhow::bail!("there is no array `records` in the file"),
+        },
+        _ => anyhow::bail!("the file must hold an array of records, or an object with `records`"),
+    };
+    if found.is_empty() || found.len() > 1_000 {
+        anyhow::bail!("an envelope holds 1 to 1000 records, and the file has {}", found.len());
+    }
+    let filled = |(index, mut record): (usize, Json)| {
+        let Some(members) = record.as_object_mut() else {
+            anyhow::bail!("record {index} is no object");
+        };
+        members.entry("evidence_id").or_insert_with(|| json!(Uuid::now_v7()));
+        members.entry("observed_at").or_insert_with(|| json!(now));
+        Ok(record)
+    };
+    found.into_iter().enumerate().map(filled).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp(1_700_000_000_000_000);
+
+    #[test]
+    fn records_are_found_and_filled_in() {
+        let given =
+            json!({ "records": [{ "kind": "sbom", "observed_at": "2026-01-01T00:00:00Z" }, {}] });
+        let found = records(given, NOW).unwrap();
+        assert_eq!(found[0]["observed_at"], "2026-01-01T00:00:00Z");
+        assert_eq!(found[1]["observed_at"], "2023-11-14T22:13:20.000000Z");
+        assert_ne!(found[0]["evidence_id"], found[1]["evidence_id"]);
+    }
+
+    #[test]
+    fn files_without_records_are_refused_with_the_way_out() {
+        for (given, told) in [
+            (json!([]), "1 to 1000"),
+            (json!({}), "no array `records`"),
+            (json!([1]), "record 0"),
+            (json!("x"), "must hold an array"),
+        ] {
+            let error = records(given, NOW).unwrap_err().to_string();
+            assert!(error.contains(told), "{error}");
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! What commands read: files, standard input, passwords.
+
+use std::io::Read as _;
+use std::path::Path;
+
+use anyhow::Context as _;
+use serde_json::Value as Json;
+use zeroize::Zeroizing;
+
+use super::output;
+
+/// A file's text; `-` is standard input.
+pub(super) fn text(path: &Path) -> anyhow::Result<String> {
+    if path == Path::new("-") {
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text).context("standard input cannot be read")?;
+        return Ok(text);
+    }
+    std::fs::read_to_string(path)
+        .with_context(|| format!("{} cannot be read; is the path right?", path.display()))
+}
+
+/// A JSON file; `-` is standard input.
+pub(super) fn json(path: &Path) -> anyhow::Result<Json> {
+    let text = text(path)?;
+    serde_json::from_str(&text)
+        .with_context(|| format!("{} is not JSON; fix the file", path.display()))
+}
+
+/// Writes a JSON document, to a file or to standard output.
+pub(super) fn write_json(value: &Json, out: Option<&Path>) -> anyhow::Result<()> {
+    let text = serde_json::to_string_pretty(value)?;
+    match out {
+        Some(path) => std::fs::write(path, text + "\n").with_context(|| {
+            format!("{} cannot be written; is its folder there, and yours?", path.display())
+        }),
+        None => {
+            output::line(text);
+            Ok(())
+        }
+    }
+}
+
+/// The first line of standard input, or a new random password.
+pub(super) fn password(from_stdin: bool) -> anyhow::Result<Password> {
+    if !from_stdin {
+        return Ok(Password { text: generated_password(), generated: true });
+    }
+    let mut text = Zeroizing::new(String::new());
+    std::io::stdin().read_line(&mut text).context("standard input cannot be read")?;
+    let line = Zeroizing::new(text.trim_end_matches(['\r', '\n']).to_owned());
+    if line.is_empty() {
+        anyhow::bail!("no password on standard input; pipe one in, or leave --password-stdin out");
+    }
+    Ok(Password { text: line, generated: false })
+}
+
+/// A password and whether it has to be shown.
+pub(super) struct Password {
+    pub(super) text: Zeroizing<String>,
+    pub(super) generated: bool,
+}
+
+/// 24 characters of 32: 120 bits.
+pub(super) fn generated_password() -> Zeroizing<String> {
+    const ALPHABET: &[u8; 32] = b"abcdefghjkmnpqrstuvwxyz023456789";
+    let random: Zeroizing<[u8; 24]> = Zeroizing::new(rand::random());
+    Zeroizing::new(random.iter().map(|byte| char::from(ALPHABET[usize::from(byte % 32)])).collect())
+}

@@ -1,0 +1,39 @@
+//! `assurance key generate`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use super::Common;
+use assurance_core::config::files;
+use assurance_core::signing::SigningKey;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Make an Ed25519 key for signing evidence; prints the public key.
+    Generate(Generate),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Generate {
+    /// The new private key's file (PKCS#8 PEM, mode 0600); never overwritten.
+    #[arg(long, value_name = "FILE", default_value = "producer-key.pem")]
+    out: PathBuf,
+}
+
+impl Command {
+    pub(super) fn run(self, common: &Common) -> anyhow::Result<()> {
+        let Self::Generate(Generate { out }) = self;
+        if out.exists() {
+            anyhow::bail!("{} exists; name another file with --out", out.display());
+        }
+        let key = SigningKey::generate();
+        files::create_private(&out, key.to_pem()?.as_bytes())?;
+        common.output().values(&[
+            ("private_key_file", json!(out)),
+            ("public_key", json!(key.public_key_base64())),
+        ]);
+        Ok(())
+    }
+}

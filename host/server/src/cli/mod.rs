@@ -1,0 +1,205 @@
+//! The command line: one file per command.
+//!
+//! What a command prints on standard output is its answer, for people by
+//! default and as one JSON object with `--json`; everything else goes to
+//! standard error. A secret is printed once, where it is made.
+
+mod access_token;
+mod area;
+mod backup;
+mod compile;
+mod completions;
+mod config;
+mod demo;
+mod evidence;
+mod evidence_new;
+mod evidence_sign;
+mod input;
+mod key_generate;
+mod member;
+mod member_add;
+mod member_list;
+mod member_remove;
+mod operators;
+mod output;
+mod serve;
+mod session;
+mod session_create;
+mod session_revoke;
+mod table;
+mod token;
+mod user;
+mod user_create;
+mod user_disable;
+mod user_password;
+mod user_reset_factor;
+mod workspace;
+mod workspace_create;
+mod workspace_flag;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+use self::output::Output;
+use assurance_core::config::{Config, ConfigSource, FlagOverrides};
+
+/// The Workspace Assurance Service.
+#[derive(Debug, Parser)]
+#[command(name = "assurance", version = env!("ASSURANCE_VERSION"), max_term_width = 100)]
+struct Cli {
+    #[command(flatten)]
+    common: Common,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Options of every command.
+#[derive(Clone, Debug, Args)]
+struct Common {
+    /// Configuration file (TOML); default: assurance.toml where there is one.
+    #[arg(long, global = true, env = "ASSURANCE_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Folder of the service's data (data_dir).
+    #[arg(long, global = true, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// sqlite://PATH or postgres://USER@HOST/NAME (database.url).
+    #[arg(long, global = true, value_name = "URL")]
+    database_url: Option<String>,
+    /// Print the answer as one JSON object.
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+impl Common {
+    /// The configuration, with a command's own flags on top.
+    fn load(&self, flags: FlagOverrides) -> anyhow::Result<Config> {
+        Ok(Config::load(&self.source(flags))?)
+    }
+
+    fn source(&self, flags: FlagOverrides) -> ConfigSource {
+        let flags = flags
+            .set("data_dir", self.data_dir.as_ref())
+            .set("database.url", self.database_url.as_ref());
+        ConfigSource { file: self.config.clone(), without_environment: false, flags }
+    }
+
+    fn output(&self) -> Output {
+        Output { json: self.json }
+    }
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve the API until SIGTERM.
+    Serve(serve::Serve),
+    /// People who can sign in.
+    #[command(subcommand)]
+    User(user::Command),
+    /// Workspaces and their features.
+    #[command(subcommand)]
+    Workspace(workspace::Command),
+    /// Members of a workspace.
+    #[command(subcommand)]
+    Member(member::Command),
+    /// Sessions without a password, for operators and machines.
+    #[command(subcommand)]
+    Session(session::Command),
+    /// Access tokens of machines for a workspace.
+    #[command(subcommand)]
+    AccessToken(access_token::Command),
+    /// Signing keys of evidence producers.
+    #[command(subcommand)]
+    Key(key_generate::Command),
+    /// Evidence envelopes.
+    #[command(subcommand)]
+    Evidence(evidence::Command),
+    /// Components of API areas.
+    #[command(subcommand)]
+    Area(area::Command),
+    /// Operators' tokens.
+    #[command(subcommand)]
+    Token(token::Command),
+    /// The configuration.
+    #[command(subcommand)]
+    Config(config::Command),
+    /// The demonstration of `serve --demo`.
+    #[command(subcommand)]
+    Demo(demo::Command),
+    Backup(backup::Backup),
+    Restore(backup::Restore),
+    Completions(completions::Completions),
+    /// What `serve` runs to compile a component.
+    #[command(hide = true, name = assurance_runtime::COMPILE_COMMAND)]
+    Compile(compile::Compile),
+}
+
+/// Reads the arguments, runs the command, prints what went wrong.
+#[must_use]
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    if let Command::Compile(command) = cli.command {
+        return command.run();
+    }
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return failed(&error.into()),
+    };
+    let ran = runtime.block_on(Box::pin(run(cli)));
+    // What still compiles or reads has nobody to do it for.
+    runtime.shutdown_background();
+    match ran {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failed(&error),
+    }
+}
+
+fn failed(error: &anyhow::Error) -> ExitCode {
+    output::note(format_args!("{error:#}"));
+    match error.downcast_ref::<Unusable>() {
+        Some(Unusable) => ExitCode::from(2),
+        None => ExitCode::FAILURE,
+    }
+}
+
+/// A command that compares could not: its exit code differs from that of a
+/// difference.
+#[derive(Debug, thiserror::Error)]
+#[error("nothing was compared")]
+struct Unusable;
+
+async fn run(cli: Cli) -> anyhow::Result<()> {
+    let common = &cli.common;
+    match cli.command {
+        Command::Serve(command) => command.run(common).await,
+        Command::User(command) => command.run(common).await,
+        Command::Workspace(command) => command.run(common).await,
+        Command::Member(command) => command.run(common).await,
+        Command::Session(command) => command.run(common).await,
+        Command::AccessToken(command) => command.run(common).await,
+        Command::Key(command) => command.run(common),
+        Command::Evidence(command) => command.run(common),
+        Command::Area(command) => Box::pin(command.run(common)).await,
+        Command::Token(command) => command.run(common).await,
+        Command::Config(command) => command.run(common),
+        Command::Backup(command) => Box::pin(command.run(common)).await,
+        Command::Restore(command) => Box::pin(command.run(common)).await,
+        Command::Demo(command) => Box::pin(command.run(common)).await,
+        Command::Completions(command) => {
+            command.run();
+            Ok(())
+        }
+        Command::Compile(_) => unreachable!("it runs before there is an executor"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_arguments_are_well_defined() {
+        super::Cli::command().debug_assert();
+    }
+}

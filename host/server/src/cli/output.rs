@@ -1,0 +1,93 @@
+//! The one place that writes to standard output and standard error.
+//!
+//! A command whose reader has gone (`assurance area list | head`) ends there
+//! and then, with the exit code of a program that SIGPIPE ended. Nothing here
+//! panics, and nothing else in the host prints: a lint refuses it.
+
+use std::fmt::Display;
+use std::io::{self, ErrorKind, Write};
+
+use serde_json::{Map, Value as Json};
+
+/// The exit code that a shell reports for a program that SIGPIPE ended.
+const ENDED_BY_SIGPIPE: i32 = 141;
+
+/// How answers are printed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Output {
+    pub(super) json: bool,
+}
+
+impl Output {
+    /// Prints an answer of the service: as it is for programs, and for people
+    /// by `show`.
+    pub(super) fn answer(self, answer: &Json, show: impl FnOnce(&Json)) {
+        if self.json {
+            return line(format_args!("{answer:#}"));
+        }
+        show(answer);
+    }
+
+    /// Prints `name: value` lines, or one JSON object of them.
+    pub(super) fn values(self, values: &[(&str, Json)]) {
+        if self.json {
+            let object: Map<String, Json> =
+                values.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+            return line(Json::Object(object));
+        }
+        let width = values.iter().map(|(name, _)| name.len()).max().unwrap_or(0) + 1;
+        for (name, value) in values {
+            let text = shown(value);
+            line(format_args!("{:width$} {text}", format!("{}:", name.replace('_', " "))));
+        }
+    }
+}
+
+/// A text without quotes, a list of texts without brackets.
+fn shown(value: &Json) -> String {
+    match value {
+        Json::String(text) => text.clone(),
+        Json::Array(items) if items.is_empty() => "none".to_owned(),
+        Json::Array(items) => items.iter().map(shown).collect::<Vec<_>>().join(", "),
+        other => other.to_string(),
+    }
+}
+
+/// Prints a line on standard output, or ends the process where that cannot be.
+pub(super) fn line(text: impl Display) {
+    let written = try_line(text);
+    or_end(written);
+}
+
+/// The same of text that has its line breaks; nothing is printed of no text.
+pub(super) fn text(text: impl Display) {
+    let mut out = io::stdout().lock();
+    let written = write!(out, "{text}").and_then(|()| out.flush());
+    drop(out);
+    or_end(written);
+}
+
+/// Prints a line on standard output; for a process that goes on where it
+/// cannot.
+///
+/// # Errors
+/// As of the write.
+pub(super) fn try_line(text: impl Display) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{text}")?;
+    out.flush()
+}
+
+/// Prints a line on standard error, if there is anyone to read it.
+pub(super) fn note(text: impl Display) {
+    let _ = writeln!(io::stderr().lock(), "assurance: {text}");
+}
+
+fn or_end(written: io::Result<()>) {
+    let Err(error) = written else { return };
+    if error.kind() == ErrorKind::BrokenPipe {
+        std::process::exit(ENDED_BY_SIGPIPE);
+    }
+    note(format_args!("standard output cannot be written: {error}"));
+    std::process::exit(1);
+}

@@ -1,0 +1,113 @@
+//! `assurance serve`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::Common;
+use super::demo::{self, Demo};
+use crate::serve::Hooks;
+use crate::telemetry;
+use assurance_core::config::{Config, FlagOverrides};
+use assurance_service::app::App;
+
+/// Where the demonstration's application would be installed.
+const DEMO_APP_URL: &str = "https://repohost.example/apps/workspace-assurance/installations/new";
+
+/// Serve the API until SIGTERM.
+#[derive(Debug, Args)]
+pub(super) struct Serve {
+    /// Address and port for API clients (api.listen); port 0 takes a free one.
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
+    /// Address and port for operators (operators.listen).
+    #[arg(long, value_name = "ADDRESS")]
+    operators_listen: Option<SocketAddr>,
+    /// Load every .wasm file of this folder (areas.dir).
+    #[arg(long, value_name = "DIR")]
+    areas: Option<PathBuf>,
+    /// Swap a component when its file changes (areas.watch).
+    #[arg(long)]
+    watch: bool,
+    /// Development mode (development).
+    #[arg(long)]
+    development: bool,
+    /// Make a demonstration workspace where there is none, and print how to
+    /// call it; implies --development, egress.allow_loopback and sessions that
+    /// do not end.
+    #[arg(long)]
+    demo: bool,
+    /// Write calls of areas down: faults, or so many of 100 requests, or both
+    /// (areas.record).
+    #[arg(long, value_name = "faults|PERCENT", value_delimiter = ',', value_parser = to_record)]
+    record: Vec<RecordFlag>,
+    /// human or json (log.format).
+    #[arg(long, value_name = "FORMAT")]
+    log_format: Option<String>,
+}
+
+/// Value of `--record`.
+#[derive(Clone, Copy, Debug)]
+enum RecordFlag {
+    Faults,
+    Percent(f64),
+}
+
+fn to_record(text: &str) -> Result<RecordFlag, String> {
+    if text == "faults" {
+        return Ok(RecordFlag::Faults);
+    }
+    let percent = text.parse().map_err(|_| "give faults, or so many of 100 requests")?;
+    Ok(RecordFlag::Percent(percent))
+}
+
+impl Serve {
+    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+        let faults = self.record.iter().any(|one| matches!(one, RecordFlag::Faults));
+        let percent = self.record.iter().find_map(|one| match one {
+            RecordFlag::Percent(percent) => Some(*percent),
+            RecordFlag::Faults => None,
+        });
+        let flags = FlagOverrides::default()
+            .set("areas.record.faults", faults.then_some(true))
+            .set("areas.record.percent", percent)
+            .set("api.listen", self.listen)
+            .set("operators.listen", self.operators_listen)
+            .set("areas.dir", self.areas)
+            .set("areas.watch", self.watch.then_some(true))
+            .set("development", self.development.then_some(true))
+            .set("log.format", self.log_format);
+        let flags = if self.demo { demo::flags(flags) } else { flags };
+        let load = {
+            let (common, demo) = (common.clone(), self.demo);
+            move || load(&common, flags.clone(), demo)
+        };
+        let config = load()?;
+        telemetry::start_logging(&config.log)?;
+        let mut hooks = if self.demo { demonstrate(&config).await? } else { Hooks::default() };
+        hooks.reload = Some(Box::new(load));
+        Box::pin(crate::serve::run(config, hooks)).await
+    }
+}
+
+fn load(common: &Common, flags: FlagOverrides, demo: bool) -> anyhow::Result<Config> {
+    let mut config = common.load(flags)?;
+    if demo {
+        let set = config.areas.settings.entry("repohost".to_owned()).or_default();
+        set.entry("app_url".to_owned()).or_insert_with(|| DEMO_APP_URL.to_owned());
+    }
+    Ok(config)
+}
+
+async fn demonstrate(config: &Config) -> anyhow::Result<Hooks> {
+    let demo = Demo::prepare(config).await?;
+    let finish = move |_: &App, api: String| {
+        tokio::spawn(async move {
+            if let Err(error) = demo.finish(&api).await {
+                tracing::error!(error = format!("{error:#}"), "no demonstration");
+            }
+        });
+    };
+    Ok(Hooks { on_serving: Box::new(finish), ..Hooks::default() })
+}

@@ -1,0 +1,84 @@
+//! `assurance token …`.
+
+use anyhow::Context as _;
+use clap::{Args, Subcommand};
+use serde_json::{Value as Json, json};
+
+use super::Common;
+use super::table::{self, items, minute, text};
+use assurance_core::config::FlagOverrides;
+use assurance_core::domain::operator::TokenScope;
+use assurance_service::app::operators;
+use assurance_service::open::open;
+use assurance_store as store;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Make a token for an operator or a pipeline; prints it once.
+    Create(TokenCreate),
+    /// All tokens, revoked ones too.
+    List,
+    /// Make a token open nothing any more.
+    Revoke(TokenRevoke),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct TokenCreate {
+    /// What the audit log calls its holder.
+    #[arg(long)]
+    name: String,
+    /// Operations that it permits: read, deploy, approve; repeat for several.
+    #[arg(long = "scope", value_name = "SCOPE", required = true)]
+    scopes: Vec<TokenScope>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct TokenRevoke {
+    /// Name of the token's holder.
+    #[arg(long)]
+    name: String,
+}
+
+fn print_tokens(all: &Json) {
+    let row = |token: &Json| {
+        let scopes: Vec<String> = items(&token["scopes"]).iter().map(text).collect();
+        let (made, revoked) = (minute(&token["created_at"]), minute(&token["revoked_at"]));
+        vec![text(&token["name"]), scopes.join(", "), made, revoked]
+    };
+    let rows = items(&all["tokens"]).iter().map(row).collect();
+    table::print(&["NAME", "SCOPES", "CREATED", "REVOKED"], rows);
+}
+
+impl Command {
+    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+        let opened = open(&common.load(FlagOverrides::default())?).await?;
+        let (store, now) = (&opened.store, opened.clock.now());
+        match self {
+            Self::Create(TokenCreate { name, scopes }) => {
+                let made = operators::create(store, now, &name, scopes.into_iter().collect()).await;
+                let made = made.map_err(|error| match error {
+                    store::Error::AlreadyExists => anyhow::anyhow!(
+                        "there is a token {name:?}; revoke it first, or choose another name"
+                    ),
+                    other => other.into(),
+                })?;
+                common.output().values(&[
+                    ("id", json!(made.token.id)),
+                    ("name", json!(made.token.name)),
+                    ("scopes", json!(made.token.scopes)),
+                    ("token", json!(*made.secret)),
+                ]);
+            }
+            Self::List => {
+                let tokens = operators::list(store).await?;
+                common.output().answer(&json!({"tokens": tokens}), print_tokens);
+            }
+            Self::Revoke(TokenRevoke { name }) => {
+                let revoked = operators::revoke(store, now, &name).await;
+                revoked.with_context(|| format!("token {name:?}"))?;
+                common.output().values(&[("revoked", json!(name))]);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,25 @@
+//! `assurance workspace …`.
+
+use clap::Subcommand;
+
+use super::Common;
+use super::workspace_create::WorkspaceCreate;
+use super::workspace_flag;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Make a workspace and its owner.
+    Create(WorkspaceCreate),
+    /// Features of a workspace.
+    #[command(subcommand)]
+    Flag(workspace_flag::Command),
+}
+
+impl Command {
+    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+        match self {
+            Self::Create(command) => command.run(common).await,
+            Self::Flag(command) => command.run(common).await,
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! `assurance workspace flag set`.
+
+use clap::{Args, Subcommand, ValueEnum};
+use serde_json::json;
+
+use super::Common;
+use assurance_core::config::FlagOverrides;
+use assurance_service::open::open;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Turn a feature on or off; a running service follows within a second.
+    Set(FlagSet),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct FlagSet {
+    /// Id or slug of the workspace.
+    #[arg(long)]
+    workspace: String,
+    /// The feature, such as evidence_envelopes.
+    flag: String,
+    /// Every feature is on until it is turned off.
+    state: FlagState,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum FlagState {
+    On,
+    Off,
+}
+
+impl Command {
+    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+        let Self::Set(set) = self;
+        let config = common.load(FlagOverrides::default())?;
+        let identity = open(&config).await?.identity;
+        let workspace = identity.workspace(&set.workspace).await?;
+        let enabled = matches!(set.state, FlagState::On);
+        identity.set_flag(workspace.id, &set.flag, enabled).await?;
+        common.output().values(&[
+            ("workspace_id", json!(workspace.id)),
+            ("flag", json!(set.flag)),
+            ("enabled", json!(enabled)),
+        ]);
+        Ok(())
+    }
+}

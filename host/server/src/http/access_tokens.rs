@@ -1,0 +1,186 @@
+//! The access tokens of a workspace, managed by its admins.
+
+use std::collections::HashMap;
+
+use axum::Json;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{FromRequestParts, Path, RawQuery, State};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use axum::response::Response;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::auth::{check_recent, secret};
+use super::code::Code;
+use super::context::RequestContext;
+use super::extract::{NoQuery, StrictJson, host_body};
+use super::members::{in_path, uuid};
+use super::problem::Refusal;
+use super::session::SignedIn;
+use super::workspaces::not_listed;
+use super::{parameters, session};
+use assurance_core::domain::id::{AccessTokenId, WorkspaceId};
+use assurance_core::domain::manifest::{ParameterSpec, RateClass};
+use assurance_core::domain::people::AccessToken;
+use assurance_core::domain::role::Role;
+use assurance_core::domain::time::Timestamp;
+use assurance_identity::{AccessTokenError, NewAccessToken, Principal};
+use assurance_service::app::App;
+
+/// An access token to create.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "NewAccessToken")]
+pub(super) struct AccessTokenBody {
+    /// For people: the machine or the pipeline that uses it.
+    #[schemars(length(min = 1, max = 120))]
+    name: String,
+    /// Highest role of requests with the token. Your own role counts if it is
+    /// lower.
+    #[schemars(with = "String", extend("enum" = ["viewer", "member", "admin"]))]
+    role: Role,
+    /// When the token ends, at most 365 days from now unless the operator
+    /// allows more or less.
+    expires_at: Timestamp,
+}
+host_body!(AccessTokenBody);
+
+/// An access token without its secret.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "AccessToken")]
+pub(super) struct AccessTokenView {
+    id: Uuid,
+    name: String,
+    /// Highest role of requests with the token: viewer, member or admin.
+    role: String,
+    /// The member who created it; requests with the token act as this person.
+    user_id: Uuid,
+    #[schemars(extend("format" = "date-time"))]
+    created_at: String,
+    #[schemars(extend("format" = "date-time"))]
+    expires_at: String,
+    /// The last use, kept to the minute; null before the first.
+    #[schemars(extend("format" = "date-time"))]
+    last_used_at: Option<String>,
+}
+
+/// A new access token.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct CreatedAccessToken {
+    #[serde(flatten)]
+    view: AccessTokenView,
+    /// To be sent as `Authorization: Bearer`. Shown once.
+    token: String,
+}
+
+/// One page.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct AccessTokenPage {
+    items: Vec<AccessTokenView>,
+    /// For the parameter `cursor` of the next page; null on the last one.
+    next_cursor: Option<String>,
+}
+
+impl From<AccessToken> for AccessTokenView {
+    fn from(token: AccessToken) -> Self {
+        Self {
+            id: token.id.0,
+            name: token.name,
+            role: token.role.to_string(),
+            user_id: token.user.0,
+            created_at: token.created_at.to_rfc3339(),
+            expires_at: token.expires_at.to_rfc3339(),
+            last_used_at: token.last_used_at.map(Timestamp::to_rfc3339),
+        }
+    }
+}
+
+/// The path parameter `token_id`.
+pub(super) fn token_parameter() -> ParameterSpec {
+    in_path("token_id", "As `id` of the list of access tokens.")
+}
+
+/// Creates a token; the response is the only one that has its secret.
+pub(super) async fn create(
+    State(app): State<App>,
+    admin: WorkspaceAdmin,
+    _: NoQuery,
+    StrictJson(body): StrictJson<AccessTokenBody>,
+) -> Result<Response, Refusal> {
+    check_recent(&app, &admin.principal, "An access token is created")?;
+    let AccessTokenBody { name, role, expires_at } = body;
+    let (workspace, user) = (admin.workspace, admin.principal.user.id);
+    let new = NewAccessToken { workspace, user, name, role, expires_at };
+    let issued = app.identity.create_access_token(new).await.map_err(not_created)?;
+    let token = issued.secret.to_string();
+    let created = CreatedAccessToken { view: issued.token.into(), token };
+    Ok(secret((StatusCode::CREATED, Json(created))))
+}
+
+/// Lists the tokens, newest first.
+pub(super) async fn list(
+    State(app): State<App>,
+    admin: WorkspaceAdmin,
+    RawQuery(query): RawQuery,
+) -> Result<Json<AccessTokenPage>, Refusal> {
+    let page = parameters::page(query.as_deref().unwrap_or_default())?;
+    let (workspace, cursor) = (admin.workspace, page.cursor.as_deref());
+    let found = app.identity.access_tokens_of(workspace, cursor, page.limit).await;
+    let (found, next_cursor) = found.map_err(not_listed)?;
+    Ok(Json(AccessTokenPage { items: found.into_iter().map(Into::into).collect(), next_cursor }))
+}
+
+/// Revokes a token, whoever created it.
+pub(super) async fn revoke(
+    State(app): State<App>,
+    admin: WorkspaceAdmin,
+    _: NoQuery,
+    path: Result<Path<(String, String)>, PathRejection>,
+) -> Result<StatusCode, Refusal> {
+    let token = path.ok().map(|Path((_, token))| token);
+    let token = AccessTokenId(uuid("token_id", token)?);
+    let by = Some(admin.principal.user.id);
+    if app.identity.revoke_access_token(admin.workspace, token, by).await? {
+        Ok(StatusCode::NO_CONTENT)
+    } else {
+        Err(Refusal::not_found())
+    }
+}
+
+/// A signed-in admin of the workspace in the path.
+pub(super) struct WorkspaceAdmin {
+    principal: Principal,
+    workspace: WorkspaceId,
+}
+
+impl FromRequestParts<App> for WorkspaceAdmin {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Refusal> {
+        let context = RequestContext::from_request_parts(parts, app).await?;
+        let SignedIn(principal) = SignedIn::from_request_parts(parts, app).await?;
+        let path = Path::<HashMap<String, String>>::from_request_parts(parts, app).await;
+        let workspace = path.ok().and_then(|Path(mut path)| path.remove("workspace_id"));
+        let workspace = WorkspaceId(uuid("workspace_id", workspace)?);
+        let membership = app.identity.membership(principal.user.id, workspace).await?;
+        let membership = membership.ok_or_else(Refusal::not_found)?;
+        session::check_role(&membership, Role::Admin)?;
+        let class = if parts.method.is_safe() { RateClass::Light } else { RateClass::Standard };
+        session::spend_workspace(app, &context, workspace, class)?;
+        Ok(Self { principal, workspace })
+    }
+}
+
+fn not_created(error: AccessTokenError) -> Refusal {
+    match error {
+        AccessTokenError::Name(_) => Refusal::invalid_one("/name", &error.to_string()),
+        AccessTokenError::RoleTooHigh(_) => Refusal::invalid_one("/role", &error.to_string()),
+        AccessTokenError::Expiry(_) => Refusal::invalid_one("/expires_at", &error.to_string()),
+        AccessTokenError::TooMany(_) => Refusal::new(Code::Conflict, format!("{error}."))
+            .hint("Revoke one that is no longer used."),
+        AccessTokenError::NotAMember => Refusal::not_found(),
+        AccessTokenError::Store(error) => error.into(),
+    }
+}

@@ -1,0 +1,301 @@
+//! Operators' endpoints for areas: list them, deploy versions, and choose the live version.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{Path, RawQuery, State};
+use axum::http::{HeaderMap, StatusCode};
+use serde::Deserialize;
+
+use super::OperatorsState;
+use super::parameters::{OperatorQuery, body};
+use super::token::AuthenticatedOperator;
+use super::trials;
+use super::views::{
+    AreaView, AreasView, DecisionView, DeployedView, FindingView, OutcomeView, PageView,
+};
+use crate::http::code::Code;
+use crate::http::problem::Refusal;
+use assurance_core::domain::deployment::{AuditEntry, Deployment};
+use assurance_core::domain::manifest::Manifest;
+use assurance_runtime::LoadError;
+use assurance_service::app::App;
+use assurance_service::app::areas::{
+    self, InstallError, ReceivedComponent, RollbackResult, Signature,
+};
+use assurance_service::registry;
+
+/// Lists every area: the version on this node, the operators' decision, and the state of each node.
+pub(super) async fn list(
+    State(operators): State<OperatorsState>,
+) -> Result<Json<AreasView>, Refusal> {
+    let areas = areas::overview(&operators.app).await?;
+    let areas = areas.iter().map(|(name, area)| AreaView::of(name, area)).collect();
+    Ok(Json(AreasView { areas }))
+}
+
+/// Returns one area, with the same members as in [`list`].
+pub(super) async fn one(
+    State(operators): State<OperatorsState>,
+    Path(name): Path<String>,
+) -> Result<Json<AreaView>, Refusal> {
+    let areas = areas::overview(&operators.app).await?;
+    let area = areas.get(&name).ok_or_else(|| unknown(&name))?;
+    Ok(Json(AreaView::of(&name, area)))
+}
+
+/// The refusal of a request for an area that does not exist and never did.
+pub(super) fn unknown(area: &str) -> Refusal {
+    let detail = format!("There is no area {area:?} here; `assurance area list` lists the areas.");
+    Refusal::new(Code::NotFound, detail)
+}
+
+/// Deploys a component; the body is its bytes. With `dry_run`, only checks it.
+pub(super) async fn deploy(
+    State(operators): State<OperatorsState>,
+    Path(name): Path<String>,
+    operator: AuthenticatedOperator,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+    component: Result<Bytes, BytesRejection>,
+) -> Result<Json<DeployedView>, Refusal> {
+    let known = ["activate", "force", "canary", "workspaces", "shadow", "reason", "dry_run"];
+    let mut parameters = OperatorQuery::of(query.as_deref(), &known)?;
+    let then = trials::then(&mut parameters)?;
+    let (signature, is_dry) = (signature(&headers)?, parameters.boolean("dry_run", false)?);
+    let (why, force) = (parameters.text("reason"), parameters.text("force"));
+    let app = operators.app;
+    let component = whole(component, app.config.limits.max_component_bytes)?;
+    let area = name.clone();
+    let received = ReceivedComponent { area, component, signature, then, why, force };
+    if is_dry {
+        return Ok(Json(dry_run(&app, &received).await?));
+    }
+    let deployed = areas::deploy(&app, &operator.name, received).await.map_err(refused)?;
+    let snapshot = app.registry.snapshot();
+    Ok(Json(DeployedView::of(deployed, snapshot.area(&name).map(Arc::as_ref))))
+}
+
+async fn dry_run(app: &App, received: &ReceivedComponent) -> Result<DeployedView, Refusal> {
+    let report = areas::dry_run(app, received).await.map_err(refused)?;
+    let finding = |error: &InstallError| FindingView {
+        code: code(error).unwrap_or(Code::InternalError).as_str(),
+        detail: error.to_string(),
+    };
+    let findings = report.findings.iter().map(finding).collect();
+    Ok(DeployedView::dry(report.digest, report.report, findings))
+}
+
+fn whole(component: Result<Bytes, BytesRejection>, most: u64) -> Result<Bytes, Refusal> {
+    component.map_err(|rejected| match rejected.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => Refusal::new(
+            Code::PayloadTooLarge,
+            format!("A component may have at most {most} bytes (limits.max_component_bytes)."),
+        ),
+        _ => Refusal::new(Code::MalformedRequest, "The component was not received completely."),
+    })
+}
+
+/// Returns the component's signature from two headers; `None` if both are absent.
+fn signature(headers: &HeaderMap) -> Result<Option<Signature>, Refusal> {
+    const NAMES: [&str; 2] = ["x-area-publisher", "x-area-signature"];
+    let [publisher, signature] =
+        NAMES.map(|name| headers.get(name).and_then(|value| value.to_str().ok()));
+    match (publisher, signature) {
+        (None, None) => Ok(None),
+        (Some(publisher), Some(signature)) => {
+            Ok(Some(Signature { publisher: publisher.to_owned(), signature: signature.to_owned() }))
+        }
+        (None, Some(_)) => Err(Refusal::invalid_one(NAMES[0], "is required with X-Area-Signature")),
+        (Some(_), None) => Err(Refusal::invalid_one(NAMES[1], "is required with X-Area-Publisher")),
+    }
+}
+
+/// Removes an area from the live areas. Its data is kept.
+pub(super) async fn remove(
+    State(operators): State<OperatorsState>,
+    Path(name): Path<String>,
+    operator: AuthenticatedOperator,
+    RawQuery(query): RawQuery,
+) -> Result<Json<DecisionView>, Refusal> {
+    let mut parameters = OperatorQuery::of(query.as_deref(), &["reason", "force"])?;
+    let (reason, force) = (parameters.text("reason"), parameters.boolean("force", false)?);
+    let (app, who) = (&operators.app, &operator.name);
+    let removed = areas::remove(app, who, &name, reason.as_deref(), force).await;
+    Ok(Json(DecisionView::removed(&removed.map_err(refused)?)))
+}
+
+/// Selects the version to make live.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ActivateBody {
+    /// Digest of the version; `None` selects the version on trial.
+    digest: Option<String>,
+    reason: Option<String>,
+    /// Reason for activating a version that may break clients; `None` refuses such a version.
+    force: Option<String>,
+}
+
+/// Makes a stored version live.
+pub(super) async fn activate(
+    State(operators): State<OperatorsState>,
+    Path(name): Path<String>,
+    operator: AuthenticatedOperator,
+    sent: Bytes,
+) -> Result<Json<DecisionView>, Refusal> {
+    let wish: ActivateBody = body(&sent)?;
+    let app = operators.app;
+    let activation = areas::Activation {
+        area: &name,
+        digest: wish.digest.as_deref(),
+        why: wish.reason.as_deref(),
+        force: wish.force.as_deref(),
+    };
+    let activated = areas::activate(&app, &operator.name, activation).await;
+    Ok(Json(match activated.map_err(refused)? {
+        Some(change) => DecisionView::changed(OutcomeView::Live, &change),
+        None => DecisionView::just(OutcomeView::Unchanged),
+    }))
+}
+
+/// Selects the version whose capabilities are approved.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ApproveBody {
+    digest: String,
+    reason: Option<String>,
+}
+
+/// Approves the capabilities that a version asks for.
+pub(super) async fn approve(
+    State(operators): State<OperatorsState>,
+    Path(name): Path<String>,
+    operator: AuthenticatedOperator,
+    sent: Bytes,
+) -> Result<Json<DecisionView>, Refusal> {
+    let wish: ApproveBody = body(&sent)?;
+    let (app, reason) = (&operators.app, wish.reason.as_deref());
+    let approved = areas::approve(app, &operator.name, &name, &wish.digest, reason).await;
+    Ok(Json(DecisionView::approved(approved.map_err(refused)?)))
+}
+
+/// Reason for a rollback or a removal, for the audit log.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ReasonBody {
+    pub(super) reason: String,
+}
+
+/// Reason for a rollback, and the version to roll back to.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RollbackBody {
+    reason: String,
+    /// Digest, its first characters, or version; `None` selects the former live version.
+    to: Option<String>,
+}
+
+/// Rolls back to the named version. Without one, ends a running canary, or makes the former live
+/// version live again.
+pub(super) async fn roll_back(
+    State(operators): State<OperatorsState>,
+    Path(name): Path<String>,
+    operator: AuthenticatedOperator,
+    sent: Bytes,
+) -> Result<Json<DecisionView>, Refusal> {
+    let RollbackBody { reason, to } = body(&sent)?;
+    let (app, who) = (&operators.app, &operator.name);
+    let back = areas::roll_back(app, who, &name, &reason, to.as_deref()).await;
+    Ok(Json(match back.map_err(refused)? {
+        RollbackResult::Live(change) => DecisionView::changed(OutcomeView::RolledBack, &change),
+        RollbackResult::Trial(trial) => DecisionView::tried(OutcomeView::Stopped, trial),
+    }))
+}
+
+/// Lists the versions of an area, newest first.
+pub(super) async fn history(
+    State(operators): State<OperatorsState>,
+    Path(name): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Result<Json<PageView<Deployment>>, Refusal> {
+    let page = OperatorQuery::of(query.as_deref(), &["limit", "cursor"])?.page()?;
+    let items = areas::history(&operators.app, &name, page.before(), page.limit).await?;
+    let next_cursor = page.next(&items, |version| version.number);
+    Ok(Json(PageView { items, next_cursor }))
+}
+
+/// Returns a version's manifest.
+pub(super) async fn manifest(
+    State(operators): State<OperatorsState>,
+    Path(name): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Result<Json<Manifest>, Refusal> {
+    let digest = OperatorQuery::of(query.as_deref(), &["digest"])?.text("digest");
+    let text = areas::manifest(&operators.app, &name, digest.as_deref()).await.map_err(refused)?;
+    Ok(Json(serde_json::from_str(&text).map_err(Refusal::internal)?))
+}
+
+/// Returns the audit log, newest first.
+pub(super) async fn audit_log(
+    State(operators): State<OperatorsState>,
+    RawQuery(query): RawQuery,
+) -> Result<Json<PageView<AuditEntry>>, Refusal> {
+    let mut parameters = OperatorQuery::of(query.as_deref(), &["area", "limit", "cursor"])?;
+    let area = parameters.text("area");
+    let page = parameters.page()?;
+    let lines =
+        areas::audit_log(&operators.app, area.as_deref(), page.before(), page.limit).await?;
+    let next_cursor = page.next(&lines, |line| line.id);
+    Ok(Json(PageView { items: lines, next_cursor }))
+}
+
+/// Converts an installation error: 422 for a fault of the component, otherwise an error of the
+/// host.
+pub(super) fn refused(error: InstallError) -> Refusal {
+    match (code(&error), error) {
+        (Some(code), error) => Refusal::new(code, error.to_string()),
+        (None, InstallError::Load(LoadError::Host(source))) => Refusal::internal(source),
+        (None, InstallError::Store(source)) => source.into(),
+        (None, error) => Refusal::internal(error),
+    }
+}
+
+/// `None` if the host is at fault.
+fn code(error: &InstallError) -> Option<Code> {
+    Some(match error {
+        InstallError::Load(LoadError::Host(_))
+        | InstallError::Store(_)
+        | InstallError::Damaged { .. }
+        | InstallError::Missing { .. } => return None,
+        InstallError::Indexes { source: assurance_store::Error::UniqueConflict { .. }, .. } => {
+            Code::Conflict
+        }
+        InstallError::Indexes { .. } => return None,
+        InstallError::Distrusted(_) => Code::SignatureRefused,
+        InstallError::Incompatible(_) | InstallError::NoCanary { .. } => Code::IncompatibleVersion,
+        InstallError::NeedsApproval { .. } => Code::ApprovalNeeded,
+        InstallError::Refused(registry::RegistryError::NotLive(_))
+        | InstallError::NotKnown { .. }
+        | InstallError::NoneWaits { .. }
+        | InstallError::NoTrial { .. } => Code::NotFound,
+        InstallError::Refused(
+            registry::RegistryError::RouteTaken { .. }
+            | registry::RegistryError::OperationTaken { .. }
+            | registry::RegistryError::EventTaken { .. },
+        )
+        | InstallError::DependedOn { .. }
+        | InstallError::NothingBefore { .. }
+        | InstallError::NeverLive { .. }
+        | InstallError::Ambiguous { .. }
+        | InstallError::OtherTrial { .. }
+        | InstallError::AlreadyLive { .. }
+        | InstallError::NotWaiting { .. }
+        | InstallError::Overtaken { .. } => Code::Conflict,
+        InstallError::Load(_)
+        | InstallError::Refused(_)
+        | InstallError::SmokeTestFailed { .. }
+        | InstallError::OtherArea { .. } => Code::ValidationFailed,
+    })
+}

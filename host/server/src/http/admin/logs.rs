@@ -1,0 +1,27 @@
+//! Last log entries of an area's guests on this node, and its last failed calls.
+
+use axum::Json;
+use axum::extract::{Path, RawQuery, State};
+
+use super::OperatorsState;
+use super::areas::unknown;
+use super::parameters::OperatorQuery;
+use crate::http::problem::Refusal;
+use assurance_core::journal;
+
+/// Returns the last entries, or with a cursor the entries since then.
+pub(super) async fn logs(
+    State(operators): State<OperatorsState>,
+    Path(name): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Result<Json<journal::JournalPage>, Refusal> {
+    let page = OperatorQuery::of(query.as_deref(), &["limit", "cursor"])?.page()?;
+    let app = &operators.app;
+    match app.runtime.journals().find(&name) {
+        Some(journal) => Ok(Json(journal.page(page.cursor, page.limit as usize))),
+        None if app.registry.snapshot().area(&name).is_some() => {
+            Ok(Json(journal::JournalPage::empty()))
+        }
+        None => Err(unknown(&name)),
+    }
+}

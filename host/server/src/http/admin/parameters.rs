@@ -1,0 +1,110 @@
+//! Query parameters and small JSON bodies of operators' requests. Unknown members are refused, so
+//! that a typing error is never ignored.
+
+use std::collections::BTreeMap;
+
+use serde::de::DeserializeOwned;
+
+use crate::http::problem::Refusal;
+
+/// Default page size.
+const PAGE: u32 = 50;
+/// Maximum page size.
+const MAX_PAGE: u32 = 200;
+
+/// Query parameters of an operator's request that were not read yet.
+pub(super) struct OperatorQuery(BTreeMap<String, String>);
+
+impl OperatorQuery {
+    /// Parses a query string. Refuses parameters that are not in `known`.
+    pub(super) fn of(query: Option<&str>, known: &[&str]) -> Result<Self, Refusal> {
+        let pairs = url::form_urlencoded::parse(query.unwrap_or_default().as_bytes());
+        let sent: BTreeMap<String, String> = pairs.into_owned().collect();
+        match sent.keys().find(|name| !known.contains(&name.as_str())) {
+            None => Ok(Self(sent)),
+            Some(name) => {
+                let known = if known.is_empty() { "none".into() } else { known.join(", ") };
+                Err(Refusal::invalid_one(
+                    name,
+                    &format!("is not a parameter of this operation; known: {known}"),
+                ))
+            }
+        }
+    }
+
+    pub(super) fn text(&mut self, name: &str) -> Option<String> {
+        self.0.remove(name).filter(|text| !text.is_empty())
+    }
+
+    pub(super) fn boolean(&mut self, name: &str, default: bool) -> Result<bool, Refusal> {
+        match self.text(name).as_deref() {
+            None => Ok(default),
+            Some("true") => Ok(true),
+            Some("false") => Ok(false),
+            Some(_) => Err(Refusal::invalid_one(name, "must be true or false")),
+        }
+    }
+
+    /// Reads `limit` and `cursor`.
+    pub(super) fn page(&mut self) -> Result<JournalRange, Refusal> {
+        let limit = self.text("limit").map_or(Ok(PAGE), |text| text.parse());
+        let limit = limit.ok().filter(|limit| (1..=MAX_PAGE).contains(limit)).ok_or_else(|| {
+            Refusal::invalid_one("limit", &format!("must be from 1 to {MAX_PAGE}"))
+        })?;
+        let cursor = self.text("cursor").map(|text| text.parse()).transpose();
+        let cursor = cursor.map_err(|_| {
+            Refusal::invalid_one("cursor", "must be the cursor of an earlier response")
+        })?;
+        Ok(JournalRange { limit, cursor })
+    }
+}
+
+/// Position and size of a page.
+pub(super) struct JournalRange {
+    pub(super) limit: u32,
+    pub(super) cursor: Option<i64>,
+}
+
+impl JournalRange {
+    /// Upper bound of the ids on the page, exclusive.
+    pub(super) fn before(&self) -> i64 {
+        self.cursor.unwrap_or(i64::MAX)
+    }
+
+    /// Returns the cursor of the next page; `None` if the page is not full.
+    pub(super) fn next<T>(&self, items: &[T], number: impl Fn(&T) -> i64) -> Option<String> {
+        let full = items.len() == self.limit as usize;
+        items.last().filter(|_| full).map(|last| number(last).to_string())
+    }
+}
+
+/// Parses a JSON body. Refuses unknown members.
+pub(super) fn body<T: DeserializeOwned>(sent: &[u8]) -> Result<T, Refusal> {
+    serde_json::from_slice(sent)
+        .map_err(|error| Refusal::invalid_one("", &format!("is invalid: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_ends_where_fewer_came_than_were_asked_for() {
+        let page = OperatorQuery::of(Some("limit=2&cursor=9"), &["limit", "cursor"]).unwrap();
+        let page = { page }.page().unwrap();
+        assert_eq!((page.limit, page.before()), (2, 9));
+        assert_eq!(page.next(&[8, 7], |n| *n), Some("7".into()));
+        assert_eq!(page.next(&[8], |n| *n), None);
+    }
+
+    #[test]
+    fn what_is_not_known_or_out_of_bounds_is_refused() {
+        assert!(OperatorQuery::of(Some("activat=false"), &["activate"]).is_err());
+        for wrong in ["limit=0", "limit=201", "limit=x", "cursor=x"] {
+            let mut sent = OperatorQuery::of(Some(wrong), &["limit", "cursor"]).unwrap();
+            assert!(sent.page().is_err(), "{wrong}");
+        }
+        let mut sent = OperatorQuery::of(Some("activate=no"), &["activate"]).unwrap();
+        assert!(sent.boolean("activate", true).is_err());
+    }
+}

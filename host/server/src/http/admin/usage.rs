@@ -1,0 +1,18 @@
+//! Usage of areas and workspaces on this node.
+
+use axum::Json;
+use axum::extract::State;
+
+use super::OperatorsState;
+use super::views::{BudgetView, UsageView};
+
+/// Number of workspaces in the report: those with the highest usage.
+const WORKSPACES: usize = 50;
+
+/// Returns every area, and the workspaces with the highest usage.
+pub(super) async fn usage(State(operators): State<OperatorsState>) -> Json<UsageView> {
+    let budgets = operators.app.runtime.budgets();
+    let areas = budgets.areas().iter().map(BudgetView::of).collect();
+    let workspaces = budgets.busiest_workspaces(WORKSPACES);
+    Json(UsageView { areas, workspaces: workspaces.iter().map(BudgetView::of).collect() })
+}

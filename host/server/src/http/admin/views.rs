@@ -1,0 +1,393 @@
+//! Response bodies of the operators' API. The same types are the source of its OpenAPI document.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use assurance_contract::compatibility::{self, Compatibility};
+use assurance_core::budgets::{self, Usage};
+use assurance_core::config::BudgetConfig;
+use assurance_core::domain::deployment::{Deployment, LivePointer, NodeReport};
+use assurance_core::domain::manifest::Capability;
+use assurance_core::domain::trial::{Mode, Trial};
+use assurance_service::app::areas::{AreaOverview, DeployOutcome, DeployResult};
+use assurance_service::registry::{
+    self, AreaVersion, LiveChange, OnTrial, ShadowCounts, SideStats,
+};
+
+/// Liveness of the process.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct HealthView {
+    /// Always `live`.
+    pub(super) status: &'static str,
+}
+
+/// One page of a list.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "PageOf{T}")]
+pub(super) struct PageView<T> {
+    /// Items, newest first.
+    pub(super) items: Vec<T>,
+    /// Value for the `cursor` of the next page; null on the last page.
+    pub(super) next_cursor: Option<String>,
+}
+
+/// All areas.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct AreasView {
+    pub(super) areas: Vec<AreaView>,
+}
+
+/// The version of an area on this node, and the operators' decisions.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct AreaView {
+    name: String,
+    /// Digest of the version that serves on this node, or null.
+    digest: Option<String>,
+    #[serde(flatten)]
+    running: Option<ManifestView>,
+    source: SourceView,
+    /// Version that every node is to serve, by the operators' last decision.
+    live: Option<LivePointer>,
+    /// Version that a rollback makes live.
+    previous: Option<Deployment>,
+    /// Stored versions that were never live.
+    staged: Vec<Deployment>,
+    /// The running trial, or the last one.
+    trial: Option<TrialView>,
+    /// State of each node.
+    nodes: Vec<NodeReport>,
+}
+
+/// Origin of the version that serves on this node.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum SourceView {
+    /// No version serves.
+    None,
+    /// This node's component folder.
+    Folder,
+    /// A deployment by an operator.
+    Deployed,
+}
+
+/// A version of an area.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct VersionView {
+    /// Area name.
+    name: String,
+    /// SHA-256 of the component, lower-case hex.
+    digest: String,
+    #[serde(flatten)]
+    declared: ManifestView,
+}
+
+/// Summary of a version's manifest.
+#[derive(Serialize, JsonSchema)]
+struct ManifestView {
+    version: String,
+    summary: String,
+    /// Capabilities that it asks for.
+    capabilities: Vec<Capability>,
+    /// Generation of the contract that the component uses.
+    generation: &'static str,
+    imports: Vec<String>,
+    /// Ids of its operations.
+    operations: Vec<String>,
+    /// Names of the events that it publishes.
+    events: Vec<String>,
+    /// Names of the events that it subscribes to.
+    subscriptions: Vec<String>,
+    /// Kinds of jobs that the version runs.
+    jobs: Vec<String>,
+}
+
+/// A trial with its results on this node.
+#[derive(Serialize, JsonSchema)]
+struct TrialView {
+    #[serde(flatten)]
+    trial: Trial,
+    /// Statistics of calls on this node while the trial runs here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    figures: Option<TrialFiguresView>,
+}
+
+/// Statistics of the calls of both versions since a trial began.
+#[derive(Serialize, JsonSchema)]
+struct TrialFiguresView {
+    candidate: SideStats,
+    live: SideStats,
+}
+
+/// Differences between the responses of a shadow and the live version.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct DifferencesView {
+    trial: Trial,
+    /// Number of copied requests, by result.
+    requests: ShadowCounts,
+    /// Positions of differences, most frequent first.
+    differences: Vec<registry::ResponseDifference>,
+    live: SideStats,
+    candidate: SideStats,
+}
+
+/// Effect of an operator's request.
+#[derive(Clone, Copy, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum OutcomeView {
+    /// The request changed nothing.
+    Unchanged,
+    /// The version is stored but not live.
+    Staged,
+    /// The version is live.
+    Live,
+    /// The former version is live again.
+    RolledBack,
+    /// The area was removed; its data is kept.
+    Removed,
+    /// The version's capabilities were approved.
+    Approved,
+    /// The version serves some workspaces.
+    Canary,
+    /// The version executes copies of requests.
+    Shadow,
+    /// The trial ended.
+    Stopped,
+    /// A dry run found nothing wrong; nothing has changed.
+    Accepted,
+    /// A dry run found what the deployment would be refused for; nothing has
+    /// changed.
+    Refused,
+}
+
+/// Result of an operator's decision.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct DecisionView {
+    result: OutcomeView,
+    /// The live version; after a removal the former one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    area: Option<VersionView>,
+    /// The former live version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replaced: Option<VersionView>,
+    /// The trial that began or ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trial: Option<Trial>,
+    /// Digest of the version that was approved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    approved: Option<String>,
+}
+
+/// Result of a deployment.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct DeployedView {
+    #[serde(flatten)]
+    decided: DecisionView,
+    /// SHA-256 of the component, lower-case hex.
+    digest: String,
+    /// The most severe compatibility class of the differences.
+    verdict: Compatibility,
+    /// Differences from the former live version.
+    differences: Vec<compatibility::ContractChange>,
+    /// Of a dry run: why the deployment would be refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    findings: Option<Vec<FindingView>>,
+}
+
+/// One reason for which a deployment would be refused.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct FindingView {
+    /// Code of the problem that the deployment would return.
+    pub(super) code: &'static str,
+    pub(super) detail: String,
+}
+
+/// Usage of areas and workspaces on this node.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct UsageView {
+    /// All areas.
+    pub(super) areas: Vec<BudgetView>,
+    /// Workspaces with the highest usage.
+    pub(super) workspaces: Vec<BudgetView>,
+}
+
+/// Usage of one area or workspace, and its budget.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct BudgetView {
+    /// Area name or workspace id.
+    name: String,
+    /// Configured limits.
+    budget: BudgetConfig,
+    /// Number of running calls.
+    running: u32,
+    /// Memory of running calls beyond the first MiB of each, in bytes.
+    memory_bytes: u64,
+    /// Maximum memory of one call since the node started, in bytes.
+    call_memory_peak_bytes: u64,
+    this_minute: MinuteView,
+    last_minute: MinuteView,
+    /// Number of calls refused in the current minute.
+    refused_this_minute: u64,
+}
+
+/// Usage in one minute.
+#[derive(Serialize, JsonSchema)]
+struct MinuteView {
+    calls: u64,
+    /// Processor time, in milliseconds.
+    cpu_ms: u64,
+    host_calls: u64,
+    /// Number of documents read and written.
+    documents: u64,
+}
+
+impl AreaView {
+    pub(super) fn of(name: &str, area: &AreaOverview) -> Self {
+        let running = area.running.as_deref();
+        Self {
+            name: name.to_owned(),
+            digest: running.map(|version| version.digest.clone()),
+            running: running.map(ManifestView::of),
+            source: match (running, area.from_folder) {
+                (None, _) => SourceView::None,
+                (Some(_), true) => SourceView::Folder,
+                (Some(_), false) => SourceView::Deployed,
+            },
+            live: area.pointer.clone(),
+            previous: area.previous.clone(),
+            staged: area.staged.clone(),
+            trial: area.trial.as_ref().map(|trial| TrialView::of(trial, area)),
+            nodes: area.nodes.clone(),
+        }
+    }
+}
+
+impl VersionView {
+    pub(super) fn of(version: &AreaVersion) -> Self {
+        Self {
+            name: version.manifest.name.clone(),
+            digest: version.digest.clone(),
+            declared: ManifestView::of(version),
+        }
+    }
+}
+
+impl ManifestView {
+    fn of(version: &AreaVersion) -> Self {
+        let manifest = &version.manifest;
+        let operations = manifest.routes.iter().map(|route| route.operation_id.clone());
+        Self {
+            version: manifest.version.to_string(),
+            summary: manifest.summary.clone(),
+            capabilities: manifest.capabilities.clone(),
+            generation: version.generation,
+            imports: version.imports.clone(),
+            operations: operations.collect(),
+            events: manifest.publishes.iter().map(|event| event.name.clone()).collect(),
+            subscriptions: manifest.subscriptions.clone(),
+            jobs: manifest.jobs.iter().map(|job| job.name.clone()).collect(),
+        }
+    }
+}
+
+impl TrialView {
+    fn of(trial: &Trial, area: &AreaOverview) -> Self {
+        let here = area.on_trial.as_ref().filter(|here| here.trial == *trial);
+        let figures = here.map(|here| TrialFiguresView {
+            candidate: here.figures.candidate.stats(),
+            live: here.figures.live.stats(),
+        });
+        Self { trial: trial.clone(), figures }
+    }
+}
+
+impl DifferencesView {
+    pub(super) fn of(here: &OnTrial) -> Self {
+        let (requests, differences) = here.figures.compared.report();
+        let (live, candidate) = (here.figures.live.stats(), here.figures.candidate.stats());
+        Self { trial: here.trial.clone(), requests, differences, live, candidate }
+    }
+}
+
+impl DecisionView {
+    /// Returns a result without further members.
+    pub(super) fn just(result: OutcomeView) -> Self {
+        Self { result, area: None, replaced: None, trial: None, approved: None }
+    }
+
+    pub(super) fn changed(result: OutcomeView, change: &LiveChange) -> Self {
+        let area = change.now.as_deref().map(VersionView::of);
+        let replaced = change.before.as_deref().map(VersionView::of);
+        Self { area, replaced, ..Self::just(result) }
+    }
+
+    pub(super) fn removed(change: &LiveChange) -> Self {
+        let area = change.before.as_deref().map(VersionView::of);
+        Self { area, ..Self::just(OutcomeView::Removed) }
+    }
+
+    pub(super) fn approved(digest: String) -> Self {
+        Self { approved: Some(digest), ..Self::just(OutcomeView::Approved) }
+    }
+
+    pub(super) fn tried(result: OutcomeView, trial: Trial) -> Self {
+        Self { trial: Some(trial), ..Self::just(result) }
+    }
+}
+
+impl DeployedView {
+    /// Returns the view of a deployment; `answers` is the live version.
+    pub(super) fn of(deployed: DeployResult, answers: Option<&AreaVersion>) -> Self {
+        let mut decided = match deployed.outcome {
+            DeployOutcome::Unchanged => DecisionView::just(OutcomeView::Unchanged),
+            DeployOutcome::Staged => DecisionView::just(OutcomeView::Staged),
+            DeployOutcome::Live(change) => DecisionView::changed(OutcomeView::Live, &change),
+            DeployOutcome::OnTrial(trial) => DecisionView::tried(begun(trial.mode), trial),
+        };
+        decided.area = answers.map(VersionView::of);
+        let verdict = deployed.report.verdict();
+        let differences = deployed.report.differences;
+        Self { decided, digest: deployed.digest, verdict, differences, findings: None }
+    }
+
+    /// Of a dry run.
+    pub(super) fn dry(
+        digest: String,
+        report: compatibility::CompatibilityReport,
+        findings: Vec<FindingView>,
+    ) -> Self {
+        let result = if findings.is_empty() { OutcomeView::Accepted } else { OutcomeView::Refused };
+        let (decided, verdict) = (DecisionView::just(result), report.verdict());
+        let findings = Some(findings);
+        Self { decided, digest, verdict, differences: report.differences, findings }
+    }
+}
+
+/// Returns the result for the beginning of a trial.
+pub(super) fn begun(mode: Mode) -> OutcomeView {
+    match mode {
+        Mode::Canary => OutcomeView::Canary,
+        Mode::Shadow => OutcomeView::Shadow,
+    }
+}
+
+impl BudgetView {
+    pub(super) fn of(one: &budgets::BudgetStatus) -> Self {
+        Self {
+            name: one.name.clone(),
+            budget: one.budget,
+            running: one.running,
+            memory_bytes: one.memory_bytes,
+            call_memory_peak_bytes: one.call_memory_peak_bytes,
+            this_minute: MinuteView::of(one.this_minute),
+            last_minute: MinuteView::of(one.last_minute),
+            refused_this_minute: one.refused,
+        }
+    }
+}
+
+impl MinuteView {
+    fn of(usage: Usage) -> Self {
+        let Usage { calls, cpu_us, host_calls, documents } = usage;
+        Self { calls, cpu_ms: cpu_us / 1_000, host_calls, documents }
+    }
+}

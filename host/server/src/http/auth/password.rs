@@ -1,0 +1,65 @@
+//! Changes the caller's own password.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::check_recent;
+use super::login::{self, LoginAttempt};
+use crate::http::code::Code;
+use crate::http::extract::{NoQuery, StrictJson, host_body};
+use crate::http::problem::Refusal;
+use crate::http::session::SignedIn;
+use assurance_identity::{ChangePasswordError, PasswordChange, PeopleError, SignInError};
+use assurance_service::app::App;
+
+/// Current and new password.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "NewPassword")]
+pub(in crate::http) struct PasswordBody {
+    /// The current password.
+    #[schemars(length(min = 1, max = 1024))]
+    current_password: String,
+    /// The new password.
+    #[schemars(length(min = 1, max = 1024))]
+    new_password: String,
+}
+host_body!(PasswordBody);
+
+/// Replaces the password. Other sessions end.
+pub(in crate::http) async fn change(
+    State(app): State<App>,
+    SignedIn(principal): SignedIn,
+    attempt: LoginAttempt,
+    _: NoQuery,
+    StrictJson(body): StrictJson<PasswordBody>,
+) -> Result<StatusCode, Refusal> {
+    check_recent(&app, &principal, "A password is changed")?;
+    let change = PasswordChange {
+        current: body.current_password,
+        new: body.new_password,
+        ip: Some(attempt.address),
+    };
+    let changed = app.identity.change_password(&principal, change).await;
+    changed.map(|()| StatusCode::NO_CONTENT).map_err(|error| refused(&app, error))
+}
+
+fn refused(app: &App, error: ChangePasswordError) -> Refusal {
+    match error {
+        ChangePasswordError::Current(SignInError::WrongCredentials) => {
+            Refusal::invalid_one("/current_password", "is not the password of this account")
+        }
+        ChangePasswordError::Current(error) => login::refused(app, error),
+        ChangePasswordError::New(error @ PeopleError::InvalidPassword { .. }) => {
+            Refusal::invalid_one("/new_password", &error.to_string())
+        }
+        ChangePasswordError::New(PeopleError::Hash(_)) => {
+            Refusal::new(Code::Unavailable, "Too many users are signing in at the moment.")
+                .retry_after(1)
+        }
+        ChangePasswordError::New(PeopleError::Store(error)) => error.into(),
+        ChangePasswordError::New(other) => Refusal::internal(other),
+    }
+}

@@ -1,0 +1,59 @@
+//! Requests with `Authorization: Bearer`, by an access token of a workspace.
+//! A browser does not send that header by itself, so no CSRF token is needed.
+
+use axum::http::request::Parts;
+
+use super::code::Code;
+use super::problem::Refusal;
+use super::session::recognise;
+use assurance_identity::{Credential, Principal, TokenPrincipal};
+use assurance_service::app::App;
+
+/// Challenge to a client whose token is not valid.
+const CHALLENGE: &str = "Bearer";
+
+/// The token's principal. Its id is in every log line of the request.
+///
+/// # Errors
+/// 401, the same for a token that never existed, has expired or was revoked;
+/// 429 if an address has tried too many of them.
+pub(super) async fn enter(app: &App, parts: &Parts, text: &str) -> Result<TokenPrincipal, Refusal> {
+    let principal = match app.identity.remembered_token(text) {
+        Some(principal) => principal,
+        None => {
+            let unknown = app.identity.is_unknown_token(text);
+            let asking = app.identity.authenticate_token(text);
+            recognise(app, parts, unknown, asking).await?.ok_or_else(invalid)?
+        }
+    };
+    tracing::Span::current().record("access_token.id", tracing::field::display(principal.token.id));
+    Ok(principal)
+}
+
+/// The session of a request to an operation that takes no access token.
+///
+/// # Errors
+/// 403 for a token.
+pub(super) fn session_only(credential: Credential) -> Result<Principal, Refusal> {
+    match credential {
+        Credential::Session(principal) => Ok(principal),
+        Credential::Token(_) => {
+            let detail = "This operation needs a session; it takes no access token.";
+            let hint = "Sign in with POST /v1/auth/login. /openapi.json lists for each operation \
+                        what it takes.";
+            Err(Refusal::new(Code::PermissionDenied, detail).hint(hint))
+        }
+    }
+}
+
+/// Refuses a request with a cookie as well: it is not clear for whom it is.
+pub(super) fn two_credentials() -> Refusal {
+    let detail = "Authorization: is sent together with the cookie service_session.";
+    Refusal::new(Code::MalformedRequest, detail).hint("Send either the access token or the cookie.")
+}
+
+fn invalid() -> Refusal {
+    Refusal::new(Code::Unauthenticated, "Authorization: the access token is not valid.")
+        .hint("Ask an admin of the workspace for a new one.")
+        .challenge(CHALLENGE)
+}

@@ -1,0 +1,77 @@
+//! Where a client is: its address, or what trusted proxies say of it.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue};
+
+use super::listen::Peer;
+use super::problem::Refusal;
+use assurance_service::app::App;
+
+/// Where the client is, as far as it can be known.
+pub(super) struct ClientAddress(pub(super) IpAddr);
+
+impl FromRequestParts<App> for ClientAddress {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Refusal> {
+        Ok(Self(address_of(parts, app)))
+    }
+}
+
+pub(super) fn address_of(parts: &Parts, app: &App) -> IpAddr {
+    let peer = parts.extensions.get::<Peer>().map(|peer| peer.0.ip().to_canonical());
+    let peer = peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+    client_address(peer, &parts.headers, &app.config.api.trusted_proxies)
+}
+
+/// The last address in `X-Forwarded-For` that no trusted proxy has.
+fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[String]) -> IpAddr {
+    let mut address = peer;
+    let forwarded = headers.get_all("x-forwarded-for").iter();
+    let listed: Vec<&str> = forwarded
+        .filter_map(|value: &HeaderValue| value.to_str().ok())
+        .flat_map(|text| text.split(','))
+        .collect();
+    for hop in listed.iter().rev() {
+        if !is_trusted(address, trusted) {
+            break;
+        }
+        match hop.trim().parse::<IpAddr>() {
+            Ok(before) => address = before.to_canonical(),
+            Err(_) => break,
+        }
+    }
+    address
+}
+
+/// Whether an address is one of the trusted proxies or in one of their networks.
+pub(super) fn is_trusted(address: IpAddr, trusted: &[String]) -> bool {
+    trusted.iter().any(|known| match known.parse::<ipnet::IpNet>() {
+        Ok(network) => network.contains(&address),
+        Err(_) => known.parse() == Ok(address),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn from(peer: &str, forwarded: &'static str, trusted: &[&str]) -> String {
+        let name = axum::http::HeaderName::from_static("x-forwarded-for");
+        let headers = HeaderMap::from_iter([(name, HeaderValue::from_static(forwarded))]);
+        let trusted: Vec<String> = trusted.iter().map(ToString::to_string).collect();
+        client_address(peer.parse().unwrap(), &headers, &trusted).to_string()
+    }
+
+    #[test]
+    fn only_trusted_proxies_are_believed() {
+        assert_eq!(from("192.0.2.9", "198.51.100.1", &[]), "192.0.2.9");
+        assert_eq!(from("10.0.0.1", "198.51.100.1", &["10.0.0.0/8"]), "198.51.100.1");
+        let spoofed = "203.0.113.5, 198.51.100.1, 10.0.0.2";
+        assert_eq!(from("10.0.0.1", spoofed, &["10.0.0.0/8"]), "198.51.100.1");
+        assert_eq!(from("10.0.0.1", "nonsense", &["10.0.0.1"]), "10.0.0.1");
+    }
+}

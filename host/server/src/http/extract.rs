@@ -1,0 +1,124 @@
+//! Extracts bodies and queries of the host's own operations. The rules are those of areas: strict
+//! JSON, a schema, and all violations reported.
+
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::request::Parts;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+
+use super::body::{BodyReader, check_media_type};
+use super::json;
+use super::parameters::split_query;
+use super::problem::{MOST_VIOLATIONS, Refusal};
+use assurance_contract::CompiledSchema;
+use assurance_service::app::App;
+
+/// Maximum body size of the host's own operations, in bytes.
+const MOST_BYTES: u64 = 64 << 10;
+
+/// A body of one of the host's own operations.
+pub(super) trait HostBody: DeserializeOwned + JsonSchema {
+    /// Returns the compiled schema.
+    fn schema() -> &'static CompiledSchema;
+}
+
+/// Compiles the schema of a body type. Panics if the schema is invalid, which is a bug of this
+/// program.
+pub(super) fn compiled<T: JsonSchema>() -> CompiledSchema {
+    match CompiledSchema::new(schemars::schema_for!(T).to_value()) {
+        Ok(schema) => schema,
+        Err(error) => unreachable!("the schema of {}: {error}", T::schema_name()),
+    }
+}
+
+/// Implements [`HostBody`] with a static compiled schema.
+macro_rules! host_body {
+    ($($name:ty),+ $(,)?) => {$(
+        impl $crate::http::extract::HostBody for $name {
+            fn schema() -> &'static assurance_contract::CompiledSchema {
+                static SCHEMA: $crate::http::extract::LazySchema =
+                    std::sync::LazyLock::new($crate::http::extract::compiled::<$name>);
+                &SCHEMA
+            }
+        }
+    )+};
+}
+pub(super) use host_body;
+
+pub(super) type LazySchema = LazyLock<CompiledSchema>;
+
+/// A JSON body that matches the schema of its type.
+pub(super) struct StrictJson<T>(pub(super) T);
+
+impl<T: HostBody> FromRequest<App> for StrictJson<T> {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Refusal> {
+        let (parts, body) = request.into_parts();
+        check_media_type(&parts.headers, &body, "application/json")?;
+        let content = BodyReader::open(&parts.headers, body, MOST_BYTES)?;
+        let time = Duration::from_millis(u64::from(app.config.limits.body_timeout_ms));
+        let bytes = content.read(time).await?;
+        let text =
+            std::str::from_utf8(&bytes).map_err(|_| Refusal::invalid_one("", "is not UTF-8"))?;
+        shaped(text).map(Self)
+    }
+}
+
+fn shaped<T: HostBody>(text: &str) -> Result<T, Refusal> {
+    let value = json::parse(text).map_err(|wrong| Refusal::invalid(&[wrong], 0))?.value;
+    let (wrong, more) = T::schema().violations(&value, MOST_VIOLATIONS);
+    if !wrong.is_empty() {
+        return Err(Refusal::invalid(&wrong, more));
+    }
+    serde_json::from_value(value).map_err(|error| Refusal::invalid_one("", &error.to_string()))
+}
+
+/// Refuses requests with a query.
+pub(super) struct NoQuery;
+
+impl FromRequestParts<App> for NoQuery {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Refusal> {
+        match split_query(parts.uri.query().unwrap_or_default())?.first() {
+            Some((name, _)) => {
+                Err(Refusal::invalid_one(name, "is not a parameter of this operation"))
+            }
+            None => Ok(Self),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    struct Sample {
+        #[schemars(length(min = 1, max = 3))]
+        name: String,
+    }
+    host_body!(Sample);
+
+    fn detail(text: &str) -> String {
+        match shaped::<Sample>(text) {
+            Ok(sample) => sample.name,
+            Err(refusal) => format!("{refusal:?}"),
+        }
+    }
+
+    #[test]
+    fn the_types_own_schema_decides() {
+        assert_eq!(detail(r#"{"name": "abc"}"#), "abc");
+        assert!(detail(r#"{"name": "abcd"}"#).contains("/name: is longer than 3 characters"));
+        assert!(detail(r#"{"nam": "abc"}"#).contains("/nam: is not a member"));
+        assert!(detail(r#"{"name": "a", "name": "b"}"#).contains("/name: is given more than once"));
+    }
+}

@@ -1,0 +1,95 @@
+//! The layers around the router of a listener.
+//!
+//! [`wrap`] lists the layers and [`every_request`] the steps, one file each. The steps are one
+//! layer because axum allocates a future for every layer of functions.
+
+mod compression;
+mod cors;
+mod linger;
+mod metrics;
+mod problems;
+mod rate_limit;
+mod response_headers;
+mod span;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use tracing::Instrument;
+
+use super::context::RequestContext;
+use super::head;
+use assurance_service::app::App;
+
+pub(super) use compression::NotCompressed;
+
+#[derive(Clone)]
+struct LayerState {
+    app: App,
+    /// Whether rate limits apply. If so, every response has their headers.
+    limited: bool,
+}
+
+/// Adds the layers of the API listener.
+pub(super) fn wrap(router: Router, app: &App) -> Router {
+    around(router, LayerState { app: app.clone(), limited: true })
+}
+
+/// Adds the layers of the operators' listener.
+pub(super) fn wrap_unlimited(router: Router, app: &App) -> Router {
+    around(router, LayerState { app: app.clone(), limited: false })
+}
+
+/// Adds the layers, innermost first.
+fn around(router: Router, state: LayerState) -> Router {
+    let router = router.layer(compression::layer());
+    let router = match cors::layer(&state.app.config.api.cors_origins) {
+        Some(layer) => router.layer(layer),
+        None => router,
+    };
+    router.layer(from_fn_with_state(state, every_request))
+}
+
+/// Runs the steps, outermost first. Every refusal and every panic becomes a problem document here,
+/// so no response has another shape.
+async fn every_request(
+    State(state): State<LayerState>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let context = RequestContext::new(request.headers(), request.uri().path());
+    let timer = metrics::Timer::start();
+    let span = span::of(&context, &request);
+    request.extensions_mut().insert(context.clone());
+    let problems = problems::Renderer { app: &state.app, context: &context, span: &span };
+    let response = problems.catch_panics(hand_on(&state, &context, request, next));
+    let mut response = problems.render(response.instrument(span.clone()).await);
+    response_headers::add(&context, response.headers_mut());
+    timer.stop(&context, &response, &span);
+    response
+}
+
+/// Passes a request on if its head is valid. Sets the rate limit status of
+/// the client if no limit was checked on the way.
+async fn hand_on(
+    state: &LayerState,
+    context: &RequestContext,
+    request: Request,
+    next: Next,
+) -> Response {
+    let (mut parts, body) = request.into_parts();
+    let body = linger::linger(&parts.headers, body);
+    let subject = state.limited.then(|| rate_limit::RateLimitSubject::of(&parts, &state.app));
+    let response = match head::check(&parts, state.app.config.limits.max_header_bytes) {
+        Ok(()) => {
+            head::allow_identity(&mut parts.headers);
+            next.run(Request::from_parts(parts, body)).await
+        }
+        Err(refusal) => refusal.into_response(),
+    };
+    if let Some(subject) = subject.filter(|_| !context.has_limit_status()) {
+        context.set_limit_status(subject.status(&state.app));
+    }
+    response
+}

@@ -1,0 +1,42 @@
+//! HTTP: the only module that uses axum or status codes.
+//!
+//! Every refusal of the host or an area becomes a response in `problem.rs`. Every request passes
+//! `middleware/`.
+
+mod access_tokens;
+pub mod admin;
+mod area;
+mod auth;
+mod bearer;
+mod body;
+mod budget;
+mod caller;
+mod client_address;
+mod code;
+mod compressed;
+mod conditional;
+mod connections;
+mod context;
+mod extract;
+mod forms;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
+mod head;
+mod headers;
+mod hints;
+mod host_operation;
+mod json;
+pub mod listen;
+mod members;
+mod middleware;
+mod operations;
+mod pace;
+mod pages;
+mod parameters;
+mod problem;
+mod router;
+mod session;
+mod workspaces;
+
+pub use operations::host_operations;
+pub use router::api;

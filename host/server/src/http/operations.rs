@@ -1,0 +1,351 @@
+//! The host's own operations, described for OpenAPI. A test compares this list with the router.
+
+use schemars::JsonSchema;
+use serde_json::Value as Json;
+
+use super::auth::{login, mfa, password, register, session};
+use super::{access_tokens, members, parameters, workspaces};
+use assurance_contract::{HostOperation, HostTag};
+use assurance_core::domain::manifest::{Method, ParameterKind, ParameterPlace, ParameterSpec};
+
+const AUTH: HostTag =
+    HostTag { name: "auth", summary: "Sign-in, the session, the password and the second factor" };
+
+const WORKSPACES: HostTag =
+    HostTag { name: "workspaces", summary: "Your workspaces and their members" };
+
+/// Returns every operation of the router that is part of the API.
+#[must_use]
+pub fn host_operations() -> Vec<HostOperation> {
+    let mut all = signing_in();
+    all.extend(of_sessions());
+    all.extend(second_factor());
+    all.extend(of_workspaces());
+    all.extend(of_members());
+    all.extend(of_access_tokens());
+    all
+}
+
+fn signing_in() -> Vec<HostOperation> {
+    vec![
+        HostOperation {
+            description: "Sets the `service_session` cookie, and `service_device`, by which the \
+                next sign-in from this device is recognized: failed attempts from other devices \
+                do not delay a client that sends it. An account with a second factor also needs \
+                `code`. The response does not show whether e-mail, password or code is wrong. \
+                Like all operations of `auth`, it ignores `Idempotency-Key`: its response is not \
+                stored, and a repeated request creates another session.",
+            signed_in: false,
+            body: Some(schema::<login::LoginBody>()),
+            response: Some(schema::<session::SessionView>()),
+            ..operation(Method::Post, "/v1/auth/login", "login", "Sign in")
+        },
+        HostOperation {
+            description: "For an invited person without an account. `token` is in the invitation \
+                mail and proves that the address belongs to the person. Signs in like `POST \
+                /v1/auth/login`. The invitation must still be accepted.",
+            signed_in: false,
+            success_status: 201,
+            body: Some(schema::<register::NewAccount>()),
+            response: Some(schema::<session::SessionView>()),
+            ..operation(Method::Post, "/v1/auth/register", "register", "Create an account")
+        },
+        HostOperation {
+            description: "Ends this session. Its cookie stops working on every node.",
+            success_status: 204,
+            ..operation(Method::Post, "/v1/auth/logout", "logout", "Sign out")
+        },
+        HostOperation {
+            description: "All other sessions end. Requires a recent sign-in: sign in again after \
+                a 403. A wrong `current_password` counts as a failed sign-in.",
+            success_status: 204,
+            body: Some(schema::<password::PasswordBody>()),
+            ..operation(
+                Method::Post,
+                "/v1/auth/password",
+                "change_password",
+                "Change your password",
+            )
+        },
+    ]
+}
+
+fn of_sessions() -> Vec<HostOperation> {
+    vec![
+        HostOperation {
+            in_contract: true,
+            description: "The signed-in user, and a CSRF token for the session's writes.",
+            response: Some(schema::<session::SessionView>()),
+            ..operation(Method::Get, "/v1/auth/session", "get_session", "The session")
+        },
+        HostOperation {
+            in_contract: true,
+            description: "Second factor, recovery codes and open sessions, newest first.",
+            response: Some(schema::<session::SecurityView>()),
+            ..operation(Method::Get, "/v1/auth/security", "get_security", "Security status")
+        },
+        HostOperation {
+            description: "Takes effect on every node from the next request on.",
+            success_status: 204,
+            parameters: vec![ParameterSpec {
+                name: "session_id".to_owned(),
+                place: ParameterPlace::Path,
+                summary: "`sessions[].id` from the security status.".to_owned(),
+                kind: ParameterKind::Uuid,
+                required: true,
+                default: None,
+            }],
+            ..operation(
+                Method::Delete,
+                "/v1/auth/sessions/{session_id}",
+                "revoke_session",
+                "End one of your sessions",
+            )
+        },
+    ]
+}
+
+fn second_factor() -> Vec<HostOperation> {
+    vec![
+        HostOperation {
+            description: "Has no effect until it is confirmed with a code. A repeated request \
+                replaces the secret; `Idempotency-Key` is ignored.",
+            response: Some(schema::<mfa::EnrolmentView>()),
+            ..operation(
+                Method::Post,
+                "/v1/auth/mfa/enrol",
+                "enrol_authenticator",
+                "Enrol an authenticator (RFC 6238)",
+            )
+        },
+        HostOperation {
+            description: "Returns ten recovery codes, which are shown only once, and a new \
+                session id. All other sessions end. Requires a recent sign-in: sign in again \
+                after a 403.",
+            body: Some(schema::<mfa::CodeBody>()),
+            response: Some(schema::<mfa::ConfirmedView>()),
+            ..operation(
+                Method::Post,
+                "/v1/auth/mfa/confirm",
+                "confirm_authenticator",
+                "Confirm the authenticator",
+            )
+        },
+        HostOperation {
+            description: "All other sessions end. Requires a recent sign-in: on 403, sign in again.",
+            success_status: 204,
+            body: Some(schema::<mfa::CodeBody>()),
+            ..operation(
+                Method::Post,
+                "/v1/auth/mfa/disable",
+                "disable_authenticator",
+                "Remove the authenticator",
+            )
+        },
+        HostOperation {
+            description: "The old codes stop working. The new codes are shown only once; \
+                `Idempotency-Key` is ignored. Send the authenticator's next code to get new \
+                ones.",
+            body: Some(schema::<mfa::CodeBody>()),
+            response: Some(schema::<mfa::RecoveryCodes>()),
+            ..operation(
+                Method::Post,
+                "/v1/auth/recovery-codes",
+                "renew_recovery_codes",
+                "Replace the recovery codes",
+            )
+        },
+    ]
+}
+
+fn of_workspaces() -> Vec<HostOperation> {
+    vec![
+        HostOperation {
+            tag: WORKSPACES,
+            description: "Sorted by slug.",
+            parameters: parameters::page_parameters(),
+            response: Some(schema::<workspaces::WorkspacePage>()),
+            ..operation(Method::Get, "/v1/workspaces", "list_workspaces", "Your workspaces")
+        },
+        HostOperation {
+            tag: WORKSPACES,
+            description: "The caller becomes its owner.",
+            idempotent: true,
+            success_status: 201,
+            body: Some(schema::<workspaces::CreateWorkspace>()),
+            response: Some(schema::<workspaces::WorkspaceView>()),
+            ..operation(Method::Post, "/v1/workspaces", "create_workspace", "Create a workspace")
+        },
+    ]
+}
+
+fn of_members() -> Vec<HostOperation> {
+    vec![
+        HostOperation {
+            tag: WORKSPACES,
+            description: "Sorted by e-mail. Every member may read the list.",
+            takes_access_token: true,
+            parameters: [vec![members::workspace_parameter()], parameters::page_parameters()]
+                .concat(),
+            response: Some(schema::<members::MemberPage>()),
+            ..operation(
+                Method::Get,
+                "/v1/workspaces/{workspace_id}/members",
+                "list_members",
+                "Members of a workspace",
+            )
+        },
+        HostOperation {
+            tag: WORKSPACES,
+            description: "Admins can remove viewers, members and admins. Owners can remove every \
+                member. Every member may leave. Removing the last owner who can sign in returns \
+                409. Afterwards requests of the removed user in this workspace return 404; other \
+                nodes apply it within one second.",
+            idempotent: true,
+            success_status: 204,
+            parameters: vec![members::workspace_parameter(), members::user_parameter()],
+            ..operation(
+                Method::Delete,
+                "/v1/workspaces/{workspace_id}/members/{user_id}",
+                "remove_member",
+                "Remove a member, or leave",
+            )
+        },
+    ]
+}
+
+fn of_access_tokens() -> Vec<HostOperation> {
+    vec![
+        HostOperation {
+            tag: WORKSPACES,
+            description: "For admins. A machine sends the token as `Authorization: Bearer` to \
+                operations of this workspace; requests act as you, with no higher role than \
+                `role` and your present one. `token` is shown once: no `Idempotency-Key` brings it \
+                back, so revoke a token whose response was lost. Needs a session that began a \
+                short time ago: sign in again after a 403. More tokens than the workspace may have \
+                return 409.",
+            success_status: 201,
+            parameters: vec![members::workspace_parameter()],
+            body: Some(schema::<access_tokens::AccessTokenBody>()),
+            response: Some(schema::<access_tokens::CreatedAccessToken>()),
+            ..operation(
+                Method::Post,
+                "/v1/workspaces/{workspace_id}/access-tokens",
+                "create_access_token",
+                "Create an access token",
+            )
+        },
+        HostOperation {
+            tag: WORKSPACES,
+            description: "For admins. Newest first; an expired token is listed for 30 days.",
+            parameters: [vec![members::workspace_parameter()], parameters::page_parameters()]
+                .concat(),
+            response: Some(schema::<access_tokens::AccessTokenPage>()),
+            ..operation(
+                Method::Get,
+                "/v1/workspaces/{workspace_id}/access-tokens",
+                "list_access_tokens",
+                "Access tokens of a workspace",
+            )
+        },
+        HostOperation {
+            tag: WORKSPACES,
+            description: "For admins, whoever created the token. The next request with it returns \
+                401, on other nodes within a second.",
+            success_status: 204,
+            parameters: vec![members::workspace_parameter(), access_tokens::token_parameter()],
+            ..operation(
+                Method::Delete,
+                "/v1/workspaces/{workspace_id}/access-tokens/{token_id}",
+                "revoke_access_token",
+                "Revoke an access token",
+            )
+        },
+    ]
+}
+
+fn operation(
+    method: Method,
+    path: &'static str,
+    operation_id: &'static str,
+    summary: &'static str,
+) -> HostOperation {
+    HostOperation {
+        method,
+        path,
+        operation_id,
+        tag: AUTH,
+        summary,
+        description: "",
+        in_contract: false,
+        signed_in: true,
+        takes_access_token: false,
+        parameters: Vec::new(),
+        idempotent: false,
+        body: None,
+        success_status: 200,
+        response: None,
+        example: Json::Null,
+    }
+}
+
+fn schema<T: JsonSchema>() -> Json {
+    schemars::schema_for!(T).to_value()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Returns the routes of `router.rs` under `/v1`, by method.
+    fn routed() -> Vec<(String, &'static str)> {
+        let page = include_str!("router.rs");
+        let mut found = Vec::new();
+        for line in page.lines().filter_map(|line| line.trim().strip_prefix(".route(\"/v1")) {
+            let (path, handlers) = line.split_once('"').expect("a path");
+            for method in ["get", "post", "put", "patch", "delete"] {
+                if handlers.contains(&format!("{method}(")) {
+                    found.push((format!("/v1{path}"), method));
+                }
+            }
+        }
+        found.sort();
+        found
+    }
+
+    #[test]
+    fn the_document_lists_exactly_what_the_router_answers() {
+        let mut listed: Vec<_> = host_operations()
+            .iter()
+            .map(|operation| {
+                let method = match operation.method {
+                    Method::Get => "get",
+                    Method::Post => "post",
+                    Method::Put => "put",
+                    Method::Patch => "patch",
+                    Method::Delete => "delete",
+                };
+                (operation.path.to_owned(), method)
+            })
+            .collect();
+        listed.sort();
+        assert_eq!(listed, routed());
+    }
+
+    #[test]
+    fn every_body_schema_compiles() {
+        use crate::http::extract::HostBody;
+
+        let schemas = [
+            login::LoginBody::schema(),
+            mfa::CodeBody::schema(),
+            password::PasswordBody::schema(),
+            register::NewAccount::schema(),
+            workspaces::CreateWorkspace::schema(),
+            access_tokens::AccessTokenBody::schema(),
+        ];
+        assert!(schemas.iter().all(|schema| !schema.is_valid(&json!({"unknown": 1}))));
+    }
+}

@@ -1,0 +1,131 @@
+//! Closes connections that clients keep without using them: HTTP/2 connections without requests,
+//! and responses that the client receives too slowly.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::connections::{ConnectionActivity, ConnectionEntry};
+
+/// Number of checks in one stall timeout.
+const CHECKS: u32 = 4;
+
+/// Limits after which an unused connection is closed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct IdleLimits {
+    /// Maximum time to the first request.
+    pub(super) first_request: Duration,
+    /// Maximum time without a request.
+    pub(super) idle: Duration,
+    /// Maximum time for which a response is received more slowly than `min_rate`, in bytes per
+    /// second.
+    pub(super) stall: Duration,
+    pub(super) min_rate: u32,
+}
+
+/// Resolves when a limit is exceeded. `written` counts the bytes written to the connection since
+/// the last check.
+pub(super) async fn unused(entry: &ConnectionEntry, written: &AtomicU64, patience: IdleLimits) {
+    tokio::select! {
+        () = no_first_request(entry, patience.first_request) => {}
+        () = too_slow_or_idle(entry, written, patience) => {}
+    }
+}
+
+/// Resolves if no request arrives in time. HTTP's own timeout starts only after the protocol
+/// version is known.
+async fn no_first_request(entry: &ConnectionEntry, time: Duration) {
+    tokio::time::sleep(time).await;
+    if entry.has_begun() {
+        std::future::pending::<()>().await;
+    }
+}
+
+async fn too_slow_or_idle(entry: &ConnectionEntry, written: &AtomicU64, patience: IdleLimits) {
+    let period = patience.stall / CHECKS;
+    let mut left = patience.stall;
+    loop {
+        tokio::time::sleep(period).await;
+        let bytes = written.swap(0, Ordering::Relaxed);
+        let paid = Duration::from_secs(bytes) / patience.min_rate.max(1);
+        left = left.saturating_add(paid).min(patience.stall);
+        let activity = entry.activity();
+        if activity != ConnectionActivity::Serving {
+            left = left.saturating_sub(period);
+        }
+        match activity {
+            ConnectionActivity::Sending if left.is_zero() => return,
+            ConnectionActivity::Idle(time) if left.is_zero() && time >= patience.idle => return,
+            ConnectionActivity::Serving
+            | ConnectionActivity::Sending
+            | ConnectionActivity::Idle(_) => {}
+        }
+    }
+}
+
+/// A stream that counts the bytes written to it.
+#[derive(Debug)]
+pub(super) struct CountedStream<S> {
+    stream: S,
+    written: Arc<AtomicU64>,
+}
+
+impl<S> CountedStream<S> {
+    /// Returns the stream and its counter.
+    pub(super) fn new(stream: S) -> (Self, Arc<AtomicU64>) {
+        let written = Arc::new(AtomicU64::new(0));
+        (Self { stream, written: Arc::clone(&written) }, written)
+    }
+
+    fn count(&self, length: usize) -> Poll<io::Result<usize>> {
+        self.written.fetch_add(length as u64, Ordering::Relaxed);
+        Poll::Ready(Ok(length))
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for CountedStream<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buffer)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for CountedStream<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let length = ready!(Pin::new(&mut self.stream).poll_write(cx, bytes))?;
+        self.count(length)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let length = ready!(Pin::new(&mut self.stream).poll_write_vectored(cx, bytes))?;
+        self.count(length)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,188 @@
+//! A request that a person can copy: `curl` with everything an operation
+//! demands, and what it names as shell variables.
+
+use std::fmt::Write as _;
+
+use maud::{Markup, html};
+use serde_json::{Value as Json, json};
+
+use super::members::{Schemas, required_members, resolved};
+use super::reference::DocumentedOperation;
+
+/// Schemas nested deeper are shown empty: one may contain itself.
+const MAX_DEPTH: usize = 5;
+
+/// Room on the page that one member of an example takes.
+const SAMPLE_UNITS: usize = 64;
+
+/// The request, over several lines of shell.
+pub(super) fn curl(schemas: &Schemas<'_>, operation: &DocumentedOperation<'_>) -> String {
+    let document = schemas.document;
+    let mut command = String::from("curl -sS");
+    let demands = |scheme: &str| {
+        let schemes = operation.described["security"].as_array().into_iter().flatten();
+        schemes.into_iter().any(|needed| needed.get(scheme).is_some())
+    };
+    if demands("session") {
+        command.push_str(" -b \"$COOKIE\"");
+    }
+    if demands("csrf") {
+        command.push_str(" -H \"X-CSRF-Token: $CSRF_TOKEN\"");
+    }
+    for name in required(document, operation, "header") {
+        let _ = write!(command, " -H \"{name}: ${}\"", variable(name));
+    }
+    command.push_str(&body(schemas, operation));
+    let _ = write!(command, " \\\n  \"{}\"", url(document, operation));
+    command
+}
+
+/// A recorded body; nothing if there is none.
+pub(super) fn json_block(example: &Json) -> Markup {
+    let text = serde_json::to_string_pretty(example).unwrap_or_default();
+    html! {
+        @if !example.is_null() { pre tabindex="0" { code { (text) } } }
+    }
+}
+
+/// The names of the parameters in that place that must be there.
+fn required<'a>(
+    document: &'a Json,
+    operation: &DocumentedOperation<'a>,
+    place: &'static str,
+) -> impl Iterator<Item = &'a str> {
+    let all = operation.described["parameters"].as_array().into_iter().flatten();
+    let all = all.map(|parameter| resolved(document, parameter));
+    let wanted = all.filter(move |one| one["in"] == place && one["required"] == true);
+    wanted.filter_map(|parameter| parameter["name"].as_str())
+}
+
+fn url(document: &Json, operation: &DocumentedOperation<'_>) -> String {
+    let server = document["servers"][0]["url"].as_str().unwrap_or_default();
+    let mut url = format!("{server}{}", operation.path);
+    for name in required(document, operation, "path") {
+        url = url.replace(&format!("{{{name}}}"), &format!("${}", variable(name)));
+    }
+    let mut before = '?';
+    for name in required(document, operation, "query") {
+        let _ = write!(url, "{before}{name}=${}", variable(name));
+        before = '&';
+    }
+    url
+}
+
+/// `finding_id` is `$FINDING_ID`.
+fn variable(name: &str) -> String {
+    name.replace('-', "_").to_ascii_uppercase()
+}
+
+/// The method and the body; `curl` gets without either, and posts what it is
+/// given.
+fn body(schemas: &Schemas<'_>, operation: &DocumentedOperation<'_>) -> String {
+    let method = operation.method.as_str();
+    let content = &operation.described["requestBody"]["content"];
+    if let Some(media) = content.get("application/json") {
+        let recorded = media.get("example").cloned();
+        let value = recorded.unwrap_or_else(|| sample(schemas, &media["schema"], "", 0));
+        let text = serde_json::to_string_pretty(&value).unwrap_or_default();
+        let sample = text.replace('\'', r"'\''");
+        let method = if method == "POST" { String::new() } else { format!(" -X {method}") };
+        return format!("{method} \\\n  --json '{sample}'");
+    }
+    if let Some(media) = content.get("multipart/form-data") {
+        let parts = required_members(resolved(schemas.document, &media["schema"]));
+        return parts.fold(String::new(), |mut all, (name, part)| {
+            let file = if part["format"] == "binary" { "@" } else { "" };
+            let _ = write!(all, " -F \"{name}={file}${}\"", variable(name));
+            all
+        });
+    }
+    match (method, content.is_object()) {
+        ("GET", _) => String::new(),
+        ("PUT", true) => " -T \"$FILE\"".to_owned(),
+        (_, true) => format!(" -X {method} --data-binary \"@$FILE\""),
+        (_, false) => format!(" -X {method}"),
+    }
+}
+
+/// A value of the schema, with no more members than it must have. Patterns are
+/// beyond it.
+fn sample(schemas: &Schemas<'_>, schema: &Json, name: &str, depth: usize) -> Json {
+    let schema = resolved(schemas.document, schema);
+    if depth > MAX_DEPTH || !schemas.spend(SAMPLE_UNITS) {
+        return Json::Null;
+    }
+    let given = schema.get("default").or(schema.get("const")).or(schema["enum"].get(0));
+    if let Some(given) = given {
+        return if schemas.spend(given.to_string().len()) { given.clone() } else { Json::Null };
+    }
+    if let Some(first) = schema["oneOf"].get(0).or(schema["anyOf"].get(0)) {
+        return sample(schemas, first, name, depth + 1);
+    }
+    let kind = schema["type"].as_str().or(schema["type"][0].as_str());
+    match kind {
+        Some("object") if depth < MAX_DEPTH => {
+            let members = required_members(schema).take_while(|_| !schemas.is_exhausted());
+            members
+                .map(|(name, one)| (name.clone(), sample(schemas, one, name, depth + 1)))
+                .collect()
+        }
+        Some("object") => json!({}),
+        Some("array") if depth < MAX_DEPTH => {
+            json!([sample(schemas, &schema["items"], name, depth + 1)])
+        }
+        Some("array") => json!([]),
+        Some("integer" | "number") => schema.get("minimum").cloned().unwrap_or(json!(1)),
+        Some("boolean") => json!(true),
+        Some("string") => text(schema, name).into(),
+        _ => Json::Null,
+    }
+}
+
+fn text(schema: &Json, name: &str) -> String {
+    match schema["format"].as_str() {
+        Some("uuid") => "01890a5d-ac96-774b-bcce-b302099a8057".to_owned(),
+        Some("date-time") => "2030-01-31T12:00:00Z".to_owned(),
+        Some("date") => "2030-01-31".to_owned(),
+        Some("email") => "person@example.com".to_owned(),
+        Some("uri") => "https://example.com".to_owned(),
+        _ => name.replace('_', " "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_has_everything_that_is_demanded_and_nothing_else() {
+        let document = json!({"servers": [{"url": "https://api.example.com"}]});
+        let described = json!({
+            "security": [{"session": [], "csrf": []}],
+            "parameters": [
+                {"name": "workspace_id", "in": "path", "required": true},
+                {"name": "Idempotency-Key", "in": "header", "required": true},
+                {"name": "limit", "in": "query", "required": false},
+            ],
+            "requestBody": {"content": {"application/json": {"schema": {
+                "type": "object",
+                "required": ["subject", "kind"],
+                "properties": {
+                    "subject": {"type": "string"},
+                    "kind": {"oneOf": [{"const": "it's"}]},
+                    "note": {"type": "string"},
+                },
+            }}}},
+        });
+        let path = "/v1/workspaces/{workspace_id}/notes";
+        let operation = DocumentedOperation { method: "POST".into(), path, described: &described };
+        insta::assert_snapshot!(curl(&Schemas::new(&document), &operation), @r#"
+        curl -sS -b "$COOKIE" -H "X-CSRF-Token: $CSRF_TOKEN" -H "Idempotency-Key: $IDEMPOTENCY_KEY" \
+          --json '{
+          "kind": "it'\''s",
+          "subject": "subject"
+        }' \
+          "https://api.example.com/v1/workspaces/$WORKSPACE_ID/notes"
+        "#);
+    }
+}

@@ -1,0 +1,471 @@
+//! Renders refusals as problem documents (RFC 9457).
+//!
+//! Handlers return a [`Refusal`]. It is carried by an empty response to the middleware, which
+//! renders it with the request's id and path. The client sees code, detail and hint. The operator
+//! sees the cause, which is logged here once.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::code::{self, Code};
+use assurance_contract::RouteContract;
+use assurance_core::budgets::{self, BudgetOwner};
+use assurance_core::domain::area::{Problem, ProblemKind, Violation};
+use assurance_service::app::RateLimited;
+use assurance_service::app::areas::ServingBlocked;
+use assurance_service::app::call::CallRefusal;
+use assurance_store as store;
+use assurance_work::CallError;
+
+/// Maximum number of violations that are listed; further ones are counted.
+pub(super) const MOST_VIOLATIONS: usize = 10;
+
+/// A refused request. Boxed, because every result carries it.
+#[derive(Debug)]
+pub(super) struct Refusal(Box<ProblemParts>);
+
+#[derive(Debug)]
+struct ProblemParts {
+    /// Code of the host. For an area's own code, the class of the refusal.
+    kind: Code,
+    code: Cow<'static, str>,
+    detail: String,
+    hint: Option<String>,
+    retry_after_s: Option<u64>,
+    allow: Option<String>,
+    challenge: Option<&'static str>,
+    source: Option<anyhow::Error>,
+}
+
+/// A refusal that the middleware has yet to render.
+#[derive(Clone)]
+pub(super) struct PendingRefusal(pub(super) Arc<Refusal>);
+
+impl Refusal {
+    pub(super) fn new(code: Code, detail: impl Into<String>) -> Self {
+        Self(Box::new(ProblemParts {
+            kind: code,
+            code: Cow::Borrowed(code.as_str()),
+            detail: detail.into(),
+            hint: None,
+            retry_after_s: None,
+            allow: None,
+            challenge: None,
+            source: None,
+        }))
+    }
+
+    /// Creates a 422 with a list of violations; `more` counts those not listed.
+    pub(super) fn invalid(violations: &[Violation], more: usize) -> Self {
+        Self::new(Code::ValidationFailed, name_violations(violations, more))
+    }
+
+    /// Creates a 422 with a single violation.
+    pub(super) fn invalid_one(at: &str, message: &str) -> Self {
+        let violation = Violation { pointer: at.to_owned(), message: message.to_owned() };
+        Self::invalid(&[violation], 0)
+    }
+
+    pub(super) fn not_found() -> Self {
+        Self::new(Code::NotFound, "It does not exist, or you may not see it.")
+    }
+
+    pub(super) fn method_not_allowed(allow: &str) -> Self {
+        let detail = format!("This path supports only the methods {allow}.");
+        let mut refusal = Self::new(Code::MethodNotAllowed, detail);
+        refusal.0.allow = Some(allow.to_owned());
+        refusal
+    }
+
+    pub(super) fn internal(source: impl Into<anyhow::Error>) -> Self {
+        let detail = "The service failed; the request had no effect.";
+        Self::new(Code::InternalError, detail).caused_by(source)
+    }
+
+    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.0.hint = Some(hint.into());
+        self
+    }
+
+    pub(super) fn retry_after(mut self, seconds: u64) -> Self {
+        self.0.retry_after_s = Some(seconds);
+        self
+    }
+
+    /// Sets `WWW-Authenticate`, which every 401 must have (RFC 9110).
+    pub(super) fn challenge(mut self, challenge: &'static str) -> Self {
+        self.0.challenge = Some(challenge);
+        self
+    }
+
+    fn caused_by(mut self, source: impl Into<anyhow::Error>) -> Self {
+        self.0.source = Some(source.into());
+        self
+    }
+
+    /// Converts a problem returned by an area. Codes that the route does not declare are replaced.
+    pub(super) fn of_area(route: &RouteContract, problem: Problem) -> Self {
+        let code = match problem.kind {
+            ProblemKind::ValidationFailed => Code::ValidationFailed,
+            ProblemKind::PermissionDenied => Code::PermissionDenied,
+            ProblemKind::NotFound => Code::NotFound,
+            ProblemKind::Conflict => Code::Conflict,
+            ProblemKind::VersionConflict => Code::VersionConflict,
+            ProblemKind::Unavailable => Code::Unavailable,
+        };
+        let mut refusal = Self::new(code, area_detail(&problem));
+        if let Some(exact) = problem.code {
+            if route.route.problem_codes.contains(&exact) {
+                refusal.0.code = Cow::Owned(exact);
+            } else {
+                tracing::warn!(
+                    operation = route.route.operation_id,
+                    code = exact,
+                    "an area returned a problem code that its route does not declare"
+                );
+            }
+        }
+        refusal.0.hint = problem.hint.filter(|hint| !hint.is_empty());
+        if code == Code::Unavailable {
+            refusal.0.retry_after_s = Some(1);
+        }
+        refusal
+    }
+
+    /// Converts the refusal of a call to an area.
+    pub(super) fn of_call(route: &RouteContract, refused: CallRefusal) -> Self {
+        match refused {
+            CallRefusal::Problem(problem) => Self::of_area(route, problem),
+            refused => Self::of_host_call(refused),
+        }
+    }
+
+    /// Converts the refusal of an operation of the host.
+    pub(super) fn of_host_call(refused: CallRefusal) -> Self {
+        match refused {
+            CallRefusal::Problem(problem) => Self::internal(anyhow::anyhow!("{problem:?}")),
+            CallRefusal::KeyReused => Self::new(
+                Code::IdempotencyKeyReused,
+                "Idempotency-Key: was already used for this operation with another body.",
+            ),
+            CallRefusal::InProgress => Self::new(
+                Code::IdempotencyInProgress,
+                "The first request with this Idempotency-Key is still running.",
+            )
+            .retry_after(1),
+            CallRefusal::Contended => Self::new(
+                Code::Unavailable,
+                "Too many concurrent requests changed the same data; this request had no effect.",
+            )
+            .retry_after(1),
+            CallRefusal::Failed(error) => error.into(),
+        }
+    }
+
+    /// Renders the response and logs the cause for the operator.
+    pub(super) fn render(&self, request: &RequestSummary<'_>) -> Response {
+        self.log(request);
+        let status = self.0.kind.status();
+        let hint = match &self.0.hint {
+            Some(hint) => Cow::Borrowed(hint.as_str()),
+            None => self.0.kind.hint(request.operation),
+        };
+        let body = ProblemMembers {
+            code: &self.0.code,
+            detail: &self.0.detail,
+            hint: &hint,
+            instance: request.path,
+            request_id: request.request_id,
+            status: status.as_u16(),
+            title: code::title(&self.0.code),
+            kind: format!("{}/problems/{}", request.base_url, self.0.code),
+        };
+        let json = serde_json::to_vec(&body).unwrap_or_default();
+        let mut response = (status, Body::from(json)).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if let Some(seconds) = self.0.retry_after_s {
+            headers.insert(header::RETRY_AFTER, seconds.into());
+        }
+        if let Some(allow) = self.0.allow.as_ref().and_then(|a| HeaderValue::from_str(a).ok()) {
+            headers.insert(header::ALLOW, allow);
+        }
+        if let Some(challenge) = self.0.challenge {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+        }
+        response
+    }
+
+    fn log(&self, request: &RequestSummary<'_>) {
+        let status = self.0.kind.status();
+        if !status.is_server_error() {
+            return;
+        }
+        let source = self.0.source.as_ref().map(|source| format!("{source:#}"));
+        let source = source.as_deref().unwrap_or(&self.0.detail);
+        if status == StatusCode::INTERNAL_SERVER_ERROR {
+            tracing::error!(request.id = request.request_id, code = %self.0.code, source, "refused");
+        } else {
+            tracing::warn!(request.id = request.request_id, code = %self.0.code, source, "refused");
+        }
+    }
+}
+
+/// Members of a problem that come from the request.
+pub(super) struct RequestSummary<'a> {
+    pub(super) request_id: &'a str,
+    pub(super) path: &'a str,
+    pub(super) base_url: &'a str,
+    /// Operation of the reference, if the request reached one.
+    pub(super) operation: Option<&'a str>,
+}
+
+/// Members of a problem document (RFC 9457).
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Problem")]
+pub(super) struct ProblemMembers<'a> {
+    /// Machine-readable code.
+    code: &'a str,
+    /// Description of the error, for people.
+    detail: &'a str,
+    /// How to fix the request.
+    hint: &'a str,
+    /// Path of the request.
+    instance: &'a str,
+    /// Id of the request in the log.
+    request_id: &'a str,
+    status: u16,
+    /// Short summary; fixed for each code.
+    title: String,
+    /// URL of a page that explains the code.
+    #[serde(rename = "type")]
+    kind: String,
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let mut response = self.0.kind.status().into_response();
+        response.extensions_mut().insert(PendingRefusal(Arc::new(self)));
+        response
+    }
+}
+
+impl From<store::Error> for Refusal {
+    fn from(error: store::Error) -> Self {
+        match error {
+            store::Error::Unavailable(_)
+            | store::Error::Blobs(_)
+            | store::Error::RunAgain
+            | store::Error::GateBusy => {
+                Self::new(Code::Unavailable, "The service's storage is unavailable at the moment.")
+                    .retry_after(1)
+                    .caused_by(error)
+            }
+            store::Error::Full(_) => Self::new(
+                Code::InsufficientStorage,
+                "The disk with the service's data is full; the request had no effect.",
+            )
+            .retry_after(5)
+            .caused_by(error),
+            store::Error::OverQuota(_) => Self::new(
+                Code::InsufficientStorage,
+                "The workspace has reached its storage limit for this data; the request had no \
+                effect.",
+            )
+            .hint("Delete data that is not needed, or ask the operators for a higher limit.")
+            .caused_by(error),
+            store::Error::WorkspaceGone => Self::not_found(),
+            other => Self::internal(other),
+        }
+    }
+}
+
+impl From<ServingBlocked> for Refusal {
+    fn from(closed: ServingBlocked) -> Self {
+        let detail = match closed {
+            ServingBlocked::Unsure => {
+                "This node cannot read the live versions at the moment; the request had no \
+                effect."
+            }
+            ServingBlocked::Withdrawn => {
+                "The part of the service that executes this operation was removed from this node; \
+                the request had no effect."
+            }
+            ServingBlocked::NotLoaded => {
+                "A part of the service cannot be loaded on this node at the moment; the request \
+                had no effect."
+            }
+        };
+        Self::new(Code::Unavailable, detail).retry_after(1).caused_by(closed)
+    }
+}
+
+impl From<CallError> for Refusal {
+    fn from(error: CallError) -> Self {
+        let fault = "The part of the service that executes this operation failed; the request had \
+            no effect.";
+        match error {
+            CallError::Store(error) => error.into(),
+            CallError::Host(error) => Self::internal(error),
+            CallError::Overloaded => Self::new(
+                Code::AreaOverloaded,
+                "The part of the service that executes this operation is overloaded.",
+            )
+            .retry_after(1)
+            .caused_by(error),
+            CallError::Replaced => Self::new(
+                Code::Unavailable,
+                "The part of the service that executes this operation was replaced during the \
+                request; the request had no effect.",
+            )
+            .retry_after(1)
+            .caused_by(error),
+            CallError::OverBudget(refused) => refused.into(),
+            CallError::Deadline(_) | CallError::CpuTime(_) => Self::new(
+                Code::AreaTimeout,
+                "The part of the service that executes this operation took too long; the request \
+                had no effect.",
+            )
+            .caused_by(error),
+            CallError::Trap(_)
+            | CallError::OutOfMemory(_)
+            | CallError::Turn { .. }
+            | CallError::Limit(_)
+            | CallError::Contract(_) => Self::new(Code::AreaFault, fault).caused_by(error),
+        }
+    }
+}
+
+impl From<budgets::BudgetExceeded> for Refusal {
+    fn from(refused: budgets::BudgetExceeded) -> Self {
+        let (code, detail) = match refused.whose {
+            BudgetOwner::Workspace => {
+                let what = refused.resource;
+                (Code::RateLimited, format!("The workspace has used up its budget: {what}."))
+            }
+            BudgetOwner::Area => {
+                let detail = "The part of the service that executes this operation is overloaded.";
+                (Code::AreaOverloaded, detail.to_owned())
+            }
+        };
+        let seconds = refused.retry_after_s;
+        Self::new(code, detail).retry_after(seconds).caused_by(refused)
+    }
+}
+
+impl From<RateLimited> for Refusal {
+    fn from(spent: RateLimited) -> Self {
+        let policy = spent.status.policy;
+        let detail = format!(
+            "The {} has used its {} units of {} seconds.",
+            policy.name, policy.quota, policy.window_s
+        );
+        Self::new(Code::RateLimited, detail).retry_after(spent.retry_after_s)
+    }
+}
+
+fn area_detail(problem: &Problem) -> String {
+    let named = problem.violations.len().min(MOST_VIOLATIONS);
+    let (violations, rest) = problem.violations.split_at(named);
+    if violations.is_empty() {
+        return problem.detail.clone();
+    }
+    let named = name_violations(violations, rest.len());
+    // Many areas repeat their only violation as the detail.
+    let said = violations.iter().any(|violation| violation.message == problem.detail);
+    if said || problem.detail.is_empty() { named } else { format!("{} {named}", problem.detail) }
+}
+
+/// Lists violations: `/title: is required; /n: must be …; and 3 more`.
+fn name_violations(violations: &[Violation], more: usize) -> String {
+    let mut text = String::new();
+    for violation in violations {
+        if !text.is_empty() {
+            text.push_str("; ");
+        }
+        let at = if violation.pointer.is_empty() { "the body" } else { &violation.pointer };
+        text.push_str(at);
+        text.push_str(": ");
+        text.push_str(&violation.message);
+    }
+    if more > 0 {
+        text.push_str(&format!("; and {more} more"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn render(refusal: Refusal) -> Response {
+        refusal.render(&RequestSummary {
+            request_id: "01939f1a-0000-7000-8000-000000000000",
+            path: "/v1/workspaces/w/notes",
+            base_url: "https://api.example.com",
+            operation: Some("create_note"),
+        })
+    }
+
+    async fn body(response: Response) -> String {
+        let bytes = axum::body::to_bytes(response.into_body(), 1 << 20).await.unwrap();
+        let value: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+        serde_json::to_string_pretty(&value).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_problem_has_exactly_the_contracts_members() {
+        let refusal = Refusal::invalid_one("/title", "is required").hint("Give it a title.");
+        insta::assert_snapshot!(body(render(refusal)).await, @r#"
+        {
+          "code": "validation_failed",
+          "detail": "/title: is required",
+          "hint": "Give it a title.",
+          "instance": "/v1/workspaces/w/notes",
+          "request_id": "01939f1a-0000-7000-8000-000000000000",
+          "status": 422,
+          "title": "Validation Failed",
+          "type": "https://api.example.com/problems/validation_failed"
+        }
+        "#);
+    }
+
+    #[tokio::test]
+    async fn a_problem_without_a_hint_of_its_own_has_its_codes() {
+        let plain = body(render(Refusal::invalid_one("/title", "is required"))).await;
+        assert!(plain.contains("/reference/create_note has the expected request."), "{plain}");
+    }
+
+    #[tokio::test]
+    async fn the_client_never_reads_an_internal_source() {
+        let secret = anyhow::anyhow!("password=hunter2");
+        let text = body(render(Refusal::internal(secret))).await;
+        assert!(!text.contains("hunter2"));
+        assert!(text.contains("internal_error"));
+    }
+
+    #[test]
+    fn the_eleventh_violation_is_only_counted() {
+        let violations: Vec<_> = (0..MOST_VIOLATIONS)
+            .map(|n| Violation { pointer: format!("/{n}"), message: "is wrong".into() })
+            .collect();
+        let refusal = Refusal::invalid(&violations, 3);
+        assert!(refusal.0.detail.starts_with("/0: is wrong; /1"));
+        assert!(refusal.0.detail.ends_with("/9: is wrong; and 3 more"));
+    }
+
+    #[test]
+    fn headers_say_when_to_come_back_and_what_is_allowed() {
+        let response = render(Refusal::method_not_allowed("GET, HEAD"));
+        assert_eq!(response.headers()[header::ALLOW], "GET, HEAD");
+        let busy = render(CallError::Overloaded.into());
+        assert_eq!(busy.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(busy.headers()[header::RETRY_AFTER], "1");
+    }
+}

@@ -1,0 +1,268 @@
+//! Who asks, whether the request is really theirs, and what they may do here:
+//! the checks between the route and the body, in the order the protocol names.
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, header};
+
+use super::client_address::address_of;
+use super::code::Code;
+use super::context::RequestContext;
+use super::problem::Refusal;
+use super::{bearer, headers};
+use assurance_core::domain::id::WorkspaceId;
+use assurance_core::domain::manifest::{RateClass, Route};
+use assurance_core::domain::people::Membership;
+use assurance_core::domain::role::Role;
+use assurance_identity::{Credential, Principal, SESSION_COOKIE};
+use assurance_service::app::App;
+use assurance_store as store;
+
+const CSRF_HEADER: &str = "x-csrf-token";
+
+/// Challenge to a client without a session or access token.
+pub(super) const CHALLENGE: &str = "Cookie cookie-name=\"service_session\", Bearer";
+
+/// The session or access token of a request; on writes by a session, with the
+/// session's token.
+///
+/// # Errors
+/// 401 without either, 400 with both, 403 without the CSRF token or from a
+/// foreign page; 429 if an address has tried too many that nobody has.
+pub(super) async fn enter(app: &App, parts: &Parts) -> Result<Credential, Refusal> {
+    let cookie = headers::cookie(&parts.headers, SESSION_COOKIE);
+    match (headers::bearer(&parts.headers), cookie) {
+        (Some(_), Some(_)) => Err(bearer::two_credentials()),
+        (Some(token), None) => bearer::enter(app, parts, token).await.map(Credential::Token),
+        (None, Some(cookie)) => by_cookie(app, parts, cookie).await.map(Credential::Session),
+        (None, None) => Err(no_session()),
+    }
+}
+
+async fn by_cookie(app: &App, parts: &Parts, cookie: &str) -> Result<Principal, Refusal> {
+    let principal = match app.identity.remembered(cookie) {
+        Some(principal) => principal,
+        None => {
+            let stranger = app.identity.is_stranger(cookie);
+            let asking = app.identity.authenticate(cookie);
+            recognise(app, parts, stranger, asking).await?.ok_or_else(no_session)?
+        }
+    };
+    if !parts.method.is_safe() {
+        let headers = &parts.headers;
+        refuse_foreign_page(app, headers)?;
+        let token = headers.get(CSRF_HEADER).and_then(|value| value.to_str().ok());
+        if !token.is_some_and(|token| app.identity.csrf_valid(&principal, token)) {
+            let detail = "X-CSRF-Token: is missing, or is not a token of this session.";
+            return Err(Refusal::new(Code::CsrfFailed, detail));
+        }
+    }
+    Ok(principal)
+}
+
+/// Asks the database whose session or token it is. An address that guesses is
+/// not let ask for ever; it shares no limit with anybody who was recognized
+/// within the cache's time.
+pub(super) async fn recognise<T>(
+    app: &App,
+    parts: &Parts,
+    is_stranger: bool,
+    asking: impl Future<Output = Result<Option<T>, store::Error>>,
+) -> Result<Option<T>, Refusal> {
+    let stranger = is_stranger.then(|| address_of(parts, app));
+    if let Some(address) = stranger {
+        app.limiter.may_guess(address)?;
+    }
+    let found = asking.await?;
+    if let (None, Some(address)) = (&found, stranger) {
+        app.limiter.guessed(address);
+    }
+    Ok(found)
+}
+
+/// A browser says where a request comes from; other sites may not write.
+///
+/// # Errors
+/// 403 for another site's page.
+pub(super) fn refuse_foreign_page(app: &App, headers: &HeaderMap) -> Result<(), Refusal> {
+    if comes_from_foreign_page(headers, &app.base_url, &app.config.api.cors_origins) {
+        let detail = "The request comes from a page of another site.";
+        let hint = "Send it from a page of this service; operators can allow other origins.";
+        return Err(Refusal::new(Code::CsrfFailed, detail).hint(hint));
+    }
+    Ok(())
+}
+
+/// A page of an allowed origin may be of another site; a page of this service's
+/// own origin is not, so what says both is not believed.
+fn comes_from_foreign_page(headers: &HeaderMap, own: &str, allowed: &[String]) -> bool {
+    let is =
+        |value: &HeaderValue, text: &str| value.as_bytes().eq_ignore_ascii_case(text.as_bytes());
+    let origins = || headers.get_all(header::ORIGIN).iter();
+    let is_allowed = |origin: &HeaderValue| allowed.iter().any(|known| is(origin, known));
+    if origins().next().is_some() && origins().all(is_allowed) {
+        return false;
+    }
+    let mut sites = headers.get_all("sec-fetch-site").iter();
+    sites.any(|site| is(site, "cross-site"))
+        || origins().any(|origin| !is(origin, own) && !is_allowed(origin))
+}
+
+/// What the credential may do in a workspace, where the role and the
+/// workspace's features allow the route.
+///
+/// # Errors
+/// 404 for who is not a member, and for a token of another workspace; 403
+/// otherwise.
+pub(super) async fn admit(
+    app: &App,
+    credential: &Credential,
+    workspace: WorkspaceId,
+    route: &Route,
+) -> Result<Membership, Refusal> {
+    let membership = app.identity.membership_by(credential, workspace).await?;
+    let membership = membership.ok_or_else(Refusal::not_found)?;
+    check_membership(&membership, route)?;
+    Ok(membership)
+}
+
+/// Whether a member's role and the workspace's features allow the route.
+///
+/// # Errors
+/// 403.
+pub(super) fn check_membership(membership: &Membership, route: &Route) -> Result<(), Refusal> {
+    check_role(membership, route.least_role)?;
+    if let Some(flag) = route.feature_flag.as_deref().filter(|flag| !membership.has_feature(flag)) {
+        let detail = format!("The feature {flag} is switched off in this workspace.");
+        return Err(Refusal::new(Code::FeatureDisabled, detail));
+    }
+    Ok(())
+}
+
+/// Whether a member's role is high enough.
+///
+/// # Errors
+/// 403.
+pub(super) fn check_role(membership: &Membership, least: Role) -> Result<(), Refusal> {
+    let own = membership.role;
+    if own < least {
+        let detail = format!("This operation needs the role {least}, and yours here is {own}.");
+        return Err(Refusal::new(Code::PermissionDenied, detail));
+    }
+    Ok(())
+}
+
+/// Takes the request's units from the session or the access token.
+///
+/// # Errors
+/// 429.
+pub(super) fn spend_credential(
+    app: &App,
+    context: &RequestContext,
+    credential: &Credential,
+    class: RateClass,
+) -> Result<(), Refusal> {
+    let spent = match credential {
+        Credential::Session(principal) => app.limiter.session(principal.session.id, class),
+        Credential::Token(principal) => app.limiter.token(principal.token.id, class),
+    };
+    match spent {
+        Ok(status) => context.set_limit_status(status),
+        Err(spent) => {
+            context.set_limit_status(Some(spent.status));
+            return Err(spent.into());
+        }
+    }
+    Ok(())
+}
+
+/// Takes the request's units from the workspace.
+///
+/// # Errors
+/// 429.
+pub(super) fn spend_workspace(
+    app: &App,
+    context: &RequestContext,
+    workspace: WorkspaceId,
+    class: RateClass,
+) -> Result<(), Refusal> {
+    match app.limiter.workspace(workspace, class) {
+        Ok(status) => context.set_workspace_limit_status(status),
+        Err(spent) => {
+            context.set_workspace_limit_status(Some(spent.status));
+            return Err(spent.into());
+        }
+    }
+    Ok(())
+}
+
+fn no_session() -> Refusal {
+    Refusal::new(Code::Unauthenticated, "There is no valid session.").challenge(CHALLENGE)
+}
+
+/// A caller of one of the host's own operations, by a session or an access
+/// token: credential, CSRF token and rate are checked.
+pub(super) struct Authenticated(pub(super) Credential);
+
+impl FromRequestParts<App> for Authenticated {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Refusal> {
+        let context = RequestContext::from_request_parts(parts, app).await?;
+        let credential = enter(app, parts).await?;
+        let class = if parts.method.is_safe() { RateClass::Light } else { RateClass::Standard };
+        spend_credential(app, &context, &credential, class)?;
+        Ok(Self(credential))
+    }
+}
+
+/// A caller of one of the host's own operations that take no access token.
+pub(super) struct SignedIn(pub(super) Principal);
+
+impl FromRequestParts<App> for SignedIn {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Refusal> {
+        let Authenticated(credential) = Authenticated::from_request_parts(parts, app).await?;
+        bearer::session_only(credential).map(Self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_foreign(sent: &[(&'static str, &'static str)]) -> bool {
+        let name = axum::http::HeaderName::from_static;
+        let sent = sent.iter().map(|(key, value)| (name(key), HeaderValue::from_static(value)));
+        let headers = HeaderMap::from_iter(sent);
+        comes_from_foreign_page(&headers, "https://a.example", &["https://b.example".into()])
+    }
+
+    #[test]
+    fn pages_of_other_sites_may_not_write() {
+        let (own, allowed) = (("origin", "https://A.example"), ("origin", "https://b.example"));
+        let site = |site| ("sec-fetch-site", site);
+        for friendly in [
+            &[][..],
+            &[own],
+            &[own, site("same-origin")],
+            &[site("none")],
+            &[allowed],
+            &[allowed, site("cross-site")],
+        ] {
+            assert!(!is_foreign(friendly), "{friendly:?}");
+        }
+        let (other, opaque) = (("origin", "https://c.example"), ("origin", "null"));
+        for foreign in [
+            &[other][..],
+            &[opaque],
+            &[other, site("same-origin")],
+            &[own, site("cross-site")],
+            &[site("cross-site")],
+            &[site("Cross-Site")],
+        ] {
+            assert!(is_foreign(foreign), "{foreign:?}");
+        }
+    }
+}

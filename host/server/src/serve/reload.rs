@@ -1,0 +1,136 @@
+//! SIGHUP: reads the configuration again and applies the settings that can change at runtime.
+
+use serde_json::Value as Json;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::Reload;
+use assurance_core::config::{AreaLimits, BudgetsConfig, Config, RecordConfig};
+use assurance_service::app::App;
+
+/// Listens for SIGHUP until the service stops. Without a reload callback, the signal is only
+/// logged.
+pub(super) fn start(
+    app: &App,
+    reload: Option<Reload>,
+    stop: &CancellationToken,
+) -> std::io::Result<Option<JoinHandle<()>>> {
+    let Some(reload) = reload else { return Ok(None) };
+    let mut signals = signal(SignalKind::hangup())?;
+    let (app, stop) = (app.clone(), stop.clone());
+    Ok(Some(tokio::spawn(async move {
+        let mut in_force = app.config.clone();
+        while let Some(Some(())) = stop.run_until_cancelled(signals.recv()).await {
+            match reload() {
+                Ok(config) => in_force = apply(&app, &in_force, config),
+                Err(error) => tracing::error!(
+                    error = format!("{error:#}"),
+                    "reload failed; the configuration is unchanged"
+                ),
+            }
+        }
+    })))
+}
+
+/// Applies the settings that can change at runtime, and returns the configuration.
+fn apply(app: &App, before: &Config, config: Config) -> Config {
+    let (fixed_then, fixed_now) = (fixed(&app.config), fixed(&config));
+    let restart = changed(&fixed_then, &fixed_now);
+    let all = changed(&json(before), &json(&config));
+    let applied: Vec<String> = all.into_iter().filter(|key| !restart.contains(key)).collect();
+    if let Err(error) = app.recordings.set(config.areas.record.clone()) {
+        tracing::error!(%error, "cannot apply areas.record; the recording settings are unchanged");
+    }
+    app.runtime.set_limits(config.areas.limits.clone());
+    app.runtime.budgets().set(config.budgets.clone());
+    let none = |keys: Vec<String>| match keys.is_empty() {
+        true => "none".to_owned(),
+        false => keys.join(", "),
+    };
+    if restart.is_empty() {
+        tracing::info!(applied = none(applied), "reload applied");
+    } else {
+        let (applied, restart_required) = (none(applied), none(restart));
+        tracing::warn!(
+            applied,
+            restart_required,
+            "reload applied; a restart is required for some changed settings"
+        );
+    }
+    config
+}
+
+/// Returns the settings that need a restart. Secrets are masked, so changes of them are not
+/// detected.
+fn fixed(config: &Config) -> Json {
+    let mut config = config.clone();
+    config.budgets = BudgetsConfig::default();
+    let dir = config.areas.record.dir.take();
+    config.areas.record = RecordConfig { dir, ..RecordConfig::default() };
+    config.areas.limits.retain(|_, limits| {
+        let AreaLimits { max_documents, max_document_bytes, .. } = *limits;
+        *limits = AreaLimits { max_documents, max_document_bytes, ..AreaLimits::default() };
+        max_documents.is_some() || max_document_bytes.is_some()
+    });
+    json(&config)
+}
+
+fn json(config: &Config) -> Json {
+    serde_json::to_value(config).unwrap_or_default()
+}
+
+/// The dotted keys whose values differ.
+fn changed(before: &Json, now: &Json) -> Vec<String> {
+    let mut keys = Vec::new();
+    compare("", before, now, &mut keys);
+    keys
+}
+
+fn compare(at: &str, before: &Json, now: &Json, keys: &mut Vec<String>) {
+    let none = Json::Object(serde_json::Map::new());
+    let (before_fields, now_fields) = match (before, now) {
+        (Json::Object(before), Json::Object(now)) => (before, now),
+        // A section that only one of them has.
+        (Json::Object(before), Json::Null) => (before, none.as_object().unwrap_or(before)),
+        (Json::Null, Json::Object(now)) => (none.as_object().unwrap_or(now), now),
+        (before, now) if before != now => return keys.push(at.to_owned()),
+        _ => return,
+    };
+    let missing = before_fields.keys().filter(|key| !now_fields.contains_key(*key));
+    for key in now_fields.keys().chain(missing) {
+        let path = if at.is_empty() { key.clone() } else { format!("{at}.{key}") };
+        let (before, now) = (before_fields.get(key), now_fields.get(key));
+        compare(&path, before.unwrap_or(&Json::Null), now.unwrap_or(&Json::Null), keys);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_read_again_is_not_fixed_and_the_rest_is() {
+        let (config, mut other) = (Config::default(), Config::default());
+        other.budgets.warn_percent = 7;
+        let limits = AreaLimits { max_cpu_ms: Some(7), ..AreaLimits::default() };
+        other.areas.limits.insert("notes".to_owned(), limits);
+        other.areas.record = RecordConfig { faults: true, percent: 7.0, ..RecordConfig::default() };
+        assert_eq!(fixed(&config), fixed(&other));
+        other.areas.poll_ms = 7;
+        assert_eq!(changed(&fixed(&config), &fixed(&other)), ["areas.poll_ms"]);
+    }
+
+    #[test]
+    fn keys_that_differ_are_named_with_their_sections() {
+        let (config, mut other) = (Config::default(), Config::default());
+        other.log.filter = "debug".to_owned();
+        let limits = AreaLimits { max_cpu_ms: Some(7), ..AreaLimits::default() };
+        other.areas.limits.insert("notes".to_owned(), limits);
+        let expected = ["areas.limits.notes.max_cpu_ms", "log.filter"];
+        for (one, two) in [(&config, &other), (&other, &config)] {
+            assert_eq!(changed(&json(one), &json(two)), expected);
+        }
+        assert!(changed(&json(&other), &json(&other)).is_empty());
+    }
+}

@@ -1,0 +1,49 @@
+//! Smoke tests of the binary without a database.
+//!
+//! They also make `cargo test` build `assurance` with the features that the tests need; the
+//! end-to-end tests in `tests/` execute it.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn assurance(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_assurance")).args(arguments).output().expect("an exit")
+}
+
+#[test]
+fn the_version_is_the_package_s_and_names_the_commit_of_a_checkout() {
+    let output = assurance(&["--version"]);
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let expected = concat!("assurance ", env!("CARGO_PKG_VERSION"));
+    let rest = printed.strip_prefix(expected).unwrap_or_else(|| panic!("{printed}"));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let head = Command::new("git").args(["rev-parse", "HEAD"]).current_dir(&root).output();
+    let head = head.ok().filter(|head| head.status.success() && root.join(".git").exists());
+    let Some(head) = head else { return assert_eq!(rest, "\n") };
+    let commit = rest.strip_prefix(" (").and_then(|rest| rest.strip_suffix(")\n"));
+    let commit = commit.unwrap_or_else(|| panic!("{printed}"));
+    let head = String::from_utf8_lossy(&head.stdout);
+    assert!(commit.len() >= 9 && head.starts_with(commit), "{printed}{head}");
+}
+
+#[test]
+fn every_shell_gets_completions_that_know_the_commands() {
+    for shell in ["bash", "zsh", "fish"] {
+        let output = assurance(&["completions", shell]);
+        let script = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{shell}");
+        for word in ["rollback", "dry-run", "completions"] {
+            assert!(script.contains(word), "{shell}: no {word}");
+        }
+    }
+}
+
+#[test]
+fn a_misspelled_configuration_key_is_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("assurance.toml");
+    std::fs::write(&file, "[api]\nlissten = \"127.0.0.1:0\"\n").expect("written");
+    let output = assurance(&["--config", &file.to_string_lossy(), "config", "check"]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && errors.contains("lissten"), "{errors}");
+}

@@ -1,0 +1,70 @@
+//! Audit entries of one operator's request. They are written in the transaction
+//! of what the steps changed.
+
+use serde_json::Value as Json;
+
+use super::super::App;
+use super::error::InstallError;
+use assurance_core::domain::deployment::{NewAuditEntry, Step};
+use assurance_store::{self as store, Access, Connection};
+
+/// The steps of one request that are not in the log yet.
+pub(super) struct AuditTrail<'a> {
+    app: &'a App,
+    who: &'a str,
+    area: &'a str,
+    digest: Option<&'a str>,
+    steps: Vec<NewAuditEntry>,
+}
+
+impl<'a> AuditTrail<'a> {
+    pub(super) fn new(app: &'a App, who: &'a str, area: &'a str, digest: Option<&'a str>) -> Self {
+        Self { app, who, area, digest, steps: Vec::new() }
+    }
+
+    /// Notes a step.
+    pub(super) fn note(&mut self, step: Step, why: Option<&str>, changed: Option<Json>) {
+        self.steps.push(NewAuditEntry {
+            at: self.app.clock.now(),
+            who: self.who.to_owned(),
+            area: Some(self.area.to_owned()),
+            digest: self.digest.map(str::to_owned),
+            step,
+            why: why.map(str::to_owned),
+            changed,
+        });
+    }
+
+    /// Writes the noted steps, in a transaction of the caller's.
+    pub(super) async fn keep_with(
+        &mut self,
+        connection: &mut Connection,
+    ) -> Result<(), store::Error> {
+        for step in &self.steps {
+            store::audit::append(connection, step).await?;
+        }
+        self.steps.clear();
+        Ok(())
+    }
+
+    /// Writes the noted steps.
+    pub(super) async fn keep(&mut self) -> Result<(), store::Error> {
+        let mut tx = self.app.store.begin(Access::WriteLocked).await?;
+        self.keep_with(&mut tx).await?;
+        tx.commit().await
+    }
+
+    /// Notes why the request was refused, and returns the reason.
+    pub(super) async fn refuse(mut self, error: InstallError) -> InstallError {
+        self.note(Step::Refused, Some(&error.to_string()), None);
+        if let Err(away) = self.keep().await {
+            tracing::error!(
+                area.name = self.area,
+                refused = %error,
+                error = %away,
+                "a refusal is not in the audit log"
+            );
+        }
+        error
+    }
+}

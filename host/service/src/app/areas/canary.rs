@@ -1,0 +1,78 @@
+//! Each node compares the canaries with the live versions by its own calls, and
+//! ends one that is worse for the whole fleet.
+
+use std::time::Duration;
+
+use futures::future::select_all;
+use metrics::counter;
+use serde_json::json;
+
+use super::super::App;
+use super::error::InstallError;
+use super::execute::{Decision, Executed, execute};
+use super::plan::AreaEvent;
+use super::verdict::{CanaryRegression, verdict};
+use crate::registry::OnTrial;
+use assurance_core::domain::trial::{Mode, TrialState};
+
+/// Actor in the audit log when the host ends a canary.
+const WHO: &str = "assurance";
+
+/// Interval of comparisons while no call fails, in which a slow canary is
+/// found.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Compares for as long as it is polled.
+pub async fn judge(app: App) {
+    loop {
+        wait(&app).await;
+        let snapshot = app.registry.snapshot();
+        for on_trial in snapshot.trials().filter(|one| one.trial.mode == Mode::Canary) {
+            let Some(worse) = verdict(&app.config.areas.canary, &on_trial.figures) else {
+                continue;
+            };
+            if let Err(error) = roll_back(&app, on_trial, &worse).await {
+                let area = &on_trial.trial.area;
+                tracing::error!(area.name = area, %worse, %error, "a canary does not end");
+            }
+        }
+    }
+}
+
+/// Waits for the interval, or until a canary fails.
+async fn wait(app: &App) {
+    let snapshot = app.registry.snapshot();
+    let doubts: Vec<_> = snapshot.trials().map(|one| Box::pin(one.figures.doubted())).collect();
+    if doubts.is_empty() {
+        return tokio::time::sleep(INTERVAL).await;
+    }
+    let _ = tokio::time::timeout(INTERVAL, select_all(doubts)).await;
+}
+
+/// Ends the trial, unless another node has.
+async fn roll_back(
+    app: &App,
+    on_trial: &OnTrial,
+    worse: &CanaryRegression,
+) -> Result<(), InstallError> {
+    let (trial, why) = (&on_trial.trial, worse.to_string());
+    let (candidate, live) = (on_trial.figures.candidate.stats(), on_trial.figures.live.stats());
+    let figures = json!({"node": app.node.id(), "candidate": candidate, "live": live});
+    let event = AreaEvent::EndTrial { trial: trial.clone(), end: TrialState::RolledBack };
+    let (area, why) = (trial.area.as_str(), Some(why.as_str()));
+    let decision = Decision { area, event, who: WHO, why, figures: Some(figures) };
+    match execute(app, &decision).await {
+        Ok(Executed::Trial(_)) => {}
+        Ok(_) | Err(InstallError::Overtaken { .. }) => return Ok(()),
+        Err(error) => return Err(error),
+    }
+    counter!("assurance_canary_rollbacks_total", "area" => trial.area.clone()).increment(1);
+    tracing::warn!(
+        event = "area.canary_rolled_back",
+        area.name = area,
+        area.digest = trial.digest,
+        why,
+        "a canary was worse than the live version and is withdrawn"
+    );
+    Ok(())
+}

@@ -1,0 +1,217 @@
+//! Deploys a version: receives, verifies, compiles, checks and stores it, and
+//! activates or tries it if the request asks for that. A deployment that fails
+//! changes nothing; the audit log has every step and the refusal.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::json;
+
+use super::super::App;
+use super::actions::{self, Activation};
+use super::audit_trail::AuditTrail;
+use super::checks::{self, Comparison, CompatibilityCheck};
+use super::error::InstallError;
+use super::install::before_calls;
+use super::plan::{TrialRequest, stage_after_checks};
+use super::smoke_test::smoke_test;
+use super::trust::{self, Signature};
+use super::{compiled, load, rows};
+use crate::registry::{AreaTarget, AreaVersion, LiveChange};
+use assurance_contract::compatibility::CompatibilityReport;
+use assurance_core::domain::deployment::{Stage, Step};
+use assurance_core::domain::id::WorkspaceId;
+use assurance_core::domain::trial::{Mode, TrafficShare, Trial};
+use assurance_runtime::LoadedArea;
+use assurance_store::{Access, deployments};
+
+/// A component as an operator sent it.
+#[derive(Clone, Debug)]
+pub struct ReceivedComponent {
+    /// The area's name in the request.
+    pub area: String,
+    /// The component.
+    pub component: Bytes,
+    /// Signature of its publisher.
+    pub signature: Option<Signature>,
+    /// Action after it is stored.
+    pub then: DeployAction,
+    /// Reason for the audit log.
+    pub why: Option<String>,
+    /// Why it may break clients.
+    pub force: Option<String>,
+}
+
+/// Action for a version that passed the checks.
+#[derive(Clone, Debug)]
+pub enum DeployAction {
+    /// It stays staged.
+    Wait,
+    /// It goes live.
+    Activate,
+    /// It is tried, for a share and these workspaces.
+    Try(Mode, TrafficShare, BTreeSet<WorkspaceId>),
+}
+
+/// Result of a deployment.
+#[derive(Clone, Debug)]
+pub struct DeployResult {
+    /// SHA-256 of the component, lower-case hex.
+    pub digest: String,
+    /// Differences from the live version.
+    pub report: CompatibilityReport,
+    /// Stage that the version reached.
+    pub outcome: DeployOutcome,
+}
+
+/// Stage of a version after its deployment.
+#[derive(Clone, Debug)]
+pub enum DeployOutcome {
+    /// It was live already.
+    Unchanged,
+    /// It is stored, and can be activated.
+    Staged,
+    /// It is live.
+    Live(LiveChange),
+    /// It is on trial next to the live one.
+    OnTrial(Trial),
+}
+
+/// Stores a version, and activates or tries it if the request asks for that.
+///
+/// # Errors
+/// Every way in which a version can be refused.
+pub async fn deploy(
+    app: &App,
+    who: &str,
+    received: ReceivedComponent,
+) -> Result<DeployResult, InstallError> {
+    let digest = load::digest_of(received.component.clone()).await?;
+    let mut trail = AuditTrail::new(app, who, &received.area, Some(&digest));
+    let why = received.why.as_deref();
+    trail.note(Step::Received, why, Some(json!({"bytes": received.component.len()})));
+    trail.keep().await?;
+    let staged = Staging { app, who, received: &received, digest: &digest }.run(&mut trail).await;
+    let report = match staged {
+        Ok(checked) => checked.report,
+        Err(error) => return Err(trail.refuse(error).await),
+    };
+    let outcome = go_on(app, who, &received, &digest).await?;
+    Ok(DeployResult { digest, report, outcome })
+}
+
+async fn go_on(
+    app: &App,
+    who: &str,
+    received: &ReceivedComponent,
+    digest: &str,
+) -> Result<DeployOutcome, InstallError> {
+    let (area, force) = (received.area.as_str(), received.force.as_deref());
+    let why = received.why.as_deref();
+    match &received.then {
+        DeployAction::Wait => Ok(DeployOutcome::Staged),
+        DeployAction::Activate => {
+            let activation = Activation { area, digest: Some(digest), why, force };
+            let change = actions::activate(app, who, activation).await?;
+            Ok(change.map_or(DeployOutcome::Unchanged, DeployOutcome::Live))
+        }
+        DeployAction::Try(mode, share, workspaces) => {
+            let request = trial_request(received, digest, *mode, *share, workspaces);
+            Ok(DeployOutcome::OnTrial(actions::begin_trial(app, who, &request).await?))
+        }
+    }
+}
+
+/// The trial of the received component.
+pub(super) fn trial_request(
+    received: &ReceivedComponent,
+    digest: &str,
+    mode: Mode,
+    share: TrafficShare,
+    workspaces: &BTreeSet<WorkspaceId>,
+) -> TrialRequest {
+    let (area, why) = (received.area.clone(), received.why.clone());
+    let (digest, workspaces) = (digest.to_owned(), workspaces.clone());
+    TrialRequest { area, digest, mode, share, workspaces, why }
+}
+
+/// A deployment before its version is stored.
+struct Staging<'a> {
+    app: &'a App,
+    who: &'a str,
+    received: &'a ReceivedComponent,
+    digest: &'a str,
+}
+
+impl Staging<'_> {
+    async fn run(&self, trail: &mut AuditTrail<'_>) -> Result<CompatibilityCheck, InstallError> {
+        let loaded = self.load(trail).await?;
+        let version = load::compile(self.app, loaded).await?;
+        self.check(&version).await?;
+        smoke_test(self.app, &version).await?;
+        let _one_at_a_time = self.app.installing.lock().await;
+        // Another version may be live by now.
+        let checked = self.check(&version).await?;
+        let force = self.received.force.as_deref();
+        trail.note(Step::Checked, force, Some(json!(checked.report)));
+        self.keep(&version, &checked, trail).await?;
+        self.app.node.keep_warm(&version);
+        Ok(checked)
+    }
+
+    /// Compares it with the other live areas and with the live version.
+    async fn check(&self, version: &Arc<AreaVersion>) -> Result<CompatibilityCheck, InstallError> {
+        let ReceivedComponent { area, force, .. } = self.received;
+        let desired = rows::area(self.app, area).await?.desired;
+        let force = force.as_deref();
+        let checked =
+            checks::check(self.app, &desired, version, Comparison::Live { force }).await?;
+        self.app.registry.plan(area, AreaTarget::Live(version))?;
+        Ok(checked)
+    }
+
+    /// Loads the component after its signature was verified.
+    async fn load(&self, trail: &mut AuditTrail<'_>) -> Result<LoadedArea, InstallError> {
+        let ReceivedComponent { area, component, signature, .. } = self.received;
+        let publisher = trust::publisher_of(&self.app.config, self.digest, signature.as_ref())?;
+        publisher.may_publish(area)?;
+        let publisher = signature.as_ref().map(|signature| &signature.publisher);
+        trail.note(Step::Verified, None, Some(json!({"publisher": publisher})));
+        let loaded = load::component(self.app, Arc::from(&component[..])).await?;
+        if loaded.manifest.name != *area {
+            let (expected, found) = (area.clone(), loaded.manifest.name);
+            return Err(InstallError::OtherArea { expected, found });
+        }
+        let took_ms = loaded.compiled_in.map(|took| took.as_millis());
+        trail.note(Step::Compiled, None, Some(json!({"took_ms": took_ms})));
+        Ok(loaded)
+    }
+
+    /// Stores the component before its row, so that no row names a missing object.
+    async fn keep(
+        &self,
+        version: &AreaVersion,
+        checked: &CompatibilityCheck,
+        trail: &mut AuditTrail<'_>,
+    ) -> Result<(), InstallError> {
+        let blobs = self.app.store.blobs();
+        let written = blobs.write_component(self.digest, self.received.component.clone());
+        let object = tokio::join!(written, compiled::share(self.app, self.digest)).0?;
+        let (stored, signature) =
+            ((object, self.received.component.len()), &self.received.signature);
+        let stage = stage_after_checks(!checked.asks.is_empty());
+        let (row, manifest) =
+            rows::new_version(self.app, self.who, version, stored, signature.as_ref(), stage)?;
+        let beginning = self.app.store.begin(Access::WriteLocked);
+        let mut tx = before_calls(self.app, &row.area, beginning).await?;
+        deployments::insert(&mut tx, &row, &manifest).await?;
+        let found = deployments::find(&mut tx, &row.area, self.digest).await?;
+        let waits = found.is_some_and(|found| found.stage == Stage::AwaitingApproval);
+        let step = if waits { Step::AwaitingApproval } else { Step::Staged };
+        trail.note(step, None, Some(json!({"version": row.version, "asks": checked.asks})));
+        trail.keep_with(&mut tx).await?;
+        tx.commit().await?;
+        if waits { Err(checks::needs_approval(version, checked)) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,155 @@
+//! Runs the checks of a deployment without deploying: reports every finding at
+//! once, and stores nothing but machine code.
+
+use std::sync::Arc;
+
+use super::super::App;
+use super::checks::{self, Comparison, CompatibilityCheck};
+use super::deploy::{DeployAction, ReceivedComponent, trial_request};
+use super::error::{IncompatibleVersion, InstallError};
+use super::plan::{AreaEvent, plan};
+use super::smoke_test::smoke_test;
+use super::{load, rows, trust};
+use crate::registry::{AreaTarget, AreaVersion};
+use assurance_contract::compatibility::CompatibilityReport;
+use assurance_core::domain::deployment::Stage;
+use assurance_core::domain::trial::Mode;
+use assurance_runtime::{LoadError, LoadedArea};
+
+/// Result of the checks.
+#[derive(Debug)]
+pub struct DryRunReport {
+    /// SHA-256 of the component, lower-case hex.
+    pub digest: String,
+    /// Differences from the live version.
+    pub report: CompatibilityReport,
+    /// Every reason for which the deployment would be refused.
+    pub findings: Vec<InstallError>,
+}
+
+/// Runs the checks of [`deploy`](super::deploy::deploy). A component that no
+/// trusted publisher signed is not compiled: that is its only finding.
+///
+/// # Errors
+/// The host, the database or the blob store failed. Faults of the component are
+/// findings of the report.
+pub async fn dry_run(
+    app: &App,
+    received: &ReceivedComponent,
+) -> Result<DryRunReport, InstallError> {
+    let digest = load::digest_of(received.component.clone()).await?;
+    let mut run = DryRun {
+        app,
+        received,
+        digest,
+        report: CompatibilityReport::default(),
+        findings: Vec::new(),
+    };
+    let loaded = run.load().await;
+    if let Some(loaded) = run.keep(loaded)? {
+        let named = run.name(&loaded);
+        run.keep(named)?;
+        let compiled = load::compile(app, loaded).await;
+        if let Some(version) = run.keep(compiled)? {
+            run.check(&version).await?;
+        }
+    }
+    let DryRun { digest, report, findings, .. } = run;
+    Ok(DryRunReport { digest, report, findings })
+}
+
+struct DryRun<'a> {
+    app: &'a App,
+    received: &'a ReceivedComponent,
+    digest: String,
+    report: CompatibilityReport,
+    findings: Vec<InstallError>,
+}
+
+impl DryRun<'_> {
+    /// Keeps a refusal as a finding; returns other errors.
+    fn keep<T>(&mut self, checked: Result<T, InstallError>) -> Result<Option<T>, InstallError> {
+        match checked {
+            Ok(value) => Ok(Some(value)),
+            Err(
+                error @ (InstallError::Store(_)
+                | InstallError::Damaged { .. }
+                | InstallError::Missing { .. }
+                | InstallError::Load(LoadError::Host(_))),
+            ) => Err(error),
+            Err(error) => {
+                if let InstallError::Incompatible(IncompatibleVersion { report, .. }) = &error {
+                    self.report = report.clone();
+                }
+                self.findings.push(error);
+                Ok(None)
+            }
+        }
+    }
+
+    async fn load(&self) -> Result<LoadedArea, InstallError> {
+        let ReceivedComponent { area, component, signature, .. } = self.received;
+        let publisher = trust::publisher_of(&self.app.config, &self.digest, signature.as_ref())?;
+        publisher.may_publish(area)?;
+        Ok(load::component(self.app, Arc::from(&component[..])).await?)
+    }
+
+    fn name(&self, loaded: &LoadedArea) -> Result<(), InstallError> {
+        let (expected, found) = (self.received.area.clone(), loaded.manifest.name.clone());
+        if expected == found { Ok(()) } else { Err(InstallError::OtherArea { expected, found }) }
+    }
+
+    async fn check(&mut self, version: &Arc<AreaVersion>) -> Result<(), InstallError> {
+        let compared = self.compare(version).await;
+        self.keep(compared)?;
+        let tried = self.may_be_tried(version).await;
+        self.keep(tried)?;
+        let target = AreaTarget::Live(version);
+        let planned = self.app.registry.plan(&version.manifest.name, target);
+        self.keep(planned.map_err(InstallError::from))?;
+        let called = smoke_test(self.app, version).await;
+        self.keep(called)?;
+        Ok(())
+    }
+
+    /// Compares it with the live version, as it would be deployed.
+    async fn compare(&mut self, version: &AreaVersion) -> Result<(), InstallError> {
+        let desired = rows::area(self.app, &version.manifest.name).await?.desired;
+        let force = self.received.force.as_deref();
+        let as_live = Comparison::Live { force };
+        let checked = checks::check(self.app, &desired, version, as_live).await?;
+        self.report = checked.report.clone();
+        if let DeployAction::Try(Mode::Canary, ..) = self.received.then {
+            checks::check(self.app, &desired, version, Comparison::Canary).await?;
+        }
+        self.approved(version, &checked).await
+    }
+
+    /// Refuses capabilities beyond those of the live version, unless this very
+    /// component was approved.
+    async fn approved(
+        &self,
+        version: &AreaVersion,
+        checked: &CompatibilityCheck,
+    ) -> Result<(), InstallError> {
+        if checked.asks.is_empty() {
+            return Ok(());
+        }
+        let known = rows::find(self.app, &version.manifest.name, &self.digest).await?;
+        if known.is_some_and(|known| known.stage != Stage::AwaitingApproval) {
+            return Ok(());
+        }
+        Err(checks::needs_approval(version, checked))
+    }
+
+    /// Refuses a trial that could not begin.
+    async fn may_be_tried(&self, version: &AreaVersion) -> Result<(), InstallError> {
+        let DeployAction::Try(mode, share, workspaces) = &self.received.then else {
+            return Ok(());
+        };
+        let state = rows::area(self.app, &version.manifest.name).await?;
+        let request = trial_request(self.received, &self.digest, *mode, *share, workspaces);
+        plan(&state, &AreaEvent::BeginTrial { request: &request, who: "" })?;
+        Ok(())
+    }
+}

@@ -1,0 +1,187 @@
+//! Executes a decision about an area.
+//!
+//! The rows change first, in one transaction with their line in the audit log,
+//! then this node; the other nodes follow the rows. What takes long is done
+//! before `App::installing` is taken, and the decision is planned again under
+//! it, since others may have changed the area meanwhile.
+
+use std::sync::Arc;
+
+use serde_json::{Value as Json, json};
+
+use super::super::App;
+use super::audit_trail::AuditTrail;
+use super::checks::{self, Comparison};
+use super::error::InstallError;
+use super::install::{before_calls, install};
+use super::plan::{AreaEvent, Transition, plan, stage_after_trial, stage_on_trial};
+use super::state::AreaState;
+use super::{load, rows};
+use crate::registry::{AreaTarget, AreaVersion, LiveChange};
+use assurance_core::domain::deployment::Stage;
+use assurance_core::domain::trial::{Mode, Trial};
+use assurance_store::deployments::{self, PointerMove};
+use assurance_store::trials::{self, Ending};
+use assurance_store::{self as store, Access, Connection};
+
+/// A decision, who made it and why.
+pub(super) struct Decision<'a> {
+    pub(super) area: &'a str,
+    pub(super) event: AreaEvent<'a>,
+    /// The operator, or the host itself.
+    pub(super) who: &'a str,
+    pub(super) why: Option<&'a str>,
+    /// Figures that led to it, for the audit log.
+    pub(super) figures: Option<Json>,
+}
+
+/// Result of a decision.
+pub(super) enum Executed {
+    /// Everything was so already.
+    Unchanged,
+    /// Another version is live, or none.
+    Live(LiveChange),
+    /// The trial that was begun or ended.
+    Trial(Trial),
+}
+
+/// Executes a decision.
+///
+/// # Errors
+/// See [`InstallError`]; nothing has changed.
+pub(super) async fn execute(app: &App, decision: &Decision<'_>) -> Result<Executed, InstallError> {
+    let Decision { area, event, .. } = decision;
+    let state = rows::area(app, area).await?;
+    if plan(&state, event)?.is_none() {
+        return Ok(Executed::Unchanged);
+    }
+    let version = prepare(app, &state, event).await?;
+    let _one_at_a_time = app.installing.lock().await;
+    let state = rows::area(app, area).await?;
+    let Some(transition) = plan(&state, event)? else { return Ok(Executed::Unchanged) };
+    if let Some(version) = &version {
+        permit(app, &state, event, version).await?;
+    }
+    let next = app.registry.plan(area, target(&transition, version.as_ref()))?;
+    commit(app, decision, &state, &transition).await?;
+    let change = install(app, next).ok_or_else(|| state.overtaken())?;
+    Ok(match transition {
+        Transition::MoveLive { .. } => Executed::Live(change),
+        Transition::BeginTrial(trial) | Transition::EndTrial { trial, .. } => {
+            Executed::Trial(trial)
+        }
+    })
+}
+
+/// Loads the version that the event names and creates its indexes, if it is
+/// permitted.
+async fn prepare(
+    app: &App,
+    state: &AreaState,
+    event: &AreaEvent<'_>,
+) -> Result<Option<Arc<AreaVersion>>, InstallError> {
+    let Some(digest) = event.loads() else { return Ok(None) };
+    let version = load::stored(app, &state.area, digest).await?;
+    permit(app, state, event, &version).await?;
+    load::ensure_indexes(app, &version).await?;
+    Ok(Some(version))
+}
+
+/// Compares a version with the live one, as it is to be used. A rollback is
+/// always permitted: it is how operators get out of trouble.
+async fn permit(
+    app: &App,
+    state: &AreaState,
+    event: &AreaEvent<'_>,
+    version: &AreaVersion,
+) -> Result<(), InstallError> {
+    let comparison = match event {
+        AreaEvent::Activate { force, .. } => Comparison::Live { force: *force },
+        AreaEvent::BeginTrial { request, .. } => match request.mode {
+            Mode::Canary => Comparison::Canary,
+            Mode::Shadow => Comparison::Shadow,
+        },
+        _ => return Ok(()),
+    };
+    let stage = rows::version(app, &state.area, &version.digest).await?.stage;
+    let checked = checks::check(app, &state.desired, version, comparison).await?;
+    if stage == Stage::AwaitingApproval && !checked.asks.is_empty() {
+        return Err(checks::needs_approval(version, &checked));
+    }
+    Ok(())
+}
+
+/// What this node runs after the transition.
+fn target<'a>(transition: &'a Transition, version: Option<&'a Arc<AreaVersion>>) -> AreaTarget<'a> {
+    match (transition, version) {
+        (Transition::MoveLive { .. }, Some(version)) => AreaTarget::Live(version),
+        (Transition::MoveLive { .. }, None) => AreaTarget::Removed,
+        (Transition::BeginTrial(trial), Some(version)) => AreaTarget::Trial(trial, version),
+        // A trial begins only with its version.
+        (Transition::BeginTrial(_) | Transition::EndTrial { .. }, _) => AreaTarget::NoTrial,
+    }
+}
+
+/// Changes the rows, with the line in the audit log, in one transaction.
+async fn commit(
+    app: &App,
+    decision: &Decision<'_>,
+    state: &AreaState,
+    transition: &Transition,
+) -> Result<(), InstallError> {
+    let Decision { area, event, who, why, .. } = decision;
+    let mut trail = AuditTrail::new(app, who, area, event.digest());
+    trail.note(event.step(), *why, details(decision, state, transition));
+    let committed = async {
+        let mut tx = app.store.begin(Access::WriteLocked).await?;
+        write(&mut tx, decision, state, transition).await?;
+        trail.keep_with(&mut tx).await?;
+        tx.commit().await
+    };
+    match before_calls(app, area, committed).await {
+        Err(store::Error::RunAgain) => Err(state.overtaken()),
+        committed => Ok(committed?),
+    }
+}
+
+/// The values before and after, for the audit log.
+fn details(decision: &Decision<'_>, state: &AreaState, transition: &Transition) -> Option<Json> {
+    match transition {
+        Transition::MoveLive { digest, .. } => {
+            Some(json!({"live": digest, "before": state.desired.live()}))
+        }
+        Transition::BeginTrial(trial) => {
+            Some(json!({"share": trial.share, "workspaces": trial.workspaces}))
+        }
+        Transition::EndTrial { .. } => decision.figures.clone(),
+    }
+}
+
+/// Writes the rows. [`store::Error::RunAgain`] if another node has changed them
+/// since they were read.
+async fn write(
+    tx: &mut Connection,
+    decision: &Decision<'_>,
+    state: &AreaState,
+    transition: &Transition,
+) -> Result<(), store::Error> {
+    let (area, by, at) = (decision.area, decision.who, state.now);
+    match transition {
+        Transition::MoveLive { digest, left, from_folder } => {
+            let (digest, answered) = (digest.as_deref(), from_folder.as_deref());
+            let revision = state.desired.pointer.as_ref().map_or(0, |row| row.revision);
+            let moved = PointerMove { area, digest, answered, at, by };
+            if let (Some(digest), Stage::Withdrawn) = (digest, left) {
+                deployments::withdraw_later(tx, area, digest).await?;
+            }
+            deployments::point(tx, &moved, revision, *left).await
+        }
+        Transition::BeginTrial(trial) => trials::begin(tx, trial, stage_on_trial(trial.mode)).await,
+        Transition::EndTrial { trial, end } => {
+            let stage = stage_after_trial(trial.mode);
+            let ending = Ending { state: *end, why: decision.why, at, stage };
+            let ended = trials::end(tx, trial, &ending).await?;
+            if ended { Ok(()) } else { Err(store::Error::RunAgain) }
+        }
+    }
+}

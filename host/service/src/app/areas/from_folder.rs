@@ -1,0 +1,83 @@
+//! The folder as a source of versions: a file's version runs here, unless an
+//! operator changed the area's live version after the file was written.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use sha2::{Digest as _, Sha256};
+
+use super::super::App;
+use super::super::folder::FolderTarget;
+use super::error::InstallError;
+use super::follow::catch_up;
+use super::install::install_unnamed;
+use super::trust::{Signature, publisher_of};
+use super::{load, rows};
+use crate::registry::AreaTarget;
+use assurance_core::domain::time::Timestamp;
+use assurance_runtime::LoadedArea;
+
+impl FolderTarget for App {
+    type Loaded = LoadedArea;
+    type LoadError = InstallError;
+    type InstallError = InstallError;
+
+    async fn load(
+        &self,
+        component: Arc<[u8]>,
+        signature: Option<Vec<u8>>,
+    ) -> Result<LoadedArea, InstallError> {
+        let signature = signature.map(|text| Signature::read(&text)).transpose()?;
+        let digest = hex::encode(Sha256::digest(&component));
+        let publisher = publisher_of(&self.config, &digest, signature.as_ref())?;
+        let loaded = load::component(self, component).await?;
+        publisher.may_publish(&loaded.manifest.name)?;
+        Ok(loaded)
+    }
+
+    async fn install(
+        &self,
+        loaded: LoadedArea,
+        written_at: Timestamp,
+    ) -> Result<String, InstallError> {
+        let area = loaded.manifest.name.clone();
+        let _one_at_a_time = self.installing.lock().await;
+        let row = rows::area(self, &area).await?.desired.pointer;
+        if row.is_some_and(|row| row.changed_at >= written_at) {
+            tracing::info!(area.name = area, "what operators deployed is newer than the file");
+            return Ok(area);
+        }
+        self.node.note_file(&area, written_at);
+        self.node.recovered(&area);
+        let live = self.registry.snapshot();
+        if live.running(&area).is_some_and(|live| live.digest == loaded.digest) {
+            return Ok(area);
+        }
+        let version = load::compile(self, loaded).await?;
+        let plan = self.registry.plan(&area, AreaTarget::Live(&version))?;
+        load::ensure_indexes(self, &version).await?;
+        install_unnamed(self, plan);
+        Ok(area)
+    }
+
+    fn note_refused(&self, file: &Path, why: &str) {
+        self.node.note_refused_file(file, why.to_owned());
+    }
+
+    fn note_settled(&self, file: &Path) {
+        self.node.forget_refused_file(file);
+    }
+
+    async fn remove(&self, area: &str) -> Result<(), InstallError> {
+        if !self.node.forget_file(area) {
+            return Ok(());
+        }
+        {
+            let _one_at_a_time = self.installing.lock().await;
+            install_unnamed(self, self.registry.plan(area, AreaTarget::Removed)?);
+        }
+        // The version that operators deployed runs again.
+        catch_up(self).await?;
+        Ok(())
+    }
+}

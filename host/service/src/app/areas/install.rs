@@ -1,0 +1,120 @@
+//! Changes what runs on this node. Operators' decisions at this node and the
+//! rows that other nodes wrote end here alike.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::super::App;
+use crate::registry::{AreaVersion, ChangePlan, LiveChange};
+use assurance_work::CallsToEnd;
+
+/// How long the calls of a version go on that was replaced or removed.
+const LAST_CALLS: Duration = Duration::from_millis(1_000);
+
+/// Makes a planned change that the rows name. Requests under way end on the
+/// version they began with. `None` if another change came between, which does not
+/// happen while the caller holds `App::installing`.
+pub(super) fn install(app: &App, plan: ChangePlan) -> Option<LiveChange> {
+    let of_trial = plan.is_of_trial();
+    let change = app.registry.activate(plan)?;
+    if of_trial {
+        trial_changed(app, &change.area);
+    } else {
+        live_changed(app, &change);
+    }
+    Some(change)
+}
+
+/// The same for a file of the folder, or a manifest without code.
+pub(super) fn install_unnamed(app: &App, plan: ChangePlan) {
+    if let Some(change) = app.registry.activate(plan) {
+        announce(app, &change);
+    }
+}
+
+fn live_changed(app: &App, change: &LiveChange) {
+    app.node.forget_file(&change.area);
+    app.node.recovered(&change.area);
+    for version in change.before.iter().chain(&change.now).filter(|version| version.is_loaded()) {
+        app.node.keep_warm(version);
+    }
+    let replaced = |before: &&Arc<AreaVersion>| {
+        change.now.as_ref().is_none_or(|now| now.digest != before.digest)
+    };
+    if let Some(before) = change.before.as_ref().filter(replaced) {
+        end_last_calls(app, before);
+    }
+    announce(app, change);
+}
+
+fn trial_changed(app: &App, area: &str) {
+    app.node.trial_recovered(area);
+    app.node.changed();
+    let snapshot = app.registry.snapshot();
+    let digest = snapshot.trial(area).map(|on_trial| {
+        app.node.keep_warm(&on_trial.version);
+        on_trial.version.digest.as_str()
+    });
+    tracing::info!(area.name = area, candidate = digest, "trial changed");
+}
+
+/// Logs the change. This node's next report shows it to the others.
+fn announce(app: &App, change: &LiveChange) {
+    app.node.changed();
+    let version = |area: &Arc<AreaVersion>| match area.is_loaded() {
+        true => area.manifest.version.to_string(),
+        false => format!("{}, not loaded", area.manifest.version),
+    };
+    let digest = change.now.as_ref().map(|area| area.digest.as_str());
+    tracing::info!(
+        area.name = change.area,
+        area.digest = digest,
+        before = change.before.as_ref().map(version),
+        now = change.now.as_ref().map(version),
+        "area changed"
+    );
+}
+
+/// How long an operator's change waits for the area's calls that keep others from
+/// writing, before these are ended: first, and each time after.
+const FIRST_WAIT: Duration = Duration::from_millis(20);
+const NEXT_WAIT: Duration = Duration::from_millis(250);
+
+/// Does what an operator's change writes. While it waits, the area's calls on
+/// this node that keep others from writing are ended.
+pub(super) async fn before_calls<T>(app: &App, area: &str, change: impl Future<Output = T>) -> T {
+    let mut change = pin!(change);
+    let mut wait = FIRST_WAIT;
+    loop {
+        tokio::select! {
+            biased;
+            changed = &mut change => return changed,
+            () = tokio::time::sleep(wait) => end_turns(app, area),
+        }
+        wait = NEXT_WAIT;
+    }
+}
+
+fn end_turns(app: &App, area: &str) {
+    let live = app.registry.snapshot();
+    let tried = live.trial(area).map(|trial| &trial.version);
+    for version in live.running(area).into_iter().chain(tried) {
+        version.code.end_calls(CallsToEnd::HoldingWriteLock);
+    }
+}
+
+/// Ends the calls of a version that was replaced or removed, unless it is in
+/// service again by then.
+fn end_last_calls(app: &App, version: &Arc<AreaVersion>) {
+    let (app, version, replaced) = (app.clone(), Arc::clone(version), Instant::now());
+    tokio::spawn(async move {
+        tokio::time::sleep(LAST_CALLS).await;
+        let (live, name) = (app.registry.snapshot(), &version.manifest.name);
+        let tried = live.trial(name).map(|trial| &trial.version);
+        let mut serving = live.area(name).into_iter().chain(tried);
+        if !serving.any(|serving| serving.digest == version.digest) {
+            version.code.end_calls(CallsToEnd::BegunBefore(replaced));
+        }
+    });
+}

@@ -1,0 +1,91 @@
+//! Loads versions. All that takes long is done here, before `App::installing`
+//! is taken: machine code, schemas, indexes.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use sha2::{Digest as _, Sha256};
+
+use super::super::App;
+use super::error::InstallError;
+use super::install::before_calls;
+use super::{compiled, rows, trust};
+use crate::registry::AreaVersion;
+use assurance_core::domain::deployment::Deployment;
+use assurance_runtime::{LoadError, LoadedArea};
+use assurance_store as store;
+
+/// Loads a component whose signature was verified: machine code, grants of its
+/// imports, manifest.
+pub(super) async fn component(app: &App, component: Arc<[u8]>) -> Result<LoadedArea, LoadError> {
+    let loaded = app.runtime.load(component, |area| app.config.areas.granted(area)).await?;
+    if let Some(took) = loaded.compiled_in {
+        let (name, took_ms) = (&loaded.manifest.name, took.as_millis());
+        tracing::info!(area.name = name, took_ms, "area compiled, and kept for the next start");
+    }
+    Ok(loaded)
+}
+
+/// Loads a stored version: from memory, from machine code, or from the
+/// component in the blob store. Its signature is verified again.
+pub(super) async fn stored(
+    app: &App,
+    area: &str,
+    digest: &str,
+) -> Result<Arc<AreaVersion>, InstallError> {
+    let version = rows::version(app, area, digest).await?;
+    if let Some(warm) = app.node.warm(area, digest) {
+        return Ok(warm);
+    }
+    let signature = trust::stored(version.publisher.as_deref(), version.signature.as_deref());
+    let publisher = trust::publisher_of(&app.config, digest, signature.as_ref())?;
+    publisher.may_publish(area)?;
+    compiled::fetch(app, digest, version.size).await;
+    let grants = |area: &str| app.config.areas.granted(area);
+    let loaded = match app.runtime.load_cached(digest, grants).await? {
+        Some(loaded) => loaded,
+        None => from_blob_store(app, version).await?,
+    };
+    compile(app, loaded).await
+}
+
+async fn from_blob_store(app: &App, version: Deployment) -> Result<LoadedArea, InstallError> {
+    let bytes = match app.store.blobs().read_component(&version.object).await {
+        Err(store::Error::NotFound) => {
+            let (area, object) = (version.area, version.object);
+            return Err(InstallError::Missing { area, object });
+        }
+        bytes => bytes?,
+    };
+    // Bytes that are not the version's are not parsed.
+    let found = digest_of(bytes.clone()).await?;
+    if found != version.digest {
+        let (area, digest) = (version.area, version.digest);
+        return Err(InstallError::Damaged { area, digest, found });
+    }
+    Ok(component(app, Arc::from(&bytes[..])).await?)
+}
+
+/// Compiles a version's routes and schemas, off the serving threads.
+pub(super) async fn compile(
+    app: &App,
+    loaded: LoadedArea,
+) -> Result<Arc<AreaVersion>, InstallError> {
+    let registry = Arc::clone(&app.registry);
+    let compiling = tokio::task::spawn_blocking(move || registry.compile(loaded));
+    Ok(compiling.await.map_err(|error| LoadError::Host(error.into()))??)
+}
+
+/// Creates the indexes that a version needs, before it has any traffic.
+pub(super) async fn ensure_indexes(app: &App, version: &AreaVersion) -> Result<(), InstallError> {
+    let own: Vec<_> = version.scope.collections.values().filter(|c| c.own).cloned().collect();
+    let creating = store::indexes::ensure_indexes(&app.store, &own);
+    let created = before_calls(app, &version.manifest.name, creating).await;
+    created.map_err(|source| InstallError::Indexes { area: version.manifest.name.clone(), source })
+}
+
+/// SHA-256 of a component, computed off the serving threads.
+pub(super) async fn digest_of(component: Bytes) -> Result<String, InstallError> {
+    let digest = tokio::task::spawn_blocking(move || hex::encode(Sha256::digest(&component))).await;
+    Ok(digest.map_err(|error| LoadError::Host(error.into()))?)
+}

@@ -1,0 +1,64 @@
+//! Versions of areas: how one is deployed, goes live, is rolled back and
+//! removed.
+//!
+//! There are two sources. Operators deploy versions into the database, and every
+//! node runs what its rows name (`live_areas`, `area_trials`). A folder has what a
+//! developer builds. Of an area that is in both, the newer one runs: the file, if
+//! it was written after the row was last changed; otherwise the row's version.
+//!
+//! A file uses only files of later lines (a test holds that there is no cycle):
+//!
+//! - `from_folder`, `dry_run`, `deploy`, `canary`, `overview`: decide, or read
+//! - `actions`, `follow`: operators' decisions; what a node follows
+//! - `execute`, `reconcile`: change the rows and this node, or only this node
+//! - `plan`, `node_plan`: what follows from a state; pure
+//! - `unloaded`, `checks`, `smoke_test`, `removed`, `selection`: single steps
+//! - `install`: changes the registry
+//! - `load`, `rows`: versions and rows from where they are stored
+//! - `compiled`, `audit_trail`, `node`, `state`, `verdict`, `error`, `trust`: parts
+//!
+//! Invariant: the registry changes only under `App::installing`.
+
+mod actions;
+mod audit_trail;
+mod canary;
+mod checks;
+mod compiled;
+mod deploy;
+mod dry_run;
+mod error;
+mod execute;
+mod follow;
+mod from_folder;
+mod install;
+mod load;
+mod node;
+mod node_plan;
+mod overview;
+mod plan;
+mod reconcile;
+mod removed;
+mod rows;
+mod selection;
+mod smoke_test;
+mod staleness_guard;
+mod state;
+#[cfg(test)]
+mod tests;
+mod trust;
+mod unloaded;
+mod verdict;
+
+pub use actions::{
+    Activation, RollbackResult, activate, approve, begin_trial, remove, roll_back, stop_trial,
+};
+pub use canary::judge;
+pub use deploy::{DeployAction, DeployOutcome, DeployResult, ReceivedComponent, deploy};
+pub use dry_run::{DryRunReport, dry_run};
+pub use error::{IncompatibleVersion, InstallError};
+pub use follow::{follow, join, sign_off};
+pub use node::LocalNode;
+pub use overview::{AreaOverview, audit_log, history, manifest, overview};
+pub use plan::TrialRequest;
+pub use staleness_guard::ServingBlocked;
+pub use trust::{Signature, TrustError};

@@ -1,0 +1,161 @@
+//! What operators read: the areas, their versions, and the audit log.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::super::App;
+use super::error::InstallError;
+use super::state::DesiredArea;
+use super::{rows, selection};
+use crate::registry::{AreaVersion, OnTrial};
+use assurance_core::domain::deployment::{
+    AuditEntry, Deployment, LivePointer, NodeReport, NodeState, Stage,
+};
+use assurance_core::domain::trial::Trial;
+use assurance_store::nodes::LiveNode;
+use assurance_store::{self as store, audit, deployments, nodes};
+
+/// A node that was not seen for so long is not shown.
+const SHOWN_FOR_MS: i64 = 15_000;
+
+/// One area, as this process and the database know it.
+#[derive(Debug, Default)]
+pub struct AreaOverview {
+    /// The version that runs on this node.
+    pub running: Option<Arc<AreaVersion>>,
+    /// It comes from this node's folder.
+    pub from_folder: bool,
+    /// The row of `live_areas`.
+    pub pointer: Option<LivePointer>,
+    /// The version that a rollback returns to.
+    pub previous: Option<Deployment>,
+    /// The running trial, or the last one.
+    pub trial: Option<Trial>,
+    /// The version on trial at this node.
+    pub on_trial: Option<Arc<OnTrial>>,
+    /// Versions that can be activated.
+    pub staged: Vec<Deployment>,
+    /// The report of each node.
+    pub nodes: Vec<NodeReport>,
+}
+
+/// Every area that is or was live, or has a stored version, by name.
+///
+/// # Errors
+/// The database is away.
+pub async fn overview(app: &App) -> Result<BTreeMap<String, AreaOverview>, store::Error> {
+    let (_, desired) = rows::all(app).await?;
+    let seen_since = app.clock.now().plus_ms(-SHOWN_FOR_MS);
+    let reading = rows::read(app, async |connection| {
+        let versions = deployments::current(connection).await?;
+        let reports = nodes::list(connection, seen_since).await?;
+        Ok((versions, reports, nodes::alive(connection, seen_since).await?))
+    });
+    let (versions, reports, alive) = reading.await?;
+    let mut areas: BTreeMap<String, AreaOverview> = BTreeMap::new();
+    let snapshot = app.registry.snapshot();
+    for version in snapshot.areas() {
+        let area = areas.entry(version.manifest.name.clone()).or_default();
+        area.from_folder = app.node.is_from_file(&version.manifest.name);
+        area.running = version.is_loaded().then(|| Arc::clone(version));
+        area.on_trial = snapshot.trial(&version.manifest.name).cloned();
+    }
+    for (name, DesiredArea { pointer, trial }) in desired {
+        let area = areas.entry(name).or_default();
+        (area.pointer, area.trial) = (pointer, trial);
+    }
+    for version in versions {
+        areas.entry(version.area.clone()).or_default().take(version);
+    }
+    for report in reports {
+        areas.entry(report.area.clone()).or_default().nodes.push(report);
+    }
+    for (name, area) in &mut areas {
+        area.expect_of(name, &alive);
+    }
+    Ok(areas)
+}
+
+impl AreaOverview {
+    /// Lists the nodes that have yet to report a live version: a deployment is
+    /// complete only when every node has it.
+    fn expect_of(&mut self, area: &str, alive: &[LiveNode]) {
+        if self.pointer.as_ref().is_none_or(|pointer| pointer.digest.is_none()) {
+            return;
+        }
+        for LiveNode { node, host, seen_at } in alive {
+            if self.nodes.iter().all(|report| report.node != *node) {
+                self.nodes.push(NodeReport {
+                    node: *node,
+                    host: host.clone(),
+                    area: area.to_owned(),
+                    digest: None,
+                    candidate: None,
+                    state: NodeState::Loading,
+                    why: None,
+                    seen_at: *seen_at,
+                });
+            }
+        }
+    }
+
+    fn take(&mut self, version: Deployment) {
+        let previous = self.pointer.as_ref().and_then(|pointer| pointer.previous.as_ref());
+        if previous == Some(&version.digest) {
+            self.previous = Some(version);
+        } else if version.stage != Stage::Live {
+            self.staged.push(version);
+        }
+    }
+}
+
+/// An area's versions received before a number, newest first.
+///
+/// # Errors
+/// The database is away.
+pub async fn history(
+    app: &App,
+    area: &str,
+    before: i64,
+    limit: u32,
+) -> Result<Vec<Deployment>, store::Error> {
+    rows::read(app, async |connection| deployments::history(connection, area, before, limit).await)
+        .await
+}
+
+/// A version's manifest, as JSON; without a digest, that of the version in the
+/// registry.
+///
+/// # Errors
+/// There is no such version, or the database is away.
+pub async fn manifest(app: &App, area: &str, named: Option<&str>) -> Result<String, InstallError> {
+    let digest = match named {
+        Some(named) => Some(selection::digest_of(app, area, named).await?),
+        None => None,
+    };
+    let digest = digest.as_deref();
+    let live = app.registry.snapshot();
+    let live = live.area(area).filter(|live| digest.is_none_or(|digest| live.digest == digest));
+    if let Some(live) = live {
+        let text = serde_json::to_string(&live.manifest);
+        return Ok(text.map_err(|error| assurance_runtime::LoadError::Host(error.into()))?);
+    }
+    let Some(digest) = digest else {
+        return Err(crate::registry::RegistryError::NotLive(area.to_owned()).into());
+    };
+    let found = rows::manifest(app, area, digest).await?;
+    found.ok_or_else(|| InstallError::not_known(area, digest))
+}
+
+/// The lines of the audit log before an id, newest first.
+///
+/// # Errors
+/// The database is away.
+pub async fn audit_log(
+    app: &App,
+    area: Option<&str>,
+    before: i64,
+    limit: u32,
+) -> Result<Vec<AuditEntry>, store::Error> {
+    rows::read(app, async |connection| audit::list(connection, area, before, limit).await).await
+}

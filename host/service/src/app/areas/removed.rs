@@ -1,0 +1,46 @@
+//! Stores a version that runs from this node's folder before its area is
+//! removed, so that a rollback can bring it back on every node.
+
+use super::super::App;
+use super::super::folder;
+use super::error::InstallError;
+use super::install::before_calls;
+use super::rows;
+use super::trust::Signature;
+use crate::registry::AreaVersion;
+use assurance_core::domain::deployment::Stage;
+use assurance_store::{Access, deployments};
+
+/// Stores the version as if operators had deployed it, and returns its digest.
+/// `None` if the area does not run from the folder, or its file is another by
+/// now.
+pub(super) async fn keep_from_folder(app: &App, who: &str, area: &str) -> Option<String> {
+    if !app.node.is_from_file(area) {
+        return None;
+    }
+    let version = app.registry.snapshot().running(area).cloned()?;
+    match keep(app, who, &version).await {
+        Ok(true) => Some(version.digest.clone()),
+        Ok(false) => None,
+        Err(error) => {
+            tracing::warn!(area.name = area, %error, "a rollback cannot bring this version back");
+            None
+        }
+    }
+}
+
+async fn keep(app: &App, who: &str, version: &AreaVersion) -> Result<bool, InstallError> {
+    let found = folder::component_of(&app.config.areas_dir(), &version.digest).await;
+    let Some((component, signature)) = found else { return Ok(false) };
+    let signature = signature.map(|text| Signature::read(&text)).transpose()?;
+    let size = component.len();
+    // The bytes first, so that no row names a missing object.
+    let object = app.store.blobs().write_component(&version.digest, component).await?;
+    let (signature, stage) = (signature.as_ref(), Stage::Withdrawn);
+    let (row, manifest) = rows::new_version(app, who, version, (object, size), signature, stage)?;
+    let beginning = app.store.begin(Access::WriteLocked);
+    let mut tx = before_calls(app, &version.manifest.name, beginning).await?;
+    deployments::insert(&mut tx, &row, &manifest).await?;
+    tx.commit().await?;
+    Ok(true)
+}

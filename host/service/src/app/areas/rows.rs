@@ -1,0 +1,119 @@
+//! Reads the rows of areas, each time within the bound of `Store::in_time`: a
+//! server that is out of reach may never answer.
+
+use std::time::Instant;
+
+use super::super::App;
+use super::error::InstallError;
+use super::state::{AreaState, DesiredArea, DesiredAreas};
+use super::trust::Signature;
+use crate::registry::AreaVersion;
+use assurance_core::domain::deployment::{Deployment, Stage};
+use assurance_runtime::LoadError;
+use assurance_store::{self as store, Connection, deployments, trials};
+
+/// Reads on one connection.
+pub(super) async fn read<T>(
+    app: &App,
+    work: impl AsyncFnOnce(&mut Connection) -> Result<T, store::Error>,
+) -> Result<T, store::Error> {
+    let reading = app.store.in_time(async {
+        let mut connection = app.store.reader().await?;
+        let found = work(&mut connection).await?;
+        connection.release();
+        Ok(found)
+    });
+    reading.await
+}
+
+/// Reads one area's rows, and next to them what runs here.
+pub(super) async fn area(app: &App, area: &str) -> Result<AreaState, store::Error> {
+    let desired = read(app, async |connection| {
+        let pointer = deployments::pointer_of(connection, area).await?;
+        let trial = trials::of(connection, area).await?;
+        Ok(DesiredArea { pointer, trial })
+    });
+    let desired = desired.await?;
+    let live = app.registry.snapshot();
+    let (running, dependents) = (app.node.running(&live, area), live.dependents(area));
+    Ok(AreaState { area: area.to_owned(), now: app.clock.now(), desired, running, dependents })
+}
+
+/// Reads the rows of all areas, and returns when the query was sent. Also
+/// measures the database's clock.
+pub(super) async fn all(app: &App) -> Result<(Instant, DesiredAreas), store::Error> {
+    let sent_at = Instant::now();
+    let rows = read(app, async |connection| {
+        store::health::measure(connection, &app.clock).await?;
+        Ok((deployments::pointers(connection).await?, trials::list(connection).await?))
+    });
+    let (pointers, trials) = rows.await?;
+    let mut areas = DesiredAreas::new();
+    for pointer in pointers {
+        let area = areas.entry(pointer.area.clone()).or_default();
+        area.pointer = Some(pointer);
+    }
+    for trial in trials {
+        let area = areas.entry(trial.area.clone()).or_default();
+        area.trial = Some(trial);
+    }
+    Ok((sent_at, areas))
+}
+
+/// Reads one version.
+pub(super) async fn version(
+    app: &App,
+    area: &str,
+    digest: &str,
+) -> Result<Deployment, InstallError> {
+    let found = find(app, area, digest).await?;
+    found.ok_or_else(|| InstallError::not_known(area, digest))
+}
+
+/// The same; `None` if there is no such version.
+pub(super) async fn find(
+    app: &App,
+    area: &str,
+    digest: &str,
+) -> Result<Option<Deployment>, store::Error> {
+    read(app, async |connection| deployments::find(connection, area, digest).await).await
+}
+
+/// Reads a version's manifest, as JSON.
+pub(super) async fn manifest(
+    app: &App,
+    area: &str,
+    digest: &str,
+) -> Result<Option<String>, store::Error> {
+    read(app, async |connection| deployments::manifest(connection, area, digest).await).await
+}
+
+/// A version's row as it is first written, and its manifest as JSON.
+pub(super) fn new_version(
+    app: &App,
+    who: &str,
+    version: &AreaVersion,
+    (object, size): (String, usize),
+    signature: Option<&Signature>,
+    stage: Stage,
+) -> Result<(Deployment, String), InstallError> {
+    let manifest =
+        serde_json::to_string(&version.manifest).map_err(|error| LoadError::Host(error.into()))?;
+    let row = Deployment {
+        number: 0,
+        area: version.manifest.name.clone(),
+        digest: version.digest.clone(),
+        version: version.manifest.version.to_string(),
+        size: size as u64,
+        object,
+        publisher: signature.map(|signature| signature.publisher.clone()),
+        signature: signature.map(Signature::bytes).transpose()?,
+        stage,
+        received_at: app.clock.now(),
+        received_by: who.to_owned(),
+        approved_at: None,
+        approved_by: None,
+        live_at: None,
+    };
+    Ok((row, manifest))
+}

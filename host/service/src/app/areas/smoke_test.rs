@@ -1,0 +1,92 @@
+//! Two calls of a version before it is stored: `describe` once more, and one of
+//! its reads, for a workspace that does not exist. Their effects are dropped. A
+//! version that faults is refused; a problem response is not a fault.
+
+use std::sync::Arc;
+
+use rand::RngExt as _;
+use uuid::Uuid;
+
+use super::super::App;
+use super::error::InstallError;
+use crate::registry::AreaVersion;
+use assurance_contract::RouteContract;
+use assurance_core::domain::area::{CallContext, CallOrigin, Parameter, Request, RequestBody};
+use assurance_core::domain::id::{UserId, WorkspaceId};
+use assurance_core::domain::manifest::{BodyKind, Method, WorkspaceSource};
+use assurance_work::{UnitOfWork, UnitSpec};
+
+/// Runs the calls.
+pub(super) async fn smoke_test(app: &App, version: &AreaVersion) -> Result<(), InstallError> {
+    let failed = |what: &str, error: &dyn std::fmt::Display| InstallError::SmokeTestFailed {
+        area: version.manifest.name.clone(),
+        call: what.to_owned(),
+        problem: error.to_string(),
+    };
+    match version.code.describe().await {
+        Err(error) if error.is_areas_fault() => return Err(failed("describe", &error)),
+        Ok(Some(again)) if again != *version.manifest => {
+            return Err(failed("describe", &"it describes itself differently each time"));
+        }
+        _ => {}
+    }
+    let Some(route) = version.routes.iter().find(|route| can_be_called(route)) else {
+        return Ok(());
+    };
+    let request = request(app, route);
+    let unit = unit(app, version, &request);
+    match version.code.handle(unit, &request, route.deadline).await.result {
+        Err(error) if error.is_areas_fault() => Err(failed(&route.route.operation_id, &error)),
+        _ => Ok(()),
+    }
+}
+
+/// Whether the smoke test can call it: a read without required parameters.
+fn can_be_called(contract: &RouteContract) -> bool {
+    let route = &contract.route;
+    route.method == Method::Get
+        && route.workspace == WorkspaceSource::Path
+        && route.body == BodyKind::None
+        && route.parameters.iter().all(|parameter| !parameter.required)
+}
+
+fn request(app: &App, contract: &RouteContract) -> Request {
+    let route = &contract.route;
+    let defaults = route.parameters.iter().filter_map(|parameter| {
+        let value = parameter.default.as_ref()?.to_string();
+        Some(Parameter { name: parameter.name.clone(), value })
+    });
+    Request {
+        call: CallContext {
+            workspace: WorkspaceId(Uuid::nil()),
+            now: app.clock.now(),
+            seed: rand::rng().random(),
+            origin: CallOrigin::SmokeTest,
+        },
+        user: UserId(Uuid::nil()),
+        role: route.least_role,
+        operation: route.operation_id.clone(),
+        parameters: defaults.collect(),
+        body: RequestBody::None,
+        idempotency_key: None,
+        if_match: None,
+        link: None,
+        base_url: app.base_url.clone(),
+    }
+}
+
+fn unit(app: &App, version: &AreaVersion, request: &Request) -> UnitOfWork {
+    let spec = UnitSpec {
+        area: Arc::clone(&version.scope),
+        call: request.call.clone(),
+        actor: Some(request.user),
+        session: None,
+        by_link: request.link.is_some(),
+        writes: false,
+        in_job: false,
+        locked: false,
+        limits: version.scope.limits,
+        access_pattern: None,
+    };
+    UnitOfWork::new(app.store.clone(), Arc::clone(&app.keys), spec)
+}

@@ -1,0 +1,107 @@
+//! Refuses requests while this node could not read for `areas.max_stale_ms`
+//! which versions are live, and to areas whose running version was withdrawn.
+//!
+//! Read at every request: no lock, one atomic load each.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+
+/// Why an area returns 503 on this node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ServingBlocked {
+    /// The live pointers could not be read for longer than `areas.max_stale_ms`.
+    #[error("this node cannot learn which versions are live")]
+    Unsure,
+    /// The version that runs here was withdrawn, and its successor does not load.
+    #[error("the version that runs on this node was withdrawn, and its successor does not load")]
+    Withdrawn,
+    /// A live version cannot be loaded here.
+    #[error("a live version is not loaded on this node; /health/ready says why")]
+    NotLoaded,
+}
+
+/// Whether the live versions are known, and which areas must not serve.
+#[derive(Debug)]
+pub(super) struct StalenessGuard {
+    born: Instant,
+    max_stale: Duration,
+    /// When the last successful read was sent, in milliseconds since `born`.
+    read_ms: AtomicU64,
+    withdrawn: ArcSwap<BTreeSet<String>>,
+}
+
+impl StalenessGuard {
+    pub(super) fn new(max_stale: Duration) -> Self {
+        let withdrawn = ArcSwap::default();
+        Self { born: Instant::now(), max_stale, read_ms: AtomicU64::new(0), withdrawn }
+    }
+
+    /// Notes that a query of the live pointers, sent at that moment, succeeded.
+    pub(super) fn note_read(&self, sent_at: Instant) {
+        let since = sent_at.saturating_duration_since(self.born).as_millis();
+        self.read_ms.fetch_max(u64::try_from(since).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    /// Whether the live pointers were read recently enough to serve.
+    pub(super) fn is_sure(&self) -> bool {
+        let read = Duration::from_millis(self.read_ms.load(Ordering::Relaxed));
+        self.born.elapsed().saturating_sub(read) <= self.max_stale
+    }
+
+    /// Notes whether the version of an area that runs here was withdrawn.
+    pub(super) fn set_withdrawn(&self, area: &str, withdrawn: bool) {
+        self.withdrawn.rcu(|areas| {
+            let mut areas = Arc::clone(areas);
+            if areas.contains(area) != withdrawn {
+                let areas = Arc::make_mut(&mut areas);
+                if withdrawn {
+                    areas.insert(area.to_owned())
+                } else {
+                    areas.remove(area)
+                };
+            }
+            areas
+        });
+    }
+
+    pub(super) fn admit(&self, area: &str) -> Result<(), ServingBlocked> {
+        if !self.is_sure() {
+            return Err(ServingBlocked::Unsure);
+        }
+        if self.withdrawn.load().contains(area) { Err(ServingBlocked::Withdrawn) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_read_that_is_too_old_does_not_count() {
+        let guard = StalenessGuard::new(Duration::from_secs(60));
+        assert_eq!(guard.admit("notes"), Ok(()), "a process has read when it starts");
+        let strict = StalenessGuard::new(Duration::ZERO);
+        std::thread::sleep(Duration::from_millis(2));
+        assert_eq!(strict.admit("notes"), Err(ServingBlocked::Unsure));
+        let later = Instant::now() + Duration::from_secs(60);
+        strict.note_read(later);
+        assert_eq!(strict.admit("notes"), Ok(()));
+        strict.note_read(strict.born);
+        assert_eq!(strict.admit("notes"), Ok(()), "an older read changes nothing");
+    }
+
+    #[test]
+    fn a_withdrawn_version_closes_its_area_only() {
+        let guard = StalenessGuard::new(Duration::from_secs(60));
+        guard.set_withdrawn("notes", true);
+        guard.set_withdrawn("notes", true);
+        assert_eq!(guard.admit("notes"), Err(ServingBlocked::Withdrawn));
+        assert_eq!(guard.admit("support"), Ok(()));
+        guard.set_withdrawn("notes", false);
+        assert_eq!(guard.admit("notes"), Ok(()));
+    }
+}

@@ -1,0 +1,370 @@
+//! Decisions about areas with a real store: refusals as operators read them, and
+//! what the rows and this node are afterwards.
+
+mod tables;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use tempfile::TempDir;
+
+use super::checks::{self, Comparison, CompatibilityCheck, needs_approval};
+use super::smoke_test::smoke_test;
+use super::state::{DesiredArea, DesiredAreas};
+use super::{
+    Activation, InstallError, RollbackResult, TrialRequest, activate, approve, begin_trial, remove,
+    roll_back, stop_trial,
+};
+use crate::app::App;
+use crate::app::tests::app;
+use crate::registry::{AreaTarget, AreaVersion};
+use assurance_contract::fixtures::{creating, manifest, route};
+use assurance_core::config::{Config, ConfigSource};
+use assurance_core::domain::area::{JobRun, Problem, Reply, Request};
+use assurance_core::domain::deployment::{Deployment, Stage};
+use assurance_core::domain::job::{JobFailure, JobOutcome};
+use assurance_core::domain::manifest::{Capability, CollectionSpec, Manifest};
+use assurance_core::domain::time::Timestamp;
+use assurance_core::domain::trial::{Mode, TrafficShare};
+use assurance_runtime::{LoadError, LoadedArea};
+use assurance_store::deployments;
+use assurance_work::{AreaCode, CallError, CallOutcome, UnitOfWork};
+
+const NOTES: &str = "/v1/workspaces/{workspace_id}/notes";
+
+/// Code that traps at every call.
+struct Traps;
+
+impl AreaCode for Traps {
+    fn handle<'a>(
+        &'a self,
+        _: UnitOfWork,
+        _: &'a Request,
+        _: Duration,
+    ) -> BoxFuture<'a, CallOutcome<Result<Reply, Problem>>> {
+        let error = CallError::Trap("wasm `unreachable` instruction executed".into());
+        Box::pin(async { CallOutcome { unit: None, result: Err(error) } })
+    }
+
+    fn run<'a>(
+        &'a self,
+        _: UnitOfWork,
+        _: &'a JobRun,
+        _: Duration,
+    ) -> BoxFuture<'a, CallOutcome<Result<JobOutcome, JobFailure>>> {
+        unreachable!("no test runs a job")
+    }
+}
+
+fn notes() -> Manifest {
+    manifest("notes", vec![creating("create_note", NOTES), route("list_notes", NOTES)])
+}
+
+fn loaded(manifest: Manifest) -> LoadedArea {
+    let digest = format!("digest of {} {}", manifest.name, manifest.version);
+    LoadedArea {
+        digest,
+        manifest,
+        code: Arc::new(Traps),
+        generation: "0.2.0",
+        imports: vec![],
+        compiled_in: None,
+    }
+}
+
+fn compiled(app: &App, manifest: Manifest) -> Arc<AreaVersion> {
+    app.registry.compile(loaded(manifest)).unwrap()
+}
+
+fn put(app: &App, manifest: Manifest) {
+    let plan = app.registry.plan("notes", AreaTarget::Live(&compiled(app, manifest))).unwrap();
+    app.registry.activate(plan).unwrap();
+}
+
+async fn check(
+    app: &App,
+    candidate: &Manifest,
+    force: Option<&str>,
+) -> Result<CompatibilityCheck, InstallError> {
+    let candidate = compiled(app, candidate.clone());
+    checks::check(app, &DesiredArea::default(), &candidate, Comparison::Live { force }).await
+}
+
+/// A host on which notes 0.1.0 is live.
+async fn scene() -> (App, TempDir) {
+    scene_with(|_| ()).await
+}
+
+async fn scene_with(change: impl FnOnce(&mut Config)) -> (App, TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let source = ConfigSource { without_environment: true, ..ConfigSource::default() };
+    let mut config = Config::load(&source).unwrap();
+    config.data_dir = folder.path().join("data");
+    change(&mut config);
+    let app = app(config).await;
+    put(&app, notes());
+    (app, folder)
+}
+
+fn next() -> Manifest {
+    Manifest { version: semver::Version::new(0, 2, 0), ..notes() }
+}
+
+async fn refusal(candidate: &Manifest, force: Option<&str>) -> String {
+    let (app, _folder) = scene().await;
+    check(&app, candidate, force).await.expect_err("it is refused").to_string()
+}
+
+#[tokio::test]
+async fn a_breaking_version_is_told_what_it_breaks_and_can_be_forced() {
+    let mut breaking = next();
+    breaking.routes.pop();
+    breaking.routes[0].success_status = 200;
+    insta::assert_snapshot!(refusal(&breaking, None).await);
+    let (app, _folder) = scene().await;
+    let forced = check(&app, &breaking, Some("nobody uses it")).await.unwrap();
+    assert_eq!(forced.report.broken().count(), 2);
+}
+
+#[tokio::test]
+async fn a_forbidden_version_is_told_that_it_cannot_be_forced() {
+    let (app, _folder) = scene().await;
+    let collection = CollectionSpec {
+        name: "notes".into(),
+        summary: String::new(),
+        schema: serde_json::json!({"type": "object"}),
+        fields: vec![],
+        indexes: vec![],
+        readers: vec!["*".into()],
+    };
+    let published = Manifest { collections: vec![collection], ..notes() };
+    put(&app, published);
+    let refused = check(&app, &next(), Some("I want it")).await;
+    insta::assert_snapshot!(refused.expect_err("it is refused"));
+}
+
+#[tokio::test]
+async fn an_over_asking_version_is_told_what_it_waits_for() {
+    let (app, _folder) = scene().await;
+    let capabilities = vec![Capability::Log, Capability::Egress, Capability::Secrets];
+    let asking = Manifest { capabilities, ..next() };
+    let checked = check(&app, &asking, None).await.unwrap();
+    let asking = LoadedArea { digest: "d1ge57".into(), ..loaded(asking) };
+    insta::assert_snapshot!(needs_approval(&app.registry.compile(asking).unwrap(), &checked));
+}
+
+#[tokio::test]
+async fn a_taken_route_is_told_whose_it_is() {
+    let (app, _folder) = scene().await;
+    let thief = manifest("ledger", vec![route("list_entries", NOTES)]);
+    let thief = compiled(&app, thief);
+    let refused = app.registry.plan("ledger", AreaTarget::Live(&thief)).expect_err("it is refused");
+    insta::assert_snapshot!(InstallError::from(refused));
+}
+
+#[tokio::test]
+async fn a_looping_describe_is_told_what_describe_may_do() {
+    let looped = CallError::CpuTime(Duration::from_secs(1));
+    insta::assert_snapshot!(InstallError::from(LoadError::Describe(looped)));
+}
+
+#[tokio::test]
+async fn a_version_that_fails_its_first_call_is_told_which_it_was() {
+    let (app, _folder) = scene().await;
+    let live = app.registry.snapshot();
+    let failed = smoke_test(&app, live.area("notes").unwrap()).await;
+    insta::assert_snapshot!(failed.expect_err("it traps"));
+}
+
+/// Keeps a version as if it had been deployed, ready in memory.
+async fn keep(app: &App, manifest: Manifest, stage: Stage) -> String {
+    let text = serde_json::to_string(&manifest).unwrap();
+    let loaded = loaded(manifest);
+    let version = Deployment {
+        number: 0,
+        area: "notes".into(),
+        digest: loaded.digest.clone(),
+        version: loaded.manifest.version.to_string(),
+        size: 0,
+        object: String::new(),
+        publisher: None,
+        signature: None,
+        stage,
+        received_at: Timestamp(0),
+        received_by: "ada".into(),
+        approved_at: None,
+        approved_by: None,
+        live_at: None,
+    };
+    let mut connection = app.store.writer().await.unwrap();
+    deployments::insert(&mut connection, &version, &text).await.unwrap();
+    drop(connection);
+    app.node.keep_warm(&app.registry.compile(loaded).unwrap());
+    version.digest
+}
+
+fn activation(digest: &str) -> Activation<'_> {
+    Activation { area: "notes", digest: Some(digest), why: None, force: None }
+}
+
+#[tokio::test]
+async fn a_version_that_waits_answers_only_when_it_is_approved() {
+    let (app, _folder) = scene().await;
+    let first = keep(&app, notes(), Stage::Staged).await;
+    activate(&app, "ada", activation(&first)).await.unwrap();
+    let asking = Manifest { capabilities: vec![Capability::Egress], ..next() };
+    let digest = keep(&app, asking, Stage::AwaitingApproval).await;
+    let refused = activate(&app, "ada", activation(&digest)).await;
+    assert!(matches!(refused, Err(InstallError::NeedsApproval { .. })), "{refused:?}");
+    approve(&app, "bob", "notes", &digest, Some("it sends mail")).await.unwrap();
+    let again = approve(&app, "eve", "notes", &digest, None).await;
+    insta::assert_snapshot!(again.expect_err("it is approved"));
+    activate(&app, "ada", activation(&digest)).await.unwrap().unwrap();
+    assert_eq!(app.registry.snapshot().area("notes").unwrap().digest, digest);
+    let back = roll_back(&app, "ada", "notes", "it sends too much", None).await.unwrap();
+    let RollbackResult::Live(back) = back else { panic!("{back:?}") };
+    assert_eq!(back.now.unwrap().digest, first);
+    let nothing = roll_back(&app, "ada", "notes", "again", None).await;
+    insta::assert_snapshot!(nothing.expect_err("nothing is before it"));
+}
+
+#[tokio::test]
+async fn to_remove_an_area_is_no_way_around_an_approval() {
+    let (app, _folder) = scene().await;
+    let first = keep(&app, notes(), Stage::Staged).await;
+    activate(&app, "ada", activation(&first)).await.unwrap();
+    let asking = Manifest { capabilities: vec![Capability::Egress], ..next() };
+    let asking = keep(&app, asking, Stage::AwaitingApproval).await;
+    let mut breaking = Manifest { version: semver::Version::new(0, 3, 0), ..notes() };
+    breaking.routes.pop();
+    let breaking = keep(&app, breaking, Stage::Staged).await;
+    remove(&app, "ada", "notes", None, true).await.unwrap();
+
+    let refused = activate(&app, "ada", activation(&asking)).await;
+    assert!(matches!(refused, Err(InstallError::NeedsApproval { .. })), "{refused:?}");
+    let refused = activate(&app, "ada", activation(&breaking)).await;
+    assert!(matches!(refused, Err(InstallError::Incompatible(_))), "{refused:?}");
+    // What was granted before comes back without being asked for.
+    activate(&app, "ada", activation(&first)).await.unwrap().unwrap();
+}
+
+#[test]
+fn a_manifest_survives_being_stored() {
+    let text = serde_json::to_string(&notes()).unwrap();
+    assert_eq!(serde_json::from_str::<Manifest>(&text).unwrap(), notes());
+}
+
+fn canary(digest: &str) -> TrialRequest {
+    TrialRequest {
+        area: "notes".into(),
+        digest: digest.into(),
+        mode: Mode::Canary,
+        share: TrafficShare::of_percent(5.0).unwrap(),
+        workspaces: [].into(),
+        why: None,
+    }
+}
+
+#[tokio::test]
+async fn a_version_that_cannot_be_tried_is_told_why() {
+    let (app, _folder) = scene().await;
+    let live = keep(&app, notes(), Stage::Staged).await;
+    activate(&app, "ada", activation(&live)).await.unwrap();
+    let again = begin_trial(&app, "ada", &canary(&live)).await;
+    insta::assert_snapshot!(again.expect_err("it is live"));
+
+    let mut breaking = Manifest { version: semver::Version::new(0, 3, 0), ..notes() };
+    breaking.routes.pop();
+    let breaking = keep(&app, breaking, Stage::Staged).await;
+    let refused = begin_trial(&app, "ada", &canary(&breaking)).await;
+    insta::assert_snapshot!(refused.expect_err("clients would notice"));
+
+    let none = stop_trial(&app, "ada", "notes", "x").await;
+    insta::assert_snapshot!(none.expect_err("nothing is tried"));
+    let good = keep(&app, next(), Stage::Staged).await;
+    begin_trial(&app, "ada", &canary(&good)).await.unwrap();
+    let other = begin_trial(&app, "ada", &canary(&breaking)).await;
+    insta::assert_snapshot!(other.expect_err("another is tried"));
+}
+
+#[tokio::test]
+async fn a_trial_ends_when_the_live_version_changes() {
+    let (app, _folder) = scene().await;
+    let live = keep(&app, notes(), Stage::Staged).await;
+    activate(&app, "ada", activation(&live)).await.unwrap();
+    let tried = keep(&app, next(), Stage::Staged).await;
+    begin_trial(&app, "ada", &canary(&tried)).await.unwrap();
+    assert_eq!(app.registry.snapshot().trial("notes").unwrap().version.digest, tried);
+    remove(&app, "ada", "notes", None, false).await.unwrap();
+    assert!(app.registry.snapshot().trial("notes").is_none());
+    let nothing = stop_trial(&app, "ada", "notes", "x").await;
+    assert!(matches!(nothing, Err(InstallError::NoTrial { .. })), "{nothing:?}");
+}
+
+#[tokio::test]
+async fn without_a_name_the_only_version_that_waits_is_activated() {
+    let (app, _folder) = scene().await;
+    let nothing = || activate(&app, "ada", Activation { digest: None, ..activation("") });
+    insta::assert_snapshot!(nothing().await.expect_err("none waits"));
+    let live = keep(&app, notes(), Stage::Staged).await;
+    nothing().await.unwrap();
+    assert_eq!(app.registry.snapshot().area("notes").unwrap().digest, live);
+    let waiting = keep(&app, next(), Stage::Staged).await;
+    let third = Manifest { version: semver::Version::new(0, 3, 0), ..notes() };
+    keep(&app, third, Stage::Staged).await;
+    insta::assert_snapshot!(nothing().await.expect_err("two wait"));
+    activate(&app, "ada", activation("0.2.0")).await.unwrap();
+    assert_eq!(app.registry.snapshot().area("notes").unwrap().digest, waiting);
+}
+
+#[tokio::test]
+async fn a_rollback_goes_only_to_a_version_that_was_live() {
+    let (app, _folder) = scene().await;
+    let live = keep(&app, notes(), Stage::Staged).await;
+    activate(&app, "ada", activation(&live)).await.unwrap();
+    keep(&app, next(), Stage::Staged).await;
+    let back = |to| roll_back(&app, "ada", "notes", "it is slow", Some(to));
+    insta::assert_snapshot!(back("0.2.0").await.expect_err("never live"));
+    insta::assert_snapshot!(back("0.1.0").await.expect_err("live already"));
+    insta::assert_snapshot!(back("0.9.0").await.expect_err("unknown"));
+}
+
+#[tokio::test]
+async fn a_trial_that_runs_here_is_not_begun_again() {
+    let (app, _folder) = scene().await;
+    let live = keep(&app, notes(), Stage::Staged).await;
+    activate(&app, "ada", activation(&live)).await.unwrap();
+    let tried = keep(&app, next(), Stage::Staged).await;
+    let trial = begin_trial(&app, "ada", &canary(&tried)).await.unwrap();
+    let figures = || Arc::clone(&app.registry.snapshot().trial("notes").unwrap().figures);
+    let seen = figures();
+    // As a node does that read the row while the operator's call was at work.
+    super::reconcile::begin_trial(&app, &trial).await.unwrap();
+    assert!(Arc::ptr_eq(&seen, &figures()));
+}
+
+#[tokio::test]
+async fn a_failure_to_load_a_version_on_trial_is_forgotten_with_its_trial() {
+    let (app, _folder) = scene().await;
+    app.node.trial_failed("notes", "c", "it does not load".into());
+    let failed = || app.node.running(&app.registry.snapshot(), "notes").failed_trial;
+    assert_eq!(failed().as_deref(), Some("c"));
+    app.node.forget_resolved(&app.registry.snapshot(), &DesiredAreas::new());
+    assert_eq!(failed(), None);
+}
+
+#[tokio::test]
+async fn the_version_used_last_stays_in_memory_whatever_its_area() {
+    let (app, _folder) = scene_with(|config| config.areas.warm_versions = 2).await;
+    let other = manifest("ledger", vec![route("list_entries", "/v1/workspaces/{workspace_id}/x")]);
+    let (first, second) = (compiled(&app, notes()), compiled(&app, next()));
+    let other = compiled(&app, other);
+    for version in [&first, &second, &first, &other] {
+        app.node.keep_warm(version);
+    }
+    let is_ready =
+        |version: &AreaVersion| app.node.warm(&version.manifest.name, &version.digest).is_some();
+    assert_eq!([&first, &second, &other].map(|version| is_ready(version)), [true, false, true]);
+    assert!(app.node.warm("notes", &other.digest).is_none(), "another area's");
+}

@@ -1,0 +1,202 @@
+//! The tables of `plan` and `node_plan`: every event at every state of an area,
+//! and every state of a node at every state of the rows. Versions are letters.
+
+use super::super::error::InstallError;
+use super::super::node_plan::{NodeStep, node_plan};
+use super::super::plan::{AreaEvent, Transition, TrialRequest, activation, plan, rollback, stop};
+use super::super::state::{AreaState, DesiredArea, RunningArea};
+use crate::registry::LostDependency;
+use assurance_core::domain::deployment::LivePointer;
+use assurance_core::domain::time::Timestamp;
+use assurance_core::domain::trial::{Mode, TrafficShare, Trial, TrialState};
+
+fn rows(live: Option<&str>, previous: Option<&str>) -> DesiredArea {
+    let pointer = LivePointer {
+        area: "notes".into(),
+        digest: live.map(Into::into),
+        previous: previous.map(Into::into),
+        revision: 7,
+        changed_at: Timestamp(10),
+        changed_by: "ada".into(),
+    };
+    DesiredArea { pointer: Some(pointer), trial: None }
+}
+
+fn trial(digest: &str, mode: Mode) -> Trial {
+    Trial {
+        area: "notes".into(),
+        digest: digest.into(),
+        mode,
+        share: TrafficShare::default(),
+        workspaces: [].into(),
+        state: TrialState::Running,
+        why: None,
+        revision: 4,
+        begun_at: Timestamp(11),
+        begun_by: "ada".into(),
+        ended_at: None,
+    }
+}
+
+fn with_trial(desired: DesiredArea, trial: Trial) -> DesiredArea {
+    DesiredArea { trial: Some(trial), ..desired }
+}
+
+fn runs(digest: &str) -> RunningArea {
+    RunningArea { digest: Some(digest.into()), loaded: true, ..RunningArea::default() }
+}
+
+fn table(columns: &[&str], lines: &[(&str, Vec<String>)]) -> String {
+    let columns = columns.iter().map(ToString::to_string).collect();
+    let lines = lines.iter().map(|(name, cells)| (*name, cells.clone()));
+    let all: Vec<(&str, Vec<String>)> = [("state", columns)].into_iter().chain(lines).collect();
+    let line = |(name, cells): &(&str, Vec<String>)| {
+        let cells: String = cells.iter().map(|cell| format!(" | {cell:<17}")).collect();
+        format!("{name:<19}{}", cells.trim_end())
+    };
+    all.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn variant(error: &InstallError) -> String {
+    let text = format!("{error:?}").replace("Refused(", "");
+    text.split([' ', '(']).next().unwrap_or_default().to_owned()
+}
+
+fn outcome(state: &AreaState, event: Result<AreaEvent<'_>, InstallError>) -> String {
+    match event.and_then(|event| plan(state, &event)) {
+        Ok(None) => "-".to_owned(),
+        Ok(Some(Transition::MoveLive { digest, left, .. })) => {
+            format!("{}, {left}", digest.map_or("none".into(), |to| format!("live {to}")))
+        }
+        Ok(Some(Transition::BeginTrial(trial))) => {
+            format!("{} {} {}", trial.digest, trial.mode, trial.revision)
+        }
+        Ok(Some(Transition::EndTrial { trial, end })) => format!("{} {end}", trial.digest),
+        Err(error) => variant(&error),
+    }
+}
+
+#[test]
+fn what_a_decision_changes_depends_on_the_state_of_the_area() {
+    let live = || rows(Some("a"), Some("b"));
+    let ended = Trial { state: TrialState::Stopped, ..trial("c", Mode::Canary) };
+    let states = [
+        ("no rows", DesiredArea::default(), RunningArea::default()),
+        ("a live, before it b", live(), runs("a")),
+        ("and canary c", with_trial(live(), trial("c", Mode::Canary)), runs("a")),
+        ("and shadow c", with_trial(live(), trial("c", Mode::Shadow)), runs("a")),
+        ("and c stopped", with_trial(live(), ended), runs("a")),
+        ("a live, b runs here", live(), runs("b")),
+        ("a removed", rows(None, Some("a")), RunningArea::default()),
+        ("a from the folder", DesiredArea::default(), runs("a")),
+    ];
+    let request = |digest: &str| TrialRequest {
+        area: "notes".into(),
+        digest: digest.into(),
+        mode: Mode::Shadow,
+        share: TrafficShare::default(),
+        workspaces: [].into(),
+        why: None,
+    };
+    let (try_a, try_c, try_d) = (request("a"), request("c"), request("d"));
+    let remove = |force| AreaEvent::Remove { from_folder: None, force };
+    let begin = |request| AreaEvent::BeginTrial { request, who: "ada" };
+    let lines = states.map(|(name, desired, running)| {
+        let (area, now, dependents) = ("notes".to_owned(), Timestamp(20), vec![]);
+        let state = AreaState { area, now, desired, running, dependents };
+        let lost = LostDependency { area: Some("index".into()), what: "reads it".into() };
+        let needed = AreaState { dependents: vec![lost], ..state.clone() };
+        let cells = vec![
+            outcome(&state, activation(&state, Some("a"), None)),
+            outcome(&state, activation(&state, Some("c"), None)),
+            outcome(&state, activation(&state, None, None)),
+            outcome(&state, rollback(&state)),
+            outcome(&state, Ok(remove(false))),
+            outcome(&needed, Ok(remove(false))),
+            outcome(&needed, Ok(remove(true))),
+            outcome(&state, Ok(begin(&try_a))),
+            outcome(&state, Ok(begin(&try_c))),
+            outcome(&state, Ok(begin(&try_d))),
+            outcome(&state, stop(&state)),
+        ];
+        (name, cells)
+    });
+    let columns = [
+        "activate a",
+        "activate c",
+        "activate",
+        "roll back",
+        "remove",
+        "remove, needed",
+        "remove, forced",
+        "shadow a",
+        "shadow c",
+        "shadow d",
+        "stop",
+    ];
+    insta::assert_snapshot!(table(&columns, &lines));
+}
+
+#[test]
+fn a_decision_about_a_state_that_has_changed_is_refused() {
+    let state = |desired, running| {
+        let (area, now, dependents) = ("notes".to_owned(), Timestamp(20), vec![]);
+        AreaState { area, now, desired, running, dependents }
+    };
+    let live = || rows(Some("a"), Some("b"));
+    let canary = state(with_trial(live(), trial("c", Mode::Canary)), runs("a"));
+    let (alone, promoted) = (state(live(), runs("a")), state(rows(Some("c"), None), runs("c")));
+    let again = Trial { revision: 5, ..trial("c", Mode::Canary) };
+    let begun_again = state(with_trial(live(), again), runs("a"));
+
+    let promotion = activation(&canary, None, None).unwrap();
+    assert_eq!(outcome(&alone, Ok(promotion.clone())), "Overtaken");
+    assert_eq!(outcome(&promoted, Ok(promotion)), "-");
+    let end = stop(&canary).unwrap();
+    assert_eq!(outcome(&alone, Ok(end.clone())), "Overtaken");
+    assert_eq!(outcome(&begun_again, Ok(end)), "Overtaken");
+    assert_eq!(outcome(&promoted, rollback(&alone)), "Overtaken");
+}
+
+fn steps(desired: &DesiredArea, running: &RunningArea) -> String {
+    let name = |step| match step {
+        NodeStep::EndTrial => "end trial".to_owned(),
+        NodeStep::GoLive(row) => {
+            row.digest.as_ref().map_or("remove".into(), |to| format!("live {to}"))
+        }
+        NodeStep::BeginTrial(trial) => format!("try {}", trial.digest),
+    };
+    let steps: Vec<String> = node_plan(desired, running).into_iter().map(name).collect();
+    if steps.is_empty() { "-".to_owned() } else { steps.join(", ") }
+}
+
+#[test]
+fn a_node_runs_what_the_rows_name() {
+    let on_trial = |running, trial| RunningArea { trial: Some(trial), ..running };
+    let file = |at| RunningArea { file_written_at: Some(Timestamp(at)), ..runs("f") };
+    let failed = |digest: &str| Some(digest.to_owned());
+    let running = [
+        ("nothing", RunningArea::default()),
+        ("a", runs("a")),
+        ("a's manifest", RunningArea { loaded: false, ..runs("a") }),
+        ("a, b failed", RunningArea { failed: failed("b"), ..runs("a") }),
+        ("a, canary c", on_trial(runs("a"), trial("c", Mode::Canary))),
+        ("a, shadow c", on_trial(runs("a"), trial("c", Mode::Shadow))),
+        ("a, c failed", RunningArea { failed_trial: failed("c"), ..runs("a") }),
+        ("an older file", file(9)),
+        ("a newer file", file(11)),
+    ];
+    let a = || rows(Some("a"), None);
+    let desired = [
+        ("no rows", DesiredArea::default()),
+        ("a", a()),
+        ("b", rows(Some("b"), None)),
+        ("none", rows(None, Some("a"))),
+        ("a, canary c", with_trial(a(), trial("c", Mode::Canary))),
+    ];
+    let columns = desired.each_ref().map(|(name, _)| *name);
+    let lines = running.map(|(name, running)| {
+        (name, desired.iter().map(|(_, desired)| steps(desired, &running)).collect())
+    });
+    insta::assert_snapshot!(table(&columns, &lines));
+}

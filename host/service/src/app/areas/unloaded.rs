@@ -1,0 +1,86 @@
+//! Live versions whose code this node has not loaded. Their manifest, which the
+//! database has, is in the registry: their routes return 503 instead of 404,
+//! their events keep their receivers, their documents their readers, OpenAPI
+//! its operations.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+
+use super::super::App;
+use super::error::InstallError;
+use super::install::install_unnamed;
+use super::{load, rows};
+use crate::registry::AreaTarget;
+use assurance_core::domain::area::{JobRun, Problem, Reply, Request};
+use assurance_core::domain::deployment::LivePointer;
+use assurance_core::domain::job::{JobFailure, JobOutcome};
+use assurance_runtime::{LoadError, LoadedArea};
+use assurance_work::{AreaCode, CallError, CallOutcome, UnitOfWork};
+
+/// In place of a version's code. It is never called: its area returns 503.
+struct Unloaded;
+
+impl AreaCode for Unloaded {
+    fn is_loaded(&self) -> bool {
+        false
+    }
+
+    fn handle<'a>(
+        &'a self,
+        unit: UnitOfWork,
+        _: &'a Request,
+        _: Duration,
+    ) -> BoxFuture<'a, CallOutcome<Result<Reply, Problem>>> {
+        Box::pin(async { CallOutcome { unit: Some(unit), result: Err(not_loaded()) } })
+    }
+
+    fn run<'a>(
+        &'a self,
+        unit: UnitOfWork,
+        _: &'a JobRun,
+        _: Duration,
+    ) -> BoxFuture<'a, CallOutcome<Result<JobOutcome, JobFailure>>> {
+        Box::pin(async { CallOutcome { unit: Some(unit), result: Err(not_loaded()) } })
+    }
+}
+
+fn not_loaded() -> CallError {
+    CallError::Host(anyhow::anyhow!("the version is not loaded on this node"))
+}
+
+/// Installs the manifests of these live versions if no version of their area
+/// runs. While one is missing, an unknown path may be one of its routes.
+pub(super) async fn install_unloaded(app: &App, pointers: &[&LivePointer]) {
+    for pointer in pointers {
+        if let Err(error) = install_unloaded_version(app, pointer).await {
+            let area = &pointer.area;
+            tracing::error!(area.name = area, %error, "the routes of a live version are not known");
+        }
+    }
+}
+
+async fn install_unloaded_version(app: &App, pointer: &LivePointer) -> Result<(), InstallError> {
+    let Some(digest) = &pointer.digest else { return Ok(()) };
+    let stored = rows::manifest(app, &pointer.area, digest).await?;
+    let unknown = || InstallError::not_known(&pointer.area, digest);
+    let manifest = serde_json::from_str(&stored.ok_or_else(unknown)?)
+        .map_err(|error| LoadError::Host(error.into()))?;
+    let _one_at_a_time = app.installing.lock().await;
+    let live = app.registry.snapshot();
+    if live.area(&pointer.area).is_some_and(|now| now.is_loaded() || now.digest == *digest) {
+        return Ok(());
+    }
+    let loaded = LoadedArea {
+        manifest,
+        digest: digest.clone(),
+        code: Arc::new(Unloaded),
+        generation: "",
+        imports: Vec::new(),
+        compiled_in: None,
+    };
+    let version = load::compile(app, loaded).await?;
+    install_unnamed(app, app.registry.plan(&pointer.area, AreaTarget::Live(&version))?);
+    Ok(())
+}

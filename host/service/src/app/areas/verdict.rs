@@ -1,0 +1,123 @@
+//! Whether a canary is worse than the live version, by what both have shown in
+//! this process and by the operator's bounds.
+
+use std::fmt;
+
+use crate::registry::{LatencyHistogram, SideStats, TrialStats};
+use assurance_core::config::CanaryConfig;
+
+/// In what a canary is worse.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum CanaryRegression {
+    /// More of its calls fail.
+    Faults { candidate: SideStats, live: SideStats, bound: f64 },
+    /// An operation takes longer.
+    Slow { operation: String, candidate: LatencyHistogram, live: LatencyHistogram, bound: f64 },
+}
+
+/// Compares the canary with the live version; `None` while there are too few calls.
+pub(super) fn verdict(bounds: &CanaryConfig, figures: &TrialStats) -> Option<CanaryRegression> {
+    let (candidate, live) = (figures.candidate.stats(), figures.live.stats());
+    if fails_more(bounds, &candidate, &live) {
+        let bound = bounds.max_fault_rate_difference;
+        return Some(CanaryRegression::Faults { candidate, live, bound });
+    }
+    candidate.operations.into_iter().find_map(|(operation, candidate)| {
+        let live = *live.operations.get(&operation)?;
+        let slow = is_slower(bounds, &candidate, &live);
+        slow.then_some(CanaryRegression::Slow {
+            operation,
+            candidate,
+            live,
+            bound: bounds.max_p99_factor,
+        })
+    })
+}
+
+/// Until it has had `min_calls`, those that are missing count as good ones: so
+/// a canary that fails at once is not waited for, and one fault among a few
+/// calls says nothing.
+fn fails_more(bounds: &CanaryConfig, candidate: &SideStats, live: &SideStats) -> bool {
+    let enough = candidate.calls.max(bounds.min_calls.into());
+    rate(candidate.faults, enough)
+        > rate(live.faults, live.calls) + bounds.max_fault_rate_difference
+}
+
+/// Compared by operation, since a canary's workspaces may ask for other
+/// things than the rest do. A p99 takes its hundred calls to mean something,
+/// of both.
+fn is_slower(bounds: &CanaryConfig, candidate: &LatencyHistogram, live: &LatencyHistogram) -> bool {
+    let both = candidate.calls.min(live.calls) >= bounds.min_calls.into();
+    let bound = (live.p99_ms * bounds.max_p99_factor).max(bounds.min_p99_ms.into());
+    both && candidate.p99_ms > bound
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts of calls are far below 2^52")]
+fn rate(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+impl fmt::Display for CanaryRegression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Faults { candidate, live, bound } => write!(
+                f,
+                "{} of its {} calls failed, and {} of the live version's {}: \
+                 areas.canary.max_fault_rate_difference allows {bound} more",
+                candidate.faults, candidate.calls, live.faults, live.calls
+            ),
+            Self::Slow { operation, candidate, live, bound } => write!(
+                f,
+                "the p99 of its {operation} is {:.0} ms, and the live version's {:.0} ms: \
+                 areas.canary.max_p99_factor allows {bound} times as much",
+                candidate.p99_ms, live.p99_ms
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn calls(figures: &TrialStats, candidate: (u64, u64, u64), live: (u64, u64, u64)) {
+        for (side, (calls, faults, ms)) in [(&figures.candidate, candidate), (&figures.live, live)]
+        {
+            for n in 0..calls {
+                side.answered("list_notes", Duration::from_millis(ms), n < faults);
+            }
+        }
+    }
+
+    /// What is said of a canary whose calls went so: how many, how many of them
+    /// failed, how long they took; and the live version's.
+    fn said(candidate: (u64, u64, u64), live: (u64, u64, u64)) -> Option<String> {
+        let figures = TrialStats::default();
+        calls(&figures, candidate, live);
+        verdict(&CanaryConfig::default(), &figures).map(|worse| worse.to_string())
+    }
+
+    #[test]
+    fn a_canary_that_fails_more_often_is_worse() {
+        let told = said((100, 3, 1), (1_900, 2, 1)).unwrap();
+        insta::assert_snapshot!(told);
+        assert_eq!(said((100, 3, 1), (1_900, 60, 1)), None, "the live one fails as often");
+    }
+
+    #[test]
+    fn many_faults_are_enough_at_once_and_one_says_nothing() {
+        assert_eq!(said((1, 1, 1), (0, 0, 1)), None);
+        assert!(said((3, 3, 1), (0, 0, 1)).is_some());
+    }
+
+    #[test]
+    fn a_canary_that_is_slower_is_worse_once_both_have_shown_enough() {
+        let told = said((100, 0, 400), (1_900, 0, 100)).unwrap();
+        insta::assert_snapshot!(told);
+        assert_eq!(said((99, 0, 400), (1_900, 0, 100)), None);
+        assert_eq!(said((100, 0, 400), (99, 0, 100)), None);
+        assert_eq!(said((100, 0, 40), (1_900, 0, 4)), None, "nobody waits for 40 ms");
+    }
+}

@@ -1,0 +1,229 @@
+//! Executes one request to an area. Retries on write conflicts. Commits the
+//! effects together with the idempotency record, then returns the response.
+//!
+//! Invariant: a response is sent only after its effects are committed. If a
+//! response is already stored for this idempotency key, it is returned and the
+//! handler's effects are discarded.
+
+mod prepared;
+mod reply;
+mod types;
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use rand::RngExt as _;
+use tracing::Instrument as _;
+
+pub(super) use self::prepared::PreparedRequest;
+pub(super) use self::reply::checked;
+pub use self::types::{AreaRequest, CallRefusal, Caller, CommittedResponse};
+
+use super::App;
+use super::idempotency::{self, IdempotencyScope};
+use super::idempotency_guard::IdempotencyGuard;
+use super::record::RecordingSink;
+use crate::registry::AreaVersion;
+use assurance_contract::RouteContract;
+use assurance_core::domain::manifest::{IdempotencyMode, Method};
+use assurance_core::recordings::Recorder;
+use assurance_store as store;
+use assurance_work::{
+    CallError, CallOutcome, CommitOptions, ReadLog, UnitOfWork, UnitSpec, request_outcome,
+};
+
+/// Number of write conflicts after which a request takes the workspace lock
+/// before it runs.
+const CONFLICTS_BEFORE_LOCK: u32 = 2;
+
+/// Data that a shadow version needs to repeat a call.
+#[derive(Debug, Default)]
+pub(super) struct ShadowCapture {
+    /// Log of the last attempt's reads, writes, published events and enqueued jobs.
+    pub(super) read_log: Arc<ReadLog>,
+    /// Empty if the call was refused before its first attempt.
+    pub(super) request: OnceLock<PreparedRequest>,
+}
+
+/// A route of one version of an area, ready to execute a request.
+#[derive(Clone, Copy)]
+pub(super) struct Call<'a> {
+    pub(super) app: &'a App,
+    pub(super) area: &'a AreaVersion,
+    pub(super) route: &'a RouteContract,
+    /// Filled during the call; `None` if no shadow version repeats it.
+    pub(super) capture: Option<&'a ShadowCapture>,
+}
+
+/// The result of one attempt.
+enum Attempt {
+    Committed(CommittedResponse),
+    Conflict,
+    /// Another request with the same idempotency key committed first.
+    KeyTaken,
+}
+
+impl Call<'_> {
+    /// Executes the request.
+    ///
+    /// # Errors
+    /// See [`CallRefusal`]. No effect of the call is stored.
+    pub(super) async fn run(self, request: AreaRequest) -> Result<CommittedResponse, CallRefusal> {
+        let recording = RecordingSink::begin(self.app, self.area, self.route, &request);
+        let recorder = recording.as_ref().map(|sink| Arc::clone(&sink.recorder));
+        let response = self.run_recorded(request, recorder).await;
+        if let Some(sink) = recording {
+            sink.keep();
+        }
+        if self.route.route.method != Method::Get {
+            self.note_outcome(&response);
+        }
+        response
+    }
+
+    /// Reports to the readiness check whether the database accepts writes.
+    fn note_outcome(&self, response: &Result<CommittedResponse, CallRefusal>) {
+        let outcomes = self.app.store.outcomes();
+        match response {
+            Ok(response) if !response.replayed => outcomes.succeeded(),
+            Err(CallRefusal::Failed(CallError::Store(error))) => outcomes.failed(error),
+            _ => {}
+        }
+    }
+
+    async fn run_recorded(
+        &self,
+        request: AreaRequest,
+        recorder: Option<Arc<Recorder>>,
+    ) -> Result<CommittedResponse, CallRefusal> {
+        let guard = self.claim_key(&request)?;
+        let prepared = PreparedRequest::new(self.app, self.route, request);
+        if let Some(capture) = self.capture {
+            let _ = capture.request.set(prepared.clone());
+        }
+        for conflicts in 0..=self.app.config.limits.max_reruns {
+            let locked = conflicts >= CONFLICTS_BEFORE_LOCK;
+            let unit = self.unit(&prepared, locked)?.with_recorder(recorder.as_ref());
+            match self.attempt(unit, &prepared, guard.as_ref()).await {
+                Ok(Attempt::Committed(response)) => return Ok(response),
+                Ok(Attempt::Conflict) => {}
+                Ok(Attempt::KeyTaken) => {
+                    if let Some(stored) = self.stored(guard.as_ref()).await? {
+                        return stored;
+                    }
+                }
+                Err(refusal) => {
+                    return self.stored(guard.as_ref()).await?.unwrap_or(Err(refusal));
+                }
+            }
+            tokio::time::sleep(backoff(conflicts)).await;
+        }
+        Err(CallRefusal::Contended)
+    }
+
+    /// Reserves the idempotency key. `None` without a key, and for areas that
+    /// keep their own record.
+    fn claim_key(&self, request: &AreaRequest) -> Result<Option<IdempotencyGuard>, CallRefusal> {
+        let route = &self.route.route;
+        let by_host =
+            matches!(route.idempotency, IdempotencyMode::Optional | IdempotencyMode::Required);
+        let Some(key) = request.idempotency_key.as_ref().filter(|_| by_host) else {
+            return Ok(None);
+        };
+        let scope = IdempotencyScope {
+            workspace: request.workspace,
+            user: request.caller.user,
+            operation: route.operation_id.clone(),
+            key: idempotency::key_of(request.caller.token, key),
+        };
+        IdempotencyGuard::claim(self.app, scope, fingerprint(request)?).map(Some)
+    }
+
+    fn unit(&self, prepared: &PreparedRequest, locked: bool) -> Result<UnitOfWork, CallRefusal> {
+        let access_pattern = Some(Arc::clone(&self.route.access_pattern));
+        let spec = UnitSpec { locked, access_pattern, ..prepared.spec(self.area, self.route) };
+        let mut unit = UnitOfWork::new(self.app.store.clone(), Arc::clone(&self.app.keys), spec);
+        if let Some(capture) = self.capture {
+            unit = unit.with_read_log(&capture.read_log);
+        }
+        prepared.attach_body(&mut unit)?;
+        Ok(unit)
+    }
+
+    /// Runs the handler once and commits its effects.
+    async fn attempt(
+        &self,
+        unit: UnitOfWork,
+        prepared: &PreparedRequest,
+        guard: Option<&IdempotencyGuard>,
+    ) -> Result<Attempt, CallRefusal> {
+        let recorder = unit.recorder().cloned();
+        let running = self.area.code.handle(unit, &prepared.request, self.route.deadline);
+        let CallOutcome { unit, result } = running.await;
+        let development = self.app.config.development;
+        let result = result.and_then(|reply| checked(development, self.route, reply));
+        if let Some(recorder) = recorder {
+            recorder.record_outcome(request_outcome(self.route.route.success_status, &result));
+        }
+        let reply = match result {
+            Ok(Ok(reply)) => reply,
+            Ok(Err(problem)) => return Err(CallRefusal::Problem(problem)),
+            Err(CallError::Store(error)) if error.is_write_conflict() => {
+                return Ok(Attempt::Conflict);
+            }
+            Err(error) => return Err(CallRefusal::Failed(error)),
+        };
+        let lost = || anyhow::anyhow!("a call succeeded, but its unit of work was lost");
+        let unit = unit.ok_or_else(lost).map_err(CallRefusal::host)?;
+        let response = CommittedResponse::new(self.route, reply);
+        let now = prepared.request.call.now;
+        let record = guard.map(|guard| guard.record(self.app, &response, now));
+        match commit(unit, CommitOptions { reply: record, job: None }).await? {
+            Ok(()) => Ok(Attempt::Committed(response)),
+            Err(store::Error::KeyTaken) => Ok(Attempt::KeyTaken),
+            Err(error) if error.is_write_conflict() => Ok(Attempt::Conflict),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Returns the response that is stored for the idempotency key.
+    async fn stored(
+        &self,
+        guard: Option<&IdempotencyGuard>,
+    ) -> Result<Option<Result<CommittedResponse, CallRefusal>>, CallRefusal> {
+        match guard {
+            Some(guard) => guard.stored(self.app).await,
+            None => Ok(None),
+        }
+    }
+}
+
+/// Returns the fingerprint by which two requests with one idempotency key are compared. It covers
+/// body and parameters.
+fn fingerprint(request: &AreaRequest) -> Result<idempotency::BodyFingerprint, CallRefusal> {
+    let body = match &request.json {
+        Some(json) => idempotency::of_json(json).map_err(CallRefusal::host)?,
+        None => idempotency::of_other(&request.body),
+    };
+    Ok(idempotency::with_parameters(body, &request.parameters))
+}
+
+/// Commits the unit of work. A unit with writes is committed in its own task, so that a disconnect
+/// or a timeout of the client never interrupts a commit.
+async fn commit(
+    unit: UnitOfWork,
+    options: CommitOptions,
+) -> Result<Result<(), store::Error>, CallRefusal> {
+    if !unit.wrote() && options.reply.is_none() {
+        return Ok(unit.commit(options).await);
+    }
+    let committing = tokio::spawn(unit.commit(options).in_current_span());
+    committing.await.map_err(CallRefusal::host)
+}
+
+/// Returns a random wait before the next attempt: at most 0.5 ms, doubled with each conflict up to
+/// 32 ms.
+fn backoff(conflicts: u32) -> Duration {
+    let most_micros = 500_u64 << conflicts.min(6);
+    Duration::from_micros(rand::rng().random_range(0..most_micros))
+}

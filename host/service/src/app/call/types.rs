@@ -1,0 +1,103 @@
+//! Types of a request to an area and of its result.
+
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+
+use assurance_contract::RouteContract;
+use assurance_core::domain::area::{Parameter, Problem, Reply, RequestBody};
+use assurance_core::domain::id::{AccessTokenId, SessionId, UserId, WorkspaceId};
+use assurance_core::domain::role::Role;
+use assurance_store::{self as store, blobs::StoredBlob};
+use assurance_work::CallError;
+
+/// The authorized sender of a request.
+#[derive(Clone, Copy, Debug)]
+pub struct Caller {
+    /// The acting user: signed in, or the maker of the access token.
+    pub user: UserId,
+    /// The user's role in the workspace, or the access token's if that is lower.
+    pub role: Role,
+    /// The session; `None` for an access token, and if a signed link was enough.
+    pub session: Option<SessionId>,
+    /// The access token.
+    pub token: Option<AccessTokenId>,
+}
+
+/// A request that was validated against its route.
+#[derive(Debug)]
+pub struct AreaRequest {
+    /// Request id, as in the response's `X-Request-Id` and in logs.
+    pub id: Arc<str>,
+    /// The sender.
+    pub caller: Caller,
+    /// Workspace that the request may access.
+    pub workspace: WorkspaceId,
+    /// Path and query parameters; missing optional ones have their defaults.
+    pub parameters: Vec<Parameter>,
+    /// The body as the area receives it.
+    pub body: RequestBody,
+    /// The parsed body if it is JSON.
+    pub json: Option<Json>,
+    /// Blob with the content of a streamed body.
+    pub stored: Option<StoredBlob>,
+    /// Key from `Idempotency-Key`, if the route takes one.
+    pub idempotency_key: Option<String>,
+    /// Expected resource version from `If-Match`.
+    pub if_match: Option<u64>,
+    /// Claims of the signed link that authorized the request.
+    pub link: Option<String>,
+}
+
+/// A success whose effects are committed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CommittedResponse {
+    /// HTTP status: the route's, or that of the stored response.
+    pub status: u16,
+    /// JSON text; `None` for an empty response.
+    pub body: Option<String>,
+    /// Resource version for `ETag`.
+    pub version: Option<u64>,
+    /// Whether this is the stored response of an earlier request.
+    pub replayed: bool,
+}
+
+impl CommittedResponse {
+    /// The response that a handler's reply becomes on this route.
+    pub(crate) fn new(route: &RouteContract, reply: Reply) -> Self {
+        Self {
+            status: route.route.success_status,
+            body: reply.body,
+            version: reply.version,
+            replayed: reply.replayed,
+        }
+    }
+}
+
+/// Why a request was refused. It had no effect.
+#[derive(Debug)]
+pub enum CallRefusal {
+    /// The area's handler returned a problem.
+    Problem(Problem),
+    /// The idempotency key was used with another body.
+    KeyReused,
+    /// Another request with the same idempotency key is running.
+    InProgress,
+    /// Every attempt failed with a write conflict.
+    Contended,
+    /// The call failed; the error shows whether the area, the load or the host is to blame.
+    Failed(CallError),
+}
+
+impl CallRefusal {
+    /// Wraps an error of the host itself.
+    pub(crate) fn host(error: impl Into<anyhow::Error>) -> Self {
+        Self::Failed(CallError::Host(error.into()))
+    }
+}
+
+impl From<store::Error> for CallRefusal {
+    fn from(error: store::Error) -> Self {
+        Self::Failed(CallError::Store(error))
+    }
+}

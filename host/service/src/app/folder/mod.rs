@@ -1,0 +1,271 @@
+//! Loads areas from a folder at start and replaces them while the host serves.
+//!
+//! A changed file is installed only after two scans saw the same stamp, so that half-written files
+//! are skipped. A refused file changes nothing; the reason is logged. When a file is deleted, its
+//! area is removed after a delay, because builds delete a file before they write it.
+
+mod files;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use futures::future::join_all;
+use sha2::{Digest as _, Sha256};
+use tokio::sync::mpsc;
+
+pub use self::files::signature_of;
+use self::files::{FileContent, FileStamp, components, read, watcher};
+use super::App;
+use assurance_core::domain::time::Timestamp;
+
+/// Interval between two scans that must see the same stamp before a file is read.
+const SETTLE_INTERVAL: Duration = Duration::from_millis(150);
+/// Interval of scans without a notification. The folder may have been replaced, or its file system
+/// may not report changes.
+const SCAN_INTERVAL: Duration = Duration::from_secs(2);
+/// Time after which a missing file counts as deleted.
+const REMOVAL_DELAY: Duration = Duration::from_secs(2);
+
+/// Finds the component with this digest (lower-case hex) in a folder. Returns its content and its
+/// signature.
+pub(super) async fn component_of(folder: &Path, digest: &str) -> Option<(Bytes, Option<Vec<u8>>)> {
+    for (path, stamp) in components(folder).ok()? {
+        let Some(file) = read(path, stamp).await else { continue };
+        let component = Bytes::from_owner(file.component);
+        let bytes = component.clone();
+        let found = tokio::task::spawn_blocking(move || hex::encode(Sha256::digest(&bytes))).await;
+        if found.ok()? == digest {
+            return Some((component, file.signature));
+        }
+    }
+    None
+}
+
+/// Installs and removes components; tests replace the [`App`].
+pub trait FolderTarget: Send + Sync {
+    /// A component, ready to be installed.
+    type Loaded: Send;
+    /// Why a component was not loaded.
+    type LoadError: Display + Send;
+    /// Why a loaded component was not installed.
+    type InstallError: Display + Send;
+
+    /// Compiles and checks a component. Outside development mode it must be signed.
+    fn load(
+        &self,
+        component: Arc<[u8]>,
+        signature: Option<Vec<u8>>,
+    ) -> impl Future<Output = Result<Self::Loaded, Self::LoadError>> + Send;
+
+    /// Makes the component live, unless the live version is newer than the file. Returns the area's
+    /// name.
+    fn install(
+        &self,
+        loaded: Self::Loaded,
+        written_at: Timestamp,
+    ) -> impl Future<Output = Result<String, Self::InstallError>> + Send;
+
+    /// Reports that a file was refused.
+    fn note_refused(&self, file: &Path, why: &str);
+
+    /// Reports that a file was installed or deleted.
+    fn note_settled(&self, file: &Path);
+
+    /// Removes an area from the live areas.
+    fn remove(&self, area: &str) -> impl Future<Output = Result<(), Self::InstallError>> + Send;
+}
+
+/// A folder of components.
+#[derive(Debug)]
+pub struct ComponentFolder<H = App> {
+    host: H,
+    path: PathBuf,
+    files: BTreeMap<PathBuf, KnownFile>,
+}
+
+/// State of one file in the folder.
+#[derive(Debug)]
+struct KnownFile {
+    stamp: FileStamp,
+    /// Whether this stamp of the file was installed or refused.
+    handled: bool,
+    /// Name of the area that was installed from it.
+    area: Option<String>,
+    missing_since: Option<Instant>,
+}
+
+impl<H: FolderTarget> ComponentFolder<H> {
+    /// Installs every component of the folder. Refused components are logged and do not stop the
+    /// others.
+    ///
+    /// # Errors
+    /// The folder cannot be read. A missing folder counts as empty.
+    pub async fn load(host: H, path: PathBuf) -> io::Result<Self> {
+        let mut folder = Self { host, path, files: BTreeMap::new() };
+        let found = match components(&folder.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => BTreeMap::new(),
+            found => found?,
+        };
+        let read = join_all(found.into_iter().map(|(path, stamp)| read(path, stamp))).await;
+        let read: Vec<FileContent> = read.into_iter().flatten().collect();
+        // Components are compiled concurrently and installed in the order of their names.
+        let loading = read
+            .iter()
+            .map(|file| folder.host.load(Arc::clone(&file.component), file.signature.clone()));
+        let loaded = join_all(loading).await;
+        for (file, loaded) in read.into_iter().zip(loaded) {
+            folder.note(&file.path, file.stamp, file.whole);
+            folder.install(&file.path, file.stamp, loaded).await;
+        }
+        Ok(folder)
+    }
+
+    /// Installs changed files, until the future is dropped.
+    pub async fn watch(mut self) {
+        let (notify, mut notified) = mpsc::channel(1);
+        let watcher = watcher(&self.path, notify.clone());
+        if let Err(error) = &watcher {
+            let folder = self.path.display();
+            tracing::warn!(%folder, %error, "cannot watch the area folder; scanning it every 2 s");
+        }
+        loop {
+            while !self.scan().await {
+                tokio::time::sleep(SETTLE_INTERVAL).await;
+            }
+            // A notification and a timeout both start a scan. `notify` keeps the channel open if the
+            // watcher failed.
+            let _ = tokio::time::timeout(SCAN_INTERVAL, notified.recv()).await;
+        }
+    }
+
+    /// Scans the folder once. Returns true if no file needs another scan.
+    async fn scan(&mut self) -> bool {
+        let found = match components(&self.path) {
+            Ok(found) => found,
+            Err(error) => {
+                // The folder may be about to be replaced, so no area is removed.
+                tracing::warn!(
+                    folder = %self.path.display(),
+                    %error,
+                    "cannot read the area folder; no area was removed"
+                );
+                return true;
+            }
+        };
+        let mut settled = self.remove_missing(&found).await;
+        for (path, stamp) in found {
+            match self.files.get(&path) {
+                Some(file) if file.stamp == stamp && file.handled => {}
+                Some(file) if file.stamp == stamp => {
+                    settled &= self.read_and_install(path, stamp).await;
+                }
+                _ => {
+                    settled = false;
+                    self.note(&path, stamp, false);
+                }
+            }
+        }
+        settled
+    }
+
+    /// Reads a file and installs it, unless it changes meanwhile. Returns true if the file needs no
+    /// other scan.
+    async fn read_and_install(&mut self, path: PathBuf, stamp: FileStamp) -> bool {
+        // The file was deleted again. The next scan sees its replacement.
+        let Some(file) = read(path, stamp).await else { return true };
+        self.note(&file.path, file.stamp, file.whole);
+        if file.whole {
+            let loaded = self.host.load(file.component, file.signature).await;
+            self.install(&file.path, file.stamp, loaded).await;
+        }
+        file.whole
+    }
+
+    async fn install(
+        &mut self,
+        path: &Path,
+        stamp: FileStamp,
+        loaded: Result<H::Loaded, H::LoadError>,
+    ) {
+        let file = path.display();
+        let refused = match loaded {
+            Ok(loaded) => match self.host.install(loaded, stamp.written_at()).await {
+                Ok(area) => return self.installed(path, area),
+                Err(error) => error.to_string(),
+            },
+            Err(error) => error.to_string(),
+        };
+        tracing::error!(%file, error = refused, "component refused; nothing changed");
+        self.host.note_refused(path, &refused);
+    }
+
+    fn installed(&mut self, path: &Path, area: String) {
+        self.host.note_settled(path);
+        if let Some(other) = self.other_file_of(path, &area) {
+            tracing::warn!(
+                area.name = area,
+                "{} and {} contain the same area; the one loaded last is live",
+                other.display(),
+                path.display()
+            );
+        }
+        if let Some(file) = self.files.get_mut(path) {
+            file.area = Some(area);
+        }
+    }
+
+    /// Returns another existing file of the same area.
+    fn other_file_of(&self, path: &Path, area: &str) -> Option<&PathBuf> {
+        let mut others = self.files.iter().filter(|(other, _)| *other != path);
+        let other = others
+            .find(|(_, file)| file.missing_since.is_none() && file.area.as_deref() == Some(area));
+        other.map(|(path, _)| path)
+    }
+
+    /// Removes the areas of files that stayed missing. Returns true if no file is missing.
+    async fn remove_missing(&mut self, found: &BTreeMap<PathBuf, FileStamp>) -> bool {
+        let mut gone = Vec::new();
+        let mut missing = false;
+        for (path, file) in &mut self.files {
+            if found.contains_key(path) {
+                file.missing_since = None;
+                continue;
+            }
+            missing = true;
+            if file.missing_since.get_or_insert_with(Instant::now).elapsed() >= REMOVAL_DELAY {
+                gone.push(path.clone());
+            }
+        }
+        for path in gone {
+            self.forget(&path).await;
+        }
+        !missing
+    }
+
+    async fn forget(&mut self, path: &Path) {
+        self.host.note_settled(path);
+        let Some(area) = self.files.remove(path).and_then(|file| file.area) else { return };
+        // A file may have been renamed.
+        if self.other_file_of(path, &area).is_some() {
+            return;
+        }
+        let file = path.display();
+        tracing::info!(area.name = area, %file, "component file deleted; removing its area");
+        if let Err(error) = self.host.remove(&area).await {
+            tracing::warn!(area.name = area, %error, "area not removed");
+        }
+    }
+
+    fn note(&mut self, path: &Path, stamp: FileStamp, handled: bool) {
+        let area = self.files.remove(path).and_then(|file| file.area);
+        let file = KnownFile { stamp, handled, area, missing_since: None };
+        self.files.insert(path.to_path_buf(), file);
+    }
+}

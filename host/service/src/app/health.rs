@@ -1,0 +1,191 @@
+//! Readiness checks of this node. The checks run at most once a second; all probes in that second
+//! get the same report.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::Mutex;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::App;
+use assurance_core::domain::health::{HealthCheck, HealthReport, OK};
+use assurance_store::{self as store, health, installation};
+
+/// Time for which a report is reused.
+const REPORT_LIFETIME: Duration = Duration::from_secs(1);
+/// Timeout of one check.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(1);
+/// Maximum number of areas that one line names; the rest is counted.
+const AREAS_NAMED: usize = 5;
+
+/// The last report and the test write in progress.
+#[derive(Debug, Default)]
+pub struct HealthMonitor {
+    /// Locked while the checks run, so that concurrent probes share one run.
+    last: Mutex<Option<(Instant, Arc<HealthReport>)>>,
+    writes: Mutex<WriteProbe>,
+}
+
+/// A test write. It may wait longer for the database than a check's timeout. The check then reports
+/// the result of the previous write, and the write in progress continues.
+#[derive(Debug, Default)]
+struct WriteProbe {
+    under_way: Option<JoinHandle<Result<(), store::Error>>>,
+    last: Option<Result<(), String>>,
+}
+
+/// Runs all checks, or returns the report if it is less than a second old.
+pub async fn check(app: &App) -> Arc<HealthReport> {
+    let mut last = app.health.last.lock().await;
+    if let Some((at, report)) = &*last
+        && at.elapsed() < REPORT_LIFETIME
+    {
+        return Arc::clone(report);
+    }
+    let report = Arc::new(run(app).await);
+    let before = last.as_ref().map(|(_, before)| before.as_ref());
+    log_changes(before, &report);
+    *last = Some((Instant::now(), Arc::clone(&report)));
+    report
+}
+
+async fn run(app: &App) -> HealthReport {
+    let (database, writes, blobs) = tokio::join!(check_database(app), write(app), check_blobs(app));
+    let mut checks = BTreeMap::from([
+        (HealthCheck::Serving, OK.to_owned()),
+        (HealthCheck::Writes, line(writes)),
+        (HealthCheck::Areas, line(areas(app))),
+        (HealthCheck::Clock, line(clock(app))),
+        (HealthCheck::Blobs, line(blobs)),
+    ]);
+    match database {
+        Ok(database) => {
+            checks.insert(HealthCheck::Database, OK.to_owned());
+            checks.insert(HealthCheck::MasterKey, line(database.master_key));
+            checks.insert(HealthCheck::Schema, line(database.schema));
+        }
+        Err(away) => {
+            checks.insert(HealthCheck::Database, away);
+            for check in [HealthCheck::MasterKey, HealthCheck::Schema] {
+                checks.insert(check, "not checked: the database is unavailable".to_owned());
+            }
+        }
+    }
+    HealthReport::new(checks, &app.config.readiness.degraded_by)
+}
+
+/// Results of the checks that read from the database.
+struct DatabaseHealth {
+    master_key: Result<(), String>,
+    schema: Result<(), String>,
+}
+
+async fn check_database(app: &App) -> Result<DatabaseHealth, String> {
+    let asked = async {
+        let mut connection = app.store.reader().await?;
+        health::measure(&mut connection, &app.clock).await?;
+        let key = installation::key_check(&mut connection).await?;
+        let newer = health::newer_migration(&mut connection).await?;
+        connection.release();
+        Ok::<_, store::Error>((key, newer))
+    };
+    let (key, newer) = in_time(asked, "the database").await?;
+    let is_ours = key.as_deref() == Some(&app.keys.check_value()[..]);
+    Ok(DatabaseHealth {
+        master_key: is_ours.then_some(()).ok_or_else(|| {
+            "the database is used with another master key; give this node that key and restart it"
+                .to_owned()
+        }),
+        schema: newer.map_or(Ok(()), |version| {
+            Err(format!(
+                "a newer release has applied migration {version}; upgrade this node to that release"
+            ))
+        }),
+    })
+}
+
+async fn check_blobs(app: &App) -> Result<(), String> {
+    in_time(app.store.blobs().ping(), "the blob store").await
+}
+
+async fn in_time<T, E: Display>(
+    asked: impl Future<Output = Result<T, E>>,
+    whom: &str,
+) -> Result<T, String> {
+    match timeout(CHECK_TIMEOUT, asked).await {
+        Ok(answered) => answered.map_err(|error| error.to_string()),
+        Err(_) => Err(format!("{whom} did not respond within {} s", CHECK_TIMEOUT.as_secs())),
+    }
+}
+
+/// Commits a small test write. If it does not finish in time, returns the previous result. Failing
+/// writes of requests take precedence over the test write.
+async fn write(app: &App) -> Result<(), String> {
+    let mut writes = app.health.writes.lock().await;
+    let under_way = writes.under_way.get_or_insert_with(|| {
+        let app = app.clone();
+        tokio::spawn(async move {
+            let (node, now) = (&app.node, app.clock.now());
+            app.store.in_time(health::check_write(&app.store, node.id(), node.host(), now)).await
+        })
+    });
+    if let Ok(ended) = timeout(CHECK_TIMEOUT, under_way).await {
+        writes.under_way = None;
+        let ended = ended.map_err(|error| error.to_string());
+        let ended = ended.and_then(|ended| ended.map_err(|error| error.to_string()));
+        writes.last = Some(ended.map_err(|error| format!("the last write failed: {error}")));
+    }
+    if let Some(failing) = app.store.outcomes().failing() {
+        return Err(failing);
+    }
+    let unknown = || Err(format!("no write was committed within {} s", CHECK_TIMEOUT.as_secs()));
+    writes.last.clone().unwrap_or_else(unknown)
+}
+
+fn areas(app: &App) -> Result<(), String> {
+    if !app.node.is_sure() {
+        return Err("this node cannot read which versions are live".to_owned());
+    }
+    let unmet = app.node.unmet();
+    if unmet.is_empty() {
+        return Ok(());
+    }
+    let named: Vec<_> = unmet.iter().take(AREAS_NAMED).map(String::as_str).collect();
+    let more = match unmet.len().saturating_sub(AREAS_NAMED) {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    Err(format!("{} live versions cannot be loaded: {}{more}", unmet.len(), named.join("; ")))
+}
+
+fn clock(app: &App) -> Result<(), String> {
+    let ahead = app.clock.wall_clock_ahead_ms();
+    let most = app.config.readiness.max_clock_difference_ms;
+    if ahead.unsigned_abs() <= u64::from(most) {
+        return Ok(());
+    }
+    let direction = if ahead > 0 { "ahead of" } else { "behind" };
+    let ms = ahead.unsigned_abs();
+    Err(format!("this machine's clock is {ms} ms {direction} the database's; synchronize both"))
+}
+
+fn line(result: Result<(), String>) -> String {
+    // Keeps each result on one line, whatever the error text contains.
+    result.err().map_or_else(|| OK.to_owned(), |wrong| wrong.replace(['\r', '\n'], " "))
+}
+
+/// Logs each check whose result changed.
+fn log_changes(before: Option<&HealthReport>, now: &HealthReport) {
+    for (check, line) in &now.checks {
+        let was_ok =
+            before.is_none_or(|before| before.checks.get(check).is_none_or(|was| was == OK));
+        match (was_ok, line == OK) {
+            (true, false) => tracing::warn!(?check, problem = line, "a readiness check fails"),
+            (false, true) => tracing::info!(?check, "a readiness check passes again"),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Idempotency keys: fingerprints of requests, and keys claimed by running requests.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use dashmap::DashMap;
+use dashmap::mapref::entry::Entry;
+use serde_json::Value as Json;
+use sha2::{Digest, Sha256};
+
+use assurance_core::domain::area::{MultipartPart, Parameter, RequestBody};
+use assurance_core::domain::id::{AccessTokenId, UserId, WorkspaceId};
+use assurance_core::domain::sealed::response_place;
+use assurance_core::secrets::{Keys, SealError};
+
+/// SHA-256 of a body in canonical form.
+pub type BodyFingerprint = [u8; 32];
+
+/// Returns the fingerprint of a JSON body: SHA-256 of its RFC 8785 form.
+///
+/// # Errors
+/// None for a value that was parsed from JSON text.
+pub(super) fn of_json(value: &Json) -> Result<BodyFingerprint, serde_json::Error> {
+    let canonical = serde_json_canonicalizer::to_vec(value)?;
+    Ok(Sha256::digest(&canonical).into())
+}
+
+/// Returns the fingerprint of a body that is not JSON: a form by its parts, a blob by its content's
+/// hash.
+#[must_use]
+pub(super) fn of_other(body: &RequestBody) -> BodyFingerprint {
+    let mut hash = Sha256::new();
+    match body {
+        RequestBody::None => {}
+        RequestBody::Json(text) => hash.update(text),
+        RequestBody::Form(parts) => parts.iter().for_each(|part| add_part(&mut hash, part)),
+        RequestBody::Blob(blob) => hash.update(&blob.sha256),
+    }
+    hash.finalize().into()
+}
+
+/// Adds the parameters to a body's fingerprint. Without parameters it returns the body's
+/// fingerprint.
+#[must_use]
+pub(super) fn with_parameters(body: BodyFingerprint, parameters: &[Parameter]) -> BodyFingerprint {
+    if parameters.is_empty() {
+        return body;
+    }
+    let mut hash = Sha256::new_with_prefix(body);
+    for parameter in parameters {
+        for field in [&parameter.name, &parameter.value] {
+            hash.update((field.len() as u64).to_be_bytes());
+            hash.update(field);
+        }
+    }
+    hash.finalize().into()
+}
+
+/// Hashes each field after its length, so that no two different forms give the same bytes.
+fn add_part(hash: &mut Sha256, part: &MultipartPart) {
+    let filename = part.filename.as_deref().unwrap_or_default();
+    for field in [part.name.as_bytes(), filename.as_bytes(), &part.content] {
+        hash.update((field.len() as u64).to_be_bytes());
+        hash.update(field);
+    }
+}
+
+/// What an idempotency key is unique within.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct IdempotencyScope {
+    /// Workspace of the request.
+    pub workspace: WorkspaceId,
+    /// User who sent the request.
+    pub user: UserId,
+    /// Operation id.
+    pub operation: String,
+    /// See [`key_of`].
+    pub key: String,
+}
+
+/// The key of a request: as sent in a session, and with the token's id before
+/// it by an access token. So each token has keys of its own: what a client
+/// sends has no space.
+#[must_use]
+pub(super) fn key_of(token: Option<AccessTokenId>, sent: &str) -> String {
+    match token {
+        Some(token) => format!("{token} {sent}"),
+        None => sent.to_owned(),
+    }
+}
+
+impl IdempotencyScope {
+    /// Encrypts a stored response, bound to its key. Responses may contain secrets that are shown
+    /// only once, such as a webhook's signing secret.
+    pub(super) fn seal(&self, keys: &Keys, body: &str) -> String {
+        STANDARD_NO_PAD.encode(keys.seal(&self.place(), body.as_bytes()))
+    }
+
+    /// Decrypts a response that [`IdempotencyScope::seal`] encrypted.
+    pub(super) fn open(&self, keys: &Keys, sealed: &str) -> Result<String, SealError> {
+        let sealed = STANDARD_NO_PAD.decode(sealed).map_err(|_| SealError)?;
+        let body = keys.open(&self.place(), &sealed)?;
+        String::from_utf8(body.to_vec()).map_err(|_| SealError)
+    }
+
+    fn place(&self) -> Vec<u8> {
+        let Self { workspace, user, operation, key } = self;
+        response_place(*workspace, *user, operation, key)
+    }
+}
+
+/// Idempotency keys of requests running in this process. A conflict with another process is
+/// detected at commit, by the stored key.
+#[derive(Debug, Default)]
+pub struct KeysInFlight {
+    scopes: Arc<DashMap<IdempotencyScope, ()>>,
+}
+
+impl KeysInFlight {
+    /// Claims a key until the returned claim is dropped. Returns `None` if a request with this key
+    /// is running.
+    #[must_use]
+    pub fn claim(&self, scope: &IdempotencyScope) -> Option<KeyClaim> {
+        match self.scopes.entry(scope.clone()) {
+            Entry::Occupied(_) => None,
+            Entry::Vacant(entry) => {
+                entry.insert(());
+                Some(KeyClaim { scopes: Arc::clone(&self.scopes), scope: scope.clone() })
+            }
+        }
+    }
+}
+
+/// Holds an idempotency key while its request runs.
+#[derive(Debug)]
+pub struct KeyClaim {
+    scopes: Arc<DashMap<IdempotencyScope, ()>>,
+    scope: IdempotencyScope,
+}
+
+impl Drop for KeyClaim {
+    fn drop(&mut self) {
+        self.scopes.remove(&self.scope);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fingerprint_does_not_depend_on_how_json_is_written() {
+        let one: Json = serde_json::from_str(r#"{"b": 1.0, "a": "é"}"#).unwrap();
+        let other: Json = serde_json::from_str("{\"a\":\"\\u00e9\",\"b\":1}").unwrap();
+        assert_eq!(of_json(&one).unwrap(), of_json(&other).unwrap());
+        let third: Json = serde_json::from_str(r#"{"b": 2, "a": "é"}"#).unwrap();
+        assert_ne!(of_json(&one).unwrap(), of_json(&third).unwrap());
+    }
+
+    #[test]
+    fn a_kept_answer_opens_under_its_own_key_only() {
+        let keys = Keys::from_base64(&base64::engine::general_purpose::STANDARD.encode([7; 32]));
+        let keys = keys.unwrap();
+        let scope = |key: &str| IdempotencyScope {
+            workspace: WorkspaceId(uuid::Uuid::nil()),
+            user: UserId(uuid::Uuid::nil()),
+            operation: "create".into(),
+            key: key.into(),
+        };
+        let sealed = scope("one").seal(&keys, "a secret");
+        assert!(!sealed.contains("secret"));
+        assert_eq!(scope("one").open(&keys, &sealed).unwrap(), "a secret");
+        assert!(scope("two").open(&keys, &sealed).is_err());
+    }
+
+    #[test]
+    fn moving_a_byte_between_parts_changes_the_fingerprint() {
+        let part = |name: &str, content: &str| MultipartPart {
+            name: name.into(),
+            filename: None,
+            content_type: None,
+            content: content.into(),
+        };
+        let one = of_other(&RequestBody::Form(vec![part("ab", "c")]));
+        let other = of_other(&RequestBody::Form(vec![part("a", "bc")]));
+        assert_ne!(one, other);
+    }
+
+    #[test]
+    fn the_same_body_for_another_resource_is_another_request() {
+        let id = |value: &str| Parameter { name: "id".into(), value: value.into() };
+        let body = of_other(&RequestBody::None);
+        assert_eq!(with_parameters(body, &[]), body);
+        assert_ne!(with_parameters(body, &[id("1")]), with_parameters(body, &[id("2")]));
+    }
+
+    #[test]
+    fn each_access_token_has_keys_of_its_own() {
+        let (one, other) = (AccessTokenId::new(), AccessTokenId::new());
+        assert_eq!(key_of(None, "k-12345678"), "k-12345678");
+        assert_eq!(key_of(Some(one), "k-12345678"), format!("{one} k-12345678"));
+        assert_ne!(key_of(Some(one), "k-12345678"), key_of(Some(other), "k-12345678"));
+    }
+
+    #[test]
+    fn a_key_is_claimed_once_and_released_on_drop() {
+        let in_flight = KeysInFlight::default();
+        let scope = IdempotencyScope {
+            workspace: WorkspaceId::new(),
+            user: UserId::new(),
+            operation: "create_note".into(),
+            key: "k-12345678".into(),
+        };
+        let claim = in_flight.claim(&scope);
+        assert!(claim.is_some());
+        assert!(in_flight.claim(&scope).is_none());
+        let elsewhere = IdempotencyScope { workspace: WorkspaceId::new(), ..scope.clone() };
+        assert!(in_flight.claim(&elsewhere).is_some());
+        drop(claim);
+        assert!(in_flight.claim(&scope).is_some());
+    }
+}

@@ -1,0 +1,121 @@
+//! Executes a request once for each `Idempotency-Key`: claims the key while the request runs,
+//! stores the response with the effects, and returns the stored response to retries.
+
+use super::App;
+use super::call::{CallRefusal, CommittedResponse};
+use super::idempotency::{BodyFingerprint, IdempotencyScope, KeyClaim};
+use assurance_core::domain::time::Timestamp;
+use assurance_store as store;
+use assurance_work::{CallError, StoredReply};
+
+/// Key and fingerprint of an idempotent request.
+#[derive(Debug)]
+pub(super) struct IdempotencyGuard {
+    scope: IdempotencyScope,
+    fingerprint: BodyFingerprint,
+    _claim: KeyClaim,
+}
+
+impl IdempotencyGuard {
+    /// Claims the key for this request.
+    ///
+    /// # Errors
+    /// Another request with this key is running.
+    pub(super) fn claim(
+        app: &App,
+        scope: IdempotencyScope,
+        fingerprint: BodyFingerprint,
+    ) -> Result<Self, CallRefusal> {
+        let claim = app.in_flight.claim(&scope).ok_or(CallRefusal::InProgress)?;
+        Ok(Self { scope, fingerprint, _claim: claim })
+    }
+
+    /// Returns the record that is committed together with the request's effects.
+    pub(super) fn record(
+        &self,
+        app: &App,
+        answered: &CommittedResponse,
+        now: Timestamp,
+    ) -> StoredReply {
+        StoredReply {
+            workspace: self.scope.workspace,
+            user: self.scope.user,
+            operation: self.scope.operation.clone(),
+            key: self.scope.key.clone(),
+            fingerprint: self.fingerprint,
+            status: answered.status,
+            body: answered.body.as_ref().map(|body| self.scope.seal(&app.keys, body)),
+            version: answered.version,
+            expires_at: now.plus_ms(i64::from(app.config.idempotency.keep_hours) * 3_600_000),
+        }
+    }
+
+    /// Returns the stored response for the key; `None` if there is none. The inner error means that
+    /// the key was stored with another body.
+    ///
+    /// # Errors
+    /// The database is unavailable, or the stored response does not decrypt.
+    pub(super) async fn stored(
+        &self,
+        app: &App,
+    ) -> Result<Option<Result<CommittedResponse, CallRefusal>>, CallRefusal> {
+        let IdempotencyScope { workspace, user, operation, key } = &self.scope;
+        let now = app.clock.now();
+        let found =
+            store::idempotency::find(&app.store, *workspace, *user, operation, key, now).await?;
+        let Some(mut first) = found else { return Ok(None) };
+        if let Some(sealed) = first.body.take() {
+            let body = self.scope.open(&app.keys, &sealed);
+            let body = body.map_err(|error| CallRefusal::Failed(CallError::Host(error.into())))?;
+            first.body = Some(body);
+        }
+        Ok(Some(replay(first, &self.fingerprint)))
+    }
+}
+
+fn replay(
+    first: StoredReply,
+    fingerprint: &BodyFingerprint,
+) -> Result<CommittedResponse, CallRefusal> {
+    if first.fingerprint != *fingerprint {
+        return Err(CallRefusal::KeyReused);
+    }
+    Ok(CommittedResponse {
+        status: first.status,
+        body: first.body,
+        version: first.version,
+        replayed: true,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use assurance_core::domain::id::{UserId, WorkspaceId};
+
+    fn first() -> StoredReply {
+        StoredReply {
+            workspace: WorkspaceId::new(),
+            user: UserId::new(),
+            operation: "create_note".into(),
+            key: "k-12345678".into(),
+            fingerprint: [7; 32],
+            status: 201,
+            body: Some("{}".into()),
+            version: Some(1),
+            expires_at: Timestamp(0),
+        }
+    }
+
+    #[test]
+    fn the_same_body_gets_the_first_answer_again() {
+        let answered = replay(first(), &[7; 32]).unwrap();
+        assert!(answered.replayed);
+        assert_eq!((answered.status, answered.body.as_deref()), (201, Some("{}")));
+    }
+
+    #[test]
+    fn another_body_under_the_key_is_refused() {
+        assert!(matches!(replay(first(), &[8; 32]), Err(CallRefusal::KeyReused)));
+    }
+}

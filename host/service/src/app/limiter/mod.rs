@@ -1,0 +1,354 @@
+//! Rate limits: for each session or access token and workspace, and for each client address at
+//! sign-in. In a fleet, all nodes share these limits. The limits for unknown credentials and for
+//! pages are separate on each node.
+
+mod fleet;
+mod gate;
+
+use std::hash::Hash;
+use std::net::IpAddr;
+use std::num::NonZeroU32;
+use std::str::FromStr;
+
+pub use fleet::share_rates;
+use gate::KeyedRateLimit;
+
+use assurance_core::config::RatesConfig;
+use assurance_core::domain::id::{AccessTokenId, SessionId, WorkspaceId};
+use assurance_core::domain::manifest::RateClass;
+
+/// A quota and the time in which it is restored.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RatePolicy {
+    /// Name in the `RateLimit` headers.
+    pub name: &'static str,
+    /// Maximum burst, in units.
+    pub quota: u32,
+    /// Time in which the full quota is restored, in seconds.
+    pub window_s: u64,
+}
+
+/// Remaining units of a key under one policy.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RateLimitStatus {
+    /// The limit's quota and window.
+    pub policy: RatePolicy,
+    /// Units that are left.
+    pub remaining: u32,
+    /// Seconds until the full quota is restored.
+    pub reset_s: u64,
+}
+
+/// A refusal, with the time after which the same request is admitted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RateLimited {
+    /// Status of the limit; no units remain.
+    pub status: RateLimitStatus,
+    /// Wait in seconds, at least 1.
+    pub retry_after_s: u64,
+}
+
+/// The service's rate limits. Admits everything if `rates.enabled` is false.
+#[derive(Debug)]
+pub struct Limiter {
+    gates: Option<RateGates>,
+    shared: bool,
+    light: NonZeroU32,
+    standard: NonZeroU32,
+    heavy: NonZeroU32,
+}
+
+#[derive(Debug)]
+struct RateGates {
+    session: KeyedRateLimit<SessionId>,
+    token: KeyedRateLimit<AccessTokenId>,
+    workspace: KeyedRateLimit<WorkspaceId>,
+    sign_in: KeyedRateLimit<IpAddr>,
+    guess: KeyedRateLimit<IpAddr>,
+    page: KeyedRateLimit<IpAddr>,
+}
+
+impl RateGates {
+    fn new(rates: &RatesConfig, shared: bool) -> Self {
+        let (session, workspace) = (rates.session_per_minute, rates.workspace_per_minute);
+        let (sign_in, guess) = (rates.sign_in_per_minute, rates.unknown_sessions_per_minute);
+        Self {
+            session: KeyedRateLimit::new("session", rates.session_burst, session, shared),
+            token: KeyedRateLimit::new("access-token", rates.session_burst, session, shared),
+            workspace: KeyedRateLimit::new("workspace", rates.workspace_burst, workspace, shared),
+            sign_in: KeyedRateLimit::new("sign-in", sign_in, sign_in, shared),
+            guess: KeyedRateLimit::new("unknown-session", guess, guess, false),
+            page: KeyedRateLimit::new(
+                "page",
+                rates.pages_per_minute,
+                rates.pages_per_minute,
+                false,
+            ),
+        }
+    }
+}
+
+impl Limiter {
+    /// Creates the limits from the configuration. `shared` limits count the units of all nodes.
+    #[must_use]
+    pub fn new(rates: &RatesConfig, shared: bool) -> Self {
+        metrics::describe_counter!(gate::REFUSALS, "Requests refused by a rate limit, by policy");
+        Self {
+            gates: rates.enabled.then(|| RateGates::new(rates, shared)),
+            shared: shared && rates.enabled,
+            light: at_least_one(rates.light_units),
+            standard: at_least_one(rates.standard_units),
+            heavy: at_least_one(rates.heavy_units),
+        }
+    }
+
+    /// Takes a request's units from its session.
+    ///
+    /// # Errors
+    /// Too few units are left; none were taken.
+    pub fn session(
+        &self,
+        key: SessionId,
+        class: RateClass,
+    ) -> Result<Option<RateLimitStatus>, RateLimited> {
+        let gate = self.gates.as_ref().map(|gates| &gates.session);
+        gate.map(|gate| gate.take(&key, self.units(class))).transpose()
+    }
+
+    /// Takes a request's units from its access token, which may use as many as a
+    /// session.
+    ///
+    /// # Errors
+    /// Too few are left; none were taken.
+    pub fn token(
+        &self,
+        key: AccessTokenId,
+        class: RateClass,
+    ) -> Result<Option<RateLimitStatus>, RateLimited> {
+        let gate = self.gates.as_ref().map(|gates| &gates.token);
+        gate.map(|gate| gate.take(&key, self.units(class))).transpose()
+    }
+
+    /// Takes a request's units from its workspace.
+    ///
+    /// # Errors
+    /// Too few units are left; none were taken.
+    pub fn workspace(
+        &self,
+        key: WorkspaceId,
+        class: RateClass,
+    ) -> Result<Option<RateLimitStatus>, RateLimited> {
+        let gate = self.gates.as_ref().map(|gates| &gates.workspace);
+        gate.map(|gate| gate.take(&key, self.units(class))).transpose()
+    }
+
+    /// Takes one unit for a sign-in attempt from an address.
+    ///
+    /// # Errors
+    /// No unit is left.
+    pub fn sign_in(&self, address: IpAddr) -> Result<Option<RateLimitStatus>, RateLimited> {
+        let gate = self.gates.as_ref().map(|gates| &gates.sign_in);
+        gate.map(|gate| gate.take(&network_of(address), NonZeroU32::MIN)).transpose()
+    }
+
+    /// Checks whether an address may send requests with an unknown session or token.
+    ///
+    /// # Errors
+    /// The address used too many unknown sessions and tokens.
+    pub fn may_guess(&self, address: IpAddr) -> Result<(), RateLimited> {
+        let gate = self.gates.as_ref().map(|gates| &gates.guess);
+        gate.map_or(Ok(()), |gate| gate.check(&network_of(address)))
+    }
+
+    /// Counts a request with an unknown session or token against its address.
+    pub fn guessed(&self, address: IpAddr) {
+        if let Some(gates) = &self.gates {
+            gates.guess.owe(&network_of(address), 1);
+        }
+    }
+
+    /// Takes one unit for a page requested by an address.
+    ///
+    /// # Errors
+    /// No unit is left.
+    pub fn page(&self, address: IpAddr) -> Result<Option<RateLimitStatus>, RateLimited> {
+        let gate = self.gates.as_ref().map(|gates| &gates.page);
+        gate.map(|gate| gate.take(&network_of(address), NonZeroU32::MIN)).transpose()
+    }
+
+    /// Returns the status of a session without taking units.
+    #[must_use]
+    pub fn session_status(&self, key: SessionId) -> Option<RateLimitStatus> {
+        self.gates.as_ref().map(|gates| gates.session.status_of(&key))
+    }
+
+    /// Returns the status of an access token without taking units.
+    #[must_use]
+    pub fn token_status(&self, key: AccessTokenId) -> Option<RateLimitStatus> {
+        self.gates.as_ref().map(|gates| gates.token.status_of(&key))
+    }
+
+    /// Returns an address's status for sign-ins without taking units.
+    #[must_use]
+    pub fn sign_in_status(&self, address: IpAddr) -> Option<RateLimitStatus> {
+        self.gates.as_ref().map(|gates| gates.sign_in.status_of(&network_of(address)))
+    }
+
+    /// Deletes the state of keys that have their full quota.
+    pub fn forget_idle(&self) {
+        if let Some(gates) = &self.gates {
+            gates.session.forget_idle();
+            gates.token.forget_idle();
+            gates.workspace.forget_idle();
+            gates.sign_in.forget_idle();
+            gates.guess.forget_idle();
+            gates.page.forget_idle();
+        }
+    }
+
+    /// Whether nodes share the units that they admitted.
+    fn is_shared(&self) -> bool {
+        self.shared
+    }
+
+    /// Takes the units admitted since the last call, by key of the table `rate_uses`.
+    fn take_unreported(&self) -> Vec<(String, i64)> {
+        let Some(gates) = &self.gates else { return Vec::new() };
+        let sessions = gates.session.take_unreported().into_iter();
+        let tokens = gates.token.take_unreported().into_iter();
+        let workspaces = gates.workspace.take_unreported().into_iter();
+        let addresses = gates.sign_in.take_unreported().into_iter();
+        let mut told: Vec<_> = sessions.map(|(id, n)| (format!("session {id}"), n)).collect();
+        told.extend(tokens.map(|(id, n)| (format!("token {id}"), n)));
+        told.extend(workspaces.map(|(id, n)| (format!("workspace {id}"), n)));
+        told.extend(addresses.map(|(address, n)| (format!("address {address}"), n)));
+        told
+    }
+
+    /// Charges units that other nodes admitted for a key.
+    fn used_elsewhere(&self, key: &str, units: u64) {
+        let (Some(gates), Some((kind, who))) = (&self.gates, key.split_once(' ')) else { return };
+        match kind {
+            "session" => owe(&gates.session, who, units),
+            "token" => owe(&gates.token, who, units),
+            "workspace" => owe(&gates.workspace, who, units),
+            "address" => owe(&gates.sign_in, who, units),
+            _ => {}
+        }
+    }
+
+    fn units(&self, class: RateClass) -> NonZeroU32 {
+        match class {
+            RateClass::Light => self.light,
+            RateClass::Standard => self.standard,
+            RateClass::Heavy => self.heavy,
+        }
+    }
+}
+
+/// Charges a key. Keys in the format of another release are ignored.
+fn owe<K: FromStr + Hash + Eq + Clone>(gate: &KeyedRateLimit<K>, who: &str, units: u64) {
+    if let Ok(key) = who.parse() {
+        gate.owe(&key, units);
+    }
+}
+
+/// Returns the network that is limited together: a /64 for IPv6, because one client usually has a
+/// whole /64.
+fn network_of(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(v6) => IpAddr::V6((u128::from(v6) & !u128::from(u64::MAX)).into()),
+        v4 @ IpAddr::V4(_) => v4,
+    }
+}
+
+fn at_least_one(number: u32) -> NonZeroU32 {
+    NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limiter(burst: u32, per_minute: u32) -> Limiter {
+        let rates = RatesConfig::default();
+        let rates = RatesConfig { session_burst: burst, session_per_minute: per_minute, ..rates };
+        Limiter::new(&rates, true)
+    }
+
+    #[test]
+    fn heavy_requests_use_more_and_refusals_say_how_long() {
+        let limiter = limiter(20, 60);
+        let session = SessionId::new();
+        let status = limiter.session(session, RateClass::Standard).unwrap().unwrap();
+        assert_eq!(status.policy, RatePolicy { name: "session", quota: 20, window_s: 20 });
+        assert_eq!((status.remaining, status.reset_s), (18, 2));
+        let spent = limiter.session(session, RateClass::Heavy).unwrap_err();
+        assert_eq!(spent.retry_after_s, 2);
+        assert!(limiter.session(SessionId::new(), RateClass::Heavy).is_ok());
+    }
+
+    #[test]
+    fn a_request_heavier_than_the_quota_passes_when_all_is_left() {
+        let limiter = limiter(5, 60);
+        assert!(limiter.session(SessionId::new(), RateClass::Heavy).is_ok());
+    }
+
+    #[test]
+    fn who_guesses_too_often_waits_and_who_does_not_guess_does_not() {
+        let rates = RatesConfig { unknown_sessions_per_minute: 3, ..RatesConfig::default() };
+        let limiter = Limiter::new(&rates, false);
+        let (guesser, other) = (IpAddr::from([192, 0, 2, 1]), IpAddr::from([192, 0, 2, 2]));
+        for _ in 0..3 {
+            assert_eq!(limiter.may_guess(guesser), Ok(()));
+            assert_eq!(limiter.may_guess(guesser), Ok(()), "to look costs nothing");
+            limiter.guessed(guesser);
+        }
+        let spent = limiter.may_guess(guesser).unwrap_err();
+        assert!((1..=20).contains(&spent.retry_after_s), "{spent:?}");
+        assert_eq!(limiter.may_guess(other), Ok(()));
+    }
+
+    #[test]
+    fn switched_off_there_is_nothing_to_tell() {
+        let limiter = Limiter::new(&RatesConfig { enabled: false, ..RatesConfig::default() }, true);
+        assert_eq!(limiter.session(SessionId::new(), RateClass::Heavy), Ok(None));
+    }
+
+    #[test]
+    fn what_one_node_tells_another_owes() {
+        let (here, there) = (limiter(20, 60), limiter(20, 60));
+        let (session, workspace) = (SessionId::new(), WorkspaceId::new());
+        let token = AccessTokenId::new();
+        let address = IpAddr::from([192, 0, 2, 1]);
+        for _ in 0..5 {
+            here.session(session, RateClass::Standard).unwrap();
+            here.token(token, RateClass::Standard).unwrap();
+            here.workspace(workspace, RateClass::Standard).unwrap();
+            here.sign_in(address).unwrap();
+        }
+        for (key, units) in here.take_unreported() {
+            there.used_elsewhere(&key, units.unsigned_abs());
+        }
+        there.used_elsewhere("planet earth", 1);
+        let session = there.session(session, RateClass::Standard).unwrap().unwrap();
+        assert_eq!(session.remaining, 8);
+        let token = there.token(token, RateClass::Standard).unwrap().unwrap();
+        assert_eq!((token.remaining, token.policy.name), (8, "access-token"));
+        let workspace = there.workspace(workspace, RateClass::Standard).unwrap().unwrap();
+        assert_eq!(workspace.remaining, workspace.policy.quota - 12);
+        let address = there.sign_in(address).unwrap().unwrap();
+        assert_eq!(address.remaining, address.policy.quota - 6);
+    }
+
+    #[test]
+    fn neighbours_in_one_ipv6_network_share_a_limit() {
+        let one = network_of("2001:db8::1".parse().unwrap());
+        assert_eq!(one, network_of("2001:db8::2".parse().unwrap()));
+        assert_ne!(one, network_of("2001:db8:0:1::1".parse().unwrap()));
+        assert_eq!(
+            network_of("::ffff:192.0.2.1".parse().unwrap()),
+            "192.0.2.1".parse::<IpAddr>().unwrap()
+        );
+    }
+}

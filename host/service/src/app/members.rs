@@ -1,0 +1,76 @@
+//! Removes a member of a workspace, once for each `Idempotency-Key`.
+
+use serde_json::json;
+
+use super::App;
+use super::call::{CallRefusal, CommittedResponse};
+use super::idempotency::{self, IdempotencyScope};
+use super::idempotency_guard::IdempotencyGuard;
+use super::workspaces::earlier;
+use assurance_core::domain::id::{UserId, WorkspaceId};
+use assurance_identity::RemoveMemberError;
+use assurance_work::CallError;
+
+/// A request to remove a member.
+#[derive(Debug)]
+pub struct MemberRemoval {
+    /// The workspace to remove from.
+    pub workspace: WorkspaceId,
+    /// The signed-in user.
+    pub caller: UserId,
+    /// The user to remove. If it is the caller, the caller leaves the workspace.
+    pub user: UserId,
+    /// Key from `Idempotency-Key`; `None` without one.
+    pub idempotency_key: Option<String>,
+}
+
+/// Why a member was not removed.
+#[derive(Debug)]
+pub enum MemberRemovalError {
+    /// The rules of memberships forbid it.
+    Member(RemoveMemberError),
+    /// The idempotency key is refused.
+    Refused(CallRefusal),
+}
+
+impl From<CallRefusal> for MemberRemovalError {
+    fn from(refused: CallRefusal) -> Self {
+        Self::Refused(refused)
+    }
+}
+
+/// Removes a member, or returns the stored response. A user who has already left gets the stored
+/// response, too.
+///
+/// # Errors
+/// See [`MemberRemovalError`]; no member was removed.
+pub async fn remove(
+    app: &App,
+    removal: MemberRemoval,
+) -> Result<CommittedResponse, MemberRemovalError> {
+    let guard = claim(app, &removal)?;
+    if let Some(first) = earlier(app, guard.as_ref()).await? {
+        return Ok(first);
+    }
+    let response = CommittedResponse { status: 204, body: None, version: None, replayed: false };
+    let reply = guard.as_ref().map(|guard| guard.record(app, &response, app.clock.now()));
+    let MemberRemoval { workspace, caller, user, .. } = removal;
+    match app.identity.remove_member_by(caller, workspace, user, reply).await {
+        Ok(()) => Ok(response),
+        // Another node may have removed the user for the same key.
+        Err(error) => earlier(app, guard.as_ref()).await?.ok_or(MemberRemovalError::Member(error)),
+    }
+}
+
+fn claim(app: &App, removal: &MemberRemoval) -> Result<Option<IdempotencyGuard>, CallRefusal> {
+    let Some(key) = &removal.idempotency_key else { return Ok(None) };
+    let scope = IdempotencyScope {
+        workspace: removal.workspace,
+        user: removal.caller,
+        operation: "remove_member".to_owned(),
+        key: key.clone(),
+    };
+    let request = idempotency::of_json(&json!({ "user_id": removal.user }));
+    let request = request.map_err(|error| CallRefusal::Failed(CallError::Host(error.into())))?;
+    IdempotencyGuard::claim(app, scope, request).map(Some)
+}

@@ -1,0 +1,92 @@
+//! Use cases of the service, independent of HTTP and the command line.
+
+pub mod answer;
+pub mod areas;
+pub mod call;
+pub mod folder;
+pub mod health;
+mod idempotency;
+mod idempotency_guard;
+mod limiter;
+pub mod members;
+pub mod operators;
+mod record;
+pub mod replay;
+mod shadow;
+#[cfg(test)]
+mod tests;
+pub mod workspaces;
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+pub use idempotency::{BodyFingerprint, KeysInFlight};
+pub use limiter::{Limiter, RateLimitStatus, RateLimited, RatePolicy, share_rates};
+
+use crate::registry::Registry;
+use assurance_core::config::Config;
+use assurance_core::domain::time::Clock;
+use assurance_core::recordings::Recordings;
+use assurance_core::secrets::Keys;
+use assurance_identity::Identity;
+use assurance_runtime::Runtime;
+use assurance_store::Store;
+
+/// State that every use case needs. Cloning is cheap.
+#[derive(Clone)]
+pub struct App(Arc<Parts>);
+
+/// Parts of an [`App`].
+pub struct Parts {
+    /// The validated configuration.
+    pub config: Config,
+    /// Public URL of the service, without a trailing slash.
+    pub base_url: String,
+    /// Source of the current time.
+    pub clock: Clock,
+    /// The database.
+    pub store: Store,
+    /// Keys derived from the master key.
+    pub keys: Arc<Keys>,
+    /// Compiles and runs components.
+    pub runtime: Runtime,
+    /// The live areas.
+    pub registry: Arc<Registry>,
+    /// Users, sessions and memberships.
+    pub identity: Identity,
+    /// Rate limits and their current state.
+    pub limiter: Limiter,
+    /// Idempotency keys of requests running in this process.
+    pub in_flight: KeysInFlight,
+    /// Records requests, as configured.
+    pub recordings: Recordings,
+    /// State of this node of the fleet.
+    pub node: areas::LocalNode,
+    /// Readiness checks of this node.
+    pub health: health::HealthMonitor,
+    /// Locked while the live areas change.
+    pub installing: tokio::sync::Mutex<()>,
+}
+
+impl App {
+    /// Creates the shared state.
+    #[must_use]
+    pub fn new(parts: Parts) -> Self {
+        Self(Arc::new(parts))
+    }
+}
+
+impl fmt::Debug for App {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("App").field("registry", &self.registry).finish_non_exhaustive()
+    }
+}
+
+impl Deref for App {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}

@@ -1,0 +1,101 @@
+//! Operators' tokens. A token's secret is shown once and stored as a hash. Revocation takes effect
+//! at once on all nodes.
+
+use std::collections::BTreeSet;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+use uuid::Uuid;
+use zeroize::Zeroizing;
+
+use assurance_core::domain::deployment::{NewAuditEntry, Step};
+use assurance_core::domain::operator::{OperatorToken, TokenScope};
+use assurance_core::domain::time::Timestamp;
+use assurance_store::{self as store, Access, Store, audit, operator_tokens};
+
+/// Name in the audit log of the token from the file `operators.token_file`. No other token can have
+/// it.
+pub const BOOTSTRAP: &str = "operators.token";
+
+/// A new token with its secret. The secret cannot be read again.
+#[derive(Debug)]
+pub struct NewToken {
+    /// The token without its secret.
+    pub token: OperatorToken,
+    /// Bearer token that the operator sends.
+    pub secret: Zeroizing<String>,
+}
+
+/// Creates a token.
+///
+/// # Errors
+/// [`store::Error::AlreadyExists`] if a valid token has this name.
+pub async fn create(
+    store: &Store,
+    now: Timestamp,
+    name: &str,
+    scopes: BTreeSet<TokenScope>,
+) -> Result<NewToken, store::Error> {
+    if name == BOOTSTRAP {
+        return Err(store::Error::AlreadyExists);
+    }
+    let random: Zeroizing<[u8; 32]> = Zeroizing::new(rand::random());
+    let secret = Zeroizing::new(format!("aot_{}", URL_SAFE_NO_PAD.encode(*random)));
+    let (id, name) = (Uuid::now_v7(), name.to_owned());
+    let token = OperatorToken { id, name, scopes, created_at: now, revoked_at: None };
+    let mut tx = store.begin(Access::WriteLocked).await?;
+    operator_tokens::insert(&mut tx, &token, &hash(&secret)).await?;
+    let line = line(now, Step::TokenCreated, json!({"token": token.name, "scopes": token.scopes}));
+    audit::append(&mut tx, &line).await?;
+    tx.commit().await?;
+    Ok(NewToken { token, secret })
+}
+
+/// Revokes a token on every node.
+///
+/// # Errors
+/// [`store::Error::NotFound`] if no valid token has this name.
+pub async fn revoke(store: &Store, now: Timestamp, name: &str) -> Result<(), store::Error> {
+    let mut tx = store.begin(Access::WriteLocked).await?;
+    if !operator_tokens::revoke(&mut tx, name, now).await? {
+        return Err(store::Error::NotFound);
+    }
+    audit::append(&mut tx, &line(now, Step::TokenRevoked, json!({"token": name}))).await?;
+    tx.commit().await
+}
+
+/// Returns all tokens, oldest first.
+///
+/// # Errors
+/// The database is unavailable.
+pub async fn list(store: &Store) -> Result<Vec<OperatorToken>, store::Error> {
+    let mut connection = store.reader().await?;
+    let tokens = operator_tokens::list(&mut connection).await?;
+    connection.release();
+    Ok(tokens)
+}
+
+/// Returns the valid token with this secret.
+///
+/// # Errors
+/// The database is unavailable.
+pub async fn find(store: &Store, secret: &str) -> Result<Option<OperatorToken>, store::Error> {
+    let mut connection = store.reader().await?;
+    let token = operator_tokens::find(&mut connection, &hash(secret)).await?;
+    connection.release();
+    Ok(token)
+}
+
+/// Returns the stored form of a secret: its SHA-256 hash.
+#[must_use]
+pub fn hash(secret: &str) -> [u8; 32] {
+    Sha256::digest(secret.as_bytes()).into()
+}
+
+/// Creates the audit log entry for a token that was changed with the command line.
+fn line(at: Timestamp, step: Step, changed: serde_json::Value) -> NewAuditEntry {
+    let (who, changed) = ("command line".to_owned(), Some(changed));
+    NewAuditEntry { at, who, area: None, digest: None, step, why: None, changed }
+}

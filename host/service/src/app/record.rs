@@ -1,0 +1,86 @@
+//! Decides which requests are recorded, and which of them may not be recorded
+//! in full.
+
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+
+use super::App;
+use super::call::AreaRequest;
+use crate::registry::AreaVersion;
+use assurance_contract::RouteContract;
+use assurance_core::domain::area::RequestBody;
+use assurance_core::domain::manifest::Capability;
+use assurance_core::recordings::{
+    RecordedCall, RecordedExport, Recorder, Recordings, WithholdReason,
+};
+
+/// The recording of one request.
+pub(super) struct RecordingSink {
+    pub(super) recorder: Arc<Recorder>,
+    recordings: Recordings,
+    /// Whether the recording is stored even if the call succeeds.
+    picked: bool,
+}
+
+impl RecordingSink {
+    /// Starts a recording. Returns `None` if the configuration selects no such request.
+    pub(super) fn begin(
+        app: &App,
+        area: &AreaVersion,
+        route: &RouteContract,
+        request: &AreaRequest,
+    ) -> Option<Self> {
+        let recordings = &app.recordings;
+        let picked = recordings.is_sampled();
+        if !picked && !recordings.keeps_faults() {
+            return None;
+        }
+        let about = RecordedCall {
+            id: request.id.to_string(),
+            at: app.clock.now(),
+            area: area.scope.area.clone(),
+            version: area.scope.version.clone(),
+            digest: area.digest.clone(),
+            export: RecordedExport::Handle,
+            operation: route.route.operation_id.clone(),
+            checked: app.config.development,
+        };
+        let recorder = recordings.begin(about, not_replayable(area, route, request));
+        Some(Self { recorder, recordings: recordings.clone(), picked })
+    }
+
+    /// Stores the recording if it was selected or the call failed.
+    pub(super) fn keep(self) {
+        self.recordings.keep(&self.recorder, self.picked);
+    }
+}
+
+/// Returns why the request's parameters and body must not be recorded; `None` if they may.
+fn not_replayable(
+    area: &AreaVersion,
+    route: &RouteContract,
+    request: &AreaRequest,
+) -> Option<WithholdReason> {
+    if request.link.is_some() {
+        return Some(WithholdReason::SignedLink);
+    }
+    if route.body.as_ref().is_some_and(|body| takes_a_secret(body.schema())) {
+        return Some(WithholdReason::WriteOnlyMember);
+    }
+    let keeps_secrets = area.manifest.capabilities.contains(&Capability::Secrets);
+    let brings = route.route.writes && request.body != RequestBody::None;
+    (keeps_secrets && brings).then_some(WithholdReason::SecretInBody)
+}
+
+/// Whether the schema has a `writeOnly` member.
+fn takes_a_secret(schema: &Json) -> bool {
+    match schema {
+        Json::Object(members) => {
+            members.get("writeOnly") == Some(&Json::Bool(true))
+                || members.values().any(takes_a_secret)
+        }
+        Json::Array(items) => items.iter().any(takes_a_secret),
+        _ => false,
+    }
+}

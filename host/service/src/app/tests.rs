@@ -1,0 +1,237 @@
+//! Tests of request execution, with native handlers and a real store.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use parking_lot::Mutex;
+use serde_json::{Value as Json, json};
+use tempfile::TempDir;
+use tokio::sync::Notify;
+
+use super::call::{AreaRequest, Call, CallRefusal, Caller, CommittedResponse};
+use super::{App, KeysInFlight, Limiter, Parts};
+use crate::open;
+use crate::registry::{AreaTarget, Registry};
+use assurance_contract::{Ceilings, fixtures};
+use assurance_core::config::{Config, ConfigSource, RecordConfig};
+use assurance_core::domain::area::{JobRun, Problem, ProblemKind, Reply, Request, RequestBody};
+use assurance_core::domain::id::{UserId, WorkspaceId};
+use assurance_core::domain::job::{JobFailure, JobOutcome};
+use assurance_core::domain::role::Role;
+use assurance_core::recordings::Recordings;
+use assurance_outside::egress::{self, Egress};
+use assurance_outside::mail::{self, Mail};
+use assurance_runtime::{LoadedArea, Runtime};
+use assurance_store as store;
+use assurance_work::{AreaCode, CallError, CallOutcome, LimitsByArea, UnitOfWork};
+
+/// Behavior of the handler in one run.
+#[derive(Clone)]
+enum Step {
+    Reply(&'static str),
+    LoseRace,
+    Refuse,
+    Wait(Arc<Notify>),
+}
+
+/// A handler that follows a script and repeats its last step.
+struct Scripted {
+    steps: Vec<Step>,
+    runs: AtomicU32,
+    locked: Mutex<Vec<bool>>,
+}
+
+impl AreaCode for Scripted {
+    fn handle<'a>(
+        &'a self,
+        unit: UnitOfWork,
+        _: &'a Request,
+        _: Duration,
+    ) -> BoxFuture<'a, CallOutcome<Result<Reply, Problem>>> {
+        let run = self.runs.fetch_add(1, Ordering::Relaxed) as usize;
+        self.locked.lock().push(unit.spec().locked);
+        let step = self.steps[run.min(self.steps.len() - 1)].clone();
+        Box::pin(async move {
+            let result = match step {
+                Step::Reply(body) => Ok(Ok(reply(body))),
+                Step::LoseRace => Err(CallError::Store(store::Error::RunAgain)),
+                Step::Refuse => Ok(Err(refusal())),
+                Step::Wait(until) => {
+                    until.notified().await;
+                    Ok(Ok(reply("\"waited\"")))
+                }
+            };
+            CallOutcome { unit: Some(unit), result }
+        })
+    }
+
+    fn run<'a>(
+        &'a self,
+        _: UnitOfWork,
+        _: &'a JobRun,
+        _: Duration,
+    ) -> BoxFuture<'a, CallOutcome<Result<JobOutcome, JobFailure>>> {
+        unreachable!("no test runs a job")
+    }
+}
+
+fn reply(body: &str) -> Reply {
+    Reply { body: Some(body.to_owned()), version: Some(1), replayed: false }
+}
+
+fn refusal() -> Problem {
+    Problem {
+        kind: ProblemKind::Conflict,
+        code: None,
+        detail: "There is one already.".into(),
+        hint: None,
+        violations: vec![],
+    }
+}
+
+struct Scene {
+    app: App,
+    code: Arc<Scripted>,
+    caller: Caller,
+    workspace: WorkspaceId,
+    _folder: TempDir,
+}
+
+impl Scene {
+    async fn new(steps: Vec<Step>) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let source = ConfigSource { without_environment: true, ..ConfigSource::default() };
+        let mut config = Config::load(&source).unwrap();
+        config.data_dir = folder.path().join("data");
+        config.passwords.memory_kib = 64;
+        let code = Arc::new(Scripted { steps, runs: AtomicU32::new(0), locked: Mutex::default() });
+        let app = app(config).await;
+        let route = fixtures::creating("create_note", "/v1/workspaces/{workspace_id}/notes");
+        let version = app.registry.compile(LoadedArea {
+            digest: "d".into(),
+            manifest: fixtures::manifest("notes", vec![route]),
+            code: Arc::clone(&code) as Arc<dyn AreaCode>,
+            generation: "0.2.0",
+            imports: vec![],
+            compiled_in: None,
+        });
+        let version = version.unwrap();
+        let plan = app.registry.plan("notes", AreaTarget::Live(&version)).unwrap();
+        app.registry.activate(plan).unwrap();
+        let caller = Caller { user: UserId::new(), role: Role::Member, session: None, token: None };
+        Self { app, code, caller, workspace: WorkspaceId::new(), _folder: folder }
+    }
+
+    async fn call(&self, key: Option<&str>, body: Json) -> Result<CommittedResponse, CallRefusal> {
+        let incoming = AreaRequest {
+            id: "r-1".into(),
+            caller: self.caller,
+            workspace: self.workspace,
+            parameters: vec![],
+            body: RequestBody::Json(body.to_string()),
+            json: Some(body),
+            stored: None,
+            idempotency_key: key.map(str::to_owned),
+            if_match: None,
+            link: None,
+        };
+        let snapshot = self.app.registry.snapshot();
+        let area = snapshot.area("notes").unwrap();
+        let route = &area.routes[0];
+        Call { app: &self.app, area, route, capture: None }.run(incoming).await
+    }
+
+    fn runs(&self) -> u32 {
+        self.code.runs.load(Ordering::Relaxed)
+    }
+}
+
+pub(super) async fn app(config: Config) -> App {
+    let open::OpenResources { store, keys, identity, clock } = open::open(&config).await.unwrap();
+    let egress = Egress::new(egress::Settings::from(&config.egress)).unwrap();
+    let mail = Mail::new(mail::Settings::from(&config)).unwrap();
+    let runtime = Runtime::new((&config).into(), &keys, clock.clone(), egress, mail).unwrap();
+    App::new(Parts {
+        base_url: "https://api.example.com".into(),
+        clock,
+        store,
+        keys,
+        runtime,
+        registry: Arc::new(Registry::new(vec![], Ceilings::default(), LimitsByArea::default())),
+        identity,
+        limiter: Limiter::new(&config.rates, false),
+        in_flight: KeysInFlight::default(),
+        node: super::areas::LocalNode::new(&config.areas),
+        health: super::health::HealthMonitor::default(),
+        recordings: Recordings::open(RecordConfig::default(), config.recordings_dir()).unwrap(),
+        installing: tokio::sync::Mutex::default(),
+        config,
+    })
+}
+
+#[tokio::test]
+async fn a_call_that_lost_races_is_run_again_and_at_last_with_the_lock() {
+    let lose = Step::LoseRace;
+    let steps = vec![lose.clone(), lose.clone(), lose, Step::Reply("1")];
+    let scene = Scene::new(steps).await;
+    let answered = scene.call(None, json!({})).await.unwrap();
+    assert_eq!((answered.status, answered.body.as_deref()), (201, Some("1")));
+    assert_eq!(*scene.code.locked.lock(), [false, false, true, true]);
+}
+
+#[tokio::test]
+async fn a_call_that_always_loses_is_given_up() {
+    let scene = Scene::new(vec![Step::LoseRace]).await;
+    assert!(matches!(scene.call(None, json!({})).await, Err(CallRefusal::Contended)));
+    assert_eq!(scene.runs(), scene.app.config.limits.max_reruns + 1);
+}
+
+#[tokio::test]
+async fn a_key_gives_the_first_answer_again_even_where_the_area_would_now_refuse() {
+    let scene = Scene::new(vec![Step::Reply("1"), Step::Reply("2"), Step::Refuse]).await;
+    let first = scene.call(Some("key-00000001"), json!({"title": "a"})).await.unwrap();
+    assert!(!first.replayed);
+    for _ in 0..2 {
+        let again = scene.call(Some("key-00000001"), json!({"title": "a"})).await.unwrap();
+        assert_eq!(again, CommittedResponse { replayed: true, ..first.clone() });
+    }
+    let refused = scene.call(Some("key-00000002"), json!({"title": "a"})).await;
+    assert!(matches!(refused, Err(CallRefusal::Problem(_))));
+}
+
+#[tokio::test]
+async fn a_key_with_another_body_is_refused() {
+    let scene = Scene::new(vec![Step::Reply("1")]).await;
+    scene.call(Some("key-00000001"), json!({"title": "a"})).await.unwrap();
+    let refused = scene.call(Some("key-00000001"), json!({"title": "b"})).await;
+    assert!(matches!(refused, Err(CallRefusal::KeyReused)));
+}
+
+#[tokio::test]
+async fn a_refusal_is_not_kept_under_its_key() {
+    let scene = Scene::new(vec![Step::Refuse, Step::Reply("1")]).await;
+    let refused = scene.call(Some("key-00000001"), json!({"title": "a"})).await;
+    assert!(matches!(refused, Err(CallRefusal::Problem(_))));
+    let answered = scene.call(Some("key-00000001"), json!({"title": "a"})).await.unwrap();
+    assert!(!answered.replayed);
+}
+
+#[tokio::test]
+async fn while_the_first_runs_the_second_is_told_to_wait() {
+    let go_on = Arc::new(Notify::new());
+    let scene = Scene::new(vec![Step::Wait(Arc::clone(&go_on))]).await;
+    let first = scene.call(Some("key-00000001"), json!({"title": "a"}));
+    let second = async {
+        while scene.runs() == 0 {
+            tokio::task::yield_now().await;
+        }
+        let second = scene.call(Some("key-00000001"), json!({"title": "a"})).await;
+        go_on.notify_one();
+        second
+    };
+    let (first, second) = tokio::join!(first, second);
+    assert!(first.is_ok());
+    assert!(matches!(second, Err(CallRefusal::InProgress)));
+}

@@ -1,0 +1,98 @@
+//! Creates a workspace, once for each `Idempotency-Key`.
+
+use serde_json::json;
+
+use super::App;
+use super::call::{CallRefusal, CommittedResponse};
+use super::idempotency::{self, IdempotencyScope};
+use super::idempotency_guard::IdempotencyGuard;
+use assurance_core::domain::id::{UserId, WorkspaceId};
+use assurance_core::domain::people::Workspace;
+use assurance_identity::PeopleError;
+use assurance_work::CallError;
+
+/// A request to create a workspace.
+#[derive(Debug)]
+pub struct NewWorkspace<'a> {
+    /// Its first owner.
+    pub owner: UserId,
+    /// Display name.
+    pub name: &'a str,
+    /// URL name; `None` derives it from the name.
+    pub slug: Option<&'a str>,
+    /// Key from `Idempotency-Key`; `None` without one.
+    pub idempotency_key: Option<String>,
+}
+
+/// Why a workspace was not created.
+#[derive(Debug)]
+pub enum CreateWorkspaceError {
+    /// The owner or the slug is refused.
+    People(PeopleError),
+    /// The idempotency key is refused.
+    Refused(CallRefusal),
+}
+
+impl From<CallRefusal> for CreateWorkspaceError {
+    fn from(refused: CallRefusal) -> Self {
+        Self::Refused(refused)
+    }
+}
+
+/// Creates a workspace, or returns the stored response.
+///
+/// # Errors
+/// See [`CreateWorkspaceError`]; no workspace was created.
+pub async fn create(
+    app: &App,
+    new: NewWorkspace<'_>,
+    render: impl Fn(Workspace) -> String,
+) -> Result<CommittedResponse, CreateWorkspaceError> {
+    let keyed = claim(app, &new)?;
+    if let Some(first) = earlier(app, keyed.as_ref()).await? {
+        return Ok(first);
+    }
+    let answered = |workspace: &Workspace| CommittedResponse {
+        status: 201,
+        body: Some(render(workspace.clone())),
+        version: None,
+        replayed: false,
+    };
+    let record = |workspace: &Workspace| {
+        let keyed = keyed.as_ref()?;
+        Some(keyed.record(app, &answered(workspace), workspace.created_at))
+    };
+    let owner = (Some(new.owner), Some(app.config.limits.max_workspaces_per_person));
+    match app.identity.create_workspace_once(owner, new.name, new.slug, record).await {
+        Ok(workspace) => Ok(answered(&workspace)),
+        Err(error) => {
+            earlier(app, keyed.as_ref()).await?.ok_or(CreateWorkspaceError::People(error))
+        }
+    }
+}
+
+/// The stored response for the key, from this node or another one.
+pub(super) async fn earlier(
+    app: &App,
+    keyed: Option<&IdempotencyGuard>,
+) -> Result<Option<CommittedResponse>, CallRefusal> {
+    match keyed {
+        Some(keyed) => keyed.stored(app).await?.transpose(),
+        None => Ok(None),
+    }
+}
+
+/// Claims the idempotency key. Its scope has no workspace id, because the workspace does not exist
+/// yet.
+fn claim(app: &App, new: &NewWorkspace<'_>) -> Result<Option<IdempotencyGuard>, CallRefusal> {
+    let Some(key) = &new.idempotency_key else { return Ok(None) };
+    let scope = IdempotencyScope {
+        workspace: WorkspaceId(uuid::Uuid::nil()),
+        user: new.owner,
+        operation: "create_workspace".to_owned(),
+        key: key.clone(),
+    };
+    let body = idempotency::of_json(&json!({ "name": new.name, "slug": new.slug }));
+    let body = body.map_err(|error| CallRefusal::Failed(CallError::Host(error.into())))?;
+    IdempotencyGuard::claim(app, scope, body).map(Some)
+}

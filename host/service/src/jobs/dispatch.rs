@@ -1,0 +1,344 @@
+//! Dispatcher of one lane: claims due jobs whenever the lane has a free slot.
+//!
+//! One scan of the lane's oldest jobs serves several claims. If the scan is full, newer jobs of
+//! other workspaces may be behind it. Then the dispatcher also pages through the lane's flows, a
+//! few at a time.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio_util::task::TaskTracker;
+use uuid::Uuid;
+
+use super::workspace_turns::WorkspaceTurns;
+use super::{WorkerState, run};
+use assurance_core::config::LaneConfig;
+use assurance_core::domain::job::{JobFlow, Lane, LeasedJob};
+use assurance_core::domain::time::Timestamp;
+use assurance_store as store;
+use assurance_store::jobs::{ClaimRequest, OLDEST};
+
+/// Wait after a database error.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
+/// Time for which one scan of the queue is used for claims.
+const SCAN_REUSE: Duration = Duration::from_millis(20);
+/// Maximum number of pages read in one round, while slots are free and nothing was claimed.
+const PAGES_PER_ROUND: usize = 8;
+/// Wait between two such rounds.
+const ROUND_PAUSE: Duration = Duration::from_millis(20);
+
+pub(super) struct Dispatcher {
+    shared: Arc<WorkerState>,
+    tasks: TaskTracker,
+    lane: Lane,
+    share: LaneConfig,
+    turns: Arc<Mutex<WorkspaceTurns>>,
+    /// Notified when a job has ended.
+    freed: Arc<Notify>,
+    scan: Option<QueueScan>,
+    /// Position at which paging through the flows continues. It survives a scan, so that every flow
+    /// is reached.
+    walked_to: Option<JobFlow>,
+    /// Whether paging began at the first flow and nothing was claimed since.
+    walked_from_first: bool,
+    /// Whether a job was enqueued since the last scan.
+    enqueued: bool,
+}
+
+/// Result of a scan of the lane's oldest jobs.
+#[derive(Clone, Copy)]
+struct QueueScan {
+    at: Instant,
+    /// Whether every flow with due jobs was seen.
+    complete: bool,
+    /// Due time of the first job that is not due yet; `None` if there is none.
+    next_due: Option<Timestamp>,
+}
+
+/// Event to wait for before the next round.
+enum WaitFor {
+    /// Start the next round at once.
+    Not,
+    /// Every slot is used: wait until a job ends.
+    Full,
+    /// No job is due; the time at which the next one is.
+    Idle(Option<Timestamp>),
+    /// Jobs are due, but their workspaces or resources have used their shares; the time at which
+    /// the next job is due.
+    Blocked(Option<Timestamp>),
+    /// Some flows were not read yet.
+    Walk,
+}
+
+/// A running job's slot in the lane. Dropping it frees the slot.
+struct LaneSlot {
+    turns: Arc<Mutex<WorkspaceTurns>>,
+    freed: Arc<Notify>,
+    flow: JobFlow,
+}
+
+impl Drop for LaneSlot {
+    fn drop(&mut self) {
+        self.turns.lock().ended(self.flow);
+        self.freed.notify_one();
+    }
+}
+
+impl Dispatcher {
+    pub(super) fn new(
+        shared: &Arc<WorkerState>,
+        tasks: &TaskTracker,
+        lane: Lane,
+        share: LaneConfig,
+    ) -> Self {
+        Self {
+            shared: Arc::clone(shared),
+            tasks: tasks.clone(),
+            lane,
+            share,
+            turns: Arc::new(Mutex::new(WorkspaceTurns::new(share))),
+            freed: Arc::default(),
+            scan: None,
+            walked_to: None,
+            walked_from_first: false,
+            enqueued: false,
+        }
+    }
+
+    /// Runs until the workers stop.
+    pub(super) async fn run(mut self) {
+        let stop = self.shared.stop.clone();
+        while !stop.is_cancelled() {
+            // Not cancelled: the response to a claim must be read.
+            let wait = match self.round().await {
+                Ok(wait) => wait,
+                Err(error) => {
+                    tracing::warn!(lane = %self.lane, %error, "cannot read the queue");
+                    stop.run_until_cancelled(tokio::time::sleep(RETRY_PAUSE)).await;
+                    continue;
+                }
+            };
+            stop.run_until_cancelled(self.wait(wait)).await;
+        }
+    }
+
+    /// Claims as many known jobs as there are free slots.
+    async fn round(&mut self) -> Result<WaitFor, store::Error> {
+        if self.turns.lock().free() == 0 {
+            return Ok(WaitFor::Full);
+        }
+        let mut scan = match self.scan.filter(|scan| scan.at.elapsed() < SCAN_REUSE) {
+            Some(scan) => scan,
+            None => self.scan().await?,
+        };
+        if !scan.complete && self.turns.lock().has_none_waiting() {
+            scan = self.scan().await?;
+        }
+        if self.claim_chosen().await {
+            return Ok(WaitFor::Not);
+        }
+        if !scan.complete {
+            return self.search().await;
+        }
+        let idle = self.turns.lock().has_none_waiting();
+        Ok(if idle { WaitFor::Idle(scan.next_due) } else { WaitFor::Blocked(scan.next_due) })
+    }
+
+    /// Pages through the flows until a job was claimed or all flows were read.
+    async fn search(&mut self) -> Result<WaitFor, store::Error> {
+        for _ in 0..PAGES_PER_ROUND {
+            let at_the_end = self.read_flows().await?;
+            if self.claim_chosen().await {
+                return Ok(WaitFor::Not);
+            }
+            if at_the_end && self.walked_from_first {
+                let next_due = self.next_due().await?;
+                if let Some(scan) = &mut self.scan {
+                    (scan.complete, scan.next_due) = (true, next_due);
+                }
+                return Ok(WaitFor::Blocked(next_due));
+            }
+        }
+        Ok(WaitFor::Walk)
+    }
+
+    /// Scans the oldest jobs. If all of them are due, also reads the next page of flows.
+    async fn scan(&mut self) -> Result<QueueScan, store::Error> {
+        let deps = &self.shared.deps;
+        let areas = (deps.areas.names)();
+        let now = deps.clock.now();
+        let mut connection = deps.store.reader().await?;
+        let mut oldest = store::jobs::oldest(&mut connection, self.lane, &areas).await?;
+        connection.release();
+        let seen = oldest.len();
+        let next_due = oldest.iter().map(|job| job.available_at).find(|due| *due > now);
+        oldest.retain(|job| job.available_at <= now);
+        let complete = oldest.len() < seen || seen < OLDEST;
+        {
+            let mut turns = self.turns.lock();
+            turns.forget_waiting();
+            turns.note_waiting(&oldest);
+        }
+        let scan = QueueScan { at: Instant::now(), complete, next_due };
+        (self.scan, self.enqueued) = (Some(scan), false);
+        if !complete {
+            self.read_flows().await?;
+        }
+        Ok(scan)
+    }
+
+    /// Reads the next page of flows. Returns true if it was the last page.
+    async fn read_flows(&mut self) -> Result<bool, store::Error> {
+        let deps = &self.shared.deps;
+        let areas = (deps.areas.names)();
+        let (after, now) = (self.walked_to, deps.clock.now());
+        self.walked_from_first |= after.is_none();
+        let mut connection = deps.store.reader().await?;
+        let walk = store::jobs::walk(&mut connection, self.lane, &areas, after, now).await?;
+        connection.release();
+        self.turns.lock().note_waiting(&walk.due);
+        self.walked_to = walk.stopped_at;
+        Ok(walk.stopped_at.is_none())
+    }
+
+    /// Claims and starts the chosen jobs. Returns false if none was chosen.
+    async fn claim_chosen(&mut self) -> bool {
+        let chosen = self.turns.lock().choose();
+        if chosen.is_empty() {
+            return false;
+        }
+        let lease = Uuid::new_v4();
+        match self.claim(&chosen, lease).await {
+            Ok(jobs) => self.start(&chosen, jobs),
+            Err(error) => {
+                self.start(&chosen, Vec::new());
+                tracing::warn!(lane = %self.lane, %error, "cannot claim jobs");
+                self.release_lease(lease).await;
+            }
+        }
+        true
+    }
+
+    /// Starts the claimed jobs. Frees the slots of chosen jobs that were not claimed.
+    fn start(&self, chosen: &[(JobFlow, u32)], jobs: Vec<LeasedJob>) {
+        {
+            let mut turns = self.turns.lock();
+            for (flow, wanted) in chosen {
+                let got = jobs.iter().filter(|leased| leased.job.flow() == *flow).count();
+                let missing = (*wanted as usize).saturating_sub(got);
+                (0..missing).for_each(|_| turns.ended(*flow));
+                if missing > 0 {
+                    turns.forget_flow(*flow);
+                }
+            }
+        }
+        for job in jobs {
+            let slot = LaneSlot {
+                turns: Arc::clone(&self.turns),
+                freed: Arc::clone(&self.freed),
+                flow: job.job.flow(),
+            };
+            let (shared, share) = (Arc::clone(&self.shared), self.share);
+            self.tasks.spawn(async move {
+                let abandon = shared.abandon.clone();
+                let run = Box::pin(run::run(&shared, share, job));
+                abandon.run_until_cancelled(run).await;
+                drop(slot);
+            });
+        }
+    }
+
+    async fn claim(
+        &self,
+        flows: &[(JobFlow, u32)],
+        lease: Uuid,
+    ) -> Result<Vec<LeasedJob>, store::Error> {
+        let deps = &self.shared.deps;
+        let areas = (deps.areas.names)();
+        let claim = ClaimRequest {
+            lane: self.lane,
+            flows,
+            areas: &areas,
+            worker: self.shared.worker,
+            lease,
+        };
+        let mut connection = deps.store.writer().await?;
+        let jobs = store::jobs::claim(&mut connection, claim, deps.clock.now()).await?;
+        connection.release();
+        Ok(jobs)
+    }
+
+    /// Releases a lease whose claim failed. The claim may have been committed, and its jobs would
+    /// stay leased by this process without running.
+    async fn release_lease(&self, lease: Uuid) {
+        while !self.shared.stop.is_cancelled() {
+            tokio::time::sleep(RETRY_PAUSE).await;
+            match self.release(lease).await {
+                Ok(_) => return,
+                Err(error) => {
+                    tracing::warn!(lane = %self.lane, %error, "cannot release claimed jobs");
+                }
+            }
+        }
+    }
+
+    async fn release(&self, lease: Uuid) -> Result<u64, store::Error> {
+        let deps = &self.shared.deps;
+        let mut connection = deps.store.writer().await?;
+        let (worker, now) = (self.shared.worker, deps.clock.now());
+        let released = store::jobs::release(&mut connection, worker, Some(lease), now).await?;
+        connection.release();
+        Ok(released)
+    }
+
+    /// Returns the due time of the first job that is not due yet.
+    async fn next_due(&self) -> Result<Option<Timestamp>, store::Error> {
+        let deps = &self.shared.deps;
+        let areas = (deps.areas.names)();
+        let mut connection = deps.store.reader().await?;
+        let now = deps.clock.now();
+        let due = store::jobs::next_due(&mut connection, self.lane, &areas, now).await?;
+        connection.release();
+        Ok(due)
+    }
+
+    /// Waits. Afterwards the scan is discarded, unless only a free slot was awaited.
+    async fn wait(&mut self, wait: WaitFor) {
+        let wake = self.shared.deps.store.wake();
+        self.walked_from_first &= matches!(wait, WaitFor::Walk);
+        match wait {
+            WaitFor::Not => return,
+            WaitFor::Full => return self.freed.notified().await,
+            WaitFor::Walk => tokio::time::sleep(ROUND_PAUSE).await,
+            WaitFor::Idle(due) => tokio::select! {
+                () = wake.wait(self.lane) => {}
+                () = tokio::time::sleep(self.pause(due)) => {}
+            },
+            // Keeps the scan: a workspace that has used its share may enqueue many jobs, and each
+            // would cause another scan.
+            WaitFor::Blocked(due) => {
+                let fresh = self.scan.map_or(Duration::ZERO, |scan| scan.at.elapsed());
+                let fresh = SCAN_REUSE.saturating_sub(fresh);
+                let pause = if self.enqueued { fresh } else { self.pause(due).max(fresh) };
+                tokio::select! {
+                    () = self.freed.notified() => {}
+                    () = wake.wait(self.lane), if !self.enqueued => self.enqueued = true,
+                    () = tokio::time::sleep(pause) => {}
+                }
+                return;
+            }
+        }
+        self.scan = None;
+    }
+
+    /// Returns the time until the next scan: the poll interval, or less if a job is due earlier.
+    fn pause(&self, due: Option<Timestamp>) -> Duration {
+        let deps = &self.shared.deps;
+        let poll = Duration::from_millis(u64::from(deps.settings.poll_ms));
+        // Rounded up, because a dispatcher that wakes too early has to wait again.
+        let ms = due.map(|due| due.plus_ms(1).ms_since(deps.clock.now()).max(0));
+        ms.map_or(poll, |ms| poll.min(Duration::from_millis(ms.unsigned_abs())))
+    }
+}

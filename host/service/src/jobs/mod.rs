@@ -1,0 +1,174 @@
+//! Runs the jobs of the durable queue.
+//!
+//! Each lane has a dispatcher. It claims as many due jobs as the lane has free slots, in turns
+//! between workspaces. Each job runs in its own task. A run is one transaction: the effects of the
+//! area's code are committed together with the job's new state, and only while this process holds
+//! the job's lease. So a job's effects are stored once, however often it runs.
+//!
+//! Invariant: every job that is `running` in the database is being run by a live process, or can be
+//! claimed again after its lease expires.
+
+mod backoff;
+mod dispatch;
+mod report;
+mod run;
+#[cfg(test)]
+mod tests;
+mod upkeep;
+mod verdict;
+mod workspace_turns;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use uuid::Uuid;
+
+use assurance_core::config;
+use assurance_core::domain::id::WorkspaceId;
+use assurance_core::domain::job::Lane;
+use assurance_core::domain::time::Clock;
+use assurance_core::recordings::Recordings;
+use assurance_core::secrets::Keys;
+use assurance_store::{self as store, Store};
+use assurance_work::{AreaCode, AreaScope};
+
+/// Dependencies of the workers.
+#[derive(Clone, Debug)]
+pub struct WorkerDeps {
+    /// Contains the queue.
+    pub store: Store,
+    /// Keys for the units of work.
+    pub keys: Arc<Keys>,
+    /// Source of the current time.
+    pub clock: Clock,
+    /// Finds the code of areas.
+    pub areas: RunnableAreas,
+    /// Configuration of the workers.
+    pub settings: config::JobsConfig,
+    /// Records runs that end with an area's fault.
+    pub recordings: Recordings,
+}
+
+/// Access to the live areas.
+#[derive(Clone)]
+pub struct RunnableAreas {
+    /// Returns the names of the live areas. Jobs of other areas are not claimed.
+    pub names: Arc<AreaNames>,
+    /// Finds the version that runs a workspace's job.
+    pub find: Arc<FindArea>,
+}
+
+/// Returns the names of the live areas.
+pub type AreaNames = dyn Fn() -> Vec<String> + Send + Sync;
+
+/// Finds the version of an area that serves a workspace; `None` if the area is not live.
+pub type FindArea = dyn Fn(&str, WorkspaceId) -> Option<RunnableArea> + Send + Sync;
+
+/// Receives the end of each run: true if it failed by the area's fault.
+pub type RunObserver = dyn Fn(bool) + Send + Sync;
+
+impl fmt::Debug for RunnableAreas {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries((self.names)()).finish()
+    }
+}
+
+/// Code and scope of one version.
+#[derive(Clone)]
+pub struct RunnableArea {
+    /// Runs the area's jobs.
+    pub code: Arc<dyn AreaCode>,
+    /// Collections, events and jobs that a run can reach.
+    pub scope: Arc<AreaScope>,
+    /// Receives the end of each run; `None` without a canary.
+    pub observer: Option<Arc<RunObserver>>,
+}
+
+impl fmt::Debug for RunnableArea {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Runnable").field("area", &self.scope.area).finish_non_exhaustive()
+    }
+}
+
+/// State shared by this process's workers.
+#[derive(Debug)]
+struct WorkerState {
+    deps: WorkerDeps,
+    /// Id of this process in the database.
+    worker: Uuid,
+    /// Stops claiming jobs.
+    stop: CancellationToken,
+    /// Cancels running jobs.
+    abandon: CancellationToken,
+}
+
+/// This process's workers.
+#[derive(Debug)]
+pub struct Workers {
+    shared: Arc<WorkerState>,
+    /// Tasks of dispatchers and running jobs.
+    working: TaskTracker,
+    /// Task that renews the leases; stops last.
+    upkeep: TaskTracker,
+    upkeep_stop: CancellationToken,
+}
+
+/// Starts to run jobs. The process sends its first heartbeat before it claims a job.
+pub async fn start(deps: WorkerDeps) -> Result<Workers, store::Error> {
+    report::describe();
+    let shared = Arc::new(WorkerState {
+        deps,
+        worker: Uuid::new_v4(),
+        stop: CancellationToken::new(),
+        abandon: CancellationToken::new(),
+    });
+    upkeep::send_heartbeat(&shared).await?;
+    let workers = Workers {
+        shared: Arc::clone(&shared),
+        working: TaskTracker::new(),
+        upkeep: TaskTracker::new(),
+        upkeep_stop: CancellationToken::new(),
+    };
+    let stop = &workers.upkeep_stop;
+    workers
+        .upkeep
+        .spawn(stop.clone().run_until_cancelled_owned(upkeep::renew_leases(shared.clone())));
+    workers.upkeep.spawn(stop.clone().run_until_cancelled_owned(upkeep::maintain(shared.clone())));
+    for lane in Lane::ALL {
+        let share = shared.deps.settings.lanes.of(lane);
+        if share.capacity > 0 {
+            let lane = dispatch::Dispatcher::new(&shared, &workers.working, lane, share);
+            workers.working.spawn(lane.run());
+        }
+    }
+    Ok(workers)
+}
+
+impl Workers {
+    /// Stops claiming jobs and waits for running ones. Releases the jobs that have not ended after
+    /// `grace`, so that another process can claim them at once.
+    pub async fn drain(self, grace: Duration) {
+        self.shared.stop.cancel();
+        self.working.close();
+        if tokio::time::timeout(grace, self.working.wait()).await.is_err() {
+            tracing::warn!(
+                running = self.working.len(),
+                "jobs did not end in time; releasing them"
+            );
+            self.shared.abandon.cancel();
+            self.working.wait().await;
+        }
+        self.upkeep_stop.cancel();
+        self.upkeep.close();
+        self.upkeep.wait().await;
+        if let Err(error) = upkeep::deregister(&self.shared).await {
+            tracing::warn!(
+                %error,
+                "cannot release jobs; other nodes can claim them when their leases expire"
+            );
+        }
+    }
+}

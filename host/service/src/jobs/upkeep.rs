@@ -1,0 +1,252 @@
+//! Maintenance of the queue: sends heartbeats, returns the jobs of lost processes to the queue, and
+//! deletes old jobs, expired stored responses and unreferenced blobs.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::{WorkerState, report};
+use assurance_core::domain::job::Lane;
+use assurance_core::domain::time::Timestamp;
+use assurance_store as store;
+
+/// Interval between two deletions of old jobs.
+const SWEEP_EVERY: Duration = Duration::from_secs(60);
+/// Interval between two deletions of unreferenced blobs.
+const SWEEP_BLOBS_EVERY: Duration = Duration::from_secs(3_600);
+/// Age at which an unreferenced blob is deleted, in milliseconds. No call needs this long between
+/// writing a blob and referencing it.
+const UNNAMED_BLOBS_LIVE_MS: i64 = 24 * 3_600_000;
+/// Age at which counts of sent mails are deleted, in milliseconds. Mail limits count days.
+const MAIL_COUNTS_LIVE_MS: i64 = 24 * 3_600_000;
+/// Stored responses deleted in one batch.
+const ANSWERS: u32 = 1_000;
+/// Interval between two counts of the lanes. A count is slower for longer queues.
+const COUNT_EVERY: Duration = Duration::from_secs(15);
+/// Wait after a failed heartbeat.
+const PAUSE: Duration = Duration::from_millis(500);
+/// Maximum number of batches in one deletion run.
+const BATCHES: u32 = 20;
+
+/// Sends heartbeats until the future is dropped.
+pub(super) async fn renew_leases(shared: Arc<WorkerState>) {
+    let every = Duration::from_millis(u64::from(shared.deps.settings.heartbeat_ms));
+    let mut pause = every;
+    loop {
+        tokio::time::sleep(pause).await;
+        pause = match send_heartbeat(&shared).await {
+            Ok(()) => every,
+            Err(error) => {
+                tracing::warn!(
+                    %error,
+                    "heartbeat failed; other nodes may take over this node's jobs"
+                );
+                every.min(PAUSE)
+            }
+        };
+    }
+}
+
+/// Sends one heartbeat, which extends this process's leases.
+pub(super) async fn send_heartbeat(shared: &WorkerState) -> Result<(), store::Error> {
+    let deps = &shared.deps;
+    let mut connection = deps.store.writer().await?;
+    let now = store::jobs::lease_clock(&mut connection, deps.clock.now()).await?;
+    let expires_at = now.plus_ms(i64::from(deps.settings.lease_ms));
+    store::jobs::heartbeat(&mut connection, shared.worker, expires_at).await?;
+    connection.release();
+    Ok(())
+}
+
+/// Maintains the queue until the future is dropped.
+pub(super) async fn maintain(shared: Arc<WorkerState>) {
+    let every = Duration::from_millis(u64::from(shared.deps.settings.heartbeat_ms));
+    let (mut counted, mut swept, mut swept_blobs) = (None, None, None);
+    loop {
+        if let Err(error) = recover(&shared).await {
+            tracing::warn!(%error, "cannot search for jobs of lost processes");
+        }
+        if is_due(&mut counted, COUNT_EVERY)
+            && let Err(error) = count(&shared).await
+        {
+            tracing::warn!(%error, "cannot count jobs");
+        }
+        if is_due(&mut swept, SWEEP_EVERY)
+            && let Err(error) = sweep(&shared).await
+        {
+            tracing::warn!(%error, "cannot delete old jobs and stored responses");
+        }
+        if is_due(&mut swept_blobs, SWEEP_BLOBS_EVERY)
+            && let Err(error) = sweep_blobs(&shared).await
+        {
+            tracing::warn!(%error, "cannot delete unreferenced blobs");
+        }
+        tokio::time::sleep(every).await;
+    }
+}
+
+/// Returns true at the first call, and then at most once in each interval.
+fn is_due(last: &mut Option<Instant>, every: Duration) -> bool {
+    let due = last.is_none_or(|at| at.elapsed() >= every);
+    if due {
+        *last = Some(Instant::now());
+    }
+    due
+}
+
+async fn recover(shared: &WorkerState) -> Result<(), store::Error> {
+    let deps = &shared.deps;
+    let mut connection = deps.store.writer().await?;
+    let now = store::jobs::lease_clock(&mut connection, deps.clock.now()).await?;
+    let recovered = store::jobs::recover(&mut connection, now).await?;
+    connection.release();
+    if recovered > 0 {
+        tracing::warn!(jobs = recovered, "a worker process was lost; its jobs are queued again");
+        Lane::ALL.into_iter().for_each(|lane| deps.store.wake().wake(lane));
+    }
+    Ok(())
+}
+
+async fn count(shared: &WorkerState) -> Result<(), store::Error> {
+    let deps = &shared.deps;
+    let mut connection = deps.store.reader().await?;
+    let depths = store::jobs::depths(&mut connection).await?;
+    connection.release();
+    report::depths(&depths);
+    Ok(())
+}
+
+async fn sweep(shared: &WorkerState) -> Result<(), store::Error> {
+    let deps = &shared.deps;
+    let now = database_time(shared).await?;
+    let kept = |ms: i64| now.plus_ms(-ms);
+    let succeeded = kept(i64::from(deps.settings.keep_succeeded_minutes) * 60_000);
+    let failed = kept(i64::from(deps.settings.keep_failed_hours) * 3_600_000);
+    for _ in 0..BATCHES {
+        // Uses a new connection for each batch, so that other tasks can write in between.
+        let mut connection = deps.store.writer().await?;
+        let swept = store::jobs::sweep(&mut connection, succeeded, failed).await?;
+        connection.release();
+        if swept < store::jobs::ROWS_PER_SWEEP {
+            break;
+        }
+    }
+    let mut connection = deps.store.writer().await?;
+    store::mail_counts::sweep(&mut connection, now.plus_ms(-MAIL_COUNTS_LIVE_MS)).await?;
+    connection.release();
+    sweep_answers(shared).await
+}
+
+/// Returns the database's time. What expires for all nodes expires by this clock.
+async fn database_time(shared: &WorkerState) -> Result<Timestamp, store::Error> {
+    let deps = &shared.deps;
+    let mut connection = deps.store.reader().await?;
+    let now = store::jobs::lease_clock(&mut connection, deps.clock.now()).await?;
+    connection.release();
+    Ok(now)
+}
+
+/// Deletes stored responses that have expired.
+async fn sweep_answers(shared: &WorkerState) -> Result<(), store::Error> {
+    let deps = &shared.deps;
+    for _ in 0..BATCHES {
+        let mut connection = deps.store.writer().await?;
+        let now = store::jobs::lease_clock(&mut connection, deps.clock.now()).await?;
+        let swept = store::idempotency::sweep(&mut connection, now, ANSWERS).await?;
+        connection.release();
+        if swept < u64::from(ANSWERS) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+async fn sweep_blobs(shared: &WorkerState) -> Result<(), store::Error> {
+    let deps = &shared.deps;
+    // File times come from this machine's clock, which may be behind the database's.
+    let behind_ms = deps.clock.wall_clock_ahead_ms().min(0);
+    let written_before = database_time(shared).await?.plus_ms(behind_ms - UNNAMED_BLOBS_LIVE_MS);
+    let swept = store::blobs::sweep(&deps.store, written_before).await?;
+    if swept > 0 {
+        tracing::info!(blobs = swept, "deleted unreferenced blobs");
+    }
+    Ok(())
+}
+
+/// Releases all leases of this process and deletes its row.
+pub(super) async fn deregister(shared: &WorkerState) -> Result<(), store::Error> {
+    let deps = &shared.deps;
+    let now = deps.clock.now();
+    let mut connection = deps.store.writer().await?;
+    store::jobs::release(&mut connection, shared.worker, None, now).await?;
+    let now = store::jobs::lease_clock(&mut connection, now).await?;
+    let long_ago = now.plus_ms(-10 * i64::from(deps.settings.lease_ms));
+    store::jobs::forget_worker(&mut connection, shared.worker, long_ago).await?;
+    connection.release();
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+    use std::sync::atomic::AtomicI64;
+
+    use tokio_util::sync::CancellationToken;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::jobs::{RunnableAreas, WorkerDeps};
+    use assurance_core::config;
+    use assurance_core::domain::id::{UserId, WorkspaceId};
+    use assurance_core::domain::time::Clock;
+    use assurance_core::recordings::Recordings;
+    use assurance_core::secrets::Keys;
+    use assurance_store::idempotency::{self, StoredReply};
+    use assurance_store::testing::fresh;
+    use assurance_store::{Access, Backend, Store};
+
+    const HOUR_MS: i64 = 3_600_000;
+
+    /// A node whose clock differs from the database's.
+    fn node(store: &Store, clock: Clock) -> WorkerState {
+        WorkerState {
+            deps: WorkerDeps {
+                store: store.clone(),
+                keys: Arc::new(Keys::new([7; 32])),
+                clock,
+                areas: RunnableAreas { names: Arc::new(Vec::new), find: Arc::new(|_, _| None) },
+                settings: config::JobsConfig::default(),
+                recordings: Recordings::open(config::RecordConfig::default(), PathBuf::new())
+                    .unwrap(),
+            },
+            worker: Uuid::new_v4(),
+            stop: CancellationToken::new(),
+            abandon: CancellationToken::new(),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_node_whose_clock_is_a_day_ahead_deletes_no_response_that_others_keep() {
+        let Some(fresh) = fresh(Backend::Postgres).await else { return };
+        let store = &fresh.store;
+        let now = store::health::clock(store).await.unwrap().now();
+        let kept = StoredReply {
+            workspace: WorkspaceId::new(),
+            user: UserId::new(),
+            operation: "create_note".into(),
+            key: "key-00000001".into(),
+            fingerprint: [0; 32],
+            status: 201,
+            body: None,
+            version: None,
+            expires_at: now.plus_ms(24 * HOUR_MS),
+        };
+        let mut tx = store.begin(Access::WriteLocked).await.unwrap();
+        idempotency::keep(&mut tx, kept.clone(), now).await.unwrap();
+        tx.commit().await.unwrap();
+        let ahead = Arc::new(AtomicI64::new(now.plus_ms(25 * HOUR_MS).0));
+        sweep(&node(store, Clock::Manual(ahead))).await.unwrap();
+        let StoredReply { workspace, user, operation, key, .. } = &kept;
+        let found = idempotency::find(store, *workspace, *user, operation, key, now).await.unwrap();
+        assert_eq!(found, Some(kept));
+    }
+}

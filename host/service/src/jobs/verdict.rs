@@ -1,0 +1,156 @@
+//! Decides a job's next state after a run. Does no I/O.
+
+use assurance_core::domain::job::{JobEndKind, JobFailure, JobOutcome, LeasedJob};
+use assurance_core::domain::time::Timestamp;
+use assurance_work::CallError;
+
+/// Maximum length of the error text that is stored with a job.
+const MAX_ERROR_CHARS: usize = 1_000;
+
+/// Input of the rules in addition to the job.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct JobCircumstances {
+    /// Time at which the run ended.
+    pub(super) now: Timestamp,
+    /// Wait before the next attempt, from the lane's backoff.
+    pub(super) backoff_ms: i64,
+    /// Whether a job that continues releases its slot first.
+    pub(super) requeue: bool,
+}
+
+/// Returns the next state after a run whose effects are committed.
+pub(super) fn kept(job: &LeasedJob, outcome: JobOutcome, with: JobCircumstances) -> JobEndKind {
+    match outcome {
+        JobOutcome::Done => JobEndKind::Done { keep: !job.is_event() },
+        JobOutcome::Continue(checkpoint) => {
+            JobEndKind::Continue { checkpoint, requeue: with.requeue }
+        }
+        JobOutcome::Retry(at, error) => again(job, at, error),
+    }
+}
+
+/// Returns the next state after a run whose effects are discarded.
+pub(super) fn dropped(job: &LeasedJob, failure: JobFailure, with: JobCircumstances) -> JobEndKind {
+    match failure {
+        JobFailure::Retry(error) => again(job, with.now.plus_ms(with.backoff_ms), error),
+        JobFailure::Fail(error) => JobEndKind::Failed { error: shortened(error) },
+    }
+}
+
+/// Returns the next state after a fault: the run counts as a failed attempt.
+pub(super) fn faulted(job: &LeasedJob, what: &str, with: JobCircumstances) -> JobEndKind {
+    again(job, with.now.plus_ms(with.backoff_ms), what.to_owned())
+}
+
+/// Schedules another attempt, or ends the job if no attempt is left.
+fn again(job: &LeasedJob, at: Timestamp, error: String) -> JobEndKind {
+    let error = shortened(error);
+    if job.attempt >= job.job.max_attempts {
+        JobEndKind::Dead { error }
+    } else {
+        JobEndKind::Retry { at, error }
+    }
+}
+
+/// Returns the error text that members see after a fault.
+pub(super) fn public_text(error: &CallError) -> &'static str {
+    match error {
+        CallError::Trap(_) => "the area's code failed",
+        CallError::Deadline(_) | CallError::CpuTime(_) => "the area's code ran out of time",
+        CallError::OutOfMemory(_) => "the area's code ran out of memory",
+        CallError::Turn { .. } | CallError::Limit(_) => "the area's code exceeded a limit",
+        CallError::Contract(_) => "the area's code broke its contract with the host",
+        CallError::Replaced => "the area's version was replaced or removed",
+        CallError::Overloaded => "the area is overloaded",
+        CallError::OverBudget(_) => "budget exhausted",
+        CallError::Store(_) | CallError::Host(_) => "the host failed",
+    }
+}
+
+/// Makes a text storable: limits its length and removes the null character, which PostgreSQL does
+/// not accept.
+fn shortened(error: String) -> String {
+    let mut error = if error.contains('\0') { error.replace('\0', "\u{fffd}") } else { error };
+    if let Some((end, _)) = error.char_indices().nth(MAX_ERROR_CHARS) {
+        error.truncate(end);
+    }
+    error
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use assurance_core::domain::id::{JobId, WorkspaceId};
+    use assurance_core::domain::job::{Lane, NewJob};
+
+    fn leased(kind: &str, attempt: u32, max_attempts: u32) -> LeasedJob {
+        LeasedJob {
+            job: NewJob {
+                id: JobId(uuid::Uuid::nil()),
+                workspace: WorkspaceId(uuid::Uuid::nil()),
+                area: "notes".into(),
+                kind: kind.into(),
+                lane: Lane::Delivery,
+                payload: "{}".into(),
+                resource: None,
+                available_at: Timestamp(0),
+                max_attempts,
+                timeout_ms: 1_000,
+                dedupe_key: None,
+            },
+            attempt,
+            checkpoint: None,
+            lease: uuid::Uuid::nil(),
+        }
+    }
+
+    const WITH: JobCircumstances =
+        JobCircumstances { now: Timestamp(7_000), backoff_ms: 5, requeue: false };
+
+    #[test]
+    fn a_succeeded_event_is_forgotten_and_any_other_job_kept() {
+        let event = kept(&leased("event", 1, 3), JobOutcome::Done, WITH);
+        assert_eq!(event, JobEndKind::Done { keep: false });
+        let other = kept(&leased("audit", 1, 3), JobOutcome::Done, WITH);
+        assert_eq!(other, JobEndKind::Done { keep: true });
+    }
+
+    #[test]
+    fn a_failure_that_asks_for_it_waits_for_the_backoff() {
+        let end = dropped(&leased("audit", 1, 3), JobFailure::Retry("later".into()), WITH);
+        assert_eq!(end, JobEndKind::Retry { at: Timestamp(12_000), error: "later".into() });
+    }
+
+    #[test]
+    fn a_failure_that_rules_out_success_is_final_at_once() {
+        let end = dropped(&leased("audit", 1, 3), JobFailure::Fail("no".into()), WITH);
+        assert_eq!(end, JobEndKind::Failed { error: "no".into() });
+    }
+
+    #[test]
+    fn a_long_error_is_cut_between_characters() {
+        let JobEndKind::Dead { error } = faulted(&leased("audit", 1, 1), &"é".repeat(2_000), WITH)
+        else {
+            panic!("the only attempt failed");
+        };
+        assert_eq!(error.chars().count(), MAX_ERROR_CHARS);
+    }
+
+    proptest! {
+        #[test]
+        fn a_job_is_dead_exactly_when_its_last_attempt_failed(
+            attempt in 1_u32..30, max_attempts in 1_u32..30, how in 0..3,
+        ) {
+            let job = leased("audit", attempt, max_attempts);
+            let end = match how {
+                0 => kept(&job, JobOutcome::Retry(Timestamp(9), "e".into()), WITH),
+                1 => dropped(&job, JobFailure::Retry("e".into()), WITH),
+                _ => faulted(&job, "e", WITH),
+            };
+            let dead = matches!(end, JobEndKind::Dead { .. });
+            prop_assert_eq!(dead, attempt >= max_attempts);
+        }
+    }
+}

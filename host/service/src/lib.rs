@@ -1,0 +1,6 @@
+//! Use cases: executes requests, manages versions of areas, and runs jobs.
+
+pub mod app;
+pub mod jobs;
+pub mod open;
+pub mod registry;

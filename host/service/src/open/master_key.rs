@@ -1,0 +1,120 @@
+//! Loads the master key and verifies that it is the one its database is used with.
+//!
+//! The database stores a check value of its key. A database without one (new, or written by an old
+//! release) accepts the key of the first process, unless its encrypted values do not decrypt with
+//! it.
+
+use std::path::PathBuf;
+
+use assurance_core::config::{Config, files};
+use assurance_core::domain::time::Clock;
+use assurance_core::secrets::Keys;
+use assurance_store::{Store, installation};
+
+const RESTORE: &str = "Restore the key from the backup that belongs to this database; on another \
+    node of a fleet, copy the key of another node. host/OPERATING.md, \"Keys and backup\", says \
+    what to do if the key is lost";
+
+/// Why a process cannot use its master key.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum WrongKey {
+    /// The database is used with another key.
+    #[error("{key} is not the master key that the database {database} is used with. {RESTORE}")]
+    Other { key: String, database: String },
+    /// The database has no check value, and its encrypted values do not decrypt with this key.
+    #[error(
+        "{key} decrypts none of the {sealed} encrypted values in the database {database}. \
+        {RESTORE}"
+    )]
+    OpensNothing { key: String, database: String, sealed: usize },
+    /// The key file is missing, and a new key would decrypt nothing of the database.
+    #[error(
+        "the master key file {} is missing, and the database {database} is in use: a new key \
+        cannot decrypt its values. {RESTORE}",
+        file.display()
+    )]
+    Missing { file: PathBuf, database: String },
+}
+
+/// Loads this process's keys. Creates a key file only for an unused database.
+pub(super) async fn keys(config: &Config, store: &Store, clock: &Clock) -> anyhow::Result<Keys> {
+    let (given, mut connection) = (configured(config)?, store.writer().await?);
+    let stored = installation::key_check(&mut connection).await?;
+    let created = given.is_none();
+    let keys = match given {
+        Some(keys) => keys,
+        None if stored.is_none() && installation::is_unused(&mut connection).await? => {
+            Keys::create(&config.master_key_file())?
+        }
+        None => {
+            let (file, database) = (config.master_key_file(), config.database_name());
+            return Err(WrongKey::Missing { file, database }.into());
+        }
+    };
+    let stored = match stored {
+        Some(stored) => Some(stored),
+        None => {
+            check_sealed(config, &keys, installation::sealed_values(&mut connection).await?)?;
+            let value = keys.check_value();
+            installation::claim_key_check(&mut connection, &value, clock.now()).await?
+        }
+    };
+    connection.release();
+    if stored.as_deref() == Some(&keys.check_value()[..]) {
+        return Ok(keys);
+    }
+    if created {
+        // Another node created its key first. Nothing was encrypted with this one yet.
+        std::fs::remove_file(config.master_key_file())?;
+    }
+    let (key, database) = (name_of_key(config), config.database_name());
+    Err(WrongKey::Other { key, database }.into())
+}
+
+/// Returns the key from the configuration or its file; `None` if there is no file.
+fn configured(config: &Config) -> anyhow::Result<Option<Keys>> {
+    if let Some(given) = &config.keys.master_key {
+        let keys = Keys::from_base64(given.reveal()).map_err(|error| {
+            anyhow::anyhow!("keys.master_key: {error}; make one with: openssl rand -base64 32")
+        })?;
+        return Ok(Some(keys));
+    }
+    let file = config.master_key_file();
+    if file.exists() {
+        // Checks the file's permissions before it is parsed; the error says how to fix them.
+        files::read_private(&file)?;
+    }
+    Ok(Keys::load(&file)?)
+}
+
+/// Refuses a key that decrypts none of the stored values. If only some do not decrypt, logs it:
+/// they were encrypted with a former key.
+fn check_sealed(
+    config: &Config,
+    keys: &Keys,
+    values: Vec<assurance_core::domain::sealed::SealedValue>,
+) -> Result<(), WrongKey> {
+    let sealed = values.len();
+    let opened = values.iter().filter(|value| keys.open(&value.place, &value.sealed).is_ok());
+    let opened = opened.count();
+    if opened == sealed {
+        return Ok(());
+    }
+    let (key, database) = (name_of_key(config), config.database_name());
+    if opened == 0 {
+        return Err(WrongKey::OpensNothing { key, database, sealed });
+    }
+    tracing::warn!(
+        database,
+        unreadable = sealed - opened,
+        "encrypted values do not decrypt with {key}"
+    );
+    Ok(())
+}
+
+fn name_of_key(config: &Config) -> String {
+    match config.keys.master_key {
+        Some(_) => "the key in keys.master_key".to_owned(),
+        None => format!("the key file {}", config.master_key_file().display()),
+    }
+}

@@ -1,0 +1,106 @@
+//! Opens the resources that `serve` and other commands share: keys, store and users.
+
+mod master_key;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use zeroize::Zeroizing;
+
+use assurance_core::config::{self, Config, credentials, files};
+use assurance_core::domain::time::Clock;
+use assurance_core::secrets::Keys;
+use assurance_identity::{Identity, Settings};
+use assurance_store::blobs::{BlobLocation, Bucket};
+use assurance_store::{self as store, Store};
+
+/// Resources that commands and the service share.
+#[derive(Clone, Debug)]
+pub struct OpenResources {
+    /// Database and blob store.
+    pub store: Store,
+    /// Keys derived from the master key.
+    pub keys: Arc<Keys>,
+    /// Users, sessions and memberships.
+    pub identity: Identity,
+    /// Source of the current time.
+    pub clock: Clock,
+}
+
+/// Opens keys, store and users as configured.
+///
+/// # Errors
+/// Names the resource that could not be opened and how to fix it.
+pub async fn open(config: &Config) -> anyhow::Result<OpenResources> {
+    // Every file that is created from here on may contain customer data.
+    rustix::process::umask(rustix::fs::Mode::from_bits_retain(0o077));
+    files::private_dir(&config.data_dir)?;
+    // The blob store's bucket is accessed over TLS.
+    assurance_outside::egress::install_tls_provider();
+    let store = Store::open(&store::Settings {
+        url: config.database_url(),
+        max_connections: config.database.max_connections,
+        acquire_timeout_ms: config.database.acquire_timeout_ms,
+        timeouts: timeouts(&config.database),
+        blobs: place_of_blobs(config)?,
+    })
+    .await?;
+    let clock = store::health::clock(&store).await?;
+    let keys = Arc::new(master_key::keys(config, &store, &clock).await?);
+    let identity =
+        Identity::new(store.clone(), Arc::clone(&keys), clock.clone(), Settings::from(config));
+    Ok(OpenResources { store, keys, identity, clock })
+}
+
+fn timeouts(database: &config::DatabaseConfig) -> store::Timeouts {
+    store::Timeouts {
+        statement_ms: database.statement_timeout_ms,
+        lock_ms: database.lock_timeout_ms,
+        idle_in_transaction_ms: database.idle_in_transaction_timeout_ms,
+        unreachable_ms: database.unreachable_timeout_ms,
+    }
+}
+
+/// Returns the location of the blob store.
+///
+/// # Errors
+/// The endpoint is not a URL, or the credentials cannot be read.
+pub fn place_of_blobs(config: &Config) -> anyhow::Result<BlobLocation> {
+    let blobs = &config.blobs;
+    let Some((name, prefix)) = blobs.bucket() else {
+        return Ok(BlobLocation::Folder(config.blobs_dir()));
+    };
+    Ok(BlobLocation::Bucket(Box::new(Bucket {
+        name: name.to_owned(),
+        prefix: prefix.to_owned(),
+        endpoint: blobs.endpoint.as_deref().map(url::Url::parse).transpose()?,
+        region: blobs.region.clone(),
+        virtual_host: blobs.virtual_host,
+        allow_http: blobs.allow_http,
+        key: blobs.credentials_file.as_deref().map(credentials::read).transpose()?,
+    })))
+}
+
+/// Returns the operators' bearer token. Reads it from its file, or creates the file.
+///
+/// # Errors
+/// The file cannot be used, or other users can read it.
+pub fn operators_token(file: &Path) -> anyhow::Result<Zeroizing<String>> {
+    let content = files::read_or_create_private(file, || {
+        let random: Zeroizing<[u8; 32]> = Zeroizing::new(rand::random());
+        Zeroizing::new(format!("{}\n", URL_SAFE_NO_PAD.encode(*random)).into_bytes())
+    })?;
+    let token = std::str::from_utf8(&content).unwrap_or_default().trim();
+    if token.len() < 32 {
+        anyhow::bail!(
+            "{}: the operators' token has fewer than 32 characters; delete the file and start \
+            again to create a new one",
+            file.display()
+        );
+    }
+    Ok(Zeroizing::new(token.to_owned()))
+}

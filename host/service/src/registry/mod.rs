@@ -1,0 +1,300 @@
+//! The registry of live areas: maps each request to a version of an area.
+//!
+//! The registry is one pointer to the live [`Snapshot`]. A request loads it once and never waits.
+//! An installation builds the next snapshot and swaps the pointer.
+
+mod compared;
+mod dependents;
+mod scope;
+mod snapshot;
+#[cfg(test)]
+mod tests;
+mod trial;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use metrics::{describe_gauge, gauge};
+use parking_lot::Mutex;
+
+pub use compared::{
+    ComparedRequest, DifferenceExample, ResponseDifference, ShadowComparison, ShadowCounts,
+    ShadowPermit, differences,
+};
+pub use dependents::LostDependency;
+pub use scope::EVENT_JOB;
+pub use snapshot::{AreaVersion, RouteLookup, RouteMatch, Snapshot};
+pub use trial::{LatencyHistogram, OnTrial, SideStats, TrialSide, TrialStats};
+
+use assurance_contract::{Ceilings, HostOperation, InvalidManifest, RouteContract};
+use assurance_core::domain::manifest::Manifest;
+use assurance_core::domain::trial::Trial;
+use assurance_runtime::LoadedArea;
+use assurance_work::{AreaScope, LimitsByArea};
+
+/// Metric: the live version of each area.
+const LIVE_VERSIONS: &str = "assurance_area_live_info";
+
+/// Why a version cannot become live.
+#[derive(Debug, thiserror::Error)]
+pub enum RegistryError {
+    /// The manifest is invalid.
+    #[error(transparent)]
+    Manifest(#[from] InvalidManifest),
+    /// Another owner has the route.
+    #[error("area {area:?} declares {route}, which is taken by {owner}; choose another path")]
+    RouteTaken {
+        /// Method and path of the route.
+        route: String,
+        /// Area that has the route, or `host`.
+        owner: String,
+        /// The refused area.
+        area: String,
+    },
+    /// Another owner has the operation id.
+    #[error("area {area:?} declares operation id {operation:?}, which is taken by {owner}")]
+    OperationTaken {
+        /// The operation id.
+        operation: String,
+        /// Area that has the operation, or `host`.
+        owner: String,
+        /// The refused area.
+        area: String,
+    },
+    /// Another area publishes the event.
+    #[error("area {area:?} publishes {event:?}, which is published by {owner}")]
+    EventTaken {
+        /// The event's name.
+        event: String,
+        /// Area that publishes the event.
+        owner: String,
+        /// The refused area.
+        area: String,
+    },
+    /// No such area is live.
+    #[error("no area {0:?} is live")]
+    NotLive(String),
+}
+
+/// The change of one area by an installation or a removal.
+#[derive(Clone, Debug)]
+pub struct LiveChange {
+    /// Area name.
+    pub area: String,
+    /// Former live version; `None` if the area is new.
+    pub before: Option<Arc<AreaVersion>>,
+    /// New live version; `None` if the area is removed.
+    pub now: Option<Arc<AreaVersion>>,
+}
+
+/// What an area is to be in the next snapshot.
+#[derive(Clone, Copy, Debug)]
+pub enum AreaTarget<'a> {
+    /// This version is live, without a trial.
+    Live(&'a Arc<AreaVersion>),
+    /// It is not live.
+    Removed,
+    /// This version is tried next to the live one.
+    Trial(&'a Trial, &'a Arc<AreaVersion>),
+    /// The live version runs alone.
+    NoTrial,
+}
+
+/// A validated change that is not live yet.
+#[derive(Debug)]
+pub struct ChangePlan {
+    base: Arc<Snapshot>,
+    next: Arc<Snapshot>,
+    change: LiveChange,
+    of_trial: bool,
+}
+
+impl ChangePlan {
+    /// Whether the live version stays, and only its trial begins or ends.
+    #[must_use]
+    pub fn is_of_trial(&self) -> bool {
+        self.of_trial
+    }
+}
+
+/// The live areas.
+#[derive(Debug)]
+pub struct Registry {
+    current: ArcSwap<Snapshot>,
+    /// Locked while the pointer is swapped; readers never lock it.
+    activating: Mutex<()>,
+    host: Arc<[HostOperation]>,
+    ceilings: Ceilings,
+    limits: LimitsByArea,
+}
+
+impl Registry {
+    /// Creates a registry without areas, with the host's own operations.
+    #[must_use]
+    pub fn new(host: Vec<HostOperation>, ceilings: Ceilings, limits: LimitsByArea) -> Self {
+        describe_gauge!(LIVE_VERSIONS, "1 for the version of an area that is live on this node");
+        let host: Arc<[HostOperation]> = host.into();
+        let current = ArcSwap::from_pointee(Snapshot::empty(Arc::clone(&host)));
+        Self { current, activating: Mutex::new(()), host, ceilings, limits }
+    }
+
+    /// Returns the current snapshot.
+    #[must_use]
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.current.load_full()
+    }
+
+    /// Compiles the routes and schemas of a loaded version. That takes time, so
+    /// it runs before the version is planned and off the serving threads.
+    ///
+    /// # Errors
+    /// The version's manifest breaks a rule.
+    pub fn compile(&self, loaded: LoadedArea) -> Result<Arc<AreaVersion>, RegistryError> {
+        let LoadedArea { manifest, digest, code, generation, imports, .. } = loaded;
+        let (snapshot, manifest) = (self.snapshot(), Arc::new(manifest));
+        let others = snapshot.areas().map(|area| area.manifest.as_ref());
+        let others = others.filter(|other| other.name != manifest.name);
+        let live: Vec<&Manifest> = others.chain([manifest.as_ref()]).collect();
+        let events = event_names(&live);
+        let routes = assurance_contract::compile(&manifest, &events, &self.ceilings)?.into();
+        let scope = self.scope(&manifest, &digest, &live);
+        Ok(Arc::new(AreaVersion { manifest, digest, generation, imports, code, scope, routes }))
+    }
+
+    /// Checks a change of one area against the live ones.
+    ///
+    /// # Errors
+    /// Every way in which a version cannot go live or be tried.
+    pub fn plan(&self, area: &str, target: AreaTarget<'_>) -> Result<ChangePlan, RegistryError> {
+        let base = self.snapshot();
+        if matches!(target, AreaTarget::Trial(..)) && base.area(area).is_none() {
+            return Err(RegistryError::NotLive(area.to_owned()));
+        }
+        let of_trial = matches!(target, AreaTarget::Trial(..) | AreaTarget::NoTrial);
+        let next = self.assemble(next_versions(&base, area, target), area)?;
+        let (before, now) = (base.area(area).cloned(), next.area(area).cloned());
+        let change = LiveChange { area: area.to_owned(), before, now };
+        Ok(ChangePlan { base, next, change, of_trial })
+    }
+
+    /// Makes a plan live. Returns `None` if another change happened since; the caller must plan
+    /// again.
+    pub fn activate(&self, plan: ChangePlan) -> Option<LiveChange> {
+        let _one_at_a_time = self.activating.lock();
+        if !Arc::ptr_eq(&self.current.load(), &plan.base) {
+            return None;
+        }
+        self.current.store(plan.next);
+        set_live_versions(&plan.change);
+        Some(plan.change)
+    }
+
+    /// Contracts and scopes of all versions, given which are live and which area
+    /// changes.
+    fn assemble(
+        &self,
+        (mut areas, mut trials): NextVersions,
+        changed: &str,
+    ) -> Result<Arc<Snapshot>, RegistryError> {
+        let manifests: Vec<Arc<Manifest>> =
+            areas.values().map(|area| Arc::clone(&area.manifest)).collect();
+        let live: Vec<&Manifest> = manifests.iter().map(Arc::as_ref).collect();
+        let events = event_names(&live);
+        let same_events = events == self.snapshot().events();
+        let among = LiveAreas { live: &live, events, same_events, changed };
+        for area in areas.values_mut() {
+            *area = self.version(area, &among)?;
+        }
+        for on_trial in trials.values_mut() {
+            let OnTrial { trial, version, figures } = on_trial.as_ref();
+            let (trial, figures) = (trial.clone(), Arc::clone(figures));
+            let version = self.version(version, &among)?;
+            *on_trial = Arc::new(OnTrial { trial, version, figures });
+        }
+        let host = Arc::clone(&self.host);
+        Ok(Arc::new(Snapshot::new(areas, trials, host, Some(changed))?))
+    }
+
+    /// Computes one version's routes and scope, with this version in place of its area's live one.
+    fn version(
+        &self,
+        version: &AreaVersion,
+        among: &LiveAreas<'_>,
+    ) -> Result<Arc<AreaVersion>, RegistryError> {
+        let manifest = &version.manifest;
+        // A version that was compiled when other events were live is compiled again.
+        let may_be_stale = !among.same_events || manifest.name == among.changed;
+        let routes: Arc<[RouteContract]> =
+            if may_be_stale && assurance_contract::depends_on_events(manifest) {
+                assurance_contract::compile(manifest, &among.events, &self.ceilings)?.into()
+            } else {
+                Arc::clone(&version.routes)
+            };
+        let own = |live: &Manifest| live.name == manifest.name;
+        let all = among.live.iter().map(|live| if own(live) { manifest.as_ref() } else { *live });
+        let scope = self.scope(manifest, &version.digest, &all.collect::<Vec<_>>());
+        Ok(Arc::new(AreaVersion { scope, routes, ..version.clone() }))
+    }
+
+    fn scope(&self, manifest: &Manifest, digest: &str, live: &[&Manifest]) -> Arc<AreaScope> {
+        let scope = scope::of(manifest, live, self.limits.of(&manifest.name));
+        Arc::new(AreaScope { digest: digest.to_owned(), ..scope })
+    }
+}
+
+/// The live versions and those on trial, by area.
+type NextVersions = (BTreeMap<String, Arc<AreaVersion>>, BTreeMap<String, Arc<OnTrial>>);
+
+/// The live areas against which a version is computed.
+struct LiveAreas<'a> {
+    live: &'a [&'a Manifest],
+    events: Vec<String>,
+    /// Whether the events are those of the current snapshot. If so, compiled routes are reused.
+    same_events: bool,
+    /// The area that changes.
+    changed: &'a str,
+}
+
+/// Sets the metric of the live version: 1 for the new one, 0 for the one before.
+fn set_live_versions(change: &LiveChange) {
+    for (version, value) in [(&change.before, 0.0), (&change.now, 1.0)] {
+        let Some(version) = version else { continue };
+        let labels = [
+            ("area", version.manifest.name.clone()),
+            ("version", version.manifest.version.to_string()),
+            ("digest", version.digest.clone()),
+        ];
+        gauge!(LIVE_VERSIONS, &labels).set(value);
+    }
+}
+
+/// The versions of a snapshot, with one area as it is to be.
+fn next_versions(base: &Snapshot, area: &str, target: AreaTarget<'_>) -> NextVersions {
+    let live = base.areas().map(|area| (area.manifest.name.clone(), Arc::clone(area)));
+    let trials = base.trials().map(|one| (one.trial.area.clone(), Arc::clone(one)));
+    let (mut live, mut trials): NextVersions = (live.collect(), trials.collect());
+    // A trial is a comparison with the live version: it ends with that.
+    trials.remove(area);
+    match target {
+        AreaTarget::Live(version) => {
+            live.insert(area.to_owned(), Arc::clone(version));
+        }
+        AreaTarget::Removed => {
+            live.remove(area);
+        }
+        AreaTarget::Trial(trial, version) => {
+            let (trial, version, figures) = (trial.clone(), Arc::clone(version), Arc::default());
+            trials.insert(area.to_owned(), Arc::new(OnTrial { trial, version, figures }));
+        }
+        AreaTarget::NoTrial => {}
+    }
+    (live, trials)
+}
+
+fn event_names(live: &[&Manifest]) -> Vec<String> {
+    let mut names: Vec<String> =
+        live.iter().flat_map(|area| area.publishes.iter().map(|e| e.name.clone())).collect();
+    names.sort();
+    names
+}

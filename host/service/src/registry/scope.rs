@@ -1,0 +1,113 @@
+//! Computes an area's scope among the live areas: its own collections, the collections it may read,
+//! and the subscribers of its events.
+
+use std::collections::BTreeMap;
+
+use assurance_core::access::AccessPatterns;
+use assurance_core::domain::job::Lane;
+use assurance_core::domain::manifest::{
+    CollectionSpec, JobSpec, LinkHolder, Manifest, Route, WorkspaceSource,
+};
+use assurance_store::SearchableText;
+use assurance_work::{AreaScope, CollectionScope, Subscriber, WorkLimits};
+
+/// The job kind that runs for each delivered event.
+pub const EVENT_JOB: &str = "event";
+
+/// Maximum attempts of an event delivery if the subscriber does not declare the job kind `event`.
+const EVENT_ATTEMPTS: u32 = 10;
+
+/// Timeout of one such attempt, in milliseconds.
+const EVENT_TIMEOUT_MS: u32 = 30_000;
+
+/// Returns the scope of one area. `live` includes the area itself.
+pub(super) fn of(manifest: &Manifest, live: &[&Manifest], limits: WorkLimits) -> AreaScope {
+    AreaScope {
+        area: manifest.name.clone(),
+        version: manifest.version.to_string(),
+        digest: String::new(),
+        collections: collections(manifest, live),
+        shared_blobs: live
+            .iter()
+            .filter(|other| may_read(manifest, &other.blob_readers))
+            .map(|other| other.name.clone())
+            .collect(),
+        links: manifest.routes.iter().filter_map(link).collect(),
+        live: live.iter().map(|area| area.name.clone()).collect(),
+        events: manifest
+            .publishes
+            .iter()
+            .map(|event| (event.name.clone(), subscribers(&event.name, live)))
+            .collect(),
+        jobs: manifest.jobs.iter().map(|job| (job.name.clone(), job.clone())).collect(),
+        limits,
+        access_patterns: AccessPatterns::default(),
+        can_obtain_secrets: manifest.can_obtain_secrets(),
+    }
+}
+
+fn collections(manifest: &Manifest, live: &[&Manifest]) -> BTreeMap<String, CollectionScope> {
+    let mut reach = BTreeMap::new();
+    for other in live.iter().filter(|other| other.name != manifest.name) {
+        for collection in &other.collections {
+            if may_read(manifest, &collection.readers) {
+                let scope = collection_scope(&other.name, collection, false);
+                reach.insert(scope.full_name.clone(), scope);
+            }
+        }
+    }
+    for collection in &manifest.collections {
+        reach.insert(collection.name.clone(), collection_scope(&manifest.name, collection, true));
+    }
+    reach
+}
+
+fn may_read(manifest: &Manifest, readers: &[String]) -> bool {
+    readers.iter().any(|reader| reader == "*" || *reader == manifest.name)
+}
+
+fn link(route: &Route) -> Option<(String, LinkHolder)> {
+    match &route.workspace {
+        WorkspaceSource::SignedLink(link) => Some((route.operation_id.clone(), link.holder)),
+        WorkspaceSource::Path | WorkspaceSource::BodyMember(_) => None,
+    }
+}
+
+fn collection_scope(area: &str, collection: &CollectionSpec, own: bool) -> CollectionScope {
+    CollectionScope {
+        full_name: format!("{area}.{}", collection.name),
+        own,
+        fields: collection.fields.iter().map(|field| (field.name.clone(), field.kind)).collect(),
+        indexes: collection.indexes.clone(),
+        searched: searched(collection),
+    }
+}
+
+/// Returns the fields whose schema has `x-searched`.
+fn searched(collection: &CollectionSpec) -> Vec<SearchableText> {
+    let members = collection.schema["properties"].as_object();
+    let searched = members.into_iter().flatten().filter_map(|(text, schema)| {
+        let by = schema["x-searched"]["by"].as_str()?.to_owned();
+        let unless = schema["x-searched"]["unless"].as_array().into_iter().flatten();
+        let unless = unless.filter_map(|name| Some(name.as_str()?.to_owned())).collect();
+        Some(SearchableText { text: text.clone(), by, unless })
+    });
+    searched.collect()
+}
+
+fn subscribers(event: &str, live: &[&Manifest]) -> Vec<Subscriber> {
+    live.iter()
+        .filter(|area| area.subscriptions.iter().any(|name| name == "*" || name == event))
+        .map(|area| subscriber(area))
+        .collect()
+}
+
+fn subscriber(area: &Manifest) -> Subscriber {
+    let declared = area.jobs.iter().find(|job| job.name == EVENT_JOB);
+    Subscriber {
+        area: area.name.clone(),
+        lane: declared.map_or(Lane::Events, |job: &JobSpec| job.lane),
+        max_attempts: declared.map_or(EVENT_ATTEMPTS, |job| job.max_attempts),
+        timeout_ms: declared.map_or(EVENT_TIMEOUT_MS, |job| job.timeout_ms),
+    }
+}

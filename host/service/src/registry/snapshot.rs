@@ -1,0 +1,356 @@
+//! The live areas at one moment. A request uses one snapshot to its end, so a swap never affects a
+//! running request.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+
+use super::RegistryError;
+use super::trial::OnTrial;
+use assurance_contract::RouteContract;
+use assurance_contract::{HostOperation, OpenApiDocument, PublishedArea};
+use assurance_core::domain::manifest::{Manifest, Method};
+use assurance_work::{AreaCode, AreaScope};
+
+/// One version of an area with its routes and scope.
+#[derive(Clone)]
+pub struct AreaVersion {
+    /// Its manifest.
+    pub manifest: Arc<Manifest>,
+    /// SHA-256 of the component, lower-case hex.
+    pub digest: String,
+    /// Generation of the contract that the component uses; shown to operators.
+    pub generation: &'static str,
+    /// Interfaces that the component imports; shown to operators.
+    pub imports: Vec<String>,
+    /// Runs the component.
+    pub code: Arc<dyn AreaCode>,
+    /// Collections, events and jobs that its calls can reach.
+    pub scope: Arc<AreaScope>,
+    /// Its routes, in the manifest's order.
+    pub routes: Arc<[RouteContract]>,
+}
+
+impl AreaVersion {
+    /// Whether this process can run the version; false if only its manifest was loaded.
+    #[must_use]
+    pub fn is_loaded(&self) -> bool {
+        self.code.is_loaded()
+    }
+
+    /// Returns the part of the version that OpenAPI describes.
+    fn published(&self) -> PublishedArea<'_> {
+        PublishedArea { manifest: &self.manifest, routes: &self.routes }
+    }
+}
+
+impl fmt::Debug for AreaVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AreaVersion")
+            .field("name", &self.manifest.name)
+            .field("version", &self.manifest.version)
+            .field("digest", &self.digest)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Result of a route lookup.
+#[derive(Debug)]
+pub enum RouteLookup<'s, 'p> {
+    /// A route of an area.
+    Route(RouteMatch<'s, 'p>),
+    /// The path exists with other methods; the value of the `Allow` header.
+    MethodNotAllowed(&'s str),
+    /// No route has this path.
+    Nothing,
+}
+
+/// A matched route with its path parameters.
+#[derive(Debug)]
+pub struct RouteMatch<'s, 'p> {
+    /// The area of the route.
+    pub area: &'s Arc<AreaVersion>,
+    /// The route.
+    pub route: &'s RouteContract,
+    /// Percent-encoded path parameters, in the order of `route.path_parameters`.
+    pub path_values: Vec<&'p str>,
+}
+
+/// The live areas with their routes and their OpenAPI document.
+pub struct Snapshot {
+    areas: BTreeMap<String, Arc<AreaVersion>>,
+    trials: BTreeMap<String, Arc<OnTrial>>,
+    paths: matchit::Router<usize>,
+    tables: Vec<MethodTable>,
+    host: Arc<[HostOperation]>,
+    document: OnceLock<OpenApiDocument>,
+    pages: Mutex<CachedPages>,
+}
+
+/// Cached pages that were rendered from the OpenAPI document.
+#[derive(Default)]
+struct CachedPages {
+    by_name: HashMap<String, Bytes>,
+    bytes: usize,
+}
+
+/// Maximum size of all cached pages, in bytes.
+const MAX_PAGES_BYTES: usize = 32 << 20;
+
+impl fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Snapshot").field("areas", &self.areas).finish_non_exhaustive()
+    }
+}
+
+/// Routes of one path by method.
+#[derive(Default)]
+struct MethodTable {
+    by_method: [Option<(Arc<AreaVersion>, usize)>; Method::ALL.len()],
+    allow: String,
+}
+
+impl MethodTable {
+    fn get_writes(&self) -> bool {
+        let get = self.by_method[Method::Get as usize].as_ref();
+        get.is_some_and(|(area, index)| area.routes[*index].route.writes)
+    }
+}
+
+impl Snapshot {
+    /// Returns a snapshot without areas.
+    pub(super) fn empty(host: Arc<[HostOperation]>) -> Self {
+        Self {
+            areas: BTreeMap::new(),
+            trials: BTreeMap::new(),
+            paths: matchit::Router::new(),
+            tables: Vec::new(),
+            host,
+            document: OnceLock::new(),
+            pages: Mutex::default(),
+        }
+    }
+
+    /// Creates a snapshot of the live areas and the versions on trial.
+    ///
+    /// # Errors
+    /// Two areas conflict. The error names `newcomer` as the area to fix.
+    pub(super) fn new(
+        areas: BTreeMap<String, Arc<AreaVersion>>,
+        trials: BTreeMap<String, Arc<OnTrial>>,
+        host: Arc<[HostOperation]>,
+        newcomer: Option<&str>,
+    ) -> Result<Self, RegistryError> {
+        let mut builder = SnapshotBuilder::new(&host);
+        let is_new = |area: &&Arc<AreaVersion>| newcomer == Some(area.manifest.name.as_str());
+        for area in areas.values().filter(|area| !is_new(area)) {
+            builder.add(area)?;
+        }
+        for area in areas.values().filter(is_new) {
+            builder.add(area)?;
+        }
+        let SnapshotBuilder { paths, tables, .. } = builder;
+        let (document, pages) = (OnceLock::new(), Mutex::default());
+        Ok(Self { areas, trials, paths, tables, host, document, pages })
+    }
+
+    /// Finds the route for a method and a path. `None` stands for a method that no route can have.
+    #[must_use]
+    pub fn route<'s, 'p>(&'s self, method: Option<Method>, path: &'p str) -> RouteLookup<'s, 'p> {
+        let Ok(matched) = self.paths.at(path) else { return RouteLookup::Nothing };
+        let Some(table) = self.tables.get(*matched.value) else { return RouteLookup::Nothing };
+        let entry = method.and_then(|method| table.by_method[method as usize].as_ref());
+        let Some((area, index)) = entry else { return RouteLookup::MethodNotAllowed(&table.allow) };
+        RouteLookup::Route(RouteMatch {
+            area,
+            route: &area.routes[*index],
+            path_values: matched.params.iter().map(|(_, value)| value).collect(),
+        })
+    }
+
+    /// Returns the live version of an area if this process can run it.
+    #[must_use]
+    pub fn running(&self, name: &str) -> Option<&Arc<AreaVersion>> {
+        self.area(name).filter(|area| area.is_loaded())
+    }
+
+    /// Returns the live version of an area, loaded or not.
+    #[must_use]
+    pub fn area(&self, name: &str) -> Option<&Arc<AreaVersion>> {
+        self.areas.get(name)
+    }
+
+    /// Returns every live area, sorted by name.
+    pub fn areas(&self) -> impl Iterator<Item = &Arc<AreaVersion>> {
+        self.areas.values()
+    }
+
+    /// Returns the version of an area on trial. It has no routes of its own: the live version's
+    /// manifest decides which requests are valid.
+    #[must_use]
+    pub fn trial(&self, name: &str) -> Option<&Arc<OnTrial>> {
+        self.trials.get(name)
+    }
+
+    /// Returns every version on trial.
+    pub fn trials(&self) -> impl Iterator<Item = &Arc<OnTrial>> {
+        self.trials.values()
+    }
+
+    /// Returns the OpenAPI document. The first call renders it.
+    pub fn openapi(&self, base_url: &str) -> &OpenApiDocument {
+        self.document.get_or_init(|| {
+            OpenApiDocument::of(
+                &self.host,
+                self.areas.values().map(|area| area.published()),
+                base_url,
+            )
+        })
+    }
+
+    /// Whether the OpenAPI document is rendered.
+    #[must_use]
+    pub fn is_described(&self) -> bool {
+        self.document.get().is_some()
+    }
+
+    /// Returns a cached page.
+    #[must_use]
+    pub fn page(&self, name: &str) -> Option<Bytes> {
+        self.pages.lock().by_name.get(name).cloned()
+    }
+
+    /// Caches a rendered page if the cache has room.
+    pub fn keep_page(&self, name: String, page: Bytes) {
+        let mut pages = self.pages.lock();
+        let bytes = pages.bytes + page.len();
+        if bytes <= MAX_PAGES_BYTES && !pages.by_name.contains_key(&name) {
+            pages.bytes = bytes;
+            pages.by_name.insert(name, page);
+        }
+    }
+
+    /// Returns the names of all live events, sorted.
+    #[must_use]
+    pub fn events(&self) -> Vec<String> {
+        let mut names: Vec<String> = self
+            .areas
+            .values()
+            .flat_map(|area| area.manifest.publishes.iter().map(|event| event.name.clone()))
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+/// Collects routes and refuses those that two owners claim.
+struct SnapshotBuilder {
+    paths: matchit::Router<usize>,
+    by_key: HashMap<String, usize>,
+    tables: Vec<MethodTable>,
+    /// Paths and operation ids of the host, which areas cannot use.
+    host_paths: HashMap<String, &'static str>,
+    operation_owners: HashMap<String, String>,
+    event_owners: HashMap<String, String>,
+}
+
+impl SnapshotBuilder {
+    fn new(host: &[HostOperation]) -> Self {
+        let mut builder = Self {
+            paths: matchit::Router::new(),
+            by_key: HashMap::new(),
+            tables: Vec::new(),
+            host_paths: HashMap::new(),
+            operation_owners: HashMap::new(),
+            event_owners: HashMap::new(),
+        };
+        for operation in host {
+            builder
+                .host_paths
+                .insert(assurance_contract::template_key(operation.path), operation.path);
+            builder.operation_owners.insert(operation.operation_id.into(), "host".into());
+        }
+        builder
+    }
+
+    fn add(&mut self, area: &Arc<AreaVersion>) -> Result<(), RegistryError> {
+        for (index, contract) in area.routes.iter().enumerate() {
+            self.claim_operation(area, &contract.route.operation_id)?;
+            let table = self.table(area, &contract.route.path)?;
+            let entry = &mut self.tables[table].by_method[contract.route.method as usize];
+            if let Some((owner, _)) = entry {
+                return Err(RegistryError::RouteTaken {
+                    route: format!("{} {}", contract.route.method.as_str(), contract.route.path),
+                    owner: owner.manifest.name.clone(),
+                    area: area.manifest.name.clone(),
+                });
+            }
+            *entry = Some((Arc::clone(area), index));
+            self.tables[table].allow = allow(&self.tables[table]);
+        }
+        for event in &area.manifest.publishes {
+            self.claim_event(area, &event.name)?;
+        }
+        Ok(())
+    }
+
+    fn table(&mut self, area: &AreaVersion, path: &str) -> Result<usize, RegistryError> {
+        let key = assurance_contract::template_key(path);
+        let taken = |owner: String| RegistryError::RouteTaken {
+            route: path.to_owned(),
+            owner,
+            area: area.manifest.name.clone(),
+        };
+        if self.host_paths.contains_key(&key) {
+            return Err(taken("host".into()));
+        }
+        if let Some(index) = self.by_key.get(&key) {
+            return Ok(*index);
+        }
+        let index = self.tables.len();
+        self.paths.insert(key.clone(), index).map_err(|error| taken(error.to_string()))?;
+        self.by_key.insert(key, index);
+        self.tables.push(MethodTable::default());
+        Ok(index)
+    }
+
+    fn claim_operation(
+        &mut self,
+        area: &AreaVersion,
+        operation: &str,
+    ) -> Result<(), RegistryError> {
+        let name = &area.manifest.name;
+        match self.operation_owners.insert(operation.to_owned(), name.clone()) {
+            Some(owner) => Err(RegistryError::OperationTaken {
+                operation: operation.to_owned(),
+                owner,
+                area: name.clone(),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    fn claim_event(&mut self, area: &AreaVersion, event: &str) -> Result<(), RegistryError> {
+        let name = &area.manifest.name;
+        match self.event_owners.insert(event.to_owned(), name.clone()) {
+            Some(owner) => Err(RegistryError::EventTaken {
+                event: event.to_owned(),
+                owner,
+                area: name.clone(),
+            }),
+            None => Ok(()),
+        }
+    }
+}
+
+fn allow(table: &MethodTable) -> String {
+    let methods = Method::ALL.iter().zip(&table.by_method).filter(|(_, entry)| entry.is_some());
+    let mut names: Vec<&str> = methods.map(|(method, _)| method.as_str()).collect();
+    if names.first() == Some(&"GET") && !table.get_writes() {
+        names.insert(1, "HEAD");
+    }
+    names.join(", ")
+}

@@ -1,0 +1,161 @@
+//! A version on trial in this process, with statistics of its calls and of the live version's
+//! calls.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use schemars::JsonSchema;
+use serde::Serialize;
+use sketches_ddsketch::DDSketch;
+use tokio::sync::Notify;
+
+use super::AreaVersion;
+use super::compared::ShadowComparison;
+use assurance_contract::RouteContract;
+use assurance_core::domain::trial::Trial;
+
+/// A version on trial, next to the live one.
+#[derive(Debug)]
+pub struct OnTrial {
+    /// Mode and share that operators chose.
+    pub trial: Trial,
+    /// The tested version.
+    pub version: Arc<AreaVersion>,
+    /// Statistics of both versions' calls.
+    pub figures: Arc<TrialStats>,
+}
+
+impl OnTrial {
+    /// Returns the tested version's route for an operation; `None` if it does not have the
+    /// operation.
+    #[must_use]
+    pub fn route(&self, operation: &str) -> Option<&RouteContract> {
+        self.version.routes.iter().find(|contract| contract.route.operation_id == operation)
+    }
+}
+
+/// Statistics of an area's calls in this process since a trial began.
+#[derive(Debug, Default)]
+pub struct TrialStats {
+    /// Calls of the live version.
+    pub live: TrialSide,
+    /// Calls of the tested version.
+    pub candidate: TrialSide,
+    /// Differences between the responses of a shadow version and the live version.
+    pub compared: Arc<ShadowComparison>,
+    doubt: Notify,
+}
+
+impl TrialStats {
+    /// Waits until a call of the tested version has failed.
+    pub async fn doubted(&self) {
+        self.doubt.notified().await;
+    }
+
+    /// Wakes the watcher of the trial after a failed call.
+    pub fn doubt(&self) {
+        self.doubt.notify_one();
+    }
+}
+
+/// Statistics of one version's calls.
+#[derive(Default)]
+pub struct TrialSide(Mutex<CallCounters>);
+
+#[derive(Default)]
+struct CallCounters {
+    ended: u64,
+    failed: u64,
+    /// Latency in seconds, by operation.
+    took: BTreeMap<String, DDSketch>,
+}
+
+impl TrialSide {
+    /// Records a response to a request.
+    pub fn answered(&self, operation: &str, took: Duration, failed: bool) {
+        let mut calls = self.0.lock();
+        calls.count(failed);
+        if !calls.took.contains_key(operation) {
+            calls.took.insert(operation.to_owned(), DDSketch::default());
+        }
+        if let Some(sketch) = calls.took.get_mut(operation) {
+            sketch.add(took.as_secs_f64());
+        }
+    }
+
+    /// Records the end of a job's run. Its latency is not recorded, because it depends on the job.
+    pub fn ran(&self, failed: bool) {
+        self.0.lock().count(failed);
+    }
+
+    /// Returns the current statistics.
+    #[must_use]
+    pub fn stats(&self) -> SideStats {
+        let calls = self.0.lock();
+        let of = |(operation, sketch): (&String, &DDSketch)| {
+            let quantile = |q| sketch.quantile(q).ok().flatten().unwrap_or_default() * 1_000.0;
+            let (calls, p50_ms, p99_ms) = (sketch.count() as u64, quantile(0.5), quantile(0.99));
+            (operation.clone(), LatencyHistogram { calls, p50_ms, p99_ms })
+        };
+        let operations = calls.took.iter().map(of).collect();
+        SideStats { calls: calls.ended, faults: calls.failed, operations }
+    }
+}
+
+impl CallCounters {
+    fn count(&mut self, failed: bool) {
+        self.ended += 1;
+        self.failed += u64::from(failed);
+    }
+}
+
+impl fmt::Debug for TrialSide {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.stats().fmt(f)
+    }
+}
+
+/// Statistics of one version's calls.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, JsonSchema)]
+pub struct SideStats {
+    /// Number of requests and job runs.
+    pub calls: u64,
+    /// Number of those that failed by the version's own fault.
+    pub faults: u64,
+    /// Latency of requests, by operation.
+    pub operations: BTreeMap<String, LatencyHistogram>,
+}
+
+/// Latency of one operation's requests, with 1 % accuracy.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct LatencyHistogram {
+    /// Number of requests.
+    pub calls: u64,
+    /// Median, in milliseconds.
+    pub p50_ms: f64,
+    /// 99th percentile, in milliseconds.
+    pub p99_ms: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_calls_showed_is_told_by_operation() {
+        let side = TrialSide::default();
+        for n in 1..=100_u64 {
+            side.answered("list_notes", Duration::from_millis(n), n > 98);
+        }
+        side.ran(true);
+        let stats = side.stats();
+        assert_eq!((stats.calls, stats.faults), (101, 3));
+        let latency = stats.operations["list_notes"];
+        assert_eq!(latency.calls, 100);
+        assert!((48.0..52.0).contains(&latency.p50_ms), "{latency:?}");
+        assert!((96.0..101.0).contains(&latency.p99_ms), "{latency:?}");
+    }
+}

@@ -1,0 +1,206 @@
+//! Access tokens of workspaces, known by the hash of their text.
+
+use uuid::Uuid;
+
+use super::connection::{Connection, on};
+use super::cursor::{CursorBinding, CursorPosition};
+use super::error::Error;
+use super::memberships::parse_role;
+use super::sessions::TokenHash;
+use assurance_core::domain::id::{AccessTokenId, UserId, WorkspaceId};
+use assurance_core::domain::people::{AccessToken, User};
+use assurance_core::domain::time::Timestamp;
+
+type Row = (Uuid, Uuid, Uuid, String, String, i64, i64, Option<i64>);
+type TokenAndMakerRow =
+    (Uuid, Uuid, Uuid, String, String, i64, i64, Option<i64>, String, String, bool);
+
+/// Adds a token of a member.
+pub async fn insert(
+    connection: &mut Connection,
+    token: &AccessToken,
+    token_hash: &TokenHash,
+) -> Result<(), Error> {
+    on!(connection, c => sqlx::query(
+        "INSERT INTO access_tokens \
+         (id, token_hash, workspace_id, user_id, name, role, created_at, expires_at) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+    )
+    .bind(token.id.0)
+    .bind(&token_hash[..])
+    .bind(token.workspace.0)
+    .bind(token.user.0)
+    .bind(&token.name)
+    .bind(token.role.as_str())
+    .bind(token.created_at.0)
+    .bind(token.expires_at.0)
+    .execute(&mut *c)
+    .await?.rows_affected());
+    Ok(())
+}
+
+/// Finds a token and its maker, expired or not, in one query. Returns `None`
+/// for a maker who is disabled; one who is no member any more has no tokens.
+pub async fn find(
+    connection: &mut Connection,
+    token_hash: &TokenHash,
+) -> Result<Option<(AccessToken, User)>, Error> {
+    let row: Option<TokenAndMakerRow> = on!(connection, c => {
+        sqlx::query_as(
+            "SELECT t.id, t.workspace_id, t.user_id, t.name, t.role, t.created_at, t.expires_at, \
+             t.last_used_at, u.email, u.display_name, u.email_verified \
+             FROM access_tokens t JOIN users u ON u.id = t.user_id \
+             WHERE t.token_hash = $1 AND u.disabled_at IS NULL",
+        )
+        .bind(&token_hash[..])
+        .fetch_optional(&mut *c)
+        .await?
+    });
+    let Some(row) = row else { return Ok(None) };
+    let id = UserId(row.2);
+    let maker = User { id, email: row.8, display_name: row.9, email_verified: row.10 };
+    let token = read((row.0, row.1, row.2, row.3, row.4, row.5, row.6, row.7))?;
+    Ok(Some((token, maker)))
+}
+
+/// Notes a use, unless a later one than `before` is noted already.
+pub async fn touch(
+    connection: &mut Connection,
+    id: AccessTokenId,
+    now: Timestamp,
+    before: Timestamp,
+) -> Result<(), Error> {
+    on!(connection, c => {
+        sqlx::query(
+            "UPDATE access_tokens SET last_used_at = $2 \
+             WHERE id = $1 AND (last_used_at IS NULL OR last_used_at <= $3)",
+        )
+        .bind(id.0)
+        .bind(now.0)
+        .bind(before.0)
+        .execute(&mut *c)
+        .await?.rows_affected()
+    });
+    Ok(())
+}
+
+/// How many tokens a workspace has.
+pub async fn count(connection: &mut Connection, workspace: WorkspaceId) -> Result<i64, Error> {
+    Ok(on!(connection, c => {
+        sqlx::query_scalar("SELECT COUNT(*) FROM access_tokens WHERE workspace_id = $1")
+            .bind(workspace.0)
+            .fetch_one(&mut *c)
+            .await?
+    }))
+}
+
+/// One page of a workspace's tokens, expired ones included, newest first; and
+/// the next page's cursor. [`Error::InvalidCursor`] for a cursor of another
+/// list.
+pub async fn page(
+    connection: &mut Connection,
+    workspace: WorkspaceId,
+    cursor: Option<&str>,
+    limit: u32,
+    cursor_key: &[u8; 32],
+) -> Result<(Vec<AccessToken>, Option<String>), Error> {
+    let binding = CursorBinding {
+        key: cursor_key,
+        owner: workspace.0,
+        collection: "a workspace's access tokens",
+        conditions: &[],
+        order: &[],
+    };
+    let before = match cursor {
+        Some(cursor) => {
+            let id = binding.decode(cursor).and_then(|position| position.id.parse().ok());
+            id.ok_or(Error::InvalidCursor)?
+        }
+        None => Uuid::max(),
+    };
+    let mut found = before_id(connection, workspace, before, limit + 1).await?;
+    let more = found.len() > limit as usize;
+    found.truncate(limit as usize);
+    let last = found.last().filter(|_| more);
+    let next = last.map(|last| CursorPosition { values: Vec::new(), id: last.id.to_string() });
+    Ok((found, next.map(|position| binding.encode(&position))))
+}
+
+async fn before_id(
+    connection: &mut Connection,
+    workspace: WorkspaceId,
+    before: Uuid,
+    limit: u32,
+) -> Result<Vec<AccessToken>, Error> {
+    let rows: Vec<Row> = on!(connection, c => {
+        sqlx::query_as(
+            "SELECT id, workspace_id, user_id, name, role, created_at, expires_at, last_used_at \
+             FROM access_tokens WHERE workspace_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3",
+        )
+        .bind(workspace.0)
+        .bind(before)
+        .bind(i64::from(limit))
+        .fetch_all(&mut *c)
+        .await?
+    });
+    rows.into_iter().map(read).collect()
+}
+
+/// Revokes one of a workspace's tokens; returns its hash.
+pub async fn delete(
+    connection: &mut Connection,
+    workspace: WorkspaceId,
+    id: AccessTokenId,
+) -> Result<Option<TokenHash>, Error> {
+    let row: Option<(Vec<u8>,)> = on!(connection, c => {
+        sqlx::query_as(
+            "DELETE FROM access_tokens WHERE id = $1 AND workspace_id = $2 RETURNING token_hash",
+        )
+        .bind(id.0)
+        .bind(workspace.0)
+        .fetch_optional(&mut *c)
+        .await?
+    });
+    Ok(row.and_then(|(hash,)| hash.try_into().ok()))
+}
+
+/// Revokes all tokens that a person has made, in every workspace.
+pub async fn delete_of_user(connection: &mut Connection, user: UserId) -> Result<u64, Error> {
+    Ok(on!(connection, c => {
+        sqlx::query("DELETE FROM access_tokens WHERE user_id = $1")
+            .bind(user.0)
+            .execute(&mut *c)
+            .await?
+            .rows_affected()
+    }))
+}
+
+/// Removes a workspace's tokens that expired at this moment or before.
+pub async fn sweep(
+    connection: &mut Connection,
+    workspace: WorkspaceId,
+    expired: Timestamp,
+) -> Result<u64, Error> {
+    Ok(on!(connection, c => {
+        sqlx::query("DELETE FROM access_tokens WHERE workspace_id = $1 AND expires_at <= $2")
+            .bind(workspace.0)
+            .bind(expired.0)
+            .execute(&mut *c)
+            .await?
+            .rows_affected()
+    }))
+}
+
+fn read(row: Row) -> Result<AccessToken, Error> {
+    let (id, workspace, user, name, role, created_at, expires_at, last_used_at) = row;
+    Ok(AccessToken {
+        id: AccessTokenId(id),
+        workspace: WorkspaceId(workspace),
+        user: UserId(user),
+        name,
+        role: parse_role(&role)?,
+        created_at: Timestamp(created_at),
+        expires_at: Timestamp(expires_at),
+        last_used_at: last_used_at.map(Timestamp),
+    })
+}

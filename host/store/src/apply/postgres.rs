@@ -1,0 +1,313 @@
+//! PostgreSQL: one statement, an arm for each kind of thing to be written.
+//!
+//! All ctes see the state before the statement, and each touches rows of its
+//! own, so their order does not matter but for unique indexes. What must have
+//! changed a certain number of rows is counted by `must_match` inside the
+//! statement, which fails as a whole where it has not.
+
+use super::super::Backend;
+use super::super::sql::{Arg, Sql};
+use super::super::{gates::gate_key, idempotency::StoredReply};
+use super::{Effects, TransactionKind};
+
+pub(super) fn statement(effects: Effects, within: TransactionKind) -> Sql {
+    let mut ctes = CteBuilder { sql: Sql::new(Backend::Postgres, "WITH "), checks: Vec::new() };
+    ctes.transaction(within);
+    ctes.gate(&effects, within);
+    ctes.seen(&effects);
+    ctes.deletes(&effects);
+    ctes.updates(&effects);
+    ctes.inserts(&effects);
+    ctes.jobs(&effects);
+    ctes.secrets(&effects);
+    ctes.blobs(&effects);
+    if let Some(reply) = &effects.reply {
+        ctes.reply(reply, &effects);
+    }
+    ctes.end()
+}
+
+struct CteBuilder {
+    sql: Sql,
+    checks: Vec<String>,
+}
+
+impl CteBuilder {
+    /// Asserts that the statement is part of a transaction of the store's, or
+    /// of none. A single statement inside a transaction that somebody left open
+    /// would be acknowledged and rolled back later.
+    fn transaction(&mut self, within: TransactionKind) {
+        let wanted = u8::from(within != TransactionKind::Itself);
+        self.checks.push(format!(
+            "must_match((coalesce(current_setting('assurance.transaction', true), '') = 'open')\
+             ::int::bigint, {wanted}, 'AS002')"
+        ));
+    }
+
+    /// The first arm: whether the workspace's gate is open to this call. The
+    /// others select from it, and so come after it. Nothing waits here, since
+    /// the statement holds locks of its tables already.
+    fn gate(&mut self, effects: &Effects, within: TransactionKind) {
+        self.sql.push("gate AS MATERIALIZED (SELECT ");
+        if within == (TransactionKind::Transaction { gated: true }) {
+            self.sql.push("1");
+        } else {
+            self.sql.push("pg_try_advisory_xact_lock_shared(");
+            self.sql.bind(Arg::Integer(gate_key(effects.workspace))).push(") AS open");
+            self.check("gate WHERE open", 1, "AS003");
+        }
+        self.sql.push(")");
+    }
+
+    /// Those of the documents that were read which are as they were, and those
+    /// which were not there and have come.
+    fn seen(&mut self, effects: &Effects) {
+        let seen = &effects.seen;
+        if seen.is_empty() {
+            return;
+        }
+        self.sql
+            .push(", seen AS (SELECT u.version = 0 AS came FROM gate, documents d JOIN unnest(");
+        self.sql.bind(texts(seen.iter().map(|one| &one.collection))).push("::text[], ");
+        self.sql.bind(texts(seen.iter().map(|one| &one.id))).push("::text[], ");
+        // No document is at version 0.
+        self.sql.bind(versions(seen.iter().map(|one| one.version.unwrap_or_default())));
+        self.sql.push(
+            "::bigint[]) AS u(collection, id, version) ON d.collection = u.collection \
+             AND d.id = u.id AND u.version IN (0, d.version) WHERE d.workspace_id = ",
+        );
+        self.sql.bind(Arg::Uuid(effects.workspace.0)).push(")");
+        let there = seen.iter().filter(|one| one.version.is_some()).count();
+        self.check("seen WHERE NOT came", there, "40001");
+        self.check("seen WHERE came", 0, "40001");
+    }
+
+    fn deletes(&mut self, effects: &Effects) {
+        let gone = &effects.deletes;
+        if gone.is_empty() {
+            return;
+        }
+        self.sql.push(", del AS (DELETE FROM documents d USING gate, unnest(");
+        self.sql.bind(texts(gone.iter().map(|one| &one.collection))).push("::text[], ");
+        self.sql.bind(texts(gone.iter().map(|one| &one.id))).push("::text[], ");
+        self.sql.bind(versions(gone.iter().map(|one| one.from)));
+        self.sql.push("::bigint[]) AS u(collection, id, base) WHERE d.workspace_id = ");
+        self.sql.bind(Arg::Uuid(effects.workspace.0)).push(
+            " AND d.collection = u.collection AND d.id = u.id AND d.version = u.base RETURNING 1)",
+        );
+        self.check("del", gone.len(), "40001");
+    }
+
+    fn updates(&mut self, effects: &Effects) {
+        let changed = &effects.updates;
+        if changed.is_empty() {
+            return;
+        }
+        self.sql.push(
+            ", upd AS (UPDATE documents d SET version = u.version, created_at = u.created_at, \
+             body = u.body::jsonb, updated_at = ",
+        );
+        self.sql.bind(Arg::Integer(effects.now.0)).push(" FROM gate, unnest(");
+        self.sql.bind(texts(changed.iter().map(|one| &one.collection))).push("::text[], ");
+        self.sql.bind(texts(changed.iter().map(|one| &one.id))).push("::text[], ");
+        self.sql.bind(versions(changed.iter().map(|one| one.from))).push("::bigint[], ");
+        self.sql.bind(versions(changed.iter().map(|one| one.to))).push("::bigint[], ");
+        let created = changed.iter().map(|one| one.created_at.0).collect();
+        self.sql.bind(Arg::Integers(created)).push("::bigint[], ");
+        self.sql.bind(texts(changed.iter().map(|one| &one.body)));
+        self.sql.push("::text[]) AS u(collection, id, base, version, created_at, body)");
+        self.sql
+            .push(" WHERE d.workspace_id = ")
+            .bind(Arg::Uuid(effects.workspace.0))
+            .push(" AND d.collection = u.collection AND d.id = u.id AND d.version = u.base");
+        self.after("del", !effects.deletes.is_empty());
+        self.sql.push(" RETURNING 1)");
+        self.check("upd", changed.len(), "40001");
+    }
+
+    fn inserts(&mut self, effects: &Effects) {
+        let new = &effects.inserts;
+        if new.is_empty() {
+            return;
+        }
+        self.sql.push(
+            ", ins AS (INSERT INTO documents \
+             (workspace_id, collection, id, version, created_at, updated_at, body) SELECT ",
+        );
+        self.sql
+            .bind(Arg::Uuid(effects.workspace.0))
+            .push("::uuid, u.collection, u.id, u.version, ");
+        self.sql.bind(Arg::Integer(effects.now.0)).push("::bigint, ");
+        self.sql.bind(Arg::Integer(effects.now.0)).push("::bigint, u.body::jsonb");
+        self.sql.push(" FROM gate, unnest(");
+        self.sql.bind(texts(new.iter().map(|one| &one.collection))).push("::text[], ");
+        self.sql.bind(texts(new.iter().map(|one| &one.id))).push("::text[], ");
+        self.sql.bind(versions(new.iter().map(|one| one.version))).push("::bigint[], ");
+        self.sql.bind(texts(new.iter().map(|one| &one.body)));
+        self.sql.push("::text[]) AS u(collection, id, version, body) WHERE true");
+        self.after("del", !effects.deletes.is_empty());
+        self.after("upd", !effects.updates.is_empty());
+        self.sql.push(")");
+    }
+
+    /// The same rows as `jobs::insert` writes.
+    fn jobs(&mut self, effects: &Effects) {
+        let jobs = &effects.jobs;
+        if jobs.is_empty() {
+            return;
+        }
+        let sql = &mut self.sql;
+        sql.push(
+            ", queued AS (INSERT INTO jobs (workspace_id, id, area, kind, lane, payload, \
+             resource_id, max_attempts, timeout_ms, available_at, dedupe_key, created_at, \
+             updated_at, status, attempts) \
+             SELECT u.workspace_id, u.id, u.area, u.kind, u.lane, u.payload, u.resource_id, \
+             u.max_attempts, u.timeout_ms, u.available_at, u.dedupe_key, u.now, u.now, \
+             'queued', 0 FROM gate, unnest(",
+        );
+        sql.bind(Arg::Uuids(jobs.iter().map(|job| job.workspace.0).collect())).push("::uuid[], ");
+        sql.bind(Arg::Uuids(jobs.iter().map(|job| job.id.0).collect())).push("::uuid[], ");
+        sql.bind(texts(jobs.iter().map(|job| &job.area))).push("::text[], ");
+        sql.bind(texts(jobs.iter().map(|job| &job.kind))).push("::text[], ");
+        let lanes = jobs.iter().map(|job| job.lane.as_str().to_owned()).collect();
+        sql.bind(Arg::Texts(lanes)).push("::text[], ");
+        sql.bind(texts(jobs.iter().map(|job| &job.payload))).push("::text[], ");
+        sql.bind(Arg::MaybeUuids(jobs.iter().map(|job| job.resource).collect()));
+        sql.push("::uuid[], ");
+        let attempts = jobs.iter().map(|job| i64::from(job.max_attempts)).collect();
+        sql.bind(Arg::Integers(attempts)).push("::bigint[], ");
+        let timeouts = jobs.iter().map(|job| i64::from(job.timeout_ms)).collect();
+        sql.bind(Arg::Integers(timeouts)).push("::bigint[], ");
+        let due = jobs.iter().map(|job| job.available_at.0).collect();
+        sql.bind(Arg::Integers(due)).push("::bigint[], ");
+        let keys = jobs.iter().map(|job| job.dedupe_key.clone()).collect();
+        sql.bind(Arg::MaybeTexts(keys)).push("::text[], ");
+        sql.bind(Arg::Integers(vec![effects.now.0; jobs.len()]));
+        sql.push(
+            "::bigint[]) AS u(workspace_id, id, area, kind, lane, payload, resource_id, \
+             max_attempts, timeout_ms, available_at, dedupe_key, now) ON CONFLICT DO NOTHING)",
+        );
+    }
+
+    fn secrets(&mut self, effects: &Effects) {
+        let kept: Vec<_> = effects
+            .secrets
+            .iter()
+            .filter_map(|(name, secret)| Some((name, secret.as_ref()?)))
+            .collect();
+        if !kept.is_empty() {
+            self.sql.push(
+                ", kept AS (INSERT INTO secrets \
+                 (workspace_id, area, name, sealed, origin, component, updated_at) SELECT ",
+            );
+            self.owner(effects);
+            self.sql.push(", u.name, u.sealed, u.origin, u.component, ");
+            self.sql.bind(Arg::Integer(effects.now.0));
+            self.sql.push("::bigint FROM gate, unnest(");
+            self.sql.bind(texts(kept.iter().map(|(name, _)| *name))).push("::text[], ");
+            let sealed = kept.iter().map(|(_, secret)| secret.sealed.clone()).collect();
+            self.sql.bind(Arg::Blobs(sealed)).push("::bytea[], ");
+            self.sql.bind(texts(kept.iter().map(|(_, secret)| &secret.origin))).push("::text[], ");
+            self.sql.bind(texts(kept.iter().map(|(_, secret)| &secret.component)));
+            self.sql.push(
+                "::text[]) AS u(name, sealed, origin, component) \
+                 ON CONFLICT (workspace_id, area, name) DO UPDATE SET \
+                 sealed = excluded.sealed, origin = excluded.origin, \
+                 component = excluded.component, updated_at = excluded.updated_at)",
+            );
+        }
+        let gone = effects.secrets.iter().filter(|(_, secret)| secret.is_none());
+        self.forget("secrets", gone.map(|(name, _)| name.clone()).collect(), effects);
+    }
+
+    fn blobs(&mut self, effects: &Effects) {
+        let kept: Vec<_> =
+            effects.blobs.iter().filter_map(|(name, blob)| Some((name, blob.as_ref()?))).collect();
+        if !kept.is_empty() {
+            self.sql.push(
+                ", named AS (INSERT INTO blobs \
+                 (workspace_id, area, name, object, size, sha256, created_at) SELECT ",
+            );
+            self.owner(effects);
+            self.sql.push(", u.name, u.object, u.size, u.sha256, ");
+            self.sql.bind(Arg::Integer(effects.now.0)).push("::bigint FROM gate, unnest(");
+            self.sql.bind(texts(kept.iter().map(|(name, _)| *name))).push("::text[], ");
+            self.sql.bind(texts(kept.iter().map(|(_, blob)| &blob.object))).push("::text[], ");
+            self.sql.bind(versions(kept.iter().map(|(_, blob)| blob.size))).push("::bigint[], ");
+            self.sql.bind(texts(kept.iter().map(|(_, blob)| &blob.sha256)));
+            self.sql.push(
+                "::text[]) AS u(name, object, size, sha256) \
+                 ON CONFLICT (workspace_id, area, name) DO UPDATE SET object = excluded.object, \
+                 size = excluded.size, sha256 = excluded.sha256, created_at = excluded.created_at)",
+            );
+        }
+        let gone = effects.blobs.iter().filter(|(_, blob)| blob.is_none());
+        self.forget("blobs", gone.map(|(name, _)| name.clone()).collect(), effects);
+    }
+
+    /// Replaces an expired stored response of the same key.
+    fn reply(&mut self, reply: &StoredReply, effects: &Effects) {
+        let sql = &mut self.sql;
+        sql.push(
+            ", answer AS (INSERT INTO idempotency (workspace_id, user_id, operation, key, \
+             fingerprint, status, body, version, expires_at) SELECT ",
+        );
+        sql.bind(Arg::Uuid(reply.workspace.0)).push("::uuid, ");
+        sql.bind(Arg::Uuid(reply.user.0)).push("::uuid, ");
+        sql.bind(Arg::Text(reply.operation.clone())).push("::text, ");
+        sql.bind(Arg::Text(reply.key.clone())).push("::text, ");
+        sql.bind(Arg::Bytes(reply.fingerprint.to_vec())).push("::bytea, ");
+        sql.bind(Arg::Integer(i64::from(reply.status))).push("::bigint, ");
+        sql.bind(Arg::MaybeText(reply.body.clone())).push("::text, ");
+        sql.bind(Arg::MaybeInteger(reply.version.map(u64::cast_signed))).push("::bigint, ");
+        sql.bind(Arg::Integer(reply.expires_at.0)).push("::bigint FROM gate");
+        sql.push(
+            " ON CONFLICT (workspace_id, user_id, operation, key) DO UPDATE SET \
+             fingerprint = excluded.fingerprint, status = excluded.status, \
+             body = excluded.body, version = excluded.version, expires_at = excluded.expires_at \
+             WHERE idempotency.expires_at <= ",
+        );
+        sql.bind(Arg::Integer(effects.now.0)).push(" RETURNING 1)");
+        self.check("answer", 1, "AS001");
+    }
+
+    fn end(mut self) -> Sql {
+        let checks = if self.checks.is_empty() { "1".to_owned() } else { self.checks.join(", ") };
+        self.sql.push(" SELECT ").push(&checks);
+        self.sql
+    }
+
+    fn owner(&mut self, effects: &Effects) {
+        self.sql.bind(Arg::Uuid(effects.workspace.0)).push("::uuid, ");
+        self.sql.bind(Arg::Text(effects.area.clone())).push("::text");
+    }
+
+    fn forget(&mut self, table: &str, names: Vec<String>, effects: &Effects) {
+        if names.is_empty() {
+            return;
+        }
+        self.sql.push(&format!(", no_{table} AS (DELETE FROM {table} t USING gate"));
+        self.sql.push(" WHERE t.workspace_id = ").bind(Arg::Uuid(effects.workspace.0));
+        self.sql.push(" AND t.area = ").bind(Arg::Text(effects.area.clone()));
+        self.sql.push(" AND t.name = ANY(").bind(Arg::Texts(names)).push("))");
+    }
+
+    /// Asking for an arm's count runs it first.
+    fn after(&mut self, arm: &str, exists: bool) {
+        if exists {
+            self.sql.push(&format!(" AND (SELECT count(*) FROM {arm}) >= 0"));
+        }
+    }
+
+    fn check(&mut self, arm: &str, rows: usize, code: &str) {
+        self.checks.push(format!("must_match((SELECT count(*) FROM {arm}), {rows}, '{code}')"));
+    }
+}
+
+fn texts<'a>(values: impl Iterator<Item = &'a String>) -> Arg {
+    Arg::Texts(values.cloned().collect())
+}
+
+fn versions(values: impl Iterator<Item = u64>) -> Arg {
+    Arg::Integers(values.map(u64::cast_signed).collect())
+}

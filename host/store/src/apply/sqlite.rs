@@ -1,0 +1,281 @@
+//! SQLite: a script of a few statements, sent to its thread as one message.
+
+use futures::TryStreamExt;
+
+use super::super::Backend;
+use super::super::connection::{Connection, Raw};
+use super::super::error::Error;
+use super::super::idempotency::StoredReply;
+use super::super::jobs;
+use super::super::sql::{Arg, Sql, one_row};
+use super::{Delete, Effects, Insert, ReadDocument, Update};
+use assurance_core::domain::sealed::StoredSecret;
+
+/// Rows of one statement. Each number of rows is a statement text of its own,
+/// and all of them together must fit into the statement cache.
+const ROWS: usize = 32;
+/// Statements of one script, so that its text stays short.
+const STATEMENTS: usize = 8;
+
+pub(super) async fn apply(connection: &mut Connection, effects: &Effects) -> Result<(), Error> {
+    for seen in effects.seen.chunks(ROWS) {
+        check(connection, seen, effects).await?;
+    }
+    let mut script = Script::default();
+    if let Some(reply) = &effects.reply {
+        script.reply(reply, effects);
+        script.expect(1, || Error::KeyTaken);
+    }
+    for gone in effects.deletes.chunks(ROWS) {
+        script.delete(gone, effects);
+        script.expect(gone.len(), || Error::RunAgain);
+        script.run_if_long(connection).await?;
+    }
+    for changed in effects.updates.chunks(ROWS) {
+        script.update(changed, effects);
+        script.expect(changed.len(), || Error::RunAgain);
+        script.run_if_long(connection).await?;
+    }
+    for new in effects.inserts.chunks(ROWS) {
+        script.insert(new, effects);
+        script.expect(new.len(), || Error::AlreadyExists);
+        script.run_if_long(connection).await?;
+    }
+    for (name, sealed) in &effects.secrets {
+        script.secret(name, sealed.as_ref(), effects);
+        script.run_if_long(connection).await?;
+    }
+    for (name, blob) in &effects.blobs {
+        script.blob(name, blob.as_ref(), effects);
+        script.run_if_long(connection).await?;
+    }
+    script.run(connection).await?;
+    jobs::insert(connection, &effects.jobs, effects.now).await
+}
+
+/// Whether the documents that were read are as they were.
+async fn check(
+    connection: &mut Connection,
+    seen: &[ReadDocument],
+    effects: &Effects,
+) -> Result<(), Error> {
+    let mut sql = Sql::new(
+        Backend::Sqlite,
+        "SELECT count(*) FILTER (WHERE u.column3 = d.version), \
+         count(*) FILTER (WHERE u.column3 = 0) FROM (VALUES ",
+    );
+    // No document is at version 0.
+    rows(&mut sql, seen, |one| {
+        let version = one.version.unwrap_or_default().cast_signed();
+        vec![text(&one.collection), text(&one.id), Arg::Integer(version)]
+    });
+    sql.push(") AS u CROSS JOIN documents AS d WHERE d.workspace_id = ");
+    sql.bind(Arg::Uuid(effects.workspace.0));
+    sql.push(" AND d.collection = u.column1 AND d.id = u.column2");
+    let there = seen.iter().filter(|one| one.version.is_some()).count() as i64;
+    match one_row(connection, sql).await? {
+        Some(row) if row.integer(0)? == there && row.integer(1)? == 0 => Ok(()),
+        _ => Err(Error::RunAgain),
+    }
+}
+
+struct Script {
+    sql: Sql,
+    /// What each statement must come to.
+    expected: Vec<Option<ExpectedRows>>,
+}
+
+/// Number of rows that a statement must change, and the error otherwise.
+struct ExpectedRows {
+    rows: u64,
+    otherwise: fn() -> Error,
+}
+
+impl Default for Script {
+    fn default() -> Self {
+        Self { sql: Sql::new(Backend::Sqlite, ""), expected: Vec::new() }
+    }
+}
+
+impl Script {
+    async fn run_if_long(&mut self, connection: &mut Connection) -> Result<(), Error> {
+        if self.expected.len() < STATEMENTS { Ok(()) } else { self.run(connection).await }
+    }
+
+    async fn run(&mut self, connection: &mut Connection) -> Result<(), Error> {
+        let Self { sql, expected } = std::mem::take(self);
+        let Raw::Sqlite(c) = connection.raw() else { return Ok(()) };
+        if expected.is_empty() {
+            return Ok(());
+        }
+        #[expect(deprecated, reason = "one message to the thread instead of one a statement")]
+        let mut results = sql.sqlite()?.execute_many(c).await;
+        for expected in expected {
+            let Some(result) = results.try_next().await? else { return Err(Error::RunAgain) };
+            if let Some(expected) = expected.filter(|e| e.rows != result.rows_affected()) {
+                return Err((expected.otherwise)());
+            }
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, text: &str) -> &mut Sql {
+        if !self.expected.is_empty() {
+            self.sql.push("; ");
+        }
+        self.expected.push(None);
+        self.sql.push(text)
+    }
+
+    fn expect(&mut self, rows: usize, otherwise: fn() -> Error) {
+        if let Some(last) = self.expected.last_mut() {
+            *last = Some(ExpectedRows { rows: rows as u64, otherwise });
+        }
+    }
+
+    fn delete(&mut self, gone: &[Delete], effects: &Effects) {
+        let sql = self.begin("DELETE FROM documents WHERE workspace_id = ");
+        sql.bind(Arg::Uuid(effects.workspace.0));
+        sql.push(" AND (collection, id, version) IN (VALUES ");
+        rows(sql, gone, |one| {
+            vec![text(&one.collection), text(&one.id), Arg::Integer(one.from.cast_signed())]
+        });
+        sql.push(")");
+    }
+
+    fn update(&mut self, changed: &[Update], effects: &Effects) {
+        let sql = self.begin(
+            "UPDATE documents SET version = u.column4, created_at = u.column5, body = u.column6, \
+             updated_at = ",
+        );
+        sql.bind(Arg::Integer(effects.now.0)).push(" FROM (VALUES ");
+        rows(sql, changed, |one| {
+            vec![
+                text(&one.collection),
+                text(&one.id),
+                Arg::Integer(one.from.cast_signed()),
+                Arg::Integer(one.to.cast_signed()),
+                Arg::Integer(one.created_at.0),
+                text(&one.body),
+            ]
+        });
+        sql.push(") AS u WHERE documents.workspace_id = ").bind(Arg::Uuid(effects.workspace.0));
+        sql.push(
+            " AND documents.collection = u.column1 AND documents.id = u.column2 \
+             AND documents.version = u.column3",
+        );
+    }
+
+    fn insert(&mut self, new: &[Insert], effects: &Effects) {
+        let sql = self.begin(
+            "INSERT INTO documents \
+             (workspace_id, collection, id, version, created_at, updated_at, body) VALUES ",
+        );
+        rows(sql, new, |one| {
+            vec![
+                Arg::Uuid(effects.workspace.0),
+                text(&one.collection),
+                text(&one.id),
+                Arg::Integer(one.version.cast_signed()),
+                Arg::Integer(effects.now.0),
+                Arg::Integer(effects.now.0),
+                text(&one.body),
+            ]
+        });
+    }
+
+    fn secret(&mut self, name: &str, secret: Option<&StoredSecret>, effects: &Effects) {
+        let Some(secret) = secret else { return self.forget("secrets", name, effects) };
+        let sql = self.begin(
+            "INSERT INTO secrets \
+             (workspace_id, area, name, sealed, origin, component, updated_at) VALUES ",
+        );
+        rows(sql, &[()], |()| {
+            vec![
+                Arg::Uuid(effects.workspace.0),
+                text(&effects.area),
+                text(name),
+                Arg::Bytes(secret.sealed.clone()),
+                text(&secret.origin),
+                text(&secret.component),
+                Arg::Integer(effects.now.0),
+            ]
+        });
+        sql.push(
+            " ON CONFLICT (workspace_id, area, name) DO UPDATE SET \
+             sealed = excluded.sealed, origin = excluded.origin, \
+             component = excluded.component, updated_at = excluded.updated_at",
+        );
+    }
+
+    fn blob(&mut self, name: &str, blob: Option<&super::StoredBlob>, effects: &Effects) {
+        let Some(blob) = blob else { return self.forget("blobs", name, effects) };
+        let sql = self.begin(
+            "INSERT INTO blobs (workspace_id, area, name, object, size, sha256, created_at) VALUES ",
+        );
+        rows(sql, &[()], |()| {
+            vec![
+                Arg::Uuid(effects.workspace.0),
+                text(&effects.area),
+                text(name),
+                text(&blob.object),
+                Arg::Integer(blob.size.cast_signed()),
+                text(&blob.sha256),
+                Arg::Integer(effects.now.0),
+            ]
+        });
+        sql.push(
+            " ON CONFLICT (workspace_id, area, name) DO UPDATE SET object = excluded.object, \
+             size = excluded.size, sha256 = excluded.sha256, created_at = excluded.created_at",
+        );
+    }
+
+    fn forget(&mut self, table: &str, name: &str, effects: &Effects) {
+        let sql = self.begin("DELETE FROM ");
+        sql.push(table).push(" WHERE workspace_id = ").bind(Arg::Uuid(effects.workspace.0));
+        sql.push(" AND area = ").bind(text(&effects.area)).push(" AND name = ").bind(text(name));
+    }
+
+    /// Replaces an expired stored response of the same key.
+    fn reply(&mut self, reply: &StoredReply, effects: &Effects) {
+        let sql = self.begin(
+            "INSERT INTO idempotency (workspace_id, user_id, operation, key, fingerprint, \
+             status, body, version, expires_at) VALUES ",
+        );
+        rows(sql, &[()], |()| {
+            vec![
+                Arg::Uuid(reply.workspace.0),
+                Arg::Uuid(reply.user.0),
+                text(&reply.operation),
+                text(&reply.key),
+                Arg::Bytes(reply.fingerprint.to_vec()),
+                Arg::Integer(i64::from(reply.status)),
+                Arg::MaybeText(reply.body.clone()),
+                Arg::MaybeInteger(reply.version.map(u64::cast_signed)),
+                Arg::Integer(reply.expires_at.0),
+            ]
+        });
+        sql.push(
+            " ON CONFLICT (workspace_id, user_id, operation, key) DO UPDATE SET \
+             fingerprint = excluded.fingerprint, status = excluded.status, \
+             body = excluded.body, version = excluded.version, expires_at = excluded.expires_at \
+             WHERE idempotency.expires_at <= ",
+        );
+        sql.bind(Arg::Integer(effects.now.0));
+    }
+}
+
+/// `(?, …), (?, …)`
+fn rows<T>(sql: &mut Sql, rows: &[T], values: impl Fn(&T) -> Vec<Arg>) {
+    for (at, row) in rows.iter().enumerate() {
+        sql.push(if at == 0 { "(" } else { ", (" });
+        for (at, value) in values(row).into_iter().enumerate() {
+            sql.push(if at == 0 { "" } else { ", " }).bind(value);
+        }
+        sql.push(")");
+    }
+}
+
+fn text(value: &str) -> Arg {
+    Arg::Text(value.to_owned())
+}

@@ -1,0 +1,111 @@
+//! The audit log of operators' decisions. Entries can only be added and read; a
+//! database trigger refuses changes and deletions.
+
+use super::connection::{Connection, on};
+use super::error::Error;
+use assurance_core::domain::deployment::{AuditEntry, NewAuditEntry};
+use assurance_core::domain::time::Timestamp;
+
+type Row =
+    (i64, i64, String, Option<String>, Option<String>, String, Option<String>, Option<String>);
+
+/// Adds an entry.
+pub async fn append(connection: &mut Connection, line: &NewAuditEntry) -> Result<(), Error> {
+    let changed = line.changed.as_ref().map(ToString::to_string);
+    on!(connection, c => sqlx::query(
+        "INSERT INTO audit_log (at, who, area, digest, step, why, changed) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7)",
+    )
+    .bind(line.at.0)
+    .bind(&line.who)
+    .bind(&line.area)
+    .bind(&line.digest)
+    .bind(line.step.as_str())
+    .bind(&line.why)
+    .bind(changed)
+    .execute(&mut *c)
+    .await?.rows_affected());
+    Ok(())
+}
+
+/// Lists entries with ids below `before`, newest first; only those of `area` if
+/// it is set.
+pub async fn list(
+    connection: &mut Connection,
+    area: Option<&str>,
+    before: i64,
+    limit: u32,
+) -> Result<Vec<AuditEntry>, Error> {
+    let rows: Vec<Row> = on!(connection, c => {
+        sqlx::query_as(
+            "SELECT id, at, who, area, digest, step, why, changed FROM audit_log \
+             WHERE id < $1 AND ($2 IS NULL OR area = $2) ORDER BY id DESC LIMIT $3",
+        )
+        .bind(before)
+        .bind(area)
+        .bind(i64::from(limit))
+        .fetch_all(&mut *c)
+        .await?
+    });
+    rows.into_iter().map(line).collect()
+}
+
+fn line(row: Row) -> Result<AuditEntry, Error> {
+    let unreadable = |what: &str, problem: String| {
+        Error::Database(sqlx::Error::Decode(format!("audit_log.{what}: {problem}").into()))
+    };
+    let step = row.5.parse().map_err(|problem| unreadable("step", problem))?;
+    let changed = row.7.map(|text| serde_json::from_str(&text)).transpose();
+    let changed = changed.map_err(|problem| unreadable("changed", problem.to_string()))?;
+    let (at, who, area, digest, why) = (Timestamp(row.1), row.2, row.3, row.4, row.6);
+    Ok(AuditEntry { id: row.0, said: NewAuditEntry { at, who, area, digest, step, why, changed } })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::on_both;
+    use assurance_core::domain::deployment::Step;
+
+    fn said(area: &str, step: Step) -> NewAuditEntry {
+        NewAuditEntry {
+            at: Timestamp(7),
+            who: "ada".into(),
+            area: Some(area.into()),
+            digest: None,
+            step,
+            why: Some("because".into()),
+            changed: Some(json!({"live": "d"})),
+        }
+    }
+
+    on_both! {
+        async fn lines_are_read_newest_first_and_by_area(store: &Store) {
+            let mut connection = store.writer().await.unwrap();
+            for area in ["notes", "support", "notes"] {
+                append(&mut connection, &said(area, Step::Staged)).await.unwrap();
+            }
+            let all = list(&mut connection, None, i64::MAX, 2).await.unwrap();
+            assert_eq!(all.len(), 2);
+            let rest = list(&mut connection, None, all[1].id, 2).await.unwrap();
+            assert_eq!((rest.len(), &rest[0].said), (1, &said("notes", Step::Staged)));
+            let notes = list(&mut connection, Some("notes"), i64::MAX, 9).await.unwrap();
+            assert_eq!(notes.len(), 2);
+        }
+
+        async fn no_line_is_ever_changed_or_deleted(store: &Store) {
+            let mut connection = store.writer().await.unwrap();
+            append(&mut connection, &said("notes", Step::Activated)).await.unwrap();
+            for forbidden in ["UPDATE audit_log SET who = 'x'", "DELETE FROM audit_log"] {
+                let refused = async {
+                    on!(connection, c => sqlx::query(forbidden).execute(&mut *c).await.map(drop))
+                };
+                let refused = refused.await.expect_err("the trigger refuses").to_string();
+                assert!(refused.contains("only ever added to"), "{refused}");
+            }
+            assert_eq!(list(&mut connection, None, i64::MAX, 9).await.unwrap().len(), 1);
+        }
+    }
+}

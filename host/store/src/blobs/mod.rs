@@ -1,0 +1,246 @@
+//! Blobs: large content outside the database, in a folder or in a bucket that a
+//! fleet shares.
+//!
+//! Content is written first, under a random name that cannot be guessed. It
+//! becomes visible when the transaction commits the row that refers to it.
+//! Content without a row is deleted later by the sweep.
+
+mod bucket;
+mod error;
+mod sweep;
+mod upload;
+
+use std::path::{Path as FilePath, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::StreamExt as _;
+use object_store::local::LocalFileSystem;
+use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt};
+use sha2::{Digest, Sha256};
+
+use super::connection::{Connection, on};
+use super::error::Error;
+use assurance_core::domain::id::WorkspaceId;
+
+pub use bucket::Bucket;
+pub use sweep::sweep;
+pub use upload::Upload;
+
+/// Number of bytes that are hashed before the task yields to others.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// Name of the object that [`Blobs::check`] writes and deletes.
+const CHECK_OBJECT: &str = "trial";
+/// Name of a path that never exists, for queries with an empty result.
+const EMPTY_PREFIX: &str = "nothing";
+
+/// Configured location of blobs.
+#[derive(Clone, Debug)]
+pub enum BlobLocation {
+    /// A folder; created if it is missing.
+    Folder(PathBuf),
+    /// An existing bucket.
+    Bucket(Box<Bucket>),
+}
+
+/// The blob store.
+#[derive(Clone, Debug)]
+pub struct Blobs {
+    objects: Arc<dyn ObjectStore>,
+    place: Arc<BlobLocation>,
+}
+
+/// Location and checksum of a written blob, as its database row has them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredBlob {
+    /// Name of the object in the blob store.
+    pub object: String,
+    /// Size in bytes.
+    pub size: u64,
+    /// SHA-256 in lower-case hex.
+    pub sha256: String,
+}
+
+impl Blobs {
+    /// Creates the folder, or a client for the bucket. Sends no request to the
+    /// bucket.
+    pub fn open(place: &BlobLocation) -> Result<Self, Error> {
+        let opened = match place {
+            BlobLocation::Folder(folder) => open_folder(folder),
+            BlobLocation::Bucket(bucket) => bucket.connect(),
+        };
+        let objects = opened.map_err(|failed| error::unusable(place, &failed))?;
+        Ok(Self { objects, place: Arc::new(place.clone()) })
+    }
+
+    /// Checks that content can be listed, written and deleted.
+    ///
+    /// # Errors
+    /// An error with the location, the problem and the fix.
+    pub async fn check(&self) -> Result<(), Error> {
+        self.try_out().await.map_err(|failed| error::unusable(&self.place, &failed))
+    }
+
+    async fn try_out(&self) -> object_store::Result<()> {
+        let trial = Path::from(CHECK_OBJECT);
+        self.objects.put(&trial, Bytes::new().into()).await?;
+        self.list_nothing().await?;
+        match self.objects.delete(&trial).await {
+            // Another host runs the same check and has deleted the object.
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(failed) => Err(failed),
+        }
+    }
+
+    /// Checks that the blob store responds.
+    pub async fn ping(&self) -> Result<(), Error> {
+        Ok(self.list_nothing().await?)
+    }
+
+    /// Lists an empty prefix: a small request that needs access to the bucket.
+    async fn list_nothing(&self) -> object_store::Result<()> {
+        self.objects.list(Some(&Path::from(EMPTY_PREFIX))).next().await.transpose().map(drop)
+    }
+
+    /// Writes content from memory.
+    pub async fn write(
+        &self,
+        workspace: WorkspaceId,
+        area: &str,
+        content: Vec<u8>,
+    ) -> Result<StoredBlob, Error> {
+        let mut digest = Sha256::new();
+        for piece in content.chunks(PIECE_BYTES) {
+            digest.update(piece);
+            tokio::task::yield_now().await;
+        }
+        let blob = StoredBlob {
+            object: fresh_object(workspace, area),
+            size: content.len() as u64,
+            sha256: hex::encode(digest.finalize()),
+        };
+        self.objects.put(&Path::from(blob.object.as_str()), content.into()).await?;
+        Ok(blob)
+    }
+
+    /// Writes a component under its digest. Returns the name of the object.
+    pub async fn write_component(&self, digest: &str, content: Bytes) -> Result<String, Error> {
+        let object = format!("components/{digest}.wasm");
+        self.objects.put(&Path::from(object.as_str()), content.into()).await?;
+        Ok(object)
+    }
+
+    /// Reads a component.
+    pub async fn read_component(&self, object: &str) -> Result<Bytes, Error> {
+        match self.objects.get(&Path::from(object)).await {
+            Ok(found) => Ok(found.bytes().await?),
+            Err(object_store::Error::NotFound { .. }) => Err(Error::NotFound),
+            Err(failed) => Err(failed.into()),
+        }
+    }
+
+    /// Returns whether an object with this name exists.
+    pub async fn has(&self, object: &str) -> Result<bool, Error> {
+        self.has_path(&Path::from(object)).await
+    }
+
+    /// Returns whether a compiled component with this name exists.
+    pub async fn has_compiled(&self, name: &str) -> Result<bool, Error> {
+        self.has_path(&compiled(name)).await
+    }
+
+    async fn has_path(&self, path: &Path) -> Result<bool, Error> {
+        match self.objects.head(path).await {
+            Ok(_) => Ok(true),
+            Err(object_store::Error::NotFound { .. }) => Ok(false),
+            Err(failed) => Err(failed.into()),
+        }
+    }
+
+    /// Writes a compiled component. No row refers to it, so the sweep deletes
+    /// it after a day.
+    pub async fn write_compiled(&self, name: &str, content: Vec<u8>) -> Result<(), Error> {
+        self.objects.put(&compiled(name), content.into()).await?;
+        Ok(())
+    }
+
+    /// Reads a compiled component of at most `max` bytes; `None` if there is none.
+    pub async fn read_compiled(&self, name: &str, max: u64) -> Result<Option<Bytes>, Error> {
+        match self.objects.get(&compiled(name)).await {
+            Ok(found) if found.meta.size <= max => Ok(Some(found.bytes().await?)),
+            Ok(_) | Err(object_store::Error::NotFound { .. }) => Ok(None),
+            Err(failed) => Err(failed.into()),
+        }
+    }
+
+    /// Begins an upload of an object that already has a name, from a backup.
+    #[must_use]
+    pub fn upload_as(&self, object: &str) -> Upload {
+        Upload::begin(Arc::clone(&self.objects), object.to_owned())
+    }
+
+    /// Returns whether the blob store is empty.
+    pub async fn is_empty(&self) -> Result<bool, Error> {
+        let first = self.objects.list(None).next().await.transpose()?;
+        Ok(first.is_none())
+    }
+
+    /// Begins an upload of content in chunks.
+    #[must_use]
+    pub fn upload(&self, workspace: WorkspaceId, area: &str) -> Upload {
+        Upload::begin(Arc::clone(&self.objects), fresh_object(workspace, area))
+    }
+
+    /// Reads at most `length` bytes from `offset`; returns nothing at or after
+    /// the end.
+    pub async fn read(&self, blob: &StoredBlob, offset: u64, length: u64) -> Result<Bytes, Error> {
+        let end = blob.size.min(offset.saturating_add(length));
+        if offset >= end {
+            return Ok(Bytes::new());
+        }
+        Ok(self.objects.get_range(&Path::from(blob.object.as_str()), offset..end).await?)
+    }
+}
+
+fn compiled(name: &str) -> Path {
+    Path::from_iter(["compiled", name])
+}
+
+/// Opens a folder as a blob store. A blob is synced to disk before it counts as
+/// written.
+fn open_folder(folder: &FilePath) -> object_store::Result<Arc<dyn ObjectStore>> {
+    let failed = |error| object_store::Error::Generic { store: "folder", source: Box::new(error) };
+    std::fs::create_dir_all(folder).map_err(failed)?;
+    let local = LocalFileSystem::new_with_prefix(folder)?;
+    Ok(Arc::new(local.with_fsync(true).with_automatic_cleanup(true)))
+}
+
+/// Returns the row of a blob name; `None` if there is none.
+pub async fn find(
+    connection: &mut Connection,
+    workspace: WorkspaceId,
+    area: &str,
+    name: &str,
+) -> Result<Option<StoredBlob>, Error> {
+    let row: Option<(String, i64, String)> = on!(connection, c => {
+        sqlx::query_as(
+            "SELECT object, size, sha256 FROM blobs \
+             WHERE workspace_id = $1 AND area = $2 AND name = $3",
+        )
+        .bind(workspace.0)
+        .bind(area.to_owned())
+        .bind(name.to_owned())
+        .fetch_optional(&mut *c)
+        .await?
+    });
+    Ok(row.map(|(object, size, sha256)| StoredBlob { object, size: size.cast_unsigned(), sha256 }))
+}
+
+/// Returns an object name with 256 random bits, which cannot be guessed.
+fn fresh_object(workspace: WorkspaceId, area: &str) -> String {
+    let mut name = [0_u8; 32];
+    rand::fill(&mut name);
+    format!("{workspace}/{area}/{}", hex::encode(name))
+}

@@ -1,0 +1,239 @@
+//! Connections and transactions with one interface for both databases.
+//!
+//! Functions of the store take a `&mut Connection`; a [`Tx`] dereferences to
+//! one with an open transaction.
+//!
+//! Invariant: a commit is reported only after the server has confirmed it. On
+//! PostgreSQL, `COMMIT` of an aborted transaction succeeds and rolls back, and
+//! `COMMIT` outside a transaction succeeds and does nothing. The statement
+//! before it in the same message fails in both cases.
+
+use std::ops::{Deref, DerefMut};
+
+use sqlx::{AssertSqlSafe, PgConnection, SqliteConnection};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::Backend;
+use super::connection_shares::ConnectionShare;
+use super::error::Error;
+use super::gates::GatePass;
+use super::pool::PooledConnection;
+
+/// Evaluates one expression for the driver of the connection. Inside it, the
+/// name refers to the driver's connection, to be passed as `&mut *name`.
+macro_rules! on {
+    ($connection:expr, $name:ident => $body:expr) => {
+        match $connection.raw() {
+            $crate::connection::Raw::Sqlite($name) => $body,
+            $crate::connection::Raw::Postgres($name) => $body,
+        }
+    };
+}
+pub(crate) use on;
+
+/// A borrowed connection of one of the two drivers.
+#[derive(Debug)]
+pub(crate) enum Raw<'c> {
+    /// SQLite.
+    Sqlite(&'c mut SqliteConnection),
+    /// PostgreSQL.
+    Postgres(&'c mut PgConnection),
+}
+
+/// A connection to the database. Each statement is a transaction of its own,
+/// unless the connection is part of a [`Tx`].
+#[derive(Debug)]
+pub struct Connection(pub(super) ConnectionKind);
+
+#[derive(Debug)]
+pub(super) enum ConnectionKind {
+    /// One of SQLite's readers; holds the write lock once it writes.
+    Reader(PooledConnection<SqliteConnection>, Option<OwnedSemaphorePermit>),
+    /// SQLite's only writer.
+    Writer(PooledConnection<SqliteConnection>),
+    /// PostgreSQL.
+    Postgres(PooledConnection<PgConnection>),
+}
+
+impl Connection {
+    /// Returns the driver's connection; see `on!`.
+    pub(crate) fn raw(&mut self) -> Raw<'_> {
+        match &mut self.0 {
+            ConnectionKind::Reader(reader, _) => Raw::Sqlite(reader),
+            ConnectionKind::Writer(writer) => Raw::Sqlite(writer),
+            ConnectionKind::Postgres(connection) => Raw::Postgres(connection),
+        }
+    }
+
+    /// Returns the kind of database.
+    #[must_use]
+    pub fn backend(&self) -> Backend {
+        match &self.0 {
+            ConnectionKind::Reader(..) | ConnectionKind::Writer(_) => Backend::Sqlite,
+            ConnectionKind::Postgres(_) => Backend::Postgres,
+        }
+    }
+
+    /// Must be called before the session gets state that outlives a statement:
+    /// a transaction, an advisory lock, a setting. If the connection is dropped
+    /// before [`Connection::end_session_state`], this state is rolled back and
+    /// unlocked.
+    pub(super) fn begin_session_state(&mut self) {
+        match &mut self.0 {
+            ConnectionKind::Reader(one, _) | ConnectionKind::Writer(one) => {
+                one.begins_transaction();
+            }
+            ConnectionKind::Postgres(one) => one.begins_transaction(),
+        }
+    }
+
+    /// Must be called when the server has confirmed that this state has ended.
+    pub(super) fn end_session_state(&mut self) {
+        match &mut self.0 {
+            ConnectionKind::Reader(one, _) | ConnectionKind::Writer(one) => one.ended_transaction(),
+            ConnectionKind::Postgres(one) => one.ended_transaction(),
+        }
+    }
+
+    /// Makes PostgreSQL confirm that no transaction is open, so that the next
+    /// statement is a transaction of its own. SQLite's writer never leaves a
+    /// transaction open.
+    pub(super) async fn confirm_idle(&mut self) -> Result<(), Error> {
+        match &mut self.0 {
+            ConnectionKind::Postgres(connection) => Ok(connection.confirm_idle().await?),
+            ConnectionKind::Reader(..) | ConnectionKind::Writer(_) => Ok(()),
+        }
+    }
+
+    /// Returns the connection to the pool. Use it after a successful statement,
+    /// because a dropped connection is reset first.
+    pub fn release(self) {
+        match self.0 {
+            ConnectionKind::Reader(reader, _) => reader.release(),
+            ConnectionKind::Writer(writer) => writer.release(),
+            ConnectionKind::Postgres(connection) => connection.release(),
+        }
+    }
+
+    /// Resets the connection. The write lock is released after the rollback,
+    /// because SQLite refuses another writer before it.
+    fn abandon(self) {
+        match self.0 {
+            ConnectionKind::Reader(reader, Some(turn)) => reader.abandon(turn),
+            ConnectionKind::Reader(_, None)
+            | ConnectionKind::Writer(_)
+            | ConnectionKind::Postgres(_) => {}
+        }
+    }
+
+    /// Runs a statement that begins or ends a transaction.
+    async fn control(&mut self, text: &str) -> Result<(), Error> {
+        match self.raw() {
+            Raw::Sqlite(c) => {
+                sqlx::query(AssertSqlSafe(text)).execute(c).await?;
+            }
+            // Not prepared, so that one message can contain several statements.
+            Raw::Postgres(c) => {
+                sqlx::raw_sql(AssertSqlSafe(text)).execute(c).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An open transaction; dropping it rolls it back.
+#[derive(Debug)]
+pub struct Tx {
+    connection: Option<Connection>,
+    /// The workspace's lock; `None` if the transaction does not hold it.
+    gate: Option<GatePass>,
+    /// Permit to hold a connection while an area's code runs.
+    place: Option<ConnectionShare>,
+}
+
+impl Tx {
+    pub(super) async fn begin(
+        connection: Connection,
+        statement: &'static str,
+    ) -> Result<Self, Error> {
+        // Created first, so that a cancelled `begin` is rolled back.
+        let mut tx = Self { connection: Some(connection), gate: None, place: None };
+        tx.begin_session_state();
+        tx.control(statement).await?;
+        Ok(tx)
+    }
+
+    pub(super) fn behind(mut self, gate: GatePass) -> Self {
+        self.gate = Some(gate);
+        self
+    }
+
+    pub(super) fn at(mut self, place: Option<ConnectionShare>) -> Self {
+        self.place = place;
+        self
+    }
+
+    /// Returns whether this transaction holds its workspace's gate.
+    pub fn is_gated(&self) -> bool {
+        self.gate.is_some()
+    }
+
+    /// Sets a savepoint for [`Tx::roll_back_to_savepoint`].
+    pub async fn savepoint(&mut self) -> Result<(), Error> {
+        self.control("SAVEPOINT flush").await
+    }
+
+    /// Rolls back to the savepoint. The transaction stays open.
+    pub async fn roll_back_to_savepoint(&mut self) -> Result<(), Error> {
+        self.control("ROLLBACK TO SAVEPOINT flush").await
+    }
+
+    /// Releases the savepoint.
+    pub async fn release_savepoint(&mut self) -> Result<(), Error> {
+        self.control("RELEASE SAVEPOINT flush").await
+    }
+
+    /// Commits the transaction.
+    ///
+    /// # Errors
+    /// The server did not confirm the commit. The transaction was rolled back,
+    /// unless the connection was lost; then the outcome is unknown.
+    pub async fn commit(mut self) -> Result<(), Error> {
+        let gate = self.gate.take();
+        let statement = match (self.backend(), &gate) {
+            (Backend::Sqlite, _) => "COMMIT".to_owned(),
+            (Backend::Postgres, None) => "SAVEPOINT confirm; COMMIT".to_owned(),
+            (Backend::Postgres, Some(gate)) => {
+                format!("SAVEPOINT confirm; COMMIT; {}", gate.unlock())
+            }
+        };
+        self.control(&statement).await?;
+        if let Some(mut connection) = self.connection.take() {
+            connection.end_session_state();
+            connection.release();
+        }
+        Ok(())
+    }
+}
+
+impl Deref for Tx {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        self.connection.as_ref().expect("a transaction holds its connection until it ends")
+    }
+}
+
+impl DerefMut for Tx {
+    fn deref_mut(&mut self) -> &mut Connection {
+        self.connection.as_mut().expect("a transaction holds its connection until it ends")
+    }
+}
+
+impl Drop for Tx {
+    fn drop(&mut self) {
+        if let Some(connection) = self.connection.take() {
+            connection.abandon();
+        }
+    }
+}

@@ -1,0 +1,391 @@
+//! Stored versions of areas, and which of them are live.
+
+#[cfg(test)]
+mod tests;
+
+use super::Backend;
+use super::connection::{Connection, on};
+use super::error::Error;
+use super::trials;
+use assurance_core::domain::deployment::{Deployment, LivePointer, Stage};
+use assurance_core::domain::time::Timestamp;
+
+/// PostgreSQL channel that notifies all nodes of a changed pointer.
+pub(super) const CHANNEL: &str = "assurance_live_areas";
+
+type Row = (
+    i64,
+    String,
+    String,
+    String,
+    i64,
+    String,
+    Option<String>,
+    Option<Vec<u8>>,
+    String,
+    i64,
+    String,
+    Option<i64>,
+    Option<String>,
+    Option<i64>,
+);
+
+type PointerRow = (String, Option<String>, Option<String>, i64, i64, String);
+
+macro_rules! versions {
+    ($rest:literal) => {
+        concat!(
+            "SELECT number, area, digest, version, size, object, publisher, signature, stage, \
+             received_at, received_by, approved_at, approved_by, live_at FROM area_versions ",
+            $rest
+        )
+    };
+}
+
+macro_rules! pointers {
+    ($rest:literal) => {
+        concat!(
+            "SELECT area, digest, previous, revision, changed_at, changed_by FROM live_areas ",
+            $rest
+        )
+    };
+}
+
+/// Stores a version. If it already exists, its stage is kept and its signature
+/// is updated.
+pub async fn insert(
+    connection: &mut Connection,
+    version: &Deployment,
+    manifest: &str,
+) -> Result<(), Error> {
+    on!(connection, c => sqlx::query(
+        "INSERT INTO area_versions (area, digest, version, manifest, size, object, publisher, \
+         signature, stage, received_at, received_by) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) \
+         ON CONFLICT (area, digest) DO UPDATE SET publisher = excluded.publisher, \
+         signature = excluded.signature",
+    )
+    .bind(&version.area)
+    .bind(&version.digest)
+    .bind(&version.version)
+    .bind(manifest)
+    .bind(version.size.cast_signed())
+    .bind(&version.object)
+    .bind(&version.publisher)
+    .bind(&version.signature)
+    .bind(version.stage.as_str())
+    .bind(version.received_at.0)
+    .bind(&version.received_by)
+    .execute(&mut *c)
+    .await?.rows_affected());
+    Ok(())
+}
+
+/// Finds a version.
+pub async fn find(
+    connection: &mut Connection,
+    area: &str,
+    digest: &str,
+) -> Result<Option<Deployment>, Error> {
+    let row: Option<Row> = on!(connection, c => {
+        sqlx::query_as(versions!("WHERE area = $1 AND digest = $2"))
+            .bind(area)
+            .bind(digest)
+            .fetch_optional(&mut *c)
+            .await?
+    });
+    row.map(deployment).transpose()
+}
+
+/// Lists an area's versions with this version number, or whose digest begins
+/// with these characters, newest first.
+pub async fn matching(
+    connection: &mut Connection,
+    area: &str,
+    named: &str,
+    limit: u32,
+) -> Result<Vec<Deployment>, Error> {
+    let rows: Vec<Row> = on!(connection, c => {
+        sqlx::query_as(versions!(
+            "WHERE area = $1 AND (version = $2 OR substr(digest, 1, length($2)) = $2) \
+             ORDER BY number DESC LIMIT $3"
+        ))
+        .bind(area)
+        .bind(named)
+        .bind(i64::from(limit))
+        .fetch_all(&mut *c)
+        .await?
+    });
+    rows.into_iter().map(deployment).collect()
+}
+
+/// Returns a version's manifest as JSON.
+pub async fn manifest(
+    connection: &mut Connection,
+    area: &str,
+    digest: &str,
+) -> Result<Option<String>, Error> {
+    Ok(on!(connection, c => {
+        sqlx::query_scalar("SELECT manifest FROM area_versions WHERE area = $1 AND digest = $2")
+            .bind(area)
+            .bind(digest)
+            .fetch_optional(&mut *c)
+            .await?
+    }))
+}
+
+/// Lists an area's versions with numbers below `before`, newest first.
+pub async fn history(
+    connection: &mut Connection,
+    area: &str,
+    before: i64,
+    limit: u32,
+) -> Result<Vec<Deployment>, Error> {
+    let rows: Vec<Row> = on!(connection, c => {
+        sqlx::query_as(versions!("WHERE area = $1 AND number < $2 ORDER BY number DESC LIMIT $3"))
+            .bind(area)
+            .bind(before)
+            .bind(i64::from(limit))
+            .fetch_all(&mut *c)
+            .await?
+    });
+    rows.into_iter().map(deployment).collect()
+}
+
+/// Lists all versions that are live or can be activated at once, oldest first.
+pub async fn current(connection: &mut Connection) -> Result<Vec<Deployment>, Error> {
+    let rows: Vec<Row> = on!(connection, c => {
+        sqlx::query_as(versions!(
+            "WHERE stage NOT IN ('retired', 'withdrawn') OR EXISTS (SELECT 1 FROM live_areas l \
+             WHERE l.area = area_versions.area AND l.previous = area_versions.digest) \
+             ORDER BY number"
+        ))
+        .fetch_all(&mut *c)
+        .await?
+    });
+    rows.into_iter().map(deployment).collect()
+}
+
+/// Returns the live pointers of all areas.
+pub async fn pointers(connection: &mut Connection) -> Result<Vec<LivePointer>, Error> {
+    let rows: Vec<PointerRow> = on!(connection, c => {
+        sqlx::query_as(pointers!("ORDER BY area")).fetch_all(&mut *c).await?
+    });
+    Ok(rows.into_iter().map(pointer).collect())
+}
+
+/// Returns the live pointer of one area.
+pub async fn pointer_of(
+    connection: &mut Connection,
+    area: &str,
+) -> Result<Option<LivePointer>, Error> {
+    let row: Option<PointerRow> = on!(connection, c => {
+        sqlx::query_as(pointers!("WHERE area = $1")).bind(area).fetch_optional(&mut *c).await?
+    });
+    Ok(row.map(pointer))
+}
+
+/// Changes an area's live pointer (to `None` if the area is removed) and
+/// notifies every node. The previous version gets the stage `left`; a running
+/// trial of the area ends. A later rollback activates the previous version.
+///
+/// Returns [`Error::RunAgain`] if the pointer is not at `revision`; 0 means
+/// that the area has no pointer yet.
+pub async fn point(
+    connection: &mut Connection,
+    now: &PointerMove<'_>,
+    revision: i64,
+    left: Stage,
+) -> Result<(), Error> {
+    trials::end_for_new_pointer(connection, now.area, now.digest, now.at).await?;
+    set_stage(connection, now.area, Stage::Live, left).await?;
+    if let Some(digest) = now.digest {
+        mark_live(connection, now.area, digest, now.at).await?;
+    }
+    let previous = match now.digest {
+        Some(_) => last_retired(connection, now.area).await?,
+        None => last_live(connection, now).await?,
+    };
+    let sql = if revision == 0 {
+        "INSERT INTO live_areas (area, digest, previous, changed_at, changed_by, revision) \
+         VALUES ($1, $2, $3, $4, $5, $6 + 1) ON CONFLICT (area) DO NOTHING"
+    } else {
+        "UPDATE live_areas SET digest = $2, previous = $3, changed_at = $4, changed_by = $5, \
+         revision = revision + 1 WHERE area = $1 AND revision = $6"
+    };
+    let moved = on!(connection, c => {
+        sqlx::query(sql)
+            .bind(now.area)
+            .bind(now.digest)
+            .bind(previous)
+            .bind(now.at.0)
+            .bind(now.by)
+            .bind(revision)
+            .execute(&mut *c)
+            .await?
+            .rows_affected()
+    });
+    if moved == 0 {
+        return Err(Error::RunAgain);
+    }
+    notify(connection, now.area).await
+}
+
+/// Withdraws the retired versions that went live after this one: a rollback to
+/// it undoes them, and the next rollback must not activate them.
+pub async fn withdraw_later(
+    connection: &mut Connection,
+    area: &str,
+    digest: &str,
+) -> Result<(), Error> {
+    on!(connection, c => {
+        sqlx::query(
+            "UPDATE area_versions SET stage = 'withdrawn' WHERE area = $1 AND stage = 'retired' \
+             AND live_at > (SELECT live_at FROM area_versions WHERE area = $1 AND digest = $2)",
+        )
+        .bind(area)
+        .bind(digest)
+        .execute(&mut *c)
+        .await?.rows_affected()
+    });
+    Ok(())
+}
+
+/// Approves a version's capabilities. Returns whether it was waiting for
+/// approval.
+pub async fn approve(
+    connection: &mut Connection,
+    area: &str,
+    digest: &str,
+    by: &str,
+    at: Timestamp,
+) -> Result<bool, Error> {
+    let approved = on!(connection, c => sqlx::query(
+        "UPDATE area_versions SET stage = 'staged', approved_at = $3, approved_by = $4 \
+         WHERE area = $1 AND digest = $2 AND stage = 'awaiting_approval'",
+    )
+    .bind(area)
+    .bind(digest)
+    .bind(at.0)
+    .bind(by)
+    .execute(&mut *c)
+    .await?.rows_affected());
+    Ok(approved > 0)
+}
+
+/// Change of a live pointer.
+#[derive(Clone, Copy, Debug)]
+pub struct PointerMove<'a> {
+    /// Name of the area.
+    pub area: &'a str,
+    /// Digest of the new live version; `None` removes the area.
+    pub digest: Option<&'a str>,
+    /// Digest of the previous live version, if it came from a folder and so has
+    /// no pointer.
+    pub answered: Option<&'a str>,
+    /// Time of the change.
+    pub at: Timestamp,
+    /// Operator who made it.
+    pub by: &'a str,
+}
+
+async fn set_stage(
+    connection: &mut Connection,
+    area: &str,
+    from: Stage,
+    to: Stage,
+) -> Result<(), Error> {
+    on!(connection, c => {
+        sqlx::query("UPDATE area_versions SET stage = $3 WHERE area = $1 AND stage = $2")
+            .bind(area)
+            .bind(from.as_str())
+            .bind(to.as_str())
+            .execute(&mut *c)
+            .await?.rows_affected()
+    });
+    Ok(())
+}
+
+async fn mark_live(
+    connection: &mut Connection,
+    area: &str,
+    digest: &str,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let found = on!(connection, c => sqlx::query(
+        "UPDATE area_versions SET stage = 'live', live_at = $3 WHERE area = $1 AND digest = $2",
+    )
+    .bind(area)
+    .bind(digest)
+    .bind(now.0)
+    .execute(&mut *c)
+    .await?.rows_affected());
+    if found == 0 { Err(Error::NotFound) } else { Ok(()) }
+}
+
+/// Returns the version that a rollback of a removal activates: the last live
+/// one.
+async fn last_live(
+    connection: &mut Connection,
+    now: &PointerMove<'_>,
+) -> Result<Option<String>, Error> {
+    if let Some(answered) = now.answered {
+        return Ok(Some(answered.to_owned()));
+    }
+    let at = pointer_of(connection, now.area).await?;
+    Ok(at.and_then(|at| at.digest.or(at.previous)))
+}
+
+async fn last_retired(connection: &mut Connection, area: &str) -> Result<Option<String>, Error> {
+    Ok(on!(connection, c => sqlx::query_scalar(
+        "SELECT digest FROM area_versions WHERE area = $1 AND stage = 'retired' \
+         ORDER BY live_at DESC, number DESC LIMIT 1",
+    )
+    .bind(area)
+    .fetch_optional(&mut *c)
+    .await?))
+}
+
+/// Notifies the other nodes when the transaction commits.
+pub(super) async fn notify(connection: &mut Connection, area: &str) -> Result<(), Error> {
+    if connection.backend() == Backend::Postgres {
+        on!(connection, c => {
+            sqlx::query("SELECT pg_notify($1, $2)").bind(CHANNEL).bind(area).execute(&mut *c)
+                .await?.rows_affected()
+        });
+    }
+    Ok(())
+}
+
+fn deployment(row: Row) -> Result<Deployment, Error> {
+    let stage = row.8.parse().map_err(|problem: String| {
+        Error::Database(sqlx::Error::Decode(format!("area_versions.stage: {problem}").into()))
+    })?;
+    Ok(Deployment {
+        number: row.0,
+        area: row.1,
+        digest: row.2,
+        version: row.3,
+        size: row.4.cast_unsigned(),
+        object: row.5,
+        publisher: row.6,
+        signature: row.7,
+        stage,
+        received_at: Timestamp(row.9),
+        received_by: row.10,
+        approved_at: row.11.map(Timestamp),
+        approved_by: row.12,
+        live_at: row.13.map(Timestamp),
+    })
+}
+
+fn pointer(row: PointerRow) -> LivePointer {
+    LivePointer {
+        area: row.0,
+        digest: row.1,
+        previous: row.2,
+        revision: row.3,
+        changed_at: Timestamp(row.4),
+        changed_by: row.5,
+    }
+}

@@ -1,0 +1,123 @@
+//! Reading documents by id.
+
+use super::Backend;
+use super::connection::Connection;
+use super::error::Error;
+use super::sql::{Arg, Row, Sql, each_row, one_row};
+use assurance_core::domain::document::Document;
+use assurance_core::domain::id::WorkspaceId;
+use assurance_core::domain::time::Timestamp;
+
+/// Maximum number of ids in one statement.
+const IDS_PER_STATEMENT: usize = 1_000;
+
+/// A collection in one workspace.
+#[derive(Clone, Copy, Debug)]
+pub struct CollectionKey<'a> {
+    /// Id of the workspace.
+    pub workspace: WorkspaceId,
+    /// `area.name`.
+    pub collection: &'a str,
+}
+
+/// Metadata of a document, for writers that do not need its body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DocumentHead {
+    /// Id of the document.
+    pub id: String,
+    /// Current version.
+    pub version: u64,
+    /// Time of creation.
+    pub created_at: Timestamp,
+}
+
+/// Returns the document with this id; `None` if there is none.
+pub async fn get(
+    connection: &mut Connection,
+    place: CollectionKey<'_>,
+    id: &str,
+) -> Result<Option<Document>, Error> {
+    let backend = connection.backend();
+    let mut sql = Sql::new(backend, &format!("SELECT {} FROM documents WHERE ", columns(backend)));
+    push_place(&mut sql, place).push(" AND id = ").bind(Arg::Text(id.to_owned()));
+    one_row(connection, sql).await?.map(|row| document(&row)).transpose()
+}
+
+/// Returns those documents of `ids` that exist, in any order. Returns
+/// [`Error::TooLarge`] if their bodies exceed `budget` bytes.
+pub async fn get_many(
+    connection: &mut Connection,
+    place: CollectionKey<'_>,
+    ids: &[String],
+    mut budget: u64,
+) -> Result<Vec<Document>, Error> {
+    let backend = connection.backend();
+    let mut found = Vec::new();
+    for ids in ids.chunks(IDS_PER_STATEMENT) {
+        let text = format!("SELECT {} FROM documents WHERE ", columns(backend));
+        let mut sql = Sql::new(backend, &text);
+        push_place(&mut sql, place).push(" AND id ").bind_any(Arg::Texts(ids.to_vec()));
+        each_row(connection, sql, |row| {
+            let document = document(&row)?;
+            spend(&mut budget, &document)?;
+            found.push(document);
+            Ok(())
+        })
+        .await?;
+    }
+    Ok(found)
+}
+
+/// Returns the metadata of those documents of `ids` that exist, in any order.
+pub async fn heads(
+    connection: &mut Connection,
+    place: CollectionKey<'_>,
+    ids: &[String],
+) -> Result<Vec<DocumentHead>, Error> {
+    let backend = connection.backend();
+    let mut found = Vec::new();
+    for ids in ids.chunks(IDS_PER_STATEMENT) {
+        let mut sql = Sql::new(backend, "SELECT id, version, created_at FROM documents WHERE ");
+        push_place(&mut sql, place).push(" AND id ").bind_any(Arg::Texts(ids.to_vec()));
+        each_row(connection, sql, |row| {
+            found.push(DocumentHead {
+                id: row.text(0)?,
+                version: row.integer(1)?.cast_unsigned(),
+                created_at: Timestamp(row.integer(2)?),
+            });
+            Ok(())
+        })
+        .await?;
+    }
+    Ok(found)
+}
+
+/// Columns that [`document`] reads.
+pub(super) fn columns(backend: Backend) -> &'static str {
+    match backend {
+        Backend::Sqlite => "id, version, created_at, updated_at, body",
+        Backend::Postgres => "id, version, created_at, updated_at, body::text",
+    }
+}
+
+pub(super) fn document(row: &Row) -> Result<Document, Error> {
+    Ok(Document {
+        id: row.text(0)?,
+        version: row.integer(1)?.cast_unsigned(),
+        created_at: Timestamp(row.integer(2)?),
+        updated_at: Timestamp(row.integer(3)?),
+        body: row.text(4)?,
+    })
+}
+
+/// Writes `workspace_id = … AND collection = '…'`. The collection is a literal,
+/// so that the planner can use partial indexes.
+pub(super) fn push_place<'s>(sql: &'s mut Sql, place: CollectionKey<'_>) -> &'s mut Sql {
+    sql.push("workspace_id = ").bind(Arg::Uuid(place.workspace.0));
+    sql.push(" AND collection = '").push(place.collection).push("'")
+}
+
+pub(super) fn spend(budget: &mut u64, document: &Document) -> Result<(), Error> {
+    *budget = budget.checked_sub(document.body.len() as u64).ok_or(Error::TooLarge)?;
+    Ok(())
+}

@@ -1,0 +1,250 @@
+//! Errors of the store, and their mapping from database errors.
+
+/// Why the store refused an operation.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A write conflict with another transaction; the whole call must run
+    /// again.
+    #[error("write conflict with another transaction; the call must run again")]
+    RunAgain,
+    /// Another call holds the workspace's gate or waits for it.
+    #[error("another call holds the workspace's gate")]
+    GateBusy,
+    /// The row does not exist.
+    #[error("not found")]
+    NotFound,
+    /// The call's workspace was deleted.
+    #[error("the workspace was deleted")]
+    WorkspaceGone,
+    /// A row with this id exists.
+    #[error("already exists")]
+    AlreadyExists,
+    /// The row has this version, not the expected one.
+    #[error("the document has version {0}")]
+    VersionConflict(u64),
+    /// Another document has the same values in a unique index.
+    #[error("{collection}: another document has the same {}", fields.join(", "))]
+    UniqueConflict {
+        /// Full name of the collection.
+        collection: String,
+        /// Fields of the unique index.
+        fields: Vec<String>,
+    },
+    /// The cursor was altered, or belongs to another query.
+    #[error("the cursor does not belong to this query")]
+    InvalidCursor,
+    /// The job now has another lease.
+    #[error("the job has another lease now")]
+    LeaseLost,
+    /// A response is already stored for the idempotency key.
+    #[error("a response is already stored for the idempotency key")]
+    KeyTaken,
+    /// The result exceeds the call's limit.
+    #[error("the result is larger than the call's limit")]
+    TooLarge,
+    /// The database does not respond, or refuses temporarily.
+    #[error("the database is unavailable: {0}")]
+    Unavailable(#[source] sqlx::Error),
+    /// The database's disk, or its quota, is full.
+    #[error("the database's disk is full: {0}")]
+    Full(#[source] sqlx::Error),
+    /// The area or workspace has used its storage quota.
+    #[error(transparent)]
+    OverQuota(super::OverQuota),
+    /// The blob store failed.
+    #[error("the blob store failed: {0}")]
+    Blobs(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// A stored secret cannot be decrypted: it was encrypted under another
+    /// master key.
+    #[error("a stored secret cannot be decrypted: {0}")]
+    Seal(#[source] assurance_core::secrets::SealError),
+    /// The database schema could not be migrated.
+    #[error("{}", refused_schema(.0))]
+    Migration(#[source] sqlx::migrate::MigrateError),
+    /// The database URL has an unsupported form.
+    #[error("{0:?} is not a database URL; use sqlite:PATH or postgres://USER@HOST/NAME")]
+    Url(String),
+    /// Any other error of the database.
+    #[error("the database failed: {0}")]
+    Database(#[source] sqlx::Error),
+}
+
+impl Error {
+    /// Returns whether the error is a write conflict. When the call runs again,
+    /// it sees the other transaction's change.
+    #[must_use]
+    pub fn is_write_conflict(&self) -> bool {
+        matches!(
+            self,
+            Self::RunAgain
+                | Self::GateBusy
+                | Self::AlreadyExists
+                | Self::VersionConflict(_)
+                | Self::UniqueConflict { .. }
+        )
+    }
+
+    /// Returns whether only the statement failed. After other errors SQLite may have rolled back
+    /// the whole transaction.
+    pub(crate) fn is_of_the_statement(&self) -> bool {
+        match self {
+            Self::Database(sqlx::Error::Database(error)) => error.is_unique_violation(),
+            error => error.is_write_conflict() || matches!(error, Self::KeyTaken | Self::LeaseLost),
+        }
+    }
+
+    /// Returns whether no connection became free in time.
+    pub(crate) fn is_pool_timeout(&self) -> bool {
+        matches!(self, Self::Unavailable(sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed))
+    }
+
+    /// Returns the name of the violated unique constraint or index, if any.
+    pub(crate) fn broken_constraint(&self) -> Option<String> {
+        let Self::Database(sqlx::Error::Database(error)) = self else { return None };
+        if !error.is_unique_violation() {
+            return None;
+        }
+        error.constraint().map(str::to_owned).or_else(|| sqlite_constraint(error.message()))
+    }
+}
+
+impl From<sqlx::Error> for Error {
+    fn from(error: sqlx::Error) -> Self {
+        match &error {
+            sqlx::Error::PoolTimedOut
+            | sqlx::Error::PoolClosed
+            | sqlx::Error::Io(_)
+            | sqlx::Error::Tls(_)
+            // The server does not speak PostgreSQL's protocol, or the
+            // connection broke inside a message.
+            | sqlx::Error::Protocol(_)
+            | sqlx::Error::WorkerCrashed => Self::Unavailable(error),
+            sqlx::Error::Database(cause) => match meaning(cause.code().as_deref()) {
+                ErrorClass::LostRace => Self::RunAgain,
+                ErrorClass::KeyTaken => Self::KeyTaken,
+                ErrorClass::GateBusy => Self::GateBusy,
+                ErrorClass::Full => Self::Full(error),
+                ErrorClass::Unavailable => Self::Unavailable(error),
+                ErrorClass::Other => Self::Database(error),
+            },
+            _ => Self::Database(error),
+        }
+    }
+}
+
+/// An unknown migration was applied by a newer release.
+fn refused_schema(cause: &sqlx::migrate::MigrateError) -> String {
+    match cause {
+        sqlx::migrate::MigrateError::VersionMissing(version) => format!(
+            "the database is of a newer release (it has migration {version}, which this release \
+             does not know); start that release, or restore a backup from before the upgrade"
+        ),
+        other => format!("the database's schema could not be migrated: {other}"),
+    }
+}
+
+/// Meaning of a database error code for the caller.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum ErrorClass {
+    LostRace,
+    KeyTaken,
+    GateBusy,
+    Full,
+    Unavailable,
+    Other,
+}
+
+fn meaning(code: Option<&str>) -> ErrorClass {
+    match code {
+        // An SQLSTATE has five characters (PostgreSQL, appendix A).
+        Some(code) if code.len() == 5 => postgres_meaning(code),
+        // The low byte of an extended result code is the primary code (SQLite,
+        // rescode).
+        Some(code) => {
+            code.parse::<u32>().map_or(ErrorClass::Other, |code| sqlite_meaning(code & 0xff))
+        }
+        None => ErrorClass::Other,
+    }
+}
+
+fn postgres_meaning(code: &str) -> ErrorClass {
+    match code {
+        // Serialization failure, deadlock, and the store's own `must_match`.
+        "40001" | "40P01" => ErrorClass::LostRace,
+        "AS001" => ErrorClass::KeyTaken,
+        "AS003" => ErrorClass::GateBusy,
+        "53100" => ErrorClass::Full,
+        // Connection errors; out of memory, connections or other resources.
+        _ if code.starts_with("08") || code.starts_with("53") => ErrorClass::Unavailable,
+        // In order: not in the expected transaction (the store's own code);
+        // read-only standby; idle transaction timeout; lock timeout; canceled,
+        // for example by the statement timeout; shutdown; crash; starting up;
+        // idle session timeout; disk errors.
+        "AS002" | "25006" | "25P03" | "55P03" | "57014" | "57P01" | "57P02" | "57P03" | "57P05"
+        | "58000" | "58030" => ErrorClass::Unavailable,
+        _ => ErrorClass::Other,
+    }
+}
+
+fn sqlite_meaning(primary: u32) -> ErrorClass {
+    match primary {
+        // Busy (also during recovery or with a stale snapshot); locked.
+        5 | 6 => ErrorClass::LostRace,
+        13 => ErrorClass::Full,
+        // Out of memory, read-only, disk error, corrupt, cannot open, not a
+        // database.
+        7 | 8 | 10 | 11 | 14 | 26 => ErrorClass::Unavailable,
+        _ => ErrorClass::Other,
+    }
+}
+
+/// Extracts the constraint from SQLite's message: `UNIQUE constraint failed:
+/// index 'name'`, or `table.column, …` for a table's primary key.
+fn sqlite_constraint(message: &str) -> Option<String> {
+    let what = message.split_once("UNIQUE constraint failed: ")?.1;
+    if let Some(quoted) = what.strip_prefix("index '") {
+        return quoted.split('\'').next().map(str::to_owned);
+    }
+    what.split('.').next().map(|table| format!("{table}_pkey"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Error, ErrorClass, meaning};
+
+    #[test]
+    fn a_database_in_trouble_is_unavailable_and_a_full_one_is_full() {
+        let codes = ["53200", "53300", "57014", "58030", "25P03", "55P03", "08006", "AS002"];
+        for code in codes.into_iter().chain(["10", "778", "7", "8", "264", "11", "14", "26"]) {
+            assert_eq!(meaning(Some(code)), ErrorClass::Unavailable, "{code}");
+        }
+        for code in ["53100", "13"] {
+            assert_eq!(meaning(Some(code)), ErrorClass::Full, "{code}");
+        }
+        for code in ["40001", "40P01", "5", "261", "517", "6", "262"] {
+            assert_eq!(meaning(Some(code)), ErrorClass::LostRace, "{code}");
+        }
+        for code in [Some("23505"), Some("1"), Some("42P01"), None] {
+            assert_eq!(meaning(code), ErrorClass::Other, "{code:?}");
+        }
+    }
+
+    #[test]
+    fn an_older_release_says_that_the_database_is_of_a_newer_one() {
+        let newer = sqlx::migrate::MigrateError::VersionMissing(99);
+        let text = Error::Migration(newer).to_string();
+        assert!(text.contains("a newer release (it has migration 99"), "{text}");
+        assert!(text.contains("restore a backup"), "{text}");
+    }
+
+    #[test]
+    fn only_what_another_transaction_can_cause_is_run_again() {
+        for lost in [Error::RunAgain, Error::AlreadyExists, Error::VersionConflict(2)] {
+            assert!(lost.is_write_conflict(), "{lost}");
+        }
+        let told = [Error::KeyTaken, Error::InvalidCursor, Error::LeaseLost, Error::NotFound];
+        for told in told.into_iter().chain([Error::WorkspaceGone]) {
+            assert!(!told.is_write_conflict(), "{told}");
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! SQL for declared fields and their comparisons. On both databases, nulls sort
+//! first and text is compared by bytes.
+
+use super::Backend;
+use super::query::QueryError;
+use super::scope::CollectionScope;
+use super::sql::{Arg, Sql};
+use assurance_core::domain::document::{Condition, FieldTest, FieldValue};
+use assurance_core::domain::manifest::FieldKind;
+
+/// Maximum length of a search text, in characters.
+const MAX_NEEDLE: usize = 1_000;
+/// Maximum number of fields in one condition.
+const MAX_FIELDS: usize = 32;
+/// Maximum number of values in one condition.
+pub(super) const MAX_VALUES: usize = 1_000;
+
+/// A declared field.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DeclaredField<'a> {
+    pub(super) name: &'a str,
+    pub(super) kind: FieldKind,
+}
+
+impl CollectionScope {
+    /// Returns the declared field with this name.
+    pub(super) fn field(&self, name: &str) -> Result<DeclaredField<'_>, QueryError> {
+        self.fields
+            .get_key_value(name)
+            .map(|(name, kind)| DeclaredField { name, kind: *kind })
+            .ok_or_else(|| {
+                QueryError::Misuse(format!("{} declares no field {name:?}", self.full_name))
+            })
+    }
+}
+
+impl DeclaredField<'_> {
+    /// Returns the SQL expression of the field's value, the same as in indexes.
+    pub(super) fn sql(self, backend: Backend) -> String {
+        let name = self.name;
+        match (backend, self.kind) {
+            (Backend::Sqlite, _) => format!("(body->>'{name}')"),
+            (Backend::Postgres, FieldKind::Text) => format!("(body->>'{name}') COLLATE \"C\""),
+            (Backend::Postgres, FieldKind::Integer) => format!("((body->>'{name}')::bigint)"),
+            (Backend::Postgres, FieldKind::Boolean) => format!("((body->>'{name}')::boolean)"),
+        }
+    }
+
+    /// Converts a value to a parameter of this field's type; `None` for null.
+    pub(super) fn arg(self, value: &FieldValue) -> Result<Option<Arg>, QueryError> {
+        match (self.kind, value) {
+            (_, FieldValue::Null) => Ok(None),
+            (FieldKind::Text, FieldValue::Text(text)) => Ok(Some(Arg::Text(text.clone()))),
+            (FieldKind::Integer, FieldValue::Integer(number)) => Ok(Some(Arg::Integer(*number))),
+            (FieldKind::Boolean, FieldValue::Boolean(truth)) => Ok(Some(Arg::Boolean(*truth))),
+            (kind, value) => Err(QueryError::Misuse(format!(
+                "field {:?} holds {}, not {value:?}",
+                self.name,
+                kind_name(kind)
+            ))),
+        }
+    }
+}
+
+fn kind_name(kind: FieldKind) -> &'static str {
+    match kind {
+        FieldKind::Text => "text",
+        FieldKind::Integer => "an integer",
+        FieldKind::Boolean => "a boolean",
+    }
+}
+
+/// Writes ` AND (…)` for one condition.
+pub(super) fn push_condition(
+    sql: &mut Sql,
+    scope: &CollectionScope,
+    folding: &str,
+    condition: &Condition,
+) -> Result<(), QueryError> {
+    if condition.fields.is_empty() || condition.fields.len() > MAX_FIELDS {
+        return Err(QueryError::Misuse(format!("a condition names 1 to {MAX_FIELDS} fields")));
+    }
+    sql.push(" AND (");
+    for (at, name) in condition.fields.iter().enumerate() {
+        if at > 0 {
+            sql.push(" OR ");
+        }
+        push_test(sql, scope.field(name)?, folding, &condition.test)?;
+    }
+    sql.push(")");
+    Ok(())
+}
+
+fn push_test(
+    sql: &mut Sql,
+    field: DeclaredField<'_>,
+    folding: &str,
+    test: &FieldTest,
+) -> Result<(), QueryError> {
+    let name = field.sql(sql.backend);
+    match test {
+        FieldTest::Equals(value) => push_equals(sql, field, &name, value),
+        FieldTest::OneOf(values) => push_one_of(sql, field, &name, values),
+        FieldTest::Range(from, to) => push_range(sql, field, &name, from.as_ref(), to.as_ref()),
+        FieldTest::Prefix(text) => push_prefix(sql, field, &name, text),
+        FieldTest::Contains(text) => push_contains(sql, field, folding, text),
+    }
+}
+
+fn push_equals(
+    sql: &mut Sql,
+    field: DeclaredField<'_>,
+    name: &str,
+    value: &FieldValue,
+) -> Result<(), QueryError> {
+    match field.arg(value)? {
+        None => sql.push(name).push(" IS NULL"),
+        Some(_) if has_nul(value) => sql.push("1 = 0"),
+        Some(arg) => sql.push(name).push(" = ").bind(arg),
+    };
+    Ok(())
+}
+
+fn push_one_of(
+    sql: &mut Sql,
+    field: DeclaredField<'_>,
+    name: &str,
+    values: &[FieldValue],
+) -> Result<(), QueryError> {
+    if values.len() > MAX_VALUES {
+        return Err(QueryError::Misuse(format!("one-of lists at most {MAX_VALUES} values")));
+    }
+    let (mut texts, mut integers, mut booleans, mut null) = (vec![], vec![], vec![], false);
+    for value in values {
+        match field.arg(value)? {
+            None => null = true,
+            Some(_) if has_nul(value) => {}
+            Some(Arg::Text(text)) => texts.push(text),
+            Some(Arg::Integer(number)) => integers.push(number),
+            Some(Arg::Boolean(truth)) => booleans.push(truth),
+            Some(other) => unreachable!("{other:?} is no field's value"),
+        }
+    }
+    let list = match field.kind {
+        FieldKind::Text => Arg::Texts(texts),
+        FieldKind::Integer => Arg::Integers(integers),
+        FieldKind::Boolean => Arg::Booleans(booleans),
+    };
+    sql.push(name).push(" ").bind_any(list);
+    if null {
+        sql.push(" OR ").push(name).push(" IS NULL");
+    }
+    Ok(())
+}
+
+fn push_range(
+    sql: &mut Sql,
+    field: DeclaredField<'_>,
+    name: &str,
+    from: Option<&FieldValue>,
+    to: Option<&FieldValue>,
+) -> Result<(), QueryError> {
+    // A null is in no range, not even in one without bounds.
+    sql.push("(").push(name).push(" IS NOT NULL");
+    for (operator, value) in from.map(|v| (" >= ", v)).into_iter().chain(to.map(|v| (" < ", v))) {
+        let Some(arg) = field.arg(&without_nul(value))? else {
+            return Err(QueryError::Misuse("a bound of a range must not be null".into()));
+        };
+        sql.push(" AND ").push(name).push(operator).bind(arg);
+    }
+    sql.push(")");
+    Ok(())
+}
+
+fn push_prefix(
+    sql: &mut Sql,
+    field: DeclaredField<'_>,
+    name: &str,
+    text: &str,
+) -> Result<(), QueryError> {
+    only_text(field, "prefix")?;
+    if text.contains('\0') {
+        sql.push("1 = 0");
+        return Ok(());
+    }
+    // A range comparison, because an index cannot answer LIKE in every locale.
+    let from = FieldValue::Text(text.to_owned());
+    let to = after_prefix(text).map(FieldValue::Text);
+    push_range(sql, field, name, Some(&from), to.as_ref())
+}
+
+fn push_contains(
+    sql: &mut Sql,
+    field: DeclaredField<'_>,
+    folding: &str,
+    text: &str,
+) -> Result<(), QueryError> {
+    only_text(field, "contains")?;
+    if text.chars().count() > MAX_NEEDLE {
+        return Err(QueryError::Misuse(format!("contains takes at most {MAX_NEEDLE} characters")));
+    }
+    if text.contains('\0') {
+        sql.push("1 = 0");
+        return Ok(());
+    }
+    let name = field.name;
+    match sql.backend {
+        Backend::Sqlite => {
+            sql.push(&format!("(body->>'{name}') GLOB ")).bind(Arg::Text(glob_pattern(text)))
+        }
+        // Uses the plain expression, so that a pg_trgm index can answer it.
+        Backend::Postgres => sql
+            .push(&format!("(body->>'{name}'){folding} ILIKE "))
+            .bind(Arg::Text(like_pattern(text))),
+    };
+    Ok(())
+}
+
+fn only_text(field: DeclaredField<'_>, test: &str) -> Result<(), QueryError> {
+    if field.kind == FieldKind::Text {
+        return Ok(());
+    }
+    let kind = kind_name(field.kind);
+    Err(QueryError::Misuse(format!("{test} tests text; field {:?} holds {kind}", field.name)))
+}
+
+/// Stored text never contains U+0000, so nothing equals a value that does.
+fn has_nul(value: &FieldValue) -> bool {
+    matches!(value, FieldValue::Text(text) if text.contains('\0'))
+}
+
+/// PostgreSQL does not accept U+0000 even in parameters. Among texts without
+/// it, the range that begins at `ab\0…` begins at `ab\u{1}`.
+fn without_nul(value: &FieldValue) -> FieldValue {
+    match value {
+        FieldValue::Text(text) => FieldValue::Text(match text.split_once('\0') {
+            Some((before, _)) => format!("{before}\u{1}"),
+            None => text.clone(),
+        }),
+        other => other.clone(),
+    }
+}
+
+/// Returns the smallest text greater than all texts with this prefix; `None` if
+/// there is none.
+fn after_prefix(prefix: &str) -> Option<String> {
+    let mut chars: Vec<char> = prefix.chars().collect();
+    while let Some(last) = chars.pop() {
+        let next = match last {
+            // The code point after U+D7FF is a surrogate, not a character.
+            '\u{D7FF}' => Some('\u{E000}'),
+            last => char::from_u32(u32::from(last) + 1),
+        };
+        if let Some(next) = next {
+            chars.push(next);
+            return Some(chars.into_iter().collect());
+        }
+    }
+    None
+}
+
+/// Pattern for `ILIKE`, with its wildcards escaped by a backslash.
+pub(super) fn like_pattern(text: &str) -> String {
+    let mut pattern = String::from("%");
+    for c in text.chars() {
+        if matches!(c, '%' | '_' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(c);
+    }
+    pattern + "%"
+}
+
+/// Pattern for `GLOB`: each letter becomes the set of its cases, because
+/// SQLite's `LIKE` and `lower` handle ASCII only.
+fn glob_pattern(text: &str) -> String {
+    let mut pattern = String::from("*");
+    for c in text.chars() {
+        let lower = single(c, c.to_lowercase());
+        let upper = single(c, c.to_uppercase());
+        if matches!(c, '*' | '?' | '[') || lower != c || upper != c {
+            pattern.push('[');
+            pattern.extend([c]);
+            pattern.extend([lower, upper].into_iter().filter(|other| *other != c));
+            pattern.push(']');
+        } else {
+            pattern.push(c);
+        }
+    }
+    pattern + "*"
+}
+
+/// Returns the character in the other case; `None` if that is several
+/// characters.
+fn single(c: char, mut cased: impl ExactSizeIterator<Item = char>) -> char {
+    if cased.len() == 1 { cased.next().unwrap_or(c) } else { c }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn patterns_hold_no_wildcard_of_the_text() {
+        assert_eq!(like_pattern(r"50%_\"), r"%50\%\_\\%");
+        assert_eq!(glob_pattern("a*É?[]^"), "*[aA][*][Éé][?][[]]^*");
+    }
+
+    #[test]
+    fn the_last_character_has_no_successor() {
+        assert_eq!(after_prefix("a\u{10FFFF}").as_deref(), Some("b"));
+        assert_eq!(after_prefix("\u{10FFFF}"), None);
+        assert_eq!(after_prefix("\u{D7FF}").as_deref(), Some("\u{E000}"));
+    }
+
+    proptest! {
+        #[test]
+        fn a_prefix_is_a_range(prefix in ".{0,3}", text in ".{0,5}") {
+            let in_range = text.as_str() >= prefix.as_str()
+                && after_prefix(&prefix).is_none_or(|end| text < end);
+            prop_assert_eq!(in_range, text.starts_with(&prefix));
+            let longer = format!("{prefix}{text}");
+            prop_assert!(after_prefix(&prefix).is_none_or(|end| longer < end));
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Workspace gates: locks that serialize the calls of a workspace after
+//! repeated write conflicts.
+//!
+//! On PostgreSQL, the gate is an advisory lock of the session. A call takes it
+//! on its own connection before its transaction begins, because otherwise the
+//! snapshot would be older than the lock. Calls that do not hold the gate only
+//! test it in the statement that writes. They never wait for it while they hold
+//! other locks ([`Error::GateBusy`](super::Error::GateBusy)).
+//!
+//! Calls of the same process first wait in a local queue, without a connection:
+//! calls that take the gate one by one, and between them calls that only write.
+
+use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
+
+use super::keyed_locks::KeyedLocks;
+use assurance_core::domain::id::WorkspaceId;
+
+/// Queues of this process for the gates of workspaces.
+#[derive(Debug, Default)]
+pub(super) struct WorkspaceGates(KeyedLocks<WorkspaceId, RwLock<()>>);
+
+impl WorkspaceGates {
+    /// Waits in the process's queue to take a workspace's gate.
+    pub(super) async fn queue(&self, workspace: WorkspaceId) -> GatePass {
+        let lock = self.0.of(workspace, RwLock::default);
+        GatePass { workspace, _turn: lock.write_owned().await }
+    }
+
+    /// Waits until no call of this process holds the workspace's gate.
+    pub(super) async fn pass(&self, workspace: WorkspaceId) -> OpenGate {
+        let lock = self.0.of(workspace, RwLock::default);
+        OpenGate { _open: lock.read_owned().await }
+    }
+}
+
+/// Prevents calls of this process from taking a workspace's gate during a short
+/// write. The holder must not wait for anything that such a call may hold.
+#[derive(Debug)]
+pub struct OpenGate {
+    _open: OwnedRwLockReadGuard<()>,
+}
+
+/// The right to take and hold a workspace's advisory lock.
+#[derive(Debug)]
+pub(super) struct GatePass {
+    workspace: WorkspaceId,
+    _turn: OwnedRwLockWriteGuard<()>,
+}
+
+impl GatePass {
+    /// Returns the statement that takes the advisory lock; it waits at most for
+    /// the session's `lock_timeout`.
+    pub(super) fn lock(&self) -> String {
+        format!("SELECT pg_advisory_lock({})", gate_key(self.workspace))
+    }
+
+    /// Returns the statement that releases it.
+    pub(super) fn unlock(&self) -> String {
+        format!("SELECT pg_advisory_unlock({})", gate_key(self.workspace))
+    }
+}
+
+/// Returns the key of a workspace's advisory lock.
+pub(super) fn gate_key(workspace: WorkspaceId) -> i64 {
+    let (high, low) = workspace.0.as_u64_pair();
+    (high ^ low).cast_signed()
+}

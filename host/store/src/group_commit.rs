@@ -1,0 +1,297 @@
+//! Commits units of work on SQLite in groups, with one `fdatasync` for all.
+//!
+//! A unit that holds no transaction leaves its effects here. One task at a time
+//! takes SQLite's turn to write and applies everything that waits by then, each
+//! unit in a savepoint, so that one that fails takes no other with it. Units
+//! that arrive meanwhile are the next group.
+//!
+//! Invariant: a unit is acknowledged only after the commit of its group. If the
+//! group itself fails, nothing of it is kept, and each of its units is tried
+//! in a transaction of its own, so that it gets an error of its own.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use metrics::counter;
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+use super::apply::{self, Effects};
+use super::connection::Tx;
+use super::error::Error;
+use super::{Access, Store, jobs};
+use assurance_core::domain::job::JobEnd;
+
+/// Units of one group at most: others that want to write wait for the group.
+const MAX_UNITS: usize = 64;
+
+const GROUPS: &str = "assurance_database_group_commits_total";
+const UNITS: &str = "assurance_database_group_commit_units_total";
+
+/// Describes the metrics.
+pub(super) fn describe_metrics() {
+    metrics::describe_counter!(GROUPS, "Commits that groups of calls shared (SQLite)");
+    metrics::describe_counter!(UNITS, "Calls that such a commit has kept (SQLite)");
+}
+
+/// The units that wait for a commit.
+#[derive(Debug)]
+pub(super) struct GroupCommit {
+    queue: Mutex<Queue>,
+    /// Where groups are committed: a caller may be on a thread of low priority.
+    runtime: Handle,
+}
+
+impl GroupCommit {
+    /// Groups of the runtime that this is called in.
+    pub(super) fn new() -> Self {
+        Self { queue: Mutex::default(), runtime: Handle::current() }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    waiting: VecDeque<Unit>,
+    /// A task takes what waits.
+    running: bool,
+}
+
+#[derive(Debug)]
+struct Unit {
+    effects: Effects,
+    job: Option<JobEnd>,
+    since: Instant,
+    done: oneshot::Sender<Result<(), Error>>,
+}
+
+impl Store {
+    /// Applies a unit's effects and the end of its job in one commit, which it
+    /// may share with others. Only for SQLite.
+    ///
+    /// # Errors
+    /// As [`apply::apply`] and [`jobs::end`]; nothing of the unit is kept.
+    pub async fn commit_in_group(
+        &self,
+        effects: Effects,
+        job: Option<JobEnd>,
+    ) -> Result<(), Error> {
+        let (done, committed) = oneshot::channel();
+        {
+            let groups = &self.0.group_commit;
+            let mut queue = groups.queue.lock();
+            queue.waiting.push_back(Unit { effects, job, since: Instant::now(), done });
+            if !std::mem::replace(&mut queue.running, true) {
+                groups.runtime.spawn(commit_groups(self.clone()));
+            }
+        }
+        committed.await.unwrap_or(Err(Error::Unavailable(sqlx::Error::WorkerCrashed)))
+    }
+
+    /// Whether a caller still waits. If none does, the task must end: the next
+    /// unit starts another.
+    fn has_waiting_units(&self) -> bool {
+        let mut queue = self.0.group_commit.queue.lock();
+        queue.waiting.retain(|unit| !unit.done.is_closed());
+        queue.running = !queue.waiting.is_empty();
+        queue.running
+    }
+
+    fn next_group(&self) -> Vec<Unit> {
+        let mut queue = self.0.group_commit.queue.lock();
+        let units = queue.waiting.len().min(MAX_UNITS);
+        queue.waiting.drain(..units).filter(|unit| !unit.done.is_closed()).collect()
+    }
+
+    /// Refuses the units that have waited for the turn as long as a call may. Later ones wait on.
+    fn refuse_overdue(&self) {
+        let mut queue = self.0.group_commit.queue.lock();
+        while let Some(unit) =
+            queue.waiting.pop_front_if(|unit| unit.since.elapsed() >= self.0.timeout)
+        {
+            let _ = unit.done.send(Err(Error::Unavailable(sqlx::Error::PoolTimedOut)));
+        }
+    }
+}
+
+/// Commits group after group until nothing waits.
+async fn commit_groups(store: Store) {
+    while store.has_waiting_units() {
+        // The turn comes first: what arrives while this waits joins the group.
+        match store.begin(Access::WriteLocked).await {
+            Ok(tx) => commit(&store, tx, store.next_group()).await,
+            Err(error) if error.is_pool_timeout() => store.refuse_overdue(),
+            Err(_) => commit_each(&store, store.next_group()).await,
+        }
+    }
+}
+
+async fn commit(store: &Store, mut tx: Tx, units: Vec<Unit>) {
+    let mut applied = Vec::with_capacity(units.len());
+    let mut units = units.into_iter();
+    while let Some(unit) = units.next() {
+        match apply_in_savepoint(&mut tx, &unit).await {
+            Ok(Ok(())) => applied.push(unit),
+            Ok(Err(error)) => {
+                let _ = unit.done.send(Err(error));
+            }
+            Err(error) => {
+                tracing::debug!(%error, "a group of units is committed one by one");
+                drop(tx);
+                applied.push(unit);
+                applied.extend(units);
+                return commit_each(store, applied).await;
+            }
+        }
+    }
+    if let Err(error) = tx.commit().await {
+        tracing::debug!(%error, "a group of units is committed one by one");
+        return commit_each(store, applied).await;
+    }
+    counter!(GROUPS).increment(1);
+    counter!(UNITS).increment(applied.len() as u64);
+    for unit in applied {
+        // A caller that has gone is no concern of the commit.
+        let _ = unit.done.send(Ok(()));
+    }
+}
+
+/// Commits each unit in a transaction of its own.
+async fn commit_each(store: &Store, units: Vec<Unit>) {
+    for unit in units {
+        let kept = async {
+            let mut tx = store.begin(Access::WriteLocked).await?;
+            apply_to(&mut tx, &unit).await?;
+            tx.commit().await
+        };
+        let kept = kept.await;
+        let _ = unit.done.send(kept);
+    }
+}
+
+/// The inner result is the unit's. The outer one is the transaction's: an error
+/// after which SQLite may have rolled back everything.
+async fn apply_in_savepoint(tx: &mut Tx, unit: &Unit) -> Result<Result<(), Error>, Error> {
+    tx.savepoint().await?;
+    let Err(error) = apply_to(tx, unit).await else {
+        tx.release_savepoint().await?;
+        return Ok(Ok(()));
+    };
+    if !error.is_of_the_statement() {
+        return Err(error);
+    }
+    tx.roll_back_to_savepoint().await?;
+    tx.release_savepoint().await?;
+    Ok(Err(error))
+}
+
+async fn apply_to(tx: &mut Tx, unit: &Unit) -> Result<(), Error> {
+    apply::apply_on_sqlite(tx, &unit.effects).await?;
+    match &unit.job {
+        Some(end) => jobs::end(tx, end, unit.effects.now).await,
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use crate::apply::Insert;
+    use crate::testing::{execute, fresh, rows};
+    use crate::{Backend, Store};
+    use assurance_core::domain::id::{JobId, WorkspaceId};
+    use assurance_core::domain::job::JobEndKind;
+    use assurance_core::domain::time::Timestamp;
+
+    use super::*;
+
+    fn unit(workspace: WorkspaceId, id: &str) -> Effects {
+        let mut effects = Effects::new(workspace, "notes", Timestamp(1));
+        let (collection, body) = ("notes.note".to_owned(), "{}".to_owned());
+        effects.inserts.push(Insert { collection, id: id.to_owned(), version: 1, body });
+        effects
+    }
+
+    /// Commits units that all wait for the turn at the same time.
+    async fn together(
+        store: &Store,
+        units: Vec<(Effects, Option<JobEnd>)>,
+    ) -> Vec<Result<(), Error>> {
+        let turn = store.begin(Access::WriteLocked).await.unwrap();
+        let units = units.into_iter().map(|(effects, job)| {
+            let store = store.clone();
+            tokio::spawn(async move { store.commit_in_group(effects, job).await })
+        });
+        let units: Vec<_> = units.collect();
+        while store.0.group_commit.queue.lock().waiting.len() < units.len() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        turn.commit().await.unwrap();
+        let ends = futures::future::join_all(units).await;
+        ends.into_iter().map(Result::unwrap).collect()
+    }
+
+    async fn ids(store: &Store) -> Vec<String> {
+        let mut reader = store.reader().await.unwrap();
+        let ids = rows::<(String,)>(&mut reader, "SELECT id FROM documents ORDER BY id").await;
+        reader.release();
+        ids.into_iter().map(|(id,)| id).collect()
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_unit_that_fails_takes_no_other_with_it() {
+        let fresh = fresh(Backend::Sqlite).await.unwrap();
+        let workspace = WorkspaceId::new();
+        let lost = JobEnd {
+            workspace,
+            job: JobId(uuid::Uuid::new_v4()),
+            lease: uuid::Uuid::new_v4(),
+            how: JobEndKind::Done { keep: false },
+        };
+        let units = vec![
+            (unit(workspace, "a"), None),
+            (unit(workspace, "b"), Some(lost)),
+            (unit(workspace, "a"), None),
+            (unit(workspace, "c"), None),
+        ];
+        let ends = together(&fresh.store, units).await;
+        assert_eq!(ends.iter().filter(|end| end.is_ok()).count(), 2, "{ends:?}");
+        assert!(matches!(ends[1], Err(Error::LeaseLost)), "{ends:?}");
+        let broken = ends.iter().filter_map(|end| end.as_ref().err()?.broken_constraint());
+        assert_eq!(broken.collect::<Vec<_>>(), ["documents_pkey"]);
+        assert_eq!(ids(&fresh.store).await, ["a", "c"]);
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_full_disk_loses_nothing_that_was_acknowledged() {
+        let fresh = fresh(Backend::Sqlite).await.unwrap();
+        let store = &fresh.store;
+        let mut writer = store.writer().await.unwrap();
+        execute(&mut writer, "PRAGMA max_page_count = 1").await;
+        writer.release();
+        let workspace = WorkspaceId::new();
+        let units = (0..300).map(|n| {
+            let mut effects = unit(workspace, &format!("{n:03}"));
+            effects.inserts[0].body = format!("{{\"text\": \"{}\"}}", "x".repeat(2_000));
+            (effects, None)
+        });
+        let ends = together(store, units.collect()).await;
+        let full = ends.iter().filter(|end| matches!(end, Err(Error::Full(_)))).count();
+        let kept = ends.iter().filter(|end| end.is_ok()).count();
+        assert!(full > 0 && full + kept == 300, "{full} full, {kept} kept");
+        assert_eq!(ids(store).await.len(), kept);
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_caller_that_has_gone_leaves_all_of_its_unit_or_nothing() {
+        let fresh = fresh(Backend::Sqlite).await.unwrap();
+        let (store, workspace) = (&fresh.store, WorkspaceId::new());
+        let turn = store.begin(Access::WriteLocked).await.unwrap();
+        let gone = store.commit_in_group(unit(workspace, "gone"), None);
+        assert!(tokio::time::timeout(Duration::from_millis(5), gone).await.is_err());
+        turn.commit().await.unwrap();
+        store.commit_in_group(unit(workspace, "stays"), None).await.unwrap();
+        assert_eq!(ids(store).await, ["stays"]);
+    }
+}

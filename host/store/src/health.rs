@@ -1,0 +1,99 @@
+//! Database checks for readiness: clock, a test write, and the schema version.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use uuid::Uuid;
+
+use super::connection::{Connection, Raw, on};
+use super::error::Error;
+use super::sql::DATABASE_NOW;
+use super::{Access, Store, migrations};
+use assurance_core::domain::time::{Clock, SharedClock, Timestamp};
+
+/// Maximum number of retries. Only this process's heartbeat writes the same
+/// row.
+const MAX_RERUNS: u32 = 3;
+
+/// Returns the clock that all processes of this database share: the database's
+/// own on PostgreSQL, the machine's on SQLite.
+///
+/// # Errors
+/// The database does not respond.
+pub async fn clock(store: &Store) -> Result<Clock, Error> {
+    let measured = store.in_time(async {
+        let mut connection = store.reader().await?;
+        let measured = query_time(&mut connection).await?;
+        connection.release();
+        Ok(measured)
+    });
+    Ok(match measured.await? {
+        None => Clock::System,
+        Some((said, asked)) => {
+            Clock::Shared(Arc::new(SharedClock::new(said, asked, Instant::now())))
+        }
+    })
+}
+
+/// Adjusts a shared clock by the database's time. Does nothing for other
+/// clocks.
+pub async fn measure(connection: &mut Connection, clock: &Clock) -> Result<(), Error> {
+    if let Clock::Shared(clock) = clock
+        && let Some((said, asked)) = query_time(connection).await?
+    {
+        clock.measured(said, asked, Instant::now());
+    }
+    Ok(())
+}
+
+/// Returns PostgreSQL's time, and when the query was sent.
+async fn query_time(connection: &mut Connection) -> Result<Option<(Timestamp, Instant)>, Error> {
+    let Raw::Postgres(connection) = connection.raw() else { return Ok(None) };
+    let statement = format!("SELECT {DATABASE_NOW}");
+    let asked = Instant::now();
+    let said = sqlx::query_scalar(sqlx::AssertSqlSafe(statement)).fetch_one(connection).await?;
+    Ok(Some((Timestamp(said), asked)))
+}
+
+/// Commits a small write as requests do: in a transaction, on PostgreSQL with a
+/// connection of the serializable pool, on SQLite with the write lock. Retries
+/// after write conflicts, as requests do.
+///
+/// # Errors
+/// The write was not committed.
+pub async fn check_write(
+    store: &Store,
+    node: Uuid,
+    host: &str,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let mut reruns = 0;
+    loop {
+        match write(store, node, host, now).await {
+            Err(Error::RunAgain) if reruns < MAX_RERUNS => reruns += 1,
+            ended => return ended,
+        }
+    }
+}
+
+async fn write(store: &Store, node: Uuid, host: &str, now: Timestamp) -> Result<(), Error> {
+    let mut tx = store.begin(Access::Write).await?;
+    store.upgrade(&mut tx).await?;
+    super::nodes::see(&mut tx, node, host, now).await?;
+    tx.commit().await
+}
+
+/// Returns the newest applied migration that this release does not contain;
+/// `None` if there is none.
+///
+/// # Errors
+/// The database does not respond.
+pub async fn newer_migration(connection: &mut Connection) -> Result<Option<i64>, Error> {
+    let known = migrations::of(connection.backend());
+    let applied: Vec<i64> = on!(connection, c => {
+        sqlx::query_scalar("SELECT version FROM _sqlx_migrations ORDER BY version DESC")
+            .fetch_all(&mut *c)
+            .await?
+    });
+    Ok(applied.into_iter().find(|version| !known.version_exists(*version)))
+}

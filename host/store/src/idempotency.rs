@@ -1,0 +1,99 @@
+//! Stored responses for idempotency keys.
+
+use super::Store;
+use super::apply::{Effects, TransactionKind, apply};
+use super::connection::Tx;
+use super::connection::{Connection, on};
+use super::error::Error;
+use assurance_core::domain::id::{UserId, WorkspaceId};
+use assurance_core::domain::time::Timestamp;
+
+/// A stored response.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredReply {
+    /// The workspace of the request.
+    pub workspace: WorkspaceId,
+    /// User who sent the request.
+    pub user: UserId,
+    /// Operation id of the route.
+    pub operation: String,
+    /// Value of `Idempotency-Key`.
+    pub key: String,
+    /// SHA-256 of the canonical request body.
+    pub fingerprint: [u8; 32],
+    /// HTTP status of the response.
+    pub status: u16,
+    /// Body of the response.
+    pub body: Option<String>,
+    /// `ETag` of the response.
+    pub version: Option<u64>,
+    /// Expiration time.
+    pub expires_at: Timestamp,
+}
+
+type Row = (Vec<u8>, i64, Option<String>, Option<i64>, i64);
+
+/// Returns the response stored for a key; `None` if there is none or it has
+/// expired.
+pub async fn find(
+    store: &Store,
+    workspace: WorkspaceId,
+    user: UserId,
+    operation: &str,
+    key: &str,
+    now: Timestamp,
+) -> Result<Option<StoredReply>, Error> {
+    let mut connection = store.reader().await?;
+    let row: Option<Row> = on!(connection, c => {
+        sqlx::query_as(
+            "SELECT fingerprint, status, body, version, expires_at FROM idempotency \
+             WHERE workspace_id = $1 AND user_id = $2 AND operation = $3 AND key = $4 \
+             AND expires_at > $5",
+        )
+        .bind(workspace.0)
+        .bind(user.0)
+        .bind(operation.to_owned())
+        .bind(key.to_owned())
+        .bind(now.0)
+        .fetch_optional(&mut *c)
+        .await?
+    });
+    connection.release();
+    Ok(row.map(|(fingerprint, status, body, version, expires_at)| StoredReply {
+        workspace,
+        user,
+        operation: operation.to_owned(),
+        key: key.to_owned(),
+        // A fingerprint with another length matches no request.
+        fingerprint: fingerprint.try_into().unwrap_or_default(),
+        status: u16::try_from(status).unwrap_or_default(),
+        body,
+        version: version.map(i64::cast_unsigned),
+        expires_at: Timestamp(expires_at),
+    }))
+}
+
+/// Stores a response in a transaction of the host itself. Returns
+/// [`Error::KeyTaken`] if the key already has one.
+pub async fn keep(tx: &mut Tx, reply: StoredReply, now: Timestamp) -> Result<(), Error> {
+    let nothing_else = Effects::new(reply.workspace, "", now);
+    // No call of an area uses this scope, so the gate is not needed.
+    let within = TransactionKind::Transaction { gated: true };
+    apply(tx, Effects { reply: Some(reply), ..nothing_else }, within).await
+}
+
+/// Deletes at most `limit` expired responses. Returns their number.
+pub async fn sweep(connection: &mut Connection, now: Timestamp, limit: u32) -> Result<u64, Error> {
+    Ok(on!(connection, c => {
+        sqlx::query(
+            "DELETE FROM idempotency WHERE (workspace_id, user_id, operation, key) IN \
+             (SELECT workspace_id, user_id, operation, key FROM idempotency \
+              WHERE expires_at <= $1 LIMIT $2)",
+        )
+        .bind(now.0)
+        .bind(i64::from(limit))
+        .execute(&mut *c)
+        .await?
+        .rows_affected()
+    }))
+}

@@ -1,0 +1,73 @@
+//! Changes that members make to jobs.
+
+use super::super::connection::{Connection, on};
+use super::super::error::Error;
+use assurance_core::domain::id::{JobId, WorkspaceId};
+use assurance_core::domain::queue::{JobChange, JobChangeKind};
+use assurance_core::domain::time::Timestamp;
+
+/// Applies a change to a job. Returns [`Error::RunAgain`] if the job's state no
+/// longer allows it; the caller has checked the state before.
+pub async fn change(
+    connection: &mut Connection,
+    workspace: WorkspaceId,
+    change: &JobChange,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let changed = on!(connection, c => {
+        let query = sqlx::query(change_sql(&change.how)).bind(workspace.0).bind(change.job.0);
+        let query = match &change.how {
+            JobChangeKind::Retry => query.bind(now.0),
+            JobChangeKind::Cancel(reason) => query.bind(now.0).bind(reason),
+        };
+        query.execute(&mut *c).await.map_err(lost_race)?.rows_affected()
+    });
+    if changed == 1 { Ok(()) } else { Err(Error::RunAgain) }
+}
+
+/// Returns the statement. Parameters: `$1` workspace, `$2` job, `$3` now, then
+/// those of the change.
+fn change_sql(how: &JobChangeKind) -> &'static str {
+    match how {
+        // Keeps the checkpoint, so that the job continues after its last
+        // finished step.
+        JobChangeKind::Retry => {
+            "UPDATE jobs SET status = 'queued', attempts = 0, available_at = $3, updated_at = $3 \
+             WHERE workspace_id = $1 AND id = $2 AND status IN ('failed', 'dead')"
+        }
+        // Removes the lease, so that a running attempt cannot commit.
+        JobChangeKind::Cancel(_) => {
+            "UPDATE jobs SET status = 'failed', lease_id = NULL, worker_id = NULL, \
+             last_error = $4, updated_at = $3 WHERE workspace_id = $1 AND id = $2 \
+             AND status IN ('queued', 'running', 'retrying')"
+        }
+    }
+}
+
+/// Another job with the same dedupe key was enqueued between check and change.
+fn lost_race(error: sqlx::Error) -> Error {
+    let error = Error::from(error);
+    if error.broken_constraint().is_some() { Error::RunAgain } else { error }
+}
+
+/// Returns whether another job with the same dedupe key waits or runs.
+pub async fn is_superseded(
+    connection: &mut Connection,
+    workspace: WorkspaceId,
+    job: JobId,
+) -> Result<bool, Error> {
+    let others: i64 = on!(connection, c => {
+        sqlx::query_scalar(
+            "SELECT count(*) FROM jobs j JOIN jobs other ON other.workspace_id = j.workspace_id \
+             AND other.area = j.area AND other.kind = j.kind \
+             AND other.dedupe_key = j.dedupe_key AND other.id <> j.id \
+             AND other.status IN ('queued', 'running', 'retrying') \
+             WHERE j.workspace_id = $1 AND j.id = $2",
+        )
+        .bind(workspace.0)
+        .bind(job.0)
+        .fetch_one(&mut *c)
+        .await?
+    });
+    Ok(others > 0)
+}

@@ -1,0 +1,199 @@
+//! Claims due jobs from the queue.
+
+use std::fmt::Write as _;
+
+use sqlx::AssertSqlSafe;
+use uuid::Uuid;
+
+use super::super::connection::{Connection, Raw, on};
+use super::super::error::Error;
+use super::super::sql::from_row;
+use super::flows::{listed, resource_key};
+use super::{count, parsed};
+use assurance_core::domain::id::{JobId, WorkspaceId};
+use assurance_core::domain::job::{JobFlow, Lane, LeasedJob, NewJob};
+use assurance_core::domain::time::Timestamp;
+
+/// A dispatcher's request for jobs of a lane.
+#[derive(Clone, Copy, Debug)]
+pub struct ClaimRequest<'a> {
+    /// Lane of the jobs.
+    pub lane: Lane,
+    /// Flows to claim from, each with the maximum number of jobs.
+    pub flows: &'a [(JobFlow, u32)],
+    /// Areas whose jobs this process runs; jobs of other areas are not claimed.
+    pub areas: &'a [String],
+    /// The process that claims; its row must have an unexpired heartbeat.
+    pub worker: Uuid,
+    /// Id of the lease. The caller chooses it, so that it can release the jobs
+    /// if the response is lost.
+    pub lease: Uuid,
+}
+
+/// Returns the statement. Parameters: `$1` lease, `$2` worker, `$3` now, `$4`
+/// lane, `$5` areas; then workspace, resource and number of each flow.
+fn claim_sqlite(flows: usize) -> String {
+    let mut sql = String::from(
+        "UPDATE jobs SET status = 'running', attempts = attempts + 1, \
+         lease_id = $1, worker_id = $2, updated_at = $3 WHERE rowid IN (",
+    );
+    for flow in 0..flows {
+        let union = if flow == 0 { "" } else { " UNION ALL " };
+        let at = |column: usize| 5 + flow * 3 + column;
+        write!(
+            sql,
+            "{union}SELECT place FROM (SELECT rowid AS place FROM jobs \
+             WHERE lane = $4 AND status IN ('queued', 'retrying') \
+             AND workspace_id = ${} AND coalesce(resource_id, zeroblob(16)) = ${} \
+             AND available_at <= $3 AND instr($5, ',' || area || ',') > 0 \
+             ORDER BY available_at LIMIT ${})",
+            at(1),
+            at(2),
+            at(3),
+        )
+        .expect("writing to a string does not fail");
+    }
+    sql + ") RETURNING *"
+}
+
+/// Materialized, so that rows are picked and locked once. The row-wise range
+/// and the order by all columns leave the planner only one index, whatever its
+/// statistics.
+const CLAIM_POSTGRES: &str = "WITH picked AS MATERIALIZED (SELECT due.workspace_id, due.id \
+     FROM unnest($6::uuid[], $7::uuid[], $8::bigint[]) AS flow (workspace_id, resource, jobs) \
+     CROSS JOIN LATERAL (SELECT workspace_id, id FROM jobs \
+     WHERE lane = $4 AND status IN ('queued', 'retrying') \
+     AND (workspace_id, coalesce(resource_id, '00000000-0000-0000-0000-000000000000'::uuid), \
+     available_at) >= (flow.workspace_id, flow.resource, '-9223372036854775808'::bigint) \
+     AND (workspace_id, coalesce(resource_id, '00000000-0000-0000-0000-000000000000'::uuid), \
+     available_at) <= (flow.workspace_id, flow.resource, $3) \
+     AND strpos($5, ',' || area || ',') > 0 \
+     ORDER BY workspace_id, \
+     coalesce(resource_id, '00000000-0000-0000-0000-000000000000'::uuid), available_at \
+     LIMIT flow.jobs FOR UPDATE SKIP LOCKED) AS due) \
+     UPDATE jobs SET status = 'running', attempts = attempts + 1, \
+     lease_id = $1, worker_id = $2, updated_at = $3 \
+     FROM picked WHERE jobs.workspace_id = picked.workspace_id AND jobs.id = picked.id \
+     RETURNING jobs.*";
+
+/// Claims due jobs, the oldest of each flow first. No job is claimed twice.
+pub async fn claim(
+    connection: &mut Connection,
+    claim: ClaimRequest<'_>,
+    now: Timestamp,
+) -> Result<Vec<LeasedJob>, Error> {
+    let areas = listed(claim.areas);
+    let rows: Vec<Row> = match connection.raw() {
+        Raw::Sqlite(c) => {
+            let sql = claim_sqlite(claim.flows.len());
+            let mut query = sqlx::query_as(AssertSqlSafe(sql))
+                .bind(claim.lease)
+                .bind(claim.worker)
+                .bind(now.0)
+                .bind(claim.lane.as_str())
+                .bind(&areas);
+            for (flow, jobs) in claim.flows {
+                query = query
+                    .bind(flow.workspace.0)
+                    .bind(resource_key(flow.resource))
+                    .bind(i64::from(*jobs));
+            }
+            query.fetch_all(c).await?
+        }
+        Raw::Postgres(c) => {
+            let flows = claim.flows.iter();
+            let workspaces: Vec<Uuid> = flows.clone().map(|(flow, _)| flow.workspace.0).collect();
+            let resources: Vec<Uuid> =
+                flows.clone().map(|(flow, _)| resource_key(flow.resource)).collect();
+            let jobs: Vec<i64> = flows.map(|(_, jobs)| i64::from(*jobs)).collect();
+            sqlx::query_as(CLAIM_POSTGRES)
+                .bind(claim.lease)
+                .bind(claim.worker)
+                .bind(now.0)
+                .bind(claim.lane.as_str())
+                .bind(&areas)
+                .bind(workspaces)
+                .bind(resources)
+                .bind(jobs)
+                .fetch_all(c)
+                .await?
+        }
+    };
+    let mut jobs = rows.into_iter().map(Row::leased).collect::<Result<Vec<_>, _>>()?;
+    // Neither database returns the rows in the order of the selection.
+    jobs.sort_by_key(|leased| (leased.job.available_at, leased.job.id.0));
+    Ok(jobs)
+}
+
+/// Returns when the next job of the lane and areas becomes due; `None` if no
+/// job waits.
+pub async fn next_due(
+    connection: &mut Connection,
+    lane: Lane,
+    areas: &[String],
+    now: Timestamp,
+) -> Result<Option<Timestamp>, Error> {
+    let sql = match connection.raw() {
+        Raw::Sqlite(_) => {
+            "SELECT available_at FROM jobs WHERE lane = $1 AND available_at > $3 \
+             AND status IN ('queued', 'retrying') AND instr($2, ',' || area || ',') > 0 \
+             ORDER BY available_at LIMIT 1"
+        }
+        Raw::Postgres(_) => {
+            "SELECT available_at FROM jobs WHERE lane = $1 AND available_at > $3 \
+             AND status IN ('queued', 'retrying') AND strpos($2, ',' || area || ',') > 0 \
+             ORDER BY available_at LIMIT 1"
+        }
+    };
+    let due: Option<i64> = on!(connection, c => {
+        sqlx::query_scalar(sql)
+            .bind(lane.as_str())
+            .bind(listed(areas))
+            .bind(now.0)
+            .fetch_optional(&mut *c)
+            .await?
+    });
+    Ok(due.map(Timestamp))
+}
+from_row! {
+    /// A row of the jobs table.
+    struct Row {
+        workspace_id: Uuid,
+        id: Uuid,
+        area: String,
+        kind: String,
+        lane: String,
+        payload: String,
+        resource_id: Option<Uuid>,
+        attempts: i64,
+        max_attempts: i64,
+        timeout_ms: i64,
+        available_at: i64,
+        dedupe_key: Option<String>,
+        checkpoint: Option<String>,
+        lease_id: Uuid,
+    }
+}
+
+impl Row {
+    fn leased(self) -> Result<LeasedJob, Error> {
+        Ok(LeasedJob {
+            attempt: count(self.attempts),
+            checkpoint: self.checkpoint,
+            lease: self.lease_id,
+            job: NewJob {
+                id: JobId(self.id),
+                workspace: WorkspaceId(self.workspace_id),
+                area: self.area,
+                kind: self.kind,
+                lane: parsed(&self.lane)?,
+                payload: self.payload,
+                resource: self.resource_id,
+                available_at: Timestamp(self.available_at),
+                max_attempts: count(self.max_attempts),
+                timeout_ms: count(self.timeout_ms),
+                dedupe_key: self.dedupe_key,
+            },
+        })
+    }
+}

@@ -1,0 +1,105 @@
+//! Leases of jobs: renewed while a process lives, and revoked when it is lost.
+
+use uuid::Uuid;
+
+use super::super::connection::{Connection, Raw, on};
+use super::super::error::Error;
+use super::super::sql::DATABASE_NOW;
+use assurance_core::domain::time::Timestamp;
+
+/// Number of lost workers, beyond the job's attempts, after which the job is
+/// dead: it probably crashes its workers.
+const MAX_LOST_WORKERS: i64 = 3;
+
+/// Returns the time that leases are compared with: the database's clock on
+/// PostgreSQL, because the clocks of machines differ; otherwise this process's
+/// clock.
+pub async fn lease_clock(connection: &mut Connection, own: Timestamp) -> Result<Timestamp, Error> {
+    let Raw::Postgres(connection) = connection.raw() else { return Ok(own) };
+    let statement = format!("SELECT {DATABASE_NOW}");
+    let now = sqlx::query_scalar(sqlx::AssertSqlSafe(statement)).fetch_one(connection).await?;
+    Ok(Timestamp(now))
+}
+
+/// Renews all leases of a process until `expires_at`, a time of the
+/// [`lease_clock`].
+pub async fn heartbeat(
+    connection: &mut Connection,
+    worker: Uuid,
+    expires_at: Timestamp,
+) -> Result<(), Error> {
+    on!(connection, c => {
+        sqlx::query(
+            "INSERT INTO job_workers (id, expires_at) VALUES ($1, $2) \
+             ON CONFLICT (id) DO UPDATE SET expires_at = excluded.expires_at",
+        )
+        .bind(worker)
+        .bind(expires_at.0)
+        .execute(&mut *c)
+        .await?;
+    });
+    Ok(())
+}
+
+/// Makes the jobs of lost processes runnable again at once; a job whose workers
+/// were lost too often is dead. `now` is a time of the [`lease_clock`]. Returns
+/// the number of jobs.
+pub async fn recover(connection: &mut Connection, now: Timestamp) -> Result<u64, Error> {
+    on!(connection, c => {
+        let recovered = sqlx::query(
+            "UPDATE jobs SET lease_id = NULL, worker_id = NULL, updated_at = $1, \
+             available_at = $1, last_error = 'the worker was lost', \
+             status = CASE WHEN attempts >= max_attempts + $2 THEN 'dead' ELSE 'retrying' END \
+             WHERE status = 'running' AND NOT EXISTS (SELECT 1 FROM job_workers \
+             WHERE job_workers.id = jobs.worker_id AND expires_at > $1)",
+        )
+        .bind(now.0)
+        .bind(MAX_LOST_WORKERS)
+        .execute(&mut *c)
+        .await?
+        .rows_affected();
+        Ok(recovered)
+    })
+}
+
+/// Releases the jobs of a process, all or those of one lease, as if they had
+/// not run. Returns the number of jobs.
+pub async fn release(
+    connection: &mut Connection,
+    worker: Uuid,
+    lease: Option<Uuid>,
+    now: Timestamp,
+) -> Result<u64, Error> {
+    on!(connection, c => {
+        let released = sqlx::query(
+            "UPDATE jobs SET lease_id = NULL, worker_id = NULL, updated_at = $1, \
+             status = CASE WHEN attempts > 1 THEN 'retrying' ELSE 'queued' END, \
+             attempts = attempts - 1 \
+             WHERE status = 'running' AND worker_id = $2 AND lease_id = coalesce($3, lease_id)",
+        )
+        .bind(now.0)
+        .bind(worker)
+        .bind(lease)
+        .execute(&mut *c)
+        .await?
+        .rows_affected();
+        Ok(released)
+    })
+}
+
+/// Deletes the row of a process that has released all jobs, and those of
+/// processes lost before `lost_before`, a time of the [`lease_clock`].
+pub async fn forget_worker(
+    connection: &mut Connection,
+    worker: Uuid,
+    lost_before: Timestamp,
+) -> Result<(), Error> {
+    on!(connection, c => {
+        sqlx::query("DELETE FROM job_workers WHERE id = $1 OR expires_at < $2")
+            .bind(worker)
+            .bind(lost_before.0)
+            .execute(&mut *c)
+            .await?;
+    });
+    Ok(())
+}

@@ -1,0 +1,68 @@
+//! Tests of claiming jobs from a lane's flows and of walking through them.
+
+use super::*;
+
+impl Queue<'_> {
+    async fn walk(&self, after: Option<JobFlow>) -> FlowScan {
+        let mut c = self.0.reader().await.unwrap();
+        super::walk(&mut c, LANE, &["notes".to_owned()], after, Timestamp(5)).await.unwrap()
+    }
+}
+
+on_both! {
+    async fn eight_claimers_never_take_a_job_twice_and_leave_none(store: &Store) {
+        const JOBS: usize = 1_200;
+        let jobs: Vec<NewJob> = (0..JOBS as u128).map(job).collect();
+        Queue(store).insert(&jobs).await;
+        let claimers = (0..8).map(|_| {
+            let store = store.clone();
+            tokio::spawn(async move {
+                let mut taken = Vec::new();
+                loop {
+                    let more = Queue(&store).claim(Uuid::new_v4(), 7, 5).await;
+                    if more.is_empty() {
+                        return taken;
+                    }
+                    taken.extend(more.into_iter().map(|leased| leased.job.id));
+                }
+            })
+        });
+        let taken = futures::future::join_all(claimers).await;
+        let taken: Vec<JobId> = taken.into_iter().flat_map(Result::unwrap).collect();
+        assert_eq!(taken.len(), JOBS);
+        assert_eq!(taken.iter().collect::<HashSet<_>>().len(), JOBS);
+    }
+
+    async fn every_flow_is_walked_through_once_whatever_waits_in_it(store: &Store) {
+        let queue = Queue(store);
+        let of = |workspace: u128, resource: Option<u128>, n: u128| NewJob {
+            workspace: WorkspaceId(Uuid::from_u128(workspace)),
+            resource: resource.map(Uuid::from_u128),
+            ..job(n)
+        };
+        let mut jobs: Vec<NewJob> = (0..300).map(|n| of(7, Some(99), n)).collect();
+        jobs.extend((0..40).map(|n| of(7, Some(100 + n), 400 + n)));
+        jobs.extend((0..9).map(|n| of(8, None, 500 + n)));
+        jobs.push(NewJob { available_at: Timestamp(6), ..of(9, None, 600) });
+        jobs.push(NewJob { area: "gone".into(), ..of(10, None, 601) });
+        jobs.push(of(11, Some(5), 602));
+        queue.insert(&jobs).await;
+
+        let first = queue.walk(None).await;
+        assert!(first.stopped_at.is_some());
+        let second = queue.walk(first.stopped_at).await;
+        assert_eq!(second.stopped_at, None);
+        let mut found = BTreeMap::<JobFlow, u32>::new();
+        for due in first.due.iter().chain(&second.due) {
+            *found.entry(due.flow).or_default() += 1;
+        }
+        let mut expected: BTreeMap<JobFlow, u32> = jobs.iter().map(|job| (job.flow(), 1)).collect();
+        expected.insert(jobs[0].flow(), 4);
+        expected.insert(of(8, None, 0).flow(), 4);
+        // One flow is not due, and one belongs to an area that this process
+        // does not run.
+        expected.remove(&of(9, None, 0).flow());
+        expected.remove(&of(10, None, 0).flow());
+        assert_eq!(found, expected);
+    }
+}

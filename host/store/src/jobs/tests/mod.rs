@@ -1,0 +1,481 @@
+//! Tests of the queue, each on both databases.
+
+mod flows;
+
+use std::collections::{BTreeMap, HashSet};
+
+use proptest::prelude::*;
+use proptest::strategy::ValueTree as _;
+use uuid::Uuid;
+
+use super::*;
+use crate::Store;
+use crate::testing::on_both;
+use assurance_core::domain::id::{JobId, WorkspaceId};
+use assurance_core::domain::job::{JobFlow, JobStatus, Lane, LeasedJob};
+use assurance_core::domain::queue::{JobChange, JobChangeKind, JobFilter, LaneLoad, QueuedJob};
+
+const LANE: Lane = Lane::Delivery;
+const WORKSPACE: WorkspaceId = WorkspaceId(Uuid::from_u128(7));
+
+fn job(n: u128) -> NewJob {
+    NewJob {
+        id: JobId(Uuid::from_u128(n)),
+        workspace: WORKSPACE,
+        area: "notes".into(),
+        kind: "tidy".into(),
+        lane: LANE,
+        payload: format!("{{\"n\":{n}}}"),
+        resource: Some(Uuid::from_u128(99)),
+        available_at: Timestamp(0),
+        max_attempts: 3,
+        timeout_ms: 1_000,
+        dedupe_key: None,
+    }
+}
+
+type Page = Result<(Vec<u128>, Option<String>), Error>;
+
+/// The queue for tests; each step uses a connection of its own.
+struct Queue<'a>(&'a Store);
+
+impl Queue<'_> {
+    async fn insert(&self, jobs: &[NewJob]) {
+        let mut c = self.0.writer().await.unwrap();
+        insert(&mut c, jobs, Timestamp(1)).await.unwrap();
+    }
+
+    async fn claim(&self, worker: Uuid, limit: u32, now: i64) -> Vec<LeasedJob> {
+        let areas = ["other".to_owned(), "notes".to_owned()];
+        let mut c = self.0.writer().await.unwrap();
+        let mut waiting = oldest(&mut c, LANE, &areas).await.unwrap();
+        waiting.truncate(limit as usize);
+        let mut flows = BTreeMap::<JobFlow, u32>::new();
+        waiting.iter().for_each(|job| *flows.entry(job.flow).or_default() += 1);
+        let flows: Vec<(JobFlow, u32)> = flows.into_iter().collect();
+        let lease = Uuid::new_v4();
+        let claim = ClaimRequest { lane: LANE, flows: &flows, areas: &areas, worker, lease };
+        if flows.is_empty() {
+            return Vec::new();
+        }
+        super::claim(&mut c, claim, Timestamp(now)).await.unwrap()
+    }
+
+    async fn end(&self, leased: &LeasedJob, how: JobEndKind, now: i64) -> Result<(), Error> {
+        let job = &leased.job;
+        let how = JobEnd { workspace: job.workspace, job: job.id, lease: leased.lease, how };
+        let mut c = self.0.writer().await.unwrap();
+        end(&mut c, &how, Timestamp(now)).await
+    }
+
+    async fn beat(&self, worker: Uuid, expires_at: i64) {
+        let mut c = self.0.writer().await.unwrap();
+        heartbeat(&mut c, worker, Timestamp(expires_at)).await.unwrap();
+    }
+
+    async fn recover(&self, now: i64) -> u64 {
+        let mut c = self.0.writer().await.unwrap();
+        recover(&mut c, Timestamp(now)).await.unwrap()
+    }
+
+    async fn list(&self) -> Vec<QueuedJob> {
+        let mut c = self.0.reader().await.unwrap();
+        overview(&mut c, WORKSPACE, 1_000).await.unwrap()
+    }
+
+    async fn load(&self) -> LaneLoad {
+        let mut c = self.0.reader().await.unwrap();
+        loads(&mut c, WORKSPACE).await.unwrap()[&LANE]
+    }
+
+    async fn change(&self, job: JobId, how: JobChangeKind, now: i64) -> Result<(), Error> {
+        let wanted = JobChange { job, lane: LANE, how };
+        let mut c = self.0.writer().await.unwrap();
+        change(&mut c, WORKSPACE, &wanted, Timestamp(now)).await
+    }
+
+    async fn page(&self, filter: &JobFilter, cursor: Option<&str>) -> Page {
+        let mut c = self.0.reader().await.unwrap();
+        let (jobs, next) = page(&mut c, WORKSPACE, filter, cursor, 2, &[5; 32]).await?;
+        Ok((jobs.iter().map(|job| job.id.0.as_u128()).collect(), next))
+    }
+
+    async fn only(&self) -> QueuedJob {
+        let mut all = self.list().await;
+        assert_eq!(all.len(), 1, "{all:?}");
+        all.remove(0)
+    }
+}
+
+on_both! {
+    async fn a_job_comes_out_of_the_queue_as_it_went_in(store: &Store) {
+        let queue = Queue(store);
+        let put = NewJob { dedupe_key: Some("k".into()), ..job(1) };
+        queue.insert(std::slice::from_ref(&put)).await;
+        let got = queue.claim(Uuid::new_v4(), 10, 5).await;
+        assert_eq!(got.len(), 1);
+        assert_eq!((&got[0].job, got[0].attempt, &got[0].checkpoint), (&put, 1, &None));
+    }
+
+    async fn only_due_jobs_of_the_lane_and_of_known_areas_are_claimed_oldest_first(store: &Store) {
+        let queue = Queue(store);
+        queue.insert(&[
+            NewJob { available_at: Timestamp(4), ..job(1) },
+            NewJob { available_at: Timestamp(3), ..job(2) },
+            NewJob { available_at: Timestamp(6), ..job(3) },
+            NewJob { lane: Lane::Scanner, ..job(4) },
+            NewJob { area: "note".into(), ..job(5) },
+        ]).await;
+        let ids: Vec<u128> =
+            queue.claim(Uuid::new_v4(), 10, 5).await.iter().map(|l| l.job.id.0.as_u128()).collect();
+        assert_eq!(ids, [2, 1]);
+        let mut c = store.reader().await.unwrap();
+        let next = next_due(&mut c, LANE, &["notes".into()], Timestamp(5)).await.unwrap();
+        assert_eq!(next, Some(Timestamp(6)));
+    }
+
+    async fn of_jobs_with_one_key_one_waits_or_runs_at_a_time(store: &Store) {
+        let queue = Queue(store);
+        let keyed = |n, key: &str| NewJob { dedupe_key: Some(key.into()), ..job(n) };
+        let elsewhere = NewJob { workspace: WorkspaceId(Uuid::from_u128(8)), ..keyed(3, "k") };
+        queue.insert(&[keyed(1, "k"), keyed(2, "k"), elsewhere, keyed(4, "other")]).await;
+        let taken = queue.claim(Uuid::new_v4(), 10, 5).await;
+        let ids: HashSet<u128> = taken.iter().map(|leased| leased.job.id.0.as_u128()).collect();
+        assert_eq!(ids, HashSet::from([1, 3, 4]));
+        queue.insert(&[keyed(5, "k")]).await;
+        assert_eq!(queue.list().await.len(), 2, "its predecessor still runs");
+        let first = taken.iter().find(|leased| leased.job.id.0.as_u128() == 1).unwrap();
+        queue.end(first, JobEndKind::Done { keep: true }, 6).await.unwrap();
+        queue.insert(&[keyed(6, "k")]).await;
+        assert_eq!(queue.claim(Uuid::new_v4(), 10, 7).await[0].job.id.0.as_u128(), 6);
+    }
+
+    async fn a_lost_workers_job_runs_again_and_its_late_end_is_refused(store: &Store) {
+        let queue = Queue(store);
+        let (lost, other) = (Uuid::new_v4(), Uuid::new_v4());
+        queue.insert(&[job(1)]).await;
+        queue.beat(lost, 100).await;
+        let first = queue.claim(lost, 1, 5).await.remove(0);
+        assert_eq!(queue.recover(99).await, 0, "its worker is alive");
+        assert_eq!(queue.recover(100).await, 1);
+        let again = queue.only().await;
+        assert_eq!((again.status, again.position), (JobStatus::Retrying, None));
+        let second = queue.claim(other, 1, 100).await.remove(0);
+        assert_eq!((second.attempt, second.job.id), (2, first.job.id));
+        let late = queue.end(&first, JobEndKind::Done { keep: false }, 101).await;
+        assert!(matches!(late, Err(Error::LeaseLost)), "{late:?}");
+        queue.end(&second, JobEndKind::Done { keep: true }, 102).await.unwrap();
+        assert_eq!(queue.only().await.status, JobStatus::Succeeded);
+    }
+
+    async fn a_job_that_takes_its_workers_down_is_dead_in_the_end(store: &Store) {
+        let queue = Queue(store);
+        queue.insert(&[NewJob { max_attempts: 1, ..job(1) }]).await;
+        for run in 1..=4 {
+            let taken = queue.claim(Uuid::new_v4(), 1, run * 10).await;
+            assert_eq!(taken[0].attempt, u32::try_from(run).unwrap());
+            queue.recover(run * 10).await;
+        }
+        let dead = queue.only().await;
+        assert_eq!(dead.status, JobStatus::Dead);
+        assert_eq!(dead.last_error.as_deref(), Some("the worker was lost"));
+    }
+
+    async fn what_a_process_gives_back_counts_as_never_taken(store: &Store) {
+        let queue = Queue(store);
+        let worker = Uuid::new_v4();
+        queue.insert(&[job(1), job(2)]).await;
+        let first = queue.claim(worker, 1, 5).await.remove(0);
+        queue.claim(worker, 1, 5).await;
+        let mut c = store.writer().await.unwrap();
+        assert_eq!(release(&mut c, worker, Some(first.lease), Timestamp(6)).await.unwrap(), 1);
+        assert_eq!(release(&mut c, worker, None, Timestamp(6)).await.unwrap(), 1);
+        drop(c);
+        let again = queue.claim(Uuid::new_v4(), 10, 7).await;
+        assert_eq!(again.iter().map(|leased| leased.attempt).collect::<Vec<_>>(), [1, 1]);
+    }
+
+    async fn a_dead_job_is_kept_with_its_last_error_until_it_is_swept(store: &Store) {
+        let queue = Queue(store);
+        queue.insert(&[job(1), job(2), job(3)]).await;
+        let taken = queue.claim(Uuid::new_v4(), 3, 5).await;
+        queue.end(&taken[0], JobEndKind::Dead { error: "no luck".into() }, 10).await.unwrap();
+        queue.end(&taken[1], JobEndKind::Done { keep: true }, 10).await.unwrap();
+        queue.end(&taken[2], JobEndKind::Done { keep: false }, 10).await.unwrap();
+        assert_eq!(queue.list().await.len(), 2);
+        let mut c = store.writer().await.unwrap();
+        assert_eq!(sweep(&mut c, Timestamp(11), Timestamp(10)).await.unwrap(), 1);
+        drop(c);
+        let dead = queue.only().await;
+        assert_eq!((dead.status, dead.last_error.as_deref()), (JobStatus::Dead, Some("no luck")));
+        let mut c = store.writer().await.unwrap();
+        assert_eq!(sweep(&mut c, Timestamp(0), Timestamp(11)).await.unwrap(), 1);
+    }
+
+    async fn the_view_counts_positions_among_the_workspaces_queued_jobs(store: &Store) {
+        let queue = Queue(store);
+        let foreign = NewJob { workspace: WorkspaceId(Uuid::from_u128(8)), ..job(9) };
+        queue.insert(&[foreign, job(1), job(2), job(3)]).await;
+        queue.claim(Uuid::new_v4(), 2, 5).await;
+        let positions: HashSet<(JobStatus, Option<u64>)> =
+            queue.list().await.iter().map(|job| (job.status, job.position)).collect();
+        assert!(positions.contains(&(JobStatus::Queued, Some(1))));
+        assert!(positions.contains(&(JobStatus::Running, None)));
+        let mut c = store.reader().await.unwrap();
+        let all = depths(&mut c).await.unwrap()[&LANE];
+        assert_eq!((all.waiting, all.running), (2, 2));
+        let mine = queue.load().await;
+        assert_eq!(mine.queued + mine.active, 3);
+    }
+
+    async fn the_overview_goes_by_lane_and_position_then_by_what_happened_last(store: &Store) {
+        let queue = Queue(store);
+        let jobs: Vec<NewJob> = (1..=6).map(job).collect();
+        queue.insert(&jobs).await;
+        let taken = queue.claim(Uuid::new_v4(), 6, 5).await;
+        let retry = |at| JobEndKind::Retry { at: Timestamp(at), error: "e".into() };
+        queue.end(&taken[0], JobEndKind::Done { keep: true }, 10).await.unwrap();
+        queue.end(&taken[1], JobEndKind::Failed { error: "no".into() }, 11).await.unwrap();
+        queue.end(&taken[2], retry(90), 12).await.unwrap();
+        queue.end(&taken[3], retry(80), 13).await.unwrap();
+        queue.insert(&[
+            NewJob { available_at: Timestamp(70), ..job(7) },
+            job(8),
+            NewJob { lane: Lane::Assistant, ..job(9) },
+        ]).await;
+        let seen: Vec<(u128, Option<u64>)> =
+            queue.list().await.iter().map(|job| (job.id.0.as_u128(), job.position)).collect();
+        // The lanes assistant and delivery, each with its queued, running,
+        // retrying and ended jobs.
+        let expected = [
+            (9, Some(1)),
+            (8, Some(1)), (7, Some(2)),
+            (5, None), (6, None),
+            (4, None), (3, None),
+            (2, None), (1, None),
+        ];
+        assert_eq!(seen, expected);
+        let mut c = store.reader().await.unwrap();
+        let few = overview(&mut c, WORKSPACE, 1).await.unwrap();
+        let few: Vec<u128> = few.iter().map(|job| job.id.0.as_u128()).collect();
+        assert_eq!(few, [9, 8, 5, 4, 2]);
+        drop(c);
+        assert_eq!(queue.load().await, LaneLoad { active: 2, queued: 2 });
+    }
+
+    async fn pages_are_newest_first_and_hold_to_their_filter(store: &Store) {
+        let queue = Queue(store);
+        let foreign = NewJob { workspace: WorkspaceId(Uuid::from_u128(8)), ..job(9) };
+        let other = NewJob { kind: "other".into(), resource: None, ..job(4) };
+        queue.insert(&[job(1), job(2), job(3), other, job(5), foreign]).await;
+        let all = JobFilter::default();
+        let (first, next) = queue.page(&all, None).await.unwrap();
+        let (second, last) = queue.page(&all, next.as_deref()).await.unwrap();
+        let (third, end) = queue.page(&all, last.as_deref()).await.unwrap();
+        assert_eq!((first, second, third, end), (vec![5, 4], vec![3, 2], vec![1], None));
+
+        let tidying = JobFilter {
+            lane: Some(LANE),
+            kind: Some("tidy".into()),
+            status: Some(JobStatus::Queued),
+            resource: Some(Uuid::from_u128(99)),
+        };
+        let (first, more) = queue.page(&tidying, None).await.unwrap();
+        assert_eq!(first, [5, 3]);
+        assert_eq!(queue.page(&tidying, more.as_deref()).await.unwrap().0, [2, 1]);
+        let elsewhere = queue.page(&all, more.as_deref()).await;
+        assert!(matches!(elsewhere, Err(Error::InvalidCursor)), "{elsewhere:?}");
+        let none = JobFilter { status: Some(JobStatus::Dead), ..tidying };
+        assert_eq!(queue.page(&none, None).await.unwrap(), (vec![], None));
+
+        let mut c = store.reader().await.unwrap();
+        let found = find(&mut c, WORKSPACE, JobId(Uuid::from_u128(3))).await.unwrap().unwrap();
+        assert_eq!((found.position, found.max_attempts), (Some(3), 3));
+        assert_eq!(find(&mut c, WORKSPACE, JobId(Uuid::from_u128(9))).await.unwrap(), None);
+    }
+
+    async fn a_cancelled_run_keeps_nothing_and_may_be_retried(store: &Store) {
+        let queue = Queue(store);
+        let keyed = |n| NewJob { dedupe_key: Some("k".into()), ..job(n) };
+        queue.insert(&[keyed(1)]).await;
+        let id = job(1).id;
+        let taken = queue.claim(Uuid::new_v4(), 1, 5).await;
+        queue.change(id, JobChangeKind::Cancel("cancelled".into()), 6).await.unwrap();
+        let late = queue.end(&taken[0], JobEndKind::Done { keep: true }, 7).await;
+        assert!(matches!(late, Err(Error::LeaseLost)), "{late:?}");
+        let seen = queue.only().await;
+        assert_eq!((seen.status, seen.last_error.as_deref()), (JobStatus::Failed, Some("cancelled")));
+
+        // The job's dedupe key becomes free and is taken by another job.
+        queue.insert(&[keyed(2)]).await;
+        let mut c = store.reader().await.unwrap();
+        assert!(is_superseded(&mut c, WORKSPACE, id).await.unwrap());
+        drop(c);
+        let lost = queue.change(id, JobChangeKind::Retry, 8).await;
+        assert!(matches!(lost, Err(Error::RunAgain)), "{lost:?}");
+        queue.change(job(2).id, JobChangeKind::Cancel("too".into()), 8).await.unwrap();
+        queue.change(id, JobChangeKind::Retry, 9).await.unwrap();
+        let again = queue.claim(Uuid::new_v4(), 2, 9).await;
+        assert_eq!(again.iter().map(|l| (l.job.id, l.attempt)).collect::<Vec<_>>(), [(id, 1)]);
+    }
+
+    async fn a_thousand_jobs_go_in_at_once(store: &Store) {
+        let jobs: Vec<NewJob> = (0..1_000).map(job).collect();
+        Queue(store).insert(&jobs).await;
+        assert_eq!(Queue(store).load().await.queued, 1_000);
+    }
+
+    async fn a_jobs_status_follows_the_rules_whatever_happens(store: &Store) {
+        let mut runner = proptest::test_runner::TestRunner::deterministic();
+        let steps = proptest::collection::vec(step(), 1..25);
+        for n in 0..40 {
+            let steps = steps.new_tree(&mut runner).unwrap().current();
+            follow(&Queue(store), n, &steps).await;
+        }
+    }
+}
+
+/// A random event in the life of a job.
+#[derive(Clone, Debug)]
+enum Event {
+    Claim,
+    End(JobEndKind),
+    /// An end under a lease that the job no longer has.
+    LateEnd(JobEndKind),
+    LoseWorker,
+    Change(JobChangeKind),
+}
+
+fn step() -> impl Strategy<Value = Event> {
+    let at = Timestamp(0);
+    let how = prop_oneof![
+        1 => Just(JobEndKind::Done { keep: true }),
+        3 => any::<bool>().prop_map(|requeue| {
+            JobEndKind::Continue { checkpoint: "{}".into(), requeue }
+        }),
+        4 => Just(JobEndKind::Retry { at, error: "e".into() }),
+        3 => Just(JobEndKind::Release { at }),
+        1 => Just(JobEndKind::Failed { error: "e".into() }),
+        1 => Just(JobEndKind::Dead { error: "e".into() }),
+    ];
+    prop_oneof![
+        6 => Just(Event::Claim),
+        4 => how.clone().prop_map(Event::End),
+        1 => how.prop_map(Event::LateEnd),
+        1 => Just(Event::LoseWorker),
+        1 => Just(Event::Change(JobChangeKind::Retry)),
+        1 => Just(Event::Change(JobChangeKind::Cancel("c".into()))),
+    ]
+}
+
+/// A model of the queue's rules without SQL.
+struct Model {
+    status: JobStatus,
+    attempts: u32,
+    checkpoint: bool,
+}
+
+impl Model {
+    fn claim(&mut self) -> bool {
+        let waits = matches!(self.status, JobStatus::Queued | JobStatus::Retrying);
+        if waits {
+            self.status = JobStatus::Running;
+            self.attempts += 1;
+        }
+        waits
+    }
+
+    fn end(&mut self, how: &JobEndKind) {
+        self.status = match how {
+            JobEndKind::Done { .. } => JobStatus::Succeeded,
+            JobEndKind::Continue { requeue, .. } => {
+                self.checkpoint = true;
+                self.attempts -= u32::from(*requeue);
+                if *requeue { JobStatus::Queued } else { JobStatus::Running }
+            }
+            JobEndKind::Retry { .. } => JobStatus::Retrying,
+            JobEndKind::Release { .. } => {
+                self.attempts -= 1;
+                if self.attempts > 0 { JobStatus::Retrying } else { JobStatus::Queued }
+            }
+            JobEndKind::Failed { .. } => JobStatus::Failed,
+            JobEndKind::Dead { .. } => JobStatus::Dead,
+        };
+    }
+
+    fn change(&mut self, how: &JobChangeKind) -> bool {
+        let ended = matches!(self.status, JobStatus::Failed | JobStatus::Dead);
+        let possible = match how {
+            JobChangeKind::Retry => ended,
+            JobChangeKind::Cancel(_) => !ended && self.status != JobStatus::Succeeded,
+        };
+        if possible && *how == JobChangeKind::Retry {
+            (self.status, self.attempts) = (JobStatus::Queued, 0);
+        } else if possible {
+            self.status = JobStatus::Failed;
+        }
+        possible
+    }
+
+    fn lose_worker(&mut self, max_attempts: u32) {
+        if self.status == JobStatus::Running {
+            let spent = self.attempts >= max_attempts + 3;
+            self.status = if spent { JobStatus::Dead } else { JobStatus::Retrying };
+        }
+    }
+}
+
+/// Applies the events to one job in a workspace of its own and compares queue
+/// and model.
+async fn follow(queue: &Queue<'_>, n: u128, events: &[Event]) {
+    let job = job(1_000 + n);
+    let mut model = Model { status: JobStatus::Queued, attempts: 0, checkpoint: false };
+    queue.insert(std::slice::from_ref(&job)).await;
+    let mut held: Option<LeasedJob> = None;
+    for event in events {
+        match event {
+            Event::Claim => {
+                let taken = queue.claim(Uuid::new_v4(), 1, 9).await.pop();
+                assert_eq!(taken.is_some(), model.claim(), "{events:?}");
+                if let Some(taken) = taken {
+                    assert_eq!(taken.attempt, model.attempts);
+                    assert_eq!(taken.checkpoint.is_some(), model.checkpoint);
+                    held = Some(taken);
+                }
+            }
+            Event::End(how) => {
+                let Some(lease) = &held else { continue };
+                let good = model.status == JobStatus::Running;
+                let ended = queue.end(lease, how.clone(), 6).await;
+                assert_eq!(ended.is_ok(), good, "{ended:?} after {events:?}");
+                if good {
+                    model.end(how);
+                }
+            }
+            Event::LateEnd(how) => {
+                let late = LeasedJob {
+                    job: job.clone(),
+                    attempt: 1,
+                    checkpoint: None,
+                    lease: Uuid::new_v4(),
+                };
+                let refused = queue.end(&late, how.clone(), 6).await;
+                assert!(matches!(refused, Err(Error::LeaseLost)));
+            }
+            Event::Change(how) => {
+                let changed = queue.change(job.id, how.clone(), 6).await;
+                assert_eq!(changed.is_ok(), model.change(how), "{changed:?} after {events:?}");
+            }
+            Event::LoseWorker => {
+                queue.recover(6).await;
+                model.lose_worker(job.max_attempts);
+            }
+        }
+        let seen = queue.list().await.into_iter().find(|seen| seen.id == job.id).unwrap();
+        assert_eq!((seen.status, seen.attempts), (model.status, model.attempts), "{events:?}");
+    }
+    // Removes the job, so that it does not affect the next case.
+    if let Some(left) = queue.claim(Uuid::new_v4(), 1, 9).await.pop().or(held) {
+        let _ = queue.end(&left, JobEndKind::Done { keep: false }, 7).await;
+    }
+}

@@ -1,0 +1,248 @@
+//! Queries of the queue for members and operators.
+
+use std::collections::BTreeMap;
+
+use sqlx::AssertSqlSafe;
+use uuid::Uuid;
+
+use super::super::connection::{Connection, on};
+use super::super::cursor::{CursorBinding, CursorPosition};
+use super::super::error::Error;
+use super::super::sql::from_row;
+use super::{count, parsed};
+use assurance_core::domain::document::{Condition, FieldTest, FieldValue};
+use assurance_core::domain::id::{JobId, WorkspaceId};
+use assurance_core::domain::job::{JobStatus, Lane};
+use assurance_core::domain::queue::{JobFilter, LaneLoad, QueuedJob};
+use assurance_core::domain::time::Timestamp;
+
+/// Number of jobs in one lane.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LaneDepth {
+    /// Waiting jobs, due or not.
+    pub waiting: u64,
+    /// Jobs under a lease.
+    pub running: u64,
+}
+
+/// Returns the number of jobs in each lane, over all workspaces.
+pub async fn depths(connection: &mut Connection) -> Result<BTreeMap<Lane, LaneDepth>, Error> {
+    // Two queries, each answered from its index alone.
+    let rows: Vec<(String, String, i64)> = on!(connection, c => {
+        sqlx::query_as(
+            "SELECT lane, 'queued', count(*) FROM jobs \
+             WHERE status IN ('queued', 'retrying') GROUP BY lane \
+             UNION ALL SELECT lane, 'running', count(*) FROM jobs \
+             WHERE status = 'running' GROUP BY lane",
+        )
+        .fetch_all(&mut *c)
+        .await?
+    });
+    let mut depths: BTreeMap<Lane, LaneDepth> =
+        Lane::ALL.into_iter().map(|lane| (lane, LaneDepth::default())).collect();
+    for (lane, status, count) in rows {
+        let depth = depths.entry(parsed(&lane)?).or_default();
+        let count = u64::try_from(count).unwrap_or_default();
+        match status.as_str() {
+            "running" => depth.running += count,
+            _ => depth.waiting += count,
+        }
+    }
+    Ok(depths)
+}
+
+/// Returns the number of a workspace's jobs in each lane.
+pub async fn loads(
+    connection: &mut Connection,
+    workspace: WorkspaceId,
+) -> Result<BTreeMap<Lane, LaneLoad>, Error> {
+    let rows: Vec<(String, i64, i64)> = on!(connection, c => {
+        sqlx::query_as(
+            "SELECT lane, count(CASE WHEN status = 'running' THEN 1 END), \
+             count(CASE WHEN status = 'queued' THEN 1 END) \
+             FROM jobs WHERE workspace_id = $1 GROUP BY lane",
+        )
+        .bind(workspace.0)
+        .fetch_all(&mut *c)
+        .await?
+    });
+    let mut loads: BTreeMap<Lane, LaneLoad> =
+        Lane::ALL.into_iter().map(|lane| (lane, LaneLoad::default())).collect();
+    for (lane, active, queued) in rows {
+        let number = |count: i64| u64::try_from(count).unwrap_or_default();
+        let load = LaneLoad { active: number(active), queued: number(queued) };
+        loads.insert(parsed(&lane)?, load);
+    }
+    Ok(loads)
+}
+
+/// Columns of the queue. Payloads are not included; only the job's area may
+/// read them.
+const COLUMNS: &str = "id, area, kind, lane, resource_id, status, attempts, max_attempts, \
+     available_at, last_error, created_at, updated_at";
+
+/// Returns a workspace's jobs: queued ones by lane and position, then running,
+/// retrying (soonest first) and ended ones (latest first). At most `limit` of
+/// each of these four states for each lane.
+pub async fn overview(
+    connection: &mut Connection,
+    workspace: WorkspaceId,
+    limit: u32,
+) -> Result<Vec<QueuedJob>, Error> {
+    let sql = format!(
+        "SELECT {COLUMNS}, CASE WHEN rank = 0 THEN nth END AS position \
+         FROM (SELECT {COLUMNS}, rank, row_number() OVER (PARTITION BY lane, rank \
+         ORDER BY CASE WHEN rank = 3 THEN -updated_at ELSE available_at END, id) AS nth \
+         FROM (SELECT {COLUMNS}, CASE status WHEN 'queued' THEN 0 WHEN 'running' THEN 1 \
+         WHEN 'retrying' THEN 2 ELSE 3 END AS rank \
+         FROM jobs WHERE workspace_id = $1) AS mine) AS placed \
+         WHERE nth <= $2 ORDER BY lane, rank, nth"
+    );
+    let rows: Vec<ListedRow> = on!(connection, c => {
+        sqlx::query_as(AssertSqlSafe(sql))
+            .bind(workspace.0)
+            .bind(i64::from(limit))
+            .fetch_all(&mut *c)
+            .await?
+    });
+    rows.into_iter().map(ListedRow::queued).collect()
+}
+
+/// Returns one page of a workspace's jobs, newest first, and the cursor of the
+/// next page. Returns [`Error::InvalidCursor`] for a cursor of another filter.
+pub async fn page(
+    connection: &mut Connection,
+    workspace: WorkspaceId,
+    filter: &JobFilter,
+    cursor: Option<&str>,
+    limit: u32,
+    cursor_key: &[u8; 32],
+) -> Result<(Vec<QueuedJob>, Option<String>), Error> {
+    let conditions = conditions(filter);
+    let binding = CursorBinding {
+        key: cursor_key,
+        owner: workspace.0,
+        collection: "the queue's jobs",
+        conditions: &conditions,
+        order: &[],
+    };
+    let before = cursor.map(|cursor| before(&binding, cursor)).transpose()?;
+    let mut jobs = select(connection, workspace, filter, before, i64::from(limit) + 1).await?;
+    let more = jobs.len() > limit as usize;
+    jobs.truncate(limit as usize);
+    let last = jobs.last().filter(|_| more);
+    let next = last.map(|job| CursorPosition { values: Vec::new(), id: job.id.to_string() });
+    Ok((jobs, next.map(|position| binding.encode(&position))))
+}
+
+/// Finds one job.
+pub async fn find(
+    connection: &mut Connection,
+    workspace: WorkspaceId,
+    job: JobId,
+) -> Result<Option<QueuedJob>, Error> {
+    let sql = listing("j.id = $2");
+    let row: Option<ListedRow> = on!(connection, c => {
+        sqlx::query_as(AssertSqlSafe(sql))
+            .bind(workspace.0)
+            .bind(job.0)
+            .fetch_optional(&mut *c)
+            .await?
+    });
+    row.map(ListedRow::queued).transpose()
+}
+
+/// Returns the filter as conditions, which cursors are bound to.
+fn conditions(filter: &JobFilter) -> Vec<Condition> {
+    let said = [
+        ("lane", filter.lane.map(|lane| lane.as_str().to_owned())),
+        ("kind", filter.kind.clone()),
+        ("status", filter.status.map(|status| status.as_str().to_owned())),
+        ("resource_id", filter.resource.map(|id| id.to_string())),
+    ];
+    let condition = |(field, value): (&str, Option<String>)| {
+        let test = FieldTest::Equals(FieldValue::Text(value?));
+        Some(Condition { fields: vec![field.to_owned()], test })
+    };
+    said.into_iter().filter_map(condition).collect()
+}
+
+fn before(binding: &CursorBinding<'_>, cursor: &str) -> Result<Uuid, Error> {
+    let position = binding.decode(cursor).ok_or(Error::InvalidCursor)?;
+    position.id.parse().map_err(|_| Error::InvalidCursor)
+}
+
+async fn select(
+    connection: &mut Connection,
+    workspace: WorkspaceId,
+    filter: &JobFilter,
+    before: Option<Uuid>,
+    limit: i64,
+) -> Result<Vec<QueuedJob>, Error> {
+    let sql = listing(
+        "($2 IS NULL OR j.lane = $2) AND ($3 IS NULL OR j.kind = $3) \
+         AND ($4 IS NULL OR j.status = $4) AND ($5 IS NULL OR j.resource_id = $5) \
+         AND ($6 IS NULL OR j.id < $6) ORDER BY j.id DESC LIMIT $7",
+    );
+    let rows: Vec<ListedRow> = on!(connection, c => {
+        sqlx::query_as(AssertSqlSafe(sql))
+            .bind(workspace.0)
+            .bind(filter.lane.map(Lane::as_str))
+            .bind(&filter.kind)
+            .bind(filter.status.map(JobStatus::as_str))
+            .bind(filter.resource)
+            .bind(before)
+            .bind(limit)
+            .fetch_all(&mut *c)
+            .await?
+    });
+    rows.into_iter().map(ListedRow::queued).collect()
+}
+
+/// Returns the query of jobs of the workspace `$1` with their positions.
+fn listing(which: &str) -> String {
+    format!(
+        "SELECT {COLUMNS}, position FROM jobs j LEFT JOIN (SELECT id AS placed, row_number() \
+         OVER (PARTITION BY lane ORDER BY available_at, id) AS position \
+         FROM jobs WHERE workspace_id = $1 AND status = 'queued') AS places ON placed = j.id \
+         WHERE j.workspace_id = $1 AND {which}"
+    )
+}
+
+from_row! {
+    struct ListedRow {
+        id: Uuid,
+        area: String,
+        kind: String,
+        lane: String,
+        resource_id: Option<Uuid>,
+        status: String,
+        attempts: i64,
+        max_attempts: i64,
+        available_at: i64,
+        last_error: Option<String>,
+        created_at: i64,
+        updated_at: i64,
+        position: Option<i64>,
+    }
+}
+
+impl ListedRow {
+    fn queued(self) -> Result<QueuedJob, Error> {
+        Ok(QueuedJob {
+            id: JobId(self.id),
+            area: self.area,
+            kind: self.kind,
+            lane: parsed(&self.lane)?,
+            resource: self.resource_id,
+            status: parsed(&self.status)?,
+            attempts: count(self.attempts),
+            max_attempts: count(self.max_attempts),
+            available_at: Timestamp(self.available_at),
+            last_error: self.last_error,
+            created_at: Timestamp(self.created_at),
+            updated_at: Timestamp(self.updated_at),
+            position: self.position.and_then(|position| u64::try_from(position).ok()),
+        })
+    }
+}

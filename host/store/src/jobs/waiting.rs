@@ -1,0 +1,119 @@
+//! Limits the number of jobs of an area that wait in a workspace. The count is
+//! approximate: it is read from the database after a number of enqueued jobs,
+//! not for each of them.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use super::super::connection::{Connection, on};
+use super::super::{Error, Store};
+use assurance_core::domain::id::WorkspaceId;
+
+/// Number of jobs that this process enqueues before it counts again. A fleet
+/// exceeds the limit by at most this number for each node, and by the jobs of
+/// one call.
+const COUNT_AFTER_JOBS: u64 = 500;
+/// Maximum number of queues in memory. Beyond it, those that are not full are
+/// dropped.
+const MOST_KNOWN: usize = 10_000;
+/// Interval between two counts of a full queue.
+const RECOUNT_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Counts of the queues that this process enqueues to.
+#[derive(Debug, Default)]
+pub(crate) struct WaitingJobs(Mutex<HashMap<(WorkspaceId, String), QueueGauge>>);
+
+#[derive(Debug, Default)]
+struct QueueGauge {
+    since_look: u64,
+    is_full: bool,
+    looked_at: Option<Instant>,
+}
+
+impl Store {
+    /// Returns whether an area's queue in a workspace is full.
+    #[must_use]
+    pub fn has_full_queue(&self, workspace: WorkspaceId, area: &str, most: u64) -> bool {
+        let mut gauges = self.waiting().0.lock();
+        let Some(gauge) = gauges.get_mut(&(workspace, area.to_owned())) else { return false };
+        if gauge.is_full && gauge.looked_at.is_none_or(|at| at.elapsed() >= RECOUNT_INTERVAL) {
+            gauge.looked_at = Some(Instant::now());
+            self.count_in_background(workspace, area.to_owned(), most);
+        }
+        gauge.is_full
+    }
+
+    /// Adds enqueued jobs of an area to the count.
+    pub fn note_enqueued(&self, workspace: WorkspaceId, area: &str, jobs: u64, most: u64) {
+        let mut gauges = self.waiting().0.lock();
+        if gauges.len() >= MOST_KNOWN {
+            gauges.retain(|_, gauge| gauge.is_full);
+        }
+        let gauge = gauges.entry((workspace, area.to_owned())).or_default();
+        gauge.since_look = gauge.since_look.saturating_add(jobs);
+        if gauge.since_look >= COUNT_AFTER_JOBS.min(most) {
+            gauge.since_look = 0;
+            self.count_in_background(workspace, area.to_owned(), most);
+        }
+    }
+
+    /// Counts in the background, so that the enqueuing call is not delayed.
+    fn count_in_background(&self, workspace: WorkspaceId, area: String, most: u64) {
+        let store = self.clone();
+        tokio::spawn(async move {
+            let counted = store.in_time(async {
+                let mut connection = store.reader().await?;
+                let counted = count_waiting(&mut connection, workspace, &area, most).await?;
+                connection.release();
+                Ok(counted)
+            });
+            match counted.await {
+                Ok(waiting) => store.counted(workspace, area, waiting, most),
+                Err(error) => tracing::debug!(%error, "cannot count waiting jobs"),
+            }
+        });
+    }
+
+    fn counted(&self, workspace: WorkspaceId, area: String, waiting: u64, most: u64) {
+        let is_full = waiting >= most;
+        let mut gauges = self.waiting().0.lock();
+        let gauge = gauges.entry((workspace, area.clone())).or_default();
+        if is_full && !gauge.is_full {
+            tracing::warn!(
+                area.name = area,
+                workspace.id = %workspace,
+                most,
+                "an area has too many jobs waiting in a workspace; it gets `limit-exceeded` for \
+                 more until some have run (jobs.max_waiting_per_area)"
+            );
+        }
+        gauge.is_full = is_full;
+        gauge.looked_at = Some(Instant::now());
+        if waiting < COUNT_AFTER_JOBS.min(most) {
+            gauges.remove(&(workspace, area));
+        }
+    }
+}
+
+/// Counts the waiting jobs of an area in a workspace, up to `most`.
+async fn count_waiting(
+    connection: &mut Connection,
+    workspace: WorkspaceId,
+    area: &str,
+    most: u64,
+) -> Result<u64, Error> {
+    let counted: i64 = on!(connection, c => {
+        sqlx::query_scalar(
+            "SELECT count(*) FROM (SELECT 1 FROM jobs WHERE workspace_id = $1 AND area = $2 \
+             AND status IN ('queued', 'retrying') LIMIT $3) AS waiting",
+        )
+        .bind(workspace.0)
+        .bind(area)
+        .bind(i64::try_from(most).unwrap_or(i64::MAX))
+        .fetch_one(&mut *c)
+        .await?
+    });
+    Ok(u64::try_from(counted).unwrap_or_default())
+}

@@ -1,0 +1,354 @@
+//! Storage: the only crate that uses sqlx.
+//!
+//! There is one file for each noun. Functions take the connection as their
+//! first argument, so that callers control transactions. Most statements have
+//! the same text for both databases and run through `connection::on`.
+
+pub mod access_tokens;
+pub mod apply;
+pub mod audit;
+pub mod backup;
+pub mod blobs;
+pub mod connection;
+pub mod deployments;
+pub mod documents;
+pub mod health;
+pub mod idempotency;
+pub mod indexes;
+pub mod installation;
+pub mod jobs;
+pub mod mail_counts;
+pub mod memberships;
+pub mod mfa;
+mod migrations;
+pub mod nodes;
+pub mod operator_tokens;
+pub mod query;
+pub mod rate_uses;
+pub mod search;
+pub mod secrets;
+pub mod sessions;
+pub mod sign_in_failures;
+pub mod sign_in_places;
+pub mod trials;
+pub mod users;
+pub mod workspaces;
+
+mod connection_shares;
+mod cursor;
+mod error;
+mod fields;
+mod gates;
+mod group_commit;
+mod keyed_locks;
+mod keyset;
+mod lane_waker;
+mod listed;
+mod notifications;
+mod open;
+mod outcomes;
+mod pool;
+mod scope;
+mod session;
+mod sql;
+mod stored_bytes;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+#[cfg(test)]
+mod tests;
+mod union_branches;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{AssertSqlSafe, PgConnection, SqliteConnection};
+
+use self::connection::{ConnectionKind, Raw, on};
+use self::connection_shares::ConnectionShares;
+use self::gates::WorkspaceGates;
+use self::group_commit::GroupCommit;
+use self::pool::Pool;
+use self::stored_bytes::StoredBytes;
+use assurance_core::domain::id::WorkspaceId;
+
+pub use connection::{Connection, Tx};
+pub use connection_shares::ShareOwner;
+pub use error::Error;
+pub use gates::OpenGate;
+pub use lane_waker::LaneWaker;
+pub use notifications::NotificationListener;
+pub use open::{Settings, Timeouts};
+pub use outcomes::WriteOutcomes;
+pub use scope::{CollectionScope, SearchableText};
+pub use stored_bytes::{OverQuota, Quota};
+
+/// The database and the blob store.
+#[derive(Clone, Debug)]
+pub struct Store(Arc<Inner>);
+
+/// Kind of database.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Backend {
+    /// SQLite, embedded.
+    Sqlite,
+    /// PostgreSQL, shared by any number of hosts.
+    Postgres,
+}
+
+/// Purpose of a transaction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Access {
+    /// Reads one snapshot. It writes nothing, takes no lock and never causes a
+    /// write conflict.
+    Read,
+    /// Serializable and optimistic: reads a snapshot, then writes. May fail
+    /// with [`Error::RunAgain`]. On SQLite, call [`Store::upgrade`] before the
+    /// first write.
+    Write,
+    /// Short writes of the host. SQLite: takes the write lock at the start;
+    /// PostgreSQL: read committed, with row locks.
+    WriteLocked,
+}
+
+#[derive(Debug)]
+struct Inner {
+    databases: Databases,
+    blobs: blobs::Blobs,
+    timeout: Duration,
+    gates: WorkspaceGates,
+    group_commit: GroupCommit,
+    /// Permits to hold reading connections while an area's code runs.
+    reading: ConnectionShares,
+    /// The same for writing connections.
+    writing: ConnectionShares,
+    wake: LaneWaker,
+    outcomes: WriteOutcomes,
+    waiting: jobs::WaitingJobs,
+    stored_bytes: StoredBytes,
+}
+
+#[derive(Debug)]
+enum Databases {
+    Sqlite {
+        readers: Pool<SqliteConnection>,
+        /// The only connection that writes, and the queue for the write lock. A
+        /// reader that becomes a writer takes the lock too. First come, first
+        /// served.
+        writer: Pool<SqliteConnection>,
+    },
+    Postgres {
+        /// Read committed connections, for reads and for the host's own short
+        /// writes.
+        common: Pool<PgConnection>,
+        /// Connections whose default isolation is serializable, also for single
+        /// statements.
+        serializable: Pool<PgConnection>,
+        /// Suffix that `ILIKE` needs for letters beyond ASCII: empty, or `
+        /// COLLATE "…"`.
+        folding: &'static str,
+        /// Options for the connection that listens for notifications.
+        options: Box<PgConnectOptions>,
+    },
+}
+
+impl Store {
+    /// Returns the kind of database.
+    #[must_use]
+    pub fn backend(&self) -> Backend {
+        match self.0.databases {
+            Databases::Sqlite { .. } => Backend::Sqlite,
+            Databases::Postgres { .. } => Backend::Postgres,
+        }
+    }
+
+    /// Returns the suffix that `ILIKE` needs for letters beyond ASCII.
+    pub fn folding(&self) -> &'static str {
+        match self.0.databases {
+            Databases::Sqlite { .. } => "",
+            Databases::Postgres { folding, .. } => folding,
+        }
+    }
+
+    /// Returns the blob store.
+    #[must_use]
+    pub fn blobs(&self) -> &blobs::Blobs {
+        &self.0.blobs
+    }
+
+    /// Returns the outcomes of recent writes.
+    #[must_use]
+    pub fn outcomes(&self) -> &WriteOutcomes {
+        &self.0.outcomes
+    }
+
+    /// Returns the waker of workers; call it after a commit that enqueued jobs.
+    #[must_use]
+    pub fn wake(&self) -> &LaneWaker {
+        &self.0.wake
+    }
+
+    fn stored_bytes(&self) -> &StoredBytes {
+        &self.0.stored_bytes
+    }
+
+    fn waiting(&self) -> &jobs::WaitingJobs {
+        &self.0.waiting
+    }
+
+    /// Checks that the database responds.
+    pub async fn ping(&self) -> Result<(), Error> {
+        let mut connection = self.reader().await?;
+        on!(connection, c => { sqlx::query("SELECT 1").execute(&mut *c).await?; });
+        connection.release();
+        Ok(())
+    }
+
+    /// Refuses new work and closes idle connections.
+    pub async fn close(&self) {
+        match &self.0.databases {
+            Databases::Sqlite { readers, writer } => {
+                readers.close().await;
+                writer.close().await;
+            }
+            Databases::Postgres { common, serializable, .. } => {
+                common.close().await;
+                serializable.close().await;
+            }
+        }
+    }
+
+    /// Returns a connection for single statements that only read.
+    pub async fn reader(&self) -> Result<Connection, Error> {
+        Ok(Connection(match &self.0.databases {
+            Databases::Sqlite { readers, .. } => {
+                ConnectionKind::Reader(readers.acquire().await?, None)
+            }
+            Databases::Postgres { common, .. } => ConnectionKind::Postgres(common.acquire().await?),
+        }))
+    }
+
+    /// Returns a connection for single statements that write. The server has
+    /// confirmed that no transaction is open on it, so each statement commits
+    /// by itself.
+    pub async fn writer(&self) -> Result<Connection, Error> {
+        let mut connection = self.unconfirmed_writer().await?;
+        Box::pin(connection.confirm_idle()).await?;
+        Ok(connection)
+    }
+
+    /// The same; `None` if another call holds SQLite's write lock.
+    pub async fn writer_if_free(&self) -> Result<Option<Connection>, Error> {
+        match &self.0.databases {
+            Databases::Sqlite { writer, .. } => {
+                let free = writer.try_acquire().await?;
+                Ok(free.map(|writer| Connection(ConnectionKind::Writer(writer))))
+            }
+            Databases::Postgres { .. } => self.writer().await.map(Some),
+        }
+    }
+
+    async fn unconfirmed_writer(&self) -> Result<Connection, Error> {
+        Ok(Connection(match &self.0.databases {
+            Databases::Sqlite { writer, .. } => ConnectionKind::Writer(writer.acquire().await?),
+            Databases::Postgres { common, .. } => ConnectionKind::Postgres(common.acquire().await?),
+        }))
+    }
+
+    /// Begins a transaction for a short operation of the host.
+    pub async fn begin(&self, access: Access) -> Result<Tx, Error> {
+        let connection = match (&self.0.databases, access) {
+            (Databases::Postgres { .. }, Access::Write) => self.serializable().await?,
+            (_, Access::WriteLocked) => self.unconfirmed_writer().await?,
+            (_, Access::Read | Access::Write) => self.reader().await?,
+        };
+        Tx::begin(connection, self.begin_statement(access)).await
+    }
+
+    /// Begins a transaction that is held while an area's code runs.
+    pub async fn begin_held(&self, access: Access, holder: ShareOwner) -> Result<Tx, Error> {
+        let shares = match access {
+            Access::Read => &self.0.reading,
+            Access::Write | Access::WriteLocked => &self.0.writing,
+        };
+        let place = self.wait(shares.place(holder)).await?;
+        Ok(self.begin(access).await?.at(Some(place)))
+    }
+
+    /// Returns the `BEGIN` statement. On PostgreSQL, it first rolls back any
+    /// open transaction and sets a marker, so that a later statement can assert
+    /// that it runs inside a transaction ([`apply::apply`]).
+    fn begin_statement(&self, access: Access) -> &'static str {
+        match (self.backend(), access) {
+            (Backend::Sqlite, Access::Read | Access::Write) => "BEGIN",
+            (Backend::Sqlite, Access::WriteLocked) => "BEGIN IMMEDIATE",
+            (Backend::Postgres, Access::Read) => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+            (Backend::Postgres, Access::Write | Access::WriteLocked) => {
+                "ROLLBACK; BEGIN; SET LOCAL assurance.transaction = 'open'"
+            }
+        }
+    }
+
+    /// Begins a serializable transaction that cannot conflict with other calls
+    /// of the workspace: other locked calls wait before they start, optimistic
+    /// calls before they write.
+    pub async fn begin_locked(&self, holder: ShareOwner) -> Result<Tx, Error> {
+        let Databases::Postgres { .. } = &self.0.databases else {
+            return self.begin_held(Access::WriteLocked, holder).await;
+        };
+        // Holds neither a connection nor a permit while waiting.
+        let gate = self.wait(self.0.gates.queue(holder.workspace)).await?;
+        let place = self.wait(self.0.writing.place(holder)).await?;
+        let mut connection = self.serializable().await?;
+        connection.begin_session_state();
+        if let Raw::Postgres(c) = connection.raw() {
+            sqlx::raw_sql(AssertSqlSafe(gate.lock())).execute(c).await?;
+        }
+        let tx = Tx::begin(connection, self.begin_statement(Access::Write)).await?;
+        Ok(tx.behind(gate).at(Some(place)))
+    }
+
+    /// Waits until no call of this process holds the workspace's gate. Hold the
+    /// result only for a short write, and drop it before
+    /// [`Store::begin_locked`].
+    pub async fn open_gate(&self, workspace: WorkspaceId) -> Result<OpenGate, Error> {
+        self.wait(self.0.gates.pass(workspace)).await
+    }
+
+    /// Prepares an [`Access::Write`] transaction for writing: on SQLite it
+    /// waits for the write lock, on PostgreSQL it does nothing.
+    pub async fn upgrade(&self, tx: &mut Tx) -> Result<(), Error> {
+        if let (ConnectionKind::Reader(_, turn @ None), Databases::Sqlite { writer, .. }) =
+            (&mut tx.0, &self.0.databases)
+        {
+            *turn = Some(writer.turn().await?);
+        }
+        Ok(())
+    }
+
+    /// Returns a connection on which each statement is a serializable
+    /// transaction.
+    pub async fn serializable(&self) -> Result<Connection, Error> {
+        match &self.0.databases {
+            Databases::Sqlite { .. } => self.unconfirmed_writer().await,
+            Databases::Postgres { serializable, .. } => {
+                Ok(Connection(ConnectionKind::Postgres(serializable.acquire().await?)))
+            }
+        }
+    }
+
+    /// Limits waiting to the time that a call may wait for a connection,
+    /// because an unreachable server may never respond.
+    pub async fn in_time<T>(
+        &self,
+        work: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
+        self.wait(work).await?
+    }
+
+    async fn wait<T>(&self, wait: impl Future<Output = T>) -> Result<T, Error> {
+        tokio::time::timeout(self.0.timeout, wait)
+            .await
+            .map_err(|_| Error::Unavailable(sqlx::Error::PoolTimedOut))
+    }
+}

@@ -1,0 +1,128 @@
+//! Queries with a list of values (`one_of`) for the first field of their order.
+
+use super::Backend;
+use super::cursor::CursorPosition;
+use super::fields::MAX_VALUES;
+use super::scope::CollectionScope;
+use super::union_branches::union_branches;
+use assurance_core::domain::document::{FieldTest, FieldValue, Query};
+use assurance_core::domain::manifest::FieldKind;
+
+/// Values of the first field of an order, sorted, and the remaining query.
+#[derive(Debug)]
+pub(super) struct ListedValues {
+    pub(super) values: Vec<String>,
+    pub(super) query: Query,
+}
+
+/// Returns the values that a query lists for the first field of its order, if
+/// an index finds each of them.
+///
+/// Without this, PostgreSQL uses the index for the order or for the list, never
+/// for both: it reads the documents of all values, in order, until the page is
+/// full.
+pub(super) fn listed(
+    backend: Backend,
+    scope: &CollectionScope,
+    query: &Query,
+) -> Option<ListedValues> {
+    let first = query.order.first()?;
+    let is_text = scope.fields.get(&first.field) == Some(&FieldKind::Text);
+    if backend == Backend::Sqlite || !is_text || union_branches(scope, query).is_none() {
+        return None;
+    }
+    let at = query.conditions.iter().position(|condition| {
+        matches!(&condition.test, FieldTest::OneOf(values) if values.len() <= MAX_VALUES)
+            && condition.fields == [first.field.as_str()]
+    })?;
+    let descending = first.descending;
+    let mut query = query.clone();
+    let FieldTest::OneOf(values) = query.conditions.remove(at).test else { return None };
+    let text = |value| match value {
+        FieldValue::Text(text) => Some(text),
+        _ => None,
+    };
+    let mut values: Vec<String> = values.into_iter().map(text).collect::<Option<_>>()?;
+    // Stored text never contains U+0000.
+    values.retain(|text| !text.contains('\0'));
+    values.sort_unstable();
+    values.dedup();
+    if descending {
+        values.reverse();
+    }
+    Some(ListedValues { values, query })
+}
+
+impl ListedValues {
+    /// Keeps only values after the position's own value.
+    pub(super) fn beyond(mut self, after: Option<&CursorPosition>) -> Self {
+        if let Some(FieldValue::Text(last)) = after.and_then(|after| after.values.first()) {
+            let descending = self.query.order.first().is_some_and(|first| first.descending);
+            self.values.retain(|value| if descending { value < last } else { value > last });
+        }
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::keyset::{page_sql, sort_keys};
+    use super::super::query::QueryTarget;
+    use super::super::sql::{Row, each_row};
+    use super::*;
+    use crate::connection::Raw;
+    use crate::indexes::ensure_indexes;
+    use crate::testing::fresh;
+    use assurance_core::domain::document::{Condition, Order, PageStart};
+    use assurance_core::domain::id::WorkspaceId;
+    use assurance_core::domain::manifest::IndexSpec;
+
+    fn scope() -> CollectionScope {
+        CollectionScope {
+            full_name: "a.b".into(),
+            own: true,
+            fields: [("name".to_owned(), FieldKind::Text)].into(),
+            indexes: vec![IndexSpec { fields: vec!["name".into()], unique: false }],
+            searched: vec![],
+        }
+    }
+
+    fn query(names: &[&str]) -> Query {
+        let values = names.iter().map(|name| FieldValue::Text((*name).to_owned())).collect();
+        Query {
+            collection: "a.b".into(),
+            conditions: vec![Condition {
+                fields: vec!["name".into()],
+                test: FieldTest::OneOf(values),
+            }],
+            order: vec![Order { field: "name".into(), descending: false }],
+            limit: 100,
+            start: PageStart::First,
+        }
+    }
+
+    #[tokio::test]
+    async fn documents_of_other_values_are_not_read_even_before_anything_is_known_of_them() {
+        let Some(fresh) = fresh(Backend::Postgres).await else { return };
+        let (workspace, scope) = (WorkspaceId::new(), scope());
+        ensure_indexes(&fresh.store, std::slice::from_ref(&scope)).await.unwrap();
+        let mut connection = fresh.store.writer().await.unwrap();
+        let Raw::Postgres(c) = connection.raw() else { return };
+        let fill = "INSERT INTO documents SELECT $1, 'a.b', n::text, 1, 0, 0, \
+                    jsonb_build_object('name', 'n' || n) FROM generate_series(1, 5000) AS n";
+        sqlx::query(fill).bind(workspace.0).execute(c).await.unwrap();
+        let query = query(&["n4000", "n17", "n3", "none"]);
+        let target = QueryTarget { workspace, scope: &scope, folding: "", use_search_table: false };
+        let keys = sort_keys(&scope, &query.order).unwrap();
+        let last = CursorPosition { values: vec![FieldValue::Text("n17".into())], id: "17".into() };
+        for after in [None, Some(&last)] {
+            let mut sql = page_sql(Backend::Postgres, target, &query, &keys, after).unwrap();
+            sql.text.insert_str(0, "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) ");
+            let mut plan = Vec::new();
+            let take = |row: Row| row.text(0).map(|line| plan.push(line));
+            each_row(&mut connection, sql, take).await.unwrap();
+            let plan = plan.join("\n");
+            assert!(!plan.contains("Seq Scan") && !plan.contains("Removed by"), "{plan}");
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Number of mails per address and per workspace and day.
+
+use super::connection::{Connection, on};
+use super::error::Error;
+use assurance_core::domain::time::Timestamp;
+
+/// Mails of one day, which begins with the first mail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MailCount {
+    /// Number of mails.
+    pub mails: i64,
+    /// Time of the first mail.
+    pub since: Timestamp,
+    /// Time of the last mail.
+    pub last_at: Timestamp,
+}
+
+/// Reads the counts. Other mails of the subject wait until the transaction
+/// ends.
+pub async fn lock(
+    connection: &mut Connection,
+    subject: &str,
+    now: Timestamp,
+) -> Result<MailCount, Error> {
+    let (mails, since, last_at): (i64, i64, i64) = on!(connection, c => {
+        sqlx::query_as(
+            "INSERT INTO mail_counts (subject, mails, since, last_at) VALUES ($1, 0, $2, 0) \
+             ON CONFLICT (subject) DO UPDATE SET mails = mail_counts.mails \
+             RETURNING mails, since, last_at",
+        )
+        .bind(subject.to_owned())
+        .bind(now.0)
+        .fetch_one(&mut *c)
+        .await?
+    });
+    Ok(MailCount { mails, since: Timestamp(since), last_at: Timestamp(last_at) })
+}
+
+/// Writes the counts after a mail was sent.
+pub async fn put(
+    connection: &mut Connection,
+    subject: &str,
+    count: &MailCount,
+) -> Result<(), Error> {
+    on!(connection, c => {
+        sqlx::query(
+            "UPDATE mail_counts SET mails = $2, since = $3, last_at = $4 WHERE subject = $1",
+        )
+        .bind(subject.to_owned())
+        .bind(count.mails)
+        .bind(count.since.0)
+        .bind(count.last_at.0)
+        .execute(&mut *c)
+        .await?
+        .rows_affected()
+    });
+    Ok(())
+}
+
+/// Subtracts one mail that was not sent.
+pub async fn take_back(connection: &mut Connection, subject: &str) -> Result<(), Error> {
+    on!(connection, c => {
+        sqlx::query("UPDATE mail_counts SET mails = mails - 1 WHERE subject = $1 AND mails > 0")
+            .bind(subject.to_owned())
+            .execute(&mut *c)
+            .await?
+            .rows_affected()
+    });
+    Ok(())
+}
+
+/// Deletes counts of days that began before `before`.
+pub async fn sweep(connection: &mut Connection, before: Timestamp) -> Result<u64, Error> {
+    Ok(on!(connection, c => {
+        sqlx::query("DELETE FROM mail_counts WHERE since <= $1")
+            .bind(before.0)
+            .execute(&mut *c)
+            .await?
+            .rows_affected()
+    }))
+}

@@ -1,0 +1,267 @@
+//! Memberships of people in workspaces.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use super::connection::{Connection, on};
+use super::cursor::{CursorBinding, CursorPosition};
+use super::error::Error;
+use assurance_core::domain::id::{UserId, WorkspaceId};
+use assurance_core::domain::people::{Member, Membership};
+use assurance_core::domain::role::Role;
+use assurance_core::domain::time::Timestamp;
+
+type MemberRow = (Uuid, String, String, String);
+
+/// Adds a member, or changes the role of one.
+pub async fn put(
+    connection: &mut Connection,
+    workspace: WorkspaceId,
+    user: UserId,
+    role: Role,
+    now: Timestamp,
+) -> Result<(), Error> {
+    on!(connection, c => sqlx::query(
+        "INSERT INTO memberships (workspace_id, user_id, role, created_at) \
+         VALUES ($1, $2, $3, $4) \
+         ON CONFLICT (workspace_id, user_id) DO UPDATE SET role = excluded.role",
+    )
+    .bind(workspace.0)
+    .bind(user.0)
+    .bind(role.as_str())
+    .bind(now.0)
+    .execute(&mut *c)
+    .await?.rows_affected());
+    Ok(())
+}
+
+/// Adds a member; an existing member keeps a higher role.
+pub async fn add(
+    connection: &mut Connection,
+    workspace: WorkspaceId,
+    user: UserId,
+    role: Role,
+    now: Timestamp,
+) -> Result<(), Error> {
+    on!(connection, c => sqlx::query(
+        "INSERT INTO memberships (workspace_id, user_id, role, created_at) \
+         VALUES ($1, $2, $3, $4) \
+         ON CONFLICT (workspace_id, user_id) DO UPDATE SET role = excluded.role \
+         WHERE CASE excluded.role WHEN 'owner' THEN 3 WHEN 'admin' THEN 2 WHEN 'member' THEN 1 \
+         ELSE 0 END > CASE memberships.role WHEN 'owner' THEN 3 WHEN 'admin' THEN 2 \
+         WHEN 'member' THEN 1 ELSE 0 END",
+    )
+    .bind(workspace.0)
+    .bind(user.0)
+    .bind(role.as_str())
+    .bind(now.0)
+    .execute(&mut *c)
+    .await?.rows_affected());
+    Ok(())
+}
+
+/// Returns a person's role and features in a workspace with one query. `None`
+/// if the person is not a member or is disabled.
+pub async fn find(
+    connection: &mut Connection,
+    workspace: WorkspaceId,
+    user: UserId,
+) -> Result<Option<Membership>, Error> {
+    let rows: Vec<(String, Option<String>)> = on!(connection, c => {
+        sqlx::query_as(
+            "SELECT m.role, f.flag FROM memberships m \
+             JOIN users u ON u.id = m.user_id AND u.disabled_at IS NULL \
+             LEFT JOIN workspace_flags f \
+             ON f.workspace_id = m.workspace_id AND f.enabled = FALSE \
+             WHERE m.workspace_id = $1 AND m.user_id = $2",
+        )
+        .bind(workspace.0)
+        .bind(user.0)
+        .fetch_all(&mut *c)
+        .await?
+    });
+    let Some((role, _)) = rows.first() else { return Ok(None) };
+    let role = parse_role(role)?;
+    let off: BTreeSet<String> = rows.into_iter().filter_map(|(_, flag)| flag).collect();
+    Ok(Some(Membership { role, features_off: Arc::new(off) }))
+}
+
+/// Returns the number of workspaces that a person owns. Other transactions that
+/// count for the same person wait until this one ends.
+pub async fn count_owned(connection: &mut Connection, user: UserId) -> Result<i64, Error> {
+    on!(connection, c => {
+        sqlx::query("UPDATE users SET id = id WHERE id = $1")
+            .bind(user.0)
+            .execute(&mut *c)
+            .await?
+            .rows_affected()
+    });
+    Ok(on!(connection, c => {
+        sqlx::query_scalar("SELECT COUNT(*) FROM memberships WHERE user_id = $1 AND role = 'owner'")
+            .bind(user.0)
+            .fetch_one(&mut *c)
+            .await?
+    }))
+}
+
+/// Returns one member of a workspace. `None` if the person is not a member or
+/// is disabled.
+pub async fn member(
+    connection: &mut Connection,
+    workspace: WorkspaceId,
+    user: UserId,
+) -> Result<Option<Member>, Error> {
+    let row: Option<MemberRow> = on!(connection, c => {
+        sqlx::query_as(
+            "SELECT u.id, u.email, u.display_name, m.role FROM memberships m \
+             JOIN users u ON u.id = m.user_id AND u.disabled_at IS NULL \
+             WHERE m.workspace_id = $1 AND m.user_id = $2",
+        )
+        .bind(workspace.0)
+        .bind(user.0)
+        .fetch_optional(&mut *c)
+        .await?
+    });
+    row.map(read).transpose()
+}
+
+/// Returns all members of a workspace who are not disabled, ordered by email.
+pub async fn members(
+    connection: &mut Connection,
+    workspace: WorkspaceId,
+) -> Result<Vec<Member>, Error> {
+    let rows: Vec<MemberRow> = on!(connection, c => {
+        sqlx::query_as(
+            "SELECT u.id, u.email, u.display_name, m.role FROM memberships m \
+             JOIN users u ON u.id = m.user_id AND u.disabled_at IS NULL \
+             WHERE m.workspace_id = $1 ORDER BY u.email",
+        )
+        .bind(workspace.0)
+        .fetch_all(&mut *c)
+        .await?
+    });
+    rows.into_iter().map(read).collect()
+}
+
+/// Returns one page of a workspace's members with their time of joining,
+/// ordered by email, and the cursor of the next page. Includes disabled people.
+/// Returns [`Error::InvalidCursor`] for a cursor of another list.
+pub async fn page(
+    connection: &mut Connection,
+    workspace: WorkspaceId,
+    cursor: Option<&str>,
+    limit: u32,
+    cursor_key: &[u8; 32],
+) -> Result<(Vec<(Member, Timestamp)>, Option<String>), Error> {
+    let binding = CursorBinding {
+        key: cursor_key,
+        owner: workspace.0,
+        collection: "a workspace's members",
+        conditions: &[],
+        order: &[],
+    };
+    let after = match cursor {
+        Some(cursor) => binding.decode(cursor).ok_or(Error::InvalidCursor)?.id,
+        None => String::new(),
+    };
+    let mut found = after_email(connection, workspace, &after, limit + 1).await?;
+    let more = found.len() > limit as usize;
+    found.truncate(limit as usize);
+    let last = found.last().filter(|_| more);
+    let next = last.map(|(last, _)| CursorPosition { values: Vec::new(), id: last.email.clone() });
+    Ok((found, next.map(|position| binding.encode(&position))))
+}
+
+async fn after_email(
+    connection: &mut Connection,
+    workspace: WorkspaceId,
+    after: &str,
+    limit: u32,
+) -> Result<Vec<(Member, Timestamp)>, Error> {
+    let rows: Vec<(Uuid, String, String, String, i64)> = on!(connection, c => {
+        sqlx::query_as(
+            "SELECT u.id, u.email, u.display_name, m.role, m.created_at FROM memberships m \
+             JOIN users u ON u.id = m.user_id \
+             WHERE m.workspace_id = $1 AND u.email > $2 ORDER BY u.email LIMIT $3",
+        )
+        .bind(workspace.0)
+        .bind(after)
+        .bind(i64::from(limit))
+        .fetch_all(&mut *c)
+        .await?
+    });
+    rows.into_iter()
+        .map(|row| Ok((read((row.0, row.1, row.2, row.3))?, Timestamp(row.4))))
+        .collect()
+}
+
+/// Returns the role of a member, who may be disabled. No other transaction can
+/// remove members of the workspace until this one ends.
+pub async fn lock_role(
+    connection: &mut Connection,
+    workspace: WorkspaceId,
+    user: UserId,
+) -> Result<Option<Role>, Error> {
+    let role: Option<String> = on!(connection, c => {
+        sqlx::query("UPDATE workspaces SET id = id WHERE id = $1")
+            .bind(workspace.0)
+            .execute(&mut *c)
+            .await?;
+        sqlx::query_scalar(
+            "SELECT role FROM memberships WHERE workspace_id = $1 AND user_id = $2",
+        )
+        .bind(workspace.0)
+        .bind(user.0)
+        .fetch_optional(&mut *c)
+        .await?
+    });
+    role.as_deref().map(parse_role).transpose()
+}
+
+/// Returns whether the workspace has another owner who is not disabled.
+pub async fn has_other_owner(
+    connection: &mut Connection,
+    workspace: WorkspaceId,
+    user: UserId,
+) -> Result<bool, Error> {
+    let others: i64 = on!(connection, c => {
+        sqlx::query_scalar(
+            "SELECT COUNT(*) FROM memberships m \
+             JOIN users u ON u.id = m.user_id AND u.disabled_at IS NULL \
+             WHERE m.workspace_id = $1 AND m.user_id <> $2 AND m.role = 'owner'",
+        )
+        .bind(workspace.0)
+        .bind(user.0)
+        .fetch_one(&mut *c)
+        .await?
+    });
+    Ok(others > 0)
+}
+
+/// Removes a member; does nothing if the person is not one.
+pub async fn remove(
+    connection: &mut Connection,
+    workspace: WorkspaceId,
+    user: UserId,
+) -> Result<(), Error> {
+    on!(connection, c => {
+        sqlx::query("DELETE FROM memberships WHERE workspace_id = $1 AND user_id = $2")
+            .bind(workspace.0)
+            .bind(user.0)
+            .execute(&mut *c)
+            .await?.rows_affected()
+    });
+    Ok(())
+}
+
+fn read((user, email, display_name, role): MemberRow) -> Result<Member, Error> {
+    Ok(Member { user: UserId(user), email, display_name, role: parse_role(&role)? })
+}
+
+/// Parses a role. A role written by a newer release is an error; it is not
+/// treated as viewer.
+pub(super) fn parse_role(text: &str) -> Result<Role, Error> {
+    text.parse().map_err(|error: String| Error::Database(sqlx::Error::Decode(error.into())))
+}

@@ -1,0 +1,242 @@
+//! Second factors: authenticator secrets, recovery codes, and counts of wrong
+//! codes.
+
+use uuid::Uuid;
+
+use super::connection::{Connection, on};
+use super::error::Error;
+use assurance_core::domain::id::UserId;
+use assurance_core::domain::time::Timestamp;
+
+/// SHA-256 of a recovery code.
+pub type CodeHash = [u8; 32];
+
+/// A person's authenticator (TOTP).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Totp {
+    /// Encrypted secret, bound to this person.
+    pub sealed_secret: Vec<u8>,
+    /// Time of confirmation; `None` while enrollment is pending.
+    pub confirmed_at: Option<Timestamp>,
+    /// Time until which recovery codes are locked.
+    pub recovery_locked_until: Timestamp,
+}
+
+/// State of the second factor for the security page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MfaStatus {
+    /// Whether an authenticator is confirmed.
+    pub enabled: bool,
+    /// Number of unused recovery codes.
+    pub recovery_codes: i64,
+    /// Time until which recovery codes are locked.
+    pub recovery_locked_until: Timestamp,
+}
+
+/// Begins an enrollment and replaces a pending one. Returns
+/// [`Error::AlreadyExists`] if an authenticator is confirmed.
+pub async fn begin_enrolment(
+    connection: &mut Connection,
+    user: UserId,
+    sealed_secret: &[u8],
+) -> Result<(), Error> {
+    let changed = on!(connection, c => {
+        sqlx::query(
+            "INSERT INTO totp (user_id, sealed_secret, last_step, recovery_locked_until) \
+             VALUES ($1, $2, 0, 0) ON CONFLICT (user_id) DO UPDATE \
+             SET sealed_secret = excluded.sealed_secret, last_step = 0 \
+             WHERE totp.confirmed_at IS NULL",
+        )
+        .bind(user.0)
+        .bind(sealed_secret)
+        .execute(&mut *c)
+        .await?
+        .rows_affected()
+    });
+    if changed == 0 { Err(Error::AlreadyExists) } else { Ok(()) }
+}
+
+/// Returns the person's authenticator and locks it until the transaction ends.
+pub async fn lock(connection: &mut Connection, user: UserId) -> Result<Option<Totp>, Error> {
+    let row: Option<(Vec<u8>, Option<i64>, i64)> = on!(connection, c => {
+        sqlx::query_as(
+            "UPDATE totp SET last_step = last_step WHERE user_id = $1 \
+             RETURNING sealed_secret, confirmed_at, recovery_locked_until",
+        )
+        .bind(user.0)
+        .fetch_optional(&mut *c)
+        .await?
+    });
+    Ok(row.map(|(sealed_secret, confirmed_at, locked_until)| Totp {
+        sealed_secret,
+        confirmed_at: confirmed_at.map(Timestamp),
+        recovery_locked_until: Timestamp(locked_until),
+    }))
+}
+
+/// Marks a time step as used. Returns false if it, or a later one, was used
+/// before.
+pub async fn take_step(
+    connection: &mut Connection,
+    user: UserId,
+    step: i64,
+) -> Result<bool, Error> {
+    let changed = on!(connection, c => {
+        sqlx::query("UPDATE totp SET last_step = $2 WHERE user_id = $1 AND last_step < $2")
+            .bind(user.0)
+            .bind(step)
+            .execute(&mut *c)
+            .await?
+            .rows_affected()
+    });
+    Ok(changed == 1)
+}
+
+/// Confirms a pending authenticator.
+pub async fn confirm(
+    connection: &mut Connection,
+    user: UserId,
+    now: Timestamp,
+) -> Result<(), Error> {
+    on!(connection, c => {
+        sqlx::query("UPDATE totp SET confirmed_at = $2 WHERE user_id = $1")
+            .bind(user.0)
+            .bind(now.0)
+            .execute(&mut *c)
+            .await?.rows_affected()
+    });
+    Ok(())
+}
+
+/// Deletes the authenticator with its recovery codes and failures.
+pub async fn remove(connection: &mut Connection, user: UserId) -> Result<(), Error> {
+    on!(connection, c => {
+        for statement in [
+            "DELETE FROM recovery_codes WHERE user_id = $1",
+            "DELETE FROM second_factor_failures WHERE user_id = $1",
+            "DELETE FROM totp WHERE user_id = $1",
+        ] {
+            sqlx::query(statement).bind(user.0).execute(&mut *c).await?;
+        }
+    });
+    Ok(())
+}
+
+/// Replaces all recovery codes.
+pub async fn replace_recovery_codes(
+    connection: &mut Connection,
+    user: UserId,
+    hashes: &[CodeHash],
+) -> Result<(), Error> {
+    on!(connection, c => {
+        sqlx::query("DELETE FROM recovery_codes WHERE user_id = $1")
+            .bind(user.0)
+            .execute(&mut *c)
+            .await?;
+        for hash in hashes {
+            sqlx::query("INSERT INTO recovery_codes (user_id, code_hash) VALUES ($1, $2)")
+                .bind(user.0)
+                .bind(&hash[..])
+                .execute(&mut *c)
+                .await?;
+        }
+    });
+    Ok(())
+}
+
+/// Marks a recovery code as used. Returns false if there is no such unused
+/// code.
+pub async fn take_recovery_code(
+    connection: &mut Connection,
+    user: UserId,
+    hash: &CodeHash,
+    now: Timestamp,
+) -> Result<bool, Error> {
+    let changed = on!(connection, c => {
+        sqlx::query(
+            "UPDATE recovery_codes SET used_at = $3 \
+             WHERE user_id = $1 AND code_hash = $2 AND used_at IS NULL",
+        )
+        .bind(user.0)
+        .bind(&hash[..])
+        .bind(now.0)
+        .execute(&mut *c)
+        .await?
+        .rows_affected()
+    });
+    Ok(changed == 1)
+}
+
+/// Records a wrong code, deletes those before `since`, and returns the number
+/// of the others.
+pub async fn record_failure(
+    connection: &mut Connection,
+    user: UserId,
+    now: Timestamp,
+    since: Timestamp,
+) -> Result<i64, Error> {
+    let (count,): (i64,) = on!(connection, c => {
+        sqlx::query("DELETE FROM second_factor_failures WHERE user_id = $1 AND failed_at <= $2")
+            .bind(user.0)
+            .bind(since.0)
+            .execute(&mut *c)
+            .await?;
+        sqlx::query("INSERT INTO second_factor_failures (user_id, id, failed_at) VALUES ($1, $2, $3)")
+            .bind(user.0)
+            .bind(Uuid::new_v4())
+            .bind(now.0)
+            .execute(&mut *c)
+            .await?;
+        sqlx::query_as("SELECT COUNT(*) FROM second_factor_failures WHERE user_id = $1")
+            .bind(user.0)
+            .fetch_one(&mut *c)
+            .await?
+    });
+    Ok(count)
+}
+
+/// Locks the recovery codes until a time; a past time unlocks them.
+pub async fn lock_recovery(
+    connection: &mut Connection,
+    user: UserId,
+    until: Timestamp,
+) -> Result<(), Error> {
+    on!(connection, c => {
+        sqlx::query("UPDATE totp SET recovery_locked_until = $2 WHERE user_id = $1")
+            .bind(user.0)
+            .bind(until.0)
+            .execute(&mut *c)
+            .await?.rows_affected()
+    });
+    Ok(())
+}
+
+/// Deletes the recorded wrong codes.
+pub async fn forget_failures(connection: &mut Connection, user: UserId) -> Result<(), Error> {
+    on!(connection, c => {
+        sqlx::query("DELETE FROM second_factor_failures WHERE user_id = $1")
+            .bind(user.0)
+            .execute(&mut *c)
+            .await?.rows_affected()
+    });
+    Ok(())
+}
+
+/// Returns the state of the second factor for the security page.
+pub async fn status(connection: &mut Connection, user: UserId) -> Result<MfaStatus, Error> {
+    let row: Option<(Option<i64>, i64, i64)> = on!(connection, c => {
+        sqlx::query_as(
+            "SELECT confirmed_at, recovery_locked_until, (SELECT COUNT(*) FROM recovery_codes r \
+             WHERE r.user_id = totp.user_id AND r.used_at IS NULL) FROM totp WHERE user_id = $1",
+        )
+        .bind(user.0)
+        .fetch_optional(&mut *c)
+        .await?
+    });
+    let (confirmed_at, locked_until, recovery_codes) = row.unwrap_or((None, 0, 0));
+    Ok(MfaStatus {
+        enabled: confirmed_at.is_some(),
+        recovery_codes,
+        recovery_locked_until: Timestamp(locked_until),
+    })
+}

@@ -1,0 +1,187 @@
+//! The nodes of the fleet, and the versions that each reports to run.
+
+use sqlx::QueryBuilder;
+use uuid::Uuid;
+
+use super::connection::{Connection, on};
+use super::error::Error;
+use assurance_core::domain::deployment::NodeReport;
+use assurance_core::domain::time::Timestamp;
+
+type Row = (Uuid, String, String, Option<String>, Option<String>, String, Option<String>, i64);
+
+/// A running node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LiveNode {
+    /// Id of the process.
+    pub node: Uuid,
+    /// Name of its machine.
+    pub host: String,
+    /// Time of its last heartbeat.
+    pub seen_at: Timestamp,
+}
+
+/// Records a heartbeat of a node.
+pub async fn see(
+    connection: &mut Connection,
+    node: Uuid,
+    host: &str,
+    now: Timestamp,
+) -> Result<(), Error> {
+    on!(connection, c => {
+        sqlx::query(
+            "INSERT INTO nodes (id, host, seen_at) VALUES ($1, $2, $3) \
+             ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at",
+        )
+        .bind(node)
+        .bind(host)
+        .bind(now.0)
+        .execute(&mut *c)
+        .await?
+        .rows_affected()
+    });
+    Ok(())
+}
+
+/// Lists nodes with a heartbeat since `seen_since`, whether or not they run an
+/// area.
+pub async fn alive(
+    connection: &mut Connection,
+    seen_since: Timestamp,
+) -> Result<Vec<LiveNode>, Error> {
+    let rows: Vec<(Uuid, String, i64)> = on!(connection, c => {
+        sqlx::query_as("SELECT id, host, seen_at FROM nodes WHERE seen_at >= $1 ORDER BY host, id")
+            .bind(seen_since.0)
+            .fetch_all(&mut *c)
+            .await?
+    });
+    let node = |(node, host, seen_at)| LiveNode { node, host, seen_at: Timestamp(seen_at) };
+    Ok(rows.into_iter().map(node).collect())
+}
+
+/// Deletes a node that ends, and nodes without a heartbeat since `seen_before`.
+pub async fn forget(
+    connection: &mut Connection,
+    node: Uuid,
+    seen_before: Timestamp,
+) -> Result<(), Error> {
+    on!(connection, c => {
+        sqlx::query("DELETE FROM nodes WHERE id = $1 OR seen_at < $2")
+            .bind(node)
+            .bind(seen_before.0)
+            .execute(&mut *c)
+            .await?.rows_affected()
+    });
+    report(connection, node, &[], seen_before).await
+}
+
+/// Replaces the reports of a node, and deletes those of nodes without a
+/// heartbeat since `forget_before`.
+pub async fn report(
+    connection: &mut Connection,
+    node: Uuid,
+    reports: &[NodeReport],
+    forget_before: Timestamp,
+) -> Result<(), Error> {
+    on!(connection, c => {
+        sqlx::query("DELETE FROM area_nodes WHERE node = $1 OR seen_at < $2")
+            .bind(node)
+            .bind(forget_before.0)
+            .execute(&mut *c)
+            .await?.rows_affected()
+    });
+    if !reports.is_empty() {
+        on!(connection, c => {
+            let mut insert = QueryBuilder::new(
+                "INSERT INTO area_nodes \
+                 (node, area, host, digest, candidate, state, why, seen_at) ",
+            );
+            insert.push_values(reports, |mut row, report| {
+                row.push_bind(report.node)
+                    .push_bind(&report.area)
+                    .push_bind(&report.host)
+                    .push_bind(&report.digest)
+                    .push_bind(&report.candidate)
+                    .push_bind(report.state.as_str())
+                    .push_bind(&report.why)
+                    .push_bind(report.seen_at.0);
+            });
+            insert.build().execute(&mut *c).await?.rows_affected()
+        });
+    }
+    Ok(())
+}
+
+/// Lists the reports of nodes with a heartbeat since `seen_since`.
+pub async fn list(
+    connection: &mut Connection,
+    seen_since: Timestamp,
+) -> Result<Vec<NodeReport>, Error> {
+    let rows: Vec<Row> = on!(connection, c => {
+        sqlx::query_as(
+            "SELECT node, area, host, digest, candidate, state, why, seen_at FROM area_nodes \
+             WHERE seen_at >= $1 ORDER BY area, host, node",
+        )
+        .bind(seen_since.0)
+        .fetch_all(&mut *c)
+        .await?
+    });
+    rows.into_iter().map(from_row).collect()
+}
+
+fn from_row(row: Row) -> Result<NodeReport, Error> {
+    let (node, area, host, digest, candidate, state, why, seen_at) = row;
+    let state = state.parse().map_err(|problem: String| {
+        Error::Database(sqlx::Error::Decode(format!("area_nodes.state: {problem}").into()))
+    })?;
+    let seen_at = Timestamp(seen_at);
+    Ok(NodeReport { node, host, area, digest, candidate, state, why, seen_at })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::on_both;
+    use assurance_core::domain::deployment::NodeState;
+
+    fn says(node: Uuid, area: &str, seen_at: i64) -> NodeReport {
+        NodeReport {
+            node,
+            host: "n1".into(),
+            area: area.into(),
+            digest: Some("d".into()),
+            candidate: Some("e".into()),
+            state: NodeState::Failed,
+            why: Some("it does not load".into()),
+            seen_at: Timestamp(seen_at),
+        }
+    }
+
+    on_both! {
+        async fn a_node_replaces_what_it_said_and_old_ones_are_forgotten(store: &Store) {
+            let (one, two) = (Uuid::new_v4(), Uuid::new_v4());
+            let mut connection = store.writer().await.unwrap();
+            let both = [says(one, "notes", 1), says(one, "support", 1)];
+            report(&mut connection, one, &both, Timestamp(0)).await.unwrap();
+            report(&mut connection, two, &[says(two, "notes", 5)], Timestamp(0)).await.unwrap();
+            report(&mut connection, one, &[says(one, "notes", 6)], Timestamp(0)).await.unwrap();
+            assert_eq!(list(&mut connection, Timestamp(0)).await.unwrap().len(), 2);
+            assert_eq!(list(&mut connection, Timestamp(6)).await.unwrap(), [says(one, "notes", 6)]);
+            report(&mut connection, one, &[], Timestamp(6)).await.unwrap();
+            assert!(list(&mut connection, Timestamp(0)).await.unwrap().is_empty());
+        }
+
+        async fn a_node_is_alive_until_it_ends_or_is_silent(store: &Store) {
+            let (one, two) = (Uuid::from_u128(1), Uuid::from_u128(2));
+            let mut connection = store.writer().await.unwrap();
+            for (node, at) in [(one, 1), (two, 1), (one, 5)] {
+                see(&mut connection, node, "n1", Timestamp(at)).await.unwrap();
+            }
+            let is_one = LiveNode { node: one, host: "n1".into(), seen_at: Timestamp(5) };
+            assert_eq!(alive(&mut connection, Timestamp(5)).await.unwrap(), [is_one]);
+            assert_eq!(alive(&mut connection, Timestamp(1)).await.unwrap().len(), 2);
+            forget(&mut connection, one, Timestamp(2)).await.unwrap();
+            assert!(alive(&mut connection, Timestamp(0)).await.unwrap().is_empty());
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! Opens the databases and migrates their schemas.
+
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use sqlx::migrate::MigrateError;
+use sqlx::postgres::PgConnectOptions;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection as _, PgConnection, SqliteConnection};
+
+use super::blobs::{BlobLocation, Blobs};
+use super::connection_shares::ConnectionShares;
+use super::error::Error;
+use super::gates::WorkspaceGates;
+use super::group_commit::{self, GroupCommit};
+use super::pool::{self, Pool, PoolLimits};
+use super::stored_bytes::StoredBytes;
+use super::{Backend, Databases, Inner, Store, jobs, migrations};
+
+/// Settings of the store.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Database URL: `sqlite:PATH` or `postgres://USER@HOST/NAME`.
+    pub url: String,
+    /// Maximum number of connections of this process.
+    pub max_connections: u32,
+    /// Maximum time that a call waits for a connection or for the write lock,
+    /// in milliseconds.
+    pub acquire_timeout_ms: u64,
+    /// Timeouts that PostgreSQL applies to this process's sessions.
+    pub timeouts: Timeouts,
+    /// Location of blobs.
+    pub blobs: BlobLocation,
+}
+
+/// Timeouts of PostgreSQL sessions. 0: no limit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Timeouts {
+    /// Maximum time of one statement, in milliseconds.
+    pub statement_ms: u32,
+    /// Maximum time that a statement waits for a lock, in milliseconds.
+    pub lock_ms: u32,
+    /// Maximum idle time inside a transaction, in milliseconds.
+    pub idle_in_transaction_ms: u32,
+    /// Time after which the server ends a session whose client does not
+    /// respond, in milliseconds.
+    pub unreachable_ms: u32,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            statement_ms: 30_000,
+            lock_ms: 2_000,
+            idle_in_transaction_ms: 60_000,
+            unreachable_ms: 20_000,
+        }
+    }
+}
+
+/// Maximum age of a PostgreSQL connection.
+const LIFETIME: Duration = Duration::from_secs(30 * 60);
+/// Maximum time that a migration's statement waits for a lock. All other work
+/// on the table waits behind it.
+const MIGRATION_LOCK_MS: u32 = 1_000;
+/// Total time for which a migration is retried, and the first and the longest
+/// pause.
+const MIGRATION_PATIENCE: Duration = Duration::from_secs(300);
+const MIGRATION_PAUSES: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(5)];
+/// Number of prepared statements per PostgreSQL connection.
+const STATEMENTS: usize = 512;
+/// The same for SQLite, where they take about 10 KiB each of this process's
+/// memory.
+const SQLITE_STATEMENTS: usize = 256;
+/// Maximum time that SQLite waits for another process's write.
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// Size of SQLite's page cache (a negative number is in KiB). A transaction
+/// larger than the writer's cache is written twice. Readers are many and small,
+/// because the kernel caches the file too.
+const WRITER_CACHE: &str = "-16384";
+const READER_CACHE: &str = "-1024";
+
+/// PostgreSQL session settings.
+///
+/// All queries have an index, but a plan made while a table was small reads the
+/// whole table and is reused until the statistics change; in a serializable
+/// transaction, such a scan conflicts with every write. So sequential scans are
+/// off. Statements are too short for JIT compilation.
+///
+/// Notices are not useful to operators: a missing index to drop, or nothing to
+/// roll back after a write conflict. PostgreSQL's own log has them.
+const SESSION: [(&str, &str); 3] =
+    [("enable_seqscan", "off"), ("jit", "off"), ("client_min_messages", "error")];
+
+impl Store {
+    /// Connects and migrates the schema; safe if several processes start at
+    /// once.
+    pub async fn open(settings: &Settings) -> Result<Self, Error> {
+        let timeout = Duration::from_millis(settings.acquire_timeout_ms);
+        let databases = if settings.url.starts_with("sqlite:") {
+            open_sqlite(settings, timeout).await?
+        } else if settings.url.starts_with("postgres://")
+            || settings.url.starts_with("postgresql://")
+        {
+            open_postgres(settings, timeout).await?
+        } else {
+            return Err(Error::Url(settings.url.clone()));
+        };
+        let blobs = Blobs::open(&settings.blobs)?;
+        pool::describe_metrics();
+        group_commit::describe_metrics();
+        let gates = WorkspaceGates::default();
+        let (reading, writing) = shares(&databases, settings.max_connections);
+        let (wake, outcomes) = (super::LaneWaker::default(), super::WriteOutcomes::default());
+        let waiting = jobs::WaitingJobs::default();
+        let stored_bytes = StoredBytes::default();
+        let inner = Inner {
+            databases,
+            blobs,
+            timeout,
+            gates,
+            group_commit: GroupCommit::new(),
+            reading,
+            writing,
+            wake,
+            outcomes,
+            waiting,
+            stored_bytes,
+        };
+        Ok(Self(Arc::new(inner)))
+    }
+}
+
+/// Returns the permits for reading and writing connections.
+fn shares(databases: &Databases, connections: u32) -> (ConnectionShares, ConnectionShares) {
+    match databases {
+        // A writing call begins on a reading connection.
+        Databases::Sqlite { .. } => {
+            let readers = connections.saturating_sub(1);
+            (ConnectionShares::of(readers), ConnectionShares::of(readers))
+        }
+        Databases::Postgres { .. } => {
+            let serializable = connections.div_ceil(2);
+            (ConnectionShares::of(connections - serializable), ConnectionShares::of(serializable))
+        }
+    }
+}
+
+async fn open_sqlite(settings: &Settings, timeout: Duration) -> Result<Databases, Error> {
+    let options = SqliteConnectOptions::from_str(&settings.url)
+        .map_err(|_| Error::Url(settings.url.clone()))?
+        .create_if_missing(true)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Full)
+        .busy_timeout(BUSY_TIMEOUT)
+        .statement_cache_capacity(SQLITE_STATEMENTS)
+        .pragma("temp_store", "memory")
+        .pragma("cache_size", WRITER_CACHE)
+        .disable_statement_logging();
+    let mut first = SqliteConnection::connect_with(&options).await?;
+    migrate_sqlite(&mut first, &options).await?;
+    let limits = |connections| PoolLimits { connections, timeout, lifetime: None };
+    let writer: Pool<SqliteConnection> = Pool::new(options.clone(), limits(1));
+    // Opened before the first connection is closed, so that the database stays
+    // open.
+    writer.acquire().await?.release();
+    let _ = first.close().await;
+    let options = options.pragma("cache_size", READER_CACHE);
+    let readers = Pool::new(options, limits(settings.max_connections.saturating_sub(1)));
+    Ok(Databases::Sqlite { readers, writer })
+}
+
+/// Migrates SQLite under a lock file next to the database, because sqlx does
+/// not lock SQLite during migrations.
+async fn migrate_sqlite(
+    connection: &mut SqliteConnection,
+    options: &SqliteConnectOptions,
+) -> Result<(), Error> {
+    let path = options.get_filename().with_extension("migrating");
+    let locked = tokio::task::spawn_blocking(move || {
+        let file = std::fs::File::create(path)?;
+        file.lock()?;
+        Ok::<_, std::io::Error>(file)
+    });
+    let lock = locked
+        .await
+        .map_err(|error| Error::Unavailable(sqlx::Error::Io(std::io::Error::other(error))))?
+        .map_err(|error| Error::Unavailable(sqlx::Error::Io(error)))?;
+    let result = migrations::of(Backend::Sqlite).run(connection).await.map_err(Error::Migration);
+    drop(lock);
+    result
+}
+
+async fn open_postgres(settings: &Settings, timeout: Duration) -> Result<Databases, Error> {
+    let options = PgConnectOptions::from_str(&settings.url)
+        .map_err(|_| Error::Url(settings.url.clone()))?
+        .application_name("assurance")
+        .options(SESSION)
+        .options(settings.timeouts.session())
+        .statement_cache_capacity(STATEMENTS)
+        .disable_statement_logging();
+    let mut first = tokio::time::timeout(
+        timeout.max(Duration::from_secs(5)),
+        PgConnection::connect_with(&options),
+    )
+    .await
+    .map_err(|_| Error::Unavailable(sqlx::Error::PoolTimedOut))??;
+    migrate_postgres(&mut first).await?;
+    let folding = find_folding(&mut first).await?;
+    // The result does not matter.
+    let _ = first.close().await;
+    let serializable = settings.max_connections.div_ceil(2);
+    let common = settings.max_connections.saturating_sub(serializable);
+    let strict = options.clone().options([("default_transaction_isolation", "serializable")]);
+    let limits = |connections| PoolLimits { connections, timeout, lifetime: Some(LIFETIME) };
+    Ok(Databases::Postgres {
+        common: Pool::new(options.clone(), limits(common)),
+        serializable: Pool::new(strict, limits(serializable)),
+        folding,
+        options: Box::new(options),
+    })
+}
+
+impl Timeouts {
+    /// Returns the PostgreSQL parameters. The last ones end a session whose
+    /// client disappeared, and release its locks.
+    fn session(self) -> [(&'static str, String); 6] {
+        let keepalive_s = (self.unreachable_ms / 4_000).max(u32::from(self.unreachable_ms > 0));
+        [
+            ("statement_timeout", self.statement_ms.to_string()),
+            ("lock_timeout", self.lock_ms.to_string()),
+            ("idle_in_transaction_session_timeout", self.idle_in_transaction_ms.to_string()),
+            ("tcp_user_timeout", self.unreachable_ms.to_string()),
+            ("tcp_keepalives_idle", keepalive_s.to_string()),
+            ("tcp_keepalives_interval", keepalive_s.to_string()),
+        ]
+    }
+}
+
+/// Migrates while other nodes serve. A statement waits for locks only for a
+/// short time, because other work queues behind it; then the migration is
+/// retried.
+async fn migrate_postgres(connection: &mut PgConnection) -> Result<(), Error> {
+    let bounds = format!("SET lock_timeout = {MIGRATION_LOCK_MS}; SET statement_timeout = 0");
+    sqlx::raw_sql(AssertSqlSafe(bounds)).execute(&mut *connection).await?;
+    let begun = Instant::now();
+    let [mut pause, longest] = MIGRATION_PAUSES;
+    loop {
+        let error = match migrations::of(Backend::Postgres).run(&mut *connection).await {
+            Ok(()) => return Ok(()),
+            Err(error) => error,
+        };
+        if !lost_lock(&error) || begun.elapsed() > MIGRATION_PATIENCE {
+            return Err(Error::Migration(error));
+        }
+        tracing::warn!(%error, "migration could not get a lock; retrying");
+        // Ends the failed migration's transaction and releases sqlx's migration
+        // lock.
+        sqlx::raw_sql("ROLLBACK; SELECT pg_advisory_unlock_all()")
+            .execute(&mut *connection)
+            .await?;
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(longest);
+    }
+}
+
+/// Returns whether a migration failed by a lock timeout or a deadlock.
+fn lost_lock(error: &MigrateError) -> bool {
+    let (MigrateError::Execute(cause) | MigrateError::ExecuteMigration(cause, _)) = error else {
+        return false;
+    };
+    let code = cause.as_database_error().and_then(sqlx::error::DatabaseError::code);
+    matches!(code.as_deref(), Some("55P03" | "40P01"))
+}
+
+/// Returns the first collation that folds `É` and `é`. A database created with
+/// the `C` locale folds ASCII only.
+async fn find_folding(connection: &mut PgConnection) -> Result<&'static str, Error> {
+    let known: Vec<String> = sqlx::query_scalar(
+        "SELECT collname::text FROM pg_collation \
+         WHERE collname IN ('und-x-icu', 'C.utf8', 'en_US.utf8') \
+         AND collencoding IN (-1, pg_char_to_encoding(getdatabaseencoding()))",
+    )
+    .fetch_all(&mut *connection)
+    .await?;
+    let ours: bool = sqlx::query_scalar("SELECT 'É' ILIKE 'é'").fetch_one(connection).await?;
+    Ok(match known {
+        _ if ours => "",
+        known if known.iter().any(|name| name == "und-x-icu") => " COLLATE \"und-x-icu\"",
+        known if known.iter().any(|name| name == "C.utf8") => " COLLATE \"C.utf8\"",
+        known if known.iter().any(|name| name == "en_US.utf8") => " COLLATE \"en_US.utf8\"",
+        _ => "",
+    })
+}

@@ -1,0 +1,95 @@
+//! Outcomes of recent writes of this process, for readiness. A small test write
+//! can succeed while the calls' writes fail, for example on a nearly full disk
+//! or when another client has locked their tables.
+
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use super::Error;
+
+/// Number of consecutive failures that indicate a problem of the database;
+/// fewer may be caused by one workspace.
+const MIN_FAILURES: u32 = 5;
+/// Time for which failures count: a node that is not ready receives no writes
+/// that could succeed.
+const RECENT: Duration = Duration::from_secs(10);
+
+/// Consecutive failures since the last successful write.
+#[derive(Debug, Default)]
+pub struct WriteOutcomes(Mutex<Option<FailureRun>>);
+
+#[derive(Debug)]
+struct FailureRun {
+    count: u32,
+    last: Instant,
+    why: String,
+}
+
+impl WriteOutcomes {
+    /// Records that a call's write was committed.
+    pub fn succeeded(&self) {
+        *self.0.lock() = None;
+    }
+
+    /// Records that a call's write failed. Errors caused by the content or by a
+    /// write conflict do not count.
+    pub fn failed(&self, error: &Error) {
+        if matches!(error, Error::Unavailable(_) | Error::Full(_)) {
+            let mut failures = self.0.lock();
+            let count = failures.as_ref().map_or(0, |before| before.count).saturating_add(1);
+            let (last, why) = (Instant::now(), error.to_string());
+            *failures = Some(FailureRun { count, last, why });
+        }
+    }
+
+    /// Returns why writes fail; `None` if they do not, or if none was tried
+    /// within the last 10 seconds.
+    pub fn failing(&self) -> Option<String> {
+        let failures = self.0.lock();
+        let failures = failures.as_ref()?;
+        let counts = failures.count >= MIN_FAILURES && failures.last.elapsed() < RECENT;
+        counts.then(|| {
+            let FailureRun { count, why, .. } = failures;
+            format!("the last {count} writes of calls failed: {why}")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn full() -> Error {
+        Error::Full(sqlx::Error::WorkerCrashed)
+    }
+
+    #[test]
+    fn failures_in_a_row_are_told_until_a_write_succeeds() {
+        let outcomes = WriteOutcomes::default();
+        for _ in 1..MIN_FAILURES {
+            outcomes.failed(&full());
+            assert_eq!(outcomes.failing(), None);
+        }
+        outcomes.failed(&Error::VersionConflict(1));
+        outcomes.failed(&full());
+        let text = outcomes.failing().expect("five in a row");
+        assert!(
+            text.starts_with("the last 5 writes of calls failed: the database's disk"),
+            "{text}"
+        );
+        outcomes.succeeded();
+        outcomes.failed(&full());
+        assert_eq!(outcomes.failing(), None);
+    }
+
+    #[test]
+    fn what_was_long_ago_is_not_told() {
+        let outcomes = WriteOutcomes::default();
+        (0..MIN_FAILURES).for_each(|_| outcomes.failed(&full()));
+        if let Some(failures) = outcomes.0.lock().as_mut() {
+            failures.last = failures.last.checked_sub(RECENT).expect("a machine up for 10 s");
+        }
+        assert_eq!(outcomes.failing(), None);
+    }
+}

@@ -1,0 +1,199 @@
+//! Tests of which keys a search finds, and of the query plan that finds them.
+
+use sqlx::AssertSqlSafe;
+
+use super::super::connection::Raw;
+use super::super::scope::CollectionScope;
+use super::super::sql::Row;
+use super::*;
+use crate::indexes::ensure_indexes;
+use crate::testing::{Fresh, fresh};
+use assurance_core::domain::document::{Condition, Order, PageStart as First};
+use assurance_core::domain::id::WorkspaceId;
+use assurance_core::domain::manifest::FieldKind;
+
+fn scope() -> CollectionScope {
+    CollectionScope {
+        full_name: "a.b".into(),
+        own: true,
+        fields: [("name".to_owned(), FieldKind::Text)].into(),
+        indexes: vec![],
+        searched: vec![SearchableText { text: "name".into(), by: "name".into(), unless: vec![] }],
+    }
+}
+
+fn query(part: &str) -> Query {
+    Query {
+        collection: "a.b".into(),
+        conditions: vec![Condition {
+            fields: vec!["name".into()],
+            test: FieldTest::Contains(part.into()),
+        }],
+        order: vec![Order { field: "name".into(), descending: false }],
+        limit: 10,
+        start: First::First,
+    }
+}
+
+/// Two pairs for each key. The last ones are frequent and sort after all
+/// others.
+async fn fill(connection: &mut Connection, workspace: WorkspaceId) {
+    let Raw::Postgres(c) = connection.raw() else { return };
+    let pairs = "INSERT INTO search_texts SELECT $1, 'a.b', 'name', md5((n / 2)::text), \
+                 md5(n::text) FROM generate_series(1, 24000) AS n";
+    sqlx::query(pairs).bind(workspace.0).execute(&mut *c).await.unwrap();
+    // Two pairs that are too long for the key index.
+    let long = "INSERT INTO search_texts SELECT $1, 'a.b', 'name', md5(n::text), \
+                repeat('-', 4000) || 'abcdef' FROM generate_series(1, 2) AS n";
+    sqlx::query(long).bind(workspace.0).execute(&mut *c).await.unwrap();
+    // Pairs that differ only in punctuation and single digits.
+    let versions = "INSERT INTO search_texts SELECT $1, 'a.b', 'name', md5('v' || n), \
+                    'name_' || n || '@1.2.' || n FROM generate_series(1, 40) AS n";
+    sqlx::query(versions).bind(workspace.0).execute(&mut *c).await.unwrap();
+    let late = "INSERT INTO search_texts SELECT $1, 'a.b', 'name', 'z' || n, \
+                'late_' || n FROM generate_series(1, 6000) AS n";
+    sqlx::query(late).bind(workspace.0).execute(&mut *c).await.unwrap();
+    let marked =
+        format!("UPDATE search_texts SET folded = translate(folded, '{MARKS}', '{CAPITALS}')");
+    sqlx::raw_sql(AssertSqlSafe(marked)).execute(&mut *c).await.unwrap();
+    sqlx::raw_sql("VACUUM ANALYZE search_texts").execute(c).await.unwrap();
+}
+
+/// Returns a database with all these pairs; `None` if there is no PostgreSQL.
+async fn filled(workspace: WorkspaceId, scope: &CollectionScope) -> Option<(Fresh, Connection)> {
+    let fresh = fresh(Backend::Postgres).await?;
+    ensure_indexes(&fresh.store, std::slice::from_ref(scope)).await.unwrap();
+    let mut connection = fresh.store.writer().await.unwrap();
+    fill(&mut connection, workspace).await;
+    Some((fresh, connection))
+}
+
+async fn texts(connection: &mut Connection, sql: Sql) -> Vec<String> {
+    let mut texts = Vec::new();
+    let take = |row: Row| row.text(0).map(|text| texts.push(text));
+    each_row(connection, sql, take).await.unwrap();
+    texts
+}
+
+/// Returns the expected result of [`Search::keys`] by testing every pair.
+async fn all_keys(connection: &mut Connection, part: &str, from: &KeyStart) -> Vec<String> {
+    let sql = format!(
+        "SELECT DISTINCT key FROM search_texts \
+         WHERE strpos(translate(folded, '{CAPITALS}', '{MARKS}'), "
+    );
+    let mut sql = Sql::new(Backend::Postgres, &sql);
+    sql.bind(Arg::Text(part.into())).push(") > 0 ORDER BY key");
+    let mut keys = texts(connection, sql).await;
+    match from {
+        KeyStart::First => {}
+        KeyStart::At(key) => keys.retain(|other| other >= key),
+        KeyStart::After(key) => keys.retain(|other| other > key),
+    }
+    keys
+}
+
+#[tokio::test]
+async fn trigrams_are_asked_for_a_sample_and_for_all_whatever_folds_the_letters() {
+    let (workspace, scope, query) = (WorkspaceId::new(), scope(), query("abcdef"));
+    let Some((_fresh, mut connection)) = filled(workspace, &scope).await else { return };
+    for folding in ["", " COLLATE \"und-x-icu\"", " COLLATE \"C.utf8\""] {
+        let target = QueryTarget { workspace, scope: &scope, folding, use_search_table: true };
+        let search = Search::of(Backend::Postgres, target, &query).unwrap();
+        for (index, mut sql) in [
+            ("search_texts_sample", search.sample_sql(target, &KeyStart::First)),
+            ("search_texts_trigrams", search.trigrams_sql(target, &KeyStart::First, 10)),
+        ] {
+            sql.text.insert_str(0, "EXPLAIN ");
+            let plan = texts(&mut connection, sql).await.join("\n");
+            assert!(plan.contains(index), "{folding}: {plan}");
+        }
+    }
+}
+
+/// Returns the lines of a plan with the actual row counts.
+async fn explained(connection: &mut Connection, mut sql: Sql) -> Vec<String> {
+    sql.text.insert_str(0, "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) ");
+    texts(connection, sql).await
+}
+
+#[tokio::test]
+async fn pairs_are_read_in_order_from_their_index_alone_and_no_more_than_needed() {
+    let (workspace, scope) = (WorkspaceId::new(), scope());
+    let Some((_fresh, mut connection)) = filled(workspace, &scope).await else { return };
+    let target = QueryTarget { workspace, scope: &scope, folding: "", use_search_table: true };
+    for (part, fewest, most) in [("a", 10, 100), ("abc", 10, 10_000), ("late", 24_000, 25_000)] {
+        let query = query(part);
+        let search = Search::of(Backend::Postgres, target, &query).unwrap();
+        let plan = explained(&mut connection, search.walk_sql(target, &KeyStart::First, 10)).await;
+        let read = read_in_order(&plan);
+        assert!((fewest..=most).contains(&read), "{part}, {read}: {plan:#?}");
+    }
+}
+
+/// Returns the number of pairs that the key scan read: returned ones and
+/// filtered ones.
+fn read_in_order(plan: &[String]) -> u32 {
+    let scan =
+        plan.iter().position(|line| line.contains("Index Only Scan using search_texts_walk"));
+    let lines = &plan[scan.unwrap()..];
+    let end = lines.iter().position(|line| line.contains("search_texts_long")).unwrap();
+    let after = |line: &String, label| {
+        let (_, number) = line.split_once(label)?;
+        number.split(' ').next()?.parse::<u32>().ok()
+    };
+    let removed = lines[..end].iter().find_map(|line| after(line, "Rows Removed by Filter: "));
+    after(&lines[0], "rows=").unwrap() + removed.unwrap_or(0)
+}
+
+#[tokio::test]
+async fn what_is_frequent_is_known_from_the_sample_and_only_behind_the_position() {
+    let (workspace, scope) = (WorkspaceId::new(), scope());
+    let Some((_fresh, mut connection)) = filled(workspace, &scope).await else { return };
+    let target = QueryTarget { workspace, scope: &scope, folding: "", use_search_table: true };
+    for (part, from, expected) in [
+        ("late", KeyStart::First, true),
+        ("late_77", KeyStart::First, false),
+        ("late", KeyStart::After("z9".into()), false),
+        ("abcdef", KeyStart::First, false),
+        ("nowhere", KeyStart::First, false),
+    ] {
+        let query = query(part);
+        let search = Search::of(Backend::Postgres, target, &query).unwrap();
+        let frequent = search.is_frequent(&mut connection, target, &from).await.unwrap();
+        assert_eq!(frequent, expected, "{part} from {from:?}");
+    }
+}
+
+#[test]
+fn a_part_has_trigrams_as_pg_trgm_finds_them() {
+    for part in ["abc", "é1x", " a", "ab@", "a@b", "@1.2.3", "a.b.", "_.-", "%_"] {
+        assert!(has_trigrams(part), "{part}");
+    }
+    for part in ["", "a", "ab", "@", "a@", "@a", "a ", ".-", "% \\"] {
+        assert!(!has_trigrams(part), "{part}");
+    }
+}
+
+const PARTS: [&str; 13] = [
+    "a", "ab", "abc", "0123", "abcdef", "%", "xyz", "@1.2.3", "e_1", "2.", "e%1", "late", "late_77",
+];
+
+#[tokio::test]
+async fn the_next_keys_are_those_that_a_look_at_every_pair_finds() {
+    let (workspace, scope) = (WorkspaceId::new(), scope());
+    let Some((_fresh, mut connection)) = filled(workspace, &scope).await else { return };
+    let target = QueryTarget { workspace, scope: &scope, folding: "", use_search_table: true };
+    for part in PARTS {
+        let query = query(part);
+        let search = Search::of(Backend::Postgres, target, &query).unwrap();
+        let mut from = KeyStart::First;
+        for most in [1, 3, 200, 1_000] {
+            let keys = search.keys(&mut connection, target, &from, most).await.unwrap();
+            let mut all = all_keys(&mut connection, part, &from).await;
+            all.truncate(most as usize);
+            assert_eq!(keys, all, "{part}, {most} from {from:?}");
+            let Some(last) = keys.into_iter().next_back() else { break };
+            from = if most == 1 { KeyStart::At(last) } else { KeyStart::After(last) };
+        }
+    }
+}

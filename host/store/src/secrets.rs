@@ -1,0 +1,55 @@
+//! Stored secrets of areas. This module handles only ciphertexts; `work` holds
+//! the keys and binds each secret to its workspace, area, name and origin.
+
+use super::connection::{Connection, on};
+use super::error::Error;
+use assurance_core::domain::id::WorkspaceId;
+use assurance_core::domain::sealed::StoredSecret;
+
+/// Returns the stored secret.
+pub async fn find(
+    connection: &mut Connection,
+    workspace: WorkspaceId,
+    area: &str,
+    name: &str,
+) -> Result<Option<StoredSecret>, Error> {
+    let found: Option<(Vec<u8>, String, String)> = on!(connection, c => {
+        sqlx::query_as(
+            "SELECT sealed, origin, component FROM secrets \
+             WHERE workspace_id = $1 AND area = $2 AND name = $3",
+        )
+        .bind(workspace.0)
+        .bind(area.to_owned())
+        .bind(name.to_owned())
+        .fetch_optional(&mut *c)
+        .await?
+    });
+    let secret = |(sealed, origin, component)| StoredSecret { sealed, origin, component };
+    Ok(found.map(secret))
+}
+
+/// Binds a secret to the origin of `bound`. Returns false if the stored secret
+/// is not `before` any more: another call replaced, deleted or bound it.
+pub async fn bind(
+    connection: &mut Connection,
+    (workspace, area, name): (WorkspaceId, &str, &str),
+    before: &StoredSecret,
+    bound: &StoredSecret,
+) -> Result<bool, Error> {
+    let changed = on!(connection, c => {
+        sqlx::query(
+            "UPDATE secrets SET sealed = $5, origin = $6 \
+             WHERE workspace_id = $1 AND area = $2 AND name = $3 AND sealed = $4 AND origin = ''",
+        )
+        .bind(workspace.0)
+        .bind(area.to_owned())
+        .bind(name.to_owned())
+        .bind(before.sealed.clone())
+        .bind(bound.sealed.clone())
+        .bind(bound.origin.clone())
+        .execute(&mut *c)
+        .await?
+        .rows_affected()
+    });
+    Ok(changed == 1)
+}

@@ -1,0 +1,204 @@
+//! Sessions, stored by the hash of their token.
+
+use uuid::Uuid;
+
+use super::connection::{Connection, on};
+use super::error::Error;
+use assurance_core::domain::id::{SessionId, UserId};
+use assurance_core::domain::people::{Session, User};
+use assurance_core::domain::time::Timestamp;
+
+/// SHA-256 of a session's token.
+pub type TokenHash = [u8; 32];
+
+type SessionRow = (Uuid, i64, i64, i64, Option<String>, Option<String>);
+type SessionAndUserRow =
+    (Uuid, i64, i64, i64, Option<String>, Option<String>, Uuid, String, String, bool);
+
+/// Adds a session.
+pub async fn insert(
+    connection: &mut Connection,
+    user: UserId,
+    token_hash: &TokenHash,
+    session: &Session,
+) -> Result<(), Error> {
+    on!(connection, c => sqlx::query(
+        "INSERT INTO sessions \
+         (id, token_hash, user_id, created_at, last_seen_at, expires_at, ip, user_agent) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+    )
+    .bind(session.id.0)
+    .bind(&token_hash[..])
+    .bind(user.0)
+    .bind(session.created_at.0)
+    .bind(session.last_seen_at.0)
+    .bind(session.expires_at.0)
+    .bind(&session.ip)
+    .bind(&session.user_agent)
+    .execute(&mut *c)
+    .await?.rows_affected());
+    Ok(())
+}
+
+/// Finds a session and its person, expired or not, in one query. Returns `None`
+/// for a person who is disabled.
+pub async fn find(
+    connection: &mut Connection,
+    token_hash: &TokenHash,
+) -> Result<Option<(Session, User)>, Error> {
+    let row: Option<SessionAndUserRow> = on!(connection, c => {
+        sqlx::query_as(
+            "SELECT s.id, s.created_at, s.last_seen_at, s.expires_at, s.ip, s.user_agent, \
+             u.id, u.email, u.display_name, u.email_verified \
+             FROM sessions s JOIN users u ON u.id = s.user_id \
+             WHERE s.token_hash = $1 AND u.disabled_at IS NULL",
+        )
+        .bind(&token_hash[..])
+        .fetch_optional(&mut *c)
+        .await?
+    });
+    Ok(row.map(|row| {
+        let user =
+            User { id: UserId(row.6), email: row.7, display_name: row.8, email_verified: row.9 };
+        (session((row.0, row.1, row.2, row.3, row.4, row.5)), user)
+    }))
+}
+
+/// Lists a person's sessions that have not ended, newest first.
+pub async fn list(
+    connection: &mut Connection,
+    user: UserId,
+    now: Timestamp,
+    idle_since: Timestamp,
+) -> Result<Vec<Session>, Error> {
+    let rows: Vec<SessionRow> = on!(connection, c => {
+        sqlx::query_as(
+            "SELECT id, created_at, last_seen_at, expires_at, ip, user_agent FROM sessions \
+             WHERE user_id = $1 AND expires_at > $2 AND last_seen_at > $3 \
+             ORDER BY created_at DESC, id DESC",
+        )
+        .bind(user.0)
+        .bind(now.0)
+        .bind(idle_since.0)
+        .fetch_all(&mut *c)
+        .await?
+    });
+    Ok(rows.into_iter().map(session).collect())
+}
+
+/// Records a use, unless a use later than `before` is already recorded.
+pub async fn touch(
+    connection: &mut Connection,
+    id: SessionId,
+    now: Timestamp,
+    before: Timestamp,
+) -> Result<(), Error> {
+    on!(connection, c => {
+        sqlx::query("UPDATE sessions SET last_seen_at = $2 WHERE id = $1 AND last_seen_at <= $3")
+            .bind(id.0)
+            .bind(now.0)
+            .bind(before.0)
+            .execute(&mut *c)
+            .await?.rows_affected()
+    });
+    Ok(())
+}
+
+/// Ends one of a person's sessions; returns the hash of its token.
+pub async fn delete(
+    connection: &mut Connection,
+    user: UserId,
+    id: SessionId,
+) -> Result<Option<TokenHash>, Error> {
+    let rows: Vec<(Vec<u8>,)> = on!(connection, c => {
+        sqlx::query_as("DELETE FROM sessions WHERE id = $1 AND user_id = $2 RETURNING token_hash")
+            .bind(id.0)
+            .bind(user.0)
+            .fetch_all(&mut *c)
+            .await?
+    });
+    Ok(hashes(rows).pop())
+}
+
+/// Ends all of a person's sessions; returns the hashes of their tokens.
+pub async fn delete_all(
+    connection: &mut Connection,
+    user: UserId,
+) -> Result<Vec<TokenHash>, Error> {
+    let rows: Vec<(Vec<u8>,)> = on!(connection, c => {
+        sqlx::query_as("DELETE FROM sessions WHERE user_id = $1 RETURNING token_hash")
+            .bind(user.0)
+            .fetch_all(&mut *c)
+            .await?
+    });
+    Ok(hashes(rows))
+}
+
+/// Ends all of a person's sessions except one; returns the hashes of their
+/// tokens.
+pub async fn delete_others(
+    connection: &mut Connection,
+    user: UserId,
+    kept: SessionId,
+) -> Result<Vec<TokenHash>, Error> {
+    let rows: Vec<(Vec<u8>,)> = on!(connection, c => {
+        sqlx::query_as("DELETE FROM sessions WHERE user_id = $1 AND id <> $2 RETURNING token_hash")
+            .bind(user.0)
+            .bind(kept.0)
+            .fetch_all(&mut *c)
+            .await?
+    });
+    Ok(hashes(rows))
+}
+
+/// Ends the oldest of a person's sessions beyond `keep`; returns the hashes of
+/// their tokens.
+pub async fn delete_beyond(
+    connection: &mut Connection,
+    user: UserId,
+    keep: u32,
+) -> Result<Vec<TokenHash>, Error> {
+    let rows: Vec<(Vec<u8>,)> = on!(connection, c => {
+        sqlx::query_as(
+            "DELETE FROM sessions WHERE user_id = $1 AND id NOT IN (\
+             SELECT id FROM sessions WHERE user_id = $1 \
+             ORDER BY created_at DESC, id DESC LIMIT $2) RETURNING token_hash",
+        )
+        .bind(user.0)
+        .bind(i64::from(keep))
+        .fetch_all(&mut *c)
+        .await?
+    });
+    Ok(hashes(rows))
+}
+
+/// Deletes sessions that have ended.
+pub async fn sweep(
+    connection: &mut Connection,
+    now: Timestamp,
+    idle_since: Timestamp,
+) -> Result<u64, Error> {
+    Ok(on!(connection, c => {
+        sqlx::query("DELETE FROM sessions WHERE expires_at <= $1 OR last_seen_at <= $2")
+            .bind(now.0)
+            .bind(idle_since.0)
+            .execute(&mut *c)
+            .await?
+            .rows_affected()
+    }))
+}
+
+fn session(row: SessionRow) -> Session {
+    Session {
+        id: SessionId(row.0),
+        created_at: Timestamp(row.1),
+        last_seen_at: Timestamp(row.2),
+        expires_at: Timestamp(row.3),
+        ip: row.4,
+        user_agent: row.5,
+    }
+}
+
+fn hashes(rows: Vec<(Vec<u8>,)>) -> Vec<TokenHash> {
+    rows.into_iter().filter_map(|(hash,)| hash.try_into().ok()).collect()
+}

@@ -1,0 +1,108 @@
+//! Failed sign-ins by account and place, and by address.
+
+use super::connection::{Connection, on};
+use super::error::Error;
+use assurance_core::domain::time::Timestamp;
+
+/// Failed sign-ins of one account or network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SignInFailures {
+    /// Number of consecutive failures.
+    pub count: i64,
+    /// Time of the last failure; for failures that are counted per day, of the
+    /// first one.
+    pub last_at: Timestamp,
+    /// Time before which no attempt is accepted.
+    pub blocked_until: Timestamp,
+}
+
+/// Reads the failures of a subject. Other attempts on the subject wait until
+/// the transaction ends.
+pub async fn lock(
+    connection: &mut Connection,
+    subject: &str,
+    now: Timestamp,
+) -> Result<SignInFailures, Error> {
+    let (count, last_at, blocked_until): (i64, i64, i64) = on!(connection, c => {
+        sqlx::query_as(
+            "INSERT INTO sign_in_failures (subject, failures, last_failed_at, blocked_until) \
+             VALUES ($1, 0, $2, 0) ON CONFLICT (subject) DO UPDATE \
+             SET failures = sign_in_failures.failures \
+             RETURNING failures, last_failed_at, blocked_until",
+        )
+        .bind(subject)
+        .bind(now.0)
+        .fetch_one(&mut *c)
+        .await?
+    });
+    Ok(SignInFailures {
+        count,
+        last_at: Timestamp(last_at),
+        blocked_until: Timestamp(blocked_until),
+    })
+}
+
+/// Writes the failures of one account or network.
+pub async fn put(
+    connection: &mut Connection,
+    subject: &str,
+    failures: &SignInFailures,
+) -> Result<(), Error> {
+    on!(connection, c => sqlx::query(
+        "UPDATE sign_in_failures SET failures = $2, last_failed_at = $3, blocked_until = $4 \
+         WHERE subject = $1",
+    )
+    .bind(subject)
+    .bind(failures.count)
+    .bind(failures.last_at.0)
+    .bind(failures.blocked_until.0)
+    .execute(&mut *c)
+    .await?.rows_affected());
+    Ok(())
+}
+
+/// Subtracts one failure of an attempt that turned out to be correct.
+pub async fn take_back(connection: &mut Connection, subject: &str) -> Result<(), Error> {
+    on!(connection, c => sqlx::query(
+        "UPDATE sign_in_failures SET failures = failures - 1, blocked_until = 0 \
+         WHERE subject = $1 AND failures > 0",
+    )
+    .bind(subject)
+    .execute(&mut *c)
+    .await?.rows_affected());
+    Ok(())
+}
+
+/// Deletes the failures of one subject.
+pub async fn forget(connection: &mut Connection, subject: &str) -> Result<(), Error> {
+    on!(connection, c => {
+        sqlx::query("DELETE FROM sign_in_failures WHERE subject = $1")
+            .bind(subject)
+            .execute(&mut *c)
+            .await?.rows_affected()
+    });
+    Ok(())
+}
+
+/// Deletes all failures of an account, from all places. The account is
+/// hexadecimal after its first word, so it contains no pattern characters.
+pub async fn forget_all(connection: &mut Connection, account: &str) -> Result<(), Error> {
+    on!(connection, c => {
+        sqlx::query("DELETE FROM sign_in_failures WHERE subject LIKE $1")
+            .bind(format!("{account} %"))
+            .execute(&mut *c)
+            .await?.rows_affected()
+    });
+    Ok(())
+}
+
+/// Deletes failures before a time.
+pub async fn sweep(connection: &mut Connection, before: Timestamp) -> Result<u64, Error> {
+    Ok(on!(connection, c => {
+        sqlx::query("DELETE FROM sign_in_failures WHERE last_failed_at <= $1")
+            .bind(before.0)
+            .execute(&mut *c)
+            .await?
+            .rows_affected()
+    }))
+}

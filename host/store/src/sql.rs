@@ -1,0 +1,245 @@
+//! Builds statements whose text depends on the query.
+//!
+//! Values are always bound, never written into the text. Collection and field
+//! names are written into the text after `indexes::check` has validated them.
+
+use std::fmt::Write as _;
+
+use futures::TryStreamExt;
+use sqlx::postgres::{PgArguments, PgRow};
+use sqlx::query::Query;
+use sqlx::sqlite::{SqliteArguments, SqliteRow};
+use sqlx::{Arguments, AssertSqlSafe, Postgres, Sqlite};
+use uuid::Uuid;
+
+use super::Backend;
+use super::connection::{Connection, Raw};
+use super::error::Error;
+
+/// PostgreSQL's clock in microseconds since 1970.
+pub(super) const DATABASE_NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
+
+/// A parameter value.
+#[derive(Clone, Debug)]
+pub(super) enum Arg {
+    Uuid(Uuid),
+    Text(String),
+    MaybeText(Option<String>),
+    Integer(i64),
+    MaybeInteger(Option<i64>),
+    Boolean(bool),
+    Bytes(Vec<u8>),
+    Uuids(Vec<Uuid>),
+    MaybeUuids(Vec<Option<Uuid>>),
+    Texts(Vec<String>),
+    MaybeTexts(Vec<Option<String>>),
+    Integers(Vec<i64>),
+    Booleans(Vec<bool>),
+    Blobs(Vec<Vec<u8>>),
+}
+
+/// A statement under construction, with its parameters.
+#[derive(Clone, Debug)]
+pub(super) struct Sql {
+    pub(super) backend: Backend,
+    pub(super) text: String,
+    args: Vec<Arg>,
+    /// Whether the plan of an earlier execution may be reused.
+    kept: bool,
+}
+
+impl Sql {
+    pub(super) fn new(backend: Backend, text: &str) -> Self {
+        Self { backend, text: text.to_owned(), args: Vec::new(), kept: true }
+    }
+
+    /// Appends text without values.
+    pub(super) fn push(&mut self, text: &str) -> &mut Self {
+        self.text.push_str(text);
+        self
+    }
+
+    /// Makes PostgreSQL plan the statement for its values each time, instead of
+    /// reusing a generic plan.
+    pub(super) fn plan_anew(&mut self) -> &mut Self {
+        self.kept = false;
+        self
+    }
+
+    /// Appends a placeholder and binds its value.
+    pub(super) fn bind(&mut self, value: Arg) -> &mut Self {
+        self.args.push(value);
+        match self.backend {
+            // SQLite looks numbered parameters up by name while parsing, which
+            // is slow for many parameters.
+            Backend::Sqlite => self.text.push('?'),
+            Backend::Postgres => {
+                // Writing to a string cannot fail.
+                let _ = write!(self.text, "${}", self.args.len());
+            }
+        }
+        self
+    }
+
+    /// Appends a limit as a literal. With a bound limit, SQLite plans the
+    /// statement again each time. PostgreSQL assumes a tenth of all rows for
+    /// it, and so never reuses a generic plan. Both cost more than the rest of
+    /// a small page.
+    pub(super) fn push_limit(&mut self, rows: u32) -> &mut Self {
+        self.push(&format!(" LIMIT {rows}"))
+    }
+
+    /// Appends a placeholder for any of these values: an array on PostgreSQL, a
+    /// list on SQLite.
+    pub(super) fn bind_any(&mut self, values: Arg) -> &mut Self {
+        if self.backend == Backend::Postgres {
+            return self.push("= ANY(").bind(values).push(")");
+        }
+        let json = match &values {
+            Arg::Texts(values) => serde_json::to_string(values),
+            Arg::Integers(values) => serde_json::to_string(values),
+            Arg::Booleans(values) => serde_json::to_string(values),
+            other => unreachable!("{other:?} is no list"),
+        };
+        // Lists of texts and numbers can always be serialized.
+        let json = Arg::Text(json.unwrap_or_default());
+        self.push("IN (SELECT value FROM json_each(").bind(json).push("))")
+    }
+
+    /// Returns the query with its parameters for SQLite.
+    pub(super) fn sqlite(self) -> Result<Query<'static, Sqlite, SqliteArguments>, Error> {
+        let mut arguments = SqliteArguments::default();
+        for arg in self.args {
+            add_sqlite(&mut arguments, arg).map_err(encoding)?;
+        }
+        Ok(sqlx::query_with(AssertSqlSafe(self.text), arguments))
+    }
+
+    /// The same for PostgreSQL.
+    pub(super) fn postgres(self) -> Result<Query<'static, Postgres, PgArguments>, Error> {
+        let mut arguments = PgArguments::default();
+        for arg in self.args {
+            add_postgres(&mut arguments, arg).map_err(encoding)?;
+        }
+        Ok(sqlx::query_with(AssertSqlSafe(self.text), arguments).persistent(self.kept))
+    }
+}
+
+type BindResult = Result<(), sqlx::error::BoxDynError>;
+
+fn add_sqlite(to: &mut SqliteArguments, arg: Arg) -> BindResult {
+    match arg {
+        Arg::Uuid(value) => Arguments::add(to, value),
+        Arg::Text(value) => Arguments::add(to, value),
+        Arg::MaybeText(value) => Arguments::add(to, value),
+        Arg::Integer(value) => Arguments::add(to, value),
+        Arg::MaybeInteger(value) => Arguments::add(to, value),
+        Arg::Boolean(value) => Arguments::add(to, value),
+        Arg::Bytes(value) => Arguments::add(to, value),
+        list => Err(format!("SQLite binds no list: {list:?}").into()),
+    }
+}
+
+fn add_postgres(to: &mut PgArguments, arg: Arg) -> BindResult {
+    match arg {
+        Arg::Uuid(value) => Arguments::add(to, value),
+        Arg::Text(value) => Arguments::add(to, value),
+        Arg::MaybeText(value) => Arguments::add(to, value),
+        Arg::Integer(value) => Arguments::add(to, value),
+        Arg::MaybeInteger(value) => Arguments::add(to, value),
+        Arg::Boolean(value) => Arguments::add(to, value),
+        Arg::Bytes(value) => Arguments::add(to, value),
+        Arg::Uuids(value) => Arguments::add(to, value),
+        Arg::MaybeUuids(value) => Arguments::add(to, value),
+        Arg::Texts(value) => Arguments::add(to, value),
+        Arg::MaybeTexts(value) => Arguments::add(to, value),
+        Arg::Integers(value) => Arguments::add(to, value),
+        Arg::Booleans(value) => Arguments::add(to, value),
+        Arg::Blobs(value) => Arguments::add(to, value),
+    }
+}
+
+fn encoding(error: sqlx::error::BoxDynError) -> Error {
+    Error::Database(sqlx::Error::Encode(error))
+}
+
+/// A row of either database.
+#[derive(Debug)]
+pub(super) enum Row {
+    Sqlite(SqliteRow),
+    Postgres(PgRow),
+}
+
+macro_rules! column {
+    ($(#[$doc:meta])* $name:ident, $kind:ty) => {
+        $(#[$doc])*
+        pub(super) fn $name(&self, at: usize) -> Result<$kind, Error> {
+            use sqlx::Row as _;
+            Ok(match self {
+                Self::Sqlite(row) => row.try_get_unchecked(at)?,
+                Self::Postgres(row) => row.try_get_unchecked(at)?,
+            })
+        }
+    };
+}
+
+impl Row {
+    column!(text, String);
+    column!(integer, i64);
+    column!(maybe_text, Option<String>);
+    column!(maybe_integer, Option<i64>);
+    column!(maybe_boolean, Option<bool>);
+}
+
+/// Runs a statement and passes its rows to `take` one by one; an error of
+/// `take` ends it early.
+pub(super) async fn each_row(
+    connection: &mut Connection,
+    sql: Sql,
+    mut take: impl FnMut(Row) -> Result<(), Error> + Send,
+) -> Result<(), Error> {
+    match connection.raw() {
+        Raw::Sqlite(c) => {
+            let mut rows = sql.sqlite()?.fetch(c);
+            while let Some(row) = rows.try_next().await? {
+                take(Row::Sqlite(row))?;
+            }
+        }
+        Raw::Postgres(c) => {
+            let mut rows = sql.postgres()?.fetch(c);
+            while let Some(row) = rows.try_next().await? {
+                take(Row::Postgres(row))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Runs a statement that returns at most one row.
+pub(super) async fn one_row(connection: &mut Connection, sql: Sql) -> Result<Option<Row>, Error> {
+    Ok(match connection.raw() {
+        Raw::Sqlite(c) => sql.sqlite()?.fetch_optional(c).await?.map(Row::Sqlite),
+        Raw::Postgres(c) => sql.postgres()?.fetch_optional(c).await?.map(Row::Postgres),
+    })
+}
+
+/// Reads a row of either database into a struct, member by member. (sqlx's
+/// derive macro would compile both drivers a second time.)
+macro_rules! from_row {
+    ($(#[$meta:meta])* struct $name:ident { $($member:ident: $type:ty,)* }) => {
+        $(#[$meta])*
+        struct $name { $($member: $type,)* }
+
+        $crate::sql::from_row!(@for sqlx::sqlite::SqliteRow, $name { $($member,)* });
+        $crate::sql::from_row!(@for sqlx::postgres::PgRow, $name { $($member,)* });
+    };
+    (@for $row:ty, $name:ident { $($member:ident,)* }) => {
+        impl sqlx::FromRow<'_, $row> for $name {
+            fn from_row(row: &$row) -> sqlx::Result<Self> {
+                use sqlx::Row as _;
+                Ok(Self { $($member: row.try_get(stringify!($member))?,)* })
+            }
+        }
+    };
+}
+pub(crate) use from_row;

@@ -1,0 +1,221 @@
+//! Storage quotas of areas and workspaces. Usage is measured in the database
+//! after a number of written bytes, not for each call.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use super::connection::on;
+use super::{Error, Store};
+use assurance_core::domain::id::WorkspaceId;
+
+/// Interval between two measurements of a workspace with a full quota.
+const REMEASURE_INTERVAL: Duration = Duration::from_secs(10);
+/// A workspace is measured after each written 1/16 of a quota.
+const MEASURE_FRACTION: u64 = 16;
+/// Maximum number of workspaces in memory. Beyond it, those without a
+/// measurement are reset to zero.
+const MOST_KNOWN: usize = 10_000;
+/// Number of documents measured by one statement.
+const PAGE: i64 = 20_000;
+
+/// Storage quotas in bytes. A fleet exceeds a quota by at most a sixteenth for
+/// each node, and by the bytes of one call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Quota {
+    /// Quota of one area in one workspace.
+    pub area: u64,
+    /// Quota of one workspace.
+    pub workspace: u64,
+}
+
+/// A quota is used up.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error(
+    "{whose} {stored} bytes; the quota is {most} ({setting}). Delete data that is not needed, \
+         or ask the operator for a larger quota"
+)]
+pub struct OverQuota {
+    whose: String,
+    stored: u64,
+    most: u64,
+    setting: &'static str,
+}
+
+/// Usage of the workspaces that this process writes to.
+#[derive(Debug, Default)]
+pub(super) struct StoredBytes(Mutex<HashMap<WorkspaceId, ByteGauge>>);
+
+#[derive(Debug, Default)]
+struct ByteGauge {
+    /// Bytes written since the last measurement.
+    written: u64,
+    /// Last measurement, by area.
+    areas: BTreeMap<String, u64>,
+    measured_at: Option<Instant>,
+}
+
+impl ByteGauge {
+    fn check(&self, area: &str, quota: Quota) -> Result<(), OverQuota> {
+        let of_area = self.areas.get(area).copied().unwrap_or_default();
+        if of_area >= quota.area {
+            return Err(OverQuota {
+                whose: format!("the workspace's data of the area {area} takes"),
+                stored: of_area,
+                most: quota.area,
+                setting: "limits.max_stored_bytes_per_area",
+            });
+        }
+        let stored = self.areas.values().sum();
+        if stored >= quota.workspace {
+            return Err(OverQuota {
+                whose: "the workspace's data takes".to_owned(),
+                stored,
+                most: quota.workspace,
+                setting: "limits.max_stored_bytes_per_workspace",
+            });
+        }
+        Ok(())
+    }
+}
+
+impl Store {
+    /// Checks whether an area may store more in a workspace.
+    ///
+    /// # Errors
+    /// [`Error::OverQuota`].
+    pub fn check_quota(
+        &self,
+        workspace: WorkspaceId,
+        area: &str,
+        quota: Quota,
+    ) -> Result<(), Error> {
+        let mut gauges = self.stored_bytes().0.lock();
+        let Some(gauge) = gauges.get_mut(&workspace) else { return Ok(()) };
+        let checked = gauge.check(area, quota);
+        let is_old = gauge.measured_at.is_none_or(|at| at.elapsed() >= REMEASURE_INTERVAL);
+        if checked.is_err() && is_old {
+            gauge.measured_at = Some(Instant::now());
+            self.measure(workspace);
+        }
+        checked.map_err(Error::OverQuota)
+    }
+
+    /// Adds written bytes to the usage.
+    pub fn note_stored(&self, workspace: WorkspaceId, bytes: u64, quota: Quota) {
+        let mut gauges = self.stored_bytes().0.lock();
+        if gauges.len() >= MOST_KNOWN {
+            gauges.retain(|_, gauge| gauge.measured_at.is_some());
+        }
+        let gauge = gauges.entry(workspace).or_default();
+        gauge.written = gauge.written.saturating_add(bytes);
+        if gauge.written >= quota.area.min(quota.workspace) / MEASURE_FRACTION {
+            gauge.written = 0;
+            self.measure(workspace);
+        }
+    }
+
+    /// Measures in the background, without delaying the writer.
+    fn measure(&self, workspace: WorkspaceId) {
+        let store = self.clone();
+        tokio::spawn(async move {
+            match store.stored_by_area(workspace).await {
+                Ok(areas) => {
+                    let mut gauges = store.stored_bytes().0.lock();
+                    let gauge = gauges.entry(workspace).or_default();
+                    gauge.areas = areas;
+                    gauge.measured_at = Some(Instant::now());
+                }
+                Err(error) => {
+                    tracing::warn!(workspace.id = %workspace, %error, "cannot measure stored bytes");
+                }
+            }
+        });
+    }
+
+    /// Returns the bytes of documents and blobs by area.
+    ///
+    /// # Errors
+    /// The database is unavailable.
+    pub async fn stored_by_area(
+        &self,
+        workspace: WorkspaceId,
+    ) -> Result<BTreeMap<String, u64>, Error> {
+        let mut areas: BTreeMap<String, u64> = BTreeMap::new();
+        let mut add = |area: &str, bytes: i64| {
+            let sum = areas.entry(area.to_owned()).or_default();
+            *sum = sum.saturating_add(u64::try_from(bytes).unwrap_or_default());
+        };
+        for (area, bytes) in self.in_time(self.blob_bytes(workspace)).await? {
+            add(&area, bytes);
+        }
+        let mut after = (String::new(), String::new());
+        loop {
+            let page = self.in_time(self.document_bytes(workspace, &after)).await?;
+            let Some((collection, id, _)) = page.last() else { return Ok(areas) };
+            after = (collection.clone(), id.clone());
+            for (collection, _, bytes) in &page {
+                add(collection.split('.').next().unwrap_or_default(), *bytes);
+            }
+        }
+    }
+
+    async fn blob_bytes(&self, workspace: WorkspaceId) -> Result<Vec<(String, i64)>, Error> {
+        const SQL: &str = "SELECT area, CAST(sum(size) AS bigint) FROM blobs \
+                           WHERE workspace_id = $1 GROUP BY area";
+        let mut connection = self.reader().await?;
+        let sums = on!(connection, c => {
+            sqlx::query_as(SQL).bind(workspace.0).fetch_all(&mut *c).await?
+        });
+        connection.release();
+        Ok(sums)
+    }
+
+    /// Measures the next documents after one: returns collection, last id and
+    /// bytes for each collection among them.
+    async fn document_bytes(
+        &self,
+        workspace: WorkspaceId,
+        (collection, id): &(String, String),
+    ) -> Result<Vec<(String, String, i64)>, Error> {
+        const SQL: &str = "SELECT collection, max(id), CAST(sum(bytes) AS bigint) FROM \
+             (SELECT collection, id, length(CAST(body AS text)) AS bytes FROM documents \
+              WHERE workspace_id = $1 AND (collection, id) > ($2, $3) \
+              ORDER BY collection, id LIMIT $4) AS page \
+             GROUP BY collection ORDER BY collection";
+        let mut connection = self.reader().await?;
+        let page = on!(connection, c => {
+            sqlx::query_as(SQL)
+                .bind(workspace.0)
+                .bind(collection)
+                .bind(id)
+                .bind(PAGE)
+                .fetch_all(&mut *c)
+                .await?
+        });
+        connection.release();
+        Ok(page)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const QUOTA: Quota = Quota { area: 100, workspace: 150 };
+
+    #[test]
+    fn an_area_and_a_workspace_have_a_quota_each() {
+        let gauge = |support: u64, notes: u64| ByteGauge {
+            areas: [("support".to_owned(), support), ("notes".to_owned(), notes)].into(),
+            ..ByteGauge::default()
+        };
+        gauge(99, 50).check("support", QUOTA).unwrap();
+        let full = gauge(100, 0).check("support", QUOTA).unwrap_err().to_string();
+        assert!(full.contains("max_stored_bytes_per_area"), "{full}");
+        gauge(100, 0).check("notes", QUOTA).unwrap();
+        let full = gauge(99, 51).check("notes", QUOTA).unwrap_err().to_string();
+        assert!(full.contains("max_stored_bytes_per_workspace"), "{full}");
+    }
+}

@@ -1,0 +1,269 @@
+//! The last trial of each area, running or ended.
+
+use super::connection::{Connection, on};
+use super::deployments::notify;
+use super::error::Error;
+use assurance_core::domain::deployment::Stage;
+use assurance_core::domain::time::Timestamp;
+use assurance_core::domain::trial::{TrafficShare, Trial, TrialState};
+
+type Row =
+    (String, String, String, i64, String, String, Option<String>, i64, i64, String, Option<i64>);
+
+macro_rules! trials {
+    ($rest:literal) => {
+        concat!(
+            "SELECT area, digest, mode, share, workspaces, state, why, revision, begun_at, \
+             begun_by, ended_at FROM area_trials ",
+            $rest
+        )
+    };
+}
+
+/// Returns the last trial of every area, ordered by area.
+pub async fn list(connection: &mut Connection) -> Result<Vec<Trial>, Error> {
+    let rows: Vec<Row> =
+        on!(connection, c => sqlx::query_as(trials!("ORDER BY area")).fetch_all(&mut *c).await?);
+    rows.into_iter().map(trial).collect()
+}
+
+/// Returns an area's last trial.
+pub async fn of(connection: &mut Connection, area: &str) -> Result<Option<Trial>, Error> {
+    let row: Option<Row> = on!(connection, c => {
+        sqlx::query_as(trials!("WHERE area = $1")).bind(area).fetch_optional(&mut *c).await?
+    });
+    row.map(trial).transpose()
+}
+
+/// Begins a trial, which replaces the area's last one, sets its version's
+/// stage, and notifies every node. Returns [`Error::RunAgain`] if the last
+/// trial's revision is not the one before the new one's; 0 means that there was
+/// none.
+pub async fn begin(connection: &mut Connection, trial: &Trial, stage: Stage) -> Result<(), Error> {
+    let workspaces =
+        serde_json::to_string(&trial.workspaces).map_err(|e| decode("workspaces", e))?;
+    let begun = on!(connection, c => sqlx::query(
+        "INSERT INTO area_trials (area, digest, mode, share, workspaces, state, why, revision, \
+         begun_at, begun_by) VALUES ($1, $2, $3, $4, $5, 'running', $6, $7, $8, $9) \
+         ON CONFLICT (area) DO UPDATE SET digest = excluded.digest, mode = excluded.mode, \
+         share = excluded.share, workspaces = excluded.workspaces, state = excluded.state, \
+         why = excluded.why, revision = excluded.revision, begun_at = excluded.begun_at, \
+         begun_by = excluded.begun_by, ended_at = NULL \
+         WHERE area_trials.revision = excluded.revision - 1",
+    )
+    .bind(&trial.area)
+    .bind(&trial.digest)
+    .bind(trial.mode.as_str())
+    .bind(trial.share.hundredths())
+    .bind(workspaces)
+    .bind(&trial.why)
+    .bind(trial.revision)
+    .bind(trial.begun_at.0)
+    .bind(&trial.begun_by)
+    .execute(&mut *c)
+    .await?.rows_affected());
+    if begun == 0 {
+        return Err(Error::RunAgain);
+    }
+    set_stage(connection, &trial.area, &trial.digest, stage).await?;
+    notify(connection, &trial.area).await
+}
+
+/// End of a trial.
+#[derive(Clone, Copy, Debug)]
+pub struct Ending<'a> {
+    /// New state of the trial.
+    pub state: TrialState,
+    /// Reason for the end.
+    pub why: Option<&'a str>,
+    /// Time of the end.
+    pub at: Timestamp,
+    /// New stage of its version.
+    pub stage: Stage,
+}
+
+/// Ends a running trial and notifies every node. Returns false if the trial at
+/// this revision is not running any more.
+pub async fn end(
+    connection: &mut Connection,
+    trial: &Trial,
+    ending: &Ending<'_>,
+) -> Result<bool, Error> {
+    let ended = on!(connection, c => sqlx::query(
+        "UPDATE area_trials SET state = $3, why = COALESCE($4, why), ended_at = $5, \
+         revision = revision + 1 WHERE area = $1 AND revision = $2 AND state = 'running'",
+    )
+    .bind(&trial.area)
+    .bind(trial.revision)
+    .bind(ending.state.as_str())
+    .bind(ending.why)
+    .bind(ending.at.0)
+    .execute(&mut *c)
+    .await?.rows_affected());
+    if ended == 0 {
+        return Ok(false);
+    }
+    set_stage(connection, &trial.area, &trial.digest, ending.stage).await?;
+    notify(connection, &trial.area).await?;
+    Ok(true)
+}
+
+/// Ends an area's running trial because its live pointer changes: either the
+/// tried version is live now, or the version it was compared with is not.
+pub(super) async fn end_for_new_pointer(
+    connection: &mut Connection,
+    area: &str,
+    now_live: Option<&str>,
+    at: Timestamp,
+) -> Result<(), Error> {
+    let Some(trial) = of(connection, area).await? else { return Ok(()) };
+    let promoted = now_live == Some(trial.digest.as_str());
+    let (state, why) = if promoted {
+        (TrialState::Promoted, None)
+    } else {
+        (TrialState::Stopped, Some("the live version was changed"))
+    };
+    end(connection, &trial, &Ending { state, why, at, stage: Stage::Staged }).await?;
+    Ok(())
+}
+
+async fn set_stage(
+    connection: &mut Connection,
+    area: &str,
+    digest: &str,
+    stage: Stage,
+) -> Result<(), Error> {
+    let found = on!(connection, c => {
+        sqlx::query("UPDATE area_versions SET stage = $3 WHERE area = $1 AND digest = $2")
+            .bind(area)
+            .bind(digest)
+            .bind(stage.as_str())
+            .execute(&mut *c)
+            .await?.rows_affected()
+    });
+    if found == 0 { Err(Error::NotFound) } else { Ok(()) }
+}
+
+fn trial(row: Row) -> Result<Trial, Error> {
+    Ok(Trial {
+        area: row.0,
+        digest: row.1,
+        mode: row.2.parse().map_err(|problem: String| decode("mode", problem))?,
+        share: TrafficShare::of_hundredths(row.3),
+        workspaces: serde_json::from_str(&row.4).map_err(|error| decode("workspaces", error))?,
+        state: row.5.parse().map_err(|problem: String| decode("state", problem))?,
+        why: row.6,
+        revision: row.7,
+        begun_at: Timestamp(row.8),
+        begun_by: row.9,
+        ended_at: row.10.map(Timestamp),
+    })
+}
+
+fn decode(column: &str, problem: impl std::fmt::Display) -> Error {
+    Error::Database(sqlx::Error::Decode(format!("area_trials.{column}: {problem}").into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::deployments::{self, PointerMove};
+    use crate::testing::on_both;
+    use crate::{Access, Store};
+    use assurance_core::domain::deployment::Deployment;
+    use assurance_core::domain::id::WorkspaceId;
+    use assurance_core::domain::trial::Mode;
+
+    fn canary(revision: i64) -> Trial {
+        Trial {
+            area: "notes".into(),
+            digest: "b".into(),
+            mode: Mode::Canary,
+            share: TrafficShare::of_percent(12.5).unwrap(),
+            workspaces: [WorkspaceId(uuid::Uuid::nil())].into(),
+            state: TrialState::Running,
+            why: None,
+            revision,
+            begun_at: Timestamp(2),
+            begun_by: "ada".into(),
+            ended_at: None,
+        }
+    }
+
+    /// Stores versions a (live) and b (staged) of notes.
+    async fn scene(store: &Store) {
+        let mut tx = store.begin(Access::WriteLocked).await.unwrap();
+        for digest in ["a", "b"] {
+            let version = Deployment {
+                number: 0,
+                area: "notes".into(),
+                digest: digest.into(),
+                version: "1.0.0".into(),
+                size: 3,
+                object: String::new(),
+                publisher: None,
+                signature: None,
+                stage: Stage::Staged,
+                received_at: Timestamp(1),
+                received_by: "ada".into(),
+                approved_at: None,
+                approved_by: None,
+                live_at: None,
+            };
+            deployments::insert(&mut tx, &version, "{}").await.unwrap();
+        }
+        let moved = PointerMove {
+            area: "notes",
+            digest: Some("a"),
+            answered: None,
+            at: Timestamp(1),
+            by: "ada",
+        };
+        deployments::point(&mut tx, &moved, 0, Stage::Retired).await.unwrap();
+        tx.commit().await.unwrap();
+    }
+
+    async fn stage_of_b(connection: &mut Connection) -> Stage {
+        deployments::find(connection, "notes", "b").await.unwrap().unwrap().stage
+    }
+
+    on_both! {
+        async fn a_trial_is_read_as_it_was_begun_and_ends_once(store: &Store) {
+            scene(store).await;
+            let mut connection = store.writer().await.unwrap();
+            begin(&mut connection, &canary(1), Stage::Canary).await.unwrap();
+            assert_eq!(list(&mut connection).await.unwrap(), [canary(1)]);
+            assert_eq!(stage_of_b(&mut connection).await, Stage::Canary);
+            let stale = begin(&mut connection, &canary(1), Stage::Canary).await;
+            assert!(matches!(stale, Err(Error::RunAgain)), "{stale:?}");
+            begin(&mut connection, &canary(2), Stage::Canary).await.unwrap();
+
+            let (state, stage) = (TrialState::RolledBack, Stage::Withdrawn);
+            let ending = Ending { state, why: Some("slow"), at: Timestamp(3), stage };
+            assert!(!end(&mut connection, &canary(1), &ending).await.unwrap());
+            assert!(end(&mut connection, &canary(2), &ending).await.unwrap());
+            assert!(!end(&mut connection, &canary(3), &ending).await.unwrap());
+            let ended = of(&mut connection, "notes").await.unwrap().unwrap();
+            assert_eq!((ended.state, ended.why.as_deref()), (state, Some("slow")));
+            assert_eq!(stage_of_b(&mut connection).await, Stage::Withdrawn);
+        }
+
+        async fn a_pointer_that_moves_ends_the_trial(store: &Store) {
+            scene(store).await;
+            let expected = [
+                (1, Some("a"), TrialState::Stopped, Stage::Staged),
+                (3, Some("b"), TrialState::Promoted, Stage::Live),
+            ];
+            for (revision, digest, state, stage) in expected {
+                let mut tx = store.begin(Access::WriteLocked).await.unwrap();
+                begin(&mut tx, &canary(revision), Stage::Canary).await.unwrap();
+                let pointer = deployments::pointer_of(&mut tx, "notes").await.unwrap().unwrap();
+                let moved = PointerMove { area: "notes", digest, answered: None, at: Timestamp(4), by: "ada" };
+                deployments::point(&mut tx, &moved, pointer.revision, Stage::Retired).await.unwrap();
+                assert_eq!(of(&mut tx, "notes").await.unwrap().unwrap().state, state);
+                assert_eq!(stage_of_b(&mut tx).await, stage);
+                tx.commit().await.unwrap();
+            }
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Queries with lists of values (`one_of`) for fields that an index has before
+//! the query's order.
+//!
+//! For one value, the index has the query's order; for several, it does not,
+//! and the database would read and sort all documents of all values. So a page
+//! of a few values is the start of the union of one page for each value.
+
+use super::scope::CollectionScope;
+use assurance_core::domain::document::{FieldTest, FieldValue, Query};
+
+/// Maximum number of index ranges that form a page.
+const MAX_BRANCHES: usize = 4;
+
+/// Splits the query into queries whose results together are those of this one,
+/// each in the order of an index. Returns the query alone if it has no such
+/// lists; `None` if no index has the order.
+pub(super) fn union_branches(scope: &CollectionScope, query: &Query) -> Option<Vec<Query>> {
+    let first = query.order.first()?;
+    let of_index = |fields: &[String]| {
+        let at = fields.iter().position(|field| *field == first.field)?;
+        split(query, &fields[..at])
+    };
+    scope.indexes.iter().filter_map(|index| of_index(&index.fields)).min_by_key(Vec::len)
+}
+
+/// Returns the query for each combination of values of the `before` fields, if
+/// it fixes or lists them all.
+fn split(query: &Query, before: &[String]) -> Option<Vec<Query>> {
+    let mut branches = vec![query.clone()];
+    for field in before {
+        let fixed = tests(query, field).any(|(_, test)| matches!(test, FieldTest::Equals(_)));
+        if fixed {
+            continue;
+        }
+        let (at, values) = tests(query, field).find_map(|(at, test)| Some((at, listed(test)?)))?;
+        if branches.len() * values.len() > MAX_BRANCHES {
+            return None;
+        }
+        let of_values =
+            |branch: Query| values.iter().map(move |value| with(branch.clone(), at, value));
+        branches = branches.into_iter().flat_map(of_values).collect();
+    }
+    Some(branches)
+}
+
+/// Returns the tests of this field alone, with the index of their condition.
+fn tests<'q>(query: &'q Query, field: &'q str) -> impl Iterator<Item = (usize, &'q FieldTest)> {
+    let conditions = query.conditions.iter().enumerate();
+    conditions
+        .filter(move |(_, condition)| condition.fields == [field])
+        .map(|(at, condition)| (at, &condition.test))
+}
+
+/// Returns the distinct values of a list.
+fn listed(test: &FieldTest) -> Option<Vec<&FieldValue>> {
+    let FieldTest::OneOf(values) = test else { return None };
+    if values.is_empty() || values.len() > MAX_BRANCHES {
+        return None;
+    }
+    let mut values: Vec<&FieldValue> = values.iter().collect();
+    values.sort_unstable();
+    values.dedup();
+    Some(values)
+}
+
+fn with(mut query: Query, at: usize, value: &FieldValue) -> Query {
+    query.conditions[at].test = FieldTest::Equals(value.clone());
+    query
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::keyset::{page_sql, sort_keys};
+    use super::super::query::QueryTarget;
+    use super::super::sql::{Row, each_row};
+    use super::*;
+    use crate::Backend;
+    use crate::connection::Raw;
+    use crate::cursor::CursorPosition;
+    use crate::indexes::ensure_indexes;
+    use crate::testing::fresh;
+    use assurance_core::domain::document::{Condition, Order, PageStart};
+    use assurance_core::domain::id::WorkspaceId;
+    use assurance_core::domain::manifest::{FieldKind, IndexSpec};
+
+    fn scope() -> CollectionScope {
+        let kinds = [("done", FieldKind::Boolean), ("name", FieldKind::Text)];
+        CollectionScope {
+            full_name: "a.b".into(),
+            own: true,
+            fields: kinds.map(|(name, kind)| (name.to_owned(), kind)).into(),
+            indexes: vec![IndexSpec { fields: vec!["done".into(), "name".into()], unique: false }],
+            searched: vec![],
+        }
+    }
+
+    fn query(done: FieldTest) -> Query {
+        Query {
+            collection: "a.b".into(),
+            conditions: vec![Condition { fields: vec!["done".into()], test: done }],
+            order: vec![Order { field: "name".into(), descending: false }],
+            limit: 9,
+            start: PageStart::First,
+        }
+    }
+
+    fn truths(values: &[bool]) -> FieldTest {
+        FieldTest::OneOf(values.iter().copied().map(FieldValue::Boolean).collect())
+    }
+
+    #[test]
+    fn each_value_is_asked_for_once_unless_they_are_many() {
+        let count = |test| union_branches(&scope(), &query(test)).map(|branches| branches.len());
+        assert_eq!(count(FieldTest::Equals(FieldValue::Null)), Some(1));
+        assert_eq!(count(truths(&[true, false, true])), Some(2));
+        assert_eq!(count(truths(&[])), None);
+        assert_eq!(count(truths(&[true; MAX_BRANCHES + 1])), None);
+        assert_eq!(count(FieldTest::Range(None, None)), None);
+    }
+
+    /// Returns the number of documents that each index scan of a page returned.
+    async fn rows_read(query: &Query, after: Option<&CursorPosition>) -> Option<Vec<u32>> {
+        let fresh = fresh(Backend::Postgres).await?;
+        let (workspace, scope) = (WorkspaceId::new(), scope());
+        ensure_indexes(&fresh.store, std::slice::from_ref(&scope)).await.unwrap();
+        let mut connection = fresh.store.writer().await.unwrap();
+        let Raw::Postgres(c) = connection.raw() else { return None };
+        let fill = "INSERT INTO documents SELECT $1, 'a.b', n::text, 1, 0, 0, \
+                    jsonb_build_object('name', 'n' || n, 'done', n % 3 = 0) \
+                    FROM generate_series(1, 3000) AS n";
+        sqlx::query(fill).bind(workspace.0).execute(c).await.unwrap();
+        let target = QueryTarget { workspace, scope: &scope, folding: "", use_search_table: false };
+        let keys = sort_keys(&scope, &query.order).unwrap();
+        let mut sql = page_sql(Backend::Postgres, target, query, &keys, after).unwrap();
+        sql.text.insert_str(0, "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) ");
+        let mut read = Vec::new();
+        let take = |row: Row| {
+            let line = row.text(0)?;
+            if line.contains("Scan using doc_") {
+                let rows = line.split("rows=").nth(1).and_then(|rows| rows.split(' ').next());
+                read.extend(rows.and_then(|rows| rows.parse::<u32>().ok()));
+            }
+            Ok(())
+        };
+        each_row(&mut connection, sql, take).await.unwrap();
+        Some(read)
+    }
+
+    #[tokio::test]
+    async fn no_more_of_a_value_is_read_than_a_page_takes() {
+        let query = query(truths(&[true, false]));
+        let last = CursorPosition { values: vec![FieldValue::Text("n17".into())], id: "17".into() };
+        for (after, ranges) in [(None, 2), (Some(&last), 4)] {
+            let Some(read) = rows_read(&query, after).await else { return };
+            assert_eq!(read.len(), ranges, "{read:?}");
+            assert!(read.iter().all(|rows| *rows <= query.limit + 1), "{read:?}");
+        }
+    }
+}

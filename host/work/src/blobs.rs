@@ -1,0 +1,192 @@
+//! Blobs of the workspace and area.
+
+use std::sync::Arc;
+
+use super::reading::ReadKind;
+use super::{BlobError, ContentState, OperationError, UnitOfWork};
+use assurance_core::config::MalwareConfig;
+use assurance_outside::malware::{self, ScanError, ScanVerdict};
+use assurance_store::Error;
+use assurance_store::blobs::{self, StoredBlob};
+
+/// Maximum length of a blob's or secret's name, in characters.
+const MAX_NAME: usize = 200;
+/// Maximum bytes of one read. The host holds them in addition to the guest's
+/// memory, for every reading call.
+const MAX_PIECE: u64 = 8 << 20;
+
+impl UnitOfWork {
+    /// Returns size and hash of a blob; `None` if there is none.
+    pub async fn blob_stat(
+        &mut self,
+        name: &str,
+    ) -> Result<Option<StoredBlob>, OperationError<BlobError>> {
+        check_name(name)?;
+        if !self.blobs.contains_key(name) {
+            let workspace = self.spec.call.workspace;
+            let area = Arc::clone(&self.spec.area);
+            let mut lease = self.lease(ReadKind::Other, 1).await?;
+            let now = blobs::find(lease.connection(), workspace, &area.area, name).await?;
+            self.done(lease);
+            self.blobs.insert(name.to_owned(), ContentState { now, changed: false });
+        }
+        Ok(self.blobs.get(name).and_then(|kept| kept.now.clone()))
+    }
+
+    /// Reads at most `length` bytes from `offset`, and at most 8 MiB; returns
+    /// nothing at the end.
+    pub async fn blob_read(
+        &mut self,
+        name: &str,
+        offset: u64,
+        length: u32,
+    ) -> Result<Vec<u8>, OperationError<BlobError>> {
+        let blob =
+            self.blob_stat(name).await?.ok_or(OperationError::Refused(BlobError::NotFound))?;
+        self.content(&blob, offset, length).await
+    }
+
+    async fn content(
+        &mut self,
+        blob: &StoredBlob,
+        offset: u64,
+        length: u32,
+    ) -> Result<Vec<u8>, OperationError<BlobError>> {
+        let length = u64::from(length).min(MAX_PIECE).min(blob.size.saturating_sub(offset));
+        self.charge_blobs(length)?;
+        let content = self.store.blobs().read(blob, offset, length).await;
+        content.map(Into::into).map_err(away)
+    }
+
+    /// Returns size and hash of another area's blob, if that area shares its
+    /// blobs.
+    pub async fn shared_blob_stat(
+        &mut self,
+        area: &str,
+        name: &str,
+    ) -> Result<Option<StoredBlob>, OperationError<BlobError>> {
+        check_name(name)?;
+        let scope = Arc::clone(&self.spec.area);
+        if !scope.live.contains(area) {
+            return Ok(None);
+        }
+        if !scope.shared_blobs.contains(area) {
+            return Err(OperationError::Refused(BlobError::NotShared(area.to_owned())));
+        }
+        let key = (area.to_owned(), name.to_owned());
+        if let Some(found) = self.shared_blobs.get(&key) {
+            return Ok(found.clone());
+        }
+        let mut lease = self.lease(ReadKind::Other, 1).await?;
+        let workspace = self.spec.call.workspace;
+        let found = blobs::find(lease.connection(), workspace, area, name).await?;
+        self.done(lease);
+        self.shared_blobs.insert(key, found.clone());
+        Ok(found)
+    }
+
+    /// Reads at most `length` bytes of another area's blob from `offset`.
+    pub async fn shared_blob_read(
+        &mut self,
+        area: &str,
+        name: &str,
+        offset: u64,
+        length: u32,
+    ) -> Result<Vec<u8>, OperationError<BlobError>> {
+        let blob = self.shared_blob_stat(area, name).await?;
+        self.content(&blob.ok_or(OperationError::Refused(BlobError::NotFound))?, offset, length)
+            .await
+    }
+
+    /// Scans a blob of this area for malware. The blob's row is read
+    /// separately, so that no transaction is open during the scan.
+    pub async fn blob_scan(
+        &mut self,
+        settings: &MalwareConfig,
+        name: &str,
+    ) -> Result<Result<ScanVerdict, ScanError>, OperationError<BlobError>> {
+        check_name(name)?;
+        let blob = match self.blobs.get(name) {
+            Some(kept) => kept.now.clone(),
+            None => {
+                let workspace = self.spec.call.workspace;
+                let area = std::sync::Arc::clone(&self.spec.area);
+                match self.held() {
+                    Some(held) => blobs::find(held, workspace, &area.area, name).await?,
+                    None => {
+                        let mut connection = self.store.reader().await?;
+                        let found =
+                            blobs::find(&mut connection, workspace, &area.area, name).await?;
+                        connection.release();
+                        found
+                    }
+                }
+            }
+        };
+        let blob = blob.ok_or(OperationError::Refused(BlobError::NotFound))?;
+        self.release_connection().await?;
+        Ok(malware::scan(settings, self.store.blobs(), &blob).await)
+    }
+
+    /// Writes a blob; others see it after the commit.
+    pub async fn blob_write(
+        &mut self,
+        name: &str,
+        content: Vec<u8>,
+    ) -> Result<StoredBlob, OperationError<BlobError>> {
+        self.check_blob(name).map_err(OperationError::Refused)?;
+        self.charge_blobs(content.len() as u64)?;
+        let (workspace, area) = (self.spec.call.workspace, &self.spec.area.area);
+        let written = self.store.blobs().write(workspace, area, content).await;
+        let blob = written.map_err(away)?;
+        self.blobs.insert(name.to_owned(), ContentState { now: Some(blob.clone()), changed: true });
+        Ok(blob)
+    }
+
+    /// Gives a name to content that was uploaded before the call.
+    pub fn blob_attach(&mut self, name: &str, blob: StoredBlob) -> Result<(), BlobError> {
+        self.check_blob(name)?;
+        self.blobs.insert(name.to_owned(), ContentState { now: Some(blob), changed: true });
+        Ok(())
+    }
+
+    /// Deletes a blob.
+    pub async fn blob_delete(&mut self, name: &str) -> Result<(), OperationError<BlobError>> {
+        self.check_blob(name).map_err(OperationError::Refused)?;
+        if self.blob_stat(name).await?.is_none() {
+            return Err(OperationError::Refused(BlobError::NotFound));
+        }
+        self.blobs.insert(name.to_owned(), ContentState { now: None, changed: true });
+        Ok(())
+    }
+
+    fn charge_blobs(&mut self, bytes: u64) -> Result<(), OperationError<BlobError>> {
+        self.used.blob_bytes = self.used.blob_bytes.saturating_add(bytes);
+        let fits = self.used.blob_bytes <= self.spec.limits.max_blob_bytes;
+        if fits { Ok(()) } else { Err(OperationError::Refused(BlobError::LimitExceeded)) }
+    }
+
+    fn check_blob(&self, name: &str) -> Result<(), BlobError> {
+        if !self.spec.writes {
+            return Err(BlobError::ReadOnly);
+        }
+        if is_name(name) { Ok(()) } else { Err(BlobError::InvalidName) }
+    }
+}
+
+fn check_name(name: &str) -> Result<(), OperationError<BlobError>> {
+    if is_name(name) { Ok(()) } else { Err(OperationError::Refused(BlobError::InvalidName)) }
+}
+
+/// Returns whether the name is 1 to 200 characters of `A-Za-z0-9._/-`.
+pub(super) fn is_name(name: &str) -> bool {
+    let allowed = |b: u8| b.is_ascii_alphanumeric() || b"._/-".contains(&b);
+    (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(allowed)
+}
+
+/// Converts an error of reading a blob. Missing content of an existing row is
+/// an error of the blob store.
+fn away(error: Error) -> OperationError<BlobError> {
+    tracing::warn!(%error, "the blob store failed");
+    OperationError::Refused(BlobError::Unavailable)
+}

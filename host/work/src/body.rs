@@ -1,0 +1,303 @@
+//! Validation of document bodies: a JSON object that both databases store and
+//! read alike. It has no duplicate names, no U+0000 (PostgreSQL cannot store
+//! it), and no lone surrogates. A declared field has its declared type or is
+//! null, and is short enough for its indexes.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
+
+use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+
+use assurance_core::domain::manifest::FieldKind;
+use assurance_store::CollectionScope;
+
+/// Maximum bytes of text in one index entry. PostgreSQL's limit is a third of a
+/// page, which includes the workspace and the id.
+const MAX_INDEXED_BYTES: usize = 1_600;
+
+/// Checks a document's body. The error is a message for the area's author.
+pub(super) fn check_document(scope: &CollectionScope, body: &str) -> Result<(), String> {
+    let lengths = parse(&scope.fields, body)?;
+    if lengths.values().sum::<usize>() <= MAX_INDEXED_BYTES {
+        return Ok(());
+    }
+    for index in &scope.indexes {
+        let length: usize = index.fields.iter().filter_map(|field| lengths.get(&**field)).sum();
+        if length > MAX_INDEXED_BYTES {
+            return Err(format!(
+                "the indexed fields {} hold {length} bytes; an index takes {MAX_INDEXED_BYTES}",
+                index.fields.join(", ")
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that a payload is a JSON object. The error is a message for the
+/// area's author.
+pub(super) fn check_object(text: &str) -> Result<(), String> {
+    parse(&BTreeMap::new(), text).map(drop)
+}
+
+/// Parses the object and returns the lengths of the declared text fields.
+fn parse<'f>(
+    fields: &'f BTreeMap<String, FieldKind>,
+    text: &str,
+) -> Result<BTreeMap<&'f str, usize>, String> {
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let lengths = JsonObject(fields).deserialize(&mut deserializer).map_err(|e| e.to_string())?;
+    deserializer.end().map_err(|e| e.to_string())?;
+    Ok(lengths)
+}
+
+struct JsonObject<'f>(&'f BTreeMap<String, FieldKind>);
+
+impl<'de, 'f> DeserializeSeed<'de> for JsonObject<'f> {
+    type Value = BTreeMap<&'f str, usize>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de, 'f> Visitor<'de> for JsonObject<'f> {
+    type Value = BTreeMap<&'f str, usize>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let (mut seen, mut lengths) = (HashSet::new(), BTreeMap::new());
+        while let Some(name) = next_name(&mut map, &mut seen)? {
+            match self.0.get_key_value(&*name) {
+                Some((name, kind)) => {
+                    if let Some(length) = map.next_value_seed(FieldColumn { name, kind: *kind })? {
+                        lengths.insert(&**name, length);
+                    }
+                }
+                None => map.next_value_seed(StorableValue)?,
+            }
+        }
+        Ok(lengths)
+    }
+}
+
+/// Reads the next member's name and rejects duplicates.
+fn next_name<'de, A: MapAccess<'de>>(
+    map: &mut A,
+    seen: &mut HashSet<Cow<'de, str>>,
+) -> Result<Option<Cow<'de, str>>, A::Error> {
+    let Some(name) = map.next_key_seed(MemberName)? else { return Ok(None) };
+    no_nul(&name)?;
+    if !seen.insert(name.clone()) {
+        return Err(de::Error::custom(format_args!("the member {name:?} appears twice")));
+    }
+    Ok(Some(name))
+}
+
+/// Deserializes a member's name, borrowed if it contains no escapes.
+struct MemberName;
+
+impl<'de> DeserializeSeed<'de> for MemberName {
+    type Value = Cow<'de, str>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for MemberName {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a member's name")
+    }
+
+    fn visit_borrowed_str<E: de::Error>(self, name: &'de str) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(name))
+    }
+
+    fn visit_str<E: de::Error>(self, name: &str) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(name.to_owned()))
+    }
+}
+
+fn no_nul<E: de::Error>(text: &str) -> Result<(), E> {
+    if text.contains('\0') { Err(E::custom("U+0000 cannot be stored")) } else { Ok(()) }
+}
+
+/// Deserializes a declared field's value and returns the length of a text.
+struct FieldColumn<'f> {
+    name: &'f str,
+    kind: FieldKind,
+}
+
+impl FieldColumn<'_> {
+    fn wrong<E: de::Error>(&self, what: &str) -> E {
+        let kind = self.kind;
+        E::custom(format_args!("field {:?} is declared {kind:?} and holds {what}", self.name))
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for FieldColumn<'_> {
+    type Value = Option<usize>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for FieldColumn<'_> {
+    type Value = Option<usize>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} or null in field {:?}", self.kind, self.name)
+    }
+
+    fn visit_unit<E: de::Error>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_bool<E: de::Error>(self, _: bool) -> Result<Self::Value, E> {
+        if self.kind == FieldKind::Boolean { Ok(None) } else { Err(self.wrong("a boolean")) }
+    }
+
+    fn visit_i64<E: de::Error>(self, _: i64) -> Result<Self::Value, E> {
+        if self.kind == FieldKind::Integer { Ok(None) } else { Err(self.wrong("an integer")) }
+    }
+
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Self::Value, E> {
+        match i64::try_from(value) {
+            Ok(value) => self.visit_i64(value),
+            Err(_) => Err(self.wrong("an integer beyond 64 bits")),
+        }
+    }
+
+    fn visit_f64<E: de::Error>(self, _: f64) -> Result<Self::Value, E> {
+        Err(self.wrong("a number that is not an integer"))
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
+        no_nul(text)?;
+        if self.kind == FieldKind::Text { Ok(Some(text.len())) } else { Err(self.wrong("text")) }
+    }
+}
+
+/// Deserializes any value that both databases can store.
+struct StorableValue;
+
+impl<'de> DeserializeSeed<'de> for StorableValue {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for StorableValue {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E: de::Error>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_bool<E: de::Error>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E: de::Error>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E: de::Error>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E: de::Error>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<(), E> {
+        no_nul(text)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        while list.next_element_seed(StorableValue)?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let mut seen = HashSet::new();
+        while next_name(&mut map, &mut seen)?.is_some() {
+            map.next_value_seed(StorableValue)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use assurance_core::domain::manifest::IndexSpec;
+
+    fn scope() -> CollectionScope {
+        CollectionScope {
+            full_name: "a.b".into(),
+            own: true,
+            fields: [
+                ("text".to_owned(), FieldKind::Text),
+                ("number".to_owned(), FieldKind::Integer),
+                ("truth".to_owned(), FieldKind::Boolean),
+            ]
+            .into(),
+            indexes: vec![IndexSpec { fields: vec!["text".into()], unique: false }],
+            searched: vec![],
+        }
+    }
+
+    #[test]
+    fn takes_what_both_databases_keep() {
+        for body in [
+            "{}",
+            r#"{"text":"é","number":-9223372036854775808,"truth":false,"x":[{"y":1.5}]}"#,
+            r#"{"text":null,"number":null,"truth":null}"#,
+            r#" {"a":{"a":{"a":null}}} "#,
+        ] {
+            assert_eq!(check_document(&scope(), body), Ok(()), "{body}");
+        }
+    }
+
+    #[test]
+    fn refuses_what_one_of_them_would_not_keep_alike() {
+        let long = format!(r#"{{"text":"{}"}}"#, "x".repeat(2_000));
+        for body in [
+            "[]",
+            "null",
+            "{",
+            "{} {}",
+            r#"{"a":1,"a":2}"#,
+            r#"{"b":{"a":1,"a":2}}"#,
+            r#"{"a":1,"\u0061":2}"#,
+            r#"{"a":"\u0000"}"#,
+            r#"{"a":["\u0000"]}"#,
+            r#"{"\u0000":1}"#,
+            r#"{"a":"\ud800"}"#,
+            r#"{"a":1e999}"#,
+            r#"{"text":1}"#,
+            r#"{"text":[]}"#,
+            r#"{"number":1.0}"#,
+            r#"{"number":9223372036854775808}"#,
+            r#"{"number":"1"}"#,
+            r#"{"truth":0}"#,
+            &long,
+        ] {
+            assert!(check_document(&scope(), body).is_err(), "{body}");
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! The interface between the host and an area's code: a component in
+//! production, the same code compiled natively in the benchmark.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::future::BoxFuture;
+
+use super::UnitOfWork;
+use assurance_core::budgets;
+use assurance_core::domain::area::{JobRun, Problem, Reply, Request};
+use assurance_core::domain::job::{JobFailure, JobOutcome};
+use assurance_core::domain::manifest::Manifest;
+use assurance_core::recordings::Player;
+
+/// Runs one area's code. Each call is isolated from all others.
+pub trait AreaCode: Send + Sync + 'static {
+    /// Returns whether the code can run; false for a live version that this
+    /// process cannot load and knows only by its manifest.
+    fn is_loaded(&self) -> bool {
+        true
+    }
+
+    /// Calls `describe` again; `None` for code that is not a component.
+    fn describe(&self) -> BoxFuture<'_, Result<Option<Manifest>, CallError>> {
+        Box::pin(async { Ok(None) })
+    }
+
+    /// Executes one operation within the deadline.
+    fn handle<'a>(
+        &'a self,
+        unit: UnitOfWork,
+        request: &'a Request,
+        deadline: Duration,
+    ) -> BoxFuture<'a, CallOutcome<Result<Reply, Problem>>>;
+
+    /// Runs one job or event delivery within the timeout.
+    fn run<'a>(
+        &'a self,
+        unit: UnitOfWork,
+        job: &'a JobRun,
+        timeout: Duration,
+    ) -> BoxFuture<'a, CallOutcome<Result<JobOutcome, JobFailure>>>;
+
+    /// Ends calls that are running now; later calls are not affected.
+    /// Uncommitted writes are discarded.
+    fn end_calls(&self, _which: CallsToEnd) {}
+
+    /// Replays a recorded request with the recorded results of its host calls;
+    /// fails for code that is not a component.
+    fn replay_request<'a>(
+        &'a self,
+        _player: &'a Arc<Player>,
+    ) -> BoxFuture<'a, Result<Result<Reply, Problem>, CallError>> {
+        Box::pin(async { Err(no_component()) })
+    }
+
+    /// Replays a recorded job with the recorded results of its host calls;
+    /// fails for code that is not a component.
+    fn replay_run<'a>(
+        &'a self,
+        _player: &'a Arc<Player>,
+    ) -> BoxFuture<'a, Result<Result<JobOutcome, JobFailure>, CallError>> {
+        Box::pin(async { Err(no_component()) })
+    }
+}
+
+/// Selects the calls of a version that an operator's action ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CallsToEnd {
+    /// Calls that block other writers, and still do so after half a second.
+    HoldingWriteLock,
+    /// Calls that began before the version was replaced or removed. Later calls
+    /// belong to a version that was activated again.
+    BegunBefore(Instant),
+}
+
+fn no_component() -> CallError {
+    CallError::Host(anyhow::anyhow!("only a component can replay a recording"))
+}
+
+/// Result of a call with its unit of work, which is neither committed nor
+/// dropped.
+#[derive(Debug)]
+pub struct CallOutcome<T> {
+    /// Reads and pending writes of the call; `None` if they were lost with the
+    /// instance.
+    pub unit: Option<UnitOfWork>,
+    /// The area's result, or the reason why there is none.
+    pub result: Result<T, CallError>,
+}
+
+/// Reason why a call has no result, distinguished by cause.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    /// The guest trapped; the report is for operators.
+    #[error("the guest trapped: {0}")]
+    Trap(String),
+    /// The guest exceeded its deadline.
+    #[error("the guest exceeded its deadline of {0:?}")]
+    Deadline(Duration),
+    /// The guest exceeded its processor time.
+    #[error("the guest used more than {0:?} of processor time")]
+    CpuTime(Duration),
+    /// The guest exceeded its memory limit.
+    #[error("the guest ran out of memory: {0}")]
+    OutOfMemory(String),
+    /// The guest blocked other writers for too long.
+    #[error(
+        "the guest blocked other writers for more than {cpu:?} of processor time or {wall:?} \
+         in all (runtime.max_turn_cpu_ms, runtime.max_turn_ms); compute before writing and \
+         querying the written documents, or end the step with `continue`"
+    )]
+    Turn {
+        /// Limit of the processor time.
+        cpu: Duration,
+        /// Limit of the total time.
+        wall: Duration,
+    },
+    /// The guest exceeded its host calls, or its reply is too large.
+    #[error("the guest exceeded a limit: {0}")]
+    Limit(String),
+    /// The guest returned a value that violates the contract.
+    #[error("the guest violated the contract: {0}")]
+    Contract(String),
+    /// An operator replaced or removed the version, and the call did not end in
+    /// time.
+    #[error("the version was replaced or removed while the call ran")]
+    Replaced,
+    /// No instance was free because of the load.
+    #[error("all of the area's instances are busy")]
+    Overloaded,
+    /// The budget of its area or its workspace is exhausted.
+    #[error(transparent)]
+    OverBudget(#[from] budgets::BudgetExceeded),
+    /// The store ended the call: it must run again, or the database is
+    /// unavailable.
+    #[error(transparent)]
+    Store(#[from] assurance_store::Error),
+    /// An internal error of the host.
+    #[error("internal error of the host: {0:#}")]
+    Host(anyhow::Error),
+}
+
+impl CallError {
+    /// Returns whether the area's code caused the error, not the load, the
+    /// database or the host.
+    #[must_use]
+    pub fn is_areas_fault(&self) -> bool {
+        !matches!(
+            self,
+            Self::Replaced
+                | Self::Overloaded
+                | Self::OverBudget(_)
+                | Self::Store(_)
+                | Self::Host(_)
+        )
+    }
+}

@@ -1,0 +1,338 @@
+//! The end of a call: all effects are committed, or none.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::reading::ReadProgress;
+use super::{CommitOptions, UnitOfWork, UnitSpec};
+use assurance_core::domain::job::{JobEnd, Lane};
+use assurance_store::apply::{Effects, TransactionKind, apply};
+use assurance_store::idempotency::{self, StoredReply};
+use assurance_store::search::PairColumns;
+use assurance_store::{Access, Backend, Error, Tx, indexes, jobs, memberships};
+
+/// Pauses between attempts to write while another call holds the workspace's
+/// gate.
+const GATE_PAUSES: [Duration; 4] = [
+    Duration::from_millis(2),
+    Duration::from_millis(5),
+    Duration::from_millis(10),
+    Duration::from_millis(20),
+];
+
+impl UnitOfWork {
+    /// Commits all effects, or none. Opens no write transaction if there are no
+    /// effects.
+    ///
+    /// [`Error::KeyTaken`] takes precedence over every other conflict: if the
+    /// reply's key is taken meanwhile, the same request already has a response.
+    pub async fn commit(mut self, end: CommitOptions) -> Result<(), Error> {
+        let reading = std::mem::replace(&mut self.reading, ReadProgress::Broken);
+        if matches!(reading, ReadProgress::Broken) {
+            return Err(Error::RunAgain);
+        }
+        if !self.wrote() && end.reply.is_none() && end.job.is_none() {
+            return self.end_reading(reading).await;
+        }
+        let checked = self.released_connection || !matches!(reading, ReadProgress::In(_));
+        let mut effects = self.effects(checked);
+        let bytes = self.check_quota(&effects)?;
+        self.note_effects(&effects);
+        effects.reply.clone_from(&end.reply);
+        let area = &self.spec.area.area;
+        let enqueued = effects.jobs.iter().filter(|job| job.area == *area).count() as u64;
+        let mut lanes: BTreeSet<Lane> = effects.jobs.iter().map(|job| job.lane).collect();
+        lanes.extend(self.job_changes.iter().map(|change| change.lane));
+        let secrets: Vec<_> =
+            effects.secrets.iter().map(|(name, to)| (name.clone(), to.is_some())).collect();
+        let kept = match reading {
+            ReadProgress::In(tx) => {
+                let kept = Box::pin(self.keep_in(tx, effects, end.job.as_ref())).await;
+                self.remember(&kept);
+                kept
+            }
+            reading => {
+                end_snapshot(reading);
+                Box::pin(self.keep(effects, end.job.as_ref())).await
+            }
+        };
+        match kept {
+            Ok(()) => {
+                self.note_stored(bytes);
+                if enqueued > 0 {
+                    let workspace = self.spec.call.workspace;
+                    let most = self.spec.limits.max_waiting_jobs;
+                    self.store.note_enqueued(workspace, &self.spec.area.area, enqueued, most);
+                }
+                lanes.into_iter().for_each(|lane| self.store.wake().wake(lane));
+                self.log_security_events(&secrets);
+                Ok(())
+            }
+            Err(error) => Err(Box::pin(self.explain(error, end.reply.as_ref())).await),
+        }
+    }
+
+    /// Sends pending documents to the database before the commit, so that a
+    /// query finds them.
+    pub(super) async fn flush(&mut self) -> Result<(), Error> {
+        let (mut tx, effects) = self.prepare_flush().await?;
+        let within = within(&tx);
+        if let Err(error) = apply(&mut tx, effects, within).await {
+            drop(tx);
+            return Err(Box::pin(self.explain(error, None)).await);
+        }
+        self.reading = ReadProgress::In(tx);
+        Ok(())
+    }
+
+    /// The same with a savepoint: a violated unique index undoes only this
+    /// flush. The call continues and the guest receives
+    /// [`Error::UniqueConflict`].
+    pub(super) async fn flush_with_savepoint(&mut self) -> Result<(), Error> {
+        let (mut tx, effects) = self.prepare_flush().await?;
+        tx.savepoint().await?;
+        let within = within(&tx);
+        let Err(error) = apply(&mut tx, effects, within).await else {
+            tx.release_savepoint().await?;
+            self.reading = ReadProgress::In(tx);
+            return Ok(());
+        };
+        let error = Box::pin(self.explain(error, None)).await;
+        if matches!(error, Error::UniqueConflict { .. }) {
+            tx.roll_back_to_savepoint().await?;
+            self.reading = ReadProgress::In(tx);
+        }
+        Err(error)
+    }
+
+    async fn prepare_flush(&mut self) -> Result<(Tx, Effects), Error> {
+        let mut tx = match std::mem::replace(&mut self.reading, ReadProgress::Broken) {
+            ReadProgress::In(tx) => tx,
+            ReadProgress::NotYet => self.begin().await?,
+            ReadProgress::Once | ReadProgress::Snapshot(_) => {
+                self.note_access_pattern(true);
+                return Err(Error::RunAgain);
+            }
+            ReadProgress::Broken => return Err(Error::RunAgain),
+        };
+        self.store.upgrade(&mut tx).await?;
+        self.turn.take();
+        let call = &self.spec.call;
+        let mut effects = Effects::new(call.workspace, &self.spec.area.area, call.now);
+        self.documents.take(&mut effects);
+        let bytes = self.check_quota(&effects)?;
+        self.note_stored(bytes);
+        self.note_effects(&effects);
+        self.pairs(&effects).keep(&self.store).await?;
+        self.flushed = true;
+        Ok((tx, effects))
+    }
+
+    /// Returns the number of bytes to store. If the quota is used up, existing
+    /// data may be changed and deleted, but new data is refused.
+    fn check_quota(&self, effects: &Effects) -> Result<u64, Error> {
+        let (inserts, updates) = (effects.inserts.iter(), effects.updates.iter());
+        let blobs = effects.blobs.iter().filter_map(|(_, blob)| Some(blob.as_ref()?.size));
+        let new = inserts.map(|insert| insert.body.len() as u64).chain(blobs).sum::<u64>();
+        if new > 0 {
+            let (workspace, quota) = (self.spec.call.workspace, self.spec.limits.quota);
+            self.store.check_quota(workspace, &self.spec.area.area, quota)?;
+        }
+        Ok(new + updates.map(|update| update.body.len() as u64).sum::<u64>())
+    }
+
+    fn note_stored(&self, bytes: u64) {
+        if bytes > 0 {
+            self.store.note_stored(self.spec.call.workspace, bytes, self.spec.limits.quota);
+        }
+    }
+
+    /// Returns everything to be written; with `checked`, also the versions of
+    /// documents that were read.
+    pub(super) fn effects(&mut self, checked: bool) -> Effects {
+        let call = &self.spec.call;
+        let mut effects = Effects::new(call.workspace, &self.spec.area.area, call.now);
+        if checked {
+            self.documents.checks(&mut effects);
+        }
+        self.documents.take(&mut effects);
+        effects.jobs = std::mem::take(&mut self.jobs);
+        let secrets = std::mem::take(&mut self.secrets).into_iter();
+        effects.secrets =
+            secrets.filter(|(_, secret)| secret.changed).map(|(n, s)| (n, s.now)).collect();
+        let blobs = std::mem::take(&mut self.blobs).into_iter();
+        effects.blobs = blobs.filter(|(_, blob)| blob.changed).map(|(n, b)| (n, b.now)).collect();
+        effects
+    }
+
+    /// Commits a call without a transaction. It has read only documents by id,
+    /// which the commit verifies to be unchanged. While another call holds the
+    /// workspace's gate, it is tried a few times; then the call queues for the
+    /// gate itself.
+    async fn keep(&self, effects: Effects, job: Option<&JobEnd>) -> Result<(), Error> {
+        if self.store.backend() == Backend::Sqlite {
+            if !self.changes_more() {
+                return self.store.commit_in_group(effects, job.cloned()).await;
+            }
+            let tx = self.store.begin(Access::WriteLocked).await?;
+            return self.keep_in(tx, effects, job).await;
+        }
+        self.pairs(&effects).keep(&self.store).await?;
+        if !self.spec.locked {
+            let open = self.store.open_gate(self.spec.call.workspace).await?;
+            for pause in GATE_PAUSES {
+                match self.keep_once(effects.clone(), job).await {
+                    Err(Error::GateBusy) => tokio::time::sleep(pause).await,
+                    kept => return kept,
+                }
+            }
+            drop(open);
+        }
+        let tx = self.store.begin_locked(self.holder()).await?;
+        self.write_in(tx, effects, job).await
+    }
+
+    /// Most calls need one statement, which is a transaction by itself.
+    async fn keep_once(&self, effects: Effects, job: Option<&JobEnd>) -> Result<(), Error> {
+        if job.is_some() || self.changes_more() {
+            let tx = self.store.begin(Access::Write).await?;
+            return self.write_in(tx, effects, job).await;
+        }
+        let mut connection = self.store.serializable().await?;
+        apply(&mut connection, effects, TransactionKind::Itself).await?;
+        connection.release();
+        Ok(())
+    }
+
+    /// Commits a call in the transaction that it has read from.
+    async fn keep_in(&self, tx: Tx, effects: Effects, job: Option<&JobEnd>) -> Result<(), Error> {
+        let pairs = self.pairs(&effects);
+        // Runs concurrently: both take a large part of an import's time.
+        let keeping = pairs.keep(&self.store);
+        let (tx, kept) = tokio::join!(self.write_effects(tx, effects), keeping);
+        kept?;
+        self.finish(tx?, job).await
+    }
+
+    async fn write_in(&self, tx: Tx, effects: Effects, job: Option<&JobEnd>) -> Result<(), Error> {
+        let tx = self.write_effects(tx, effects).await?;
+        self.finish(tx, job).await
+    }
+
+    async fn write_effects(&self, mut tx: Tx, effects: Effects) -> Result<Tx, Error> {
+        self.store.upgrade(&mut tx).await?;
+        let within = within(&tx);
+        apply(&mut tx, effects, within).await?;
+        Ok(tx)
+    }
+
+    async fn finish(&self, mut tx: Tx, job: Option<&JobEnd>) -> Result<(), Error> {
+        self.change_more(&mut tx).await?;
+        if let Some(end) = job {
+            jobs::end(&mut tx, end, self.spec.call.now).await?;
+        }
+        tx.commit().await
+    }
+
+    /// Returns the search table's pairs for the documents to be written.
+    fn pairs(&self, effects: &Effects) -> PairColumns {
+        let own = self.spec.area.collections.values().filter(|scope| scope.own);
+        PairColumns::of(&self.store, own, effects)
+    }
+
+    /// Writes less frequent effects of calls, each by a separate statement.
+    async fn change_more(&self, tx: &mut Tx) -> Result<(), Error> {
+        let call = &self.spec.call;
+        for (user, role) in &self.new_members {
+            memberships::add(tx, call.workspace, *user, *role, call.now).await?;
+        }
+        for change in &self.job_changes {
+            jobs::change(tx, call.workspace, change, call.now).await?;
+        }
+        Ok(())
+    }
+
+    /// Ends a call that wrote nothing. Reads of a serializable transaction are
+    /// valid only if PostgreSQL lets it commit.
+    async fn end_reading(&self, reading: ReadProgress) -> Result<(), Error> {
+        match reading {
+            ReadProgress::In(tx) if tx.backend() == Backend::Postgres => tx.commit().await,
+            reading => {
+                end_snapshot(reading);
+                Ok(())
+            }
+        }
+    }
+
+    fn remember<T>(&self, kept: &Result<T, Error>) {
+        if let Some(access_pattern) = &self.spec.access_pattern {
+            access_pattern.note_end(matches!(kept, Err(Error::RunAgain)));
+        }
+    }
+
+    /// Converts an error of writing into the error for the caller.
+    async fn explain(&self, error: Error, reply: Option<&StoredReply>) -> Error {
+        let own = self.spec.area.collections.values().filter(|scope| scope.own);
+        let error = match indexes::explain(error, own) {
+            Error::GateBusy => Error::RunAgain,
+            error => error,
+        };
+        let Some(reply) = reply.filter(|_| error.is_write_conflict()) else { return error };
+        match self.is_kept(reply).await {
+            Ok(true) => Error::KeyTaken,
+            _ => error,
+        }
+    }
+
+    async fn is_kept(&self, reply: &StoredReply) -> Result<bool, Error> {
+        let (workspace, user) = (reply.workspace, reply.user);
+        let now = self.spec.call.now;
+        let kept =
+            idempotency::find(&self.store, workspace, user, &reply.operation, &reply.key, now);
+        Ok(kept.await?.is_some())
+    }
+}
+
+fn within(tx: &Tx) -> TransactionKind {
+    TransactionKind::Transaction { gated: tx.is_gated() }
+}
+
+impl UnitOfWork {
+    /// Logs changes of secrets and members; it has no access to secret values.
+    fn log_security_events(&self, secrets: &[(String, bool)]) {
+        let UnitSpec { area, call, actor, .. } = &self.spec;
+        let (area, workspace) = (&area.area, call.workspace);
+        let by = actor.map(|actor| actor.to_string());
+        for (name, stored) in secrets {
+            let event = if *stored { "secret_stored" } else { "secret_deleted" };
+            tracing::info!(
+                target: "security",
+                event,
+                area.name = area,
+                workspace.id = %workspace,
+                user.id = by,
+                secret = name,
+                "secret changed"
+            );
+        }
+        for (user, role) in &self.new_members {
+            tracing::info!(
+                target: "security",
+                event = "member_added",
+                area.name = area,
+                workspace.id = %workspace,
+                user.id = by,
+                member.id = %user,
+                %role,
+                "member added"
+            );
+        }
+    }
+}
+
+/// Ends the snapshot in the background.
+fn end_snapshot(reading: ReadProgress) {
+    if let ReadProgress::Snapshot(tx) | ReadProgress::In(tx) = reading {
+        tokio::spawn(tx.commit());
+    }
+}

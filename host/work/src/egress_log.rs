@@ -1,0 +1,233 @@
+//! Responses that a job's step has already received, from the network or the
+//! mail server.
+//!
+//! A step runs again after a write conflict, with the same ids and the same
+//! time, and so sends the same requests in the same order. They are not sent
+//! again: the step receives the responses of the first attempt, and the
+//! receiver gets each message once.
+//!
+//! Invariant: no transaction is open while a request is sent, unless the step
+//! has written into one.
+
+use parking_lot::Mutex;
+use sha2::{Digest, Sha256};
+
+use super::{OperationError, UnitOfWork};
+use assurance_outside::egress::{Egress, EgressError, EgressRequest, EgressResponse};
+use assurance_outside::mail::{Mail, MailError, Message};
+
+/// Response to a request or a mail.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum EgressResult {
+    Request(Result<EgressResponse, EgressError>),
+    Mail(Result<(), MailError>),
+}
+
+/// Responses to a job step's requests, in order; shared by all attempts of the
+/// step.
+#[derive(Debug, Default)]
+pub struct EgressLog(Mutex<Vec<(RequestFingerprint, EgressResult)>>);
+
+/// Hash of a request. The request itself is not kept, because it may contain a
+/// secret.
+type RequestFingerprint = [u8; 32];
+
+impl UnitOfWork {
+    /// Sends a request to the network. If an earlier attempt of the step has
+    /// sent it, returns the response of that attempt.
+    ///
+    /// # Errors
+    /// The reason why there is no response, or a write conflict before the
+    /// request was sent.
+    pub async fn send(
+        &mut self,
+        egress: &Egress,
+        request: EgressRequest,
+    ) -> Result<EgressResponse, OperationError<EgressError>> {
+        self.release_connection().await?;
+        let fingerprint = of_request(&request);
+        if let Some(EgressResult::Request(answer)) = self.earlier_answer(&fingerprint) {
+            return answer.map_err(OperationError::Refused);
+        }
+        let request = match self.response_limit(request.max_response_bytes) {
+            Some(max_response_bytes) => EgressRequest { max_response_bytes, ..request },
+            None => return Err(OperationError::Refused(EgressError::TooLarge)),
+        };
+        let answer = egress.send(request).await;
+        self.keep_answer(fingerprint, EgressResult::Request(answer.clone()));
+        answer.map_err(OperationError::Refused)
+    }
+
+    /// Sends mail, once for all attempts of the step.
+    ///
+    /// # Errors
+    /// The reason why the mail is not sent, or a write conflict before it was
+    /// sent.
+    pub async fn send_mail(
+        &mut self,
+        mail: &Mail,
+        message: Message,
+    ) -> Result<(), OperationError<MailError>> {
+        self.release_connection().await?;
+        let fingerprint = of_mail(&message);
+        if let Some(EgressResult::Mail(answer)) = self.earlier_answer(&fingerprint) {
+            return answer.map_err(OperationError::Refused);
+        }
+        let counted = self.count_mail(&message.to, mail.limits()).await?;
+        let (id, now) = (self.fresh_id(), self.spec.call.now);
+        let answer = mail.send(message, id, now).await;
+        if matches!(answer, Err(MailError::Unavailable(_))) {
+            self.uncount_mail(&counted).await?;
+        }
+        self.keep_answer(fingerprint, EgressResult::Mail(answer.clone()));
+        answer.map_err(OperationError::Refused)
+    }
+
+    /// Returns the largest response for a request that asks for `requested` bytes
+    /// (0: as many as possible); `None` if the step has used up its limit.
+    /// Responses are kept for later attempts of the step.
+    fn response_limit(&self, requested: u32) -> Option<u32> {
+        let Some(sent) = &self.sent else { return Some(requested) };
+        let left = self.spec.limits.max_incoming_bytes.saturating_sub(sent.bytes());
+        room(requested, left)
+    }
+
+    fn earlier_answer(&mut self, fingerprint: &RequestFingerprint) -> Option<EgressResult> {
+        let sent = self.sent.as_ref()?;
+        let nth = self.sends;
+        self.sends += 1;
+        sent.answer(nth, fingerprint)
+    }
+
+    fn keep_answer(&self, fingerprint: RequestFingerprint, answer: EgressResult) {
+        if let Some(sent) = &self.sent {
+            sent.keep(fingerprint, answer);
+        }
+    }
+}
+
+impl EgressLog {
+    /// Returns the stored response of the nth request if the request is the
+    /// same. If an attempt sends a different request, later responses are
+    /// discarded.
+    fn answer(&self, nth: usize, fingerprint: &RequestFingerprint) -> Option<EgressResult> {
+        let mut sent = self.0.lock();
+        match sent.get(nth) {
+            Some((known, answer)) if known == fingerprint => Some(answer.clone()),
+            _ => {
+                sent.truncate(nth);
+                None
+            }
+        }
+    }
+
+    /// Returns the number of bytes of all responses.
+    fn bytes(&self) -> u64 {
+        self.0.lock().iter().map(|(_, answer)| answer.bytes()).sum()
+    }
+
+    /// Stores the response to the next request.
+    fn keep(&self, fingerprint: RequestFingerprint, answer: EgressResult) {
+        self.0.lock().push((fingerprint, answer));
+    }
+}
+
+impl EgressResult {
+    fn bytes(&self) -> u64 {
+        let Self::Request(Ok(answer)) = self else { return 0 };
+        let headers = answer.headers.iter().map(|(name, value)| name.len() + value.len());
+        (answer.body.len() + headers.sum::<usize>()) as u64
+    }
+}
+
+/// Returns the limit of a response if `left` bytes remain.
+fn room(requested: u32, left: u64) -> Option<u32> {
+    let left = u32::try_from(left).unwrap_or(u32::MAX);
+    match (requested, left) {
+        (_, 0) => None,
+        (0, left) => Some(left),
+        (requested, left) => Some(requested.min(left)),
+    }
+}
+
+/// Hashes a request; equal only for equal requests.
+fn of_request(request: &EgressRequest) -> RequestFingerprint {
+    let mut parts = vec![b"request".as_slice(), request.method.as_bytes(), request.url.as_bytes()];
+    for (name, value) in &request.headers {
+        parts.extend([name.as_bytes(), value.as_bytes()]);
+    }
+    parts.push(&request.body);
+    of_parts(&parts)
+}
+
+/// Hashes a message; equal only for equal messages.
+fn of_mail(message: &Message) -> RequestFingerprint {
+    let Message { to, subject, text } = message;
+    of_parts(&[b"mail", to.as_bytes(), subject.as_bytes(), text.as_bytes()])
+}
+
+fn of_parts(parts: &[&[u8]]) -> RequestFingerprint {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part);
+    }
+    hash.finalize().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(url: &str) -> RequestFingerprint {
+        of_request(&EgressRequest {
+            method: "POST".to_owned(),
+            url: url.to_owned(),
+            headers: Vec::new(),
+            body: Vec::new(),
+            timeout_ms: 0,
+            max_response_bytes: 0,
+        })
+    }
+
+    fn answered(status: u16) -> EgressResult {
+        EgressResult::Request(Ok(EgressResponse { status, headers: Vec::new(), body: Vec::new() }))
+    }
+
+    #[test]
+    fn a_second_go_gets_the_first_go_s_answers_until_it_takes_another_turn() {
+        let sent = EgressLog::default();
+        for (url, status) in [("a", 200), ("b", 201), ("c", 202)] {
+            sent.keep(request(url), answered(status));
+        }
+        assert_eq!(sent.answer(0, &request("a")), Some(answered(200)));
+        assert_eq!(sent.answer(1, &request("other")), None);
+        assert_eq!(sent.answer(1, &request("b")), None, "forgotten from there on");
+    }
+
+    #[test]
+    fn what_is_kept_of_answers_is_bounded() {
+        let sent = EgressLog::default();
+        let header = ("etag".to_owned(), "1".to_owned());
+        let answer = EgressResponse { status: 200, headers: vec![header], body: vec![0; 95] };
+        sent.keep(request("a"), EgressResult::Request(Ok(answer)));
+        sent.keep(request("b"), EgressResult::Request(Err(EgressError::TooLarge)));
+        assert_eq!(sent.bytes(), 100);
+        assert_eq!(sent.answer(0, &request("another")), None);
+        assert_eq!(sent.bytes(), 0, "what is forgotten makes room");
+        assert_eq!((room(0, 7), room(5, 7), room(9, 7)), (Some(7), Some(5), Some(7)));
+        assert_eq!((room(0, 0), room(5, 0), room(0, u64::MAX)), (None, None, Some(u32::MAX)));
+    }
+
+    #[test]
+    fn mail_and_requests_are_told_apart() {
+        let message = |text: &str| Message {
+            to: "ada@example.org".to_owned(),
+            subject: "Hello".to_owned(),
+            text: text.to_owned(),
+        };
+        assert_eq!(of_mail(&message("a")), of_mail(&message("a")));
+        assert_ne!(of_mail(&message("a")), of_mail(&message("b")));
+        assert_ne!(of_mail(&message("")), request(""));
+    }
+}

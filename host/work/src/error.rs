@@ -1,0 +1,169 @@
+//! Errors of a guest's host calls: either the guest receives a typed error, or
+//! the call ends.
+
+use assurance_core::domain::job::JobStatus;
+use assurance_store as store;
+
+/// Error of a host call.
+#[derive(Debug, thiserror::Error)]
+pub enum OperationError<E: std::error::Error> {
+    /// The guest receives the error.
+    #[error(transparent)]
+    Refused(E),
+    /// The call ends: it must run again, or the database is unavailable.
+    #[error("the call ends: {0}")]
+    Abort(store::Error),
+}
+
+impl<E: std::error::Error> From<store::Error> for OperationError<E> {
+    fn from(error: store::Error) -> Self {
+        Self::Abort(error)
+    }
+}
+
+/// Errors of documents, as the guest receives them.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DocumentError {
+    /// No document has this id.
+    #[error("no such document")]
+    NotFound,
+    /// A document with this id exists.
+    #[error("the document exists already")]
+    AlreadyExists,
+    /// The document has this version, not the expected one.
+    #[error("the document has version {0}")]
+    VersionConflict(u64),
+    /// Another document has the same values in the unique index with these
+    /// fields.
+    #[error("another document has the same {}", .0.join(", "))]
+    UniqueConflict(Vec<String>),
+    /// The cursor was altered, or belongs to another query.
+    #[error("the cursor does not belong to this query")]
+    InvalidCursor,
+    /// The area used the interface wrongly; the text is for its author.
+    #[error("misuse: {0}")]
+    Misuse(String),
+    /// The call's limit of documents or bytes is exceeded.
+    #[error("the call's limit is used up")]
+    LimitExceeded,
+}
+
+/// Errors of blobs, as the guest receives them.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BlobError {
+    /// No blob has this name.
+    #[error("no such blob")]
+    NotFound,
+    /// The blob is too large, or the call's limit of bytes is exceeded.
+    #[error("the call's limit is used up")]
+    LimitExceeded,
+    /// The name is not 1 to 200 characters of `A-Za-z0-9._/-`.
+    #[error("invalid blob name: use 1 to 200 characters of A-Z, a-z, 0-9 and ._/-")]
+    InvalidName,
+    /// The blob store is unavailable.
+    #[error("the blob store is unavailable")]
+    Unavailable,
+    /// The route is read-only.
+    #[error("a blob was written on a read-only route")]
+    ReadOnly,
+    /// This other area does not share its blobs.
+    #[error("area {0:?} does not share its blobs with this one")]
+    NotShared(String),
+}
+
+/// Errors of secrets, as the guest receives them.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SecretError {
+    /// No secret has this name.
+    #[error("no such secret")]
+    NotFound,
+    /// The name is invalid.
+    #[error("invalid secret name: use 1 to 200 characters of A-Z, a-z, 0-9 and ._/-")]
+    InvalidName,
+    /// The secret is too large, there are too many, or the route is read-only.
+    #[error("the call's limit is used up")]
+    LimitExceeded,
+}
+
+/// Why a secret is not sent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SendSecretError {
+    /// No secret has this name.
+    #[error("no such secret")]
+    NotFound,
+    /// The secret is bound to this other origin, which it was first sent to.
+    #[error(
+        "the secret is sent to {0} only, where it was first sent to; \
+         store it again to send it elsewhere"
+    )]
+    OtherOrigin(String),
+    /// Another component stored the secret and has not sent it.
+    #[error(
+        "another version of the area stored the secret and never sent it; \
+         store it again to send it with this version"
+    )]
+    OtherComponent,
+    /// The step has an open transaction, whose rollback could undo the binding
+    /// to the origin.
+    #[error(
+        "a secret is not sent for the first time in a step that has queried its own writes; \
+         send it in a step of its own (`continue`)"
+    )]
+    WrittenBefore,
+}
+
+/// Errors of signed links, as the guest receives them.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LinkError {
+    /// The area used the interface wrongly; the text is for its author.
+    #[error("misuse: {0}")]
+    Misuse(String),
+    /// The link must be bound to a user or session, but the call has none.
+    #[error("the call has no session to bind the link to")]
+    NoSession,
+}
+
+/// Errors of the workspace's queue, as the guest receives them.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum QueueError {
+    /// The workspace has no such job.
+    #[error("no such job")]
+    NotFound,
+    /// The job's state does not allow the change.
+    #[error("the job is {}", .0.as_str())]
+    WrongStatus(JobStatus),
+    /// Another job with the same kind and dedupe key waits or runs.
+    #[error("another job with the same kind and dedupe key waits or runs")]
+    Superseded,
+    /// The job is an event delivery, which cannot be cancelled.
+    #[error("an event delivery cannot be cancelled")]
+    NotCancellable,
+    /// The cursor was altered, or belongs to another filter.
+    #[error("the cursor does not belong to this filter")]
+    InvalidCursor,
+    /// The area used the interface wrongly; the text is for its author.
+    #[error("misuse: {0}")]
+    Misuse(String),
+}
+
+/// Errors of memberships, as the guest receives them.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MembershipError {
+    /// No user has this id.
+    #[error("no such user")]
+    NoSuchUser,
+    /// The area used the interface wrongly; the text is for its author.
+    #[error("misuse: {0}")]
+    Misuse(String),
+}
+
+/// Errors of events and jobs, as the guest receives them.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WorkError {
+    /// The area used the interface wrongly; the text is for its author.
+    #[error("misuse: {0}")]
+    Misuse(String),
+    /// The call's limit is exceeded.
+    #[error("the call's limit is used up")]
+    LimitExceeded,
+}

@@ -1,0 +1,253 @@
+//! The unit of work: reads and pending writes of one call.
+//!
+//! The first read opens a snapshot. Writes are kept in memory and are visible
+//! to the call's own later reads. When the handler has ended successfully, they
+//! are sent in one batch. Locks are therefore short, and a slow guest holds
+//! none.
+
+mod blobs;
+mod body;
+mod code;
+mod commit;
+mod documents;
+mod egress_log;
+mod error;
+mod links;
+mod mails;
+mod members;
+mod outgoing;
+mod overlay;
+mod queue;
+mod read_log;
+mod reading;
+mod recorded;
+mod scope;
+mod secrets;
+#[cfg(test)]
+mod tests;
+mod write_lock_state;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use self::overlay::Overlay;
+use self::read_log::{CallEffects, ReadLogMode};
+use self::reading::ReadProgress;
+use assurance_core::access::AccessPattern;
+use assurance_core::domain::area::CallContext;
+use assurance_core::domain::id::{SessionId, UserId};
+use assurance_core::domain::job::{JobEnd, NewJob};
+use assurance_core::domain::queue::JobChange;
+use assurance_core::domain::role::Role;
+use assurance_core::domain::sealed::StoredSecret;
+use assurance_core::recordings::Recorder;
+use assurance_core::secrets::Keys;
+use assurance_store::Store;
+use assurance_store::blobs::StoredBlob;
+
+pub use assurance_core::domain::people::Member;
+pub use assurance_store::CollectionScope;
+pub use assurance_store::idempotency::StoredReply;
+pub use code::{AreaCode, CallError, CallOutcome, CallsToEnd};
+pub use egress_log::EgressLog;
+pub use error::{
+    BlobError, DocumentError, LinkError, MembershipError, OperationError, QueueError, SecretError,
+    SendSecretError, WorkError,
+};
+pub use outgoing::JobRequest;
+pub use read_log::ReadLog;
+pub use recorded::{request_outcome, run_outcome};
+pub use scope::{AreaScope, LimitsByArea, Subscriber, WorkLimits};
+pub use write_lock_state::WriteLockState;
+
+/// Purpose and permissions of a unit of work.
+#[derive(Clone, Debug)]
+pub struct UnitSpec {
+    /// The area whose code runs.
+    pub area: Arc<AreaScope>,
+    /// Context of the call.
+    pub call: CallContext,
+    /// The signed-in user; `None` in a job.
+    pub actor: Option<UserId>,
+    /// Session of the request; `None` in a job, or if a signed link authorized
+    /// the request.
+    pub session: Option<SessionId>,
+    /// Whether a signed link authorized the request.
+    pub by_link: bool,
+    /// Whether the call may write.
+    pub writes: bool,
+    /// Whether the call is a job or event delivery.
+    pub in_job: bool,
+    /// Whether the call runs locked after write conflicts. It takes the
+    /// workspace's write lock before the first read. It checks the database
+    /// before every write, so that the guest receives a conflict as an error.
+    pub locked: bool,
+    /// Limits of the call.
+    pub limits: WorkLimits,
+    /// Storage access pattern of earlier calls; all calls of a route share one.
+    /// `None`: assume nothing.
+    pub access_pattern: Option<Arc<AccessPattern>>,
+}
+
+/// Additional data that is committed with a unit of work.
+#[derive(Clone, Debug, Default)]
+pub struct CommitOptions {
+    /// Response to store for the idempotency key.
+    pub reply: Option<StoredReply>,
+    /// End of the job's run.
+    pub job: Option<JobEnd>,
+}
+
+/// Reads and pending writes of one call. Dropping it discards the writes.
+#[derive(Debug)]
+pub struct UnitOfWork {
+    store: Store,
+    keys: Arc<Keys>,
+    spec: UnitSpec,
+    reading: ReadProgress,
+    documents: Overlay,
+    jobs: Vec<NewJob>,
+    secrets: BTreeMap<String, ContentState<StoredSecret>>,
+    blobs: BTreeMap<String, ContentState<StoredBlob>>,
+    /// Blobs of other areas that the call has looked up, by area and name.
+    shared_blobs: BTreeMap<(String, String), Option<StoredBlob>>,
+    new_members: Vec<(UserId, Role)>,
+    job_changes: Vec<JobChange>,
+    used: LimitUsage,
+    /// Random number generator, created on first use.
+    random: Option<Box<ChaCha20Rng>>,
+    /// Whether documents were sent to the database before the commit.
+    flushed: bool,
+    turn: Arc<WriteLockState>,
+    /// Whether earlier reads used a connection that was released since.
+    released_connection: bool,
+    /// Responses of earlier attempts of this job step, and the number of
+    /// requests in this attempt.
+    sent: Option<Arc<EgressLog>>,
+    sends: usize,
+    read_log: ReadLogMode,
+    /// Effects for the comparison with another version, if the call is recorded
+    /// for it.
+    effects: CallEffects,
+    recorder: Option<Arc<Recorder>>,
+}
+
+/// State of a secret or blob as the call knows it.
+#[derive(Debug)]
+struct ContentState<T> {
+    now: Option<T>,
+    changed: bool,
+}
+
+/// The call's usage of its limits.
+#[derive(Debug, Default)]
+struct LimitUsage {
+    documents: u32,
+    bytes: u64,
+    jobs: u32,
+    events: u32,
+    outgoing_bytes: u64,
+    blob_bytes: u64,
+}
+
+impl UnitOfWork {
+    /// Creates a unit of work. Sends nothing to the database.
+    #[must_use]
+    pub fn new(store: Store, keys: Arc<Keys>, spec: UnitSpec) -> Self {
+        Self {
+            store,
+            keys,
+            reading: ReadProgress::NotYet,
+            documents: Overlay::default(),
+            jobs: Vec::new(),
+            secrets: BTreeMap::new(),
+            blobs: BTreeMap::new(),
+            shared_blobs: BTreeMap::new(),
+            new_members: Vec::new(),
+            job_changes: Vec::new(),
+            used: LimitUsage::default(),
+            random: None,
+            flushed: false,
+            turn: Arc::default(),
+            released_connection: false,
+            sent: None,
+            sends: 0,
+            read_log: ReadLogMode::default(),
+            effects: CallEffects::default(),
+            recorder: None,
+            spec,
+        }
+    }
+
+    /// Uses the responses that earlier attempts of this job step received.
+    #[must_use]
+    pub fn with_egress_log(mut self, sent: &Arc<EgressLog>) -> Self {
+        self.sent = Some(Arc::clone(sent));
+        self
+    }
+
+    /// Returns purpose and permissions of the unit.
+    #[must_use]
+    pub fn spec(&self) -> &UnitSpec {
+        &self.spec
+    }
+
+    /// Returns the state that shows whether the call blocks other writers.
+    #[must_use]
+    pub fn turn(&self) -> &Arc<WriteLockState> {
+        &self.turn
+    }
+
+    /// Returns the number of documents read and written so far.
+    #[must_use]
+    pub fn documents_used(&self) -> u32 {
+        self.used.documents
+    }
+
+    /// Returns whether there is anything to commit.
+    #[must_use]
+    pub fn wrote(&self) -> bool {
+        self.flushed
+            || !self.jobs.is_empty()
+            || self.changes_more()
+            || self.documents.is_dirty(None)
+            || self.secrets.values().any(|secret| secret.changed)
+            || self.blobs.values().any(|blob| blob.changed)
+    }
+
+    /// Returns whether the call has effects outside the batch of
+    /// [`apply`](assurance_store::apply).
+    fn changes_more(&self) -> bool {
+        !self.new_members.is_empty() || !self.job_changes.is_empty()
+    }
+
+    fn random(&mut self) -> &mut ChaCha20Rng {
+        let seed = &self.spec.call.seed;
+        self.random.get_or_insert_with(|| {
+            // The prefix separates this generator from other uses of the seed.
+            let seed = Sha256::new_with_prefix(b"assurance unit of work\0").chain_update(seed);
+            Box::new(ChaCha20Rng::from_seed(seed.finalize().into()))
+        })
+    }
+
+    /// Returns `n` unpredictable bytes, the same ones each time the call runs.
+    pub fn random_bytes(&mut self, n: usize) -> Vec<u8> {
+        let mut bytes = vec![0; n];
+        self.random().fill_bytes(&mut bytes);
+        bytes
+    }
+
+    /// Returns a UUIDv7 of the call's time, the same one each time the call
+    /// runs.
+    fn fresh_id(&mut self) -> Uuid {
+        let mut random = [0; 10];
+        self.random().fill_bytes(&mut random);
+        let millis = u64::try_from(self.spec.call.now.0 / 1_000).unwrap_or_default();
+        uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid()
+    }
+}

@@ -1,0 +1,44 @@
+//! Signing links in a call.
+
+use super::UnitOfWork;
+use super::error::LinkError;
+use assurance_core::domain::manifest::LinkHolder;
+use assurance_core::domain::time::Timestamp;
+use assurance_core::links::{self, LinkGrant};
+
+/// Maximum size of a link's claims, in bytes.
+const MAX_CLAIMS: usize = 2_048;
+
+impl UnitOfWork {
+    /// Returns a token for one of the area's routes that accept signed links.
+    pub fn sign_link(
+        &self,
+        operation: &str,
+        claims: String,
+        expires_at: Timestamp,
+    ) -> Result<String, LinkError> {
+        let misuse = |what: String| LinkError::Misuse(what);
+        let holder = self.spec.area.links.get(operation);
+        let holder = holder.ok_or_else(|| misuse(format!("{operation} takes no signed link")))?;
+        if claims.len() > MAX_CLAIMS || !claims.trim_start().starts_with('{') {
+            return Err(misuse(format!("claims are a JSON object of at most {MAX_CLAIMS} bytes")));
+        }
+        let session = match holder {
+            LinkHolder::SameSession => Some(self.spec.session.ok_or(LinkError::NoSession)?),
+            LinkHolder::Bearer | LinkHolder::SignedIn => None,
+        };
+        if *holder == LinkHolder::Bearer && self.spec.actor.is_none() {
+            return Err(LinkError::NoSession);
+        }
+        let grant = LinkGrant {
+            area: self.spec.area.area.clone(),
+            operation: operation.to_owned(),
+            workspace: self.spec.call.workspace,
+            user: self.spec.actor,
+            expires_at,
+            claims,
+        };
+        links::sign(&self.keys, &grant, session)
+            .map_err(|error| misuse(format!("the claims are not JSON: {error}")))
+    }
+}

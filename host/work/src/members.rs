@@ -1,0 +1,114 @@
+//! Members of the workspace.
+
+use super::reading::ReadKind;
+use super::{MembershipError, OperationError, UnitOfWork};
+use assurance_core::domain::id::UserId;
+use assurance_core::domain::people::{Member, User};
+use assurance_core::domain::role::Role;
+use assurance_core::domain::time::Timestamp;
+use assurance_identity::{is_email, normalise_email, vouch};
+use assurance_store::{Error, memberships, users, workspaces};
+
+/// Maximum lifetime of a voucher: 30 days.
+const MAX_VOUCHER_MS: i64 = 30 * 86_400_000;
+
+type MembershipResult<T> = Result<T, OperationError<MembershipError>>;
+
+impl UnitOfWork {
+    /// Returns the member; `None` if the user is not one.
+    pub async fn member(&mut self, user: UserId) -> Result<Option<Member>, Error> {
+        let workspace = self.spec.call.workspace;
+        let mut lease = self.lease(ReadKind::Other, 1).await?;
+        let member = memberships::member(lease.connection(), workspace, user).await?;
+        self.done(lease);
+        Ok(member)
+    }
+
+    /// Returns all members, ordered by email.
+    pub async fn members(&mut self) -> Result<Vec<Member>, Error> {
+        let workspace = self.spec.call.workspace;
+        let mut lease = self.lease(ReadKind::Other, 1).await?;
+        let members = memberships::members(lease.connection(), workspace).await?;
+        self.done(lease);
+        Ok(members)
+    }
+
+    /// Returns the workspace's name and slug.
+    pub async fn workspace(&mut self) -> Result<(String, String), Error> {
+        let workspace = self.spec.call.workspace;
+        let mut lease = self.lease(ReadKind::Other, 1).await?;
+        let found = workspaces::find(lease.connection(), workspace).await?;
+        self.done(lease);
+        found.map(|workspace| (workspace.name, workspace.slug)).ok_or(Error::WorkspaceGone)
+    }
+
+    /// Returns the account with this address, in any workspace or none.
+    pub async fn account(&mut self, email: &str) -> Result<Option<User>, Error> {
+        let email = normalise_email(email);
+        let mut lease = self.lease(ReadKind::Other, 1).await?;
+        let found = users::by_email(lease.connection(), &email).await?;
+        self.done(lease);
+        Ok(found.map(|(user, _)| user))
+    }
+
+    /// Adds a member with the commit; an existing member keeps a higher role.
+    pub async fn add_member(&mut self, user: UserId, role: Role) -> MembershipResult<()> {
+        if !self.spec.writes {
+            return misuse(
+                "the route is read-only; set `writes` to true in the manifest".to_owned(),
+            );
+        }
+        let mut lease = self.lease(ReadKind::Other, 1).await?;
+        let found = users::find(lease.connection(), user).await?;
+        self.done(lease);
+        if found.is_none() {
+            return Err(OperationError::Refused(MembershipError::NoSuchUser));
+        }
+        self.check_may_add(user, role).await?;
+        self.new_members.push((user, role));
+        Ok(())
+    }
+
+    /// Checks that the caller does not grant a higher role than its own. A link
+    /// for joining permits only its holder to become a member.
+    async fn check_may_add(&mut self, user: UserId, role: Role) -> MembershipResult<()> {
+        let Some(caller) = self.spec.actor else {
+            return misuse(
+                "a job cannot add a member, because it has no caller whose role could be checked"
+                    .to_owned(),
+            );
+        };
+        if self.spec.by_link {
+            if user == caller {
+                return Ok(());
+            }
+            return misuse(
+                "a request by signed link can add only its own user as a member".to_owned(),
+            );
+        }
+        let own = self.member(caller).await?.map(|member| member.role);
+        match own {
+            Some(own) if role <= own => Ok(()),
+            own => {
+                let own = own.map_or("no member".to_owned(), |own| format!("in the role {own}"));
+                misuse(format!("the caller is {own} and cannot add a member as {role}"))
+            }
+        }
+    }
+
+    /// Returns a token that permits its holder to create an account with this
+    /// address.
+    pub fn vouch(&self, email: &str, expires_at: Timestamp) -> MembershipResult<String> {
+        if !is_email(&normalise_email(email)) {
+            return misuse(format!("{email:?} is not an email address"));
+        }
+        if expires_at > self.spec.call.now.plus_ms(MAX_VOUCHER_MS) {
+            return misuse("a voucher can be valid for at most 30 days".to_owned());
+        }
+        Ok(vouch(&self.keys, email, expires_at))
+    }
+}
+
+fn misuse<T>(what: String) -> MembershipResult<T> {
+    Err(OperationError::Refused(MembershipError::Misuse(what)))
+}

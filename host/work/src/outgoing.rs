@@ -1,0 +1,152 @@
+//! Events and jobs of the call, written with the commit.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+use super::body::check_object;
+use super::{UnitOfWork, WorkError};
+use assurance_core::domain::id::{EventId, JobId, WorkspaceId};
+use assurance_core::domain::job::{EVENT_KIND, NewJob};
+use assurance_core::domain::time::Timestamp;
+
+/// Maximum length of a dedupe key, in characters; an index of the database
+/// contains it.
+const MAX_KEY: usize = 200;
+
+/// A job that a guest enqueues.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobRequest {
+    /// Job kind from the area's manifest.
+    pub kind: String,
+    /// Payload, a JSON object.
+    pub payload: String,
+    /// Resource that the job concerns.
+    pub resource: Option<Uuid>,
+    /// Earliest start time; `None` for at once.
+    pub available_at: Option<Timestamp>,
+    /// Of the jobs of one kind with the same key, only one waits or runs; at
+    /// most 200 characters.
+    pub dedupe_key: Option<String>,
+}
+
+impl UnitOfWork {
+    /// Publishes an event: enqueues one job for each subscriber.
+    pub fn publish(&mut self, name: &str, data: String) -> Result<EventId, WorkError> {
+        let area = Arc::clone(&self.spec.area);
+        let Some(subscribers) = area.events.get(name) else {
+            return misuse(format!("{} does not publish {name:?}", area.area));
+        };
+        self.may_send(&data)?;
+        check_object(&data).map_err(|what| WorkError::Misuse(format!("event {name}: {what}")))?;
+        self.used.events += 1;
+        if self.used.events > self.spec.limits.max_events {
+            return Err(WorkError::LimitExceeded);
+        }
+        let event = EventId(self.fresh_id());
+        self.note_event(name, &data);
+        let payload = self.event_payload(event, name, data)?;
+        self.charge_outgoing(payload.len().saturating_mul(subscribers.len()))?;
+        for to in subscribers {
+            let job = NewJob {
+                id: JobId(self.fresh_id()),
+                workspace: self.spec.call.workspace,
+                area: to.area.clone(),
+                kind: EVENT_KIND.to_owned(),
+                lane: to.lane,
+                payload: payload.clone(),
+                resource: None,
+                available_at: self.spec.call.now,
+                max_attempts: to.max_attempts,
+                timeout_ms: to.timeout_ms,
+                dedupe_key: None,
+            };
+            self.jobs.push(job);
+        }
+        Ok(event)
+    }
+
+    /// Enqueues a job.
+    pub fn enqueue(&mut self, request: JobRequest) -> Result<JobId, WorkError> {
+        let area = Arc::clone(&self.spec.area);
+        let Some(kind) = area.jobs.get(&request.kind) else {
+            return misuse(format!("{} declares no job {:?}", area.area, request.kind));
+        };
+        self.may_send(&request.payload)?;
+        check_object(&request.payload)
+            .map_err(|what| WorkError::Misuse(format!("job {}: {what}", request.kind)))?;
+        if !request.dedupe_key.as_deref().is_none_or(is_key) {
+            return misuse(format!("a dedupe key has at most {MAX_KEY} characters, no U+0000"));
+        }
+        self.used.jobs += 1;
+        let (workspace, most) = (self.spec.call.workspace, self.spec.limits.max_waiting_jobs);
+        let is_full = self.store.has_full_queue(workspace, &area.area, most);
+        if is_full || self.used.jobs > self.spec.limits.max_jobs {
+            return Err(WorkError::LimitExceeded);
+        }
+        self.charge_outgoing(request.payload.len())?;
+        let id = JobId(self.fresh_id());
+        self.jobs.push(NewJob {
+            id,
+            workspace: self.spec.call.workspace,
+            area: area.area.clone(),
+            kind: request.kind,
+            lane: kind.lane,
+            payload: request.payload,
+            resource: request.resource,
+            available_at: request.available_at.unwrap_or(self.spec.call.now),
+            max_attempts: kind.max_attempts,
+            timeout_ms: kind.timeout_ms,
+            dedupe_key: request.dedupe_key,
+        });
+        Ok(id)
+    }
+
+    fn may_send(&self, payload: &str) -> Result<(), WorkError> {
+        if !self.spec.writes {
+            return misuse(
+                "the route is read-only; set `writes` to true in the manifest".to_owned(),
+            );
+        }
+        let fits = payload.len() as u64 <= self.spec.limits.max_payload_bytes;
+        if fits { Ok(()) } else { Err(WorkError::LimitExceeded) }
+    }
+
+    /// Charges payload bytes, which are held in memory until the commit.
+    fn charge_outgoing(&mut self, bytes: usize) -> Result<(), WorkError> {
+        self.used.outgoing_bytes = self.used.outgoing_bytes.saturating_add(bytes as u64);
+        let fits = self.used.outgoing_bytes <= self.spec.limits.max_outgoing_bytes;
+        if fits { Ok(()) } else { Err(WorkError::LimitExceeded) }
+    }
+
+    fn event_payload(&self, id: EventId, name: &str, data: String) -> Result<String, WorkError> {
+        let payload = EventPayload {
+            id,
+            name,
+            data: RawValue::from_string(data).map_err(|e| WorkError::Misuse(e.to_string()))?,
+            occurred_at: self.spec.call.now,
+            workspace_id: self.spec.call.workspace,
+        };
+        serde_json::to_string(&payload).map_err(|e| WorkError::Misuse(e.to_string()))
+    }
+}
+
+/// Payload of an event delivery job.
+#[derive(Serialize)]
+struct EventPayload<'a> {
+    id: EventId,
+    name: &'a str,
+    data: Box<RawValue>,
+    occurred_at: Timestamp,
+    workspace_id: WorkspaceId,
+}
+
+fn is_key(key: &str) -> bool {
+    key.chars().count() <= MAX_KEY && !key.contains('\0')
+}
+
+fn misuse<T>(what: String) -> Result<T, WorkError> {
+    Err(WorkError::Misuse(what))
+}

@@ -1,0 +1,367 @@
+//! The call's view of documents: for each document, the state in the database
+//! and the state after the call's writes.
+
+use std::collections::BTreeMap;
+
+use assurance_core::domain::document::{Document, DocumentWrite};
+use assurance_core::domain::time::Timestamp;
+use assurance_store::apply::{Delete, Effects, Insert, ReadDocument, Update};
+use assurance_store::documents::DocumentHead;
+
+use super::DocumentError;
+
+/// Documents of one call, by the collection's full name and id.
+#[derive(Debug, Default)]
+pub(super) struct Overlay(BTreeMap<String, BTreeMap<String, OverlayEntry>>);
+
+#[derive(Clone, Debug)]
+struct OverlayEntry {
+    base: StoredState,
+    now: CurrentState,
+}
+
+/// State of a document in the database, in this call's snapshot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum StoredState {
+    /// Not read; the call created it and expects that the id is free.
+    Unknown,
+    Absent,
+    At(u64),
+}
+
+/// State of a document as the call sees it.
+#[derive(Clone, Debug)]
+enum CurrentState {
+    Absent,
+    Head { version: u64, created_at: Timestamp },
+    Whole { document: Document, changed: bool },
+}
+
+/// Previous states of the documents of one [`Overlay::write`].
+#[derive(Debug)]
+pub(super) struct OverlayUndo {
+    collection: String,
+    entries: Vec<(String, Option<OverlayEntry>)>,
+}
+
+/// What the overlay knows about a document.
+#[derive(Debug)]
+pub(super) enum KnownDocument<'a> {
+    /// The document does not exist.
+    Absent,
+    /// The complete document.
+    Whole(&'a Document),
+    /// Too little is known; the document must be read.
+    Unread,
+}
+
+impl Overlay {
+    pub(super) fn look(&self, collection: &str, id: &str) -> KnownDocument<'_> {
+        match self.entry(collection, id).map(|entry| &entry.now) {
+            Some(CurrentState::Absent) => KnownDocument::Absent,
+            Some(CurrentState::Whole { document, .. }) => KnownDocument::Whole(document),
+            Some(CurrentState::Head { .. }) | None => KnownDocument::Unread,
+        }
+    }
+
+    /// Records that a document was read completely, or does not exist.
+    pub(super) fn read(&mut self, collection: &str, id: &str, found: Option<&Document>) {
+        let entry = match found {
+            None => OverlayEntry { base: StoredState::Absent, now: CurrentState::Absent },
+            Some(document) => OverlayEntry {
+                base: StoredState::At(document.version),
+                now: CurrentState::Whole { document: document.clone(), changed: false },
+            },
+        };
+        self.collection(collection).insert(id.to_owned(), entry);
+    }
+
+    /// Records the documents of a page, without replacing more detailed states.
+    pub(super) fn note_page(&mut self, collection: &str, documents: &[Document]) {
+        let known = self.collection(collection);
+        for document in documents {
+            known.entry(document.id.clone()).or_insert_with(|| OverlayEntry {
+                base: StoredState::At(document.version),
+                now: CurrentState::Head {
+                    version: document.version,
+                    created_at: document.created_at,
+                },
+            });
+        }
+    }
+
+    /// Returns the documents that must be read before the writes: those to be
+    /// changed or deleted that were not read yet and, if the call is locked,
+    /// those to be created.
+    pub(super) fn unread(
+        &self,
+        collection: &str,
+        writes: &[DocumentWrite],
+        careful: bool,
+    ) -> Vec<String> {
+        let mut created: Vec<&str> = Vec::new();
+        let mut unread = Vec::new();
+        for write in writes {
+            let (id, look) = match write {
+                DocumentWrite::Create { id, .. } => (id, careful),
+                // A document created earlier in this list need not exist in the
+                // database.
+                DocumentWrite::Replace { id, .. } => (id, !created.contains(&id.as_str())),
+                DocumentWrite::Delete { id, .. } => (id, true),
+            };
+            if matches!(write, DocumentWrite::Create { .. }) {
+                created.push(id);
+            }
+            let known = self.entry(collection, id).map(|entry| entry.base);
+            let deletes = matches!(write, DocumentWrite::Delete { .. });
+            let enough = known.is_some_and(|base| base != StoredState::Unknown || !deletes);
+            if look && !enough {
+                unread.push(id.clone());
+            }
+        }
+        unread
+    }
+
+    /// Records the result of reading metadata; documents without metadata do
+    /// not exist. Returns false if a document exists that the call believed to
+    /// have created.
+    pub(super) fn note_heads(
+        &mut self,
+        collection: &str,
+        ids: &[String],
+        heads: Vec<DocumentHead>,
+    ) -> bool {
+        let mut heads: BTreeMap<String, DocumentHead> =
+            heads.into_iter().map(|head| (head.id.clone(), head)).collect();
+        let known = self.collection(collection);
+        for id in ids {
+            match (known.get_mut(id), heads.remove(id)) {
+                (None, None) => {
+                    known.insert(
+                        id.clone(),
+                        OverlayEntry { base: StoredState::Absent, now: CurrentState::Absent },
+                    );
+                }
+                (None, Some(head)) => {
+                    let DocumentHead { version, created_at, .. } = head;
+                    let now = CurrentState::Head { version, created_at };
+                    known.insert(id.clone(), OverlayEntry { base: StoredState::At(version), now });
+                }
+                (Some(entry), None) if entry.base == StoredState::Unknown => {
+                    entry.base = StoredState::Absent;
+                }
+                (Some(entry), Some(_)) if entry.base == StoredState::Unknown => return false,
+                (Some(_), _) => {}
+            }
+        }
+        true
+    }
+
+    /// Applies writes in order, all or none. Returns the new version of each
+    /// document, and the data to undo them.
+    pub(super) fn write(
+        &mut self,
+        collection: &str,
+        writes: Vec<DocumentWrite>,
+        now: Timestamp,
+    ) -> Result<(Vec<u64>, OverlayUndo), DocumentError> {
+        let known = self.collection(collection);
+        let mut staged: BTreeMap<String, OverlayEntry> = BTreeMap::new();
+        let mut versions = Vec::with_capacity(writes.len());
+        for write in writes {
+            let id = match &write {
+                DocumentWrite::Create { id, .. }
+                | DocumentWrite::Replace { id, .. }
+                | DocumentWrite::Delete { id, .. } => id.clone(),
+            };
+            let entry = staged.get(&id).or_else(|| known.get(&id));
+            let (entry, version) = changed(entry, write, now)?;
+            staged.insert(id, entry);
+            versions.push(version);
+        }
+        let entries = staged.into_iter().map(|(id, entry)| {
+            let before = known.insert(id.clone(), entry);
+            (id, before)
+        });
+        let entries = entries.collect();
+        Ok((versions, OverlayUndo { collection: collection.to_owned(), entries }))
+    }
+
+    /// Undoes writes that were not sent to the database and were not followed
+    /// by others.
+    pub(super) fn undo(&mut self, OverlayUndo { collection, entries }: OverlayUndo) {
+        let known = self.collection(&collection);
+        for (id, before) in entries {
+            match before {
+                Some(entry) => known.insert(id, entry),
+                None => known.remove(&id),
+            };
+        }
+    }
+
+    /// Returns whether there are pending writes, of one collection or of all.
+    pub(super) fn is_dirty(&self, collection: Option<&str>) -> bool {
+        let dirty =
+            |known: &BTreeMap<String, OverlayEntry>| known.values().any(OverlayEntry::is_dirty);
+        match collection {
+            Some(name) => self.0.get(name).is_some_and(dirty),
+            None => self.0.values().any(dirty),
+        }
+    }
+
+    /// Moves the pending writes to `effects` and marks them as written.
+    pub(super) fn take(&mut self, effects: &mut Effects) {
+        for (collection, known) in &mut self.0 {
+            for (id, entry) in known.iter_mut().filter(|(_, entry)| entry.is_dirty()) {
+                entry.take(collection, id, effects);
+            }
+        }
+    }
+
+    /// Adds the documents that were read and not written, which must be
+    /// unchanged at the commit. Call it before [`Overlay::take`].
+    pub(super) fn checks(&self, effects: &mut Effects) {
+        for (collection, known) in &self.0 {
+            for (id, entry) in known.iter().filter(|(_, entry)| !entry.is_dirty()) {
+                let version = match entry.base {
+                    StoredState::At(version) => Some(version),
+                    StoredState::Absent => None,
+                    StoredState::Unknown => continue,
+                };
+                let (collection, id) = (collection.clone(), id.clone());
+                effects.seen.push(ReadDocument { collection, id, version });
+            }
+        }
+    }
+
+    fn entry(&self, collection: &str, id: &str) -> Option<&OverlayEntry> {
+        self.0.get(collection)?.get(id)
+    }
+
+    fn collection(&mut self, name: &str) -> &mut BTreeMap<String, OverlayEntry> {
+        if !self.0.contains_key(name) {
+            self.0.insert(name.to_owned(), BTreeMap::new());
+        }
+        self.0.get_mut(name).expect("the collection was put there just now")
+    }
+}
+
+impl OverlayEntry {
+    fn is_dirty(&self) -> bool {
+        match &self.now {
+            CurrentState::Absent => self.base != StoredState::Absent,
+            CurrentState::Head { .. } => false,
+            CurrentState::Whole { changed, .. } => *changed,
+        }
+    }
+
+    fn take(&mut self, collection: &str, id: &str, effects: &mut Effects) {
+        let (collection, id) = (collection.to_owned(), id.to_owned());
+        match (self.base, &mut self.now) {
+            (StoredState::At(from), CurrentState::Absent) => {
+                effects.deletes.push(Delete { collection, id, from });
+            }
+            (StoredState::At(from), CurrentState::Whole { document, .. }) => {
+                effects.updates.push(Update {
+                    collection,
+                    id,
+                    from,
+                    to: document.version,
+                    created_at: document.created_at,
+                    body: document.body.clone(),
+                });
+            }
+            (StoredState::Unknown | StoredState::Absent, CurrentState::Whole { document, .. }) => {
+                effects.inserts.push(Insert {
+                    collection,
+                    id,
+                    version: document.version,
+                    body: document.body.clone(),
+                });
+            }
+            (_, CurrentState::Head { .. })
+            | (StoredState::Unknown | StoredState::Absent, CurrentState::Absent) => {}
+        }
+        self.base = match &mut self.now {
+            CurrentState::Absent => StoredState::Absent,
+            CurrentState::Head { version, .. } => StoredState::At(*version),
+            CurrentState::Whole { document, changed } => {
+                *changed = false;
+                StoredState::At(document.version)
+            }
+        };
+    }
+}
+
+/// Returns the state of a document after a write, and the version that the
+/// guest receives.
+fn changed(
+    entry: Option<&OverlayEntry>,
+    write: DocumentWrite,
+    now: Timestamp,
+) -> Result<(OverlayEntry, u64), DocumentError> {
+    let base = entry.map_or(StoredState::Unknown, |entry| entry.base);
+    let there = match entry.map(|entry| &entry.now) {
+        None | Some(CurrentState::Absent) => None,
+        Some(CurrentState::Head { version, created_at }) => Some((*version, *created_at)),
+        Some(CurrentState::Whole { document, .. }) => Some((document.version, document.created_at)),
+    };
+    let (id, body, version, created_at) = match write {
+        DocumentWrite::Create { .. } if there.is_some() => {
+            return Err(DocumentError::AlreadyExists);
+        }
+        DocumentWrite::Create { id, body } => (id, body, 1, now),
+        DocumentWrite::Replace { id, expected, body } => {
+            let (version, created_at) = there_at(there, expected)?;
+            (id, body, version + 1, created_at)
+        }
+        DocumentWrite::Delete { expected, .. } => {
+            there_at(there, expected)?;
+            return Ok((OverlayEntry { base, now: CurrentState::Absent }, 0));
+        }
+    };
+    let document = Document { id, version, body, created_at, updated_at: now };
+    Ok((OverlayEntry { base, now: CurrentState::Whole { document, changed: true } }, version))
+}
+
+fn there_at(
+    there: Option<(u64, Timestamp)>,
+    expected: Option<u64>,
+) -> Result<(u64, Timestamp), DocumentError> {
+    match (there, expected) {
+        (None, _) => Err(DocumentError::NotFound),
+        (Some((version, _)), Some(expected)) if version != expected => {
+            Err(DocumentError::VersionConflict(version))
+        }
+        (Some(there), _) => Ok(there),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use assurance_core::domain::id::WorkspaceId;
+
+    fn create(id: &str) -> DocumentWrite {
+        DocumentWrite::Create { id: id.to_owned(), body: "{}".to_owned() }
+    }
+
+    #[test]
+    fn writes_that_are_taken_back_leave_everything_as_it_was() {
+        let (mut overlay, now) = (Overlay::default(), Timestamp(7));
+        overlay.write("notes", vec![create("a"), create("b")], now).unwrap();
+        overlay.write("tags", vec![create("a")], now).unwrap();
+        let mut sent = Effects::new(WorkspaceId::new(), "test", now);
+        overlay.take(&mut sent);
+        let before = format!("{overlay:?}");
+        let replace = DocumentWrite::Replace { id: "a".into(), expected: None, body: "[]".into() };
+        let delete = DocumentWrite::Delete { id: "b".into(), expected: None };
+        let writes = vec![replace, delete, create("b"), create("c")];
+        let (versions, undo) = overlay.write("notes", writes, now).unwrap();
+        assert_eq!(versions, [2, 0, 1, 1]);
+        overlay.take(&mut sent);
+        assert_ne!(format!("{overlay:?}"), before);
+        overlay.undo(undo);
+        assert_eq!(format!("{overlay:?}"), before);
+    }
+}

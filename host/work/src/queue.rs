@@ -1,0 +1,141 @@
+//! Jobs of the workspace, of all areas, and members' changes to them.
+
+use std::collections::BTreeMap;
+
+use super::reading::ReadKind;
+use super::{OperationError, QueueError, UnitOfWork};
+use assurance_core::domain::id::JobId;
+use assurance_core::domain::job::{EVENT_KIND, JobStatus, Lane};
+use assurance_core::domain::queue::{JobChange, JobChangeKind, JobFilter, LaneLoad, QueuedJob};
+use assurance_store::{Error, jobs};
+
+type QueueResult<T> = Result<T, OperationError<QueueError>>;
+
+/// Maximum number of jobs of one page, or of one lane and status of an
+/// overview.
+const MAX_JOBS: u32 = 500;
+/// Maximum length of a reason, in characters.
+const MAX_REASON: usize = 1_000;
+
+impl UnitOfWork {
+    /// Returns the number of the workspace's jobs in each lane.
+    pub async fn lane_loads(&mut self) -> Result<BTreeMap<Lane, LaneLoad>, Error> {
+        let workspace = self.spec.call.workspace;
+        let mut lease = self.lease(ReadKind::Other, 1).await?;
+        let loads = jobs::loads(lease.connection(), workspace).await?;
+        self.done(lease);
+        Ok(loads)
+    }
+
+    /// Returns the workspace's jobs by lane and position, then those without a
+    /// position.
+    pub async fn queue_overview(&mut self, limit: u32) -> QueueResult<Vec<QueuedJob>> {
+        check_limit(limit)?;
+        let workspace = self.spec.call.workspace;
+        let mut lease = self.lease(ReadKind::Other, 1).await?;
+        let jobs = jobs::overview(lease.connection(), workspace, limit).await?;
+        self.done(lease);
+        Ok(jobs)
+    }
+
+    /// Returns one page of the workspace's jobs, newest first, and the next
+    /// page's cursor.
+    pub async fn queue_page(
+        &mut self,
+        filter: &JobFilter,
+        cursor: Option<&str>,
+        limit: u32,
+    ) -> QueueResult<(Vec<QueuedJob>, Option<String>)> {
+        check_limit(limit)?;
+        let workspace = self.spec.call.workspace;
+        let key = self.keys.derive("query cursor");
+        let mut lease = self.lease(ReadKind::Other, 1).await?;
+        let page = jobs::page(lease.connection(), workspace, filter, cursor, limit, &key).await;
+        match page {
+            Ok(page) => {
+                self.done(lease);
+                Ok(page)
+            }
+            Err(Error::InvalidCursor) => {
+                self.done(lease);
+                Err(OperationError::Refused(QueueError::InvalidCursor))
+            }
+            Err(error) => Err(OperationError::Abort(error)),
+        }
+    }
+
+    /// Returns one of the workspace's jobs.
+    pub async fn queued_job(&mut self, job: JobId) -> Result<Option<QueuedJob>, Error> {
+        let workspace = self.spec.call.workspace;
+        let mut lease = self.lease(ReadKind::Other, 1).await?;
+        let found = jobs::find(lease.connection(), workspace, job).await?;
+        self.done(lease);
+        Ok(found)
+    }
+
+    /// Returns a failed or dead job to its lane with all its attempts. Returns
+    /// the job as it will be after the commit.
+    pub async fn retry_job(&mut self, job: JobId) -> QueueResult<QueuedJob> {
+        let mut found = self.job_to_change(job).await?;
+        if !matches!(found.status, JobStatus::Failed | JobStatus::Dead) {
+            return Err(OperationError::Refused(QueueError::WrongStatus(found.status)));
+        }
+        let workspace = self.spec.call.workspace;
+        let mut lease = self.lease(ReadKind::Other, 1).await?;
+        let superseded = jobs::is_superseded(lease.connection(), workspace, job).await?;
+        self.done(lease);
+        if superseded {
+            return Err(OperationError::Refused(QueueError::Superseded));
+        }
+        self.job_changes.push(JobChange { job, lane: found.lane, how: JobChangeKind::Retry });
+        found.status = JobStatus::Queued;
+        found.attempts = 0;
+        found.available_at = self.spec.call.now;
+        found.updated_at = self.spec.call.now;
+        found.position = None;
+        Ok(found)
+    }
+
+    /// Ends a job that waits or runs. Returns the job as it will be after the
+    /// commit.
+    pub async fn cancel_job(&mut self, job: JobId, reason: String) -> QueueResult<QueuedJob> {
+        if reason.chars().count() > MAX_REASON || reason.contains('\0') {
+            let what = format!("a reason has at most {MAX_REASON} characters, without U+0000");
+            return Err(OperationError::Refused(QueueError::Misuse(what)));
+        }
+        let mut found = self.job_to_change(job).await?;
+        if found.status.is_final() {
+            return Err(OperationError::Refused(QueueError::WrongStatus(found.status)));
+        }
+        if found.kind == EVENT_KIND {
+            return Err(OperationError::Refused(QueueError::NotCancellable));
+        }
+        let how = JobChangeKind::Cancel(reason.clone());
+        self.job_changes.push(JobChange { job, lane: found.lane, how });
+        found.status = JobStatus::Failed;
+        found.last_error = Some(reason);
+        found.updated_at = self.spec.call.now;
+        found.position = None;
+        Ok(found)
+    }
+
+    async fn job_to_change(&mut self, job: JobId) -> QueueResult<QueuedJob> {
+        if !self.spec.writes {
+            let what = "the route is read-only; set `writes` to true in the manifest".to_owned();
+            return Err(OperationError::Refused(QueueError::Misuse(what)));
+        }
+        if self.job_changes.iter().any(|change| change.job == job) {
+            let what = "a call can change a job only once".to_owned();
+            return Err(OperationError::Refused(QueueError::Misuse(what)));
+        }
+        let found = self.queued_job(job).await?;
+        found.ok_or(OperationError::Refused(QueueError::NotFound))
+    }
+}
+
+fn check_limit(limit: u32) -> QueueResult<()> {
+    if (1..=MAX_JOBS).contains(&limit) {
+        return Ok(());
+    }
+    Err(OperationError::Refused(QueueError::Misuse(format!("a limit is 1 to {MAX_JOBS}"))))
+}

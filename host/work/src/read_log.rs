@@ -1,0 +1,220 @@
+//! Reads and effects of a call, recorded to compare the call with a run of
+//! another version.
+//!
+//! The other version runs after the response was sent, and receives its reads
+//! from the log. So it sees the state that the call saw, and no transaction
+//! stays open for it. Reads that the log does not contain get the current state
+//! from the database; [`ReadLog::is_exact`] is then false.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use serde_json::{Value as Json, json};
+
+use super::UnitOfWork;
+use assurance_core::domain::document::{Document, DocumentPage, GroupCount};
+use assurance_store::apply::Effects;
+use assurance_store::documents::DocumentHead;
+
+/// Reads and effects of one call.
+#[derive(Debug, Default)]
+pub struct ReadLog(Mutex<ReadLogEntries>);
+
+#[derive(Debug, Default)]
+struct ReadLogEntries {
+    /// Documents by the collection's full name and id.
+    documents: HashMap<(String, String), Option<Document>>,
+    /// Query results by query, in the order of the calls.
+    answers: HashMap<String, VecDeque<ReadResult>>,
+    left: CallEffects,
+    missed: bool,
+}
+
+/// Result of a query.
+#[derive(Clone, Debug)]
+pub(super) enum ReadResult {
+    Page(DocumentPage),
+    Count(u64),
+    Groups(Vec<GroupCount>),
+    Heads(Vec<DocumentHead>),
+}
+
+/// Whether a unit of work writes a read log or reads from one.
+#[derive(Clone, Debug, Default)]
+pub(super) enum ReadLogMode {
+    #[default]
+    Not,
+    Recording(Arc<ReadLog>),
+    Playing(Arc<ReadLog>),
+}
+
+/// Effects of a call: documents, events, jobs and the rest, as one JSON object.
+#[derive(Clone, Debug, Default)]
+pub(super) struct CallEffects {
+    documents: BTreeMap<String, BTreeMap<String, Json>>,
+    events: BTreeMap<String, Vec<Json>>,
+    jobs: BTreeMap<String, Vec<Json>>,
+    secrets: BTreeMap<String, bool>,
+    blobs: BTreeMap<String, Option<String>>,
+    more: Vec<String>,
+}
+
+impl ReadLog {
+    /// Discards the reads and effects of an earlier run.
+    fn rewind(&self) {
+        *self.0.lock() = ReadLogEntries::default();
+    }
+
+    /// Returns whether the log contained all requested reads.
+    #[must_use]
+    pub fn is_exact(&self) -> bool {
+        !self.0.lock().missed
+    }
+
+    /// Returns the effects of the recorded call.
+    #[must_use]
+    pub fn effects(&self) -> Json {
+        self.0.lock().left.to_json()
+    }
+}
+
+impl UnitOfWork {
+    /// Records reads and effects to a log.
+    #[must_use]
+    pub fn with_read_log(mut self, log: &Arc<ReadLog>) -> Self {
+        log.rewind();
+        self.read_log = ReadLogMode::Recording(Arc::clone(log));
+        self
+    }
+
+    /// Answers reads from the log, and never begins a transaction that writes.
+    /// The unit must not be committed.
+    #[must_use]
+    pub fn replaying(mut self, log: &Arc<ReadLog>) -> Self {
+        self.read_log = ReadLogMode::Playing(Arc::clone(log));
+        self
+    }
+
+    /// Returns the effects that the call would have.
+    #[must_use]
+    pub fn into_effects(mut self) -> Json {
+        let mut left = std::mem::take(&mut self.effects);
+        left.take(self.effects(false));
+        left.more = self.other_effects();
+        left.to_json()
+    }
+
+    pub(super) fn is_replaying(&self) -> bool {
+        matches!(self.read_log, ReadLogMode::Playing(_))
+    }
+
+    /// Returns the document as the recorded call saw it. `None`: the log does
+    /// not contain it; `Some(None)`: it did not exist.
+    pub(super) fn logged_document(&self, collection: &str, id: &str) -> Option<Option<Document>> {
+        let ReadLogMode::Playing(log) = &self.read_log else { return None };
+        let mut kept = log.0.lock();
+        let known = kept.documents.get(&(collection.to_owned(), id.to_owned())).cloned();
+        kept.missed |= known.is_none();
+        known
+    }
+
+    pub(super) fn note_document(&self, collection: &str, id: &str, found: Option<&Document>) {
+        if let ReadLogMode::Recording(log) = &self.read_log {
+            let place = (collection.to_owned(), id.to_owned());
+            log.0.lock().documents.insert(place, found.cloned());
+        }
+    }
+
+    /// Returns the recorded result of the same query. If the recorded call made
+    /// it less often, returns the last result again.
+    pub(super) fn logged_result(&self, question: impl FnOnce() -> String) -> Option<ReadResult> {
+        let ReadLogMode::Playing(log) = &self.read_log else { return None };
+        let mut kept = log.0.lock();
+        let answer = kept.answers.get_mut(&question()).and_then(|answers| {
+            if answers.len() > 1 { answers.pop_front() } else { answers.front().cloned() }
+        });
+        kept.missed |= answer.is_none();
+        answer
+    }
+
+    pub(super) fn note(
+        &self,
+        question: impl FnOnce() -> String,
+        answer: impl FnOnce() -> ReadResult,
+    ) {
+        if let ReadLogMode::Recording(log) = &self.read_log {
+            log.0.lock().answers.entry(question()).or_default().push_back(answer());
+        }
+    }
+
+    /// Records a published event.
+    pub(super) fn note_event(&mut self, name: &str, data: &str) {
+        let data = || serde_json::from_str(data).unwrap_or_default();
+        match &self.read_log {
+            ReadLogMode::Not => {}
+            ReadLogMode::Playing(_) => {
+                self.effects.events.entry(name.to_owned()).or_default().push(data());
+            }
+            ReadLogMode::Recording(log) => {
+                let left = &mut log.0.lock().left;
+                left.events.entry(name.to_owned()).or_default().push(data());
+            }
+        }
+    }
+
+    /// Records effects that are sent to the database.
+    pub(super) fn note_effects(&self, effects: &Effects) {
+        if let ReadLogMode::Recording(log) = &self.read_log {
+            let left = &mut log.0.lock().left;
+            left.take(effects.clone());
+            left.more = self.other_effects();
+        }
+    }
+
+    fn other_effects(&self) -> Vec<String> {
+        let members = self.new_members.iter().map(|member| format!("{member:?}"));
+        members.chain(self.job_changes.iter().map(|change| format!("{change:?}"))).collect()
+    }
+}
+
+impl CallEffects {
+    fn take(&mut self, effects: Effects) {
+        let whole = |body: &str| serde_json::from_str(body).unwrap_or_default();
+        for insert in effects.inserts {
+            let documents = self.documents.entry(insert.collection).or_default();
+            documents.insert(insert.id, whole(&insert.body));
+        }
+        for update in effects.updates {
+            let documents = self.documents.entry(update.collection).or_default();
+            documents.insert(update.id, whole(&update.body));
+        }
+        for delete in effects.deletes {
+            let documents = self.documents.entry(delete.collection).or_default();
+            documents.insert(delete.id, Json::Null);
+        }
+        // Events are recorded separately, because some have no subscriber.
+        let jobs = effects
+            .jobs
+            .into_iter()
+            .filter(|job| job.kind != assurance_core::domain::job::EVENT_KIND);
+        for job in jobs {
+            let told = json!({
+                "payload": whole(&job.payload), "available_at": job.available_at,
+                "resource": job.resource, "dedupe_key": job.dedupe_key,
+            });
+            self.jobs.entry(job.kind).or_default().push(told);
+        }
+        let secrets = effects.secrets.into_iter();
+        self.secrets.extend(secrets.map(|(name, sealed)| (name, sealed.is_some())));
+        let blobs = effects.blobs.into_iter();
+        self.blobs.extend(blobs.map(|(name, blob)| (name, blob.map(|blob| blob.sha256))));
+    }
+
+    fn to_json(&self) -> Json {
+        json!({
+            "documents": self.documents, "events": self.events, "jobs": self.jobs,
+            "secrets": self.secrets, "blobs": self.blobs, "more": self.more,
+        })
+    }
+}

@@ -1,0 +1,174 @@
+//! Opens the call's snapshot or transaction at the first read that needs one.
+
+use super::UnitOfWork;
+use assurance_store::{Access, Connection, Error, ShareOwner, Tx};
+
+/// State of a call's reads.
+#[derive(Debug)]
+pub(super) enum ReadProgress {
+    /// Nothing was read.
+    NotYet,
+    /// One statement ran without a transaction; a second one would see another
+    /// state.
+    Once,
+    /// A snapshot is open, and all reads see the same state. The call's writes
+    /// are not part of it; the commit verifies that the documents it read are
+    /// unchanged.
+    Snapshot(Tx),
+    /// A transaction with the call's reads and writes is open, and the database
+    /// isolates all of them together.
+    In(Tx),
+    /// A read was interrupted. The unit refuses further reads and the commit.
+    Broken,
+}
+
+/// Kind of a read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum ReadKind {
+    /// Documents by id; the commit can verify that they are unchanged.
+    Documents,
+    /// Anything else; only a transaction can protect it.
+    Other,
+}
+
+/// Connection for one read, borrowed from the unit of work and returned by
+/// [`UnitOfWork::done`]. If it is not returned, the unit is broken.
+#[derive(Debug)]
+pub(super) enum ReadConnection {
+    Alone(Connection),
+    Snapshot(Tx),
+    In(Tx),
+}
+
+impl ReadConnection {
+    pub(super) fn connection(&mut self) -> &mut Connection {
+        match self {
+            Self::Alone(connection) => connection,
+            Self::Snapshot(tx) | Self::In(tx) => tx,
+        }
+    }
+}
+
+impl UnitOfWork {
+    /// Borrows a connection for a number of statements.
+    pub(super) async fn lease(
+        &mut self,
+        what: ReadKind,
+        statements: usize,
+    ) -> Result<ReadConnection, Error> {
+        // A unit that is never committed needs no transaction for its reads.
+        let must_answer = self.spec.writes && what == ReadKind::Other && !self.is_replaying();
+        match std::mem::replace(&mut self.reading, ReadProgress::Broken) {
+            ReadProgress::In(tx) => Ok(ReadConnection::In(tx)),
+            ReadProgress::Snapshot(tx) if !must_answer => Ok(ReadConnection::Snapshot(tx)),
+            ReadProgress::NotYet => self.first_lease(what, statements).await,
+            ReadProgress::Snapshot(_) | ReadProgress::Once => {
+                self.note_access_pattern(must_answer);
+                Err(Error::RunAgain)
+            }
+            ReadProgress::Broken => Err(Error::RunAgain),
+        }
+    }
+
+    /// Returns a connection whose statements succeeded.
+    pub(super) fn done(&mut self, lease: ReadConnection) {
+        self.reading = match lease {
+            ReadConnection::In(tx) => ReadProgress::In(tx),
+            ReadConnection::Snapshot(tx) => ReadProgress::Snapshot(tx),
+            ReadConnection::Alone(connection) => {
+                connection.release();
+                ReadProgress::Once
+            }
+        };
+    }
+
+    /// Ends the call's snapshot or transaction before it waits for another
+    /// service, because connections are few and the service may be slow. Later
+    /// reads begin a new one. Documents read by id are still verified at the
+    /// commit. Other reads were valid when the request was sent; this commit
+    /// makes the database confirm it.
+    ///
+    /// If the call has already sent writes to the database, they would be
+    /// committed early. In this case the transaction stays open.
+    pub(super) async fn release_connection(&mut self) -> Result<(), Error> {
+        if self.flushed || matches!(self.reading, ReadProgress::Broken) {
+            return Ok(());
+        }
+        match std::mem::replace(&mut self.reading, ReadProgress::Broken) {
+            ReadProgress::In(tx) | ReadProgress::Snapshot(tx) => tx.commit().await?,
+            ReadProgress::NotYet | ReadProgress::Once | ReadProgress::Broken => {}
+        }
+        self.turn.give_back();
+        self.reading = ReadProgress::NotYet;
+        self.released_connection = true;
+        Ok(())
+    }
+
+    /// Begins the transaction that this call's reads and writes belong to.
+    pub(super) async fn begin(&self) -> Result<Tx, Error> {
+        let contended = self
+            .spec
+            .access_pattern
+            .as_ref()
+            .is_some_and(|access_pattern| access_pattern.is_contended());
+        if self.spec.locked || contended {
+            let tx = self.store.begin_locked(self.holder()).await?;
+            self.turn.take();
+            return Ok(tx);
+        }
+        self.store.begin_held(Access::Write, self.holder()).await
+    }
+
+    /// Returns the owner of the connection's share.
+    pub(super) fn holder(&self) -> ShareOwner {
+        ShareOwner {
+            area: self.spec.area.area.clone(),
+            workspace: self.spec.call.workspace,
+            in_job: self.spec.in_job,
+        }
+    }
+
+    /// Returns the connection that the call already holds, for a read that must
+    /// not begin a transaction. A call never takes a second connection.
+    pub(super) fn held(&mut self) -> Option<&mut Connection> {
+        match &mut self.reading {
+            ReadProgress::In(tx) | ReadProgress::Snapshot(tx) => Some(tx),
+            ReadProgress::NotYet | ReadProgress::Once | ReadProgress::Broken => None,
+        }
+    }
+
+    /// Records that the call read more than the access pattern of its route
+    /// allows.
+    pub(super) fn note_access_pattern(&self, asked: bool) {
+        if let Some(access_pattern) = &self.spec.access_pattern {
+            access_pattern.note_second_read();
+            if asked {
+                access_pattern.note_query();
+            }
+        }
+    }
+
+    async fn first_lease(
+        &self,
+        what: ReadKind,
+        statements: usize,
+    ) -> Result<ReadConnection, Error> {
+        let access_pattern = self.spec.access_pattern.as_ref().filter(|_| !self.spec.locked);
+        let light = match access_pattern {
+            _ if !self.spec.writes || self.is_replaying() => true,
+            Some(access_pattern) => {
+                what == ReadKind::Documents && !access_pattern.needs_transaction()
+            }
+            None => false,
+        };
+        if !light {
+            return Ok(ReadConnection::In(self.begin().await?));
+        }
+        if statements == 1
+            && access_pattern.is_some_and(|access_pattern| !access_pattern.needs_snapshot())
+        {
+            return Ok(ReadConnection::Alone(self.store.reader().await?));
+        }
+        Ok(ReadConnection::Snapshot(self.store.begin_held(Access::Read, self.holder()).await?))
+    }
+}

@@ -1,0 +1,97 @@
+//! Attaches a recording to a call and converts the call's outcome for it.
+
+use std::sync::Arc;
+
+use serde_json::{Value as Json, json};
+
+use super::{CallError, UnitOfWork};
+use assurance_core::domain::area::{Problem, Reply};
+use assurance_core::domain::job::{JobFailure, JobOutcome};
+use assurance_core::recordings::{RecordedFault, RecordedOutcome, Recorder};
+
+impl UnitOfWork {
+    /// Records the call with all its host calls.
+    #[must_use]
+    pub fn with_recorder(mut self, recorder: Option<&Arc<Recorder>>) -> Self {
+        self.recorder = recorder.cloned();
+        self
+    }
+
+    /// Returns the recorder of the call; `None` if it is not recorded.
+    #[must_use]
+    pub fn recorder(&self) -> Option<&Arc<Recorder>> {
+        self.recorder.as_ref()
+    }
+}
+
+impl CallError {
+    /// Converts the error for a recording; `None` if the area did not cause it.
+    #[must_use]
+    pub fn to_fault(&self) -> Option<RecordedFault> {
+        let kind = match self {
+            Self::Trap(_) => "trap",
+            Self::Deadline(_) => "deadline",
+            Self::CpuTime(_) => "cpu_time",
+            Self::OutOfMemory(_) => "out_of_memory",
+            Self::Turn { .. } | Self::Limit(_) => "limit",
+            Self::Contract(_) => "contract",
+            Self::Replaced
+            | Self::Overloaded
+            | Self::OverBudget(_)
+            | Self::Store(_)
+            | Self::Host(_) => return None,
+        };
+        Some(RecordedFault {
+            kind: kind.to_owned(),
+            message: Some(self.to_string()),
+            frames: Vec::new(),
+        })
+    }
+}
+
+/// Converts the outcome of a request whose route returns `status` for
+/// successes; `None` if the area did not cause it.
+#[must_use]
+pub fn request_outcome(
+    status: u16,
+    result: &Result<Result<Reply, Problem>, CallError>,
+) -> Option<RecordedOutcome> {
+    match result {
+        Ok(Ok(reply)) => Some(RecordedOutcome::Answered(Some(json!({
+            "status": status,
+            "etag": reply.version,
+            "replayed": reply.replayed,
+            "body": reply.body,
+        })))),
+        Ok(Err(problem)) => Some(RecordedOutcome::Answered(Some(problem_json(problem)))),
+        Err(error) => error.to_fault().map(RecordedOutcome::Fault),
+    }
+}
+
+/// Converts the outcome of a job's run; `None` if the area did not cause it.
+#[must_use]
+pub fn run_outcome(
+    result: &Result<Result<JobOutcome, JobFailure>, CallError>,
+) -> Option<RecordedOutcome> {
+    let told = match result {
+        Ok(Ok(JobOutcome::Done)) => json!({"done": {}}),
+        Ok(Ok(JobOutcome::Continue(checkpoint))) => json!({"continue": checkpoint}),
+        Ok(Ok(JobOutcome::Retry(at, why))) => json!({"retry": {"at": at, "why": why}}),
+        Ok(Err(JobFailure::Retry(why))) => json!({"failed": {"retry": true, "why": why}}),
+        Ok(Err(JobFailure::Fail(why))) => json!({"failed": {"retry": false, "why": why}}),
+        Err(error) => return error.to_fault().map(RecordedOutcome::Fault),
+    };
+    Some(RecordedOutcome::Answered(Some(told)))
+}
+
+fn problem_json(problem: &Problem) -> Json {
+    let violations = problem.violations.iter();
+    let violations = violations.map(|one| json!({"pointer": one.pointer, "message": one.message}));
+    json!({"problem": {
+        "kind": format!("{:?}", problem.kind),
+        "code": problem.code,
+        "detail": problem.detail,
+        "hint": problem.hint,
+        "violations": violations.collect::<Vec<_>>(),
+    }})
+}

@@ -1,0 +1,179 @@
+//! Secrets of the workspace and area, encrypted and bound to both.
+
+use zeroize::Zeroizing;
+
+use super::blobs::is_name;
+use super::reading::ReadKind;
+use super::{ContentState, OperationError, SecretError, SendSecretError, UnitOfWork};
+use assurance_core::domain::sealed::{StoredSecret, secret_place};
+use assurance_store::{Access, Error, secrets};
+
+/// Maximum size of one secret, in bytes.
+const MAX_SECRET: usize = 4_096;
+
+impl UnitOfWork {
+    /// Stores or replaces a secret of 1 to 4096 bytes.
+    pub async fn secret_put(
+        &mut self,
+        name: &str,
+        value: &[u8],
+    ) -> Result<(), OperationError<SecretError>> {
+        self.check_secret(name)?;
+        if value.is_empty() || value.len() > MAX_SECRET || !self.spec.writes {
+            return Err(OperationError::Refused(SecretError::LimitExceeded));
+        }
+        let secret = StoredSecret {
+            sealed: self.keys.seal(&self.place_of_secret(name, ""), value),
+            origin: String::new(),
+            component: self.spec.area.digest.clone(),
+        };
+        self.secrets.insert(name.to_owned(), ContentState { now: Some(secret), changed: true });
+        Ok(())
+    }
+
+    /// Deletes a secret.
+    pub async fn secret_delete(&mut self, name: &str) -> Result<(), OperationError<SecretError>> {
+        self.check_secret(name)?;
+        if !self.spec.writes {
+            return Err(OperationError::Refused(SecretError::LimitExceeded));
+        }
+        if self.sealed(name).await?.is_none() {
+            return Err(OperationError::Refused(SecretError::NotFound));
+        }
+        self.secrets.insert(name.to_owned(), ContentState { now: None, changed: true });
+        Ok(())
+    }
+
+    /// Returns whether a secret with this name exists.
+    pub async fn secret_exists(&mut self, name: &str) -> Result<bool, OperationError<SecretError>> {
+        self.check_secret(name)?;
+        Ok(self.sealed(name).await?.is_some())
+    }
+
+    /// Returns the decrypted secret, for use by the host. It must never be
+    /// passed to a guest.
+    pub async fn secret_bytes(
+        &mut self,
+        name: &str,
+    ) -> Result<Zeroizing<Vec<u8>>, OperationError<SecretError>> {
+        self.check_secret(name)?;
+        let stored = self.sealed(name).await?.cloned();
+        let stored = stored.ok_or(OperationError::Refused(SecretError::NotFound))?;
+        let place = self.place_of_secret(name, &stored.origin);
+        self.keys
+            .open(&place, &stored.sealed)
+            .map_err(|error| OperationError::Abort(Error::Seal(error)))
+    }
+
+    /// Returns the decrypted secret for a request of a job to this origin. The
+    /// first origin that a secret is sent to becomes the only one; this binding
+    /// is committed before anything is sent. No transaction is open afterwards,
+    /// because the receiver may be slow.
+    pub async fn secret_to_send(
+        &mut self,
+        name: &str,
+        origin: &str,
+    ) -> Result<Zeroizing<Vec<u8>>, OperationError<SendSecretError>> {
+        if !is_name(name) {
+            return Err(OperationError::Refused(SendSecretError::NotFound));
+        }
+        self.release_connection().await?;
+        let known = self.secrets.get(name).map(|kept| (kept.now.clone(), kept.changed));
+        let (stored, own) = match known {
+            Some(known) => known,
+            None => (self.stored_secret(name).await?, false),
+        };
+        let stored = stored.ok_or(OperationError::Refused(SendSecretError::NotFound))?;
+        let opened = self.keys.open(&self.place_of_secret(name, &stored.origin), &stored.sealed);
+        let secret = opened.map_err(|error| OperationError::Abort(Error::Seal(error)))?;
+        match stored.origin.as_str() {
+            bound if bound == origin => return Ok(secret),
+            "" => {}
+            bound => {
+                return Err(OperationError::Refused(SendSecretError::OtherOrigin(
+                    bound.to_owned(),
+                )));
+            }
+        }
+        if !stored.component.is_empty() && stored.component != self.spec.area.digest {
+            return Err(OperationError::Refused(SendSecretError::OtherComponent));
+        }
+        let bound = StoredSecret {
+            sealed: self.keys.seal(&self.place_of_secret(name, origin), &secret),
+            origin: origin.to_owned(),
+            ..stored.clone()
+        };
+        if !own {
+            self.bind_secret(name, &stored, &bound).await?;
+        }
+        // A secret stored by this call is bound at its commit. Until then, its
+        // code knows the value anyway.
+        self.secrets.insert(name.to_owned(), ContentState { now: Some(bound), changed: own });
+        Ok(secret)
+    }
+
+    /// Stores the binding in a transaction of its own, because a rollback of
+    /// the step must not undo it.
+    async fn bind_secret(
+        &mut self,
+        name: &str,
+        before: &StoredSecret,
+        bound: &StoredSecret,
+    ) -> Result<(), OperationError<SendSecretError>> {
+        if self.held().is_some() {
+            return Err(OperationError::Refused(SendSecretError::WrittenBefore));
+        }
+        let place = (self.spec.call.workspace, self.spec.area.area.as_str(), name);
+        let mut tx = self.store.begin(Access::WriteLocked).await?;
+        if !secrets::bind(&mut tx, place, before, bound).await? {
+            return Err(OperationError::Abort(Error::RunAgain));
+        }
+        tx.commit().await?;
+        tracing::info!(
+            target: "security",
+            event = "secret_bound",
+            workspace.id = %self.spec.call.workspace,
+            area.name = %self.spec.area.area,
+            secret = name,
+            origin = %bound.origin,
+            "secret bound to its origin"
+        );
+        Ok(())
+    }
+
+    /// Reads the secret on a separate connection; with the call's other reads
+    /// it would begin a transaction.
+    async fn stored_secret(&mut self, name: &str) -> Result<Option<StoredSecret>, Error> {
+        let workspace = self.spec.call.workspace;
+        let area = std::sync::Arc::clone(&self.spec.area);
+        if let Some(held) = self.held() {
+            return secrets::find(held, workspace, &area.area, name).await;
+        }
+        let mut connection = self.store.reader().await?;
+        let found = secrets::find(&mut connection, workspace, &area.area, name).await?;
+        connection.release();
+        Ok(found)
+    }
+
+    async fn sealed(&mut self, name: &str) -> Result<Option<&StoredSecret>, Error> {
+        if !self.secrets.contains_key(name) {
+            let workspace = self.spec.call.workspace;
+            let area = std::sync::Arc::clone(&self.spec.area);
+            let mut lease = self.lease(ReadKind::Other, 1).await?;
+            let now = secrets::find(lease.connection(), workspace, &area.area, name).await?;
+            self.done(lease);
+            self.secrets.insert(name.to_owned(), ContentState { now, changed: false });
+        }
+        Ok(self.secrets.get(name).and_then(|kept| kept.now.as_ref()))
+    }
+
+    fn check_secret(&self, name: &str) -> Result<(), OperationError<SecretError>> {
+        if is_name(name) { Ok(()) } else { Err(OperationError::Refused(SecretError::InvalidName)) }
+    }
+
+    /// Returns the associated data of a secret's encryption: area, name and
+    /// origin.
+    fn place_of_secret(&self, name: &str, origin: &str) -> Vec<u8> {
+        secret_place(self.spec.call.workspace, &self.spec.area.area, name, origin)
+    }
+}

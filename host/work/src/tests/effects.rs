@@ -1,0 +1,317 @@
+//! Tests of other effects of a commit: responses, jobs, events, secrets, blobs.
+
+use uuid::Uuid;
+
+use super::*;
+use crate::{BlobError, JobRequest, SecretError, SendSecretError, WorkError};
+use assurance_core::domain::id::JobId;
+use assurance_core::domain::job::{JobEnd, JobEndKind};
+use assurance_outside::egress::{self, Egress, EgressError, EgressRequest};
+use assurance_store::testing::{self, on_both};
+use assurance_store::{Access, blobs, idempotency};
+
+/// A request that is refused before it is sent.
+fn to_nowhere() -> EgressRequest {
+    EgressRequest {
+        method: "POST".into(),
+        url: "http://example.com".into(),
+        headers: Vec::new(),
+        body: Vec::new(),
+        timeout_ms: 0,
+        max_response_bytes: 0,
+    }
+}
+
+type JobRow = (String, String, String, String, i64, i64, i64, Option<Uuid>);
+
+/// Origin that the tests' secrets are sent to.
+const HERE: &str = "https://a.example";
+
+on_both! {
+    async fn a_key_is_answered_once(store: &Store) {
+        let area = Area::installed(store).await;
+        let reply = area.reply("key-00001");
+        let commit = async |id: &str, reply: &StoredReply| {
+            let mut unit = area.unit();
+            unit.write("items", vec![create(id, "{}")]).await.unwrap();
+            unit.commit(CommitOptions { reply: Some(reply.clone()), job: None }).await
+        };
+        commit("a", &reply).await.unwrap();
+        let find = async |now| {
+            idempotency::find(store, area.workspace, area.user, "make_item", "key-00001", now).await.unwrap()
+        };
+        assert_eq!(find(NOW).await, Some(reply.clone()));
+        assert!(matches!(commit("b", &reply).await, Err(Error::KeyTaken)));
+        // The same request again returns a taken key, before any other
+        // conflict.
+        assert!(matches!(commit("a", &reply).await, Err(Error::KeyTaken)));
+        assert_eq!(area.get("b").await, None);
+        // After its expiry the key is free, and is swept.
+        let later = NOW.plus_ms(1_000);
+        assert_eq!(find(later).await, None);
+        let mut unit = area.with(|spec| spec.call.now = later);
+        unit.write("items", vec![create("b", "{}")]).await.unwrap();
+        let renewed = StoredReply { expires_at: later.plus_ms(1), body: None, version: None, ..reply };
+        unit.commit(CommitOptions { reply: Some(renewed.clone()), job: None }).await.unwrap();
+        assert_eq!(find(later).await, Some(renewed));
+        let mut writer = store.writer().await.unwrap();
+        assert_eq!(idempotency::sweep(&mut writer, later, 10).await.unwrap(), 0);
+        assert_eq!(idempotency::sweep(&mut writer, later.plus_ms(1), 10).await.unwrap(), 1);
+    }
+
+    async fn jobs_and_events_go_with_the_commit(store: &Store) {
+        let area = Area::installed(store).await;
+        let wish = |key: Option<&str>| JobRequest {
+            kind: "tidy".into(),
+            payload: r#"{"n":1}"#.into(),
+            resource: Some(Uuid::nil()),
+            available_at: Some(NOW.plus_ms(7)),
+            dedupe_key: key.map(str::to_owned),
+        };
+        let mut dropped = area.unit();
+        dropped.enqueue(wish(None)).unwrap();
+        drop(dropped);
+        let mut unit = area.unit();
+        unit.write("items", vec![create("a", "{}")]).await.unwrap();
+        unit.enqueue(wish(Some("k"))).unwrap();
+        unit.enqueue(wish(Some("k"))).unwrap();
+        unit.enqueue(wish(None)).unwrap();
+        let event = unit.publish("item.made", r#"{"id":"a"}"#.into()).unwrap();
+        assert!(matches!(unit.publish("item.gone", "{}".into()), Err(WorkError::Misuse(_))));
+        assert!(matches!(unit.publish("item.made", "[]".into()), Err(WorkError::Misuse(_))));
+        unit.commit(CommitOptions::default()).await.unwrap();
+        let mut reader = store.reader().await.unwrap();
+        let rows: Vec<JobRow> = testing::rows(&mut reader, "SELECT area, kind, lane, payload, max_attempts, timeout_ms, available_at, resource_id FROM jobs ORDER BY kind").await;
+        assert_eq!(rows.len(), 3);
+        let (payload, tidy) = (&rows[0].3, &rows[1]);
+        assert_eq!((rows[0].0.as_str(), rows[0].1.as_str(), rows[0].2.as_str()), ("other", "event", "delivery"));
+        let payload: serde_json::Value = serde_json::from_str(payload).unwrap();
+        assert_eq!(payload, serde_json::json!({
+            "id": event, "name": "item.made", "data": {"id": "a"},
+            "occurred_at": NOW, "workspace_id": area.workspace,
+        }));
+        assert_eq!((tidy.4, tidy.5, tidy.6, tidy.7), (5, 1_000, NOW.plus_ms(7).0, Some(Uuid::nil())));
+    }
+
+    async fn a_dedupe_key_is_one_that_both_databases_can_keep(store: &Store) {
+        let area = Area::installed(store).await;
+        let wish = |key: String| JobRequest {
+            kind: "tidy".into(),
+            payload: "{}".into(),
+            resource: None,
+            available_at: None,
+            dedupe_key: Some(key),
+        };
+        let mut unit = area.unit();
+        for bad in ["a\0".to_owned(), "x".repeat(201), "x".repeat(10_000)] {
+            let told = unit.enqueue(wish(bad));
+            assert!(matches!(told, Err(WorkError::Misuse(_))), "{told:?}");
+        }
+        unit.enqueue(wish("\u{10FFFF}".repeat(200))).unwrap();
+        unit.commit(CommitOptions::default()).await.unwrap();
+    }
+
+    async fn a_lost_lease_keeps_nothing(store: &Store) {
+        let area = Area::installed(store).await;
+        let mut unit = area.unit();
+        unit.write("items", vec![create("a", "{}")]).await.unwrap();
+        let job = JobEnd {
+            workspace: area.workspace,
+            job: JobId::new(),
+            lease: Uuid::new_v4(),
+            how: JobEndKind::Done { keep: true },
+        };
+        let lost = unit.commit(CommitOptions { reply: None, job: Some(job) }).await;
+        assert!(matches!(lost, Err(Error::LeaseLost)), "{lost:?}");
+        assert_eq!(area.get("a").await, None);
+    }
+
+    async fn a_secret_is_kept_sealed_and_bound(store: &Store) {
+        let area = Area::installed(store).await;
+        let mut unit = area.unit();
+        unit.secret_put("hook/1", b"hush").await.unwrap();
+        assert!(unit.secret_exists("hook/1").await.unwrap());
+        assert_eq!(refused(unit.secret_put("a b", b"x").await), SecretError::InvalidName);
+        assert_eq!(refused(unit.secret_put("a", b"").await), SecretError::LimitExceeded);
+        unit.commit(CommitOptions::default()).await.unwrap();
+        let mut unit = area.unit();
+        assert_eq!(unit.secret_bytes("hook/1").await.unwrap().as_slice(), b"hush");
+        assert!(!area.elsewhere().unit().secret_exists("hook/1").await.unwrap());
+        unit.secret_put("hook/1", b"other").await.unwrap();
+        unit.commit(CommitOptions::default()).await.unwrap();
+        // The row cannot be decrypted at another location.
+        let mut writer = store.writer().await.unwrap();
+        testing::execute(&mut writer, "UPDATE secrets SET name = 'hook/2'").await;
+        drop(writer);
+        let moved = area.unit().secret_bytes("hook/2").await;
+        assert!(matches!(moved, Err(OperationError::Abort(Error::Seal(_)))), "{moved:?}");
+        let mut unit = area.unit();
+        unit.secret_delete("hook/2").await.unwrap();
+        assert_eq!(refused(unit.secret_delete("hook/2").await), SecretError::NotFound);
+        unit.commit(CommitOptions::default()).await.unwrap();
+        assert_eq!(refused(area.unit().secret_bytes("hook/2").await), SecretError::NotFound);
+    }
+
+    async fn a_secret_that_is_sent_leaves_no_transaction_open(store: &Store) {
+        let area = Area::installed(store).await;
+        let mut unit = area.unit();
+        unit.secret_put("key", b"hush").await.unwrap();
+        assert_eq!(unit.secret_to_send("key", HERE).await.unwrap().as_slice(), b"hush");
+        unit.commit(CommitOptions::default()).await.unwrap();
+        let mut unit = area.unit();
+        assert_eq!(unit.secret_to_send("key", HERE).await.unwrap().as_slice(), b"hush");
+        assert_eq!(refused(unit.secret_to_send("none", HERE).await), SendSecretError::NotFound);
+        // The call has no snapshot yet, so it sees concurrent writes.
+        let mut other = area.unit();
+        other.secret_delete("key").await.unwrap();
+        other.commit(CommitOptions::default()).await.unwrap();
+        assert!(!unit.secret_exists("key").await.unwrap());
+    }
+
+    async fn a_secret_is_sent_to_one_origin_only_by_the_component_that_stored_it(store: &Store) {
+        let area = Area::installed(store).await;
+        let scope = AreaScope { digest: "one".into(), ..AreaScope::clone(&area.scope) };
+        let area = Area { scope: Arc::new(scope), ..area };
+        let mut unit = area.unit();
+        unit.secret_put("key", b"hush").await.unwrap();
+        unit.commit(CommitOptions::default()).await.unwrap();
+        let scope = AreaScope { digest: "another".into(), ..AreaScope::clone(&area.scope) };
+        let next = Area { scope: Arc::new(scope), ..area.clone() };
+        let early = refused(next.unit().secret_to_send("key", HERE).await);
+        assert_eq!(early, SendSecretError::OtherComponent);
+        // The binding is kept although the step is rolled back.
+        area.unit().secret_to_send("key", HERE).await.unwrap();
+        let elsewhere = refused(area.unit().secret_to_send("key", "https://b.example").await);
+        assert_eq!(elsewhere, SendSecretError::OtherOrigin(HERE.to_owned()));
+        assert_eq!(next.unit().secret_to_send("key", HERE).await.unwrap().as_slice(), b"hush");
+        assert_eq!(next.unit().secret_bytes("key").await.unwrap().as_slice(), b"hush");
+        // Changing the origin in the database makes decryption fail.
+        let mut writer = store.writer().await.unwrap();
+        testing::execute(&mut writer, "UPDATE secrets SET origin = ''").await;
+        writer.release();
+        let freed = area.unit().secret_to_send("key", "https://b.example").await;
+        assert!(matches!(freed, Err(OperationError::Abort(Error::Seal(_)))), "{freed:?}");
+        // A new value is not bound to an origin.
+        let mut unit = next.unit();
+        unit.secret_put("key", b"new").await.unwrap();
+        unit.commit(CommitOptions::default()).await.unwrap();
+        next.unit().secret_to_send("key", "https://b.example").await.unwrap();
+    }
+
+    async fn a_secret_is_not_bound_by_a_step_that_could_undo_it(store: &Store) {
+        let area = Area::installed(store).await;
+        let mut unit = area.unit();
+        unit.secret_put("key", b"hush").await.unwrap();
+        unit.commit(CommitOptions::default()).await.unwrap();
+        let mut unit = area.with(|spec| spec.in_job = true);
+        unit.write("items", vec![create("a", "{}")]).await.unwrap();
+        unit.count("items", &[], None).await.unwrap();
+        let late = refused(unit.secret_to_send("key", HERE).await);
+        assert_eq!(late, SendSecretError::WrittenBefore);
+    }
+
+    async fn nothing_is_open_while_a_step_waits_for_others(store: &Store) {
+        let area = Area::installed(store).await;
+        area.put(vec![create("a", "{}"), create("b", "{}")]).await.unwrap();
+        let egress = Egress::new(egress::Settings::default()).unwrap();
+        let sends = async |unit: &mut UnitOfWork| {
+            let sent = unit.send(&egress, to_nowhere()).await;
+            assert!(matches!(sent, Err(OperationError::Refused(EgressError::Refused(_)))), "{sent:?}");
+        };
+        // A transaction is open, then none, then another one.
+        let mut unit = area.with(|spec| spec.in_job = true);
+        unit.get("items", "a").await.unwrap();
+        assert_eq!(unit.count("items", &[], None).await.unwrap(), 2);
+        sends(&mut unit).await;
+        assert!(matches!(unit.reading, crate::ReadProgress::NotYet));
+        area.put(vec![create("c", "{}")]).await.unwrap();
+        assert_eq!(unit.count("items", &[], None).await.unwrap(), 3);
+        unit.write("items", vec![replace("b", None, "{}")]).await.unwrap();
+        unit.commit(CommitOptions::default()).await.unwrap();
+        // Documents read by id before the request was sent must be unchanged at
+        // the end.
+        let mut unit = area.with(|spec| spec.in_job = true);
+        unit.get("items", "a").await.unwrap();
+        sends(&mut unit).await;
+        area.put(vec![replace("a", None, "{}")]).await.unwrap();
+        unit.count("items", &[], None).await.unwrap();
+        unit.write("items", vec![replace("b", None, "{}")]).await.unwrap();
+        let lost = unit.commit(CommitOptions::default()).await;
+        assert!(matches!(lost, Err(Error::RunAgain)), "{lost:?}");
+        // Flushed, uncommitted writes keep the transaction open.
+        let mut unit = area.with(|spec| spec.in_job = true);
+        unit.write("items", vec![create("d", "{}")]).await.unwrap();
+        unit.count("items", &[], None).await.unwrap();
+        sends(&mut unit).await;
+        assert_eq!(area.get("d").await, None);
+        unit.commit(CommitOptions::default()).await.unwrap();
+        assert!(area.get("d").await.is_some());
+    }
+
+    async fn a_blob_is_seen_with_the_commit_and_swept_without_its_row(store: &Store) {
+        let area = Area::installed(store).await;
+        let mut dropped = area.unit();
+        dropped.blob_write("x", b"never".to_vec()).await.unwrap();
+        drop(dropped);
+        let mut unit = area.unit();
+        let stat = unit.blob_write("dir/x", b"0123456789".to_vec()).await.unwrap();
+        assert_eq!(stat.sha256, "84d89877f0d4041efb6bf91a16f0248f2fd573e6af05c19f96bedb9f882f7882");
+        assert_eq!(area.unit().blob_stat("dir/x").await.unwrap(), None);
+        let mut upload = store.blobs().upload(area.workspace, "test");
+        upload.write(b"strea".as_slice().into()).await.unwrap();
+        upload.write(b"med".as_slice().into()).await.unwrap();
+        unit.blob_attach("streamed", upload.finish().await.unwrap()).unwrap();
+        unit.commit(CommitOptions::default()).await.unwrap();
+
+        let mut unit = area.unit();
+        assert_eq!(unit.blob_read("dir/x", 3, 4).await.unwrap(), b"3456");
+        assert_eq!(unit.blob_read("dir/x", 8, 40).await.unwrap(), b"89");
+        assert_eq!(unit.blob_read("dir/x", 10, 1).await.unwrap(), b"");
+        assert_eq!(unit.blob_read("streamed", 0, 99).await.unwrap(), b"streamed");
+        assert_eq!(refused(unit.blob_read("y", 0, 1).await), BlobError::NotFound);
+        assert_eq!(refused(unit.blob_stat("../é").await), BlobError::InvalidName);
+        unit.blob_delete("streamed").await.unwrap();
+        unit.commit(CommitOptions::default()).await.unwrap();
+        assert_eq!(blobs::sweep(store, Timestamp(0)).await.unwrap(), 0);
+        assert_eq!(blobs::sweep(store, Timestamp(i64::MAX)).await.unwrap(), 2);
+        assert_eq!(area.unit().blob_read("dir/x", 0, 3).await.unwrap(), b"012");
+    }
+
+    async fn a_route_that_reads_once_opens_no_transaction(store: &Store) {
+        let area = Area::installed(store).await;
+        area.put(vec![create("a", "{}"), create("b", "{}")]).await.unwrap();
+        let access_pattern = route();
+        let reader = || area.with(|spec| { spec.writes = false; spec.access_pattern.clone_from(&access_pattern); });
+        let mut first = reader();
+        assert!(first.get("items", "a").await.unwrap().is_some());
+        let ended = first.get("items", "b").await;
+        assert!(matches!(ended, Err(OperationError::Abort(Error::RunAgain))), "{ended:?}");
+        // The next run reads both from one snapshot, and so does every later
+        // call.
+        let mut second = reader();
+        second.get("items", "a").await.unwrap();
+        area.put(vec![delete("b")]).await.unwrap();
+        assert!(second.get("items", "b").await.unwrap().is_some());
+        second.commit(CommitOptions::default()).await.unwrap();
+    }
+
+    async fn the_same_call_has_the_same_chances(store: &Store) {
+        let area = Area::installed(store).await;
+        let draw = || {
+            let mut unit = area.unit();
+            (unit.random_bytes(40), unit.publish("item.made", "{}".into()).unwrap())
+        };
+        assert_eq!(draw(), draw());
+        let other = area.with(|spec| spec.call.seed = [8; 32]).random_bytes(40);
+        assert_ne!(draw().0, other);
+    }
+
+    async fn members_are_those_of_the_workspace(store: &Store) {
+        let area = Area::installed(store).await;
+        assert_eq!(area.unit().member(area.user).await.unwrap(), None);
+        assert_eq!(area.unit().members().await.unwrap(), []);
+        assert!(matches!(area.unit().workspace().await, Err(Error::WorkspaceGone)));
+        let tx = store.begin(Access::WriteLocked).await.unwrap();
+        tx.commit().await.unwrap();
+    }
+}

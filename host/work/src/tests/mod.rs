@@ -1,0 +1,240 @@
+//! Tests of units of work against both databases.
+
+mod bounds;
+mod conflicts;
+mod documents;
+mod dropped;
+mod effects;
+mod others;
+mod paging;
+mod planner;
+mod queue;
+mod read_log;
+mod trouble;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{
+    AreaScope, CollectionScope, CommitOptions, OperationError, StoredReply, Subscriber, UnitOfWork,
+    UnitSpec, WorkLimits,
+};
+use assurance_core::access::AccessPattern;
+use assurance_core::domain::area::{CallContext, CallOrigin};
+use assurance_core::domain::document::{
+    Condition, Document, DocumentWrite, FieldTest, FieldValue, Order, PageStart, Query,
+};
+use assurance_core::domain::id::{UserId, WorkspaceId};
+use assurance_core::domain::job::Lane;
+use assurance_core::domain::manifest::{FieldKind, IndexSpec, JobSpec};
+use assurance_core::domain::time::Timestamp;
+use assurance_core::secrets::Keys;
+use assurance_store::indexes::ensure_indexes;
+use assurance_store::{Error, SearchableText, Store};
+
+/// Time of the tests' calls.
+pub(super) const NOW: Timestamp = Timestamp(1_700_000_000_000_000);
+
+/// An area with a workspace of its own.
+#[derive(Clone)]
+pub(super) struct Area {
+    store: Store,
+    keys: Arc<Keys>,
+    scope: Arc<AreaScope>,
+    workspace: WorkspaceId,
+    user: UserId,
+}
+
+impl Area {
+    /// Creates the collections `items` and, of another area, `other.things`.
+    pub(super) async fn installed(store: &Store) -> Self {
+        let items = items();
+        ensure_indexes(store, std::slice::from_ref(&items)).await.unwrap();
+        let things =
+            CollectionScope { full_name: "other.things".into(), own: false, ..items.clone() };
+        let collections = [("items".to_owned(), items), ("other.things".to_owned(), things)];
+        let subscriber = Subscriber {
+            area: "other".into(),
+            lane: Lane::Delivery,
+            max_attempts: 3,
+            timeout_ms: 9,
+        };
+        let job = JobSpec {
+            name: "tidy".into(),
+            lane: Lane::Maintenance,
+            max_attempts: 5,
+            timeout_ms: 1_000,
+        };
+        let scope = AreaScope {
+            area: "test".into(),
+            collections: collections.into(),
+            events: [("item.made".to_owned(), vec![subscriber])].into(),
+            jobs: [("tidy".to_owned(), job)].into(),
+            live: ["test".to_owned(), "other".to_owned()].into(),
+            ..AreaScope::default()
+        };
+        Self {
+            store: store.clone(),
+            keys: Arc::new(Keys::new([3; 32])),
+            scope: Arc::new(scope),
+            workspace: WorkspaceId::new(),
+            user: UserId::new(),
+        }
+    }
+
+    pub(super) fn elsewhere(&self) -> Self {
+        Self { workspace: WorkspaceId::new(), ..self.clone() }
+    }
+
+    pub(super) fn spec(&self) -> UnitSpec {
+        UnitSpec {
+            area: Arc::clone(&self.scope),
+            call: CallContext {
+                workspace: self.workspace,
+                now: NOW,
+                seed: [9; 32],
+                origin: CallOrigin::SmokeTest,
+            },
+            actor: Some(self.user),
+            session: None,
+            by_link: false,
+            writes: true,
+            in_job: false,
+            locked: false,
+            limits: WorkLimits::default(),
+            access_pattern: None,
+        }
+    }
+
+    pub(super) fn unit(&self) -> UnitOfWork {
+        self.with(|_| {})
+    }
+
+    pub(super) fn with(&self, change: impl FnOnce(&mut UnitSpec)) -> UnitOfWork {
+        let mut spec = self.spec();
+        change(&mut spec);
+        UnitOfWork::new(self.store.clone(), Arc::clone(&self.keys), spec)
+    }
+
+    /// Writes and commits.
+    pub(super) async fn put(&self, writes: Vec<DocumentWrite>) -> Result<Vec<u64>, Error> {
+        let mut unit = self.unit();
+        let versions = unit.write("items", writes).await.unwrap();
+        unit.commit(CommitOptions::default()).await.map(|()| versions)
+    }
+
+    pub(super) async fn get(&self, id: &str) -> Option<Document> {
+        self.unit().get("items", id).await.unwrap()
+    }
+
+    pub(super) async fn ids(&self, conditions: Vec<Condition>) -> Vec<String> {
+        let query = Query { conditions, ..by(&[]) };
+        let page = self.unit().query(&query).await.unwrap();
+        page.documents.into_iter().map(|document| document.id).collect()
+    }
+
+    pub(super) fn reply(&self, key: &str) -> StoredReply {
+        StoredReply {
+            workspace: self.workspace,
+            user: self.user,
+            operation: "make_item".into(),
+            key: key.into(),
+            fingerprint: [1; 32],
+            status: 201,
+            body: Some("{}".into()),
+            version: Some(1),
+            expires_at: NOW.plus_ms(1_000),
+        }
+    }
+}
+
+/// Writes one document, with retries: PostgreSQL also reports false write
+/// conflicts.
+pub(super) async fn put_in_the_end(area: &Area, write: DocumentWrite) {
+    for _ in 0..20 {
+        match area.put(vec![write.clone()]).await {
+            Err(Error::RunAgain) => tokio::time::sleep(std::time::Duration::from_millis(2)).await,
+            put => return drop(put.unwrap()),
+        }
+    }
+    panic!("others always came first");
+}
+
+pub(super) fn items() -> CollectionScope {
+    let index = |fields: &[&str], unique| IndexSpec {
+        fields: fields.iter().map(|&field| field.to_owned()).collect(),
+        unique,
+    };
+    CollectionScope {
+        full_name: "test.items".into(),
+        own: true,
+        fields: BTreeMap::from([
+            ("name".to_owned(), FieldKind::Text),
+            ("email".to_owned(), FieldKind::Text),
+            ("rank".to_owned(), FieldKind::Integer),
+            ("done".to_owned(), FieldKind::Boolean),
+        ]),
+        indexes: vec![
+            index(&["rank"], false),
+            index(&["done", "name"], false),
+            index(&["email"], true),
+        ],
+        searched: vec![SearchableText {
+            text: "name".into(),
+            by: "name".into(),
+            unless: vec!["email".into()],
+        }],
+    }
+}
+
+pub(super) fn create(id: &str, body: &str) -> DocumentWrite {
+    DocumentWrite::Create { id: id.into(), body: body.into() }
+}
+
+pub(super) fn replace(id: &str, expected: Option<u64>, body: &str) -> DocumentWrite {
+    DocumentWrite::Replace { id: id.into(), expected, body: body.into() }
+}
+
+pub(super) fn delete(id: &str) -> DocumentWrite {
+    DocumentWrite::Delete { id: id.into(), expected: None }
+}
+
+pub(super) fn is(field: &str, test: FieldTest) -> Condition {
+    Condition { fields: vec![field.into()], test }
+}
+
+/// Returns a query of `items` in an order; `-field` is descending.
+pub(super) fn by(order: &[&str]) -> Query {
+    let order = order
+        .iter()
+        .map(|field| Order {
+            field: field.trim_start_matches('-').into(),
+            descending: field.starts_with('-'),
+        })
+        .collect();
+    Query {
+        collection: "items".into(),
+        conditions: Vec::new(),
+        order,
+        start: PageStart::First,
+        limit: 100,
+    }
+}
+
+pub(super) fn text(text: &str) -> FieldValue {
+    FieldValue::Text(text.into())
+}
+
+/// Returns the error that the guest received.
+pub(super) fn refused<T: std::fmt::Debug, E: std::error::Error>(
+    result: Result<T, OperationError<E>>,
+) -> E {
+    match result {
+        Err(OperationError::Refused(error)) => error,
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+pub(super) fn route() -> Option<Arc<AccessPattern>> {
+    Some(Arc::default())
+}

@@ -1,0 +1,195 @@
+//! Tests of changes to jobs of other areas and to members, made with the
+//! commit.
+
+use super::*;
+use crate::{JobRequest, MembershipError, QueueError};
+use assurance_core::domain::id::JobId;
+use assurance_core::domain::job::{JobStatus, Lane};
+use assurance_core::domain::people::User;
+use assurance_core::domain::queue::{JobFilter, QueuedJob};
+use assurance_core::domain::role::Role;
+use assurance_store::testing::on_both;
+use assurance_store::{memberships, users};
+
+/// Enqueues a job of the area in a call.
+async fn enqueued(area: &Area) -> JobId {
+    let mut unit = area.unit();
+    let wish = JobRequest {
+        kind: "tidy".into(),
+        payload: "{}".into(),
+        resource: None,
+        available_at: None,
+        dedupe_key: None,
+    };
+    let id = unit.enqueue(wish).unwrap();
+    unit.commit(CommitOptions::default()).await.unwrap();
+    id
+}
+
+async fn seen(area: &Area, job: JobId) -> QueuedJob {
+    area.unit().queued_job(job).await.unwrap().unwrap()
+}
+
+/// Creates a person, and a workspace for the area's calls.
+async fn person(store: &Store, area: &Area) -> UserId {
+    let email = format!("{}@example.org", UserId::new());
+    let display_name = "Ada".to_owned();
+    let user = User { id: UserId::new(), email, display_name, email_verified: true };
+    let workspace = assurance_core::domain::people::Workspace {
+        id: area.workspace,
+        name: "Acme".into(),
+        slug: area.workspace.to_string(),
+        created_at: NOW,
+    };
+    let mut writer = store.writer().await.unwrap();
+    users::insert(&mut writer, &user, None, NOW).await.unwrap();
+    let _ = assurance_store::workspaces::insert(&mut writer, &workspace).await;
+    user.id
+}
+
+/// A call of a person who uses a signed link.
+fn joining(area: &Area, user: UserId) -> UnitOfWork {
+    area.with(|spec| {
+        spec.actor = Some(user);
+        spec.by_link = true;
+    })
+}
+
+async fn role(store: &Store, area: &Area, user: UserId) -> Option<Role> {
+    let mut reader = store.reader().await.unwrap();
+    let found = memberships::member(&mut reader, area.workspace, user).await.unwrap();
+    found.map(|member| member.role)
+}
+
+on_both! {
+    async fn a_job_is_cancelled_and_retried_with_the_commit(store: &Store) {
+        let area = Area::installed(store).await;
+        let job = enqueued(&area).await;
+        let mut dropped = area.unit();
+        dropped.cancel_job(job, "never".into()).await.unwrap();
+        drop(dropped);
+        assert_eq!(seen(&area, job).await.status, JobStatus::Queued);
+
+        let mut unit = area.unit();
+        let told = unit.cancel_job(job, "by Ada".into()).await.unwrap();
+        unit.commit(CommitOptions::default()).await.unwrap();
+        assert_eq!(seen(&area, job).await, told);
+        assert_eq!((told.status, told.last_error.as_deref()), (JobStatus::Failed, Some("by Ada")));
+
+        let again = area.unit().cancel_job(job, "again".into()).await;
+        let expected = QueueError::WrongStatus(JobStatus::Failed);
+        assert!(matches!(again, Err(OperationError::Refused(error)) if error == expected));
+        let mut unit = area.unit();
+        unit.retry_job(job).await.unwrap();
+        unit.commit(CommitOptions::default()).await.unwrap();
+        let back = seen(&area, job).await;
+        assert_eq!((back.status, back.attempts, back.position), (JobStatus::Queued, 0, Some(1)));
+        let running = area.unit().retry_job(job).await;
+        let expected = QueueError::WrongStatus(JobStatus::Queued);
+        assert!(matches!(running, Err(OperationError::Refused(error)) if error == expected));
+    }
+
+    async fn a_cancel_that_comes_too_late_is_run_again(store: &Store) {
+        let area = Area::installed(store).await;
+        let job = enqueued(&area).await;
+        let mut first = area.unit();
+        first.cancel_job(job, "first".into()).await.unwrap();
+        let mut second = area.unit();
+        second.cancel_job(job, "second".into()).await.unwrap();
+        first.commit(CommitOptions::default()).await.unwrap();
+        let late = second.commit(CommitOptions::default()).await;
+        assert!(matches!(late, Err(Error::RunAgain)), "{late:?}");
+        assert_eq!(seen(&area, job).await.last_error.as_deref(), Some("first"));
+    }
+
+    async fn no_job_of_another_workspace_is_seen_or_changed(store: &Store) {
+        let area = Area::installed(store).await;
+        let job = enqueued(&area).await;
+        let elsewhere = area.elsewhere();
+        assert_eq!(elsewhere.unit().queued_job(job).await.unwrap(), None);
+        let refused = elsewhere.unit().cancel_job(job, "theirs".into()).await;
+        assert!(matches!(refused, Err(OperationError::Refused(QueueError::NotFound))));
+        let (page, _) = elsewhere.unit().queue_page(&JobFilter::default(), None, 10).await.unwrap();
+        assert_eq!(page, []);
+        let loads = elsewhere.unit().lane_loads().await.unwrap();
+        assert_eq!(loads[&Lane::Maintenance].queued, 0);
+    }
+
+    async fn a_deliverys_job_stays_and_a_reader_changes_nothing(store: &Store) {
+        let area = Area::installed(store).await;
+        let mut unit = area.unit();
+        unit.publish("item.made", "{}".into()).unwrap();
+        unit.commit(CommitOptions::default()).await.unwrap();
+        let delivery = area.unit().queue_overview(10).await.unwrap().remove(0);
+        assert_eq!((delivery.kind.as_str(), delivery.area.as_str()), ("event", "other"));
+        let refused = area.unit().cancel_job(delivery.id, "no".into()).await;
+        assert!(matches!(refused, Err(OperationError::Refused(QueueError::NotCancellable))));
+        let mut reader = area.with(|spec| spec.writes = false);
+        let refused = reader.cancel_job(delivery.id, "no".into()).await;
+        assert!(matches!(refused, Err(OperationError::Refused(QueueError::Misuse(_)))));
+        for limit in [0, 501] {
+            let refused = area.unit().queue_overview(limit).await;
+            assert!(matches!(refused, Err(OperationError::Refused(QueueError::Misuse(_)))), "{limit}");
+        }
+    }
+
+    async fn a_new_member_belongs_with_the_commit_and_keeps_a_higher_role(store: &Store) {
+        let area = Area::installed(store).await;
+        let user = person(store, &area).await;
+        let add = async |role| {
+            let mut unit = joining(&area, user);
+            unit.write("items", vec![create(&UserId::new().to_string(), "{}")]).await.unwrap();
+            unit.add_member(user, role).await.unwrap();
+            unit
+        };
+        drop(add(Role::Owner).await);
+        assert_eq!(role(store, &area, user).await, None);
+        for (given, kept) in [
+            (Role::Viewer, Role::Viewer),
+            (Role::Admin, Role::Admin),
+            (Role::Member, Role::Admin),
+            (Role::Owner, Role::Owner),
+            (Role::Viewer, Role::Owner),
+        ] {
+            add(given).await.commit(CommitOptions::default()).await.unwrap();
+            assert_eq!(role(store, &area, user).await, Some(kept));
+        }
+        let unknown = UserId::new();
+        let nobody = joining(&area, unknown).add_member(unknown, Role::Viewer).await;
+        assert!(matches!(nobody, Err(OperationError::Refused(MembershipError::NoSuchUser))));
+    }
+
+    async fn nobody_gives_a_role_above_their_own(store: &Store) {
+        let area = Area::installed(store).await;
+        let (user, caller) = (person(store, &area).await, person(store, &area).await);
+        let by = |caller| area.with(|spec| spec.actor = caller);
+        let refused = async |mut unit: UnitOfWork, user, role| {
+            let refused = unit.add_member(user, role).await;
+            assert!(matches!(refused, Err(OperationError::Refused(MembershipError::Misuse(_)))), "{refused:?}");
+        };
+        refused(by(None), user, Role::Viewer).await;
+        refused(by(Some(caller)), user, Role::Viewer).await;
+        refused(joining(&area, caller), user, Role::Viewer).await;
+        let mut unit = joining(&area, caller);
+        unit.add_member(caller, Role::Viewer).await.unwrap();
+        unit.commit(CommitOptions::default()).await.unwrap();
+        for role in [Role::Member, Role::Admin, Role::Owner] {
+            refused(by(Some(caller)), user, role).await;
+        }
+        by(Some(caller)).add_member(user, Role::Viewer).await.unwrap();
+        let late = area.unit().vouch("eve@example.org", NOW.plus_ms(31 * 86_400_000));
+        assert!(matches!(late, Err(OperationError::Refused(MembershipError::Misuse(_)))), "{late:?}");
+        assert!(area.unit().vouch("eve@example.org", NOW.plus_ms(7 * 86_400_000)).is_ok());
+    }
+
+    async fn an_account_is_found_by_its_address_in_any_case(store: &Store) {
+        let area = Area::installed(store).await;
+        let user = person(store, &area).await;
+        let mut reader = store.reader().await.unwrap();
+        let email = users::find(&mut reader, user).await.unwrap().unwrap().email;
+        drop(reader);
+        let found = area.unit().account(&email.to_uppercase()).await.unwrap();
+        assert_eq!(found.map(|found| found.id), Some(user));
+        assert_eq!(area.unit().account("nobody@example.org").await.unwrap(), None);
+    }
+}

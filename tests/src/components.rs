@@ -1,0 +1,71 @@
+//! Components that are made byte by byte.
+
+/// A component of some hundred bytes whose parts instantiate each other, ten
+/// at each level.
+#[must_use]
+pub fn nested(levels: usize) -> Vec<u8> {
+    let mut component = vec![0, b'a', b's', b'm', 0x0d, 0, 1, 0];
+    if levels > 0 {
+        component.extend(section(4, &nested(levels - 1)));
+        let mut instances = vec![10];
+        instances.extend([0, 0, 0].repeat(10));
+        component.extend(section(5, &instances));
+    }
+    component
+}
+
+/// What one instance of a module takes of the pool, in addition to the instance.
+#[derive(Clone, Copy, Debug)]
+pub enum Takes {
+    /// Nothing.
+    Nothing,
+    /// A memory of one page.
+    Memory,
+    /// A table of one element.
+    Table,
+}
+
+impl Takes {
+    fn module(self) -> Vec<u8> {
+        let sections: &[u8] = match self {
+            Self::Nothing => &[],
+            Self::Memory => &[5, 3, 1, 0, 1],
+            Self::Table => &[4, 4, 1, 0x70, 0, 1],
+        };
+        [b"\0asm\x01\0\0\0", sections].concat()
+    }
+}
+
+/// The same component with so many instances of one more module.
+#[must_use]
+pub fn with_instances(component: &[u8], count: u8, takes: Takes) -> Vec<u8> {
+    let index = core_modules(component);
+    let mut instances = vec![count];
+    instances.extend([0, index, 0].repeat(count.into()));
+    [component, &section(1, &takes.module()), &section(2, &instances)].concat()
+}
+
+/// How many core modules are in a component.
+fn core_modules(component: &[u8]) -> u8 {
+    let (mut at, mut modules) = (8, 0);
+    while let Some(id) = component.get(at) {
+        modules += u8::from(*id == 1);
+        let (mut length, mut shift) = (0, 0);
+        loop {
+            at += 1;
+            length |= usize::from(component[at] & 0x7f) << shift;
+            shift += 7;
+            if component[at] < 0x80 {
+                break;
+            }
+        }
+        at += 1 + length;
+    }
+    modules
+}
+
+fn section(id: u8, content: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(content.len()).expect("a small section");
+    let [low, high] = [length & 0x7f, length >> 7].map(|seven| seven.to_le_bytes()[0]);
+    [&[id, low | 0x80, high], content].concat()
+}

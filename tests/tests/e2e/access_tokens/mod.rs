@@ -1,0 +1,235 @@
+//! Access tokens: a machine calls the operations of one workspace without a
+//! session, for as long as its maker might.
+
+mod limits;
+
+use std::time::{Duration, Instant};
+
+use assurance_tests::client::send;
+use assurance_tests::{Answer, Backend, Builder, Client, TestHost, both_backends, envelope};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+const TOKENS: &str = "/v1/workspaces/{ws}/access-tokens";
+const CASES: &str = "/v1/workspaces/{ws}/support/cases";
+const REPOSITORIES: &str = "/v1/workspaces/{ws}/repositories";
+const MEMBERS: &str = "/v1/workspaces/{ws}/members";
+/// `session.cache_ms` and what a busy machine adds.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+async fn host(backend: Backend) -> (TestHost, Client) {
+    Builder::new(backend).areas(&["catalog", "support"]).start_with_owner().await
+}
+
+fn case() -> Value {
+    json!({ "subject": "Help", "description": "It does not work." })
+}
+
+fn repository(name: &str) -> Value {
+    json!({ "name": name, "provider": "github", "default_branch": "main" })
+}
+
+/// RFC 3339 of a moment so many milliseconds from now.
+fn in_ms(ms: i64) -> String {
+    envelope::now().plus_ms(ms).to_rfc3339()
+}
+
+async fn create(client: &Client, name: &str, role: &str) -> Answer {
+    let body = json!({ "name": name, "role": role, "expires_at": in_ms(86_400_000) });
+    client.post(TOKENS, &body).await
+}
+
+/// A machine with a new token; its text must not be in the log.
+async fn machine(host: &mut TestHost, client: &Client, role: &str) -> (Client, Value) {
+    let created = create(client, "ci", role).await.expect(201);
+    let token = created["token"].as_str().expect("a token").to_owned();
+    host.keep_secret(&token);
+    (client.machine(&token), created)
+}
+
+fn path(token: &Value) -> String {
+    format!("{TOKENS}/{}", token["id"].as_str().expect("an id"))
+}
+
+/// Waits until a machine gets this status, from this node or another.
+async fn until_status(machine: &Client, path: &str, status: u16) -> Answer {
+    let begun = Instant::now();
+    loop {
+        let answer = machine.get(path).await;
+        if answer.status == status {
+            return answer;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{} instead of {status}", answer.status);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// The response to every token that is not valid.
+#[track_caller]
+fn refused(answer: &Answer) -> Value {
+    let mut problem = answer.problem(401, "unauthenticated");
+    assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
+    problem["request_id"].take();
+    problem
+}
+
+both_backends! {
+    async fn a_machine_reads_and_writes_with_its_token_alone(backend) {
+        let (mut host, ada) = host(backend).await;
+        let (ci, created) = machine(&mut host, &ada, "member").await;
+        let members: Vec<_> = created.as_object().expect("an object").keys().collect();
+        let shown = ["created_at", "expires_at", "id", "last_used_at", "name", "role", "token", "user_id"];
+        assert_eq!(members, shown);
+        let listed = ada.get(TOKENS).await.expect(200);
+        assert_eq!(listed["items"][0]["last_used_at"], Value::Null);
+        assert_eq!(listed["items"][0].get("token"), None);
+
+        let made = ci.post_once(CASES, "by-a-machine", &case()).await.expect(201);
+        assert_eq!(ci.get(CASES).await.expect(200)[0]["id"], made["id"]);
+        // Who acts is the maker.
+        assert_eq!(ada.get(CASES).await.expect(200)[0]["id"], made["id"]);
+        ci.post(REPOSITORIES, &repository("shop")).await.expect(201);
+        let listed = ada.get(TOKENS).await.expect(200);
+        assert!(listed["items"][0]["last_used_at"].is_string(), "{listed}");
+        let nobody = host.nobody().in_workspace(&ada.workspace);
+        let with = |client: &Client, value: &str| {
+            send(client.request(Method::GET, CASES).header("authorization", value))
+        };
+        let lower = format!("bearer  {}", ci.token.as_deref().unwrap_or_default());
+        with(&nobody, &lower).await.expect(200);
+        // Another scheme is for somebody else, such as a proxy.
+        with(&nobody, "Basic eDp5").await.problem(401, "unauthenticated");
+        with(&ada, "Basic eDp5").await.expect(200);
+    }
+
+    async fn a_token_has_its_own_role_and_never_more_than_its_maker(backend) {
+        let (mut host, ada) = host(backend).await;
+        let bea = host.create_person("bea");
+        host.add_member(&ada.workspace, &bea, "admin");
+        let client = host.sign_in(&bea, &ada.workspace);
+        let (reader, _) = machine(&mut host, &client, "viewer").await;
+        let (writer, _) = machine(&mut host, &client, "admin").await;
+        let refused = reader.post(REPOSITORIES, &repository("one")).await;
+        let problem = refused.problem(403, "permission_denied");
+        assert!(problem["detail"].as_str().is_some_and(|text| text.contains("yours here is viewer")), "{problem}");
+        writer.post(REPOSITORIES, &repository("one")).await.expect(201);
+
+        host.add_member(&ada.workspace, &bea, "viewer");
+        let begun = Instant::now();
+        let mut n = 0;
+        while writer.post(REPOSITORIES, &repository(&format!("r{n}"))).await.status != 403 {
+            assert!(begun.elapsed() < PATIENCE, "the role of the token never falls");
+            n += 1;
+        }
+        writer.get(REPOSITORIES).await.expect(200);
+        for (role, who) in [("owner", &ada), ("none", &ada)] {
+            create(who, "ci", role).await.problem(422, "validation_failed");
+        }
+        create(&client, "ci", "viewer").await.problem(403, "permission_denied");
+    }
+
+    async fn the_token_of_who_was_removed_or_disabled_is_worth_nothing(backend) {
+        let (mut host, ada) = host(backend).await;
+        let bea = host.create_person("bea");
+        host.add_member(&ada.workspace, &bea, "admin");
+        let client = host.sign_in(&bea, &ada.workspace);
+        let (ci, _) = machine(&mut host, &client, "member").await;
+        ci.get(CASES).await.expect(200);
+        ada.delete(&format!("{MEMBERS}/{}", bea.id)).await.expect(204);
+        let removed = refused(&ci.get(CASES).await);
+        host.add_member(&ada.workspace, &bea, "admin");
+        assert_eq!(refused(&ci.get(CASES).await), removed);
+
+        let (ci, _) = machine(&mut host, &client, "member").await;
+        ci.get(CASES).await.expect(200);
+        host.cli(&["user", "disable", "--user", &bea.email]);
+        until_status(&ci, CASES, 401).await;
+        host.cli(&["user", "enable", "--user", &bea.email]);
+        refused(&ci.get(CASES).await);
+        assert_eq!(ada.get(TOKENS).await.expect(200)["items"], json!([]));
+    }
+
+    async fn a_token_ends_and_nothing_tells_why_it_is_refused(backend) {
+        let (mut host, ada) = host(backend).await;
+        let body = |expires_at: String| json!({ "name": "ci", "role": "viewer", "expires_at": expires_at });
+        for wrong in [in_ms(-1_000), in_ms(366 * 86_400_000), "soon".to_owned()] {
+            ada.post(TOKENS, &body(wrong)).await.problem(422, "validation_failed");
+        }
+        ada.post(TOKENS, &json!({ "name": "ci", "role": "viewer" })).await.problem(422, "validation_failed");
+        create(&ada, " ", "viewer").await.problem(422, "validation_failed");
+
+        let short = ada.post(TOKENS, &body(in_ms(5_000))).await.expect(201);
+        let short = ada.machine(short["token"].as_str().expect("a token"));
+        short.get(CASES).await.expect(200);
+        let expired = refused(&until_status(&short, CASES, 401).await);
+        let (ci, created) = machine(&mut host, &ada, "viewer").await;
+        ci.get(CASES).await.expect(200);
+        ada.delete(&path(&created)).await.expect(204);
+        let revoked = refused(&ci.get(CASES).await);
+        ada.delete(&path(&created)).await.problem(404, "not_found");
+        let text = ci.token.clone().unwrap_or_default();
+        let wrong_checksum = refused(&ada.machine(&format!("{}0", &text[..49])).get(CASES).await);
+        let unknown = refused(&ada.machine("was_00000000000000000000000000000000000000001XTrtK").get(CASES).await);
+        let malformed = refused(&ada.machine("secret").get(CASES).await);
+        let empty = refused(&ada.machine("").get(CASES).await);
+        for other in [&revoked, &wrong_checksum, &unknown, &malformed, &empty] {
+            assert_eq!(other, &expired);
+        }
+    }
+
+    async fn a_token_opens_its_workspace_only_and_is_not_sent_with_a_cookie(backend) {
+        let (mut host, ada) = host(backend).await;
+        let owner = host.create_person("oda");
+        let second = host.create_workspace("second", &owner);
+        host.add_member(&ada.workspace, &owner, "owner");
+        let oda = host.sign_in(&owner, &ada.workspace);
+        let (ci, _) = machine(&mut host, &oda, "admin").await;
+        oda.in_workspace(&second).get(CASES).await.expect(200);
+        let there = ci.in_workspace(&second);
+        for list in [CASES, MEMBERS] {
+            ci.get(list).await.expect(200);
+            there.get(list).await.problem(404, "not_found");
+        }
+        there.post_once(CASES, "elsewhere-1", &case()).await.problem(404, "not_found");
+
+        let both = Client { token: ci.token.clone(), ..oda };
+        let problem = both.get(CASES).await.problem(400, "malformed_request");
+        assert!(problem["detail"].as_str().is_some_and(|text| text.contains("together")), "{problem}");
+        let stale = Client { session: Some("no-session".to_owned()), ..both };
+        stale.get(CASES).await.problem(400, "malformed_request");
+    }
+
+    async fn the_idempotency_keys_of_a_token_are_its_own(backend) {
+        let (mut host, ada) = host(backend).await;
+        let (one, _) = machine(&mut host, &ada, "member").await;
+        let (other, _) = machine(&mut host, &ada, "member").await;
+        let mut ids = Vec::new();
+        for client in [&ada, &one, &other] {
+            let first = client.post_once(CASES, "the-same-key", &case()).await;
+            assert_eq!(first.header("idempotent-replayed"), None);
+            let again = client.post_once(CASES, "the-same-key", &case()).await;
+            assert_eq!(again.header("idempotent-replayed"), Some("true"));
+            let id = first.expect(201)["id"].clone();
+            assert_eq!(again.expect(201)["id"], id);
+            assert!(!ids.contains(&id), "{id}");
+            ids.push(id);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_revocation_shows_on_another_node_within_a_second() {
+    if !Backend::Postgres.is_there() {
+        return;
+    }
+    let (mut one, ada) = host(Backend::Postgres).await;
+    let builder = Builder::new(Backend::Postgres).areas(&["catalog", "support"]);
+    let mut two = builder.beside(&one).start().await;
+    let (ci, created) = machine(&mut one, &ada, "viewer").await;
+    two.keep_secret(ci.token.as_deref().expect("a token"));
+    let there = Client { base: two.api.clone(), ..ci.clone() };
+    there.get(CASES).await.expect(200);
+    ada.delete(&path(&created)).await.expect(204);
+    refused(&ci.get(CASES).await);
+    refused(&until_status(&there, CASES, 401).await);
+}

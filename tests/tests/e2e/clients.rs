@@ -1,0 +1,112 @@
+//! Other people's generators read `/openapi.json` without a warning, and what
+//! they make works against the running service.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use assurance_tests::{Backend, Builder, TestHost, artifacts, npm, place, python};
+
+use crate::requests::AREAS;
+
+const PYTHON_GENERATOR: &str = "openapi-python-client==0.29.1";
+
+const NODE_TOOLS: &[&str] = &[
+    "@stoplight/spectral-cli@6.16.3",
+    "@types/node@20.9.5",
+    "openapi-fetch@0.17.0",
+    "openapi-typescript@7.13.0",
+    "typescript@5.9.3",
+];
+
+/// A host of all areas, and the arguments of a tour.
+struct Served {
+    host: TestHost,
+    document: PathBuf,
+    arguments: Vec<String>,
+}
+
+impl Served {
+    async fn start() -> Self {
+        let mut host = Builder::new(Backend::Sqlite).areas(AREAS).prepare().await;
+        let ada = host.create_person("ada");
+        let workspace = host.create_workspace("first", &ada);
+        host.start().await;
+        let document = host.folder().join("openapi.json");
+        fs::write(&document, host.nobody().get("/openapi.json").await.bytes).expect("a document");
+        let sarif = artifacts::samples().join("shop.sarif").display().to_string();
+        let arguments = vec![host.api.clone(), ada.email, ada.password, workspace, sarif];
+        Self { host, document, arguments }
+    }
+
+    fn folder(&self) -> &Path {
+        self.host.folder()
+    }
+
+    fn source(name: &str) -> PathBuf {
+        place::repository().join("tests/clients").join(name)
+    }
+}
+
+/// Runs a program that must succeed; returns all of its output.
+async fn run(mut command: Command) -> String {
+    let shown = format!("{command:?}");
+    let ended = tokio::task::spawn_blocking(move || command.output()).await.expect("no panic");
+    let output = ended.expect("the program starts");
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    assert!(output.status.success(), "{shown}\n{text}");
+    text
+}
+
+#[tokio::test]
+async fn the_python_client_loses_nothing_and_makes_the_tour() {
+    let served = Served::start().await;
+    let python = python::with_packages(&[PYTHON_GENERATOR]);
+    let (config, client) = (served.folder().join("python.yaml"), served.folder().join("python"));
+    fs::write(&config, "post_hooks: []\n").expect("a configuration");
+    let mut generate = Command::new(python.with_file_name("openapi-python-client"));
+    generate.args(["generate", "--fail-on-warning", "--path"]).arg(&served.document);
+    generate.arg("--config").arg(&config).arg("--output-path").arg(&client);
+    let printed = run(generate).await;
+    assert!(!printed.to_lowercase().contains("warning"), "{printed}");
+    let mut tour = Command::new(python);
+    tour.arg(Served::source("tour.py")).args(&served.arguments).env("PYTHONPATH", client);
+    assert_eq!(run(tour).await.trim(), "ok");
+}
+
+#[tokio::test]
+async fn the_typescript_client_is_typed_and_makes_the_tour() {
+    let served = Served::start().await;
+    let modules = npm::with_packages(NODE_TOOLS);
+    let folder = served.folder().join("typescript");
+    fs::create_dir(&folder).expect("a folder");
+    symlink(&modules, folder.join("node_modules")).expect("a link");
+    fs::copy(Served::source("tour.ts"), folder.join("tour.ts")).expect("the tour");
+    fs::write(folder.join("package.json"), r#"{"type": "module"}"#).expect("a package");
+    let mut generate = Command::new(modules.join(".bin/openapi-typescript"));
+    generate.arg(&served.document).arg("-o").arg(folder.join("api.ts"));
+    let printed = run(generate).await;
+    assert!(!printed.to_lowercase().contains("warn"), "{printed}");
+    let mut compile = Command::new(modules.join(".bin/tsc"));
+    compile.current_dir(&folder).args(["--strict", "--target", "es2022", "--module", "nodenext"]);
+    run({
+        compile.args(["--skipLibCheck", "tour.ts"]);
+        compile
+    })
+    .await;
+    let mut tour = Command::new("node");
+    tour.arg(folder.join("tour.js")).args(&served.arguments);
+    assert_eq!(run(tour).await.trim(), "ok");
+}
+
+#[tokio::test]
+async fn spectral_finds_nothing_in_the_document() {
+    let served = Served::start().await;
+    let rules = served.folder().join("spectral.yaml");
+    fs::write(&rules, "extends: spectral:oas\n").expect("a rule set");
+    let mut lint = Command::new(npm::with_packages(NODE_TOOLS).join(".bin/spectral"));
+    lint.args(["lint", "--fail-severity", "hint", "--ruleset"]).arg(rules).arg(&served.document);
+    run(lint).await;
+}

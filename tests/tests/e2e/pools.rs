@@ -1,0 +1,140 @@
+//! What all calls share: connections to the database, and room for instances.
+//! An area that takes all that it may get leaves enough to the others.
+
+use std::time::{Duration, Instant};
+
+use assurance_tests::components::{Takes, with_instances};
+use assurance_tests::{Answer, Backend, Builder, Client, TestHost, both_backends, place};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+const CASES: &str = "/v1/workspaces/{ws}/support/cases";
+const HOLD: &str = "/v1/workspaces/{ws}/fixtures/holds-turn";
+/// Core instances, memories and tables that the fixture has by itself.
+const OWN: [u8; 3] = [3, 1, 2];
+
+/// So many calls at once that each write, and keep the connection while they
+/// query.
+fn hold(client: &Client, calls: u32) -> JoinSet<Answer> {
+    let mut held = JoinSet::new();
+    for number in 0..calls {
+        let (client, body) = (client.clone(), json!({"do": format!("query {number}")}));
+        held.spawn(async move { client.post(HOLD, &body).await });
+    }
+    held
+}
+
+async fn open_case(client: &Client, key: &str) -> Answer {
+    let case = json!({"subject": "Help", "description": "It is broken."});
+    client.post_once(CASES, key, &case).await
+}
+
+/// Status 503 tells when to come again.
+fn served(answer: &Answer) -> bool {
+    if answer.status == 503 {
+        assert!(answer.header("retry-after").is_some(), "{}", answer.text());
+        return false;
+    }
+    assert!(answer.status < 300, "{}: {}", answer.status, answer.text());
+    true
+}
+
+/// How many reads and writes of a person were served, of how many.
+#[derive(Default, Debug)]
+struct Service {
+    reads: [u32; 2],
+    writes: [u32; 2],
+    /// Calls that held a connection and were answered.
+    held: u32,
+    slowest: Duration,
+}
+
+/// Reads and writes until the calls have ended.
+async fn work(client: &Client, held: &mut JoinSet<Answer>) -> Service {
+    let mut service = Service::default();
+    while !held.is_empty() {
+        while let Some(ended) = held.try_join_next() {
+            service.held += u32::from(ended.expect("no panic").status == 200);
+        }
+        let begun = Instant::now();
+        let read = served(&client.get(CASES).await);
+        let key = format!("while-held-{}", service.writes[1]);
+        let wrote = served(&open_case(client, &key).await);
+        service.slowest = service.slowest.max(begun.elapsed());
+        for (count, one) in [(&mut service.reads, read), (&mut service.writes, wrote)] {
+            *count = [count[0] + u32::from(one), count[1] + 1];
+        }
+    }
+    service
+}
+
+async fn neighbors(builder: Builder) -> (TestHost, Client, Client) {
+    let (mut host, ada) = builder.areas(&["support"]).start_with_owner().await;
+    let owner = host.create_person("eve");
+    let elsewhere = host.create_workspace("elsewhere", &owner);
+    let eve = host.sign_in(&owner, &elsewhere);
+    (host, ada, eve)
+}
+
+fn fixture() -> Vec<u8> {
+    std::fs::read(place::fixtures().join("holds-turn.wasm")).expect("a built fixture")
+}
+
+both_backends! {
+    async fn calls_that_each_hold_a_connection_leave_some_to_others(backend) {
+        let builder = Builder::new(backend).fixtures(&["holds-turn"]);
+        let (host, ada, eve) = neighbors(builder).await;
+        let mut held = hold(&ada, 256);
+        let service = work(&eve, &mut held).await;
+        println!("{backend:?}: {service:?}");
+        assert_eq!(service.reads[0], service.reads[1], "a read waits for no writer");
+        assert!(service.writes[0] > 0 && service.held > 0, "{service:?}");
+        if backend == Backend::Postgres {
+            assert_eq!(service.writes[0], service.writes[1], "{service:?}");
+        }
+        // The workspace that held them goes on as well.
+        open_case(&ada, "after-all-of-them").await.expect(201);
+        let left_open = host.metric("assurance_database_transactions_left_open_total").await;
+        assert_eq!(left_open, Some(0.0));
+    }
+
+    async fn an_area_of_many_modules_leaves_room_for_the_instances_of_others(backend) {
+        let builder = Builder::new(backend)
+            .set("runtime.max_instances", 64)
+            .set("runtime.max_concurrent_per_area", 16);
+        let (host, ada, eve) = neighbors(builder).await;
+        let [instances, memories, tables] = OWN;
+        let largest = [(40 - instances, Takes::Nothing), (4 - memories, Takes::Memory), (8 - tables, Takes::Table)];
+        for (count, takes) in largest {
+            let component = with_instances(&fixture(), count, takes);
+            host.put_area("holds_turn", &component).await.expect(200);
+            let mut held = hold(&ada, 64);
+            let service = work(&eve, &mut held).await;
+            println!("{backend:?} {takes:?}: {service:?}");
+            // On SQLite, a workspace that held the turn for too long is paused.
+            if backend == Backend::Postgres {
+                assert!(service.held > 0, "{takes:?}: {service:?}");
+            }
+            assert_eq!(service.reads[0], service.reads[1], "{takes:?}: {service:?}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_component_that_needs_more_of_the_pool_than_there_is_for_one_is_refused() {
+    let (mut host, ada, _) = neighbors(Builder::new(Backend::Sqlite)).await;
+    let [instances, memories, tables] = OWN;
+    let too_many = [
+        (41 - instances, Takes::Nothing, "at most 40 instances of core modules"),
+        (5 - memories, Takes::Memory, "5 Wasm linear memories"),
+        (9 - tables, Takes::Table, "9 tables"),
+    ];
+    for (count, takes, reason) in too_many {
+        let component = with_instances(&fixture(), count, takes);
+        let refused: Value = host.put_area("holds_turn", &component).await.expect(422);
+        assert!(refused["detail"].to_string().contains(reason), "{refused}");
+    }
+    assert!(host.is_alive());
+    ada.get(CASES).await.expect(200);
+    host.put_area("holds_turn", &fixture()).await.expect(200);
+}
