@@ -27,12 +27,12 @@ pub(super) struct Component {
     exports: Arc<Exports>,
     shared: Arc<SharedRuntime>,
     area: Arc<AreaName>,
-    /// Permits for concurrent calls, for those of them that have exceeded the
-    /// first time slice, and the number of permits that one call takes.
+    /// Permits for concurrent calls.
     running: Semaphore,
+    /// Number of permits that one call takes.
     places: u32,
-    /// Calls at a time that run for long.
-    overstaying: Arc<Semaphore>,
+    /// Permits for concurrent calls that have exceeded the first time slice.
+    long_calls: Arc<Semaphore>,
     stops: watch::Sender<CallStops>,
 }
 
@@ -57,7 +57,7 @@ impl Component {
         Self {
             running: Semaphore::new(most),
             places: places.min(u32::try_from(most).unwrap_or(u32::MAX)),
-            overstaying: Arc::new(Semaphore::new(shared.settings.max_overstaying_per_area)),
+            long_calls: Arc::new(Semaphore::new(shared.settings.max_long_calls_per_area)),
             area: Arc::new(AreaName::new(digest, Arc::clone(&shared.journals))),
             exports: Arc::new(exports),
             stops: watch::Sender::new(CallStops::default()),
@@ -146,7 +146,7 @@ impl Component {
         invocation: I,
     ) -> FinishedCall<I::Answer> {
         let call = instance::run(self.exports.clone(), state, invocation).boxed();
-        let ended = I::long(&self.shared).run(call, meter.clone(), &self.overstaying).await;
+        let ended = I::long(&self.shared).run(call, meter.clone(), &self.long_calls).await;
         ended
             .unwrap_or_else(|lost| FinishedCall::not_begun(None, lost.into_error(meter.deadline())))
     }

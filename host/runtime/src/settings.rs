@@ -20,7 +20,7 @@ pub struct Settings {
     /// Concurrent calls of one area; further ones are refused as overloaded.
     pub max_concurrent_per_area: usize,
     /// Concurrent calls of one area that have exceeded the first time slice.
-    pub max_overstaying_per_area: usize,
+    pub max_long_calls_per_area: usize,
     /// Interval of wasmtime's epoch ticks, at which running guests yield, in milliseconds.
     pub epoch_tick_ms: u32,
     /// First time slice, in milliseconds. A guest that runs for longer
@@ -104,9 +104,9 @@ impl Default for Settings {
             max_total_memory_bytes: 1 << 30,
             max_instances: 1024,
             max_concurrent_per_area: 256,
-            max_overstaying_per_area: 4,
+            max_long_calls_per_area: 4,
             epoch_tick_ms: 1,
-            first_slice_ms: 5,
+            first_slice_ms: 20,
             request_niceness: 10,
             job_niceness: 5,
             compile_niceness: 10,
@@ -146,7 +146,7 @@ impl From<&Config> for Settings {
             max_total_memory_bytes: bytes(section.max_total_memory_bytes),
             max_instances: section.max_instances,
             max_concurrent_per_area: section.max_concurrent_per_area as usize,
-            max_overstaying_per_area: section.max_overstaying_per_area as usize,
+            max_long_calls_per_area: section.max_long_calls_per_area as usize,
             epoch_tick_ms: section.epoch_tick_ms,
             first_slice_ms: section.first_slice_ms,
             max_reply_bytes: bytes(section.max_reply_bytes),

@@ -5,6 +5,10 @@
 //! another one. So short calls never wait for long ones, and jobs do not wait
 //! for long requests.
 //!
+//! Calls on the low-priority thread share it in inverse proportion to the time
+//! slices that they have used: endless loops delay a call that needs two slices
+//! by little (multilevel feedback queue).
+//!
 //! A call that blocks other writers runs on an ordinary thread for that time.
 //! At low priority, short writing calls would wait for long ones (priority
 //! inversion). `max_turn` limits this time.
@@ -34,6 +38,10 @@ const GRACE: Duration = Duration::from_millis(50);
 /// Number of ticks that a call computes before it yields while it blocks other
 /// writers. Each yield on a busy thread delays the waiting writers.
 const TICKS_OF_TURN: u32 = 10;
+
+/// Maximum number of turns that a call gives to the other calls of its thread
+/// at one tick.
+const MAX_YIELDS: u128 = 50;
 
 /// Clock of one call. It counts the processor time of the call. Waiting for the
 /// host or for a processor counts only towards the deadline.
@@ -136,7 +144,15 @@ impl CallMeter {
         if holds_turn && !ticks.is_multiple_of(TICKS_OF_TURN) {
             return UpdateDeadline::Continue(1);
         }
-        UpdateDeadline::YieldCustom(1, Box::pin(tokio::task::yield_now()))
+        UpdateDeadline::YieldCustom(1, Box::pin(yield_turns(self.yields(holds_turn))))
+    }
+
+    /// Returns the number of turns to give to other calls: one, and one more
+    /// for each time slice that the call has used. A call that blocks other
+    /// writers gives one.
+    fn yields(&self, holds_turn: bool) -> u128 {
+        let slices = self.ran().as_nanos() / self.slice.as_nanos().max(1);
+        if holds_turn { 1 } else { (1 + slices).min(MAX_YIELDS) }
     }
 
     /// Returns whether the first time slice is exceeded. Both time and ticks
@@ -303,6 +319,13 @@ impl LowPriorityExecutor {
     }
 }
 
+/// Yields to the other tasks of this thread, this number of times.
+async fn yield_turns(turns: u128) {
+    for _ in 0..turns {
+        tokio::task::yield_now().await;
+    }
+}
+
 /// Result of a time slice.
 enum TimeSlice<T> {
     Ended(T),
@@ -391,25 +414,49 @@ mod tests {
         meter: Arc<CallMeter>,
         places: usize,
     ) -> Result<String, AbandonedCall> {
-        let overstayers = LowPriorityExecutor::start("overstayers", 19).unwrap();
+        let executor = LowPriorityExecutor::start("long-calls", 19).unwrap();
         let call = compute(meter.clone(), ticks, false).boxed();
-        overstayers.run(call, meter, &Arc::new(Semaphore::new(places))).await
+        executor.run(call, meter, &Arc::new(Semaphore::new(places))).await
     }
 
     #[tokio::test]
     async fn a_quick_call_stays_where_it_is() {
-        assert_ne!(run(1, meter(50, 1000), 1).await.unwrap(), "overstayers");
+        assert_ne!(run(1, meter(50, 1000), 1).await.unwrap(), "long-calls");
     }
 
     #[tokio::test]
     async fn a_long_call_moves_over_and_ends_there() {
-        assert_eq!(run(20, meter(5, 5000), 1).await.unwrap(), "overstayers");
+        assert_eq!(run(20, meter(5, 5000), 1).await.unwrap(), "long-calls");
+    }
+
+    /// Yields at this number of ticks as a call with this processor time does.
+    async fn yield_at_ticks(ran: Duration, ticks: u32, count: Arc<AtomicU32>) {
+        let meter = meter(5, 60_000);
+        meter.add(ran);
+        for _ in 0..ticks {
+            if let UpdateDeadline::YieldCustom(_, turn) = meter.tick(false) {
+                turn.await;
+            }
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_call_of_few_slices_waits_for_few_ticks_of_endless_calls() {
+        let ticks = Arc::new(AtomicU32::new(0));
+        for _ in 0..8 {
+            tokio::spawn(yield_at_ticks(Duration::from_secs(1), u32::MAX, Arc::clone(&ticks)));
+        }
+        let short = yield_at_ticks(Duration::from_millis(6), 10, Arc::default());
+        tokio::spawn(short).await.unwrap();
+        // In turn, they would have had eight ticks to each of its ten.
+        assert!(ticks.load(Ordering::Relaxed) <= 8, "{ticks:?}");
     }
 
     #[tokio::test]
     async fn a_long_call_comes_back_while_it_keeps_others_from_writing() {
-        let (meter, overstayers) =
-            (meter(5, 5000), LowPriorityExecutor::start("overstayers", 19).unwrap());
+        let (meter, executor) =
+            (meter(5, 5000), LowPriorityExecutor::start("long-calls", 19).unwrap());
         let clock = meter.clone();
         let call = async move {
             let mut threads = Vec::new();
@@ -419,8 +466,8 @@ mod tests {
             threads
         };
         let places = Arc::new(Semaphore::new(1));
-        let threads = overstayers.run(call.boxed(), meter, &places).await.unwrap();
-        let aside = threads.iter().map(|name| name == "overstayers").collect::<Vec<_>>();
+        let threads = executor.run(call.boxed(), meter, &places).await.unwrap();
+        let aside = threads.iter().map(|name| name == "long-calls").collect::<Vec<_>>();
         assert_eq!(aside, [false, true, false]);
     }
 
@@ -431,14 +478,14 @@ mod tests {
 
     #[tokio::test]
     async fn what_the_host_computes_for_a_call_runs_elsewhere_and_is_charged() {
-        let overstayers = LowPriorityExecutor::start("overstayers", 19).unwrap();
+        let executor = LowPriorityExecutor::start("long-calls", 19).unwrap();
         let busy = || {
             let begun = processor_ns();
             while processor_ns() - begun < 5_000_000 {}
             std::thread::current().name().unwrap_or_default().to_owned()
         };
-        let (thread, ran) = overstayers.compute(busy).await.unwrap();
-        assert_eq!(thread, "overstayers-compute");
+        let (thread, ran) = executor.compute(busy).await.unwrap();
+        assert_eq!(thread, "long-calls-compute");
         assert!(ran >= Duration::from_millis(5), "{ran:?}");
         let meter = meter(50, 1000);
         meter.add(ran);
@@ -465,9 +512,9 @@ mod tests {
             }
             std::thread::current().name().unwrap_or_default().to_owned()
         };
-        let overstayers = LowPriorityExecutor::start("overstayers", 19).unwrap();
+        let executor = LowPriorityExecutor::start("long-calls", 19).unwrap();
         let places = Arc::new(Semaphore::new(1));
-        assert_ne!(overstayers.run(waiting.boxed(), meter, &places).await.unwrap(), "overstayers");
+        assert_ne!(executor.run(waiting.boxed(), meter, &places).await.unwrap(), "long-calls");
     }
 
     #[tokio::test]
@@ -481,9 +528,9 @@ mod tests {
             tokio::task::yield_now().await;
             std::future::pending::<()>().await;
         };
-        let overstayers = LowPriorityExecutor::start("overstayers", 19).unwrap();
+        let executor = LowPriorityExecutor::start("long-calls", 19).unwrap();
         let places = Arc::new(Semaphore::new(1));
-        let ended = overstayers.run(stubborn.boxed(), meter, &places).await;
+        let ended = executor.run(stubborn.boxed(), meter, &places).await;
         assert!(matches!(ended, Err(AbandonedCall::Deadline)));
     }
 }

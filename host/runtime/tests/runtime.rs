@@ -140,7 +140,7 @@ async fn a_long_call_that_ends_in_time_is_answered() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_area_has_so_many_long_calls_and_no_more() {
-    let sandbox = Sandbox::new(Settings { max_overstaying_per_area: 1, ..settings() }).await;
+    let sandbox = Sandbox::new(Settings { max_long_calls_per_area: 1, ..settings() }).await;
     let looping = sandbox.load("infinite-loop").await.unwrap();
     let (one, other) = tokio::join!(
         sandbox.handle(&looping, "loop", "{}", 500),

@@ -34,6 +34,9 @@ const PACE: Duration = Duration::from_millis(50);
 /// Niceness of the attackers' threads. In a real attack they run on other machines.
 const NICENESS: i32 = 19;
 
+/// Name of the attackers' threads.
+const THREAD: &str = "attackers";
+
 /// Runs all attackers on threads of their own, so that the test measures what they cost the host
 /// and not what they cost the client of the tenants.
 pub(super) struct Attack(Runtime);
@@ -41,8 +44,10 @@ pub(super) struct Attack(Runtime);
 impl Attack {
     /// Starts all attackers.
     pub(super) async fn start(target: Target) -> Self {
+        silence_panics();
         let threads = Builder::new_multi_thread()
             .worker_threads(2)
+            .thread_name(THREAD)
             .on_thread_start(lower_priority)
             .enable_all()
             .build()
@@ -67,6 +72,16 @@ pub(super) struct Target {
     /// Email address whose password is guessed.
     pub(super) victim: String,
     pub(super) records: Arc<Records>,
+}
+
+/// Prints no panics of attackers: the helpers panic at each refusal, which is counted.
+fn silence_panics() {
+    let print = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if std::thread::current().name() != Some(THREAD) {
+            print(panic);
+        }
+    }));
 }
 
 fn lower_priority() {

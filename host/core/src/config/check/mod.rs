@@ -111,7 +111,7 @@ impl Config {
             ("idempotency.keep_hours", self.idempotency.keep_hours),
             ("runtime.max_instances", self.runtime.max_instances),
             ("runtime.max_concurrent_per_area", self.runtime.max_concurrent_per_area),
-            ("runtime.max_overstaying_per_area", self.runtime.max_overstaying_per_area),
+            ("runtime.max_long_calls_per_area", self.runtime.max_long_calls_per_area),
             ("runtime.epoch_tick_ms", self.runtime.epoch_tick_ms),
             ("runtime.max_host_calls", self.runtime.max_host_calls),
             ("runtime.max_turn_cpu_ms", self.runtime.max_turn_cpu_ms),

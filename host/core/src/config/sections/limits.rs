@@ -189,7 +189,8 @@ pub struct RuntimeConfig {
     /// with more than three tables, counts as several.
     pub max_concurrent_per_area: u32,
     /// Concurrent calls of one area that have exceeded the first time slice.
-    pub max_overstaying_per_area: u32,
+    #[serde(alias = "max_overstaying_per_area")]
+    pub max_long_calls_per_area: u32,
     /// Interval of wasmtime's epoch ticks, at which running guests yield, in milliseconds.
     pub epoch_tick_ms: u32,
     /// First time slice of a call, in milliseconds. A guest that computes for
@@ -225,9 +226,9 @@ impl Default for RuntimeConfig {
             max_total_memory_bytes: 1_073_741_824,
             max_instances: 1024,
             max_concurrent_per_area: 256,
-            max_overstaying_per_area: 4,
+            max_long_calls_per_area: 4,
             epoch_tick_ms: 1,
-            first_slice_ms: 5,
+            first_slice_ms: 20,
             max_reply_bytes: 16_777_216,
             max_host_calls: 20_000,
             max_turn_cpu_ms: 250,
