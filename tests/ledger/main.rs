@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use assurance_tests::Backend;
 use assurance_tests::faults::{self, Fault};
-use assurance_tests::hostile::{self, Week};
+use assurance_tests::hostile::{self, AttackPlan};
 use assurance_tests::ledger::{self, Plan};
 use clap::{Args, Parser, ValueEnum};
 use futures::FutureExt as _;
@@ -130,7 +130,7 @@ async fn load(options: &Load) -> bool {
 
 async fn attack(options: &Hostile) -> bool {
     let minutes = |minutes: f64| Duration::from_secs_f64(minutes * 60.0);
-    let week = Week {
+    let week = AttackPlan {
         backend: options.database.into(),
         quiet: minutes(options.quiet_minutes),
         attack: minutes(options.minutes),

@@ -20,7 +20,7 @@ use assurance_service::app::App;
 use assurance_service::registry::AreaTarget;
 use clap::Parser;
 
-use crate::twin::{Make, Twin};
+use crate::twin::{Make, NativeArea};
 
 #[derive(Parser)]
 #[command(about = "Serve with natively compiled areas, for the benchmark")]
@@ -42,7 +42,7 @@ fn install_twins(app: &App) -> anyhow::Result<()> {
         let twin = LoadedArea {
             digest: area.digest.clone(),
             manifest: Manifest::clone(&area.manifest),
-            code: Arc::new(Twin::new(make, Arc::clone(&area.code))),
+            code: Arc::new(NativeArea::new(make, Arc::clone(&area.code))),
             generation: area.generation,
             imports: area.imports.clone(),
             compiled_in: None,

@@ -28,12 +28,12 @@ thread_local! {
 }
 
 /// A natively compiled area.
-pub(crate) struct Twin {
+pub(crate) struct NativeArea {
     area: Make,
     component: Arc<dyn AreaCode>,
 }
 
-impl Twin {
+impl NativeArea {
     pub(crate) fn new(area: Make, component: Arc<dyn AreaCode>) -> Self {
         Self { area, component }
     }
@@ -78,7 +78,7 @@ impl Twin {
     }
 }
 
-impl AreaCode for Twin {
+impl AreaCode for NativeArea {
     fn handle<'a>(
         &'a self,
         unit: UnitOfWork,

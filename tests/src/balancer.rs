@@ -15,13 +15,13 @@ use tokio::task::JoinHandle;
 #[derive(Debug)]
 pub struct Balancer {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<BalancerState>,
     accepting: JoinHandle<()>,
 }
 
 /// Handling of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Passing {
+enum ConnectionHandling {
     /// Connections are forwarded.
     Open,
     /// Connections stay open, but no data is forwarded, as with lost packets.
@@ -31,10 +31,10 @@ enum Passing {
 }
 
 #[derive(Debug)]
-struct Shared {
+struct BalancerState {
     upstreams: Mutex<Vec<String>>,
     next: AtomicUsize,
-    passing: watch::Sender<Passing>,
+    passing: watch::Sender<ConnectionHandling>,
 }
 
 impl Balancer {
@@ -42,10 +42,10 @@ impl Balancer {
     pub async fn start(upstreams: Vec<String>) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
         let address = listener.local_addr().expect("its address");
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(BalancerState {
             upstreams: Mutex::new(upstreams),
             next: AtomicUsize::new(0),
-            passing: watch::Sender::new(Passing::Open),
+            passing: watch::Sender::new(ConnectionHandling::Open),
         });
         let accepting = tokio::spawn(accept(listener, Arc::clone(&shared)));
         Self { address, shared, accepting }
@@ -64,17 +64,17 @@ impl Balancer {
 
     /// Closes every connection, including new ones.
     pub fn cut(&self) {
-        self.shared.passing.send_replace(Passing::Cut);
+        self.shared.passing.send_replace(ConnectionHandling::Cut);
     }
 
     /// Stops forwarding in both directions on all connections, without closing them.
     pub fn silence(&self) {
-        self.shared.passing.send_replace(Passing::Silent);
+        self.shared.passing.send_replace(ConnectionHandling::Silent);
     }
 
     /// Forwards again, including data that was held back.
     pub fn mend(&self) {
-        self.shared.passing.send_replace(Passing::Open);
+        self.shared.passing.send_replace(ConnectionHandling::Open);
     }
 }
 
@@ -85,15 +85,19 @@ impl Drop for Balancer {
     }
 }
 
-async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+async fn accept(listener: TcpListener, shared: Arc<BalancerState>) {
     while let Ok((client, _)) = listener.accept().await {
         tokio::spawn(pass_on(client, Arc::clone(&shared)));
     }
 }
 
-async fn pass_on(client: TcpStream, shared: Arc<Shared>) {
+async fn pass_on(client: TcpStream, shared: Arc<BalancerState>) {
     let mut passing = shared.passing.subscribe();
-    if passing.wait_for(|state| *state != Passing::Silent).await.is_ok_and(|s| *s == Passing::Cut) {
+    if passing
+        .wait_for(|state| *state != ConnectionHandling::Silent)
+        .await
+        .is_ok_and(|s| *s == ConnectionHandling::Cut)
+    {
         return;
     }
     let Some(upstream) = shared.connect().await else { return };
@@ -104,7 +108,7 @@ async fn pass_on(client: TcpStream, shared: Arc<Shared>) {
     tokio::select! {
         // Errors of either side are ignored.
         _ = async { tokio::join!(there, back) } => {}
-        _ = passing.wait_for(|state| *state == Passing::Cut) => {}
+        _ = passing.wait_for(|state| *state == ConnectionHandling::Cut) => {}
     }
 }
 
@@ -112,12 +116,12 @@ async fn pass_on(client: TcpStream, shared: Arc<Shared>) {
 async fn copy(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
-    mut passing: watch::Receiver<Passing>,
+    mut passing: watch::Receiver<ConnectionHandling>,
 ) -> std::io::Result<()> {
     let mut bytes = vec![0; 64 * 1024];
     loop {
         let count = from.read(&mut bytes).await?;
-        if passing.wait_for(|state| *state != Passing::Silent).await.is_err() {
+        if passing.wait_for(|state| *state != ConnectionHandling::Silent).await.is_err() {
             return Ok(());
         }
         if count == 0 {
@@ -127,7 +131,7 @@ async fn copy(
     }
 }
 
-impl Shared {
+impl BalancerState {
     /// Connects to the next reachable upstream; each is tried once.
     async fn connect(&self) -> Option<TcpStream> {
         let upstreams = self.upstreams.lock().clone();

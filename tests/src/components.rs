@@ -16,7 +16,7 @@ pub fn nested(levels: usize) -> Vec<u8> {
 
 /// What one instance of a module takes of the pool, in addition to the instance.
 #[derive(Clone, Copy, Debug)]
-pub enum Takes {
+pub enum PoolUsage {
     /// Nothing.
     Nothing,
     /// A memory of one page.
@@ -25,7 +25,7 @@ pub enum Takes {
     Table,
 }
 
-impl Takes {
+impl PoolUsage {
     fn module(self) -> Vec<u8> {
         let sections: &[u8] = match self {
             Self::Nothing => &[],
@@ -38,7 +38,7 @@ impl Takes {
 
 /// The same component with so many instances of one more module.
 #[must_use]
-pub fn with_instances(component: &[u8], count: u8, takes: Takes) -> Vec<u8> {
+pub fn with_instances(component: &[u8], count: u8, takes: PoolUsage) -> Vec<u8> {
     let index = core_modules(component);
     let mut instances = vec![count];
     instances.extend([0, index, 0].repeat(count.into()));

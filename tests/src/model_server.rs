@@ -17,20 +17,20 @@ use tokio::task::JoinHandle;
 pub struct ModelServer {
     /// Value for `base_url`: `http://127.0.0.1:PORT/v1`.
     pub base: String,
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     server: JoinHandle<()>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct SharedState {
     key: String,
     models: Vec<String>,
-    seen: Mutex<Seen>,
+    seen: Mutex<ServerState>,
 }
 
 /// State that changes with requests.
 #[derive(Debug, Default)]
-struct Seen {
+struct ServerState {
     asked: Vec<Value>,
     answers: VecDeque<(u16, String)>,
     /// System messages of former requests, which count as cached.
@@ -45,7 +45,7 @@ impl ModelServer {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
         let base = format!("http://{}/v1", listener.local_addr().expect("an address"));
         let models = models.iter().map(|&model| model.to_owned()).collect();
-        let shared = Arc::new(Shared { key: key.to_owned(), models, seen: Mutex::default() });
+        let shared = Arc::new(SharedState { key: key.to_owned(), models, seen: Mutex::default() });
         let router = Router::new()
             .route("/v1/models", get(list))
             .route("/v1/chat/completions", post(complete))
@@ -79,8 +79,8 @@ impl Drop for ModelServer {
     }
 }
 
-impl Shared {
-    fn seen(&self) -> MutexGuard<'_, Seen> {
+impl SharedState {
+    fn seen(&self) -> MutexGuard<'_, ServerState> {
         self.seen.lock().expect("no panic while holding it")
     }
 
@@ -98,7 +98,7 @@ fn refusal(status: u16, code: &str) -> Answer {
 }
 
 async fn list(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<SharedState>>,
     headers: HeaderMap,
 ) -> Result<Json<Value>, Answer> {
     shared.check(&headers)?;
@@ -108,7 +108,7 @@ async fn list(
 }
 
 async fn complete(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<SharedState>>,
     headers: HeaderMap,
     Json(asked): Json<Value>,
 ) -> Result<Json<Value>, Answer> {

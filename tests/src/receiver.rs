@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 
 /// A received request.
 #[derive(Clone, Debug)]
-pub struct Received {
+pub struct ReceivedRequest {
     /// Time of arrival.
     pub at: Instant,
     /// Method and path.
@@ -28,7 +28,7 @@ pub struct Received {
 pub struct Receiver {
     /// `http://127.0.0.1:PORT`.
     pub base: String,
-    received: Arc<Mutex<Vec<Received>>>,
+    received: Arc<Mutex<Vec<ReceivedRequest>>>,
     server: JoinHandle<()>,
 }
 
@@ -60,12 +60,12 @@ impl Receiver {
 
     /// Returns the received requests.
     #[must_use]
-    pub fn received(&self) -> Vec<Received> {
+    pub fn received(&self) -> Vec<ReceivedRequest> {
         self.received.lock().expect("no panic while holding it").clone()
     }
 
     /// Waits until this number of requests was received.
-    pub async fn wait_for(&self, count: usize, limit: Duration) -> Vec<Received> {
+    pub async fn wait_for(&self, count: usize, limit: Duration) -> Vec<ReceivedRequest> {
         let begun = Instant::now();
         loop {
             let received = self.received();
@@ -99,7 +99,7 @@ impl Drop for Receiver {
     }
 }
 
-async fn answer(stream: TcpStream, kept: Arc<Mutex<Vec<Received>>>, heads: &[&str]) {
+async fn answer(stream: TcpStream, kept: Arc<Mutex<Vec<ReceivedRequest>>>, heads: &[&str]) {
     let mut stream = BufReader::new(stream);
     while let Some(request) = read(&mut stream).await {
         let count = {
@@ -120,7 +120,7 @@ async fn answer(stream: TcpStream, kept: Arc<Mutex<Vec<Received>>>, heads: &[&st
 }
 
 /// Reads one request; `None` when the connection ends.
-async fn read(stream: &mut BufReader<TcpStream>) -> Option<Received> {
+async fn read(stream: &mut BufReader<TcpStream>) -> Option<ReceivedRequest> {
     let mut line = String::new();
     if stream.read_line(&mut line).await.ok()? == 0 {
         return None;
@@ -135,5 +135,5 @@ async fn read(stream: &mut BufReader<TcpStream>) -> Option<Received> {
     let length = headers.get("content-length").and_then(|text| text.parse().ok()).unwrap_or(0);
     let mut body = vec![0; length];
     stream.read_exact(&mut body).await.ok()?;
-    Some(Received { at: Instant::now(), line: line.trim_end().to_owned(), headers, body })
+    Some(ReceivedRequest { at: Instant::now(), line: line.trim_end().to_owned(), headers, body })
 }

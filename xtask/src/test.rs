@@ -21,7 +21,7 @@ pub(crate) struct Options {
 
 /// Results of the test runners, added up.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Tally {
+struct TestCounts {
     passed: u64,
     failed: u64,
     ignored: u64,
@@ -73,11 +73,11 @@ fn cargo_test(workspace: &Workspace) -> Command {
 }
 
 /// Runs cargo, shows its output and counts results.
-fn follow(command: &mut Command) -> anyhow::Result<(Tally, bool)> {
+fn follow(command: &mut Command) -> anyhow::Result<(TestCounts, bool)> {
     let mut child = command.stdout(Stdio::piped()).spawn().context("cargo does not start")?;
     let output = child.stdout.take().context("no output")?;
     let reader = std::thread::spawn(move || {
-        let mut tally = Tally::default();
+        let mut tally = TestCounts::default();
         for line in BufReader::new(output).lines().map_while(Result::ok) {
             println!("{line}");
             tally.count(&line);
@@ -89,7 +89,7 @@ fn follow(command: &mut Command) -> anyhow::Result<(Tally, bool)> {
     Ok((tally, status.success()))
 }
 
-impl Tally {
+impl TestCounts {
     /// Counts one line of the test harness's output.
     fn count(&mut self, line: &str) {
         if let Some((name, ending)) =
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn results_of_several_test_programs_are_added_up() {
-        let mut tally = Tally::default();
+        let mut tally = TestCounts::default();
         for line in [
             "test store::documents::tests::keeps_a_version::sqlite ... ok",
             "test store::documents::tests::keeps_a_version::postgres ... FAILED",
@@ -147,7 +147,7 @@ mod tests {
         }
         let failures = vec!["store::documents::tests::keeps_a_version::postgres".to_owned()];
         let expected =
-            Tally { passed: 13, failed: 1, ignored: 2, sqlite: 1, postgres: 1, failures };
+            TestCounts { passed: 13, failed: 1, ignored: 2, sqlite: 1, postgres: 1, failures };
         assert_eq!(tally, expected);
     }
 }

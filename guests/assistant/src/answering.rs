@@ -9,7 +9,7 @@ use crate::chat::{self, Completion};
 use crate::conversations::StoredConversation;
 use crate::endpoints::StoredEndpoint;
 use crate::facts::{self, CollectedRecords, Source};
-use crate::messages::{self, Speaker, StoredMessage};
+use crate::messages::{self, MessageAuthor, StoredMessage};
 use crate::prices;
 use crate::prompt;
 use crate::runs::{RunCompleted, RunStatus, Specialist, StoredRun};
@@ -35,12 +35,12 @@ const RETRY_SECONDS: i64 = 3;
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Answer {
     run_id: Uuid,
-    prepared: Option<Prepared>,
+    prepared: Option<PreparedRequest>,
 }
 
 /// A request that is ready to send. Only the attempt that prepared it sends it.
 #[derive(Clone, Serialize, Deserialize)]
-struct Prepared {
+struct PreparedRequest {
     attempt: u32,
     url: String,
     credential: Option<String>,
@@ -60,7 +60,7 @@ impl Answer {
 }
 
 /// A run with its conversation.
-struct Open {
+struct OpenRun {
     run: Stored<StoredRun>,
     conversation: Stored<StoredConversation>,
 }
@@ -76,10 +76,10 @@ pub(crate) fn run(ctx: &JobCtx, job: Answer) -> JobResult<Answer> {
 }
 
 /// Returns the run and its conversation; `None` if the run is over or the conversation was deleted.
-fn look_up(ctx: &JobCtx, id: Uuid) -> Result<Option<Open>, JobError> {
+fn look_up(ctx: &JobCtx, id: Uuid) -> Result<Option<OpenRun>, JobError> {
     let Some(run) = ctx.documents::<StoredRun>().find(id)? else { return Ok(None) };
     let conversation = ctx.documents::<StoredConversation>().find(run.conversation_id)?;
-    let open = conversation.map(|conversation| Open { run, conversation });
+    let open = conversation.map(|conversation| OpenRun { run, conversation });
     Ok(open.filter(|open| open.run.status.is_open()))
 }
 
@@ -101,7 +101,7 @@ fn begin(ctx: &JobCtx, id: Uuid) -> JobResult<Answer> {
 
 fn answer_from_records(
     ctx: &JobCtx,
-    mut open: Open,
+    mut open: OpenRun,
     question: &str,
     known: &CollectedRecords,
 ) -> JobResult<Answer> {
@@ -126,7 +126,7 @@ fn answer_from_records(
 /// Prepares the request; the next step sends it.
 fn prepare(
     ctx: &JobCtx,
-    mut open: Open,
+    mut open: OpenRun,
     question: &Stored<StoredMessage>,
     known: CollectedRecords,
 ) -> JobResult<Answer> {
@@ -139,7 +139,7 @@ fn prepare(
     let mut earlier = messages::latest(ctx, conversation, prompt::MOST_EARLIER)?;
     earlier.retain(|message| message.position < question.position);
     let model = open.run.model.as_deref().unwrap_or_default();
-    let prepared = Prepared {
+    let prepared = PreparedRequest {
         attempt: ctx.attempt(),
         url: upstream::url(&endpoint.base_url, "chat/completions"),
         credential: endpoint.credential(id),
@@ -152,7 +152,7 @@ fn prepare(
 
 /// Sends the request. Sends it again with the other name of the token limit if the server requires
 /// that.
-fn ask(ctx: &JobCtx, prepared: &Prepared) -> Result<Completion, Failure> {
+fn ask(ctx: &JobCtx, prepared: &PreparedRequest) -> Result<Completion, Failure> {
     let request = |body: &Map<String, Value>| {
         let (url, credential) = (prepared.url.clone(), prepared.credential.clone());
         let body = Value::Object(body.clone()).to_string();
@@ -206,7 +206,7 @@ fn note(
 }
 
 /// Schedules the next attempt after a temporary failure.
-fn again(ctx: &JobCtx, mut open: Open, failure: &Failure) -> JobResult<Answer> {
+fn again(ctx: &JobCtx, mut open: OpenRun, failure: &Failure) -> JobResult<Answer> {
     open.run.status = RunStatus::Queued;
     open.run.error_code = Some(failure.code.to_owned());
     ctx.documents().replace(&mut open.run)?;
@@ -226,7 +226,7 @@ fn structured(text: &str, sources: &[Source], how: Value) -> Map<String, Value> 
 
 fn succeed(
     ctx: &JobCtx,
-    mut open: Open,
+    mut open: OpenRun,
     content: String,
     structured: Map<String, Value>,
 ) -> JobResult<Answer> {
@@ -235,7 +235,7 @@ fn succeed(
         content,
         conversation_id: open.run.conversation_id,
         position: open.conversation.message_count,
-        role: Speaker::Assistant,
+        role: MessageAuthor::Assistant,
         structured: Some(structured),
     };
     let id = ctx.new_id();
@@ -246,13 +246,13 @@ fn succeed(
     end(ctx, open, RunStatus::Succeeded, None)
 }
 
-fn fail(ctx: &JobCtx, open: Open, code: &str) -> JobResult<Answer> {
+fn fail(ctx: &JobCtx, open: OpenRun, code: &str) -> JobResult<Answer> {
     end(ctx, open, RunStatus::Failed, Some(code.to_owned()))
 }
 
 fn end(
     ctx: &JobCtx,
-    mut open: Open,
+    mut open: OpenRun,
     status: RunStatus,
     error_code: Option<String>,
 ) -> JobResult<Answer> {

@@ -4,7 +4,7 @@ use area_sdk::prelude::*;
 use area_sdk::text::ellipsize;
 use serde_json::{Map, Value, json};
 
-use crate::messages::{MOST_ANSWER_CHARACTERS, Speaker};
+use crate::messages::{MOST_ANSWER_CHARACTERS, MessageAuthor};
 use crate::prices::Tokens;
 use crate::upstream::Failure;
 
@@ -21,7 +21,7 @@ const BOUNDS: [&str; 2] = ["max_tokens", "max_completion_tokens"];
 /// One message of the prompt.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct PromptMessage {
-    pub(crate) role: Speaker,
+    pub(crate) role: MessageAuthor,
     pub(crate) content: String,
 }
 

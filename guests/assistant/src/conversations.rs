@@ -284,7 +284,7 @@ pub(crate) struct NewMessage {
 
 /// The stored message and the run that answers it.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct Posted {
+pub(crate) struct PostedMessage {
     message: Message,
     run: Run,
 }
@@ -293,7 +293,7 @@ pub(crate) fn post_message(
     ctx: &Ctx,
     Path(id): Path<Uuid>,
     Body(new): Body<NewMessage>,
-) -> Result<Created<Posted>> {
+) -> Result<Created<PostedMessage>> {
     let content = messages::content("/content", new.content)?;
     let mut conversation = open(ctx, id)?;
     runs::check_none_open(ctx, id)?;
@@ -306,7 +306,7 @@ pub(crate) fn post_message(
     conversation.message_count += 1;
     conversation.context_snapshot_id = run.snapshot();
     ctx.documents().replace(&mut conversation)?;
-    Ok(Created(Posted { message, run }))
+    Ok(Created(PostedMessage { message, run }))
 }
 
 pub(crate) fn remove(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<NoContent> {

@@ -10,7 +10,8 @@ use area_shared::catalog::Repository;
 use area_shared::evidence::EvidenceRecord;
 
 use crate::records::{
-    Advisory, Audit, Component, Deployment, Finding, Head, Match, Program, Question, Questionnaire,
+    Advisory, Audit, BranchHead, Component, Deployment, Finding, Match, Program, Question,
+    Questionnaire,
 };
 use crate::redact::redact;
 
@@ -104,7 +105,7 @@ pub(crate) struct CollectedRecords {
 }
 
 /// Names of repositories, by id.
-type Names = BTreeMap<String, String>;
+type RepositoryNames = BTreeMap<String, String>;
 
 type Read<T> = Result<T, DocumentError>;
 
@@ -152,7 +153,7 @@ fn count<T: Document>(scope: &Scope) -> Read<u64> {
 
 /// Returns the number of components in the latest audits, summed over branches.
 fn component_count(scope: &Scope) -> Read<u64> {
-    let sizes = scope.documents::<Head>().query().count_by(&["components"])?;
+    let sizes = scope.documents::<BranchHead>().query().count_by(&["components"])?;
     let components = |(size, heads): (Vec<Value>, u64)| match size.first() {
         Some(Value::Integer(size)) => size.unsigned_abs() * heads,
         _ => 0,
@@ -195,13 +196,13 @@ fn open_findings(scope: &Scope, repository: Option<&String>) -> Read<Counts> {
 }
 
 /// Returns the names of repositories, by id.
-fn repository_names(scope: &Scope) -> Read<Names> {
+fn repository_names(scope: &Scope) -> Read<RepositoryNames> {
     let all = scope.documents::<Repository>().query().limit(REPOSITORIES).list()?;
     Ok(all.into_iter().map(|repository| (repository.id, repository.value.name)).collect())
 }
 
 /// Returns the ids of repositories whose name is a word of the question.
-fn named_in(question: &str, names: &Names) -> Vec<String> {
+fn named_in(question: &str, names: &RepositoryNames) -> Vec<String> {
     let question = question.to_lowercase();
     let part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '/' | '.');
     let words: Vec<&str> = question
@@ -262,7 +263,7 @@ fn add_findings(
     known: &mut CollectedRecords,
     question: &str,
     named: &[String],
-    names: &Names,
+    names: &RepositoryNames,
 ) -> Read<()> {
     let mut findings = findings_by_rule(scope, question)?;
     if findings.is_empty() {
@@ -287,7 +288,7 @@ fn add_components(
     scope: &Scope,
     known: &mut CollectedRecords,
     question: &str,
-    names: &Names,
+    names: &RepositoryNames,
 ) -> Read<()> {
     let keys: Vec<String> = identifiers(question).iter().map(|id| id.to_uppercase()).collect();
     if !keys.is_empty() {
@@ -316,7 +317,7 @@ fn versioned(name: &str, version: Option<&str>) -> String {
 }
 
 /// Describes where a component is used.
-fn place(names: &Names, ecosystem: Option<&str>, repository: Option<Uuid>) -> String {
+fn place(names: &RepositoryNames, ecosystem: Option<&str>, repository: Option<Uuid>) -> String {
     let repository = name_of(names, repository);
     format!("{}, repository {repository}", ecosystem.unwrap_or("unknown ecosystem"))
 }
@@ -328,7 +329,7 @@ fn words(question: &str) -> Vec<String> {
     words.filter(|word| word.len() > 1).take(WORDS).map(ToOwned::to_owned).collect()
 }
 
-fn name_of(names: &Names, repository: Option<Uuid>) -> String {
+fn name_of(names: &RepositoryNames, repository: Option<Uuid>) -> String {
     let id = repository.map(|id| id.to_string()).unwrap_or_default();
     names.get(&id).cloned().unwrap_or(id)
 }
@@ -337,7 +338,7 @@ fn add_audits(
     scope: &Scope,
     known: &mut CollectedRecords,
     named: &[String],
-    names: &Names,
+    names: &RepositoryNames,
 ) -> Read<()> {
     let completed = scope.documents::<Audit>().query().equals("state", "completed");
     let completed = match named {

@@ -13,7 +13,7 @@ pub(crate) const MOST_ANSWER_CHARACTERS: usize = 20_000;
 /// Author of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Speaker {
+pub(crate) enum MessageAuthor {
     /// A person of the workspace.
     User,
     /// The assistant.
@@ -29,7 +29,7 @@ pub(crate) struct Message {
     conversation_id: Uuid,
     created_at: Timestamp,
     id: Uuid,
-    role: Speaker,
+    role: MessageAuthor,
     /// `citations` of the workspace's records and how the answer was made; null for a user's
     /// message.
     structured: Option<Map<String, Value>>,
@@ -43,7 +43,7 @@ pub(crate) struct StoredMessage {
     pub(crate) conversation_id: Uuid,
     /// Position in the conversation, from 0.
     pub(crate) position: u32,
-    pub(crate) role: Speaker,
+    pub(crate) role: MessageAuthor,
     pub(crate) structured: Option<Map<String, Value>>,
 }
 
@@ -96,7 +96,7 @@ pub(crate) fn say(
         content,
         conversation_id,
         position,
-        role: Speaker::User,
+        role: MessageAuthor::User,
         structured: None,
     };
     let (id, now) = (ctx.new_id(), ctx.now());

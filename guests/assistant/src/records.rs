@@ -48,9 +48,9 @@ impl Document for Component {
 
 /// The latest audit of a repository's branch; only counted.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Head {}
+pub(crate) struct BranchHead {}
 
-impl Document for Head {
+impl Document for BranchHead {
     const COLLECTION: &'static str = "dependencies.heads";
 }
 

@@ -23,13 +23,13 @@ pub(crate) struct Validate {
     model_endpoint_id: Uuid,
     generation: u32,
     /// Prepared request; `None` before the endpoint was read.
-    prepared: Option<Prepared>,
+    prepared: Option<PreparedRequest>,
 }
 
 /// A request that is ready to send. Only the attempt that prepared it sends it; a later one reads
 /// the endpoint again.
 #[derive(Clone, Serialize, Deserialize)]
-struct Prepared {
+struct PreparedRequest {
     attempt: u32,
     url: String,
     credential: Option<String>,
@@ -89,7 +89,7 @@ fn look_up(ctx: &JobCtx, job: &Validate) -> Result<Option<Stored<StoredEndpoint>
 
 fn prepare(ctx: &JobCtx, job: Validate) -> JobResult<Validate> {
     let Some(endpoint) = look_up(ctx, &job)? else { return Ok(Outcome::Done) };
-    let prepared = Prepared {
+    let prepared = PreparedRequest {
         attempt: ctx.attempt(),
         url: upstream::url(&endpoint.base_url, "models"),
         credential: endpoint.credential(job.model_endpoint_id),
@@ -99,7 +99,7 @@ fn prepare(ctx: &JobCtx, job: Validate) -> JobResult<Validate> {
 }
 
 /// Checks that the server lists all models of the endpoint.
-fn ask(ctx: &JobCtx, prepared: &Prepared) -> Result<(), Failure> {
+fn ask(ctx: &JobCtx, prepared: &PreparedRequest) -> Result<(), Failure> {
     let (url, credential) = (prepared.url.clone(), prepared.credential.clone());
     let request = upstream::request(url, credential, None, TIMEOUT_MS, MOST_RESPONSE_BYTES);
     let body = upstream::send(ctx, &request).map_err(|(failure, _)| failure)?;

@@ -6,7 +6,7 @@ use area_sdk::{DocumentError, Scope, Value};
 
 use crate::gaps::{self, CoverageGap};
 use crate::ingestions::{self, StoredIngestion};
-use crate::repositories::{self, Deployment, Landscape};
+use crate::repositories::{self, Deployment, WorkspaceRepositories};
 
 /// Version of the rules by which the content is computed.
 const SCHEMA_VERSION: &str = "workspace-context-v1";
@@ -105,7 +105,7 @@ fn component_count(scope: &Scope) -> Result<u64, DocumentError> {
 
 /// Computes the content.
 pub(crate) fn compute(scope: &Scope) -> Result<Content, DocumentError> {
-    let landscape = Landscape::load(scope)?;
+    let landscape = WorkspaceRepositories::load(scope)?;
     let ingestions = ingestions::all(scope)?;
     let mut sources = repositories::sources(scope, &landscape)?;
     let coverage_gaps = gaps::sum_up(&sources, landscape.repository_count);
@@ -130,7 +130,7 @@ pub(crate) fn compute(scope: &Scope) -> Result<Content, DocumentError> {
 }
 
 impl StoredIngestion {
-    fn source(&self, landscape: &Landscape) -> Source {
+    fn source(&self, landscape: &WorkspaceRepositories) -> Source {
         Source {
             audit_id: None,
             commit_sha: self.commit_sha(),

@@ -15,7 +15,7 @@ use area_sdk::prelude::*;
 
 use ingestions::StoredIngestion;
 use renew::Renew;
-use repositories::Audited;
+use repositories::LatestAudit;
 use snapshots::StoredSnapshot;
 
 /// Declares the area.
@@ -37,7 +37,8 @@ fn collections(area: Area) -> Area {
             .readable_by(&["*"]),
     )
     .collection(
-        Collection::of::<Audited>().summary("The latest audit of a repository; its id is the id"),
+        Collection::of::<LatestAudit>()
+            .summary("The latest audit of a repository; its id is the id"),
     )
     .collection(
         Collection::of::<StoredIngestion>()

@@ -18,7 +18,7 @@ pub(crate) const SIGNALS: [&str; 5] =
 
 /// The latest completed audit of a repository, if any.
 #[derive(Default, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct Audited {
+pub(crate) struct LatestAudit {
     audit_id: Option<Uuid>,
     commit_sha: Option<String>,
     completed_at: Option<Timestamp>,
@@ -26,7 +26,7 @@ pub(crate) struct Audited {
     signals: BTreeSet<String>,
 }
 
-impl Document for Audited {
+impl Document for LatestAudit {
     const COLLECTION: &'static str = "audited";
 }
 
@@ -84,7 +84,7 @@ impl Audit {
     }
 }
 
-impl Audited {
+impl LatestAudit {
     fn by(audit: &Stored<Audit>) -> Self {
         Self {
             audit_id: Some(audit.uuid()),
@@ -98,8 +98,8 @@ impl Audited {
 /// Stores a completed audit, unless a later one is stored.
 pub(crate) fn note(scope: &Scope, audit_id: Uuid) -> Result<(), JobError> {
     let Some(audit) = scope.documents::<Audit>().find(audit_id)? else { return Ok(()) };
-    let new = Audited::by(&audit);
-    let documents = scope.documents::<Audited>();
+    let new = LatestAudit::by(&audit);
+    let documents = scope.documents::<LatestAudit>();
     match documents.find(audit.repository_id)? {
         Some(noted) if noted.completed_at >= new.completed_at => {}
         Some(mut noted) => {
@@ -114,15 +114,15 @@ pub(crate) fn note(scope: &Scope, audit_id: Uuid) -> Result<(), JobError> {
 /// Reads the audits of at most `most` listed repositories without a stored one: new repositories,
 /// and all if this area was installed later. Returns false if there may be more.
 pub(crate) fn catch_up(scope: &Scope, most: usize) -> Result<bool, DocumentError> {
-    let repositories = Landscape::listed(scope)?;
+    let repositories = WorkspaceRepositories::listed(scope)?;
     let ids: Vec<Uuid> = repositories.iter().map(Stored::uuid).collect();
-    let noted = scope.documents::<Audited>().get_many(&ids)?;
+    let noted = scope.documents::<LatestAudit>().get_many(&ids)?;
     let noted: BTreeSet<Uuid> = noted.iter().map(Stored::uuid).collect();
     let unknown: Vec<Uuid> = ids.into_iter().filter(|id| !noted.contains(id)).collect();
     for id in unknown.iter().take(most) {
         let audits = scope.documents::<Audit>().query().equals("repository_id", *id);
         let latest = audits.equals("state", "completed").first()?;
-        let audited = latest.as_ref().map(Audited::by).unwrap_or_default();
+        let audited = latest.as_ref().map(LatestAudit::by).unwrap_or_default();
         scope.documents().create(id, &audited)?;
     }
     Ok(unknown.len() <= most)
@@ -137,7 +137,7 @@ impl Document for Deployment {
 }
 
 /// Repositories and the documents that refer to them.
-pub(crate) struct Landscape {
+pub(crate) struct WorkspaceRepositories {
     pub(crate) repository_count: u64,
     pub(crate) service_count: u64,
     /// Number of links from services to repositories, groups and owners.
@@ -148,7 +148,7 @@ pub(crate) struct Landscape {
     by_name: BTreeMap<String, Uuid>,
 }
 
-impl Landscape {
+impl WorkspaceRepositories {
     pub(crate) fn load(scope: &Scope) -> Result<Self, DocumentError> {
         let live = scope.documents::<Repository>().query().equals("archived", false);
         let repository_count = live.count()?;
@@ -190,10 +190,13 @@ impl Landscape {
 }
 
 /// Returns the listed repositories as sources.
-pub(crate) fn sources(scope: &Scope, landscape: &Landscape) -> Result<Vec<Source>, DocumentError> {
+pub(crate) fn sources(
+    scope: &Scope,
+    landscape: &WorkspaceRepositories,
+) -> Result<Vec<Source>, DocumentError> {
     let ids = landscape.repositories.iter().map(Stored::uuid);
-    let audited = scope.documents::<Audited>().get_many(ids)?.into_iter();
-    let mut audited: BTreeMap<Uuid, Audited> =
+    let audited = scope.documents::<LatestAudit>().get_many(ids)?.into_iter();
+    let mut audited: BTreeMap<Uuid, LatestAudit> =
         audited.map(|audited| (audited.uuid(), audited.value)).collect();
     let deployed = deployed(scope)?;
     let sources = landscape.repositories.iter().map(|repository| {
@@ -221,7 +224,7 @@ fn deployed(scope: &Scope) -> Result<BTreeSet<String>, DocumentError> {
     Ok(ids.collect())
 }
 
-fn source(repository: &Stored<Repository>, audited: Audited) -> Source {
+fn source(repository: &Stored<Repository>, audited: LatestAudit) -> Source {
     let is_missing = |signal: &&str| !audited.signals.contains(*signal);
     let missing: Vec<String> =
         SIGNALS.into_iter().filter(is_missing).map(ToOwned::to_owned).collect();

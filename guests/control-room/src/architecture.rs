@@ -13,7 +13,7 @@ const MOST_SERVICES: u32 = 1000;
 
 /// Architecture context of a repository.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) struct Surroundings {
+pub(crate) struct ArchitectureContext {
     /// `service:NAME` or `repository:NAME`.
     component: String,
     /// Exposure in percent; 100 if nothing is known.
@@ -26,7 +26,7 @@ pub(crate) struct Surroundings {
 /// Exposure in percent from which the impact is one severity band higher.
 const EXPOSED_PERCENT: i64 = 150;
 
-impl Surroundings {
+impl ArchitectureContext {
     /// Reads the context from the catalog.
     pub(crate) fn of(scope: &Scope, repository_id: Uuid) -> Result<Self, DocumentError> {
         let repository = scope.documents::<Repository>().find(repository_id)?;
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn exposure_grows_with_what_is_known_to_hang_on_it() {
         let of = |services: &[Service], classes: &[DataClassification]| {
-            let found = Surroundings::from("repo", services, classes, None);
+            let found = ArchitectureContext::from("repo", services, classes, None);
             (found.exposure_percent, found.confidence_percent, found.component.clone())
         };
         assert_eq!(of(&[], &[]), (100, 25, "repository:repo".to_owned()));
@@ -143,10 +143,10 @@ mod tests {
 
     #[test]
     fn what_is_exposed_weighs_one_band_more() {
-        let exposed = Surroundings::from("r", &[service(Some("prod"))], &[], None);
+        let exposed = ArchitectureContext::from("r", &[service(Some("prod"))], &[], None);
         assert_eq!(exposed.impact(Severity::High), Severity::Critical);
         assert_eq!(exposed.impact(Severity::None), Severity::None);
-        let unknown = Surroundings::from("r", &[], &[], Some("refs/heads/main".to_owned()));
+        let unknown = ArchitectureContext::from("r", &[], &[], Some("refs/heads/main".to_owned()));
         assert_eq!(unknown.impact(Severity::High), Severity::High);
         assert_eq!(unknown.branch(None), "main");
         assert_eq!(unknown.branch(Some("refs/heads/next")), "next");

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use area_sdk::prelude::*;
 
-use crate::architecture::Surroundings;
+use crate::architecture::ArchitectureContext;
 use crate::observation::{FindingLocation, Observation, SourceFamily, SourceTool};
 use crate::severity::{Rating, Severity};
 use crate::state::State;
@@ -98,7 +98,7 @@ impl Document for Finding {
 
 /// One observation of a finding: audit, analysis and run.
 #[derive(Clone, Debug)]
-pub(crate) struct Sighting<'a> {
+pub(crate) struct FindingObservation<'a> {
     pub(crate) repository_id: Uuid,
     pub(crate) audit_id: Uuid,
     pub(crate) seen_at: Timestamp,
@@ -111,12 +111,12 @@ pub(crate) struct Sighting<'a> {
     pub(crate) analysis_run: i64,
     /// Time at which the file or the newest evidence record became ready.
     pub(crate) ready_at: Timestamp,
-    pub(crate) surroundings: &'a Surroundings,
+    pub(crate) surroundings: &'a ArchitectureContext,
 }
 
 impl Finding {
     /// Creates a finding that was not known before; it has no transition yet.
-    pub(crate) fn first_seen(observation: Observation, sighting: &Sighting<'_>) -> Self {
+    pub(crate) fn first_seen(observation: Observation, sighting: &FindingObservation<'_>) -> Self {
         let now = sighting.seen_at;
         let mut finding = Self {
             repository_id: sighting.repository_id,
@@ -168,7 +168,11 @@ impl Finding {
     }
 
     /// Updates a finding that was observed again.
-    pub(crate) fn seen_again(&mut self, observation: Observation, sighting: &Sighting<'_>) {
+    pub(crate) fn seen_again(
+        &mut self,
+        observation: Observation,
+        sighting: &FindingObservation<'_>,
+    ) {
         let first_in_audit = self.audit_id != sighting.audit_id;
         if first_in_audit {
             self.audit_id = sighting.audit_id;
@@ -182,8 +186,8 @@ impl Finding {
 
     /// Stores the analysis that shows the finding. The first analysis of an audit that shows a
     /// finding owns it. Analyses from before artifact streams existed have no other run.
-    fn mark(&mut self, sighting: &Sighting<'_>, first_in_audit: bool) {
-        let Sighting { analysis_id, group_id, analysis_run, .. } = *sighting;
+    fn mark(&mut self, sighting: &FindingObservation<'_>, first_in_audit: bool) {
+        let FindingObservation { analysis_id, group_id, analysis_run, .. } = *sighting;
         self.shown_at = self.shown_at.max(Some(sighting.ready_at));
         self.also_seen.remove(group_id);
         self.overlooked_by.remove(analysis_id);
@@ -244,7 +248,7 @@ impl Finding {
     }
 
     /// Copies the description from the latest scan.
-    fn describe(&mut self, observation: Observation, sighting: &Sighting<'_>) {
+    fn describe(&mut self, observation: Observation, sighting: &FindingObservation<'_>) {
         let surroundings = sighting.surroundings;
         self.paths = observation.paths();
         let revision = observation.revision.as_deref().or(sighting.commit_sha);
@@ -285,7 +289,7 @@ const MOST_RECURRENCES: i64 = 5;
 /// Returns `risk_total` in hundredths: severity times exposure times recurrence.
 ///
 /// Severity is the CVSS score, or 9.5, 8.0, 5.5, 2.0 and 0.0 for the bands. Exposure is 1.0 to 1.8
-/// (see [`Surroundings`]). Recurrence is 1.0 plus 0.1 for each further audit that showed the
+/// (see [`ArchitectureContext`]). Recurrence is 1.0 plus 0.1 for each further audit that showed the
 /// finding, up to 1.5.
 pub(crate) fn risk(rating: &Rating, exposure_percent: i64, audit_count: i64) -> i64 {
     let recurrence_percent = 100 + 10 * (audit_count - 1).clamp(0, MOST_RECURRENCES);

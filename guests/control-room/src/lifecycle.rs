@@ -6,7 +6,7 @@ use serde_json::{Map, json};
 
 use crate::finding::Finding;
 use crate::severity::Severity;
-use crate::state::{Mover, State};
+use crate::state::{Actor, State};
 use crate::transition::{Change, StoredTransition, TransitionRecord, pass};
 
 /// Description of the rules for OpenAPI.
@@ -189,7 +189,7 @@ fn longest_acceptance_days(ctx: &Ctx) -> i64 {
 }
 
 fn check_allowed(from: State, to: State) -> Result<()> {
-    let next = from.next(Mover::Person);
+    let next = from.next(Actor::Person);
     if next.contains(&to) {
         return Ok(());
     }

@@ -9,7 +9,7 @@ use area_sdk::{JobError, Scope};
 
 use crate::decimal::fixed;
 use crate::finding::Finding;
-use crate::similarity::{Overlap, Sketch, StoredSketch};
+use crate::similarity::{Overlap, StoredSketch, TextFingerprint};
 use crate::suggestions::{MatchSuggestion, SuggestionState};
 
 /// Minimum similarity of a suggestion, in ten-thousandths.
@@ -45,7 +45,7 @@ pub(crate) struct NewFinding {
 struct Candidate<'a> {
     id: Uuid,
     finding: &'a Finding,
-    sketch: &'a Sketch,
+    sketch: &'a TextFingerprint,
 }
 
 /// Returns suggestions for a repository's new findings before these are stored: after a write,
@@ -105,7 +105,7 @@ fn kept(
     repository_id: Uuid,
     family: &str,
     alike: &[Stored<Finding>],
-) -> Result<Vec<(Stored<Finding>, Sketch)>, JobError> {
+) -> Result<Vec<(Stored<Finding>, TextFingerprint)>, JobError> {
     let query = scope.documents::<Finding>().query().equals("repository_id", repository_id);
     let query = query.equals("rule_family", family);
     let mut found = query.limit(FAMILY).list()?;
@@ -115,7 +115,7 @@ fn kept(
     found.dedup_by(|a, b| a.id == b.id);
     let ids: Vec<&String> = found.iter().map(|one| &one.id).collect();
     let sketches = scope.documents::<StoredSketch>().get_many(ids)?.into_iter();
-    let mut sketches: BTreeMap<String, Sketch> =
+    let mut sketches: BTreeMap<String, TextFingerprint> =
         sketches.map(|kept| (kept.id.clone(), kept.value.sketch)).collect();
     let with_sketch = |one: Stored<Finding>| sketches.remove(&one.id).map(|sketch| (one, sketch));
     Ok(found.into_iter().filter_map(with_sketch).collect())
@@ -123,7 +123,7 @@ fn kept(
 
 /// Returns stored and new findings, oldest first.
 fn in_order<'a>(
-    kept: &'a [(Stored<Finding>, Sketch)],
+    kept: &'a [(Stored<Finding>, TextFingerprint)],
     newcomers: &[&'a NewFinding],
 ) -> Vec<Candidate<'a>> {
     let kept =

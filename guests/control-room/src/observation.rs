@@ -4,7 +4,7 @@
 use area_sdk::prelude::*;
 
 use crate::severity::Rating;
-use crate::similarity::Sketch;
+use crate::similarity::TextFingerprint;
 
 /// Maximum number of stored locations of one finding.
 pub(crate) const MOST_LOCATIONS: usize = 10;
@@ -44,7 +44,7 @@ pub(crate) struct Observation {
     pub(crate) purl: Option<String>,
     /// Why the scan suppresses it; `None` if it does not.
     pub(crate) suppressed: Option<String>,
-    pub(crate) sketch: Sketch,
+    pub(crate) sketch: TextFingerprint,
     /// Scanned revision; `None` if the file names none.
     pub(crate) revision: Option<String>,
 }

@@ -17,9 +17,9 @@ const SIGNED_BY: u32 = 4;
 
 /// Hashes of a text's words. Serialized as hexadecimal, eight digits for each word.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Sketch(Vec<u32>);
+pub(crate) struct TextFingerprint(Vec<u32>);
 
-impl Sketch {
+impl TextFingerprint {
     /// Returns the sketch of several texts together.
     pub(crate) fn of<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
         let texts = texts.into_iter().map(str::to_lowercase).collect::<Vec<_>>();
@@ -60,7 +60,7 @@ impl Sketch {
 /// A stored sketch; its document id is the finding's.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredSketch {
-    pub(crate) sketch: Sketch,
+    pub(crate) sketch: TextFingerprint,
 }
 
 impl Document for StoredSketch {
@@ -97,7 +97,7 @@ fn mix(mut word: u32) -> u32 {
     word ^ (word >> 16)
 }
 
-impl Serialize for Sketch {
+impl Serialize for TextFingerprint {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut digits = String::with_capacity(self.0.len() * 8);
         for word in &self.0 {
@@ -107,7 +107,7 @@ impl Serialize for Sketch {
     }
 }
 
-impl<'de> Deserialize<'de> for Sketch {
+impl<'de> Deserialize<'de> for TextFingerprint {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let digits = String::deserialize(deserializer)?;
         let words = digits.as_bytes().chunks(8).map(|word| {
@@ -118,7 +118,7 @@ impl<'de> Deserialize<'de> for Sketch {
     }
 }
 
-impl JsonSchema for Sketch {
+impl JsonSchema for TextFingerprint {
     fn inline_schema() -> bool {
         true
     }
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     fn similarity(a: &str, b: &str) -> i64 {
-        Sketch::of([a]).overlap(&Sketch::of([b])).similarity()
+        TextFingerprint::of([a]).overlap(&TextFingerprint::of([b])).similarity()
     }
 
     #[test]
@@ -158,16 +158,16 @@ mod tests {
             b in prop::collection::btree_set("[a-z]{1,3}", 0..24),
         ) {
             let text = |words: &BTreeSet<String>| words.iter().cloned().collect::<Vec<_>>().join(" ");
-            let overlap = Sketch::of([text(&a).as_str()]).overlap(&Sketch::of([text(&b).as_str()]));
+            let overlap = TextFingerprint::of([text(&a).as_str()]).overlap(&TextFingerprint::of([text(&b).as_str()]));
             prop_assert_eq!(overlap.shared, a.intersection(&b).count());
             prop_assert_eq!(overlap.either, a.union(&b).count());
         }
 
         #[test]
         fn a_sketch_is_read_as_it_was_written_and_is_like_itself(text in ".{0,400}") {
-            let sketch = Sketch::of([text.as_str()]);
+            let sketch = TextFingerprint::of([text.as_str()]);
             let json = serde_json::to_string(&sketch).expect("JSON");
-            let read: Sketch = serde_json::from_str(&json).expect("a sketch");
+            let read: TextFingerprint = serde_json::from_str(&json).expect("a sketch");
             prop_assert_eq!(&read, &sketch);
             prop_assert_eq!(read.signature(), sketch.signature());
             let overlap = sketch.overlap(&read);

@@ -30,7 +30,7 @@ pub(crate) enum State {
 
 /// Who changes a finding's state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Mover {
+pub(crate) enum Actor {
     /// A signed-in user.
     Person,
     /// The service: after an audit, or at the end of an accepted risk.
@@ -80,10 +80,10 @@ impl State {
     }
 
     /// Returns the states that may follow.
-    pub(crate) fn next(self, mover: Mover) -> &'static [Self] {
+    pub(crate) fn next(self, mover: Actor) -> &'static [Self] {
         match mover {
-            Mover::Person => self.next_by_person(),
-            Mover::Service => self.next_by_service(),
+            Actor::Person => self.next_by_person(),
+            Actor::Service => self.next_by_service(),
         }
     }
 
@@ -121,8 +121,8 @@ mod tests {
     #[test]
     fn only_an_audit_verifies_and_nothing_becomes_new_again() {
         for state in State::ALL {
-            assert!(!state.next(Mover::Person).contains(&State::Verified), "{state:?}");
-            for mover in [Mover::Person, Mover::Service] {
+            assert!(!state.next(Actor::Person).contains(&State::Verified), "{state:?}");
+            for mover in [Actor::Person, Actor::Service] {
                 assert!(!state.next(mover).contains(&State::New), "{state:?}");
                 assert!(!state.next(mover).contains(&state), "{state:?}");
             }
@@ -132,9 +132,9 @@ mod tests {
     #[test]
     fn what_is_settled_can_only_be_reopened_and_what_is_open_can_be_settled() {
         for state in State::ALL {
-            let next = state.next(Mover::Person);
+            let next = state.next(Actor::Person);
             if state.is_open() {
-                assert!(state.next(Mover::Service).contains(&State::Verified), "{state:?}");
+                assert!(state.next(Actor::Service).contains(&State::Verified), "{state:?}");
             } else {
                 assert_eq!(next, [State::Reopened], "{state:?}");
             }

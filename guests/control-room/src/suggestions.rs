@@ -6,7 +6,7 @@ use serde_json::{Map, json};
 use crate::finding::Finding;
 use crate::lifecycle::FindingTransitioned;
 use crate::observation::SourceTool;
-use crate::state::{Mover, State};
+use crate::state::{Actor, State};
 use crate::transition::{Change, pass};
 
 /// Version of the algorithm that finds and rates pairs.
@@ -194,7 +194,7 @@ fn merge(ctx: &Ctx, id: Uuid, suggestion: &MatchSuggestion, reason: Option<Strin
     let mut right = ctx.documents::<Finding>().get(suggestion.right_finding_id)?;
     let group = join_groups(ctx, &left, &right)?;
     (left.match_group_id, right.match_group_id) = (Some(group), Some(group));
-    if left.open && right.state.next(Mover::Person).contains(&State::Duplicate) {
+    if left.open && right.state.next(Actor::Person).contains(&State::Duplicate) {
         let mut metadata = Map::new();
         metadata.insert("match_suggestion_id".to_owned(), json!(id));
         metadata.insert("duplicate_of".to_owned(), json!(left.id));

@@ -39,7 +39,7 @@ use deployments::document::{
     AuditedCommit, DeploymentEvidence, DeploymentRecorded, StoredDeployment,
 };
 use evidence::{Evidence, ImportAdvisories};
-use ingest::{DependenciesImported, Head, ImportDependencies, StoredImport};
+use ingest::{BranchHead, DependenciesImported, ImportDependencies, StoredImport};
 use inventory::alerts::DependencyVulnerable;
 use inventory::component::StoredComponent;
 use inventory::matches::StoredMatch;
@@ -101,7 +101,7 @@ fn component_collections(area: Area) -> Area {
             .readable_by(&["*"]),
     )
     .collection(
-        Collection::of::<Head>()
+        Collection::of::<BranchHead>()
             .summary("The audit of each branch's inventory, and its number of components")
             .integer("components")
             .readable_by(&["assistant", "context"]),

@@ -10,7 +10,7 @@ use crate::inventory::alerts::Alerts;
 use crate::inventory::component::StoredComponent;
 use crate::inventory::matches::{self, StoredMatch};
 use crate::large::{self, Subject};
-use crate::matching::{self, Assessed, Assessment};
+use crate::matching::{self, AssessedComponents, Assessment};
 use crate::room::{PageSize, Room};
 
 /// Cost of a query, in documents.
@@ -99,14 +99,14 @@ pub(crate) fn run(ctx: &JobCtx, mut job: Reevaluate) -> JobResult<Reevaluate> {
 }
 
 /// A page of components and the cursor of the next one.
-type Found = (Vec<Stored<StoredComponent>>, Option<String>);
+type ComponentPage = (Vec<Stored<StoredComponent>>, Option<String>);
 
 fn of_package(
     ctx: &JobCtx,
     package: &str,
     cursor: Option<String>,
     size: &PageSize,
-) -> Result<Found, JobError> {
+) -> Result<ComponentPage, JobError> {
     let components = ctx.documents::<StoredComponent>().query().equals("latest", true);
     let components = components.equals("package_key", package).ascending("package_key");
     let page = components.cursor(cursor).limit(size.limit()).page()?;
@@ -118,7 +118,7 @@ fn under_name(
     name: &str,
     cursor: Option<String>,
     size: &PageSize,
-) -> Result<Found, JobError> {
+) -> Result<ComponentPage, JobError> {
     let found = ctx.documents::<StoredMatch>().query().equals("advisory_key", name);
     let found = found.equals("latest", true).ascending("name");
     let page = found.cursor(cursor).limit(size.limit()).page()?;
@@ -139,11 +139,13 @@ pub(crate) fn look_again(
         let found: Vec<&StoredComponent> =
             components.iter().take(together).map(|stored| &stored.value).collect();
         match matching::assess(ctx, &found, room)? {
-            Assessed::Some(assessments) => {
+            AssessedComponents::Some(assessments) => {
                 break keep_changes(ctx, &mut components, &assessments, (room, alerts))?;
             }
-            Assessed::Large(package) => break leave_large(ctx, &mut components, package)?,
-            Assessed::TooMany => together = (together / 8).max(1),
+            AssessedComponents::Large(package) => {
+                break leave_large(ctx, &mut components, package)?;
+            }
+            AssessedComponents::TooMany => together = (together / 8).max(1),
         }
     };
     Ok(components.split_off(looked).into_iter().map(|left| left.id).collect())

@@ -7,7 +7,7 @@ use area_sdk::prelude::*;
 
 use crate::envelope::{EvidenceEnvelope, SCHEMA_VERSION};
 use crate::keys::ProducerKey;
-use crate::records::{Sorted, ValidationError};
+use crate::records::{EnvelopeResults, ValidationError};
 
 /// Result of an envelope.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -139,7 +139,7 @@ pub(crate) fn settle(
     envelope: &EvidenceEnvelope,
     key: &ProducerKey,
     digests: Digests,
-    sorted: Sorted,
+    sorted: EnvelopeResults,
 ) -> Result<EnvelopeReceipt> {
     let receipt = receipt(ctx, envelope, key, &digests, &sorted);
     crate::records::keep(ctx, envelope, &sorted, receipt.id, key.producer_id)?;
@@ -156,7 +156,7 @@ fn receipt(
     envelope: &EvidenceEnvelope,
     key: &ProducerKey,
     digests: &Digests,
-    sorted: &Sorted,
+    sorted: &EnvelopeResults,
 ) -> EnvelopeReceipt {
     let now = ctx.now();
     let source = &envelope.source;
@@ -193,7 +193,7 @@ fn receipt(
     }
 }
 
-fn status(sorted: &Sorted) -> ReceiptStatus {
+fn status(sorted: &EnvelopeResults) -> ReceiptStatus {
     match (sorted.accepted, sorted.errors.len()) {
         (0, _) => ReceiptStatus::Rejected,
         (_, 0) => ReceiptStatus::Accepted,

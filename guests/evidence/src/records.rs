@@ -64,9 +64,9 @@ impl StoredRecord {
 }
 
 /// Member, rule and description of a violation.
-type Broken = (&'static str, &'static str, String);
+type SchemaViolation = (&'static str, &'static str, String);
 
-fn length(member: &'static str, text: &str, least: usize, most: usize) -> Option<Broken> {
+fn length(member: &'static str, text: &str, least: usize, most: usize) -> Option<SchemaViolation> {
     let count = text.chars().count();
     let broken = !(least..=most).contains(&count);
     broken.then(|| {
@@ -78,7 +78,7 @@ fn length(member: &'static str, text: &str, least: usize, most: usize) -> Option
     })
 }
 
-fn word(member: &'static str, text: &str) -> Option<Broken> {
+fn word(member: &'static str, text: &str) -> Option<SchemaViolation> {
     let letters = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     let good = (1..=100).contains(&text.len())
         && text.as_bytes()[0].is_ascii_lowercase()
@@ -92,7 +92,7 @@ fn word(member: &'static str, text: &str) -> Option<Broken> {
     })
 }
 
-fn digest(text: &str) -> Option<Broken> {
+fn digest(text: &str) -> Option<SchemaViolation> {
     let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     let good = text.len() == 64 && text.bytes().all(hex);
     (!good).then(|| {
@@ -100,19 +100,19 @@ fn digest(text: &str) -> Option<Broken> {
     })
 }
 
-fn confidence(value: f64) -> Option<Broken> {
+fn confidence(value: f64) -> Option<SchemaViolation> {
     let good = (0.0..=1.0).contains(&value);
     (!good).then(|| ("confidence", "confidence_out_of_range", "not from 0 to 1".to_owned()))
 }
 
-fn observed(at: Timestamp, now: Timestamp) -> Option<Broken> {
+fn observed(at: Timestamp, now: Timestamp) -> Option<SchemaViolation> {
     (at > now.plus_seconds(CLOCK_TOLERANCE_SECONDS)).then(|| {
         ("observed_at", "observed_in_future", "observed after the envelope was received".to_owned())
     })
 }
 
 /// Returns the first rule that a record violates on its own.
-fn broken_rule(record: &EvidenceRecord, now: Timestamp) -> Option<Broken> {
+fn broken_rule(record: &EvidenceRecord, now: Timestamp) -> Option<SchemaViolation> {
     confidence(record.confidence)
         .or_else(|| digest(&record.content_sha256))
         .or_else(|| word("kind", &record.kind))
@@ -130,7 +130,7 @@ fn out_of_place(
     record: &EvidenceRecord,
     seen: &mut BTreeSet<Uuid>,
     kept: &BTreeMap<Uuid, EvidenceRecord>,
-) -> Option<Broken> {
+) -> Option<SchemaViolation> {
     if !seen.insert(record.evidence_id) {
         let detail = "another record of this envelope has this id".to_owned();
         return Some(("evidence_id", "duplicate_evidence_id", detail));
@@ -143,7 +143,7 @@ fn out_of_place(
 }
 
 /// Results of an envelope's records.
-pub(crate) struct Sorted {
+pub(crate) struct EnvelopeResults {
     /// Number of accepted records, including those stored before.
     pub(crate) accepted: usize,
     /// Reasons for rejecting the others.
@@ -155,7 +155,7 @@ pub(crate) struct Sorted {
 }
 
 /// Checks every record.
-pub(crate) fn sort(ctx: &Ctx, envelope: &EvidenceEnvelope) -> Result<Sorted> {
+pub(crate) fn sort(ctx: &Ctx, envelope: &EvidenceEnvelope) -> Result<EnvelopeResults> {
     let ids = envelope.records.iter().map(|record| record.evidence_id);
     let kept = ctx.documents::<StoredRecord>().get_many(ids)?.into_iter();
     let kept = kept.map(|kept| (kept.uuid(), kept.value.record)).collect();
@@ -166,9 +166,13 @@ fn judge(
     records: &[EvidenceRecord],
     kept: &BTreeMap<Uuid, EvidenceRecord>,
     now: Timestamp,
-) -> Sorted {
-    let mut sorted =
-        Sorted { accepted: 0, errors: Vec::new(), kinds: BTreeSet::new(), new: Vec::new() };
+) -> EnvelopeResults {
+    let mut sorted = EnvelopeResults {
+        accepted: 0,
+        errors: Vec::new(),
+        kinds: BTreeSet::new(),
+        new: Vec::new(),
+    };
     let mut seen = BTreeSet::new();
     for (index, record) in records.iter().enumerate() {
         let broken = broken_rule(record, now).or_else(|| out_of_place(record, &mut seen, kept));
@@ -192,7 +196,7 @@ fn judge(
 pub(crate) fn keep(
     ctx: &Ctx,
     envelope: &EvidenceEnvelope,
-    sorted: &Sorted,
+    sorted: &EnvelopeResults,
     receipt_id: Uuid,
     producer_id: Uuid,
 ) -> Result<()> {

@@ -54,7 +54,7 @@ impl PackingError {
 
 /// Result of reading packed content.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unpacked<T> {
+pub struct UnpackResult<T> {
     /// Result of the reading function.
     pub result: T,
     /// Filename in a zip archive.
@@ -88,7 +88,7 @@ impl Packing {
 pub fn read<T>(
     packed: &[u8],
     consume: impl FnOnce(&mut dyn Read) -> T,
-) -> Result<Unpacked<T>, PackingError> {
+) -> Result<UnpackResult<T>, PackingError> {
     let result = match Packing::of(packed) {
         Packing::None => consume(&mut &*packed),
         Packing::Gzip => consume(&mut MultiGzDecoder::new(packed)),
@@ -100,7 +100,7 @@ pub fn read<T>(
             )));
         }
     };
-    Ok(Unpacked { result, filename: None })
+    Ok(UnpackResult { result, filename: None })
 }
 
 /// A file in a zip archive.
@@ -113,7 +113,7 @@ struct Entry {
 fn read_zip<T>(
     packed: &[u8],
     consume: impl FnOnce(&mut dyn Read) -> T,
-) -> Result<Unpacked<T>, PackingError> {
+) -> Result<UnpackResult<T>, PackingError> {
     let archive = ZipArchive::from_slice(packed).map_err(PackingError::damaged)?;
     let Entry { name, method, place } = only_file(&archive)?;
     let file = archive.get_entry(place).map_err(PackingError::damaged)?;
@@ -127,7 +127,7 @@ fn read_zip<T>(
             return Err(PackingError::unsupported(detail));
         }
     };
-    Ok(Unpacked { result, filename: Some(name) })
+    Ok(UnpackResult { result, filename: Some(name) })
 }
 
 fn only_file(archive: &ZipSliceArchive<&[u8]>) -> Result<Entry, PackingError> {

@@ -23,7 +23,7 @@ pub struct Limits {
 
 /// Result of a stream that was read to its end within its limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Parsed<T> {
+pub struct ParsedStream<T> {
     /// Result of the parser.
     pub result: T,
     /// Size of the content in bytes.
@@ -34,7 +34,7 @@ pub struct Parsed<T> {
 
 /// A violated limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Breach {
+pub enum LimitExceeded {
     /// The content exceeds this size, in bytes.
     TooLarge(u64),
     /// The nesting exceeds this depth.
@@ -45,7 +45,7 @@ pub enum Breach {
     Packing(PackingError),
 }
 
-impl fmt::Display for Breach {
+impl fmt::Display for LimitExceeded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooLarge(most) => write!(f, "Unpacked it has more than {most} bytes."),
@@ -63,15 +63,15 @@ pub fn parse<T>(
     limits: Limits,
     observe: impl FnMut(&[u8]),
     parse: impl FnOnce(&mut dyn Read) -> T,
-) -> Result<Parsed<T>, Breach> {
+) -> Result<ParsedStream<T>, LimitExceeded> {
     let unpacked = packing::read(packed, |reader| {
         let mut watched = Watched::new(reader, limits, observe);
         let text = WithoutMark::new(&mut watched);
         let result = parse(&mut BufReader::with_capacity(PIECE_BYTES, text));
         watched.drain()?;
-        Ok(Parsed { result, bytes: watched.bytes, depth: watched.scan.deepest() })
+        Ok(ParsedStream { result, bytes: watched.bytes, depth: watched.scan.deepest() })
     });
-    unpacked.map_err(Breach::Packing)?.result
+    unpacked.map_err(LimitExceeded::Packing)?.result
 }
 
 /// A stream with its limits.
@@ -82,7 +82,7 @@ struct Watched<R, F> {
     bytes: u64,
     scan: Scan,
     encoding: Utf8,
-    breach: Option<Breach>,
+    breach: Option<LimitExceeded>,
 }
 
 impl<R: Read, F: FnMut(&[u8])> Watched<R, F> {
@@ -92,38 +92,38 @@ impl<R: Read, F: FnMut(&[u8])> Watched<R, F> {
     }
 
     /// Reads the rest of the stream and returns the violated limit.
-    fn drain(&mut self) -> Result<(), Breach> {
+    fn drain(&mut self) -> Result<(), LimitExceeded> {
         let mut piece = vec![0; PIECE_BYTES];
         while self.breach.is_none() {
             match self.read(&mut piece) {
                 Ok(0) => break,
                 Ok(_) => {}
                 Err(error) => {
-                    let damaged = || Breach::Packing(PackingError::damaged(error));
+                    let damaged = || LimitExceeded::Packing(PackingError::damaged(error));
                     return Err(self.breach.take().unwrap_or_else(damaged));
                 }
             }
         }
         match self.breach.take() {
             Some(breach) => Err(breach),
-            None if !self.encoding.is_whole() => Err(Breach::NotUtf8(self.bytes)),
+            None if !self.encoding.is_whole() => Err(LimitExceeded::NotUtf8(self.bytes)),
             None => Ok(()),
         }
     }
 
-    fn check(&mut self, piece: &[u8]) -> Option<Breach> {
+    fn check(&mut self, piece: &[u8]) -> Option<LimitExceeded> {
         let begin = self.bytes;
         self.bytes += piece.len() as u64;
         if self.bytes > self.limits.bytes {
-            return Some(Breach::TooLarge(self.limits.bytes));
+            return Some(LimitExceeded::TooLarge(self.limits.bytes));
         }
         self.scan.read(piece);
         let too_deep = self.limits.depth.filter(|most| self.scan.deepest() > *most);
         if too_deep.is_some() || !self.limits.is_text {
-            return too_deep.map(Breach::TooDeep);
+            return too_deep.map(LimitExceeded::TooDeep);
         }
         let wrong = self.encoding.read(piece).err()?;
-        Some(Breach::NotUtf8(begin + wrong as u64))
+        Some(LimitExceeded::NotUtf8(begin + wrong as u64))
     }
 }
 
@@ -136,7 +136,7 @@ impl<R: Read, F: FnMut(&[u8])> Read for Watched<R, F> {
             Ok(read) => read,
             Err(error) => {
                 let text = error.to_string();
-                self.breach = Some(Breach::Packing(PackingError::damaged(error)));
+                self.breach = Some(LimitExceeded::Packing(PackingError::damaged(error)));
                 return Err(io::Error::other(text));
             }
         };
@@ -244,7 +244,7 @@ mod tests {
         encoder.finish().expect("packed")
     }
 
-    fn read(content: &[u8], limits: Limits) -> Result<Vec<u8>, Breach> {
+    fn read(content: &[u8], limits: Limits) -> Result<Vec<u8>, LimitExceeded> {
         let mut observed = 0;
         let read = parse(
             &gzip(content),
@@ -265,11 +265,11 @@ mod tests {
     fn the_bounds_hold() {
         let text = "[[1, \"é[\"]]".as_bytes();
         assert_eq!(read(text, NONE).as_deref(), Ok(text));
-        assert_eq!(read(text, Limits { bytes: 5, ..NONE }), Err(Breach::TooLarge(5)));
-        assert_eq!(read(text, Limits { depth: Some(1), ..NONE }), Err(Breach::TooDeep(1)));
+        assert_eq!(read(text, Limits { bytes: 5, ..NONE }), Err(LimitExceeded::TooLarge(5)));
+        assert_eq!(read(text, Limits { depth: Some(1), ..NONE }), Err(LimitExceeded::TooDeep(1)));
         assert!(read(text, Limits { depth: Some(2), ..NONE }).is_ok());
-        assert_eq!(read(b"ab\xff", NONE), Err(Breach::NotUtf8(2)));
-        assert_eq!(read(b"ab\xc3", NONE), Err(Breach::NotUtf8(3)));
+        assert_eq!(read(b"ab\xff", NONE), Err(LimitExceeded::NotUtf8(2)));
+        assert_eq!(read(b"ab\xc3", NONE), Err(LimitExceeded::NotUtf8(3)));
         assert!(read(b"ab\xff", Limits { is_text: false, ..NONE }).is_ok());
     }
 
@@ -280,11 +280,11 @@ mod tests {
         content.push(0xff);
         let first = |reader: &mut dyn Read| reader.read(&mut [0; 2]).expect("read");
         let packed = gzip(&content);
-        assert_eq!(parse(&packed, NONE, |_| {}, first), Err(Breach::NotUtf8(200_002)));
+        assert_eq!(parse(&packed, NONE, |_| {}, first), Err(LimitExceeded::NotUtf8(200_002)));
         content.pop();
         let packed = gzip(&content);
         let cut = &packed[..packed.len() - 4];
-        assert!(matches!(parse(cut, NONE, |_| {}, first), Err(Breach::Packing(_))));
+        assert!(matches!(parse(cut, NONE, |_| {}, first), Err(LimitExceeded::Packing(_))));
     }
 
     #[test]

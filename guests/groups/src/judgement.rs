@@ -31,18 +31,18 @@ pub(crate) fn judge(source: &Group, target: &Group) -> Judgement {
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Rejudge {
     group_id: Uuid,
-    end: End,
+    end: StepEnd,
     cursor: Option<String>,
 }
 
 #[derive(Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum End {
+enum StepEnd {
     Source,
     Target,
 }
 
-impl End {
+impl StepEnd {
     fn field(self) -> &'static str {
         match self {
             Self::Source => "source_group_id",
@@ -57,14 +57,14 @@ impl Job for Rejudge {
 
 /// Members of the event `group.updated` that are read.
 #[derive(Deserialize)]
-struct Updated {
+struct GroupUpdate {
     group_id: Uuid,
 }
 
 pub(crate) fn take(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
-    let Updated { group_id } = event.data()?;
+    let GroupUpdate { group_id } = event.data()?;
     let later = Later { resource: Some(group_id), ..Later::default() };
-    ctx.enqueue_with(&Rejudge { group_id, end: End::Source, cursor: None }, later);
+    ctx.enqueue_with(&Rejudge { group_id, end: StepEnd::Source, cursor: None }, later);
     Ok(Outcome::Done)
 }
 
@@ -75,8 +75,10 @@ pub(crate) fn run(ctx: &JobCtx, job: Rejudge) -> JobResult<Rejudge> {
         rejudge(ctx, &mut dependency)?;
     }
     Ok(match (page.next_cursor, job.end) {
-        (None, End::Source) => Outcome::Continue(Rejudge { end: End::Target, cursor: None, ..job }),
-        (None, End::Target) => Outcome::Done,
+        (None, StepEnd::Source) => {
+            Outcome::Continue(Rejudge { end: StepEnd::Target, cursor: None, ..job })
+        }
+        (None, StepEnd::Target) => Outcome::Done,
         (cursor, _) => Outcome::Continue(Rejudge { cursor, ..job }),
     })
 }

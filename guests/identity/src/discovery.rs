@@ -33,12 +33,12 @@ pub(crate) struct Discover {
     provider_id: Uuid,
     /// Number of this discovery, stored with the provider.
     discovery: u32,
-    prepared: Option<Prepared>,
+    prepared: Option<DiscoveryRequest>,
 }
 
 /// Provider to request, read by the same attempt.
 #[derive(Clone, Serialize, Deserialize)]
-struct Prepared {
+struct DiscoveryRequest {
     attempt: u32,
     issuer: String,
 }
@@ -48,7 +48,7 @@ impl Job for Discover {
 }
 
 /// Metadata and keys of a provider.
-struct Discovered {
+struct ProviderDocuments {
     metadata: Map<String, Value>,
     jwks_sha256: String,
 }
@@ -90,17 +90,17 @@ fn look_up(ctx: &JobCtx, job: &Discover) -> Result<Option<Stored<StoredProvider>
 
 fn prepare(ctx: &JobCtx, job: Discover) -> JobResult<Discover> {
     let Some(provider) = look_up(ctx, &job)? else { return Ok(Outcome::Done) };
-    let prepared = Prepared { attempt: ctx.attempt(), issuer: provider.value.issuer };
+    let prepared = DiscoveryRequest { attempt: ctx.attempt(), issuer: provider.value.issuer };
     Ok(Outcome::Continue(Discover { prepared: Some(prepared), ..job }))
 }
 
-fn discover(ctx: &JobCtx, issuer: &str) -> Result<Discovered, Failure> {
+fn discover(ctx: &JobCtx, issuer: &str) -> Result<ProviderDocuments, Failure> {
     let body = fetch(ctx, metadata::url(issuer), MOST_METADATA_BYTES)?;
     let metadata = metadata::read(issuer, &body, |url| ctx.check_url(url).is_ok())?;
     let jwks_uri = metadata.get("jwks_uri").and_then(Value::as_str).unwrap_or_default();
     let keys = fetch(ctx, jwks_uri.to_owned(), MOST_KEYS_BYTES)?;
     let jwks_sha256 = ctx.sha256_hex(&metadata::canonical_keys(&keys)?);
-    Ok(Discovered { metadata, jwks_sha256 })
+    Ok(ProviderDocuments { metadata, jwks_sha256 })
 }
 
 /// Returns the body of a 200 response. Redirects are refused, because they lead to a server that
@@ -139,7 +139,11 @@ fn failure(error: &EgressError) -> Failure {
 }
 
 /// Stores the result. A disabled provider stays disabled.
-fn note(ctx: &JobCtx, job: &Discover, found: Result<Discovered, Failure>) -> JobResult<Discover> {
+fn note(
+    ctx: &JobCtx,
+    job: &Discover,
+    found: Result<ProviderDocuments, Failure>,
+) -> JobResult<Discover> {
     let Some(mut provider) = look_up(ctx, job)? else { return Ok(Outcome::Done) };
     let disabled = provider.status == ProviderStatus::Disabled;
     match found {

@@ -1,6 +1,6 @@
 //! Entry point for fuzzing the CODEOWNERS parser.
 
-use crate::codeowners::{Dialect, Tally, from_root, hidden_for_sure, listed, parse};
+use crate::codeowners::{Dialect, PathCounts, from_root, hidden_for_sure, listed, parse};
 
 /// Number of paths matched with the rules.
 const PATHS: usize = 50;
@@ -13,7 +13,7 @@ pub fn codeowners(bytes: &[u8]) -> usize {
     let paths: Vec<&str> = paths.iter().filter_map(|path| from_root(path)).collect();
     let size = |dialect| {
         let Ok(file) = parse(bytes, dialect) else { return 0 };
-        let mut tally = Tally::default();
+        let mut tally = PathCounts::default();
         tally.count(&file, paths.iter().copied());
         let warnings = [tally.warnings(&file), hidden_for_sure(&file)].concat();
         let owned = paths.iter().map(|path| file.owned(path).owners.concat().len());

@@ -8,7 +8,7 @@ use area_sdk::text::ellipsize;
 use crate::names::{
     ANSWER, ANSWER_ENDS, COUNTS, OTHER_ANSWERS, QUESTION, QUESTION_ENDS, REFERENCE, VAGUE_QUESTION,
 };
-use crate::refused::Refused;
+use crate::refused::FileRefusal;
 use crate::rows::{DELIMITERS, Row, Rows, is_blank};
 
 /// Maximum number of headers in a refusal or a warning.
@@ -48,12 +48,12 @@ fn plain(name: &str) -> String {
 }
 
 /// Column names in the form of [`plain`], computed once because every row is compared with them.
-type Names = LazyLock<Vec<String>>;
+type ColumnNames = LazyLock<Vec<String>>;
 
-static QUESTIONS: Names = LazyLock::new(|| plain_names(&QUESTION));
-static VAGUE_QUESTIONS: Names = LazyLock::new(|| plain_names(&VAGUE_QUESTION));
-static REFERENCES: Names = LazyLock::new(|| plain_names(&REFERENCE));
-static ANSWERS: Names = LazyLock::new(|| plain_names(&ANSWER));
+static QUESTIONS: ColumnNames = LazyLock::new(|| plain_names(&QUESTION));
+static VAGUE_QUESTIONS: ColumnNames = LazyLock::new(|| plain_names(&VAGUE_QUESTION));
+static REFERENCES: ColumnNames = LazyLock::new(|| plain_names(&REFERENCE));
+static ANSWERS: ColumnNames = LazyLock::new(|| plain_names(&ANSWER));
 
 fn plain_names(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| plain(name)).collect()
@@ -131,21 +131,21 @@ fn under(text: &str, delimiter: u8) -> Option<(Header, HeaderCertainty)> {
 }
 
 /// Returns the header row with the delimiter that gives the highest certainty and the most columns.
-pub(crate) fn find(text: &str) -> Result<Header, Refused> {
+pub(crate) fn find(text: &str) -> Result<Header, FileRefusal> {
     let found = DELIMITERS.iter().rev().filter_map(|&delimiter| under(text, delimiter));
     let best = found.max_by_key(|(header, surety)| (*surety, header.columns.width));
     best.map(|(header, _)| header).ok_or_else(|| no_question_column(text))
 }
 
 /// Returns a refusal that lists the existing headers.
-fn no_question_column(text: &str) -> Refused {
+fn no_question_column(text: &str) -> FileRefusal {
     let first = |delimiter| {
         let mut rows = Rows::new(text, delimiter).map_while(Result::ok);
         rows.find(|row| row.filled() >= 2)
     };
     let widest = DELIMITERS.iter().rev().filter_map(|&delimiter| first(delimiter));
     let Some(row) = widest.max_by_key(Row::filled) else {
-        return Refused::new(
+        return FileRefusal::new(
             "The file has no row with two cells or more.",
             "Separate the cells by commas, semicolons or tabs, and give the file a header row \
              with a column named \"Question\" next to another.",
@@ -159,7 +159,7 @@ fn no_question_column(text: &str) -> Refused {
         row.number,
         headers.join(", ")
     );
-    Refused::new("The file has no column with a known name for questions.", hint)
+    FileRefusal::new("The file has no column with a known name for questions.", hint)
 }
 
 /// Formats a header for a refusal.

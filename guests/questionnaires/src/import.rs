@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::formula;
 use crate::header::{self, Columns, Header, MOST_LISTED};
-use crate::refused::Refused;
+use crate::refused::FileRefusal;
 use crate::rows::{Row, Rows, is_blank};
 use crate::text;
 
@@ -20,7 +20,7 @@ const MOST_WARNINGS: usize = 5_000;
 
 /// Content of a file.
 #[derive(Debug)]
-pub(crate) struct Imported {
+pub(crate) struct ParsedFile {
     pub(crate) questions: Vec<ImportedQuestion>,
     /// Warnings about rows in their order, then about the file.
     pub(crate) warnings: Vec<String>,
@@ -37,7 +37,7 @@ pub(crate) struct ImportedQuestion {
 }
 
 /// Parses a file.
-pub(crate) fn read(bytes: &[u8]) -> Result<Imported, Refused> {
+pub(crate) fn read(bytes: &[u8]) -> Result<ParsedFile, FileRefusal> {
     let text = text::decode(bytes)?;
     let header = header::find(text)?;
     let mut import = Import::new(&header);
@@ -230,23 +230,26 @@ impl Import {
         warnings
     }
 
-    fn finish(mut self, header: &Header) -> Result<Imported, Refused> {
+    fn finish(mut self, header: &Header) -> Result<ParsedFile, FileRefusal> {
         self.tell_passed();
         if self.count == 0 {
             let message =
                 format!("The file has no question below the header in row {}.", header.row);
-            return Err(Refused::new(message, "Put one question into each row below the header."));
+            return Err(FileRefusal::new(
+                message,
+                "Put one question into each row below the header.",
+            ));
         }
         if self.count > MOST_QUESTIONS {
             let message = format!("The file has {} questions; the maximum is 2,000.", self.count);
-            return Err(Refused::new(message, "Split it into several questionnaires."));
+            return Err(FileRefusal::new(message, "Split it into several questionnaires."));
         }
         self.tell_untaken(header);
         if self.unlisted > 0 {
             let more = format!("{} more warnings are not listed here.", self.unlisted);
             self.warnings.push(more);
         }
-        Ok(Imported { questions: self.questions, warnings: self.warnings })
+        Ok(ParsedFile { questions: self.questions, warnings: self.warnings })
     }
 }
 
@@ -290,7 +293,7 @@ mod tests {
 
     use super::*;
 
-    fn imported(text: &str) -> Imported {
+    fn imported(text: &str) -> ParsedFile {
         read(text.as_bytes()).expect("an import")
     }
 

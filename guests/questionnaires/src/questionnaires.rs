@@ -4,7 +4,7 @@ use area_sdk::prelude::*;
 use area_sdk::{Form, Later, Scope};
 
 use crate::citations::StoredCitation;
-use crate::import::{self, Imported, ImportedQuestion};
+use crate::import::{self, ImportedQuestion, ParsedFile};
 use crate::questions::{Question, StoredQuestion};
 
 /// Maximum length of a title, in characters.
@@ -190,7 +190,11 @@ pub(crate) fn import(ctx: &Ctx, form: Form) -> Result<Created<Versioned<Question
 }
 
 /// Stores and publishes a questionnaire with its questions.
-fn keep(ctx: &Ctx, value: StoredQuestionnaire, imported: Imported) -> Result<QuestionnaireImport> {
+fn keep(
+    ctx: &Ctx,
+    value: StoredQuestionnaire,
+    imported: ParsedFile,
+) -> Result<QuestionnaireImport> {
     let (id, now) = (ctx.new_id(), ctx.now());
     ctx.publish(QuestionnaireImported {
         questionnaire_id: id,

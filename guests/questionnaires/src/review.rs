@@ -17,22 +17,22 @@ const SUBJECTS: usize = 100;
 
 /// Event of an accepted envelope.
 #[derive(Deserialize)]
-struct Accepted {
+struct EnvelopeAccepted {
     envelope_id: Uuid,
 }
 
 /// Event of a completed audit.
 #[derive(Deserialize)]
-struct Completed {
+struct AuditCompleted {
     audit_id: Uuid,
     repository_id: Uuid,
 }
 
 /// Newest record of each kind, by subject.
-type News = BTreeMap<String, BTreeMap<String, Stored<EvidenceRecord>>>;
+type NewestRecords = BTreeMap<String, BTreeMap<String, Stored<EvidenceRecord>>>;
 
-fn news(records: Vec<Stored<EvidenceRecord>>) -> News {
-    let mut news = News::new();
+fn news(records: Vec<Stored<EvidenceRecord>>) -> NewestRecords {
+    let mut news = NewestRecords::new();
     for record in records {
         let subject = news.entry(record.subject_key.clone()).or_default();
         let newer = subject
@@ -48,7 +48,7 @@ fn news(records: Vec<Stored<EvidenceRecord>>) -> News {
 /// Handles new evidence: confirms or supersedes citations of older evidence on the same subject.
 /// Citations that were compared since are skipped, so the step is repeated until none is left.
 pub(crate) fn evidence(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
-    let accepted: Accepted = event.data()?;
+    let accepted: EnvelopeAccepted = event.data()?;
     let records =
         ctx.documents::<EvidenceRecord>().query().equals("envelope_id", accepted.envelope_id);
     let news = news(records.limit(1000).list()?);
@@ -74,7 +74,7 @@ pub(crate) fn evidence(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDel
 
 /// Handles a completed audit: supersedes citations of earlier audits of the same repository.
 pub(crate) fn audit(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
-    let completed: Completed = event.data()?;
+    let completed: AuditCompleted = event.data()?;
     let cited = ctx.documents::<StoredCitation>().query();
     let cited = cited.equals("repository_id", completed.repository_id);
     let cited = cited.range("looked_at", None, Some(event.occurred_at.into()));

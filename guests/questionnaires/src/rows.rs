@@ -5,7 +5,7 @@ use std::io::{Chain, Read as _};
 
 use csv::{Reader, ReaderBuilder, StringRecord};
 
-use crate::refused::Refused;
+use crate::refused::FileRefusal;
 
 /// Supported delimiters.
 pub(crate) const DELIMITERS: [u8; 3] = [b',', b';', b'\t'];
@@ -46,7 +46,7 @@ impl Row {
         self.cells().filter(|cell| !is_blank(cell)).count()
     }
 
-    fn check(&self) -> Result<(), Refused> {
+    fn check(&self) -> Result<(), FileRefusal> {
         let hint = "Shorten it, or split the question into several rows.";
         let too_long = |cell: &str| {
             cell.len() > MOST_CELL_CHARACTERS && cell.chars().count() > MOST_CELL_CHARACTERS
@@ -55,11 +55,14 @@ impl Row {
             let (row, column) = (self.number, column + 1);
             let message =
                 format!("Row {row}: the cell in column {column} has more than 32,767 characters.");
-            return Err(Refused::new(message, hint));
+            return Err(FileRefusal::new(message, hint));
         }
         if self.record.len() > MOST_COLUMNS {
             let message = format!("Row {} has more than 16,384 cells.", self.number);
-            return Err(Refused::new(message, "Keep the columns of questions and answers only."));
+            return Err(FileRefusal::new(
+                message,
+                "Keep the columns of questions and answers only.",
+            ));
         }
         Ok(())
     }
@@ -114,20 +117,23 @@ impl<'a> Rows<'a> {
         usize::try_from(self.reader.position().byte()).unwrap_or(usize::MAX)
     }
 
-    fn unclosed(&self) -> Refused {
+    fn unclosed(&self) -> FileRefusal {
         let message = format!(
             "Row {}: a quotation mark is opened and never closed, so the rest of the file would \
              be one cell.",
             self.number
         );
-        Refused::new(message, "Close it, and write a quotation mark inside a cell twice (\"\").")
+        FileRefusal::new(
+            message,
+            "Close it, and write a quotation mark inside a cell twice (\"\").",
+        )
     }
 
-    fn read(&mut self) -> Result<Option<Row>, Refused> {
+    fn read(&mut self) -> Result<Option<Row>, FileRefusal> {
         let mut record = StringRecord::new();
         let (blank, at) = self.blank_lines(self.offset());
         let read = self.reader.read_record(&mut record);
-        read.map_err(|error| Refused::new(error.to_string(), "Save the file as CSV UTF-8."))?;
+        read.map_err(|error| FileRefusal::new(error.to_string(), "Save the file as CSV UTF-8."))?;
         if at >= self.text.len() {
             self.ended = true;
             return Ok(None);
@@ -166,7 +172,7 @@ fn goes_on_behind_quote(record: &[u8], delimiter: u8) -> bool {
 }
 
 impl Iterator for Rows<'_> {
-    type Item = Result<Row, Refused>;
+    type Item = Result<Row, FileRefusal>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.ended {
@@ -184,7 +190,7 @@ mod tests {
 
     use super::*;
 
-    fn read(text: &str) -> Result<Vec<(usize, Vec<String>)>, Refused> {
+    fn read(text: &str) -> Result<Vec<(usize, Vec<String>)>, FileRefusal> {
         let owned = |row: Row| (row.number, row.cells().map(ToOwned::to_owned).collect());
         Rows::new(text, b',').map(|row| row.map(owned)).collect()
     }

@@ -1,7 +1,7 @@
 //! Decodes UTF-8 with or without a byte order mark. Detects other formats, so that the refusal says
 //! how to fix the file.
 
-use crate::refused::Refused;
+use crate::refused::FileRefusal;
 
 /// Maximum number of control characters; a file with more is no text.
 const MOST_CONTROL_CHARACTERS: usize = 1_000;
@@ -21,37 +21,37 @@ const SIGNATURES: [(&[u8], &str); 6] = [
 ];
 
 /// Returns the text of a file without its byte order mark.
-pub(crate) fn decode(bytes: &[u8]) -> Result<&str, Refused> {
+pub(crate) fn decode(bytes: &[u8]) -> Result<&str, FileRefusal> {
     if let Some((_, what)) = SIGNATURES.iter().find(|(first, _)| bytes.starts_with(first)) {
-        return Err(Refused::new(format!("The file is {what}, not UTF-8 text."), SAVE_AS_UTF8));
+        return Err(FileRefusal::new(format!("The file is {what}, not UTF-8 text."), SAVE_AS_UTF8));
     }
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let text = std::str::from_utf8(bytes).map_err(|error| not_utf8(bytes, error.valid_up_to()))?;
     if let Some(at) = text.find('\0') {
         let line = line_of(text.as_bytes(), at);
         let message = format!("Line {line} has the character U+0000, which text must not contain.");
-        return Err(Refused::new(message, SAVE_AS_UTF8));
+        return Err(FileRefusal::new(message, SAVE_AS_UTF8));
     }
     let control = |c: &char| c.is_control() && !matches!(c, '\t' | '\r' | '\n');
     if text.chars().filter(control).nth(MOST_CONTROL_CHARACTERS).is_some() {
         let message = "The file has too many control characters to be text.";
-        return Err(Refused::new(message, SAVE_AS_UTF8));
+        return Err(FileRefusal::new(message, SAVE_AS_UTF8));
     }
     if text.trim().is_empty() {
         let hint = "Send a CSV file with a header row and one question in each row.";
-        return Err(Refused::new("The file is empty.", hint));
+        return Err(FileRefusal::new("The file is empty.", hint));
     }
     Ok(text)
 }
 
-fn not_utf8(bytes: &[u8], at: usize) -> Refused {
+fn not_utf8(bytes: &[u8], at: usize) -> FileRefusal {
     let byte = bytes.get(at).copied().unwrap_or_default();
     let line = line_of(bytes, at);
     let message = format!(
         "The file is not UTF-8: line {line} has the byte 0x{byte:02X} where a character should \
          be; it looks like a Windows or ISO encoding."
     );
-    Refused::new(message, SAVE_AS_UTF8)
+    FileRefusal::new(message, SAVE_AS_UTF8)
 }
 
 /// Returns the line number of an offset, from 1.

@@ -194,14 +194,14 @@ impl RemediationProgram {
 }
 
 /// Response with a program and its version.
-pub(crate) type Shown = Result<Versioned<RemediationProgram>>;
+pub(crate) type ProgramView = Result<Versioned<RemediationProgram>>;
 
-pub(crate) fn shown(ctx: &Ctx, program: Stored<StoredProgram>) -> Shown {
+pub(crate) fn shown(ctx: &Ctx, program: Stored<StoredProgram>) -> ProgramView {
     let version = program.version;
     Ok(Versioned(RemediationProgram::of(program, ctx.workspace_id()), version))
 }
 
-pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Shown {
+pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> ProgramView {
     shown(ctx, ctx.documents().get(id)?)
 }
 

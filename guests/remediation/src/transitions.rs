@@ -3,7 +3,7 @@
 use area_sdk::prelude::*;
 
 use crate::events::ProgramTransitioned;
-use crate::program::{Shown, StoredProgram, shown};
+use crate::program::{ProgramView, StoredProgram, shown};
 use crate::state::ProgramState;
 
 /// Description of the rules for OpenAPI.
@@ -40,7 +40,7 @@ pub(crate) fn transition(
     ctx: &Ctx,
     Path(id): Path<Uuid>,
     Body(asked): Body<NewTransition>,
-) -> Shown {
+) -> ProgramView {
     let mut program = ctx.documents::<StoredProgram>().get(id)?;
     ctx.check_if_match(program.version)?;
     let (from, to) = (program.state, asked.to_state);

@@ -49,25 +49,25 @@ impl InstallationView {
 
 /// Published when a user returned with an installation.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct Installed {
+pub(crate) struct InstallationAdded {
     installation_id: Uuid,
     external_id: String,
     setup_action: SetupAction,
     installed_by: Uuid,
 }
 
-impl Event for Installed {
+impl Event for InstallationAdded {
     const NAME: &'static str = "repohost.installed";
 }
 
 /// Published when an installation was removed.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct Removed {
+pub(crate) struct InstallationRemoved {
     installation_id: Uuid,
     external_id: String,
 }
 
-impl Event for Removed {
+impl Event for InstallationRemoved {
     const NAME: &'static str = "repohost.removed";
 }
 
@@ -92,7 +92,7 @@ pub(crate) fn bind(
             installations.get(id)?
         }
     };
-    ctx.publish(Installed {
+    ctx.publish(InstallationAdded {
         installation_id: stored.uuid(),
         external_id: stored.external_id.clone(),
         setup_action,
@@ -121,6 +121,6 @@ pub(crate) fn remove(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<NoContent> {
     ctx.check_if_match(installation.version)?;
     ctx.documents().delete(&installation)?;
     let external_id = installation.value.external_id;
-    ctx.publish(Removed { installation_id: id, external_id });
+    ctx.publish(InstallationRemoved { installation_id: id, external_id });
     Ok(NoContent)
 }

@@ -8,7 +8,7 @@ use area_sdk::LinkHolder;
 use area_sdk::prelude::*;
 
 use install::{ForgetState, PendingInstall};
-use installations::{Installation, Installed, Removed};
+use installations::{Installation, InstallationAdded, InstallationRemoved};
 
 /// Declares the area.
 pub fn area() -> Area {
@@ -23,8 +23,10 @@ pub fn area() -> Area {
                 .unique(&["external_id"])
                 .readable_by(&["*"]),
         )
-        .event::<Installed>("The repository-host application was installed for the workspace")
-        .event::<Removed>("An installation was removed from the workspace")
+        .event::<InstallationAdded>(
+            "The repository-host application was installed for the workspace",
+        )
+        .event::<InstallationRemoved>("An installation was removed from the workspace")
         .job::<ForgetState>(Lane::Maintenance, 10, 5_000, install::forget);
     routes(area)
 }

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-pub use self::all::All;
+pub use self::all::AllDocuments;
 use crate::context::Scope;
 use crate::paging::Paging;
 use crate::time::Timestamp;
@@ -416,8 +416,8 @@ impl<'a, T: Document> Query<'a, T> {
     /// All of them, page by page as they are taken; the limit is a page's.
     ///
     /// An error is the last item.
-    pub fn all(self) -> All<'a, T> {
-        All::of(self)
+    pub fn all(self) -> AllDocuments<'a, T> {
+        AllDocuments::of(self)
     }
 
     /// The first of them.

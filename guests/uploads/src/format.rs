@@ -4,7 +4,7 @@ use area_sdk::text::truncate_chars;
 use artifact_formats::nesting::{self, MAX_SBOM_DEPTH};
 
 use crate::lines;
-use crate::shape::Shape;
+use crate::shape::JsonShape;
 use crate::upload::{Format, Refusal};
 
 /// Number of characters that are searched for signs of another format.
@@ -65,7 +65,7 @@ fn parsed(text: &str) -> Result<Format, Refusal> {
 /// Returns the format of a JSON document with this outermost structure, if audits read its version
 /// and depth.
 pub(crate) fn of_shape(
-    shape: serde_json::Result<Shape>,
+    shape: serde_json::Result<JsonShape>,
     depth: impl FnOnce() -> usize,
 ) -> Result<Format, Refusal> {
     let shape = shape.map_err(|error| {

@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 
 use artifact_formats::packing::Packing;
-use artifact_formats::stream::{self, Breach, Limits};
+use artifact_formats::stream::{self, LimitExceeded, Limits};
 use artifact_formats::{MAX_SARIF_BYTES, MAX_STREAM_BYTES, MAX_WHOLE_BYTES};
 use sha2::{Digest as _, Sha256};
 
 use crate::format;
-use crate::shape::Shape;
+use crate::shape::JsonShape;
 use crate::unpack::{self, MAX_RATIO};
 use crate::upload::{Format, Refusal};
 
@@ -16,16 +16,16 @@ use crate::upload::{Format, Refusal};
 const HEAD: usize = 512;
 
 /// Large content with its detected format.
-pub(crate) struct Large {
+pub(crate) struct LargeContent {
     pub(crate) format: Format,
     pub(crate) sha256: String,
     pub(crate) bytes: u64,
 }
 
 /// Detects the format of large content. Content for audits must be JSON that audits read.
-pub(crate) fn recognise(sent: &[u8], for_audit: bool) -> Result<Large, Refusal> {
+pub(crate) fn recognise(sent: &[u8], for_audit: bool) -> Result<LargeContent, Refusal> {
     let most = MAX_STREAM_BYTES.min((sent.len() as u64).saturating_mul(MAX_RATIO));
-    let mut seen = Seen::default();
+    let mut seen = StreamProperties::default();
     let limits = Limits { bytes: most, depth: None, is_text: for_audit };
     let observe = |piece: &[u8]| seen.read(piece);
     let read = stream::parse(sent, limits, observe, |json| serde_json::from_reader(json));
@@ -36,11 +36,11 @@ pub(crate) fn recognise(sent: &[u8], for_audit: bool) -> Result<Large, Refusal> 
         Ok(Format::Unknown) if for_audit => return Err(unsupported()),
         recognised => recognised.unwrap_or(Format::Unknown),
     };
-    Ok(Large { format, sha256: seen.sha256(), bytes: read.bytes })
+    Ok(LargeContent { format, sha256: seen.sha256(), bytes: read.bytes })
 }
 
 fn format_of(
-    shape: serde_json::Result<Shape>,
+    shape: serde_json::Result<JsonShape>,
     depth: usize,
     bytes: u64,
 ) -> Result<Format, Refusal> {
@@ -57,12 +57,12 @@ fn format_of(
 
 /// Properties of a stream.
 #[derive(Default)]
-struct Seen {
+struct StreamProperties {
     digest: Sha256,
     head: Vec<u8>,
 }
 
-impl Seen {
+impl StreamProperties {
     fn read(&mut self, piece: &[u8]) {
         self.digest.update(piece);
         let room = HEAD.saturating_sub(self.head.len());
@@ -84,13 +84,13 @@ impl Seen {
     }
 }
 
-fn refused(breach: Breach) -> Refusal {
+fn refused(breach: LimitExceeded) -> Refusal {
     let code = match &breach {
-        Breach::TooLarge(MAX_STREAM_BYTES) => "content_too_large",
-        Breach::TooLarge(_) => return unpack::ratio_too_high(),
-        Breach::TooDeep(_) => "nested_too_deeply",
-        Breach::NotUtf8(_) => "not_utf8",
-        Breach::Packing(error) => error.code,
+        LimitExceeded::TooLarge(MAX_STREAM_BYTES) => "content_too_large",
+        LimitExceeded::TooLarge(_) => return unpack::ratio_too_high(),
+        LimitExceeded::TooDeep(_) => "nested_too_deeply",
+        LimitExceeded::NotUtf8(_) => "not_utf8",
+        LimitExceeded::Packing(error) => error.code,
     };
     refusal(code, breach.to_string())
 }

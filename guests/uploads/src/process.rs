@@ -5,8 +5,8 @@ use area_sdk::prelude::*;
 use area_sdk::{BlobError, JobError, ScanError, Verdict};
 
 use crate::intake::Purpose;
-use crate::large::Large;
-use crate::unpack::Unpacked;
+use crate::large::LargeContent;
+use crate::unpack::UnpackedContent;
 use crate::upload::{Format, MalwareStatus, Refusal, Stage, Upload, UploadReady, UploadRejected};
 use crate::{MAX_BYTES, PROCESS_ATTEMPTS, format, large, unpack};
 
@@ -69,22 +69,22 @@ pub(crate) fn run(ctx: &JobCtx, job: Process) -> JobResult<Process> {
 }
 
 /// Result of the malware scan.
-struct Scanned {
+struct ScanResult {
     status: MalwareStatus,
     refusal: Option<Refusal>,
 }
 
 /// Scans the content. While the scanner is unavailable the job is retried, and finally the content
 /// is refused: unscanned content is never accepted.
-fn scan(ctx: &JobCtx, received: &str) -> Result<Scanned, JobError> {
-    let passed = |status| Ok(Scanned { status, refusal: None });
+fn scan(ctx: &JobCtx, received: &str) -> Result<ScanResult, JobError> {
+    let passed = |status| Ok(ScanResult { status, refusal: None });
     let why = match ctx.scan(received) {
         Ok(Verdict::Clean) => return passed(MalwareStatus::Clean),
         Ok(Verdict::Skipped) => return passed(MalwareStatus::Skipped),
         Ok(Verdict::Infected(signature)) => {
             let detail = format!("The scanner found {signature:?}. The content was deleted.");
             let refusal = Some(Refusal { code: "malware_found".to_owned(), detail });
-            return Ok(Scanned { status: MalwareStatus::Infected, refusal });
+            return Ok(ScanResult { status: MalwareStatus::Infected, refusal });
         }
         Err(ScanError::TooLarge) => "It is larger than the scanner accepts.",
         // This also happens after an upload was given up, which then stays unchanged.
@@ -99,7 +99,7 @@ fn scan(ctx: &JobCtx, received: &str) -> Result<Scanned, JobError> {
     };
     let detail = format!("The content could not be scanned for malware. {why}");
     let refusal = Some(Refusal { code: "malware_scan_failed".to_owned(), detail });
-    Ok(Scanned { status: MalwareStatus::Pending, refusal })
+    Ok(ScanResult { status: MalwareStatus::Pending, refusal })
 }
 
 fn validate(ctx: &JobCtx, mut upload: Stored<Upload>, received: &str) -> JobResult<Process> {
@@ -119,26 +119,26 @@ fn validate(ctx: &JobCtx, mut upload: Stored<Upload>, received: &str) -> JobResu
             ctx.documents().replace(&mut upload)?;
             Ok(Outcome::Done)
         }
-        Err(Unfit::Refused(refusal)) => reject(ctx, upload, refusal),
-        Err(Unfit::Blobs(error)) => Err(JobError::Retry(format!("blobs: {error:?}"))),
+        Err(RejectionReason::Refused(refusal)) => reject(ctx, upload, refusal),
+        Err(RejectionReason::Blobs(error)) => Err(JobError::Retry(format!("blobs: {error:?}"))),
     }
 }
 
 /// Why content is not accepted.
-enum Unfit {
+enum RejectionReason {
     /// The content is invalid.
     Refused(Refusal),
     /// The blob store is unavailable.
     Blobs(BlobError),
 }
 
-impl From<BlobError> for Unfit {
+impl From<BlobError> for RejectionReason {
     fn from(error: BlobError) -> Self {
         Self::Blobs(error)
     }
 }
 
-impl From<Refusal> for Unfit {
+impl From<Refusal> for RejectionReason {
     fn from(refusal: Refusal) -> Self {
         Self::Refused(refusal)
     }
@@ -152,11 +152,15 @@ struct Content {
     format: Format,
 }
 
-fn content(ctx: &JobCtx, upload: &Stored<Upload>, received: &str) -> Result<Content, Unfit> {
+fn content(
+    ctx: &JobCtx,
+    upload: &Stored<Upload>,
+    received: &str,
+) -> Result<Content, RejectionReason> {
     let sent = ctx.blobs().read_all(received, MAX_BYTES)?;
     let for_audit = upload.purpose == Purpose::Audit.as_str();
     match unpack::unpack(sent)? {
-        Unpacked::Whole { content, was_packed, filename } => {
+        UnpackedContent::Whole { content, was_packed, filename } => {
             let filename = filename.as_deref().unwrap_or(&upload.filename);
             let format = format::recognise(filename, &content, for_audit)?;
             let blob =
@@ -168,8 +172,8 @@ fn content(ctx: &JobCtx, upload: &Stored<Upload>, received: &str) -> Result<Cont
             };
             Ok(Content { blob, sha256: info.sha256, bytes: info.size, format })
         }
-        Unpacked::Large(sent) => {
-            let Large { format, sha256, bytes } = large::recognise(&sent, for_audit)?;
+        UnpackedContent::Large(sent) => {
+            let LargeContent { format, sha256, bytes } = large::recognise(&sent, for_audit)?;
             Ok(Content { blob: received.to_owned(), sha256, bytes, format })
         }
     }

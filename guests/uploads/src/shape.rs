@@ -17,7 +17,7 @@ const MOST_SHOWN: usize = 50;
 
 /// Members of a JSON value that identify its format. Everything else is skipped, so that a large
 /// document needs no memory.
-pub(crate) enum Shape {
+pub(crate) enum JsonShape {
     Object(Members),
     /// An array; true if it is not empty and all items are advisories.
     Array(bool),
@@ -40,7 +40,7 @@ pub(crate) struct Members {
     advisories: bool,
 }
 
-impl<'de> Deserialize<'de> for Shape {
+impl<'de> Deserialize<'de> for JsonShape {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(ShapeVisitor)
     }
@@ -49,26 +49,27 @@ impl<'de> Deserialize<'de> for Shape {
 struct ShapeVisitor;
 
 impl<'de> Visitor<'de> for ShapeVisitor {
-    type Value = Shape;
+    type Value = JsonShape;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("any value")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Shape, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<JsonShape, A::Error> {
         let mut members = Members::default();
         while let Some(name) = map.next_key::<String>()? {
             match name.as_str() {
-                "bomFormat" => members.bom_format = map.next_value::<Shape>()?.text(),
-                "specVersion" => members.spec_version = map.next_value::<Shape>()?.text(),
+                "bomFormat" => members.bom_format = map.next_value::<JsonShape>()?.text(),
+                "specVersion" => members.spec_version = map.next_value::<JsonShape>()?.text(),
                 "version" => {
-                    members.version = Some(map.next_value::<Shape>()?.text().unwrap_or_default());
+                    members.version =
+                        Some(map.next_value::<JsonShape>()?.text().unwrap_or_default());
                 }
-                "spdxVersion" => members.spdx_version = map.next_value::<Shape>()?.text(),
-                "$schema" => members.schema = map.next_value::<Shape>()?.text(),
-                "id" => members.id = map.next_value::<Shape>()?.text(),
+                "spdxVersion" => members.spdx_version = map.next_value::<JsonShape>()?.text(),
+                "$schema" => members.schema = map.next_value::<JsonShape>()?.text(),
+                "id" => members.id = map.next_value::<JsonShape>()?.text(),
                 // Response of osv.dev to a query.
-                "vulns" => members.advisories = map.next_value::<Shape>()?.is_advisories(),
+                "vulns" => members.advisories = map.next_value::<JsonShape>()?.is_advisories(),
                 other => {
                     members.runs |= other == "runs";
                     members.advisory |= matches!(other, "modified" | "affected" | "schema_version");
@@ -76,44 +77,44 @@ impl<'de> Visitor<'de> for ShapeVisitor {
                 }
             }
         }
-        Ok(Shape::Object(members))
+        Ok(JsonShape::Object(members))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Shape, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<JsonShape, A::Error> {
         let (mut some, mut all) = (false, true);
-        while let Some(item) = items.next_element::<Shape>()? {
+        while let Some(item) = items.next_element::<JsonShape>()? {
             some = true;
-            all &= matches!(item, Shape::Object(members) if members.is_advisory());
+            all &= matches!(item, JsonShape::Object(members) if members.is_advisory());
         }
-        Ok(Shape::Array(some && all))
+        Ok(JsonShape::Array(some && all))
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Shape, E> {
-        Ok(Shape::Text(text.to_owned()))
+    fn visit_str<E>(self, text: &str) -> Result<JsonShape, E> {
+        Ok(JsonShape::Text(text.to_owned()))
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Shape, E> {
-        Ok(Shape::Other)
+    fn visit_bool<E>(self, _: bool) -> Result<JsonShape, E> {
+        Ok(JsonShape::Other)
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<Shape, E> {
-        Ok(Shape::Other)
+    fn visit_i64<E>(self, _: i64) -> Result<JsonShape, E> {
+        Ok(JsonShape::Other)
     }
 
-    fn visit_u64<E>(self, _: u64) -> Result<Shape, E> {
-        Ok(Shape::Other)
+    fn visit_u64<E>(self, _: u64) -> Result<JsonShape, E> {
+        Ok(JsonShape::Other)
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<Shape, E> {
-        Ok(Shape::Other)
+    fn visit_f64<E>(self, _: f64) -> Result<JsonShape, E> {
+        Ok(JsonShape::Other)
     }
 
-    fn visit_unit<E>(self) -> Result<Shape, E> {
-        Ok(Shape::Other)
+    fn visit_unit<E>(self) -> Result<JsonShape, E> {
+        Ok(JsonShape::Other)
     }
 }
 
-impl Shape {
+impl JsonShape {
     fn text(self) -> Option<String> {
         match self {
             Self::Text(text) => Some(text),

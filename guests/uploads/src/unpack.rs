@@ -12,7 +12,7 @@ pub(crate) const MAX_RATIO: u64 = 200;
 const RATIO_COUNTS_FROM: u64 = 1 << 20;
 
 /// Unpacked content.
-pub(crate) enum Unpacked {
+pub(crate) enum UnpackedContent {
     /// In memory.
     Whole {
         content: Vec<u8>,
@@ -25,18 +25,18 @@ pub(crate) enum Unpacked {
 }
 
 /// Unpacks content.
-pub(crate) fn unpack(sent: Vec<u8>) -> Result<Unpacked, Refusal> {
+pub(crate) fn unpack(sent: Vec<u8>) -> Result<UnpackedContent, Refusal> {
     if Packing::of(&sent) == Packing::None {
         check_tar(&sent)?;
-        return Ok(Unpacked::Whole { content: sent, was_packed: false, filename: None });
+        return Ok(UnpackedContent::Whole { content: sent, was_packed: false, filename: None });
     }
     let unpacked = packing::read(&sent, |content| read(content, sent.len()))?;
-    let Some(content) = unpacked.result? else { return Ok(Unpacked::Large(sent)) };
+    let Some(content) = unpacked.result? else { return Ok(UnpackedContent::Large(sent)) };
     if Packing::of(&content) != Packing::None {
         return Err(nested_archive());
     }
     check_tar(&content)?;
-    Ok(Unpacked::Whole { content, was_packed: true, filename: unpacked.filename })
+    Ok(UnpackedContent::Whole { content, was_packed: true, filename: unpacked.filename })
 }
 
 impl From<PackingError> for Refusal {

@@ -40,7 +40,7 @@ pub(crate) const DESCRIPTION: &str = "Deliveries follow Standard Webhooks 1.0: a
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Deliver {
     delivery_id: Uuid,
-    prepared: Option<Prepared>,
+    prepared: Option<SignedMessage>,
     /// Whether it is sent even while the circuit is open, because a user requested it.
     #[serde(default)]
     at_once: bool,
@@ -48,7 +48,7 @@ pub(crate) struct Deliver {
 
 /// A signed message. Only the attempt that signed it sends it.
 #[derive(Clone, Serialize, Deserialize)]
-struct Prepared {
+struct SignedMessage {
     attempt: u32,
     url: String,
     headers: Vec<(String, String)>,
@@ -190,7 +190,7 @@ pub(crate) fn prepared(
     let now = ctx.now();
     let message = (delivery.event_id, now, delivery.body.as_str());
     let headers = signing::headers(ctx, webhook.uuid(), &webhook.generations(now), message);
-    let prepared = Prepared {
+    let prepared = SignedMessage {
         attempt: ctx.attempt(),
         url: webhook.url.clone(),
         headers,
@@ -206,7 +206,7 @@ pub(crate) struct AttemptResult {
     retry_after: Option<Timestamp>,
 }
 
-fn send(ctx: &JobCtx, prepared: Prepared) -> AttemptResult {
+fn send(ctx: &JobCtx, prepared: SignedMessage) -> AttemptResult {
     let headers = prepared.headers.into_iter();
     let outgoing = Outgoing {
         method: "POST".to_owned(),

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::contract::Ceilings;
+use super::contract::ContractLimits;
 use super::{parameters, schema};
 use assurance_core::domain::manifest::{
     BodyKind, CollectionSpec, FormPart, IdempotencyMode, LinkHolder, Manifest, Method,
@@ -32,7 +32,7 @@ const HOST_HEADERS: [&str; 17] = [
 ];
 
 /// Returns all errors of a manifest that do not depend on other areas.
-pub(super) fn manifest(manifest: &Manifest, ceilings: &Ceilings) -> Vec<String> {
+pub(super) fn manifest(manifest: &Manifest, ceilings: &ContractLimits) -> Vec<String> {
     let mut complaints = Vec::new();
     if !is_snake(&manifest.name, 40) || manifest.name == "host" {
         complaints.push(format!(
@@ -85,7 +85,7 @@ fn parameter_of(segment: &str) -> Option<&str> {
     segment.strip_prefix('{')?.strip_suffix('}')
 }
 
-fn route_complaints(route: &Route, ceilings: &Ceilings) -> Vec<String> {
+fn route_complaints(route: &Route, ceilings: &ContractLimits) -> Vec<String> {
     let mut found = Vec::new();
     if !is_snake(&route.operation_id, 80) {
         found.push("an operation id is 1 to 80 characters of snake_case".into());

@@ -23,7 +23,7 @@ const LONG_CHECKS: usize = 2;
 
 /// The operator's limits for manifests.
 #[derive(Clone, Copy, Debug)]
-pub struct Ceilings {
+pub struct ContractLimits {
     /// Default deadline of a route, in milliseconds.
     pub deadline_ms: u32,
     /// Longest deadline of a route, in milliseconds.
@@ -37,7 +37,7 @@ pub struct Ceilings {
     pub manifest: ManifestLimits,
 }
 
-impl Default for Ceilings {
+impl Default for ContractLimits {
     fn default() -> Self {
         Self {
             deadline_ms: 1_000,
@@ -49,7 +49,7 @@ impl Default for Ceilings {
     }
 }
 
-impl From<&Config> for Ceilings {
+impl From<&Config> for ContractLimits {
     fn from(config: &Config) -> Self {
         Self {
             deadline_ms: config.limits.deadline_ms,
@@ -103,7 +103,7 @@ pub struct InvalidManifest {
 pub fn compile(
     manifest: &Manifest,
     events: &[String],
-    ceilings: &Ceilings,
+    ceilings: &ContractLimits,
 ) -> Result<Vec<RouteContract>, InvalidManifest> {
     let too_large = cost::complaints(manifest, &ceilings.manifest);
     if !too_large.is_empty() {
@@ -142,7 +142,7 @@ fn compile_route(
     area: &str,
     route: &Route,
     events: &[String],
-    ceilings: &Ceilings,
+    ceilings: &ContractLimits,
     long_checks: Arc<Semaphore>,
 ) -> Result<RouteContract, String> {
     let name = &route.operation_id;
@@ -178,12 +178,12 @@ fn compile_route(
     })
 }
 
-fn deadline(route: &Route, ceilings: &Ceilings) -> Duration {
+fn deadline(route: &Route, ceilings: &ContractLimits) -> Duration {
     let wished = if route.deadline_ms == 0 { ceilings.deadline_ms } else { route.deadline_ms };
     Duration::from_millis(u64::from(wished.min(ceilings.max_deadline_ms)))
 }
 
-fn max_body_bytes(route: &Route, ceilings: &Ceilings) -> u64 {
+fn max_body_bytes(route: &Route, ceilings: &ContractLimits) -> u64 {
     match (route.max_body_bytes, &route.body) {
         (0, BodyKind::None | BodyKind::Json(_)) => ceilings.body_bytes,
         (0, BodyKind::Multipart(parts)) => form_bytes(parts).min(ceilings.max_body_bytes),

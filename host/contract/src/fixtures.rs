@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::contract::{self, Ceilings, RouteContract};
+use super::contract::{self, ContractLimits, RouteContract};
 use assurance_core::domain::manifest::{
     BodyKind, EventSpec, IdempotencyMode, Manifest, Method, RateClass, Route, WorkspaceSource,
 };
@@ -77,6 +77,6 @@ pub fn manifest(name: &str, routes: Vec<Route>) -> Manifest {
 /// Returns the compiled contract of one route.
 pub fn contract(route: Route) -> RouteContract {
     let manifest = manifest("notes", vec![route]);
-    let compiled = contract::compile(&manifest, &[], &Ceilings::default());
+    let compiled = contract::compile(&manifest, &[], &ContractLimits::default());
     compiled.expect("a good manifest").remove(0)
 }

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use serde_json::{Value as Json, json};
 
 use super::compatibility;
-use super::contract::{Ceilings, RouteContract, compile};
+use super::contract::{ContractLimits, RouteContract, compile};
 use super::decode;
 use super::openapi::{OpenApiDocument, PublishedArea};
 use assurance_core::domain::manifest::Manifest;
@@ -30,7 +30,8 @@ static SEED: LazyLock<Json> = LazyLock::new(|| {
 pub fn manifest(bytes: &[u8]) -> usize {
     let text = String::from_utf8_lossy(bytes);
     let lines = text.lines().filter_map(|line| serde_json::from_str::<Json>(line).ok());
-    let (mut manifest, mut values) = (Changed::new(), vec![Json::Null, json!({}), json!([[]])]);
+    let (mut manifest, mut values) =
+        (MutatedManifest::new(), vec![Json::Null, json!({}), json!([[]])]);
     for line in lines.take(MOST_CHANGES) {
         match line {
             Json::Object(members) if members.contains_key("at") => manifest.change(&members),
@@ -45,12 +46,12 @@ pub fn manifest(bytes: &[u8]) -> usize {
 }
 
 /// A manifest that is one after each change.
-struct Changed {
+struct MutatedManifest {
     json: Json,
     manifest: Manifest,
 }
 
-impl Changed {
+impl MutatedManifest {
     fn new() -> Self {
         let manifest = serde_json::from_value(SEED.clone()).expect("the seed is a manifest");
         Self { json: SEED.clone(), manifest }
@@ -73,11 +74,11 @@ impl Changed {
 
 fn checked(manifest: &Manifest, values: &[Json]) -> usize {
     let events = ["notes.created".to_owned()];
-    let routes = match compile(manifest, &events, &Ceilings::default()) {
+    let routes = match compile(manifest, &events, &ContractLimits::default()) {
         Ok(routes) => routes,
         Err(refused) => return refused.to_string().len(),
     };
-    let seed = Changed::new().manifest;
+    let seed = MutatedManifest::new().manifest;
     let differences = [(&seed, manifest), (manifest, &seed)]
         .map(|(live, candidate)| compatibility::compare(live, candidate).differences);
     let told: usize = differences.iter().flatten().map(|one| one.to_string().len()).sum();

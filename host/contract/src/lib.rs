@@ -16,9 +16,9 @@ mod schema;
 mod violations;
 
 pub use checks::template_key;
-pub use contract::{Ceilings, InvalidManifest, RouteContract, compile, depends_on_events};
+pub use contract::{ContractLimits, InvalidManifest, RouteContract, compile, depends_on_events};
 pub use meter::RouteMetrics;
-pub use openapi::{HostOperation, HostTag, OpenApiDocument, PublishedArea};
+pub use openapi::{HostOperation, OpenApiDocument, OperationGroup, PublishedArea};
 pub use parameters::{canonical_uuid, decode};
 pub use schema::CompiledSchema;
 pub use violations::did_you_mean;

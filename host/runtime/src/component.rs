@@ -7,7 +7,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio::sync::{Semaphore, watch};
 
-use super::SharedRuntime;
+use super::RuntimeState;
 use super::bindings::Job;
 use super::bindings::assurance::area::types;
 use super::convert;
@@ -25,7 +25,7 @@ use assurance_work::{AreaCode, CallError, CallOutcome, CallsToEnd, UnitOfWork};
 /// A component, compiled and linked.
 pub(super) struct Component {
     exports: Arc<Exports>,
-    shared: Arc<SharedRuntime>,
+    shared: Arc<RuntimeState>,
     area: Arc<AreaName>,
     /// Permits for concurrent calls.
     running: Semaphore,
@@ -49,7 +49,7 @@ impl Component {
     /// Each call takes so many of the area's places in the pool.
     pub(super) fn new(
         exports: Exports,
-        shared: Arc<SharedRuntime>,
+        shared: Arc<RuntimeState>,
         digest: String,
         places: u32,
     ) -> Self {
@@ -65,7 +65,7 @@ impl Component {
         }
     }
 
-    pub(super) fn shared(&self) -> &Arc<SharedRuntime> {
+    pub(super) fn shared(&self) -> &Arc<RuntimeState> {
         &self.shared
     }
 

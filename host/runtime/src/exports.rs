@@ -22,7 +22,7 @@ pub(super) struct Exports {
 
 /// An export that is called without the bindings of the world.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum DirectExport {
+pub(super) enum UntypedExport {
     Handle,
     Run,
 }
@@ -49,7 +49,7 @@ impl Exports {
     /// Returns one export of a new instance.
     pub(super) async fn instantiate<P, R>(
         &self,
-        export: DirectExport,
+        export: UntypedExport,
         store: &mut Store<CallState>,
     ) -> wasmtime::Result<TypedFunc<P, R>>
     where
@@ -58,8 +58,8 @@ impl Exports {
     {
         let instance: Instance = self.all.instance_pre().instantiate_async(&mut *store).await?;
         let index = match export {
-            DirectExport::Handle => &self.handle,
-            DirectExport::Run => &self.run,
+            UntypedExport::Handle => &self.handle,
+            UntypedExport::Run => &self.run,
         };
         instance.get_typed_func(store, index)
     }

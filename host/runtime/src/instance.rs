@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use wasmtime::{ResourceLimiter, Store};
 
-use super::SharedRuntime;
+use super::RuntimeState;
 use super::bindings::assurance::area::{manifest, types};
 use super::bindings::{Job, JobError, Outcome};
 use super::component::CallStops;
-use super::exports::{DirectExport, Exports};
+use super::exports::{Exports, UntypedExport};
 use super::limits::InstanceMemory;
 use super::log::GuestLog;
 use super::time_slice::{CallMeter, LowPriorityExecutor};
@@ -69,7 +69,7 @@ impl AreaName {
 
 /// State of one call for its host functions.
 pub(super) struct CallState {
-    pub(super) shared: Arc<SharedRuntime>,
+    pub(super) shared: Arc<RuntimeState>,
     pub(super) area: Arc<AreaName>,
     /// `None` in `describe`, which has no capabilities, and in a replay.
     unit: Option<UnitOfWork>,
@@ -89,7 +89,7 @@ pub(super) struct CallState {
 
 impl CallState {
     pub(super) fn new(
-        shared: Arc<SharedRuntime>,
+        shared: Arc<RuntimeState>,
         area: Arc<AreaName>,
         unit: Option<UnitOfWork>,
         entry: Option<Arc<BudgetPermit>>,
@@ -124,7 +124,7 @@ impl CallState {
 
     /// Creates the state of a replay.
     pub(super) fn replay(
-        shared: Arc<SharedRuntime>,
+        shared: Arc<RuntimeState>,
         area: Arc<AreaName>,
         player: Arc<Player>,
         meter: Arc<CallMeter>,
@@ -242,13 +242,13 @@ pub(super) trait Invocation: Send + Sync + 'static {
     type Answer: Send + 'static;
 
     /// Limit of the processor time; `None` if only the deadline limits it.
-    fn max_cpu(shared: &SharedRuntime, area: &AreaName) -> Option<Duration> {
+    fn max_cpu(shared: &RuntimeState, area: &AreaName) -> Option<Duration> {
         shared.limits_of(area.name()).cpu
     }
 
     /// Returns the executor for the rest of the call after its first time
     /// slice.
-    fn long(shared: &SharedRuntime) -> &LowPriorityExecutor {
+    fn long(shared: &RuntimeState) -> &LowPriorityExecutor {
         &shared.long_requests
     }
 
@@ -266,7 +266,7 @@ pub(super) struct DescribeCall;
 impl Invocation for DescribeCall {
     type Answer = manifest::Manifest;
 
-    fn max_cpu(shared: &SharedRuntime, _: &AreaName) -> Option<Duration> {
+    fn max_cpu(shared: &RuntimeState, _: &AreaName) -> Option<Duration> {
         Some(shared.settings.describe_cpu())
     }
 
@@ -287,7 +287,7 @@ impl Invocation for types::Request {
         exports: &Exports,
         store: &mut Store<CallState>,
     ) -> wasmtime::Result<Self::Answer> {
-        let handle = exports.instantiate(DirectExport::Handle, store).await?;
+        let handle = exports.instantiate(UntypedExport::Handle, store).await?;
         let (answer,) = handle.call_async(store, (self,)).await?;
         Ok(answer)
     }
@@ -296,7 +296,7 @@ impl Invocation for types::Request {
 impl Invocation for Job {
     type Answer = Result<Outcome, JobError>;
 
-    fn long(shared: &SharedRuntime) -> &LowPriorityExecutor {
+    fn long(shared: &RuntimeState) -> &LowPriorityExecutor {
         &shared.long_jobs
     }
 
@@ -305,7 +305,7 @@ impl Invocation for Job {
         exports: &Exports,
         store: &mut Store<CallState>,
     ) -> wasmtime::Result<Self::Answer> {
-        let run = exports.instantiate(DirectExport::Run, store).await?;
+        let run = exports.instantiate(UntypedExport::Run, store).await?;
         let (outcome,) = run.call_async(store, (self,)).await?;
         Ok(outcome)
     }

@@ -62,7 +62,7 @@ pub use settings::Settings;
 #[derive(Clone)]
 pub struct Runtime {
     loader: Arc<Loader>,
-    shared: Arc<SharedRuntime>,
+    shared: Arc<RuntimeState>,
     /// Removed with the last clone.
     _scratch: Option<Arc<TempDir>>,
 }
@@ -183,7 +183,7 @@ impl Runtime {
             None => None,
         };
         let loader = Arc::new(Loader::new(engine, cache, settings.compile_niceness)?);
-        let shared = Arc::new(SharedRuntime {
+        let shared = Arc::new(RuntimeState {
             long_requests: LowPriorityExecutor::start("long-requests", settings.request_niceness)?,
             long_jobs: LowPriorityExecutor::start("long-jobs", settings.job_niceness)?,
             memory: Arc::new(SharedMemory::new(settings.max_total_memory_bytes)),
@@ -257,7 +257,7 @@ impl Runtime {
 }
 
 /// State shared by all calls.
-struct SharedRuntime {
+struct RuntimeState {
     settings: Settings,
     long_requests: LowPriorityExecutor,
     long_jobs: LowPriorityExecutor,
@@ -271,7 +271,7 @@ struct SharedRuntime {
     mail: Mail,
 }
 
-impl SharedRuntime {
+impl RuntimeState {
     fn limits_of(&self, area: &str) -> CallLimits {
         self.settings.call_limits(self.areas.load().get(area).copied().unwrap_or_default())
     }

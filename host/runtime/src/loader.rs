@@ -22,7 +22,7 @@ use super::host_call_recorder::{HostCallRecorder, RecordingLinker};
 use super::imports::Imports;
 use super::instance::CallState;
 use super::time_slice::lower_priority;
-use super::{LoadError, LoadedArea, Settings, SharedRuntime, compiler, engine, parts};
+use super::{LoadError, LoadedArea, RuntimeState, Settings, compiler, engine, parts};
 use assurance_core::domain::manifest::Capability;
 
 /// State that is needed for loading but not for calls.
@@ -55,7 +55,7 @@ impl Loader {
 
     pub(super) async fn load(
         self: Arc<Self>,
-        shared: Arc<SharedRuntime>,
+        shared: Arc<RuntimeState>,
         bytes: Arc<[u8]>,
         grants: impl FnOnce(&str) -> BTreeSet<Capability> + Send,
     ) -> Result<LoadedArea, LoadError> {
@@ -72,7 +72,7 @@ impl Loader {
     /// Loads cached machine code; `None` if it is not cached.
     pub(super) async fn load_cached(
         self: Arc<Self>,
-        shared: Arc<SharedRuntime>,
+        shared: Arc<RuntimeState>,
         digest: String,
         grants: impl FnOnce(&str) -> BTreeSet<Capability> + Send,
     ) -> Result<Option<LoadedArea>, LoadError> {
@@ -85,7 +85,7 @@ impl Loader {
     /// Links a component and reads its manifest.
     async fn link_and_describe(
         &self,
-        shared: Arc<SharedRuntime>,
+        shared: Arc<RuntimeState>,
         compiled: MachineCode,
         grants: impl FnOnce(&str) -> BTreeSet<Capability> + Send,
     ) -> Result<LoadedArea, LoadError> {

@@ -3,7 +3,7 @@
 use super::Backend;
 use super::connection::Connection;
 use super::error::Error;
-use super::sql::{Arg, Row, Sql, each_row, one_row};
+use super::sql::{Row, Sql, SqlParameter, each_row, one_row};
 use assurance_core::domain::document::Document;
 use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::time::Timestamp;
@@ -39,7 +39,7 @@ pub async fn get(
 ) -> Result<Option<Document>, Error> {
     let backend = connection.backend();
     let mut sql = Sql::new(backend, &format!("SELECT {} FROM documents WHERE ", columns(backend)));
-    push_place(&mut sql, place).push(" AND id = ").bind(Arg::Text(id.to_owned()));
+    push_place(&mut sql, place).push(" AND id = ").bind(SqlParameter::Text(id.to_owned()));
     one_row(connection, sql).await?.map(|row| document(&row)).transpose()
 }
 
@@ -56,7 +56,7 @@ pub async fn get_many(
     for ids in ids.chunks(IDS_PER_STATEMENT) {
         let text = format!("SELECT {} FROM documents WHERE ", columns(backend));
         let mut sql = Sql::new(backend, &text);
-        push_place(&mut sql, place).push(" AND id ").bind_any(Arg::Texts(ids.to_vec()));
+        push_place(&mut sql, place).push(" AND id ").bind_any(SqlParameter::Texts(ids.to_vec()));
         each_row(connection, sql, |row| {
             let document = document(&row)?;
             spend(&mut budget, &document)?;
@@ -78,7 +78,7 @@ pub async fn heads(
     let mut found = Vec::new();
     for ids in ids.chunks(IDS_PER_STATEMENT) {
         let mut sql = Sql::new(backend, "SELECT id, version, created_at FROM documents WHERE ");
-        push_place(&mut sql, place).push(" AND id ").bind_any(Arg::Texts(ids.to_vec()));
+        push_place(&mut sql, place).push(" AND id ").bind_any(SqlParameter::Texts(ids.to_vec()));
         each_row(connection, sql, |row| {
             found.push(DocumentHead {
                 id: row.text(0)?,
@@ -113,7 +113,7 @@ pub(super) fn document(row: &Row) -> Result<Document, Error> {
 /// Writes `workspace_id = … AND collection = '…'`. The collection is a literal,
 /// so that the planner can use partial indexes.
 pub(super) fn push_place<'s>(sql: &'s mut Sql, place: CollectionKey<'_>) -> &'s mut Sql {
-    sql.push("workspace_id = ").bind(Arg::Uuid(place.workspace.0));
+    sql.push("workspace_id = ").bind(SqlParameter::Uuid(place.workspace.0));
     sql.push(" AND collection = '").push(place.collection).push("'")
 }
 

@@ -4,7 +4,7 @@
 use super::Backend;
 use super::query::QueryError;
 use super::scope::CollectionScope;
-use super::sql::{Arg, Sql};
+use super::sql::{Sql, SqlParameter};
 use assurance_core::domain::document::{Condition, FieldTest, FieldValue};
 use assurance_core::domain::manifest::FieldKind;
 
@@ -47,12 +47,16 @@ impl DeclaredField<'_> {
     }
 
     /// Converts a value to a parameter of this field's type; `None` for null.
-    pub(super) fn arg(self, value: &FieldValue) -> Result<Option<Arg>, QueryError> {
+    pub(super) fn arg(self, value: &FieldValue) -> Result<Option<SqlParameter>, QueryError> {
         match (self.kind, value) {
             (_, FieldValue::Null) => Ok(None),
-            (FieldKind::Text, FieldValue::Text(text)) => Ok(Some(Arg::Text(text.clone()))),
-            (FieldKind::Integer, FieldValue::Integer(number)) => Ok(Some(Arg::Integer(*number))),
-            (FieldKind::Boolean, FieldValue::Boolean(truth)) => Ok(Some(Arg::Boolean(*truth))),
+            (FieldKind::Text, FieldValue::Text(text)) => Ok(Some(SqlParameter::Text(text.clone()))),
+            (FieldKind::Integer, FieldValue::Integer(number)) => {
+                Ok(Some(SqlParameter::Integer(*number)))
+            }
+            (FieldKind::Boolean, FieldValue::Boolean(truth)) => {
+                Ok(Some(SqlParameter::Boolean(*truth)))
+            }
             (kind, value) => Err(QueryError::Misuse(format!(
                 "field {:?} holds {}, not {value:?}",
                 self.name,
@@ -135,16 +139,16 @@ fn push_one_of(
         match field.arg(value)? {
             None => null = true,
             Some(_) if has_nul(value) => {}
-            Some(Arg::Text(text)) => texts.push(text),
-            Some(Arg::Integer(number)) => integers.push(number),
-            Some(Arg::Boolean(truth)) => booleans.push(truth),
+            Some(SqlParameter::Text(text)) => texts.push(text),
+            Some(SqlParameter::Integer(number)) => integers.push(number),
+            Some(SqlParameter::Boolean(truth)) => booleans.push(truth),
             Some(other) => unreachable!("{other:?} is no field's value"),
         }
     }
     let list = match field.kind {
-        FieldKind::Text => Arg::Texts(texts),
-        FieldKind::Integer => Arg::Integers(integers),
-        FieldKind::Boolean => Arg::Booleans(booleans),
+        FieldKind::Text => SqlParameter::Texts(texts),
+        FieldKind::Integer => SqlParameter::Integers(integers),
+        FieldKind::Boolean => SqlParameter::Booleans(booleans),
     };
     sql.push(name).push(" ").bind_any(list);
     if null {
@@ -205,13 +209,13 @@ fn push_contains(
     }
     let name = field.name;
     match sql.backend {
-        Backend::Sqlite => {
-            sql.push(&format!("(body->>'{name}') GLOB ")).bind(Arg::Text(glob_pattern(text)))
-        }
+        Backend::Sqlite => sql
+            .push(&format!("(body->>'{name}') GLOB "))
+            .bind(SqlParameter::Text(glob_pattern(text))),
         // Uses the plain expression, so that a pg_trgm index can answer it.
         Backend::Postgres => sql
             .push(&format!("(body->>'{name}'){folding} ILIKE "))
-            .bind(Arg::Text(like_pattern(text))),
+            .bind(SqlParameter::Text(like_pattern(text))),
     };
     Ok(())
 }

@@ -14,7 +14,7 @@ use super::fields::DeclaredField;
 use super::listed::{ListedValues, listed};
 use super::query::{MAX_ORDER, QueryError, QueryTarget, push_where};
 use super::scope::CollectionScope;
-use super::sql::{Arg, Sql};
+use super::sql::{Sql, SqlParameter};
 use super::union_branches::union_branches;
 use assurance_core::domain::document::{FieldValue, Order, Query};
 
@@ -97,7 +97,7 @@ impl PageSql<'_> {
         let branches =
             union_branches(self.target.scope, &query).unwrap_or_else(|| vec![query.clone()]);
         let segments = after.map(|after| segments(self.keys, after)).unwrap_or_default();
-        sql.push("SELECT d.* FROM unnest(").bind(Arg::Texts(values));
+        sql.push("SELECT d.* FROM unnest(").bind(SqlParameter::Texts(values));
         sql.push("::text[]) WITH ORDINALITY AS t(value, place) CROSS JOIN LATERAL (");
         for (at, branch) in branches.iter().enumerate() {
             let page = PageSql { query: branch, ..self };
@@ -261,13 +261,13 @@ impl KeyRange<'_> {
             Continuation::NotNull(field) => sql.push(&field.sql(sql.backend)).push(" IS NOT NULL"),
             Continuation::Id { beyond, descending } => sql
                 .push(if *descending { "id < " } else { "id > " })
-                .bind(Arg::Text((*beyond).to_owned())),
+                .bind(SqlParameter::Text((*beyond).to_owned())),
             Continuation::Beyond(key, value) => {
                 sql.push(&key.field.sql(sql.backend));
                 sql.push(if key.descending { " < " } else { " > " });
                 // Nothing is greater than a null in this direction; `segments`
                 // never creates this case.
-                sql.bind(key.field.arg(value)?.unwrap_or(Arg::MaybeText(None)))
+                sql.bind(key.field.arg(value)?.unwrap_or(SqlParameter::MaybeText(None)))
             }
         };
         sql.push(")");

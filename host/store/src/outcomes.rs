@@ -17,10 +17,10 @@ const RECENT: Duration = Duration::from_secs(10);
 
 /// Consecutive failures since the last successful write.
 #[derive(Debug, Default)]
-pub struct WriteOutcomes(Mutex<Option<FailureRun>>);
+pub struct WriteOutcomes(Mutex<Option<ConsecutiveFailures>>);
 
 #[derive(Debug)]
-struct FailureRun {
+struct ConsecutiveFailures {
     count: u32,
     last: Instant,
     why: String,
@@ -39,7 +39,7 @@ impl WriteOutcomes {
             let mut failures = self.0.lock();
             let count = failures.as_ref().map_or(0, |before| before.count).saturating_add(1);
             let (last, why) = (Instant::now(), error.to_string());
-            *failures = Some(FailureRun { count, last, why });
+            *failures = Some(ConsecutiveFailures { count, last, why });
         }
     }
 
@@ -50,7 +50,7 @@ impl WriteOutcomes {
         let failures = failures.as_ref()?;
         let counts = failures.count >= MIN_FAILURES && failures.last.elapsed() < RECENT;
         counts.then(|| {
-            let FailureRun { count, why, .. } = failures;
+            let ConsecutiveFailures { count, why, .. } = failures;
             format!("the last {count} writes of calls failed: {why}")
         })
     }

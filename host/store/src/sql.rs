@@ -21,7 +21,7 @@ pub(super) const DATABASE_NOW: &str = "(extract(epoch FROM clock_timestamp()) * 
 
 /// A parameter value.
 #[derive(Clone, Debug)]
-pub(super) enum Arg {
+pub(super) enum SqlParameter {
     Uuid(Uuid),
     Text(String),
     MaybeText(Option<String>),
@@ -43,7 +43,7 @@ pub(super) enum Arg {
 pub(super) struct Sql {
     pub(super) backend: Backend,
     pub(super) text: String,
-    args: Vec<Arg>,
+    args: Vec<SqlParameter>,
     /// Whether the plan of an earlier execution may be reused.
     kept: bool,
 }
@@ -67,7 +67,7 @@ impl Sql {
     }
 
     /// Appends a placeholder and binds its value.
-    pub(super) fn bind(&mut self, value: Arg) -> &mut Self {
+    pub(super) fn bind(&mut self, value: SqlParameter) -> &mut Self {
         self.args.push(value);
         match self.backend {
             // SQLite looks numbered parameters up by name while parsing, which
@@ -91,18 +91,18 @@ impl Sql {
 
     /// Appends a placeholder for any of these values: an array on PostgreSQL, a
     /// list on SQLite.
-    pub(super) fn bind_any(&mut self, values: Arg) -> &mut Self {
+    pub(super) fn bind_any(&mut self, values: SqlParameter) -> &mut Self {
         if self.backend == Backend::Postgres {
             return self.push("= ANY(").bind(values).push(")");
         }
         let json = match &values {
-            Arg::Texts(values) => serde_json::to_string(values),
-            Arg::Integers(values) => serde_json::to_string(values),
-            Arg::Booleans(values) => serde_json::to_string(values),
+            SqlParameter::Texts(values) => serde_json::to_string(values),
+            SqlParameter::Integers(values) => serde_json::to_string(values),
+            SqlParameter::Booleans(values) => serde_json::to_string(values),
             other => unreachable!("{other:?} is no list"),
         };
         // Lists of texts and numbers can always be serialized.
-        let json = Arg::Text(json.unwrap_or_default());
+        let json = SqlParameter::Text(json.unwrap_or_default());
         self.push("IN (SELECT value FROM json_each(").bind(json).push("))")
     }
 
@@ -127,35 +127,35 @@ impl Sql {
 
 type BindResult = Result<(), sqlx::error::BoxDynError>;
 
-fn add_sqlite(to: &mut SqliteArguments, arg: Arg) -> BindResult {
+fn add_sqlite(to: &mut SqliteArguments, arg: SqlParameter) -> BindResult {
     match arg {
-        Arg::Uuid(value) => Arguments::add(to, value),
-        Arg::Text(value) => Arguments::add(to, value),
-        Arg::MaybeText(value) => Arguments::add(to, value),
-        Arg::Integer(value) => Arguments::add(to, value),
-        Arg::MaybeInteger(value) => Arguments::add(to, value),
-        Arg::Boolean(value) => Arguments::add(to, value),
-        Arg::Bytes(value) => Arguments::add(to, value),
+        SqlParameter::Uuid(value) => Arguments::add(to, value),
+        SqlParameter::Text(value) => Arguments::add(to, value),
+        SqlParameter::MaybeText(value) => Arguments::add(to, value),
+        SqlParameter::Integer(value) => Arguments::add(to, value),
+        SqlParameter::MaybeInteger(value) => Arguments::add(to, value),
+        SqlParameter::Boolean(value) => Arguments::add(to, value),
+        SqlParameter::Bytes(value) => Arguments::add(to, value),
         list => Err(format!("SQLite binds no list: {list:?}").into()),
     }
 }
 
-fn add_postgres(to: &mut PgArguments, arg: Arg) -> BindResult {
+fn add_postgres(to: &mut PgArguments, arg: SqlParameter) -> BindResult {
     match arg {
-        Arg::Uuid(value) => Arguments::add(to, value),
-        Arg::Text(value) => Arguments::add(to, value),
-        Arg::MaybeText(value) => Arguments::add(to, value),
-        Arg::Integer(value) => Arguments::add(to, value),
-        Arg::MaybeInteger(value) => Arguments::add(to, value),
-        Arg::Boolean(value) => Arguments::add(to, value),
-        Arg::Bytes(value) => Arguments::add(to, value),
-        Arg::Uuids(value) => Arguments::add(to, value),
-        Arg::MaybeUuids(value) => Arguments::add(to, value),
-        Arg::Texts(value) => Arguments::add(to, value),
-        Arg::MaybeTexts(value) => Arguments::add(to, value),
-        Arg::Integers(value) => Arguments::add(to, value),
-        Arg::Booleans(value) => Arguments::add(to, value),
-        Arg::Blobs(value) => Arguments::add(to, value),
+        SqlParameter::Uuid(value) => Arguments::add(to, value),
+        SqlParameter::Text(value) => Arguments::add(to, value),
+        SqlParameter::MaybeText(value) => Arguments::add(to, value),
+        SqlParameter::Integer(value) => Arguments::add(to, value),
+        SqlParameter::MaybeInteger(value) => Arguments::add(to, value),
+        SqlParameter::Boolean(value) => Arguments::add(to, value),
+        SqlParameter::Bytes(value) => Arguments::add(to, value),
+        SqlParameter::Uuids(value) => Arguments::add(to, value),
+        SqlParameter::MaybeUuids(value) => Arguments::add(to, value),
+        SqlParameter::Texts(value) => Arguments::add(to, value),
+        SqlParameter::MaybeTexts(value) => Arguments::add(to, value),
+        SqlParameter::Integers(value) => Arguments::add(to, value),
+        SqlParameter::Booleans(value) => Arguments::add(to, value),
+        SqlParameter::Blobs(value) => Arguments::add(to, value),
     }
 }
 

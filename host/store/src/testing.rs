@@ -11,7 +11,7 @@ use super::{Backend, Settings, Store, Timeouts};
 
 /// A store for one test. Its database and files are deleted with it.
 #[derive(Debug)]
-pub struct Fresh {
+pub struct TestStore {
     /// An empty store with all migrations.
     pub store: Store,
     /// Settings that open the same database again.
@@ -21,7 +21,7 @@ pub struct Fresh {
 }
 
 /// Returns an empty store; `None` if the test environment has no such database.
-pub async fn fresh(backend: Backend) -> Option<Fresh> {
+pub async fn fresh(backend: Backend) -> Option<TestStore> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (url, database) = match backend {
         Backend::Sqlite => {
@@ -40,7 +40,7 @@ pub async fn fresh(backend: Backend) -> Option<Fresh> {
         blobs: BlobLocation::Folder(folder.path().join("blobs")),
     };
     let store = Store::open(&settings).await.expect("a fresh store opens");
-    Some(Fresh { store, settings, _folder: folder, _database: database })
+    Some(TestStore { store, settings, _folder: folder, _database: database })
 }
 
 /// Runs an arbitrary statement, for example to damage, lock or change data

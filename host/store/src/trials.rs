@@ -71,7 +71,7 @@ pub async fn begin(connection: &mut Connection, trial: &Trial, stage: Stage) -> 
 
 /// End of a trial.
 #[derive(Clone, Copy, Debug)]
-pub struct Ending<'a> {
+pub struct TrialEnd<'a> {
     /// New state of the trial.
     pub state: TrialState,
     /// Reason for the end.
@@ -87,7 +87,7 @@ pub struct Ending<'a> {
 pub async fn end(
     connection: &mut Connection,
     trial: &Trial,
-    ending: &Ending<'_>,
+    ending: &TrialEnd<'_>,
 ) -> Result<bool, Error> {
     let ended = on!(connection, c => sqlx::query(
         "UPDATE area_trials SET state = $3, why = COALESCE($4, why), ended_at = $5, \
@@ -123,7 +123,7 @@ pub(super) async fn end_for_new_pointer(
     } else {
         (TrialState::Stopped, Some("the live version was changed"))
     };
-    end(connection, &trial, &Ending { state, why, at, stage: Stage::Staged }).await?;
+    end(connection, &trial, &TrialEnd { state, why, at, stage: Stage::Staged }).await?;
     Ok(())
 }
 
@@ -239,7 +239,7 @@ mod tests {
             begin(&mut connection, &canary(2), Stage::Canary).await.unwrap();
 
             let (state, stage) = (TrialState::RolledBack, Stage::Withdrawn);
-            let ending = Ending { state, why: Some("slow"), at: Timestamp(3), stage };
+            let ending = TrialEnd { state, why: Some("slow"), at: Timestamp(3), stage };
             assert!(!end(&mut connection, &canary(1), &ending).await.unwrap());
             assert!(end(&mut connection, &canary(2), &ending).await.unwrap());
             assert!(!end(&mut connection, &canary(3), &ending).await.unwrap());

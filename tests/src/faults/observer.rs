@@ -9,7 +9,7 @@ use reqwest::Method;
 use tokio::task::JoinHandle;
 
 use crate::client::try_send;
-use crate::ledger::{Shared, observe};
+use crate::ledger::{LedgerState, observe};
 use crate::{Answer, Client};
 
 /// Interval between two writes, and between two readiness probes.
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Observations.
 #[derive(Debug, Default)]
-struct Seen {
+struct ObserverState {
     /// Time, and status with the failed checks.
     readiness: Vec<(Instant, String)>,
     /// Start, status and duration of each write.
@@ -29,15 +29,15 @@ struct Seen {
 /// Observes a node until dropped.
 #[derive(Debug)]
 pub(super) struct Observer {
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<ObserverState>>,
     tasks: Vec<JoinHandle<()>>,
 }
 
 impl Observer {
     /// Starts to write to the last workspace of the load on any node, and to probe the readiness of
     /// one node.
-    pub(super) fn start(shared: &Arc<Shared>, operators: Arc<Mutex<String>>) -> Self {
-        let seen = Arc::<Mutex<Seen>>::default();
+    pub(super) fn start(shared: &Arc<LedgerState>, operators: Arc<Mutex<String>>) -> Self {
+        let seen = Arc::<Mutex<ObserverState>>::default();
         let readiness = tokio::spawn(read(Arc::clone(&seen), operators));
         let writes = tokio::spawn(write(Arc::clone(&seen), Arc::clone(shared)));
         Self { seen, tasks: vec![readiness, writes] }
@@ -73,7 +73,7 @@ impl Drop for Observer {
     }
 }
 
-async fn read(seen: Arc<Mutex<Seen>>, operators: Arc<Mutex<String>>) {
+async fn read(seen: Arc<Mutex<ObserverState>>, operators: Arc<Mutex<String>>) {
     loop {
         let at = Instant::now();
         let client = Client::nobody(&operators.lock().clone());
@@ -93,7 +93,7 @@ fn told(answer: &Answer) -> String {
 }
 
 /// Each write is a separate task, so that a slow one does not delay others.
-async fn write(seen: Arc<Mutex<Seen>>, shared: Arc<Shared>) {
+async fn write(seen: Arc<Mutex<ObserverState>>, shared: Arc<LedgerState>) {
     for number in 0.. {
         let (seen, shared) = (Arc::clone(&seen), Arc::clone(&shared));
         tokio::spawn(async move {

@@ -40,7 +40,7 @@ const REST: Duration = Duration::from_secs(30);
 
 /// Parameters of the test.
 #[derive(Clone, Copy, Debug)]
-pub struct Week {
+pub struct AttackPlan {
     /// The database.
     pub backend: Backend,
     /// Time without an attack, for comparison.
@@ -69,7 +69,7 @@ impl Records {
 }
 
 /// Runs the test.
-pub async fn run(week: &Week, tell: impl Fn(String)) -> Report {
+pub async fn run(week: &AttackPlan, tell: impl Fn(String)) -> Report {
     let builder = Builder::new(week.backend).areas(AREAS).fixtures(&CALLED);
     let builder = builder.set("egress.allow_loopback", true).set("limits.deadline_ms", 5_000);
     let builder = builder.set("rates.enabled", true);

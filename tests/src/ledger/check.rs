@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use serde_json::{Map, Value};
 
 use super::book::{Book, Effect, Entry, Marker, Outcome};
-use super::database::{Database, Event, Stored};
+use super::database::{Database, Event, StoredDocument};
 use super::mix::{CREATIONS, Change, DELETIONS, Target};
 use super::report::Report;
 
@@ -19,7 +19,7 @@ type Key = (String, String);
 pub(crate) struct Check<'a> {
     book: &'a Book,
     entries: HashMap<Marker, Entry>,
-    documents: HashMap<Key, (Stored, Value)>,
+    documents: HashMap<Key, (StoredDocument, Value)>,
     /// Number of events by name and document.
     events: HashMap<(String, String), u64>,
     /// Documents that a request deletes, acknowledged or not.
@@ -273,7 +273,7 @@ fn changed_members(entries: &HashMap<Marker, Entry>) -> HashSet<(&str, &str)> {
 /// Returns the documents with this marker in the creation's member.
 fn by_marker(
     book: &Book,
-    documents: &HashMap<Key, (Stored, Value)>,
+    documents: &HashMap<Key, (StoredDocument, Value)>,
 ) -> HashMap<(&'static str, Marker), Vec<String>> {
     let mut found: HashMap<_, Vec<String>> = HashMap::new();
     for kind in CREATIONS {

@@ -19,7 +19,7 @@ pub(crate) enum Database {
 
 /// A document.
 #[derive(Debug)]
-pub(crate) struct Stored {
+pub(crate) struct StoredDocument {
     /// Workspace without dashes.
     pub workspace: String,
     /// `area.name`.
@@ -114,11 +114,11 @@ impl Database {
     }
 
     /// Returns the documents written since a time, in microseconds since 1970.
-    pub(crate) async fn documents(&mut self, since: i64) -> Vec<Stored> {
+    pub(crate) async fn documents(&mut self, since: i64) -> Vec<StoredDocument> {
         let rows = self.rows::<(String, String, String, i64, String)>(DOCUMENTS, since).await;
         let stored = |(workspace, collection, id, version, text)| {
             let version = u64::try_from(version).expect("a version");
-            Stored { workspace, collection, id, version, text }
+            StoredDocument { workspace, collection, id, version, text }
         };
         rows.into_iter().map(stored).collect()
     }

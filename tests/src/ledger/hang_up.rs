@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 
 use super::book::Outcome;
 use super::mix::{self, Request};
-use super::worker::Shared;
+use super::worker::LedgerState;
 use crate::Client;
 
 /// Maximum wait of a client, in milliseconds.
@@ -20,7 +20,7 @@ const LONGEST_MS: u64 = 350;
 const SHORT_MS: u64 = 20;
 
 /// Sends requests and resets connections until the load ends.
-pub(super) async fn work(shared: Arc<Shared>, seed: u64) {
+pub(super) async fn work(shared: Arc<LedgerState>, seed: u64) {
     let mut rng = StdRng::seed_from_u64(seed);
     while !shared.stop.load(Ordering::Relaxed) {
         let _under_way = shared.gate.read().await;

@@ -28,7 +28,7 @@ pub use self::book::Book;
 pub use self::cluster::{Addresses, Cluster};
 pub use self::report::Report;
 pub use self::tenant::Tenant;
-pub use self::worker::{Shared, Worker, observe, replay_observed};
+pub use self::worker::{LedgerState, Worker, observe, replay_observed};
 
 use self::book::{Effect, Entry};
 use self::check::{Check, Versions};
@@ -91,7 +91,7 @@ impl Plan {
 /// A running load.
 #[derive(Debug)]
 pub struct Load {
-    shared: Arc<Shared>,
+    shared: Arc<LedgerState>,
     tasks: Vec<JoinHandle<()>>,
     versions: Versions,
     since: i64,
@@ -138,7 +138,7 @@ impl Load {
         for stored in database.documents(0).await {
             versions.insert(stored.id, stored.version);
         }
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(LedgerState {
             book: Book::new(rng.random()),
             addresses: cluster.addresses.clone(),
             tenants,
@@ -158,7 +158,7 @@ impl Load {
 
     /// Returns the state shared by all clients.
     #[must_use]
-    pub fn shared(&self) -> &Arc<Shared> {
+    pub fn shared(&self) -> &Arc<LedgerState> {
         &self.shared
     }
 
@@ -220,7 +220,7 @@ impl Load {
 }
 
 /// Returns what is wrong with a document read over HTTP.
-async fn read_one(shared: &Shared, base: String, id: &str, entry: &Entry) -> Option<String> {
+async fn read_one(shared: &LedgerState, base: String, id: &str, entry: &Entry) -> Option<String> {
     let Effect::Creates(kind, _) = &entry.effect else { return None };
     let of_entry = |tenant: &&Tenant| tenant.owner.workspace.replace('-', "") == entry.workspace;
     let tenant = shared.tenants.iter().find(of_entry)?;

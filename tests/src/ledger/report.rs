@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::book::Book;
 use super::check::{Parts, Versions};
-use super::database::Stored;
+use super::database::StoredDocument;
 
 /// Number of printed defects of each kind.
 const SHOWN: usize = 5;
@@ -103,7 +103,7 @@ impl Report {
         &mut self,
         book: &Book,
         parts: &Parts<'_>,
-        (stored, body): (&Stored, &Value),
+        (stored, body): (&StoredDocument, &Value),
         versions: &mut Versions,
     ) {
         let name = format!("{} {}", stored.collection, stored.id);

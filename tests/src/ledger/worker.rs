@@ -29,7 +29,7 @@ const REPLAYED_PERCENT: u32 = 5;
 
 /// State shared by all clients.
 #[derive(Debug)]
-pub struct Shared {
+pub struct LedgerState {
     /// Requests and outcomes.
     pub book: Book,
     /// Addresses of the nodes.
@@ -47,7 +47,7 @@ pub struct Shared {
 /// A client.
 #[derive(Debug)]
 pub struct Worker {
-    shared: Arc<Shared>,
+    shared: Arc<LedgerState>,
     http: reqwest::Client,
     rng: StdRng,
 }
@@ -55,7 +55,7 @@ pub struct Worker {
 impl Worker {
     /// Creates a client with separate connections.
     #[must_use]
-    pub fn new(shared: &Arc<Shared>, seed: u64) -> Self {
+    pub fn new(shared: &Arc<LedgerState>, seed: u64) -> Self {
         install_tls_provider();
         let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(60));
         let http = http.build().expect("an HTTP client");
@@ -254,7 +254,7 @@ const OBSERVED: usize = 20;
 
 /// Opens a support case in the last workspace, without retries. Returns the status; 0 means no
 /// response.
-pub async fn observe(shared: &Arc<Shared>, seed: u64) -> u16 {
+pub async fn observe(shared: &Arc<LedgerState>, seed: u64) -> u16 {
     let mut worker = Worker::new(shared, seed);
     let _under_way = shared.gate.read().await;
     let tenant = shared.tenants.last().expect("workspaces");
@@ -284,7 +284,7 @@ pub async fn observe(shared: &Arc<Shared>, seed: u64) -> u16 {
 }
 
 /// Sends an observer's first requests again. Returns those that had two effects.
-pub async fn replay_observed(shared: &Arc<Shared>) -> Vec<String> {
+pub async fn replay_observed(shared: &Arc<LedgerState>) -> Vec<String> {
     let mut worker = Worker::new(shared, 0);
     let tenant = shared.tenants.last().expect("workspaces");
     let observed = std::mem::take(&mut *shared.observed.lock());

@@ -21,13 +21,13 @@ const NODE_TOOLS: &[&str] = &[
 ];
 
 /// A host of all areas, and the arguments of a tour.
-struct Served {
+struct TourHost {
     host: TestHost,
     document: PathBuf,
     arguments: Vec<String>,
 }
 
-impl Served {
+impl TourHost {
     async fn start() -> Self {
         let mut host = Builder::new(Backend::Sqlite).areas(AREAS).prepare().await;
         let ada = host.create_person("ada");
@@ -62,7 +62,7 @@ async fn run(mut command: Command) -> String {
 
 #[tokio::test]
 async fn the_python_client_loses_nothing_and_makes_the_tour() {
-    let served = Served::start().await;
+    let served = TourHost::start().await;
     let python = python::with_packages(&[PYTHON_GENERATOR]);
     let (config, client) = (served.folder().join("python.yaml"), served.folder().join("python"));
     fs::write(&config, "post_hooks: []\n").expect("a configuration");
@@ -72,18 +72,18 @@ async fn the_python_client_loses_nothing_and_makes_the_tour() {
     let printed = run(generate).await;
     assert!(!printed.to_lowercase().contains("warning"), "{printed}");
     let mut tour = Command::new(python);
-    tour.arg(Served::source("tour.py")).args(&served.arguments).env("PYTHONPATH", client);
+    tour.arg(TourHost::source("tour.py")).args(&served.arguments).env("PYTHONPATH", client);
     assert_eq!(run(tour).await.trim(), "ok");
 }
 
 #[tokio::test]
 async fn the_typescript_client_is_typed_and_makes_the_tour() {
-    let served = Served::start().await;
+    let served = TourHost::start().await;
     let modules = npm::with_packages(NODE_TOOLS);
     let folder = served.folder().join("typescript");
     fs::create_dir(&folder).expect("a folder");
     symlink(&modules, folder.join("node_modules")).expect("a link");
-    fs::copy(Served::source("tour.ts"), folder.join("tour.ts")).expect("the tour");
+    fs::copy(TourHost::source("tour.ts"), folder.join("tour.ts")).expect("the tour");
     fs::write(folder.join("package.json"), r#"{"type": "module"}"#).expect("a package");
     let mut generate = Command::new(modules.join(".bin/openapi-typescript"));
     generate.arg(&served.document).arg("-o").arg(folder.join("api.ts"));
@@ -103,7 +103,7 @@ async fn the_typescript_client_is_typed_and_makes_the_tour() {
 
 #[tokio::test]
 async fn spectral_finds_nothing_in_the_document() {
-    let served = Served::start().await;
+    let served = TourHost::start().await;
     let rules = served.folder().join("spectral.yaml");
     fs::write(&rules, "extends: spectral:oas\n").expect("a rule set");
     let mut lint = Command::new(npm::with_packages(NODE_TOOLS).join(".bin/spectral"));

@@ -14,13 +14,13 @@ const ROUNDS: u64 = 8;
 const WRITERS: u64 = 4;
 
 /// Results of one writer: the id for each acknowledged key, and the key without a response.
-struct Learned {
+struct WriterResults {
     acknowledged: BTreeMap<String, String>,
     unanswered: Option<String>,
 }
 
-async fn write_until_cut(client: Client, round: u64, writer: u64) -> Learned {
-    let mut learned = Learned { acknowledged: BTreeMap::new(), unanswered: None };
+async fn write_until_cut(client: Client, round: u64, writer: u64) -> WriterResults {
+    let mut learned = WriterResults { acknowledged: BTreeMap::new(), unanswered: None };
     for count in 0_u64.. {
         let key = format!("round-{round}-writer-{writer}-{count}");
         match open(&client, &key).await {

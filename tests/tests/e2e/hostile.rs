@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use assurance_tests::client::send;
-use assurance_tests::hostile::{self, Week};
+use assurance_tests::hostile::{self, AttackPlan};
 use assurance_tests::operators::stamped;
 use assurance_tests::{Answer, Backend, Builder, Client, TestHost, both_backends, place};
 use reqwest::Method;
@@ -260,7 +260,7 @@ both_backends! {
     /// `cargo xtask hostile` measures the effect on latencies.
     async fn tenants_are_served_under_every_attack_at_once(backend) {
         let (quiet, attack) = (Duration::from_secs(2), Duration::from_secs(15));
-        let report = hostile::run(&Week { backend, quiet, attack }, |_| {}).await;
+        let report = hostile::run(&AttackPlan { backend, quiet, attack }, |_| {}).await;
         println!("{report}");
         // A few may be late on a busy machine.
         assert!(report.failed_share() < 0.05, "{report}");

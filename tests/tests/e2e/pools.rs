@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use assurance_tests::components::{Takes, with_instances};
+use assurance_tests::components::{PoolUsage, with_instances};
 use assurance_tests::{Answer, Backend, Builder, Client, TestHost, both_backends, place};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -104,7 +104,7 @@ both_backends! {
             .set("runtime.max_concurrent_per_area", 16);
         let (host, ada, eve) = neighbors(builder).await;
         let [instances, memories, tables] = OWN;
-        let largest = [(40 - instances, Takes::Nothing), (4 - memories, Takes::Memory), (8 - tables, Takes::Table)];
+        let largest = [(40 - instances, PoolUsage::Nothing), (4 - memories, PoolUsage::Memory), (8 - tables, PoolUsage::Table)];
         for (count, takes) in largest {
             let component = with_instances(&fixture(), count, takes);
             host.put_area("holds_turn", &component).await.expect(200);
@@ -125,9 +125,9 @@ async fn a_component_that_needs_more_of_the_pool_than_there_is_for_one_is_refuse
     let (mut host, ada, _) = neighbors(Builder::new(Backend::Sqlite)).await;
     let [instances, memories, tables] = OWN;
     let too_many = [
-        (41 - instances, Takes::Nothing, "at most 40 instances of core modules"),
-        (5 - memories, Takes::Memory, "5 Wasm linear memories"),
-        (9 - tables, Takes::Table, "9 tables"),
+        (41 - instances, PoolUsage::Nothing, "at most 40 instances of core modules"),
+        (5 - memories, PoolUsage::Memory, "5 Wasm linear memories"),
+        (9 - tables, PoolUsage::Table, "9 tables"),
     ];
     for (count, takes, reason) in too_many {
         let component = with_instances(&fixture(), count, takes);

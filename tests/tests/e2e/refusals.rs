@@ -8,7 +8,7 @@ use assurance_tests::contract::Contract;
 use assurance_tests::{Answer, Backend, Builder, Client, TestHost, both_backends};
 use serde_json::Value;
 
-use crate::requests::{AREAS, Requests, Sent};
+use crate::requests::{AREAS, RepeatableRequest, Requests};
 
 const STATUSES: [u16; 7] = [400, 401, 403, 404, 409, 422, 429];
 
@@ -58,7 +58,7 @@ fn path(operation: &Value) -> String {
     operation["path"].as_str().expect("a path").replace("{workspace_id}", "{ws}")
 }
 
-async fn sent(client: &Client, sent: &Sent, query: &str) -> Answer {
+async fn sent(client: &Client, sent: &RepeatableRequest, query: &str) -> Answer {
     send(sent.request(client, query)).await
 }
 
@@ -87,7 +87,7 @@ async fn provoke(world: &World, operation: &Value, status: u16) -> Cell {
 
 /// Causes a conflict: with a request that was done before, otherwise with many concurrent requests
 /// under one idempotency key.
-async fn conflict(world: &World, n: u64, request: &Sent) -> Answer {
+async fn conflict(world: &World, n: u64, request: &RepeatableRequest) -> Answer {
     if let Some(again) = world.requests.conflicting(n, request) {
         sent(&world.ada, request, "").await.expect(201);
         return sent(&world.ada, &again, "").await;

@@ -19,11 +19,11 @@ const WEBHOOKS: &str = "/v1/workspaces/{ws}/webhooks";
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Another machine: a folder with a recording and components, without a service.
-struct Elsewhere {
+struct OtherMachine {
     folder: TempDir,
 }
 
-impl Elsewhere {
+impl OtherMachine {
     fn with(recording: &Path) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::copy(recording, folder.path().join("recording.json")).expect("copied");
@@ -108,7 +108,7 @@ async fn a_recorded_fault_replays_to_the_same_trap_elsewhere() {
     let sound = sound.header("x-request-id").expect("an id").to_owned();
     assert!(!recordings(&host).join(format!("{sound}.json")).exists(), "that was no fault");
 
-    let elsewhere = Elsewhere::with(&file);
+    let elsewhere = OtherMachine::with(&file);
     host.kill9();
     let (code, told) = elsewhere.replay(&fixture("trap"));
     assert_eq!((code, &told["verdict"]), (0, &json!("same")), "{told}");
@@ -151,7 +151,7 @@ async fn a_recorded_success_replays_bit_for_bit() {
     let file = recording(&host, &opened).await;
     let opened = opened.expect(201);
     let component = std::fs::read(place::areas().join("support.wasm")).expect("a built area");
-    let (code, told) = Elsewhere::with(&file).replay(&component);
+    let (code, told) = OtherMachine::with(&file).replay(&component);
     assert_eq!((code, &told["verdict"]), (0, &json!("same")), "{told}");
     let said = told["replayed"]["answered"]["body"].as_str().expect("a body");
     assert_eq!(serde_json::from_str::<Value>(said).expect("JSON"), opened);
@@ -163,7 +163,7 @@ async fn a_version_that_does_otherwise_is_shown_where() {
     let builder = Builder::new(Backend::Sqlite).fixtures(&["behaves-as-marked"]);
     let (host, ada) = builder.argument("--record=100").start_with_owner().await;
     let answer = ada.post(MARKED, &json!({"do": "tell"})).await;
-    let elsewhere = Elsewhere::with(&recording(&host, &answer).await);
+    let elsewhere = OtherMachine::with(&recording(&host, &answer).await);
     let (code, told) = elsewhere.replay(&marked("another."));
     assert_eq!((code, &told["same_component"]), (1, &json!(false)), "{told}");
     let found = &told["differences"];
@@ -177,7 +177,8 @@ async fn a_version_that_does_otherwise_is_shown_where() {
 
     // Random bytes may become a secret, so they and everything after them are withheld.
     let kept = ada.post(MARKED, &json!({"do": "keep"})).await;
-    let (code, told) = Elsewhere::with(&recording(&host, &kept).await).replay(&marked("soundly."));
+    let (code, told) =
+        OtherMachine::with(&recording(&host, &kept).await).replay(&marked("soundly."));
     assert_eq!((code, &told["verdict"]), (2, &json!("withheld")), "{told}");
 }
 
@@ -192,7 +193,7 @@ async fn a_job_that_fails_is_recorded_too() {
         .expect("written");
     host.configure(&[("jobs.enabled", true.into())]);
     host.start().await;
-    let elsewhere = Elsewhere::with(&recording_of_a_job(&host).await);
+    let elsewhere = OtherMachine::with(&recording_of_a_job(&host).await);
     let (code, told) = elsewhere.replay(&marked("trapping"));
     assert_eq!((code, &told["replayed"]["fault"]["kind"]), (0, &json!("trap")), "{told}");
     assert_eq!(elsewhere.replay(&marked("soundly.")).0, 1);
@@ -226,7 +227,7 @@ async fn no_secret_is_in_a_recording() {
         let calls = recording["calls"].to_string();
         assert!(calls.contains("secrets.put"), "{calls}");
         let component = std::fs::read(place::areas().join("identity.wasm")).expect("an area");
-        let (code, told) = Elsewhere::with(&file).replay(&component);
+        let (code, told) = OtherMachine::with(&file).replay(&component);
         assert_eq!(code, 2, "{told}");
     }
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 /// A request that can be sent repeatedly.
 #[derive(Clone, Debug)]
-pub(crate) struct Sent {
+pub(crate) struct RepeatableRequest {
     method: Method,
     path: String,
     content: Content,
@@ -23,7 +23,7 @@ enum Content {
     Questionnaire,
 }
 
-impl Sent {
+impl RepeatableRequest {
     /// Builds the request for a client, with a query.
     pub(crate) fn request(&self, client: &Client, query: &str) -> RequestBuilder {
         let request = client.request(self.method.clone(), &format!("{}{query}", self.path));
@@ -84,12 +84,12 @@ impl Requests {
     }
 
     /// Returns a valid request for an operation of the contract.
-    pub(crate) fn of(&self, operation: &Value) -> Sent {
+    pub(crate) fn of(&self, operation: &Value) -> RepeatableRequest {
         let n = operation["n"].as_u64().expect("a number");
         let path = operation["path"].as_str().expect("a path");
         let path = path.replace("{workspace_id}", "{ws}").replace("{upload_id}", &self.upload);
         let method = operation["method"].as_str().expect("a method");
-        Sent {
+        RepeatableRequest {
             method: method.parse().expect("a method"),
             path,
             content: self.content(n),
@@ -98,9 +98,13 @@ impl Requests {
     }
 
     /// Returns the request that conflicts with the valid one after that was done.
-    pub(crate) fn conflicting(&self, n: u64, good: &Sent) -> Option<Sent> {
+    pub(crate) fn conflicting(
+        &self,
+        n: u64,
+        good: &RepeatableRequest,
+    ) -> Option<RepeatableRequest> {
         match n {
-            3 => Some(Sent {
+            3 => Some(RepeatableRequest {
                 content: Content::Json(self.other_envelope.clone()),
                 key: self.key(n, &self.other_envelope),
                 ..good.clone()

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use assurance_tests::receiver::{Received, Receiver};
+use assurance_tests::receiver::{ReceivedRequest, Receiver};
 use assurance_tests::{Answer, Backend, Builder, Client, TestHost, both_backends, python};
 use serde_json::{Value, json};
 
@@ -37,7 +37,7 @@ async fn open_case(client: &Client, key: &str) -> Value {
     client.post_once(CASES, key, &body).await.expect(201)
 }
 
-fn verify(secret: &str, received: &Received) {
+fn verify(secret: &str, received: &ReceivedRequest) {
     use base64::Engine as _;
     let python = python::with_packages(&["standardwebhooks"]);
     let body = base64::engine::general_purpose::STANDARD.encode(&received.body);

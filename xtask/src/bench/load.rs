@@ -31,7 +31,7 @@ pub(crate) struct Load {
 
 /// Results of one load.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Measured {
+pub(crate) struct LoadResults {
     pub(crate) requests_per_second: f64,
     pub(crate) p50_ms: f64,
     pub(crate) p99_ms: f64,
@@ -71,7 +71,7 @@ pub(crate) fn run(
     operation: &Operation,
     load: Load,
     script: &Path,
-) -> anyhow::Result<Measured> {
+) -> anyhow::Result<LoadResults> {
     let cpu_before = server.cpu_us()?;
     let mut wrk = command(server, operation, load, script);
     let output = wrk.output().context("wrk does not start")?;
@@ -83,7 +83,7 @@ pub(crate) fn run(
     let cpu = server.cpu_us()? - cpu_before;
     #[expect(clippy::cast_precision_loss, reason = "a count of requests in seconds")]
     let requests = summary.requests as f64;
-    Ok(Measured {
+    Ok(LoadResults {
         requests_per_second: requests / (summary.duration_us / 1e6),
         p50_ms: summary.p50_us / 1e3,
         p99_ms: summary.p99_us / 1e3,

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use self::load::{Load, Measured, Operation};
+use self::load::{Load, LoadResults, Operation};
 use self::report::{Neighbour, Report, Row, median, medians};
 use self::server::{Plan, Server};
 use crate::postgres::Postgres;
@@ -197,7 +197,8 @@ impl Pair {
         let warm = Load { seconds: 1, ..load };
         run(&self.component, warm)?;
         run(&self.twin, warm)?;
-        let (mut component, mut twin): (Vec<Measured>, Vec<Measured>) = (Vec::new(), Vec::new());
+        let (mut component, mut twin): (Vec<LoadResults>, Vec<LoadResults>) =
+            (Vec::new(), Vec::new());
         for round in 0..options.rounds {
             eprintln!("{backend}, {}: round {} of {}", operation.name, round + 1, options.rounds);
             component.push(run(&self.component, load)?);

@@ -5,16 +5,16 @@ use std::path::Path;
 use anyhow::Context as _;
 use serde::Serialize;
 
-use super::load::Measured;
+use super::load::LoadResults;
 
 /// Times of one measurement.
 #[derive(Serialize)]
-pub(crate) struct Times {
+pub(crate) struct Timings {
     median_ms: f64,
     max_ms: f64,
 }
 
-impl Times {
+impl Timings {
     pub(crate) fn of(mut times_ms: Vec<f64>) -> Self {
         times_ms.sort_by(f64::total_cmp);
         let at = |index: usize| times_ms.get(index).copied().unwrap_or_default();
@@ -22,7 +22,7 @@ impl Times {
     }
 }
 
-impl std::fmt::Display for Times {
+impl std::fmt::Display for Timings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:.1} ({:.1})", self.median_ms, self.max_ms)
     }
@@ -33,8 +33,8 @@ impl std::fmt::Display for Times {
 pub(crate) struct Row {
     pub(crate) operation: &'static str,
     pub(crate) backend: &'static str,
-    pub(crate) component: Measured,
-    pub(crate) twin: Measured,
+    pub(crate) component: LoadResults,
+    pub(crate) twin: LoadResults,
     /// Median of the rounds' ratios, component divided by twin.
     pub(crate) ratio: f64,
     /// Component minus twin.
@@ -44,8 +44,8 @@ pub(crate) struct Row {
 /// Latency of a healthy area next to one that uses all its resources.
 #[derive(Serialize)]
 pub(crate) struct Neighbour {
-    pub(crate) quiet: Measured,
-    pub(crate) beside_a_loop: Measured,
+    pub(crate) quiet: LoadResults,
+    pub(crate) beside_a_loop: LoadResults,
 }
 
 /// All results of one run.
@@ -114,9 +114,9 @@ pub(crate) fn median(mut figures: Vec<f64>) -> f64 {
 }
 
 /// Returns the median of each value.
-pub(crate) fn medians(rounds: &[Measured]) -> Measured {
-    let of = |figure: fn(&Measured) -> f64| median(rounds.iter().map(figure).collect());
-    Measured {
+pub(crate) fn medians(rounds: &[LoadResults]) -> LoadResults {
+    let of = |figure: fn(&LoadResults) -> f64| median(rounds.iter().map(figure).collect());
+    LoadResults {
         requests_per_second: of(|m| m.requests_per_second),
         p50_ms: of(|m| m.p50_ms),
         p99_ms: of(|m| m.p99_ms),

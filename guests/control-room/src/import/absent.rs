@@ -13,7 +13,7 @@ const MOST: u32 = 500;
 
 /// An analysis without a run in this audit.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Absent {
+pub(super) struct AbsentAnalysis {
     pub(super) analysis_id: String,
     pub(super) group_id: String,
     /// Description in warnings.
@@ -21,13 +21,13 @@ pub(super) struct Absent {
 }
 
 /// Returns the analyses of the audit's branch that have findings but no run.
-pub(super) fn find(ctx: &JobCtx, job: &ImportFindings) -> Result<Vec<Absent>, JobError> {
+pub(super) fn find(ctx: &JobCtx, job: &ImportFindings) -> Result<Vec<AbsentAnalysis>, JobError> {
     let all = ctx.documents::<Analysis>().query();
     let all = all.equals("repository_id", job.audit.repository_id);
     let all = all.equals("branch_ref", job.branch()?).descending("last_run_at").limit(MOST);
     let here = |id: &str| job.parts.iter().any(|part| part.analysis_id == id);
     let absent = all.list()?.into_iter().filter(|one| !one.idle && !here(&one.id));
-    let absent = absent.map(|one| Absent {
+    let absent = absent.map(|one| AbsentAnalysis {
         group_id: one.group(&one.id).to_owned(),
         description: describe(&one.tool, &one.category, one.stream.as_deref()),
         analysis_id: one.id,

@@ -9,11 +9,11 @@ use super::chunk::{self, CHUNK, Chunk};
 use super::coverage::GroupCoverage;
 use super::events::{self, ChangedFinding};
 use super::{ImportFindings, Step};
-use crate::finding::{Finding, Sighting};
+use crate::finding::{Finding, FindingObservation};
 use crate::matching::{self, NewFinding};
 use crate::observation::Observation;
-use crate::similarity::{Sketch, StoredSketch};
-use crate::state::{Mover, State};
+use crate::similarity::{StoredSketch, TextFingerprint};
+use crate::state::{Actor, State};
 use crate::transition::{Change, StoredTransition, pass};
 
 /// Matches one chunk.
@@ -30,7 +30,7 @@ pub(super) fn step(ctx: &JobCtx, job: &mut ImportFindings, at: u32) -> Result<St
     let Some(part) = job.parts.get(chunk.part) else {
         return Err(JobError::Fail("a chunk of no analysis".to_owned()));
     };
-    let sighting = Sighting {
+    let sighting = FindingObservation {
         repository_id: job.audit.repository_id,
         audit_id: job.audit.audit_id,
         seen_at: job.audit.started_at,
@@ -130,7 +130,7 @@ impl Outcomes {
 fn first(
     ctx: &JobCtx,
     chunk: &Chunk,
-    sighting: &Sighting<'_>,
+    sighting: &FindingObservation<'_>,
     observation: Observation,
     outcome: &mut Outcomes,
 ) {
@@ -151,7 +151,7 @@ fn first(
 fn again(
     ctx: &JobCtx,
     chunk: &Chunk,
-    sighting: &Sighting<'_>,
+    sighting: &FindingObservation<'_>,
     mut finding: Stored<Finding>,
     observation: Observation,
     outcome: &mut Outcomes,
@@ -178,7 +178,7 @@ fn again(
 }
 
 /// Stores the new sketch of a finding.
-fn keep_sketch(ctx: &JobCtx, id: Uuid, sketch: Sketch) -> Result<(), JobError> {
+fn keep_sketch(ctx: &JobCtx, id: Uuid, sketch: TextFingerprint) -> Result<(), JobError> {
     if let Some(mut kept) = ctx.documents::<StoredSketch>().find(id)? {
         kept.sketch = sketch;
         ctx.documents().replace(&mut kept)?;
@@ -204,5 +204,5 @@ fn consequence<'a>(
         }
         _ => None,
     };
-    wanted.filter(|(to, _)| finding.state.next(Mover::Service).contains(to))
+    wanted.filter(|(to, _)| finding.state.next(Actor::Service).contains(to))
 }

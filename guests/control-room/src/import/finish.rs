@@ -7,7 +7,7 @@ use area_sdk::{DocumentError, JobError, Value};
 use serde_json::{Map, json};
 
 use super::events::{FindingsImported, ImportStatus};
-use super::{Import, ImportFindings, Tally, coverage, limits};
+use super::{Import, ImportCounts, ImportFindings, coverage, limits};
 use crate::finding::Finding;
 use crate::severity::Severity;
 
@@ -52,7 +52,7 @@ pub(super) fn step(ctx: &JobCtx, job: &ImportFindings) -> Result<(), JobError> {
 fn facts(
     ctx: &JobCtx,
     repository_id: Uuid,
-    tally: &Tally,
+    tally: &ImportCounts,
 ) -> Result<Map<String, serde_json::Value>, DocumentError> {
     let of_repository =
         || ctx.documents::<Finding>().query().equals("repository_id", repository_id);

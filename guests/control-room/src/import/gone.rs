@@ -12,14 +12,14 @@ use area_sdk::JobError;
 use area_sdk::Value;
 use area_sdk::prelude::*;
 
-use super::absent::{self, Absent};
+use super::absent::{self, AbsentAnalysis};
 use super::analysis::{self, Analysis};
 use super::coverage::GroupCoverage;
 use super::events::{self, ChangedFinding};
 use super::part::describe;
 use super::{ImportFindings, Part, Step};
 use crate::finding::Finding;
-use crate::state::{Mover, State};
+use crate::state::{Actor, State};
 use crate::transition::{Change, StoredTransition, pass};
 
 /// Number of findings checked in one step.
@@ -27,7 +27,7 @@ const STEP: u32 = 200;
 
 /// An analysis whose findings may be missing in this audit.
 #[derive(Clone, Debug)]
-struct Suspect {
+struct IncompleteAnalysis {
     analysis_id: String,
     group_id: String,
     /// Description in warnings.
@@ -65,15 +65,15 @@ pub(super) fn step(
 }
 
 /// Returns the analysis at an index: first the audit's parts, then the absent analyses.
-fn suspect(job: &ImportFindings, at: usize) -> Option<Suspect> {
-    let part = |part: &Part| Suspect {
+fn suspect(job: &ImportFindings, at: usize) -> Option<IncompleteAnalysis> {
+    let part = |part: &Part| IncompleteAnalysis {
         analysis_id: part.analysis_id.clone(),
         group_id: part.group_id.clone(),
         description: describe(&part.tool, &part.category, part.stream.as_deref()),
         run: Some(part.run),
         whole_since: part.whole_since(job.audit.started_at),
     };
-    let absent = |absent: &Absent| Suspect {
+    let absent = |absent: &AbsentAnalysis| IncompleteAnalysis {
         analysis_id: absent.analysis_id.clone(),
         group_id: absent.group_id.clone(),
         description: absent.description.clone(),
@@ -84,7 +84,7 @@ fn suspect(job: &ImportFindings, at: usize) -> Option<Suspect> {
     job.parts.iter().map(part).chain(absents.map(absent)).nth(at)
 }
 
-impl Suspect {
+impl IncompleteAnalysis {
     /// Returns a page of findings that the run did not show.
     fn missed(
         &self,
@@ -115,17 +115,17 @@ impl Suspect {
 fn look(
     ctx: &JobCtx,
     job: &mut ImportFindings,
-    suspect: &Suspect,
+    suspect: &IncompleteAnalysis,
     missed: Vec<Stored<Finding>>,
 ) -> Result<u64, JobError> {
     if missed.is_empty() {
         return Ok(0);
     }
     let covered = GroupCoverage::read(ctx, job, &suspect.group_id)?;
-    let others = Others::of(ctx, job, &missed)?;
+    let others = OtherAnalyses::of(ctx, job, &missed)?;
     let mut outcome = Outcomes::default();
     for mut finding in missed {
-        let Some(look) = Look::at(suspect, &covered, &finding) else {
+        let Some(look) = CoveringRun::at(suspect, &covered, &finding) else {
             outcome.left += 1;
             continue;
         };
@@ -145,14 +145,18 @@ fn look(
 }
 
 /// A run that would have shown a finding.
-struct Look {
+struct CoveringRun {
     ready_at: Timestamp,
     /// Whether it covers all streams of the tool and not only its own.
     of_group: bool,
 }
 
-impl Look {
-    fn at(suspect: &Suspect, covered: &GroupCoverage, finding: &Finding) -> Option<Self> {
+impl CoveringRun {
+    fn at(
+        suspect: &IncompleteAnalysis,
+        covered: &GroupCoverage,
+        finding: &Finding,
+    ) -> Option<Self> {
         let in_group = covered.newer_look(finding);
         let own = suspect.whole_since.filter(|ready_at| finding.was_shown_before(*ready_at));
         let group = in_group.map(|ready_at| Self { ready_at, of_group: true });
@@ -161,13 +165,13 @@ impl Look {
 }
 
 /// Other analyses that showed some findings.
-struct Others {
+struct OtherAnalyses {
     analyses: BTreeMap<String, Stored<Analysis>>,
     /// Runs of this audit by analysis.
     now: BTreeMap<String, i64>,
 }
 
-impl Others {
+impl OtherAnalyses {
     fn of(
         ctx: &JobCtx,
         job: &ImportFindings,
@@ -184,7 +188,7 @@ impl Others {
     }
 
     /// Whether this analysis still shows a finding that it showed in `run`, after the given run.
-    fn shows(&self, id: &str, run: i64, look: &Look, suspect: &Suspect) -> bool {
+    fn shows(&self, id: &str, run: i64, look: &CoveringRun, suspect: &IncompleteAnalysis) -> bool {
         let Some(analysis) = self.analyses.get(id) else { return false };
         let now = self.now.get(id) == Some(&run);
         let looked_at = look.of_group && analysis.group(id) == suspect.group_id;
@@ -195,7 +199,12 @@ impl Others {
 impl Finding {
     /// Moves the finding to another analysis that still shows it, and returns that analysis; `None`
     /// if there is none.
-    fn handed_over(&mut self, look: &Look, suspect: &Suspect, others: &Others) -> Option<String> {
+    fn handed_over(
+        &mut self,
+        look: &CoveringRun,
+        suspect: &IncompleteAnalysis,
+        others: &OtherAnalyses,
+    ) -> Option<String> {
         let all = std::mem::take(&mut self.also_seen).into_iter();
         let mut left: Vec<(String, i64)> =
             all.filter(|(id, run)| others.shows(id, *run, look, suspect)).collect();
@@ -223,10 +232,10 @@ impl Outcomes {
         &mut self,
         ctx: &JobCtx,
         job: &ImportFindings,
-        suspect: &Suspect,
+        suspect: &IncompleteAnalysis,
         finding: &mut Stored<Finding>,
     ) {
-        if !finding.state.next(Mover::Service).contains(&State::Verified) {
+        if !finding.state.next(Actor::Service).contains(&State::Verified) {
             return;
         }
         let reason = match suspect.run {
@@ -239,7 +248,12 @@ impl Outcomes {
         self.verified.push(ChangedFinding::of(id, finding));
     }
 
-    fn keep(self, ctx: &JobCtx, job: &ImportFindings, others: Others) -> Result<(), JobError> {
+    fn keep(
+        self,
+        ctx: &JobCtx,
+        job: &ImportFindings,
+        others: OtherAnalyses,
+    ) -> Result<(), JobError> {
         ctx.documents().replace_all(&self.changed)?;
         let records = self.transitions.iter().map(|one| (one.record.id, one));
         ctx.documents::<StoredTransition>().create_all(records)?;
@@ -258,7 +272,7 @@ fn end(
     ctx: &JobCtx,
     job: &mut ImportFindings,
     at: usize,
-    suspect: &Suspect,
+    suspect: &IncompleteAnalysis,
     left: u64,
 ) -> Result<Step, JobError> {
     match job.parts.get(at) {

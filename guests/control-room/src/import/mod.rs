@@ -26,8 +26,8 @@ use std::collections::BTreeMap;
 use area_sdk::prelude::*;
 use area_sdk::{EventDelivery, Later};
 
-use crate::architecture::Surroundings;
-use absent::Absent;
+use crate::architecture::ArchitectureContext;
+use absent::AbsentAnalysis;
 pub(crate) use analysis::Analysis;
 use events::ImportError;
 pub(crate) use limits::ScanLimitations;
@@ -81,7 +81,7 @@ impl Document for Import {
 
 /// Results of an import.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct Tally {
+struct ImportCounts {
     /// Number of files read, refused, and skipped because newer files replace them.
     imported: i64,
     refused: i64,
@@ -131,15 +131,15 @@ enum Step {
 pub(crate) struct ImportFindings {
     audit: AuditStarted,
     step: Step,
-    surroundings: Option<Surroundings>,
+    surroundings: Option<ArchitectureContext>,
     parts: Vec<Part>,
     /// Analyses of the branch without a run in this audit; `None` before they were read.
     #[serde(default)]
-    absent: Option<Vec<Absent>>,
+    absent: Option<Vec<AbsentAnalysis>>,
     chunks: u32,
     #[serde(default)]
     coverages: u32,
-    tally: Tally,
+    tally: ImportCounts,
 }
 
 impl Job for ImportFindings {
@@ -164,7 +164,7 @@ pub(crate) fn audit_started(ctx: &JobCtx, event: EventDelivery) -> JobResult<Eve
         absent: None,
         chunks: 0,
         coverages: 0,
-        tally: Tally::default(),
+        tally: ImportCounts::default(),
     };
     let later = Later {
         resource: Some(audit_id),
@@ -179,7 +179,7 @@ pub(crate) fn audit_started(ctx: &JobCtx, event: EventDelivery) -> JobResult<Eve
 pub(crate) fn run(ctx: &JobCtx, mut job: ImportFindings) -> JobResult<ImportFindings> {
     job.step = match job.step.clone() {
         Step::Begin => {
-            job.surroundings = Some(Surroundings::of(ctx, job.audit.repository_id)?);
+            job.surroundings = Some(ArchitectureContext::of(ctx, job.audit.repository_id)?);
             Step::Read { input: 0 }
         }
         Step::Read { input } => read::step(ctx, &mut job, input)?,
@@ -195,7 +195,7 @@ pub(crate) fn run(ctx: &JobCtx, mut job: ImportFindings) -> JobResult<ImportFind
 }
 
 impl ImportFindings {
-    fn surroundings(&self) -> Result<&Surroundings, area_sdk::JobError> {
+    fn surroundings(&self) -> Result<&ArchitectureContext, area_sdk::JobError> {
         let missing = || area_sdk::JobError::Fail("an import that did not begin".to_owned());
         self.surroundings.as_ref().ok_or_else(missing)
     }

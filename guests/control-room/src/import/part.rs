@@ -36,7 +36,7 @@ pub(super) struct Part {
     #[serde(default)]
     pub(super) reported_until: Option<Timestamp>,
     #[serde(default)]
-    pub(super) set_aside: SetAside,
+    pub(super) set_aside: SkippedFiles,
 }
 
 /// Identification of a file in warnings.
@@ -62,7 +62,7 @@ impl std::fmt::Display for FileName {
 
 /// Files that were skipped in favor of a newer one.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct SetAside {
+pub(super) struct SkippedFiles {
     files: Vec<FileName>,
     more: u64,
 }
@@ -87,7 +87,7 @@ impl Part {
             partial: false,
             coverages: Vec::new(),
             reported_until,
-            set_aside: SetAside::default(),
+            set_aside: SkippedFiles::default(),
         }
     }
 
@@ -118,7 +118,7 @@ impl Part {
     /// Counts an older file of the analysis as skipped.
     pub(super) fn set_aside(&mut self, input: &AuditInput) {
         let reported = self.reported_until.is_some_and(|until| input.ready_at <= until);
-        let SetAside { files, more } = &mut self.set_aside;
+        let SkippedFiles { files, more } = &mut self.set_aside;
         if reported || files.last().is_some_and(|last| last.upload_id == input.upload_id) {
             return;
         }
@@ -131,7 +131,7 @@ impl Part {
 
     /// Returns a warning that names skipped files, the newer file and the reason.
     pub(super) fn set_aside_warning(&self) -> Option<String> {
-        let SetAside { files, more } = &self.set_aside;
+        let SkippedFiles { files, more } = &self.set_aside;
         let newer = self.file.as_ref().filter(|_| !files.is_empty())?;
         let names: Vec<String> = files.iter().map(ToString::to_string).collect();
         let names = match more {

@@ -19,7 +19,7 @@ use super::{ImportFindings, Step, analysis};
 use crate::identity::{Identities, Key};
 use crate::observation::{FindingLocation, Observation, SourceFamily, SourceTool};
 use crate::severity::Rating;
-use crate::similarity::Sketch;
+use crate::similarity::TextFingerprint;
 use crate::text::clean;
 
 /// Number of records read in one step.
@@ -87,7 +87,7 @@ fn observation(workspace: Uuid, repository: Uuid, record: EvidenceRecord) -> Obs
         title: clean(title, 300),
         rating: Rating::of([&nothing, &nothing], "warning"),
         rule_family: rule_id.clone(),
-        sketch: Sketch::of([said.as_str()]),
+        sketch: TextFingerprint::of([said.as_str()]),
         source: SourceTool { rule_id, tool: record.provider, version: None },
         source_family: SourceFamily::Evidence,
         locations: vec![FindingLocation {

@@ -29,7 +29,7 @@ impl Span {
 
 /// Counts and durations of a span.
 #[derive(Clone, Copy, Default, Debug)]
-pub(super) struct Activity {
+pub(super) struct ActivitySummary {
     /// Time until users' first decisions.
     pub(super) decided: Durations,
     pub(super) verified: Durations,
@@ -37,7 +37,7 @@ pub(super) struct Activity {
     pub(super) reopened: u64,
 }
 
-impl Activity {
+impl ActivitySummary {
     pub(super) fn of(scope: &Scope, span: Span) -> Result<Self, DocumentError> {
         let entered = |state: State| {
             let all = scope.documents::<StoredTransition>().query();

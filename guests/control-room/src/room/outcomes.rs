@@ -3,7 +3,7 @@
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope};
 
-use super::activity::{self, Activity, Span};
+use super::activity::{self, ActivitySummary, Span};
 use crate::state::State;
 use crate::transition::StoredTransition;
 
@@ -38,7 +38,7 @@ pub(super) struct Outcomes {
 }
 
 /// Computes the outcomes; `current` is the activity of the window.
-pub(super) fn compute(scope: &Scope, current: Activity) -> Result<Outcomes, DocumentError> {
+pub(super) fn compute(scope: &Scope, current: ActivitySummary) -> Result<Outcomes, DocumentError> {
     let earlier = Span { from: 2 * WINDOW_SECONDS, until: WINDOW_SECONDS };
     let (now, before) = (current.decided, activity::decided(scope, earlier)?);
     let by_people = |state: State| {

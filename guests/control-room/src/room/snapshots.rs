@@ -6,7 +6,7 @@ use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope, Value};
 
 use super::CALCULATION;
-use super::activity::{Activity, Span};
+use super::activity::{ActivitySummary, Span};
 use crate::decimal::{fixed, quotient};
 use crate::finding::Finding;
 use crate::severity::Severity;
@@ -100,12 +100,12 @@ impl Snapshot {
 }
 
 /// Returns the activity of each window, shortest first.
-pub(super) fn activities(scope: &Scope) -> Result<[Activity; 3], DocumentError> {
-    let mut activities = [Activity::default(); 3];
-    let (mut so_far, mut until) = (Activity::default(), 0);
+pub(super) fn activities(scope: &Scope) -> Result<[ActivitySummary; 3], DocumentError> {
+    let mut activities = [ActivitySummary::default(); 3];
+    let (mut so_far, mut until) = (ActivitySummary::default(), 0);
     for (window, activity) in Window::ALL.iter().zip(&mut activities) {
         let span = Span { from: window.seconds(), until };
-        so_far = so_far.and(Activity::of(scope, span)?);
+        so_far = so_far.and(ActivitySummary::of(scope, span)?);
         (*activity, until) = (so_far, span.from);
     }
     Ok(activities)
@@ -114,11 +114,11 @@ pub(super) fn activities(scope: &Scope) -> Result<[Activity; 3], DocumentError> 
 /// Computes one snapshot for each window.
 pub(super) fn compute(
     scope: &Scope,
-    activities: [Activity; 3],
+    activities: [ActivitySummary; 3],
 ) -> Result<Vec<Snapshot>, DocumentError> {
     let standing = Standing::of(scope)?;
     let stale = stale(scope)?;
-    let snapshot = |((window, activity), stale): ((Window, Activity), u64)| {
+    let snapshot = |((window, activity), stale): ((Window, ActivitySummary), u64)| {
         let kept = scope.documents::<StoredSnapshot>().query();
         let kept = kept.equals("window", window.as_str()).first()?;
         let kept = kept.map(|kept| kept.value.snapshot);
@@ -196,7 +196,13 @@ impl Standing {
 
     /// Returns the snapshot of a window; `stale` is the number of open findings that no audit
     /// showed within it.
-    fn snapshot(&self, scope: &Scope, window: Window, activity: Activity, stale: u64) -> Snapshot {
+    fn snapshot(
+        &self,
+        scope: &Scope,
+        window: Window,
+        activity: ActivitySummary,
+        stale: u64,
+    ) -> Snapshot {
         let fresh = self.open.saturating_sub(stale);
         Snapshot {
             architecture_impact_counts: self.open_by_impact.clone(),
@@ -216,7 +222,7 @@ impl Standing {
     }
 
     /// Returns the counts with the activity of a window.
-    fn counts_with(&self, activity: Activity) -> Counts {
+    fn counts_with(&self, activity: ActivitySummary) -> Counts {
         let mut counts = self.counts.clone();
         counts.extend([
             ("window_created".to_owned(), activity.created),

@@ -8,12 +8,12 @@ use serde_json::value::RawValue;
 
 use super::model::{Location, LogicalLocation, NamedRule, ResultObject, Suppression};
 use super::rules::{self, FoundRule, Rules};
-use super::uri::Places;
+use super::uri::BaseLocations;
 use super::{Coverage, Refusal, ScanRun, message, parse, weakness};
 use crate::identity::{Identities, Key, Traits};
 use crate::observation::{FindingLocation, MOST_LOCATIONS, Observation, SourceFamily, SourceTool};
 use crate::severity::Rating;
-use crate::similarity::Sketch;
+use crate::similarity::TextFingerprint;
 use crate::text::clean;
 
 /// Maximum size of a stored title, in bytes.
@@ -28,7 +28,7 @@ const NOT_FINDINGS: [&str; 3] = ["pass", "notApplicable", "informational"];
 pub(crate) struct Results<'r, 'a> {
     run: &'r ScanRun<'a>,
     rules: Rules<'r>,
-    places: Places<'r>,
+    places: BaseLocations<'r>,
     identities: Identities,
     left: std::vec::IntoIter<(usize, &'a RawValue)>,
 }
@@ -68,7 +68,7 @@ impl<'r, 'a> Results<'r, 'a> {
             title: title(&rule, &said),
             rating: Rating::of(properties, level),
             rule_family: weakness::family(&rule, traits.advisory.as_deref()),
-            sketch: Sketch::of([said.as_str(), snippet.unwrap_or_default()]),
+            sketch: TextFingerprint::of([said.as_str(), snippet.unwrap_or_default()]),
             source: SourceTool {
                 rule_id: rule.id,
                 tool: self.run.subject.tool.clone(),
@@ -174,8 +174,8 @@ struct ResultContext {
 }
 
 impl ScanRun<'_> {
-    fn places(&self) -> Places<'_> {
-        Places {
+    fn places(&self) -> BaseLocations<'_> {
+        BaseLocations {
             bases: self.run.original_uri_base_ids.as_ref(),
             artifacts: self.run.artifacts.as_deref().unwrap_or_default(),
         }
@@ -222,11 +222,11 @@ fn title(rule: &FoundRule<'_>, said: &str) -> String {
 }
 
 /// Returns the file of a location.
-fn path(places: &Places<'_>, location: &Location) -> Option<String> {
+fn path(places: &BaseLocations<'_>, location: &Location) -> Option<String> {
     places.path(location.physical_location.as_ref()?.artifact_location.as_ref()?)
 }
 
-fn place(places: &Places<'_>, location: &Location) -> FindingLocation {
+fn place(places: &BaseLocations<'_>, location: &Location) -> FindingLocation {
     let physical = location.physical_location.as_ref();
     let region = physical.and_then(|physical| physical.region.as_ref());
     let logical = location.logical_locations.as_ref().and_then(|names| names.first());

@@ -14,12 +14,12 @@ const MOST_BYTES: usize = 1000;
 const MOST_BASES: usize = 16;
 
 /// Base locations of a run's files.
-pub(super) struct Places<'a> {
+pub(super) struct BaseLocations<'a> {
     pub(super) bases: Option<&'a BTreeMap<String, ArtifactLocation>>,
     pub(super) artifacts: &'a [Artifact],
 }
 
-impl Places<'_> {
+impl BaseLocations<'_> {
     /// Returns the path of a location; `None` if it names none.
     pub(super) fn path(&self, location: &ArtifactLocation) -> Option<String> {
         let index = location.index.and_then(|index| usize::try_from(index).ok());
@@ -124,7 +124,7 @@ mod tests {
         let artifacts: Vec<Artifact> =
             serde_json::from_value(json!([{ "location": { "uri": "listed.c" } }]))
                 .expect("artifacts");
-        Places { bases: Some(&bases), artifacts: &artifacts }.path(&location)
+        BaseLocations { bases: Some(&bases), artifacts: &artifacts }.path(&location)
     }
 
     fn plain(uri: &str) -> String {

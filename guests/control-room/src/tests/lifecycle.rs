@@ -4,7 +4,7 @@ use area_sdk::testing::USER;
 use proptest::prelude::*;
 
 use super::*;
-use crate::state::{Mover, State};
+use crate::state::{Actor, State};
 
 fn code(problem: &area_sdk::Problem) -> Option<&str> {
     problem.code.as_deref()
@@ -195,20 +195,20 @@ fn findings_are_filtered() {
 
 /// An event in the life of a finding.
 #[derive(Clone, Copy, Debug)]
-enum Happening {
+enum LifecycleEvent {
     Asked(State),
     Seen,
     Missed,
     Failed,
 }
 
-fn happenings() -> impl Strategy<Value = Vec<Happening>> {
-    let asked = prop::sample::select(State::ALL.to_vec()).prop_map(Happening::Asked);
+fn happenings() -> impl Strategy<Value = Vec<LifecycleEvent>> {
+    let asked = prop::sample::select(State::ALL.to_vec()).prop_map(LifecycleEvent::Asked);
     let one = prop_oneof![
         4 => asked,
-        2 => Just(Happening::Seen),
-        2 => Just(Happening::Missed),
-        1 => Just(Happening::Failed),
+        2 => Just(LifecycleEvent::Seen),
+        2 => Just(LifecycleEvent::Missed),
+        1 => Just(LifecycleEvent::Failed),
     ];
     prop::collection::vec(one, 0..12)
 }
@@ -224,7 +224,7 @@ proptest! {
         let (workspace, finding) = with_finding();
         for happening in path {
             match happening {
-                Happening::Asked(to) => {
+                LifecycleEvent::Asked(to) => {
                     let mut body = json!({ "to_state": to });
                     if to == State::AcceptedRisk {
                         body["reason"] = json!("r");
@@ -233,12 +233,12 @@ proptest! {
                     let state = workspace.finding("R1")["state"].clone();
                     let from: State = serde_json::from_value(state).expect("a state");
                     let done = workspace.host.call(workspace.transition(&finding, body)).is_ok();
-                    prop_assert_eq!(done, from.next(Mover::Person).contains(&to));
+                    prop_assert_eq!(done, from.next(Actor::Person).contains(&to));
                     let _ = workspace.host.take_jobs();
                 }
-                Happening::Seen => drop(workspace.scan(&sarif("Tool", &[("R1", "a", "one")]))),
-                Happening::Missed => drop(workspace.scan(&sarif("Tool", &[]))),
-                Happening::Failed => {
+                LifecycleEvent::Seen => drop(workspace.scan(&sarif("Tool", &[("R1", "a", "one")]))),
+                LifecycleEvent::Missed => drop(workspace.scan(&sarif("Tool", &[]))),
+                LifecycleEvent::Failed => {
                     let failed = json!({ "invocations": [{ "executionSuccessful": false }] });
                     drop(workspace.scan(&sarif_with("Tool", &[], failed)));
                 }
@@ -254,7 +254,7 @@ proptest! {
             prop_assert_eq!(&record["from_state"], &at);
             let to: State = serde_json::from_value(record["to_state"].clone()).expect("a state");
             if let Ok(from) = serde_json::from_value::<State>(at.clone()) {
-                let mover = if record["actor_id"].is_null() { Mover::Service } else { Mover::Person };
+                let mover = if record["actor_id"].is_null() { Actor::Service } else { Actor::Person };
                 prop_assert!(from.next(mover).contains(&to), "{:?} {:?} {:?}", from, mover, to);
             }
             prop_assert!(to != State::Verified || record["actor_id"].is_null());

@@ -14,7 +14,7 @@ use super::import::{self, AdvisoryChanges};
 use super::packed;
 use crate::artifacts::{self, Artifact, ArtifactError};
 use crate::osv::Osv;
-use crate::reading::{self, Mistake};
+use crate::reading::{self, ImportFailure};
 
 /// Maximum size of a file in bytes, packed or not.
 const MAX_BYTES: usize = 26_214_400;
@@ -27,7 +27,7 @@ const STEP: usize = 500;
 const MOST_ERRORS: usize = 20;
 
 /// Returns the records of a file as raw JSON.
-pub(crate) fn records(bytes: &[u8]) -> Result<Vec<&RawValue>, Mistake> {
+pub(crate) fn records(bytes: &[u8]) -> Result<Vec<&RawValue>, ImportFailure> {
     #[derive(Deserialize)]
     struct Answer<'a> {
         #[serde(borrow)]
@@ -46,7 +46,7 @@ pub(crate) fn records(bytes: &[u8]) -> Result<Vec<&RawValue>, Mistake> {
 fn records_at(
     content: &[u8],
     places: Range<usize>,
-) -> Result<(Vec<Cow<'_, RawValue>>, usize), Mistake> {
+) -> Result<(Vec<Cow<'_, RawValue>>, usize), ImportFailure> {
     if Packing::of(content) != Packing::None {
         let read = packed::records(content, places)?;
         return Ok((read.records.into_iter().map(Cow::Owned).collect(), read.total));

@@ -13,7 +13,7 @@ use crate::reevaluate::Reevaluate;
 /// Effect of an imported advisory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Change {
+pub(crate) enum ImportEffect {
     /// It is new.
     Created,
     /// It is newer than the stored one.
@@ -30,7 +30,7 @@ pub(crate) struct AdvisoryImported {
     severity: Option<Rating>,
     modified: Timestamp,
     withdrawn: Option<Timestamp>,
-    change: Change,
+    change: ImportEffect,
     /// Number of affected packages.
     package_count: usize,
 }
@@ -74,15 +74,15 @@ pub(crate) fn keep(
     osv: Osv,
     sha256: &str,
     changed: &mut AdvisoryChanges,
-) -> Result<Change, DocumentError> {
+) -> Result<ImportEffect, DocumentError> {
     let new = StoredAdvisory::new(osv, sha256.to_owned());
     let before = scope.documents::<StoredAdvisory>().find(&new.advisory_id)?;
     let change = match &before {
         Some(old) if old.artifact_sha256 == new.artifact_sha256 || old.modified > new.modified => {
-            return Ok(Change::Unchanged);
+            return Ok(ImportEffect::Unchanged);
         }
-        Some(_) => Change::Updated,
-        None => Change::Created,
+        Some(_) => ImportEffect::Updated,
+        None => ImportEffect::Created,
     };
     keep_packages(scope, &new, before.as_ref(), changed)?;
     keep_names(scope, &new, before.as_ref(), changed)?;
@@ -98,7 +98,7 @@ pub(crate) fn keep(
     Ok(change)
 }
 
-fn tell(scope: &Scope, new: &StoredAdvisory, change: Change) {
+fn tell(scope: &Scope, new: &StoredAdvisory, change: ImportEffect) {
     scope.publish(AdvisoryImported {
         advisory_id: new.advisory_id.clone(),
         aliases: new.aliases.clone(),

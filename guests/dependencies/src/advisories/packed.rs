@@ -3,11 +3,11 @@
 use std::fmt;
 use std::ops::Range;
 
-use artifact_formats::stream::{self, Breach};
+use artifact_formats::stream::{self, LimitExceeded};
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::reading::{Mistake, STREAM};
+use crate::reading::{ImportFailure, STREAM};
 
 /// Some records of a file.
 #[derive(Debug, Default)]
@@ -19,22 +19,22 @@ pub(super) struct Records {
 
 /// Reads the records at these indexes of a packed file: an array of records, or an object with an
 /// array `vulns`.
-pub(super) fn records(packed: &[u8], places: Range<usize>) -> Result<Records, Mistake> {
-    let wrong = |text: String| Mistake::at("", text);
+pub(super) fn records(packed: &[u8], places: Range<usize>) -> Result<Records, ImportFailure> {
+    let wrong = |text: String| ImportFailure::at("", text);
     let parse = |reader: &mut dyn std::io::Read| {
         let mut deserializer = serde_json::Deserializer::from_reader(reader);
-        let records = Places(places).deserialize(&mut deserializer)?;
+        let records = RecordVisitor(places).deserialize(&mut deserializer)?;
         deserializer.end().map(|()| records)
     };
     let parsed = stream::parse(packed, STREAM, |_| {}, parse);
-    let parsed = parsed.map_err(|breach: Breach| wrong(breach.to_string()))?;
+    let parsed = parsed.map_err(|breach: LimitExceeded| wrong(breach.to_string()))?;
     parsed.result.map_err(|error: serde_json::Error| wrong(format!("{error}.")))
 }
 
 /// Visitor that reads the records at these indexes and skips the others.
-struct Places(Range<usize>);
+struct RecordVisitor(Range<usize>);
 
-impl<'de> DeserializeSeed<'de> for Places {
+impl<'de> DeserializeSeed<'de> for RecordVisitor {
     type Value = Records;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Records, D::Error> {
@@ -42,7 +42,7 @@ impl<'de> DeserializeSeed<'de> for Places {
     }
 }
 
-impl<'de> Visitor<'de> for Places {
+impl<'de> Visitor<'de> for RecordVisitor {
     type Value = Records;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use super::document::{AdvisoryName, StoredAdvisory};
 use super::file;
-use super::import::{self, AdvisoryChanges, Change};
+use super::import::{self, AdvisoryChanges, ImportEffect};
 use crate::osv::{Affected, Osv, Rating, Reference, Severity};
 use crate::text::advisory_key;
 
@@ -70,11 +70,11 @@ pub(crate) struct Imported {
 #[derive(Serialize, JsonSchema)]
 struct ImportedAdvisory {
     id: String,
-    change: Change,
+    change: ImportEffect,
 }
 
 pub(crate) fn import(ctx: &Ctx, Body(body): Body<OsvBody>) -> Result<Created<Imported>> {
-    let refuse = |mistake: crate::reading::Mistake| {
+    let refuse = |mistake: crate::reading::ImportFailure| {
         Problem::validation(mistake.pointer.clone(), mistake.message)
             .hint("See the OSV schema, https://ossf.github.io/osv-schema/.")
     };
@@ -96,9 +96,9 @@ pub(crate) fn import(ctx: &Ctx, Body(body): Body<OsvBody>) -> Result<Created<Imp
     changed.settle(ctx)?;
     let count = |change| items.iter().filter(|item| item.change == change).count();
     Ok(Created(Imported {
-        created: count(Change::Created),
-        updated: count(Change::Updated),
-        unchanged: count(Change::Unchanged),
+        created: count(ImportEffect::Created),
+        updated: count(ImportEffect::Updated),
+        unchanged: count(ImportEffect::Unchanged),
         items,
     }))
 }

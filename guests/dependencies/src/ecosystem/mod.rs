@@ -10,7 +10,7 @@ use crate::purl::Purl;
 use crate::text::bounded;
 use crate::versions::Scheme;
 pub(crate) use release::Release;
-pub(crate) use spelling::{Spelling, go_path, has_upper_case};
+pub(crate) use spelling::{SpellingMatch, go_path, has_upper_case};
 
 /// Maximum size of an indexed key, in bytes.
 const MAX_KEY: usize = 1_000;

@@ -7,7 +7,7 @@ use crate::purl::Purl;
 /// Result of comparing the spelling of a component with that of an advisory's package with the same
 /// key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Spelling {
+pub(crate) enum SpellingMatch {
     /// Equal spelling, or an ecosystem that ignores case.
     Same,
     /// The component's scanner may have changed the case.
@@ -16,7 +16,7 @@ pub(crate) enum Spelling {
     Different,
 }
 
-impl Spelling {
+impl SpellingMatch {
     /// Compares the component's name with the advisory's. `case_known` is true if the component's
     /// scanner keeps upper case.
     pub(crate) fn of(ecosystem: &str, ours: &str, theirs: &str, case_known: bool) -> Self {
@@ -78,12 +78,12 @@ mod tests {
 
     #[test]
     fn only_a_path_in_lower_case_may_stand_for_another() {
-        let of = |ours, theirs, known| Spelling::of("Go", ours, theirs, known);
-        assert_eq!(of("a/B", "a/B", true), Spelling::Same);
-        assert_eq!(of("a/b", "a/b", false), Spelling::Same);
-        assert_eq!(of("a/B", "a/b", false), Spelling::Different);
-        assert_eq!(of("a/b", "a/B", false), Spelling::Unknown);
-        assert_eq!(of("a/b", "a/B", true), Spelling::Different);
-        assert_eq!(Spelling::of("npm", "a", "A", true), Spelling::Same);
+        let of = |ours, theirs, known| SpellingMatch::of("Go", ours, theirs, known);
+        assert_eq!(of("a/B", "a/B", true), SpellingMatch::Same);
+        assert_eq!(of("a/b", "a/b", false), SpellingMatch::Same);
+        assert_eq!(of("a/B", "a/b", false), SpellingMatch::Different);
+        assert_eq!(of("a/b", "a/B", false), SpellingMatch::Unknown);
+        assert_eq!(of("a/b", "a/B", true), SpellingMatch::Different);
+        assert_eq!(SpellingMatch::of("npm", "a", "A", true), SpellingMatch::Same);
     }
 }

@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope};
 
-use super::Tally;
+use super::ImportCounts;
 use super::former::FormerImport;
 use crate::inventory::alerts::Alerts;
 use crate::inventory::component::StoredComponent;
 use crate::inventory::matches;
 use crate::large::LargeAssessment;
-use crate::matching::{self, Assessed, Assessment, Vulnerability};
+use crate::matching::{self, AssessedComponents, Assessment, Vulnerability};
 use crate::room::Room;
 
 /// Matched components of an SBOM.
@@ -62,9 +62,11 @@ impl Batch {
         let mut members: Vec<Member> = members.collect();
         let components: Vec<_> = members.iter().map(|member| &member.component).collect();
         let assessments = match matching::assess(scope, &components, room)? {
-            Assessed::Some(assessments) => assessments,
-            Assessed::TooMany => return Ok(BatchResult::TooMany),
-            Assessed::Large(_) => return Ok(BatchResult::Large(Box::new(members.swap_remove(0)))),
+            AssessedComponents::Some(assessments) => assessments,
+            AssessedComponents::TooMany => return Ok(BatchResult::TooMany),
+            AssessedComponents::Large(_) => {
+                return Ok(BatchResult::Large(Box::new(members.swap_remove(0))));
+            }
         };
         members.truncate(assessments.len());
         for (member, assessment) in members.iter_mut().zip(assessments) {
@@ -90,7 +92,7 @@ impl Batch {
         self,
         scope: &Scope,
         former: Option<&FormerImport>,
-        tally: &mut Tally,
+        tally: &mut ImportCounts,
         alerts: &mut Alerts,
     ) -> Result<usize, DocumentError> {
         let kept = self.members.len();
@@ -153,7 +155,7 @@ impl Member {
     pub(super) fn begin(
         self,
         scope: &Scope,
-        tally: &mut Tally,
+        tally: &mut ImportCounts,
         room: &mut Room,
     ) -> Result<LargeAssessment, DocumentError> {
         let mut component = self.component;
@@ -220,7 +222,7 @@ fn alert(
 /// Maximum number of advisory ids that the audit receives.
 const MOST_ADVISORIES: usize = 15_000;
 
-impl Tally {
+impl ImportCounts {
     /// Counts a component; its advisories are counted separately.
     pub(super) fn add(&mut self, component: &StoredComponent) {
         self.total += 1;

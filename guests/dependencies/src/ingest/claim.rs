@@ -10,7 +10,7 @@ use crate::deployments::document::{AuditedCommit, commit_key};
 
 /// The head of a branch, and former heads whose components are still marked as latest.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct Head {
+pub(crate) struct BranchHead {
     pub(super) repository_id: Uuid,
     pub(super) branch_ref: Option<String>,
     pub(super) audit_id: Uuid,
@@ -23,11 +23,11 @@ pub(crate) struct Head {
     pub(super) components: usize,
 }
 
-impl Document for Head {
+impl Document for BranchHead {
     const COLLECTION: &'static str = "heads";
 }
 
-impl Head {
+impl BranchHead {
     /// Returns the audit whose components are the inventory.
     pub(crate) fn audit_id(&self) -> Uuid {
         self.audit_id
@@ -51,8 +51,8 @@ impl Audit {
     }
 
     /// Returns the head of the audit's branch.
-    pub(super) fn head(&self, ctx: &JobCtx) -> Result<Option<Stored<Head>>, JobError> {
-        Ok(ctx.documents::<Head>().find(self.head_id(ctx))?)
+    pub(super) fn head(&self, ctx: &JobCtx) -> Result<Option<Stored<BranchHead>>, JobError> {
+        Ok(ctx.documents::<BranchHead>().find(self.head_id(ctx))?)
     }
 
     /// Whether no later audit is the branch's head at present.
@@ -65,7 +65,7 @@ impl Audit {
     pub(super) fn become_head(&self, ctx: &JobCtx, components: usize) -> Result<(), JobError> {
         let Some(mut head) = self.head(ctx)? else {
             let id = head_id(ctx, self.repository_id, self.branch_ref.as_deref());
-            let head = Head {
+            let head = BranchHead {
                 repository_id: self.repository_id,
                 branch_ref: self.branch_ref.clone(),
                 audit_id: self.audit_id,

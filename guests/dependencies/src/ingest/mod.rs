@@ -26,11 +26,11 @@ use area_sdk::{EventDelivery, Later, Scope};
 use crate::advisories::{file, mentions};
 use crate::artifacts::{Artifact, ArtifactError};
 
-pub(crate) use claim::{Head, head_id};
+pub(crate) use claim::{BranchHead, head_id};
 pub(crate) use imports::{StoredImport, limitations};
-pub(crate) use retire::Retiring;
+pub(crate) use retire::RetirementProgress;
 pub(crate) use tell::DependenciesImported;
-pub(crate) use walk::Walking;
+pub(crate) use walk::WalkProgress;
 
 /// An audit as published by its area.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -60,7 +60,7 @@ struct Input {
 pub(crate) struct ImportDependencies {
     audit: Audit,
     stage: Stage,
-    tally: Tally,
+    tally: ImportCounts,
 }
 
 impl Job for ImportDependencies {
@@ -82,21 +82,21 @@ enum Stage {
         inputs: Vec<usize>,
         offset: usize,
         #[serde(default)]
-        writing: write::Writing,
+        writing: write::WriteProgress,
     },
     /// Make the stored components the inventory.
     Switch,
     /// Mark components of former audits.
-    Retire(Retiring),
+    Retire(RetirementProgress),
     /// Match statements with components.
-    Walk(Walking),
+    Walk(WalkProgress),
     /// Publish the result for the audit.
     Tell,
 }
 
 /// Results of the import so far.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Tally {
+struct ImportCounts {
     sboms: usize,
     total: usize,
     direct: usize,
@@ -135,7 +135,7 @@ impl Input {
     }
 }
 
-impl Tally {
+impl ImportCounts {
     /// Returns why SBOMs of the audit are not in the inventory, each with its filename.
     fn refused_sboms(&self, audit: &Audit) -> Vec<String> {
         let refused = self.errors.iter().filter_map(|error| {
@@ -184,7 +184,7 @@ pub(crate) fn take(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDeliver
     if audit.inputs.iter().any(Input::is_sbom) {
         audit.open_import(ctx)?;
     }
-    let tally = Tally { readable: audit.inputs.len(), ..Tally::default() };
+    let tally = ImportCounts { readable: audit.inputs.len(), ..ImportCounts::default() };
     let stage = Stage::Advisories { input: 0, offset: 0, artifact: None };
     let later = Later { at: None, resource: Some(id), dedupe_key: Some(id.to_string()) };
     ctx.enqueue_with(&ImportDependencies { audit, stage, tally }, later);
@@ -219,7 +219,7 @@ pub(crate) fn run(ctx: &JobCtx, mut job: ImportDependencies) -> JobResult<Import
                 input.map(|input| statements::store(ctx, audit, tally, input)).transpose()?;
                 Stage::Statements { statements, inputs }
             }
-            None => Stage::Write { inputs, offset: 0, writing: write::Writing::default() },
+            None => Stage::Write { inputs, offset: 0, writing: write::WriteProgress::default() },
         },
         Stage::Write { inputs, offset, writing } => {
             write::some(ctx, audit, tally, inputs, (offset, writing))?
@@ -227,7 +227,7 @@ pub(crate) fn run(ctx: &JobCtx, mut job: ImportDependencies) -> JobResult<Import
         Stage::Switch => switch(ctx, audit, tally)?,
         Stage::Retire(retiring) => match retire::some(ctx, audit, retiring)? {
             Some(rest) => Stage::Retire(rest),
-            None => Stage::Walk(Walking::begin(ctx, audit)?),
+            None => Stage::Walk(WalkProgress::begin(ctx, audit)?),
         },
         Stage::Walk(walking) => match walk::some(ctx, audit, tally, walking)? {
             Some(rest) => Stage::Walk(rest),
@@ -256,26 +256,30 @@ fn give_up(job: &mut ImportDependencies) {
     let sbom = job.audit.inputs.iter().find(|input| input.is_sbom()).or(job.audit.inputs.first());
     let upload_id = sbom.map(|input| input.upload_id).unwrap_or_default();
     let error = InputError { upload_id, code: GIVEN_UP.to_owned(), detail };
-    job.tally = Tally { readable: job.tally.readable, errors: vec![error], ..Tally::default() };
+    job.tally = ImportCounts {
+        readable: job.tally.readable,
+        errors: vec![error],
+        ..ImportCounts::default()
+    };
     job.stage = Stage::Switch;
 }
 
 /// Makes the stored components the inventory in one small transaction.
-fn switch(ctx: &JobCtx, audit: &Audit, tally: &Tally) -> Result<Stage, area_sdk::JobError> {
+fn switch(ctx: &JobCtx, audit: &Audit, tally: &ImportCounts) -> Result<Stage, area_sdk::JobError> {
     let brought_inventory = tally.sboms > 0;
     if brought_inventory {
         audit.become_head(ctx, tally.total)?;
     }
     audit.close_import(ctx, brought_inventory, tally.refused_sboms(audit))?;
     let has_given_up = tally.errors.iter().any(|error| error.code == GIVEN_UP);
-    Ok(if has_given_up { Stage::Tell } else { Stage::Retire(Retiring::default()) })
+    Ok(if has_given_up { Stage::Tell } else { Stage::Retire(RetirementProgress::default()) })
 }
 
 /// Imports some advisories of an input, unless the file was imported before.
 fn advisories(
     ctx: &JobCtx,
     audit: &Audit,
-    tally: &mut Tally,
+    tally: &mut ImportCounts,
     (at, offset, artifact): (usize, usize, Option<Artifact>),
 ) -> Result<Stage, area_sdk::JobError> {
     let is_osv = |input: &&Input| input.format == "osv";
@@ -314,7 +318,7 @@ fn derived_id(scope: &Scope, moment: Timestamp, what: &str) -> Uuid {
     Uuid::from_bytes(bytes)
 }
 
-fn note(tally: &mut Tally, input: &Input, artifact: Artifact) {
+fn note(tally: &mut ImportCounts, input: &Input, artifact: Artifact) {
     tally.imported_advisories += artifact.advisories;
     for error in artifact.errors {
         tally.fail(input, error);

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use area_sdk::JobError;
 use area_sdk::prelude::*;
 
-use super::select::{Chosen, Selection};
-use super::{Audit, Head, Tally};
+use super::select::{ChosenInput, Selection};
+use super::{Audit, BranchHead, ImportCounts};
 use crate::inventory::component::StoredComponent;
 use crate::text;
 use crate::vex::document::{ImportedSbom, StatementSource, branch_key};
@@ -17,7 +17,7 @@ const MOST_LISTED: usize = 5;
 
 /// Inputs whose components are imported, and inputs whose statements are.
 #[derive(Debug, Default)]
-pub(super) struct Prepared {
+pub(super) struct PreparedInputs {
     pub(super) inputs: Vec<usize>,
     pub(super) statements: Vec<usize>,
 }
@@ -26,10 +26,10 @@ pub(super) struct Prepared {
 pub(super) fn prepare(
     ctx: &JobCtx,
     audit: &Audit,
-    tally: &mut Tally,
+    tally: &mut ImportCounts,
     mut selection: Selection,
-) -> Result<Prepared, JobError> {
-    let head = ctx.documents::<Head>().find(audit.head_id(ctx))?;
+) -> Result<PreparedInputs, JobError> {
+    let head = ctx.documents::<BranchHead>().find(audit.head_id(ctx))?;
     if let Some(head) = &head {
         keep_inventory(ctx, audit, tally, &mut selection, head)?;
         note_missing(ctx, audit, tally, &selection, head)?;
@@ -42,9 +42,9 @@ pub(super) fn prepare(
         }
     }
     forget_statements(ctx, audit, &selection)?;
-    let states = |chosen: &&Chosen| chosen.details.statements > 0;
+    let states = |chosen: &&ChosenInput| chosen.details.statements > 0;
     let sboms = selection.sboms.iter().filter(states);
-    Ok(Prepared {
+    Ok(PreparedInputs {
         statements: selection.vex.iter().chain(sboms).map(|chosen| chosen.at).collect(),
         inputs: selection.sboms.iter().map(|chosen| chosen.at).collect(),
     })
@@ -54,9 +54,9 @@ pub(super) fn prepare(
 fn keep_inventory(
     ctx: &JobCtx,
     audit: &Audit,
-    tally: &mut Tally,
+    tally: &mut ImportCounts,
     selection: &mut Selection,
-    head: &Head,
+    head: &BranchHead,
 ) -> Result<(), JobError> {
     if selection.sboms.is_empty() || selection.sboms.iter().any(|chosen| chosen.components > 0) {
         return Ok(());
@@ -79,9 +79,9 @@ fn keep_inventory(
 fn note_missing(
     ctx: &JobCtx,
     audit: &Audit,
-    tally: &mut Tally,
+    tally: &mut ImportCounts,
     selection: &Selection,
-    head: &Head,
+    head: &BranchHead,
 ) -> Result<(), JobError> {
     let is_later = (head.started_at, head.audit_id) < (audit.started_at, audit.audit_id);
     if selection.sboms.is_empty() || !is_later {
@@ -113,7 +113,7 @@ fn note_missing(
     Ok(())
 }
 
-fn note(ctx: &JobCtx, audit: &Audit, chosen: &Chosen, is_only: bool) -> Result<(), JobError> {
+fn note(ctx: &JobCtx, audit: &Audit, chosen: &ChosenInput, is_only: bool) -> Result<(), JobError> {
     let input = &audit.inputs[chosen.at];
     let serial = chosen.details.serial;
     let sbom = ImportedSbom {

@@ -16,7 +16,7 @@ const PAGE: u32 = 1_000;
 
 /// Progress of the work.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Retiring {
+pub(crate) struct RetirementProgress {
     /// Audit whose rows are being marked.
     #[serde(default)]
     audit_id: Option<Uuid>,
@@ -29,13 +29,16 @@ pub(crate) struct Retiring {
 pub(super) fn some(
     ctx: &JobCtx,
     audit: &Audit,
-    at: Retiring,
-) -> Result<Option<Retiring>, JobError> {
+    at: RetirementProgress,
+) -> Result<Option<RetirementProgress>, JobError> {
     let Some(mut head) = audit.head(ctx)? else { return Ok(None) };
     let Some(former) = head.former.first().copied() else { return discard(ctx, audit) };
     // The import of another audit may have done a part of the work.
     let goes_on = at.audit_id.is_none_or(|audit_id| audit_id == former);
-    let at = Retiring { audit_id: Some(former), ..if goes_on { at } else { Retiring::default() } };
+    let at = RetirementProgress {
+        audit_id: Some(former),
+        ..if goes_on { at } else { RetirementProgress::default() }
+    };
     let rest = retire(ctx, former, at)?;
     if rest.is_none() {
         head.former.remove(0);
@@ -45,7 +48,11 @@ pub(super) fn some(
 }
 
 /// Marks some components, then matches; `None` after the last one.
-fn retire(ctx: &JobCtx, former: Uuid, mut at: Retiring) -> Result<Option<Retiring>, JobError> {
+fn retire(
+    ctx: &JobCtx,
+    former: Uuid,
+    mut at: RetirementProgress,
+) -> Result<Option<RetirementProgress>, JobError> {
     let (mut room, mut size) = (Room::default(), PageSize::of(ctx));
     while room.is_ample() {
         at.cursor = match at.matches {
@@ -94,7 +101,7 @@ fn retire_matches(
 }
 
 /// Deletes a part of the rows of a superseded import.
-fn discard(ctx: &JobCtx, audit: &Audit) -> Result<Option<Retiring>, JobError> {
+fn discard(ctx: &JobCtx, audit: &Audit) -> Result<Option<RetirementProgress>, JobError> {
     let Some(import) = audit.superseded(ctx)? else { return Ok(None) };
     let audit_id = import.uuid();
     let (mut room, mut size) = (Room::default(), PageSize::of(ctx));
@@ -117,5 +124,5 @@ fn discard(ctx: &JobCtx, audit: &Audit) -> Result<Option<Retiring>, JobError> {
             break;
         }
     }
-    Ok(Some(Retiring::default()))
+    Ok(Some(RetirementProgress::default()))
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use area_sdk::JobError;
 use area_sdk::prelude::*;
 
-use super::{Audit, Input, Tally};
+use super::{Audit, ImportCounts, Input};
 use crate::artifacts::{self, Artifact, DocumentDetails};
 use crate::text;
 
@@ -17,14 +17,14 @@ const MOST_LISTED: usize = 5;
 /// Indexes of the inputs that count.
 #[derive(Debug, Default)]
 pub(super) struct Selection {
-    pub(super) sboms: Vec<Chosen>,
+    pub(super) sboms: Vec<ChosenInput>,
     /// Documents with statements but without components.
-    pub(super) vex: Vec<Chosen>,
+    pub(super) vex: Vec<ChosenInput>,
 }
 
 /// An input that counts.
 #[derive(Debug)]
-pub(super) struct Chosen {
+pub(super) struct ChosenInput {
     pub(super) at: usize,
     pub(super) components: usize,
     pub(super) details: DocumentDetails,
@@ -35,7 +35,7 @@ pub(super) struct Chosen {
 pub(super) fn look(
     ctx: &JobCtx,
     audit: &Audit,
-    tally: &mut Tally,
+    tally: &mut ImportCounts,
 ) -> Result<Option<Selection>, JobError> {
     let mut known = Vec::new();
     for (at, input) in audit.inputs.iter().enumerate().filter(|(_, input)| input.format != "osv") {
@@ -53,7 +53,7 @@ pub(super) fn look(
 }
 
 /// Selects from the inputs, which are sorted newest first.
-fn choose(known: Vec<(usize, &Input, Artifact)>, tally: &mut Tally) -> Selection {
+fn choose(known: Vec<(usize, &Input, Artifact)>, tally: &mut ImportCounts) -> Selection {
     let mut streams = Streams::default();
     let mut replaced = BTreeSet::new();
     for (at, input, artifact) in known {
@@ -65,7 +65,7 @@ fn choose(known: Vec<(usize, &Input, Artifact)>, tally: &mut Tally) -> Selection
             (None, Some(details)) => {
                 let stream = details.stream(name);
                 let components = artifact.components;
-                streams.add(input, Chosen { at, components, details, stream });
+                streams.add(input, ChosenInput { at, components, details, stream });
             }
             _ => {}
         }
@@ -77,14 +77,14 @@ fn choose(known: Vec<(usize, &Input, Artifact)>, tally: &mut Tally) -> Selection
 /// Documents of each kind by stream, newest first.
 #[derive(Default)]
 struct Streams<'a> {
-    sboms: BTreeMap<String, Vec<(&'a Input, Chosen)>>,
-    vex: BTreeMap<String, Vec<(&'a Input, Chosen)>>,
+    sboms: BTreeMap<String, Vec<(&'a Input, ChosenInput)>>,
+    vex: BTreeMap<String, Vec<(&'a Input, ChosenInput)>>,
     /// SBOMs without components.
-    empty: BTreeMap<String, Vec<(&'a Input, Chosen)>>,
+    empty: BTreeMap<String, Vec<(&'a Input, ChosenInput)>>,
 }
 
 impl<'a> Streams<'a> {
-    fn add(&mut self, input: &'a Input, chosen: Chosen) {
+    fn add(&mut self, input: &'a Input, chosen: ChosenInput) {
         let kind = match (chosen.components, chosen.details.statements) {
             (0, 0) => &mut self.empty,
             (0, _) => &mut self.vex,
@@ -93,7 +93,7 @@ impl<'a> Streams<'a> {
         kind.entry(chosen.stream.clone()).or_default().push((input, chosen));
     }
 
-    fn finish(mut self, tally: &mut Tally) -> Selection {
+    fn finish(mut self, tally: &mut ImportCounts) -> Selection {
         for (stream, documents) in std::mem::take(&mut self.empty) {
             match self.sboms.get(&stream).and_then(|sboms| sboms.first()) {
                 Some((sbom, _)) => {
@@ -117,10 +117,10 @@ impl<'a> Streams<'a> {
 
 /// Returns the newest document of each stream, in the order of the inputs. Reports the others.
 fn newest(
-    streams: BTreeMap<String, Vec<(&Input, Chosen)>>,
+    streams: BTreeMap<String, Vec<(&Input, ChosenInput)>>,
     what: &str,
-    tally: &mut Tally,
-) -> Vec<Chosen> {
+    tally: &mut ImportCounts,
+) -> Vec<ChosenInput> {
     let mut chosen = Vec::new();
     for documents in streams.into_values() {
         let mut documents = documents.into_iter();
@@ -140,7 +140,12 @@ fn newest(
 
 /// Reports that a document replaces older ones: to the audit, and, if the documents may have
 /// different subjects, as a limitation of the components.
-fn report(tally: &mut Tally, (newest, first): (&Input, &Chosen), what: &str, older: &[String]) {
+fn report(
+    tally: &mut ImportCounts,
+    (newest, first): (&Input, &ChosenInput),
+    what: &str,
+    older: &[String],
+) {
     let listed = text::listed(older.iter().map(String::as_str), older.len(), MOST_LISTED);
     let document = newest.named();
     let subject = first.details.subject.as_ref().filter(|subject| !subject.is_weak);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use area_sdk::prelude::*;
 use area_sdk::{JobError, Scope};
 
-use super::{Audit, Input, Tally};
+use super::{Audit, ImportCounts, Input};
 use crate::artifacts::{self, ArtifactError};
 use crate::sbom::{self, Sbom};
 use crate::vex::document::{
@@ -23,7 +23,7 @@ const CHUNK: usize = 100;
 pub(super) fn store(
     ctx: &JobCtx,
     audit: &Audit,
-    tally: &mut Tally,
+    tally: &mut ImportCounts,
     input: &Input,
 ) -> Result<(), JobError> {
     let content = artifacts::sbom_content(ctx, &input.blob)?;

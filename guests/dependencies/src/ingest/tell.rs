@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use area_sdk::prelude::*;
 
-use super::{Audit, InputError, Tally};
+use super::{Audit, ImportCounts, InputError};
 
 /// Published when an audit's dependencies were imported, also if there were none.
 #[derive(Serialize, JsonSchema)]
@@ -40,7 +40,7 @@ struct Facts {
     advisories: BTreeSet<String>,
 }
 
-pub(super) fn tell(ctx: &JobCtx, audit: Audit, mut tally: Tally) {
+pub(super) fn tell(ctx: &JobCtx, audit: Audit, mut tally: ImportCounts) {
     if audit.inputs.iter().all(|input| input.format == "osv") {
         tally.warn("The inputs contain no SBOM (CycloneDX or SPDX).".to_owned());
     }

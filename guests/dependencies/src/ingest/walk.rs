@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use area_sdk::JobError;
 use area_sdk::prelude::*;
 
-use super::{Audit, Head, Tally, statements};
+use super::{Audit, BranchHead, ImportCounts, statements};
 use crate::inventory::alerts::Alerts;
 use crate::inventory::component::StoredComponent;
 use crate::reevaluate;
@@ -29,7 +29,7 @@ const MOST_TOLD: usize = 20;
 
 /// Progress of the work.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Walking {
+pub(crate) struct WalkProgress {
     /// Remaining sources; the current one is last.
     sources: Vec<String>,
     /// Audits whose components remain for the current source; `None` before its first step.
@@ -42,7 +42,7 @@ pub(crate) struct Walking {
     matches: BTreeMap<usize, Matches>,
 }
 
-impl Walking {
+impl WalkProgress {
     /// Returns the sources that concern the branch or the SBOMs of this audit.
     pub(super) fn begin(ctx: &JobCtx, audit: &Audit) -> Result<Self, JobError> {
         let key = branch_key(audit.repository_id, audit.branch_ref.as_deref());
@@ -71,9 +71,9 @@ impl Walking {
 pub(super) fn some(
     ctx: &JobCtx,
     audit: &Audit,
-    tally: &mut Tally,
-    mut at: Walking,
-) -> Result<Option<Walking>, JobError> {
+    tally: &mut ImportCounts,
+    mut at: WalkProgress,
+) -> Result<Option<WalkProgress>, JobError> {
     let Some(id) = at.sources.last() else { return Ok(None) };
     let Some(mut source) = ctx.documents::<StatementSource>().find(id)? else {
         return Ok(Some(at.next_source()));
@@ -142,11 +142,11 @@ fn inventories(ctx: &JobCtx, source: &Stored<StatementSource>) -> Result<Vec<Uui
         .iter()
         .map(|(repository, branch)| super::claim::head_id(ctx, *repository, branch.as_deref()))
         .collect();
-    let heads = ctx.documents::<Head>().get_many(heads)?;
+    let heads = ctx.documents::<BranchHead>().get_many(heads)?;
     Ok(heads.into_iter().map(|head| head.audit_id).collect())
 }
 
-impl Walking {
+impl WalkProgress {
     fn next_source(mut self) -> Self {
         self.sources.pop();
         Self { sources: self.sources, ..Self::default() }
@@ -255,7 +255,7 @@ impl Matches {
     }
 }
 
-impl Tally {
+impl ImportCounts {
     /// Resets the matches in an inventory that this audit did not import.
     fn forget_inventory(&mut self, audit: &Audit, source: &StatementSource) {
         if self.sboms == 0 && is_of_branch(audit, source) {
@@ -269,7 +269,7 @@ impl Tally {
 fn finish(
     ctx: &JobCtx,
     audit: &Audit,
-    tally: &mut Tally,
+    tally: &mut ImportCounts,
     (source, chunks): (&mut Stored<StatementSource>, &[StatementChunk]),
     matches: &mut BTreeMap<usize, Matches>,
 ) -> Result<(), JobError> {
@@ -290,7 +290,7 @@ fn finish(
 }
 
 fn report_unmatched(
-    tally: &mut Tally,
+    tally: &mut ImportCounts,
     source: &StatementSource,
     listed: &[(usize, &Statement, Matches)],
 ) {

@@ -5,7 +5,7 @@ use area_sdk::{JobError, Scope};
 
 use super::batch::{Batch, BatchResult, Member};
 use super::former::FormerImport;
-use super::{Audit, Input, Stage, Tally, derived_id};
+use super::{Audit, ImportCounts, Input, Stage, derived_id};
 use crate::artifacts;
 use crate::inventory::alerts::Alerts;
 use crate::inventory::component::{Run, SourceScope, StoredComponent};
@@ -19,7 +19,7 @@ const BATCH: usize = 500;
 
 /// Progress within an SBOM.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(super) struct Writing {
+pub(super) struct WriteProgress {
     /// Number of components matched together; set if more need too much memory.
     width: Option<usize>,
     /// Assessment of the component at the offset, if it needs several steps.
@@ -28,7 +28,7 @@ pub(super) struct Writing {
     scan: Option<PackageScan>,
 }
 
-impl Writing {
+impl WriteProgress {
     /// Returns the number of components matched together. It is smaller after a failed attempt.
     fn width(&self, ctx: &JobCtx) -> usize {
         let careful = BATCH >> (2 * ctx.attempt().saturating_sub(1)).min(8);
@@ -40,9 +40,9 @@ impl Writing {
 pub(super) fn some(
     ctx: &JobCtx,
     audit: &Audit,
-    tally: &mut Tally,
+    tally: &mut ImportCounts,
     mut inputs: Vec<usize>,
-    (offset, mut writing): (usize, Writing),
+    (offset, mut writing): (usize, WriteProgress),
 ) -> Result<Stage, JobError> {
     let Some(input) = inputs.first().and_then(|at| audit.inputs.get(*at)) else {
         if let Some(scan) = writing.scan {
@@ -81,7 +81,7 @@ pub(super) fn some(
 fn begin(
     ctx: &JobCtx,
     audit: &Audit,
-    tally: &mut Tally,
+    tally: &mut ImportCounts,
     input: &Input,
     sbom: &Sbom<'_>,
 ) -> Result<(), JobError> {
@@ -112,7 +112,7 @@ fn graph_limitation(graph: Graph) -> Option<String> {
 fn run(
     ctx: &JobCtx,
     audit: &Audit,
-    tally: &Tally,
+    tally: &ImportCounts,
     input: &Input,
     sbom: &Sbom<'_>,
 ) -> Result<Run, JobError> {
@@ -153,7 +153,7 @@ struct Writer<'a> {
     ctx: &'a JobCtx,
     audit: &'a Audit,
     run: &'a Run,
-    writing: &'a mut Writing,
+    writing: &'a mut WriteProgress,
     former: Option<FormerImport>,
     room: Room,
     alerts: Alerts,
@@ -164,7 +164,7 @@ impl<'a> Writer<'a> {
         ctx: &'a JobCtx,
         audit: &'a Audit,
         run: &'a Run,
-        writing: &'a mut Writing,
+        writing: &'a mut WriteProgress,
     ) -> Result<Self, JobError> {
         let former = FormerImport::of(ctx, audit)?;
         let (room, alerts) = (Room::default(), Alerts::default());
@@ -174,7 +174,7 @@ impl<'a> Writer<'a> {
     /// Stores components until the step is full. Returns the index of the next one.
     fn write(
         &mut self,
-        tally: &mut Tally,
+        tally: &mut ImportCounts,
         (sbom, offset): (&Sbom<'_>, usize),
     ) -> Result<usize, JobError> {
         let mut at = offset;
@@ -208,7 +208,7 @@ impl<'a> Writer<'a> {
     /// Stores the components that fit. Returns their number, or the first one if it does not fit.
     fn write_batch(
         &mut self,
-        tally: &mut Tally,
+        tally: &mut ImportCounts,
         mut batch: Batch,
     ) -> Result<Result<usize, Box<Member>>, JobError> {
         if let Err(first) = batch.fit(&mut self.room) {
@@ -217,13 +217,13 @@ impl<'a> Writer<'a> {
         Ok(Ok(batch.keep(self.ctx, self.former.as_ref(), tally, &mut self.alerts)?))
     }
 
-    fn begin_large(&mut self, tally: &mut Tally, member: Member) -> Result<(), JobError> {
+    fn begin_large(&mut self, tally: &mut ImportCounts, member: Member) -> Result<(), JobError> {
         self.writing.large = Some(member.begin(self.ctx, tally, &mut self.room)?);
         Ok(())
     }
 
     /// Continues a large component. Returns true when it is done.
-    fn write_large(&mut self, tally: &mut Tally) -> Result<bool, JobError> {
+    fn write_large(&mut self, tally: &mut ImportCounts) -> Result<bool, JobError> {
         let Some(mut large) = self.writing.large.take() else { return Ok(true) };
         let owner = self.audit.audit_id.to_string();
         match large.step(self.ctx, &owner, &mut self.writing.scan, &mut self.room)? {

@@ -9,7 +9,7 @@ use area_sdk::{DocumentError, Scope};
 
 use super::component::StoredComponent;
 use super::matches::StoredMatch;
-use crate::ingest::{Head, StoredImport, head_id};
+use crate::ingest::{BranchHead, StoredImport, head_id};
 
 /// A component or a match of one.
 pub(crate) trait Row: Document {
@@ -106,7 +106,7 @@ impl<'a> Answering<'a> {
         if unread.is_empty() {
             return Ok(());
         }
-        let found = self.scope.documents::<Head>().get_many(unread.keys())?;
+        let found = self.scope.documents::<BranchHead>().get_many(unread.keys())?;
         for head in found {
             if let Some(branch) = unread.remove(&head.id) {
                 self.heads.insert(branch, Some(head.audit_id()));

@@ -75,7 +75,7 @@ fn gather<'a, T: Row>(
 ) -> Result<Page<Stored<StoredComponent>>, DocumentError> {
     let (limit, mut next_cursor) = (paging.limit as usize, paging.cursor);
     let mut items = Vec::new();
-    let mut pace = Pace { affordable: FIRST, has_hidden: false, left: MOST_READ };
+    let mut pace = PageSize { affordable: FIRST, has_hidden: false, left: MOST_READ };
     loop {
         let missing = limit - items.len();
         let ask = |rows: usize| {
@@ -110,7 +110,7 @@ fn end_of(answers: &[bool], missing: usize) -> Option<usize> {
 }
 
 /// Number of rows in the next query.
-struct Pace {
+struct PageSize {
     affordable: usize,
     /// Whether the last query found hidden rows.
     has_hidden: bool,
@@ -118,7 +118,7 @@ struct Pace {
     left: usize,
 }
 
-impl Pace {
+impl PageSize {
     fn rows(&self, missing: usize) -> usize {
         let rows = if self.has_hidden { MOST } else { missing };
         rows.min(self.affordable).min(self.left).max(1)

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope, Value};
 
-use super::{AdvisoryMatch, Assessed, Assessment, MatchBasis, Vulnerability};
+use super::{AdvisoryMatch, AssessedComponents, Assessment, MatchBasis, Vulnerability};
 use crate::advisories::document::AffectedPackage;
-use crate::ecosystem::{Package, Spelling};
+use crate::ecosystem::{Package, SpellingMatch};
 use crate::inventory::component::StoredComponent;
-use crate::osv::evaluate::{self, Ground};
+use crate::osv::evaluate::{self, AffectedReason};
 use crate::room::Room;
 use crate::text::advisory_key;
 
@@ -53,9 +53,9 @@ pub(super) fn assess(
     scope: &Scope,
     components: &[&StoredComponent],
     room: &mut Room,
-) -> Result<Assessed, DocumentError> {
+) -> Result<AssessedComponents, DocumentError> {
     if components.is_empty() {
-        return Ok(Assessed::Some(Vec::new()));
+        return Ok(AssessedComponents::Some(Vec::new()));
     }
     let counts = count(scope, components)?;
     let components = match together(components, &counts) {
@@ -74,9 +74,9 @@ pub(super) fn assess(
             bytes += pages.bytes;
             if bytes > MOST_BYTES {
                 return Ok(if components.len() > 1 {
-                    Assessed::TooMany
+                    AssessedComponents::TooMany
                 } else {
-                    Assessed::Large(None)
+                    AssessedComponents::Large(None)
                 });
             }
             for entry in entries {
@@ -88,7 +88,7 @@ pub(super) fn assess(
             }
         }
     }
-    Ok(Assessed::Some(assessments))
+    Ok(AssessedComponents::Some(assessments))
 }
 
 /// Returns how many of the components are assessed together.
@@ -107,9 +107,11 @@ fn together(components: &[&StoredComponent], counts: &Counts) -> usize {
 }
 
 /// Returns the result for a large first component, with its package if that is the reason.
-fn large(components: &[&StoredComponent], counts: &Counts) -> Assessed {
+fn large(components: &[&StoredComponent], counts: &Counts) -> AssessedComponents {
     let key = components.first().and_then(|component| component.package_key.as_ref());
-    Assessed::Large(key.filter(|key| counts.get(*key).is_some_and(|all| *all > LARGE)).cloned())
+    AssessedComponents::Large(
+        key.filter(|key| counts.get(*key).is_some_and(|all| *all > LARGE)).cloned(),
+    )
 }
 
 /// Pages of packages' entries, limited by size.
@@ -221,12 +223,12 @@ impl Assessment {
         }
         let mut verdict = evaluate::evaluate(&entry.affected, package);
         match entry.spelling(component, package) {
-            Spelling::Same => {}
-            Spelling::Unknown if verdict.ground.is_some() => {
+            SpellingMatch::Same => {}
+            SpellingMatch::Unknown if verdict.ground.is_some() => {
                 self.limitations.insert(CASE_UNKNOWN.to_owned());
             }
-            Spelling::Unknown => {}
-            Spelling::Different => verdict = verdict.of_other_case(),
+            SpellingMatch::Unknown => {}
+            SpellingMatch::Different => verdict = verdict.of_other_case(),
         }
         self.doubts.note(&entry.advisory_id, &verdict);
         if let Some(ground) = verdict.ground {
@@ -236,9 +238,9 @@ impl Assessment {
 }
 
 impl AffectedPackage {
-    fn spelling(&self, component: &StoredComponent, package: &Package) -> Spelling {
+    fn spelling(&self, component: &StoredComponent, package: &Package) -> SpellingMatch {
         let theirs = self.affected.package.as_ref().map_or("", |named| named.name.as_str());
-        Spelling::of(&package.ecosystem, &component.name, theirs, component.case_known)
+        SpellingMatch::of(&package.ecosystem, &component.name, theirs, component.case_known)
     }
 
     /// Returns its approximate size in memory, in bytes.
@@ -272,15 +274,15 @@ impl AffectedPackage {
         })
     }
 
-    fn affects(&self, component: &StoredComponent, ground: Ground) -> Vulnerability {
+    fn affects(&self, component: &StoredComponent, ground: AffectedReason) -> Vulnerability {
         let names = std::iter::once(&self.advisory_id).chain(&self.aliases);
         Vulnerability {
             entry: AdvisoryMatch {
                 advisory_id: self.advisory_id.clone(),
                 artifact_sha256: self.artifact_sha256.clone(),
                 match_basis: match ground {
-                    Ground::Listed => MatchBasis::PurlExact,
-                    Ground::Range => MatchBasis::VersionRange,
+                    AffectedReason::Listed => MatchBasis::PurlExact,
+                    AffectedReason::Range => MatchBasis::VersionRange,
                 },
                 scanner_run_id: component.scanner_run_id,
                 source_tool: EVALUATOR.to_owned(),

@@ -6,26 +6,26 @@ use std::collections::BTreeMap;
 use area_sdk::prelude::*;
 
 use crate::ecosystem::Package;
-use crate::osv::evaluate::{Obstacle, Verdict};
+use crate::osv::evaluate::{ComparisonObstacle, Verdict};
 
 /// Maximum number of advisories named in a limitation.
 const EXAMPLES: usize = 3;
 
 /// Entries of advisories that could not be compared with one component.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Doubts {
+pub(super) struct UndecidedEntries {
     /// The advisory whose entries are being read.
-    current: Option<Open>,
-    causes: BTreeMap<Obstacle, Cause>,
+    current: Option<AdvisoryEntries>,
+    causes: BTreeMap<ComparisonObstacle, Cause>,
 }
 
 /// An advisory with the entries read so far.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Open {
+struct AdvisoryEntries {
     advisory_id: String,
     affects: bool,
     answered: bool,
-    obstacle: Option<Obstacle>,
+    obstacle: Option<ComparisonObstacle>,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -34,13 +34,13 @@ struct Cause {
     examples: Vec<String>,
 }
 
-impl Doubts {
+impl UndecidedEntries {
     /// Records the verdict of an entry. Entries of one advisory must be consecutive.
     pub(super) fn note(&mut self, advisory_id: &str, verdict: &Verdict) {
         if self.current.as_ref().is_none_or(|open| open.advisory_id != advisory_id) {
             self.close();
         }
-        let open = self.current.get_or_insert_with(|| Open {
+        let open = self.current.get_or_insert_with(|| AdvisoryEntries {
             advisory_id: advisory_id.to_owned(),
             affects: false,
             answered: false,
@@ -56,7 +56,7 @@ impl Doubts {
     fn close(&mut self) {
         let Some(open) = self.current.take() else { return };
         let Some(obstacle) = open.obstacle.filter(|_| !open.affects) else { return };
-        if obstacle == Obstacle::Commits && open.answered {
+        if obstacle == ComparisonObstacle::Commits && open.answered {
             return;
         }
         let cause = self.causes.entry(obstacle).or_default();
@@ -87,21 +87,23 @@ impl Cause {
     }
 }
 
-fn because(obstacle: Obstacle, package: &Package) -> String {
+fn because(obstacle: ComparisonObstacle, package: &Package) -> String {
     let ecosystem = &package.ecosystem;
     match obstacle {
-        Obstacle::NoVersion => "compared because the component has no version".to_owned(),
-        Obstacle::Commits => "compared because only ranges of commits are given".to_owned(),
-        Obstacle::OtherCase => {
+        ComparisonObstacle::NoVersion => "compared because the component has no version".to_owned(),
+        ComparisonObstacle::Commits => {
+            "compared because only ranges of commits are given".to_owned()
+        }
+        ComparisonObstacle::OtherCase => {
             "applied because the paths of the Go modules differ in upper and lower case".to_owned()
         }
-        Obstacle::TooManyEvents => {
+        ComparisonObstacle::TooManyEvents => {
             "compared because a range has more than 1,000 events; split the range".to_owned()
         }
-        Obstacle::NoOrder => {
+        ComparisonObstacle::NoOrder => {
             format!("compared because the order of {ecosystem} versions is not known")
         }
-        Obstacle::Unreadable => {
+        ComparisonObstacle::Unreadable => {
             let version = package.version.as_deref().unwrap_or_default();
             format!(
                 "compared because version {version:?} or a bound of the range is not a version \
@@ -114,14 +116,18 @@ fn because(obstacle: Obstacle, package: &Package) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::osv::evaluate::Ground;
+    use crate::osv::evaluate::AffectedReason;
 
-    fn verdict(ground: Option<Ground>, answered: bool, obstacle: Option<Obstacle>) -> Verdict {
+    fn verdict(
+        ground: Option<AffectedReason>,
+        answered: bool,
+        obstacle: Option<ComparisonObstacle>,
+    ) -> Verdict {
         Verdict { ground, answered, obstacle }
     }
 
     fn limitations(entries: &[(&str, Verdict)]) -> Vec<String> {
-        let mut doubts = Doubts::default();
+        let mut doubts = UndecidedEntries::default();
         for (advisory_id, verdict) in entries {
             doubts.note(advisory_id, verdict);
         }
@@ -130,7 +136,7 @@ mod tests {
 
     #[test]
     fn commits_are_passed_over_where_another_entry_of_the_advisory_answers() {
-        let commits = verdict(None, false, Some(Obstacle::Commits));
+        let commits = verdict(None, false, Some(ComparisonObstacle::Commits));
         let no = verdict(None, true, None);
         assert_eq!(limitations(&[("A", no), ("A", commits)]), [""; 0]);
         assert_eq!(limitations(&[("A", commits), ("A", no)]), [""; 0]);
@@ -142,19 +148,19 @@ mod tests {
 
     #[test]
     fn a_version_that_no_range_can_place_is_open_though_another_range_answers() {
-        let some = verdict(None, true, Some(Obstacle::Unreadable));
+        let some = verdict(None, true, Some(ComparisonObstacle::Unreadable));
         assert_eq!(
             limitations(&[("A", some)]),
             ["1 advisory cannot be compared because version \"next\" or a bound of the range is \
               not a version of npm: A."]
         );
-        let affected = verdict(Some(Ground::Listed), true, None);
+        let affected = verdict(Some(AffectedReason::Listed), true, None);
         assert_eq!(limitations(&[("A", some), ("A", affected)]), [""; 0]);
     }
 
     #[test]
     fn a_cause_is_told_once_with_its_count() {
-        let none = verdict(None, false, Some(Obstacle::NoVersion));
+        let none = verdict(None, false, Some(ComparisonObstacle::NoVersion));
         let entries: Vec<_> = ["A", "B", "B", "C", "D", "E"].map(|id| (id, none)).into();
         assert_eq!(
             limitations(&entries),

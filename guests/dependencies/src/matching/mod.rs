@@ -17,7 +17,7 @@ use crate::text::advisory_key;
 use crate::vex::{self, Opinions, State};
 
 pub(crate) use by_version::EntryPages;
-use doubts::Doubts;
+use doubts::UndecidedEntries;
 
 /// Why a component is considered affected, sorted by certainty.
 #[derive(
@@ -62,14 +62,14 @@ pub(crate) struct Assessment {
     pub(crate) vulnerabilities: Vec<Vulnerability>,
     /// Advisories that could not be compared.
     pub(crate) limitations: BTreeSet<String>,
-    doubts: Doubts,
+    doubts: UndecidedEntries,
     /// Advisories whose match a VEX statement ended.
     pub(crate) ended: BTreeSet<String>,
 }
 
 /// Result of assessing some components.
 #[derive(Debug)]
-pub(crate) enum Assessed {
+pub(crate) enum AssessedComponents {
     /// Assessments of the first components, in order.
     Some(Vec<Assessment>),
     /// The first component needs several steps; contains its package's key if that has too many
@@ -84,14 +84,14 @@ pub(crate) fn assess(
     scope: &Scope,
     components: &[&StoredComponent],
     room: &mut Room,
-) -> Result<Assessed, DocumentError> {
+) -> Result<AssessedComponents, DocumentError> {
     if components.is_empty() {
-        return Ok(Assessed::Some(Vec::new()));
+        return Ok(AssessedComponents::Some(Vec::new()));
     }
     let (context, fits) = vex::Context::load(scope, components)?;
     room.spend(context.read);
     let mut assessments = match by_version::assess(scope, &components[..fits], room)? {
-        Assessed::Some(assessments) => assessments,
+        AssessedComponents::Some(assessments) => assessments,
         other => return Ok(other),
     };
     let components = &components[..assessments.len()];
@@ -104,7 +104,7 @@ pub(crate) fn assess(
     {
         assessment.complete(component, opinions, &names);
     }
-    Ok(Assessed::Some(assessments))
+    Ok(AssessedComponents::Some(assessments))
 }
 
 /// Completes the assessment of a component after its entries were compared.

@@ -12,7 +12,7 @@ const MAX_EVENTS: usize = 1_000;
 
 /// Why a version is affected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Ground {
+pub(crate) enum AffectedReason {
     /// It is in a range.
     Range,
     /// It is listed.
@@ -22,7 +22,7 @@ pub(crate) enum Ground {
 /// Why an entry could not be compared with a component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Obstacle {
+pub(crate) enum ComparisonObstacle {
     /// The component has no version.
     NoVersion,
     /// The range consists of commits.
@@ -41,18 +41,18 @@ pub(crate) enum Obstacle {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Verdict {
     /// Why the component is affected; `None` if it is not, as far as can be compared.
-    pub(crate) ground: Option<Ground>,
+    pub(crate) ground: Option<AffectedReason>,
     /// Whether a list of versions or a range could be compared.
     pub(crate) answered: bool,
     /// The most severe obstacle of a range or list; `None` without one.
-    pub(crate) obstacle: Option<Obstacle>,
+    pub(crate) obstacle: Option<ComparisonObstacle>,
 }
 
 impl Verdict {
     /// Returns the verdict for a module that differs in case. If it would affect the component, it
     /// becomes an obstacle.
     pub(crate) fn of_other_case(self) -> Self {
-        let obstacle = (self.ground.is_some()).then_some(Obstacle::OtherCase);
+        let obstacle = (self.ground.is_some()).then_some(ComparisonObstacle::OtherCase);
         Self { ground: None, answered: true, obstacle }
     }
 }
@@ -73,14 +73,14 @@ pub(crate) fn evaluate(affected: &Affected, package: &Package) -> Verdict {
     let version = scheme.and_then(|scheme| scheme.parse(&text));
     let candidate = Candidate { text: &text, scheme, version };
     if affected.versions.iter().any(|listed| candidate.is(listed)) {
-        return Verdict { ground: Some(Ground::Listed), answered: true, obstacle: None };
+        return Verdict { ground: Some(AffectedReason::Listed), answered: true, obstacle: None };
     }
     let mut verdict = Verdict { answered: !affected.versions.is_empty(), ..Verdict::default() };
     for range in &affected.ranges {
         match candidate.lies_in(range) {
             Ok(inside) => {
                 verdict.answered = true;
-                verdict.ground = verdict.ground.or(inside.then_some(Ground::Range));
+                verdict.ground = verdict.ground.or(inside.then_some(AffectedReason::Range));
             }
             Err(obstacle) => verdict.obstacle = verdict.obstacle.max(Some(obstacle)),
         }
@@ -91,10 +91,10 @@ pub(crate) fn evaluate(affected: &Affected, package: &Package) -> Verdict {
 /// Without a version, only a range with all versions affects the component.
 fn without_version(affected: &Affected) -> Verdict {
     if affected.ranges.iter().any(Range::has_all_versions) {
-        return Verdict { ground: Some(Ground::Range), answered: true, obstacle: None };
+        return Verdict { ground: Some(AffectedReason::Range), answered: true, obstacle: None };
     }
     let says_nothing = affected.ranges.is_empty() && affected.versions.is_empty();
-    let obstacle = (!says_nothing).then_some(Obstacle::NoVersion);
+    let obstacle = (!says_nothing).then_some(ComparisonObstacle::NoVersion);
     Verdict { ground: None, answered: false, obstacle }
 }
 
@@ -124,36 +124,36 @@ impl Candidate<'_> {
         self.version.is_some() && listed == self.version
     }
 
-    fn lies_in(&self, range: &Range) -> Result<bool, Obstacle> {
+    fn lies_in(&self, range: &Range) -> Result<bool, ComparisonObstacle> {
         if range.has_all_versions() {
             return Ok(true);
         }
         if range.events.len() > MAX_EVENTS {
-            return Err(Obstacle::TooManyEvents);
+            return Err(ComparisonObstacle::TooManyEvents);
         }
         let scheme = match range.r#type {
-            RangeType::Git => return Err(Obstacle::Commits),
+            RangeType::Git => return Err(ComparisonObstacle::Commits),
             RangeType::Semver => Scheme::Semantic,
-            RangeType::Ecosystem => self.scheme.ok_or(Obstacle::NoOrder)?,
+            RangeType::Ecosystem => self.scheme.ok_or(ComparisonObstacle::NoOrder)?,
         };
         let read = (Some(scheme) != self.scheme).then(|| scheme.parse(self.text));
         let version = read.as_ref().unwrap_or(&self.version).as_ref();
-        let version = version.ok_or(Obstacle::Unreadable)?;
-        let marks = read_marks(range, scheme).ok_or(Obstacle::Unreadable)?;
+        let version = version.ok_or(ComparisonObstacle::Unreadable)?;
+        let marks = read_marks(range, scheme).ok_or(ComparisonObstacle::Unreadable)?;
         Ok(before_limits(&marks, version) && is_inside(&marks, version))
     }
 }
 
 /// An event with its parsed version.
 #[derive(Debug)]
-struct Mark {
-    at: Bound,
+struct ParsedEvent {
+    at: EventPosition,
     kind: Kind,
 }
 
 /// Position of an event.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Bound {
+enum EventPosition {
     /// Before all versions.
     Beginning,
     At(Version),
@@ -170,7 +170,7 @@ enum Kind {
 }
 
 /// Parses the events; `None` if one has an invalid version.
-fn read_marks(range: &Range, scheme: Scheme) -> Option<Vec<Mark>> {
+fn read_marks(range: &Range, scheme: Scheme) -> Option<Vec<ParsedEvent>> {
     let read = |event: &RangeEvent| {
         let (kind, text) = match event {
             RangeEvent::Introduced(text) => (Kind::Introduced, text),
@@ -179,35 +179,35 @@ fn read_marks(range: &Range, scheme: Scheme) -> Option<Vec<Mark>> {
             RangeEvent::Limit(text) => (Kind::Limit, text),
         };
         let at = match (&kind, text.as_str()) {
-            (Kind::Introduced, "0") => Bound::Beginning,
-            (Kind::Limit, "*") => Bound::End,
-            (_, text) => Bound::At(scheme.parse(text)?),
+            (Kind::Introduced, "0") => EventPosition::Beginning,
+            (Kind::Limit, "*") => EventPosition::End,
+            (_, text) => EventPosition::At(scheme.parse(text)?),
         };
-        Some(Mark { at, kind })
+        Some(ParsedEvent { at, kind })
     };
     range.events.iter().map(read).collect()
 }
 
 /// Whether the version is below a limit. Without limits, every version is.
-fn before_limits(marks: &[Mark], version: &Version) -> bool {
+fn before_limits(marks: &[ParsedEvent], version: &Version) -> bool {
     let mut limits = marks.iter().filter(|mark| mark.kind == Kind::Limit).peekable();
     limits.peek().is_none() || limits.any(|limit| !reached(&limit.at, version))
 }
 
-fn reached(bound: &Bound, version: &Version) -> bool {
+fn reached(bound: &EventPosition, version: &Version) -> bool {
     match bound {
-        Bound::Beginning => true,
-        Bound::At(at) => version >= at,
-        Bound::End => false,
+        EventPosition::Beginning => true,
+        EventPosition::At(at) => version >= at,
+        EventPosition::End => false,
     }
 }
 
 /// Whether the last event at or before the version begins an interval. Of events at the same
 /// version, the later one in the document counts.
-fn is_inside(marks: &[Mark], version: &Version) -> bool {
+fn is_inside(marks: &[ParsedEvent], version: &Version) -> bool {
     let reached = marks.iter().filter(|mark| match mark.kind {
         Kind::Introduced | Kind::Fixed => reached(&mark.at, version),
-        Kind::LastAffected => matches!(&mark.at, Bound::At(last) if version > last),
+        Kind::LastAffected => matches!(&mark.at, EventPosition::At(last) if version > last),
         Kind::Limit => false,
     });
     let last = reached.max_by(|a, b| a.at.cmp(&b.at));

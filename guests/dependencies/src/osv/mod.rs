@@ -8,7 +8,7 @@ use area_sdk::prelude::*;
 
 pub(crate) use severity::{Rating, Severity};
 
-use crate::reading::{self, Mistake};
+use crate::reading::{self, ImportFailure};
 
 /// Maximum length of an id or alias, in characters.
 const MAX_ID: usize = 128;
@@ -127,13 +127,13 @@ pub(crate) enum RangeEvent {
 
 impl Osv {
     /// Parses one advisory.
-    pub(crate) fn read(text: &str) -> Result<Self, Mistake> {
+    pub(crate) fn read(text: &str) -> Result<Self, ImportFailure> {
         let osv: Self = reading::json(text)?;
         osv.check()?;
         Ok(osv)
     }
 
-    fn check(&self) -> Result<(), Mistake> {
+    fn check(&self) -> Result<(), ImportFailure> {
         check_name("/id", &self.id)?;
         for (at, alias) in self.aliases.iter().enumerate() {
             check_name(&format!("/aliases/{at}"), alias)?;
@@ -150,11 +150,14 @@ impl Osv {
 }
 
 impl Affected {
-    fn check(&self, pointer: &str) -> Result<(), Mistake> {
+    fn check(&self, pointer: &str) -> Result<(), ImportFailure> {
         if let Some(package) = &self.package {
             for (member, text) in [("ecosystem", &package.ecosystem), ("name", &package.name)] {
                 if text.trim().is_empty() {
-                    return Err(Mistake::at(format!("{pointer}/package/{member}"), "Is empty."));
+                    return Err(ImportFailure::at(
+                        format!("{pointer}/package/{member}"),
+                        "Is empty.",
+                    ));
                 }
             }
         }
@@ -162,26 +165,26 @@ impl Affected {
             let begins = |event: &RangeEvent| matches!(event, RangeEvent::Introduced(_));
             if !range.events.iter().any(begins) {
                 let pointer = format!("{pointer}/ranges/{at}/events");
-                return Err(Mistake::at(pointer, "A range has an event `introduced`."));
+                return Err(ImportFailure::at(pointer, "A range has an event `introduced`."));
             }
         }
         Ok(())
     }
 }
 
-fn check_name(pointer: &str, name: &str) -> Result<(), Mistake> {
+fn check_name(pointer: &str, name: &str) -> Result<(), ImportFailure> {
     let good = name.chars().all(|c| !c.is_whitespace() && !c.is_control());
     if good && (1..=MAX_ID).contains(&name.chars().count()) {
         return Ok(());
     }
-    Err(Mistake::at(pointer, format!("An id has 1 to {MAX_ID} characters, and no space.")))
+    Err(ImportFailure::at(pointer, format!("An id has 1 to {MAX_ID} characters, and no space.")))
 }
 
-fn at_most(pointer: &str, count: usize, most: usize) -> Result<(), Mistake> {
+fn at_most(pointer: &str, count: usize, most: usize) -> Result<(), ImportFailure> {
     if count <= most {
         return Ok(());
     }
-    Err(Mistake::at(pointer, format!("{count} are too many; the maximum is {most}.")))
+    Err(ImportFailure::at(pointer, format!("{count} are too many; the maximum is {most}.")))
 }
 
 #[cfg(test)]

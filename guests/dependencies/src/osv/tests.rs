@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::evaluate::{Ground, Obstacle, Verdict, evaluate};
+use super::evaluate::{AffectedReason, ComparisonObstacle, Verdict, evaluate};
 use super::*;
 use crate::corpus::{self, corpus};
 use crate::ecosystem::Package;
@@ -24,7 +24,7 @@ fn package(ecosystem: &str, version: &str) -> Package {
     Package::of_osv(ecosystem, "a").at(version)
 }
 
-fn ground(affected: &Affected, ecosystem: &str, version: &str) -> Option<Ground> {
+fn ground(affected: &Affected, ecosystem: &str, version: &str) -> Option<AffectedReason> {
     evaluate(affected, &package(ecosystem, version)).ground
 }
 
@@ -81,10 +81,10 @@ fn a_limit_ends_what_is_said() {
 fn listed_versions_count_before_ranges() {
     let ranges = events("ECOSYSTEM", &json!([{ "introduced": "5" }]));
     let entry = affected("Maven", &ranges, &json!(["1.0", "6"]));
-    assert_eq!(ground(&entry, "Maven", "1.0"), Some(Ground::Listed));
-    assert_eq!(ground(&entry, "Maven", "1.0.0"), Some(Ground::Listed));
-    assert_eq!(ground(&entry, "Maven", "6"), Some(Ground::Listed));
-    assert_eq!(ground(&entry, "Maven", "7"), Some(Ground::Range));
+    assert_eq!(ground(&entry, "Maven", "1.0"), Some(AffectedReason::Listed));
+    assert_eq!(ground(&entry, "Maven", "1.0.0"), Some(AffectedReason::Listed));
+    assert_eq!(ground(&entry, "Maven", "6"), Some(AffectedReason::Listed));
+    assert_eq!(ground(&entry, "Maven", "7"), Some(AffectedReason::Range));
     assert_eq!(ground(&entry, "Maven", "2"), None);
 }
 
@@ -92,23 +92,26 @@ fn listed_versions_count_before_ranges() {
 fn unknown_ecosystems_match_exactly_or_where_all_versions_do() {
     let some = events("ECOSYSTEM", &json!([{ "introduced": "0" }, { "fixed": "2" }]));
     let entry = affected("Nobody", &some, &json!(["release-1"]));
-    assert_eq!(ground(&entry, "Nobody", "release-1"), Some(Ground::Listed));
+    assert_eq!(ground(&entry, "Nobody", "release-1"), Some(AffectedReason::Listed));
     let verdict = evaluate(&entry, &package("Nobody", "release-2"));
-    assert_eq!((verdict.ground, verdict.obstacle), (None, Some(Obstacle::NoOrder)));
+    assert_eq!((verdict.ground, verdict.obstacle), (None, Some(ComparisonObstacle::NoOrder)));
     let all = events("ECOSYSTEM", &json!([{ "introduced": "0" }]));
     let entry = affected("Nobody", &all, &json!(["release-1"]));
-    assert_eq!(ground(&entry, "Nobody", "release-2"), Some(Ground::Range));
+    assert_eq!(ground(&entry, "Nobody", "release-2"), Some(AffectedReason::Range));
     // Semantic ranges use their own order in every ecosystem.
     let semver = events("SEMVER", &json!([{ "introduced": "0" }, { "fixed": "2.0.0" }]));
     let entry = affected("Nobody", &semver, &json!([]));
-    assert_eq!(ground(&entry, "Nobody", "1.0.0"), Some(Ground::Range));
+    assert_eq!(ground(&entry, "Nobody", "1.0.0"), Some(AffectedReason::Range));
 }
 
 #[test]
 fn commits_are_not_evaluated() {
     let ranges = events("GIT", &json!([{ "introduced": "0" }]));
     let verdict = evaluate(&affected("npm", &ranges, &json!([])), &package("npm", "1.0.0"));
-    assert_eq!(verdict, Verdict { obstacle: Some(Obstacle::Commits), ..Verdict::default() });
+    assert_eq!(
+        verdict,
+        Verdict { obstacle: Some(ComparisonObstacle::Commits), ..Verdict::default() }
+    );
 }
 
 #[test]
@@ -127,11 +130,14 @@ fn a_list_or_another_range_answers_next_to_commits() {
 fn an_odd_version_is_affected_only_where_it_is_listed_or_all_are() {
     let ranges = events("SEMVER", &json!([{ "introduced": "0" }, { "fixed": "9.0.0" }]));
     let entry = affected("npm", &ranges, &json!(["latest"]));
-    assert_eq!(ground(&entry, "npm", "latest"), Some(Ground::Listed));
+    assert_eq!(ground(&entry, "npm", "latest"), Some(AffectedReason::Listed));
     let verdict = evaluate(&entry, &package("npm", "next"));
-    assert_eq!((verdict.ground, verdict.obstacle), (None, Some(Obstacle::Unreadable)));
+    assert_eq!((verdict.ground, verdict.obstacle), (None, Some(ComparisonObstacle::Unreadable)));
     let all = events("SEMVER", &json!([{ "introduced": "0" }]));
-    assert_eq!(ground(&affected("npm", &all, &json!([])), "npm", "next"), Some(Ground::Range));
+    assert_eq!(
+        ground(&affected("npm", &all, &json!([])), "npm", "next"),
+        Some(AffectedReason::Range)
+    );
 }
 
 #[test]
@@ -147,7 +153,11 @@ fn a_component_without_a_version_is_affected_where_all_versions_are() {
         json!([{ "introduced": "0" }, { "limit": "*" }]),
     ] {
         let verdict = verdict("SEMVER", all.clone(), json!(["1.0.0"]));
-        assert_eq!((verdict.ground, verdict.obstacle), (Some(Ground::Range), None), "{all}");
+        assert_eq!(
+            (verdict.ground, verdict.obstacle),
+            (Some(AffectedReason::Range), None),
+            "{all}"
+        );
     }
     for some in [
         json!([{ "introduced": "0" }, { "fixed": "1.0.0" }]),
@@ -157,11 +167,12 @@ fn a_component_without_a_version_is_affected_where_all_versions_are() {
         json!(null),
     ] {
         let verdict = verdict("SEMVER", some.clone(), json!(["1.0.0"]));
-        let expected = Verdict { obstacle: Some(Obstacle::NoVersion), ..Verdict::default() };
+        let expected =
+            Verdict { obstacle: Some(ComparisonObstacle::NoVersion), ..Verdict::default() };
         assert_eq!(verdict, expected, "{some}");
     }
     let commits = verdict("GIT", json!([{ "introduced": "0" }]), json!([]));
-    assert_eq!((commits.ground, commits.obstacle), (None, Some(Obstacle::NoVersion)));
+    assert_eq!((commits.ground, commits.obstacle), (None, Some(ComparisonObstacle::NoVersion)));
 }
 
 fn read(folder: &str, name: &str) -> Option<Osv> {
@@ -310,5 +321,5 @@ fn a_range_of_too_many_events_is_an_obstacle() {
     let many = (0..=1_000).map(|n| json!({ "introduced": format!("{n}.0.0") })).collect();
     let entry = affected("npm", &events("SEMVER", &many), &json!([]));
     let verdict = evaluate(&entry, &package("npm", "1.0.0"));
-    assert_eq!((verdict.ground, verdict.obstacle), (None, Some(Obstacle::TooManyEvents)));
+    assert_eq!((verdict.ground, verdict.obstacle), (None, Some(ComparisonObstacle::TooManyEvents)));
 }

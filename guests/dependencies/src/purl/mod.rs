@@ -35,7 +35,7 @@ pub(crate) struct Purl {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NotAPurl(pub(crate) &'static str);
 
-type Parsed<T> = Result<T, NotAPurl>;
+type PurlResult<T> = Result<T, NotAPurl>;
 
 /// Parts of a purl before its type's rules are applied.
 #[derive(Clone, Debug, Default)]
@@ -50,7 +50,7 @@ pub(crate) struct Parts<'a> {
 
 impl Purl {
     /// Parses a purl, canonical or not.
-    pub(crate) fn parse(text: &str) -> Parsed<Self> {
+    pub(crate) fn parse(text: &str) -> PurlResult<Self> {
         if text.len() > MAX_CHARACTERS {
             return Err(NotAPurl("a purl has at most 4000 characters"));
         }
@@ -79,7 +79,7 @@ impl Purl {
     }
 
     /// Creates a purl from its parts.
-    pub(crate) fn build(parts: Parts<'_>) -> Parsed<Self> {
+    pub(crate) fn build(parts: Parts<'_>) -> PurlResult<Self> {
         let given = |text: Option<String>| text.filter(|text| !text.is_empty());
         let mut purl = Self {
             kind: kind(parts.kind)?,
@@ -150,7 +150,7 @@ fn cut_last(text: &str, mark: char) -> (&str, Option<&str>) {
     text.rsplit_once(mark).map_or((text, None), |(before, after)| (before, Some(after)))
 }
 
-fn decoded(text: &str) -> Parsed<String> {
+fn decoded(text: &str) -> PurlResult<String> {
     let decoded = percent_decode_str(text).decode_utf8();
     let decoded = decoded.map_err(|_| NotAPurl("what is percent-encoded must be UTF-8"))?;
     if decoded.contains('\0') {
@@ -160,7 +160,7 @@ fn decoded(text: &str) -> Parsed<String> {
 }
 
 /// Returns the decoded segments of a path; empty ones are dropped.
-fn segments(path: &str, keep: impl Fn(&str) -> bool) -> Parsed<String> {
+fn segments(path: &str, keep: impl Fn(&str) -> bool) -> PurlResult<String> {
     let mut joined = String::with_capacity(path.len());
     for segment in path.split('/').filter(|segment| !segment.is_empty() && keep(segment)) {
         let segment = decoded(segment)?;
@@ -175,14 +175,14 @@ fn segments(path: &str, keep: impl Fn(&str) -> bool) -> Parsed<String> {
     Ok(joined)
 }
 
-fn kind(text: &str) -> Parsed<String> {
+fn kind(text: &str) -> PurlResult<String> {
     let letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+');
     let good = text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.chars().all(letter);
     good.then(|| text.to_ascii_lowercase())
         .ok_or(NotAPurl("a type is ASCII letters, digits, `.`, `-` and `+`, a letter first"))
 }
 
-fn read_qualifiers(text: &str) -> Parsed<BTreeMap<String, String>> {
+fn read_qualifiers(text: &str) -> PurlResult<BTreeMap<String, String>> {
     let pairs = text.split('&').filter(|pair| !pair.is_empty());
     let pair = |pair: &str| {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -191,7 +191,7 @@ fn read_qualifiers(text: &str) -> Parsed<BTreeMap<String, String>> {
     pairs.map(pair).collect()
 }
 
-fn canonical_qualifiers(given: BTreeMap<String, String>) -> Parsed<BTreeMap<String, String>> {
+fn canonical_qualifiers(given: BTreeMap<String, String>) -> PurlResult<BTreeMap<String, String>> {
     let letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     let mut qualifiers = BTreeMap::new();
     for (key, value) in given {

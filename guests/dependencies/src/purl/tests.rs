@@ -17,7 +17,7 @@ fn text(value: &Value) -> Option<String> {
     value.as_str().map(ToOwned::to_owned)
 }
 
-fn build(input: &Value) -> Parsed<Purl> {
+fn build(input: &Value) -> PurlResult<Purl> {
     let pairs = input["qualifiers"].as_object().into_iter().flatten();
     Purl::build(Parts {
         kind: input["type"].as_str().unwrap_or_default(),

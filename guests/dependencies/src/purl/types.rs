@@ -1,7 +1,7 @@
 //! Requirements and normalization of purl types, from the type definitions of the purl
 //! specification.
 
-use super::{NotAPurl, Parsed, Purl};
+use super::{NotAPurl, Purl, PurlResult};
 
 /// Whether purls of the type have a namespace.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -107,7 +107,7 @@ pub(super) fn name_is_a_path(kind: &str) -> bool {
 }
 
 /// Applies the type's rules.
-pub(super) fn apply(purl: &mut Purl) -> Parsed<()> {
+pub(super) fn apply(purl: &mut Purl) -> PurlResult<()> {
     if let Some(rules) = RULES.iter().find(|rules| rules.kind == purl.kind) {
         match (rules.namespace, &purl.namespace) {
             (Namespace::Required, None) => return Err(NotAPurl("this type needs a namespace")),
@@ -138,7 +138,7 @@ fn lower(wanted: bool, text: &mut String) {
 }
 
 /// Applies rules of single types.
-fn apply_special(purl: &mut Purl) -> Parsed<()> {
+fn apply_special(purl: &mut Purl) -> PurlResult<()> {
     match purl.kind.as_str() {
         "pypi" => purl.name = purl.name.replace('_', "-"),
         "mlflow" => {
@@ -167,7 +167,7 @@ fn split_host(purl: &mut Purl) {
     lower(wanted, &mut purl.name);
 }
 
-fn check_chrome_extension(purl: &Purl) -> Parsed<()> {
+fn check_chrome_extension(purl: &Purl) -> PurlResult<()> {
     let good_name =
         purl.name.len() == 32 && purl.name.bytes().all(|byte| (b'a'..=b'p').contains(&byte));
     let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

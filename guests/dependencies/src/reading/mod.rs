@@ -6,20 +6,20 @@ use std::fmt;
 
 use artifact_formats::MAX_STREAM_BYTES;
 use artifact_formats::nesting::MAX_SBOM_DEPTH;
-use artifact_formats::stream::{self, Breach, Limits};
+use artifact_formats::stream::{self, LimitExceeded, Limits};
 use serde::de::{Deserialize, DeserializeOwned, Deserializer};
 use serde_path_to_error::{Path, Segment};
 
 /// Why a document was not imported.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Mistake {
+pub(crate) struct ImportFailure {
     /// JSON Pointer (RFC 6901); empty for the document itself.
     pub(crate) pointer: String,
     /// The error and how to fix it.
     pub(crate) message: String,
 }
 
-impl Mistake {
+impl ImportFailure {
     pub(crate) fn at(pointer: impl Into<String>, message: impl Into<String>) -> Self {
         Self { pointer: pointer.into(), message: message.into() }
     }
@@ -31,7 +31,7 @@ impl Mistake {
     }
 }
 
-impl fmt::Display for Mistake {
+impl fmt::Display for ImportFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.pointer.as_str() {
             "" => f.write_str(&self.message),
@@ -41,8 +41,8 @@ impl fmt::Display for Mistake {
 }
 
 /// Returns a file's text without its byte order mark.
-pub(crate) fn text(bytes: &[u8]) -> Result<&str, Mistake> {
-    let text = std::str::from_utf8(bytes).map_err(|_| Mistake::at("", "Is not UTF-8."))?;
+pub(crate) fn text(bytes: &[u8]) -> Result<&str, ImportFailure> {
+    let text = std::str::from_utf8(bytes).map_err(|_| ImportFailure::at("", "Is not UTF-8."))?;
     Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
 }
 
@@ -58,7 +58,7 @@ pub(crate) enum Source<'a> {
 
 impl<'a> Source<'a> {
     /// Parses the document. An invalid one is parsed again to find the position of the error.
-    pub(crate) fn json<T: Deserialize<'a>>(self) -> Result<T, Mistake> {
+    pub(crate) fn json<T: Deserialize<'a>>(self) -> Result<T, ImportFailure> {
         match self {
             Self::Text(text) => json(text),
             Self::Packed(packed) => packed_json(packed),
@@ -70,8 +70,8 @@ impl<'a> Source<'a> {
 pub(crate) const STREAM: Limits =
     Limits { bytes: MAX_STREAM_BYTES, depth: Some(MAX_SBOM_DEPTH), is_text: true };
 
-fn packed_json<'a, T: Deserialize<'a>>(packed: &[u8]) -> Result<T, Mistake> {
-    let wrong = |breach: Breach| Mistake::at("", breach.to_string());
+fn packed_json<'a, T: Deserialize<'a>>(packed: &[u8]) -> Result<T, ImportFailure> {
+    let wrong = |breach: LimitExceeded| ImportFailure::at("", breach.to_string());
     list::begin_large();
     let read = stream::parse(
         packed,
@@ -97,7 +97,7 @@ fn packed_json<'a, T: Deserialize<'a>>(packed: &[u8]) -> Result<T, Mistake> {
 }
 
 /// Parses a document. An invalid one is parsed again to find the position of the error.
-pub(crate) fn json<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Mistake> {
+pub(crate) fn json<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, ImportFailure> {
     list::begin();
     serde_json::from_str(text).map_err(|_| {
         list::begin();
@@ -105,7 +105,7 @@ pub(crate) fn json<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Mistake> 
     })
 }
 
-fn explain<'a, T, R>(deserializer: &mut serde_json::Deserializer<R>) -> Mistake
+fn explain<'a, T, R>(deserializer: &mut serde_json::Deserializer<R>) -> ImportFailure
 where
     T: Deserialize<'a>,
     R: serde_json::de::Read<'a>,
@@ -113,11 +113,11 @@ where
     match serde_path_to_error::deserialize::<_, T>(&mut *deserializer) {
         Err(error) => {
             let pointer = pointer(error.path());
-            Mistake::at(pointer, format!("{}.", error.into_inner()))
+            ImportFailure::at(pointer, format!("{}.", error.into_inner()))
         }
         Ok(_) => match deserializer.end() {
-            Err(error) => Mistake::at("", format!("{error}.")),
-            Ok(()) => Mistake::at("", "This cannot be parsed."),
+            Err(error) => ImportFailure::at("", format!("{error}.")),
+            Ok(()) => ImportFailure::at("", "This cannot be parsed."),
         },
     }
 }

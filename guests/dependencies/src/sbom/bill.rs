@@ -6,10 +6,10 @@ use std::ops::Range;
 
 use area_sdk::prelude::*;
 
-use super::identity::{self, Named};
+use super::identity::{self, NamingProperties};
 use super::references::References;
 use super::subject::Subject;
-use super::{Component, Format, Reported, Scope};
+use super::{Component, Format, ReportedVulnerability, Scope};
 use crate::purl::Purl;
 use crate::vex::{Hit, State, Statement};
 
@@ -44,7 +44,7 @@ pub(crate) struct Sbom<'a> {
     /// Direct dependencies of the subject.
     direct: References<'a, ()>,
     /// Reported vulnerabilities by mention.
-    reported: BTreeMap<usize, Vec<Reported>>,
+    reported: BTreeMap<usize, Vec<ReportedVulnerability>>,
     /// Limitations of reported vulnerabilities, by mention.
     assumed: BTreeMap<usize, Vec<String>>,
     /// First mention of each component.
@@ -81,7 +81,7 @@ pub(super) struct Mention<'a> {
 pub(super) type Edges<'a> = References<'a, Vec<Cow<'a, str>>>;
 
 /// Content found by the parser of one standard.
-pub(super) struct Found<'a> {
+pub(super) struct ParsedSbom<'a> {
     pub(super) format: Format,
     pub(super) spec_version: &'static str,
     pub(super) serial: Option<(Uuid, u64)>,
@@ -96,8 +96,8 @@ pub(super) struct Found<'a> {
 }
 
 impl Mention<'_> {
-    pub(super) fn named(&self) -> Named<'_> {
-        Named {
+    pub(super) fn named(&self) -> NamingProperties<'_> {
+        NamingProperties {
             group: self.group.as_deref(),
             name: &self.name,
             version: self.version.as_deref(),
@@ -120,7 +120,7 @@ impl Mention<'_> {
 }
 
 impl<'a> Sbom<'a> {
-    pub(super) fn new(found: Found<'a>) -> Self {
+    pub(super) fn new(found: ParsedSbom<'a>) -> Self {
         let mut references = References::default();
         for (at, mention) in found.mentions.iter().enumerate() {
             if let Some(reference) = &mention.reference {
@@ -179,7 +179,7 @@ impl<'a> Sbom<'a> {
     pub(super) fn report(
         &mut self,
         reference: &str,
-        reported: &Reported,
+        reported: &ReportedVulnerability,
         statement: &Statement,
     ) -> Option<Vec<String>> {
         let place = self.references.get(reference).copied()?;
@@ -319,12 +319,13 @@ impl Component {
     }
 
     /// Removes statements about only one mention that would end the match of all.
-    fn keep_common_endings(&mut self, other: &mut Vec<Reported>) {
-        let ends = |reported: &Reported| reported.state.is_some_and(State::ends);
+    fn keep_common_endings(&mut self, other: &mut Vec<ReportedVulnerability>) {
+        let ends = |reported: &ReportedVulnerability| reported.state.is_some_and(State::ends);
         let (ours, theirs) = (self.reported.clone(), other.clone());
         let mut dropped = Vec::new();
         for (list, common) in [(&mut self.reported, &theirs), (other, &ours)] {
-            let partial = |reported: &Reported| ends(reported) && !common.contains(reported);
+            let partial =
+                |reported: &ReportedVulnerability| ends(reported) && !common.contains(reported);
             dropped.extend(list.extract_if(.., |reported| partial(reported)));
         }
         for reported in dropped {

@@ -6,7 +6,7 @@ use crate::purl::Purl;
 use crate::text;
 
 /// Naming properties of a component in a file.
-pub(super) struct Named<'a> {
+pub(super) struct NamingProperties<'a> {
     pub(super) group: Option<&'a str>,
     pub(super) name: &'a str,
     pub(super) version: Option<&'a str>,
@@ -25,7 +25,7 @@ pub(crate) fn identify(purl: Option<&Purl>, name: &str, version: Option<&str>) -
     }
 }
 
-impl Named<'_> {
+impl NamingProperties<'_> {
     /// Returns a component with only its identity set.
     pub(super) fn component(&self) -> Component {
         let mut limitations = Vec::new();

@@ -21,7 +21,7 @@ pub(crate) use identity::identify;
 pub(crate) use subject::{Subject, stream};
 
 use crate::purl::Purl;
-use crate::reading::{self, Mistake, Source};
+use crate::reading::{self, ImportFailure, Source};
 use crate::vex::State;
 
 /// Members that distinguish the standards.
@@ -69,13 +69,13 @@ pub(crate) struct Component {
     /// Purls, or the file's references without a purl.
     pub(crate) dependencies: Vec<String>,
     /// Vulnerabilities reported in the file.
-    pub(crate) reported: Vec<Reported>,
+    pub(crate) reported: Vec<ReportedVulnerability>,
     pub(crate) limitations: Vec<String>,
 }
 
 /// A vulnerability reported in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Reported {
+pub(crate) struct ReportedVulnerability {
     pub(crate) id: String,
     /// Other ids of the vulnerability.
     pub(crate) aliases: Vec<String>,
@@ -87,7 +87,7 @@ pub(crate) struct Reported {
 
 impl<'a> Sbom<'a> {
     /// Parses a file. One that is too large for memory is packed as it was sent.
-    pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, Mistake> {
+    pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, ImportFailure> {
         if Packing::of(bytes) != Packing::None {
             let [cyclonedx, spdx] = packed::places(bytes, [CYCLONEDX, SPDX])?;
             return Self::of_format(Source::Packed(bytes), cyclonedx, spdx);
@@ -95,11 +95,11 @@ impl<'a> Sbom<'a> {
         if bytes.len() > MAX_BYTES {
             let message =
                 format!("{} bytes are too many; the maximum is {MAX_BYTES}.", bytes.len());
-            return Err(Mistake::at("", message));
+            return Err(ImportFailure::at("", message));
         }
         if nesting::depth(bytes) > MAX_SBOM_DEPTH {
             let message = format!("Nests deeper than {MAX_SBOM_DEPTH} levels.");
-            return Err(Mistake::at("", message));
+            return Err(ImportFailure::at("", message));
         }
         let text = reading::text(bytes)?;
         let place = |member: &str| memmem::find(text.as_bytes(), member.as_bytes());
@@ -111,9 +111,9 @@ impl<'a> Sbom<'a> {
         source: Source<'a>,
         cyclonedx: Option<usize>,
         spdx: Option<usize>,
-    ) -> Result<Self, Mistake> {
+    ) -> Result<Self, ImportFailure> {
         match (cyclonedx, spdx) {
-            (None, None) => Err(Mistake::at(
+            (None, None) => Err(ImportFailure::at(
                 "",
                 "Has neither `bomFormat` (CycloneDX) nor `spdxVersion` (SPDX).",
             )),

@@ -3,17 +3,17 @@
 use artifact_formats::stream;
 use memchr::memmem;
 
-use crate::reading::{Mistake, STREAM};
+use crate::reading::{ImportFailure, STREAM};
 
 /// Returns the first positions of these texts in a packed file within the size limits.
 pub(super) fn places<const N: usize>(
     packed: &[u8],
     texts: [&'static str; N],
-) -> Result<[Option<usize>; N], Mistake> {
+) -> Result<[Option<usize>; N], ImportFailure> {
     let mut searches = texts.map(Search::new);
     let observe = |piece: &[u8]| searches.iter_mut().for_each(|search| search.read(piece));
     let read = stream::parse(packed, STREAM, observe, |_| ());
-    read.map_err(|breach| Mistake::at("", breach.to_string()))?;
+    read.map_err(|breach| ImportFailure::at("", breach.to_string()))?;
     Ok(searches.map(|search| search.found))
 }
 

@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 
 use area_sdk::prelude::*;
 
-use super::bill::{Edges, Found, Mention, Sbom};
+use super::bill::{Edges, Mention, ParsedSbom, Sbom};
 use super::identity::bounded;
 use super::references::References;
 use super::subject::Subject;
 use super::{Format, Scope};
 use crate::purl::Purl;
 use crate::reading::list::{self, List};
-use crate::reading::{Mistake, Source};
+use crate::reading::{ImportFailure, Source};
 
 /// Id of the document itself.
 const DOCUMENT: &str = "SPDXRef-DOCUMENT";
@@ -112,7 +112,7 @@ struct Relationship<'a> {
     related_spdx_element: Cow<'a, str>,
 }
 
-pub(super) fn read(source: Source<'_>) -> Result<Sbom<'_>, Mistake> {
+pub(super) fn read(source: Source<'_>) -> Result<Sbom<'_>, ImportFailure> {
     let document: Document<'_> = source.json()?;
     document.check()?;
     let subjects: BTreeSet<String> = document.subjects().into_iter().map(Into::into).collect();
@@ -120,7 +120,7 @@ pub(super) fn read(source: Source<'_>) -> Result<Sbom<'_>, Mistake> {
     let links = Links::of(document.relationships.0);
     let mut packages = document.packages.0;
     packages.retain(|package| !subjects.contains(package.id.as_ref()));
-    Ok(Sbom::new(Found {
+    Ok(Sbom::new(ParsedSbom {
         format: Format::Spdx,
         spec_version: document.spdx_version.as_str(),
         serial: None,
@@ -144,12 +144,12 @@ impl SpdxVersion {
 }
 
 impl Document<'_> {
-    fn check(&self) -> Result<(), Mistake> {
+    fn check(&self) -> Result<(), ImportFailure> {
         check_id("/SPDXID", &self.id)?;
         for (at, package) in self.packages.0.iter().enumerate() {
             check_id(&format!("/packages/{at}/SPDXID"), &package.id)?;
             if package.name.trim().is_empty() {
-                return Err(Mistake::at(format!("/packages/{at}/name"), "Is empty."));
+                return Err(ImportFailure::at(format!("/packages/{at}/name"), "Is empty."));
             }
         }
         Ok(())
@@ -194,11 +194,13 @@ impl Document<'_> {
     }
 }
 
-fn check_id(pointer: &str, id: &str) -> Result<(), Mistake> {
+fn check_id(pointer: &str, id: &str) -> Result<(), ImportFailure> {
     let letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '+');
     match id.strip_prefix("SPDXRef-") {
         Some(rest) if !rest.is_empty() && rest.chars().all(letter) => Ok(()),
-        _ => Err(Mistake::at(pointer, "An id is `SPDXRef-` and letters, digits, `.` and `-`.")),
+        _ => {
+            Err(ImportFailure::at(pointer, "An id is `SPDXRef-` and letters, digits, `.` and `-`."))
+        }
     }
 }
 

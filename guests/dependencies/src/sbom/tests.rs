@@ -7,7 +7,7 @@ use super::*;
 use crate::corpus::{self, corpus};
 
 /// Parses a file whose bytes live as long as the test.
-fn read(value: &Value) -> Result<Sbom<'static>, Mistake> {
+fn read(value: &Value) -> Result<Sbom<'static>, ImportFailure> {
     Sbom::read(value.to_string().leak().as_bytes())
 }
 

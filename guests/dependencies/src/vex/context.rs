@@ -7,7 +7,7 @@ use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope, Value};
 
 use super::document::{ImportedSbom, Origin, StatementChunk, branch_key};
-use super::index::{IndexedChunk, Named};
+use super::index::{IndexedChunk, NamedComponent};
 use super::statement::Statement;
 use super::versions::Hit;
 use crate::inventory::component::{Mention, StoredComponent};
@@ -151,7 +151,7 @@ impl Context {
         }
         let sbom = self.sbom(component, &mention.artifact_sha256);
         let purl = component.purl.as_deref().and_then(|purl| Purl::parse(purl).ok());
-        let named = Named { component, mention, sbom: &sbom, purl: purl.as_ref() };
+        let named = NamedComponent { component, mention, sbom: &sbom, purl: purl.as_ref() };
         let branch = branch_key(component.repository_id, component.branch_ref.as_deref());
         let keys = std::iter::once(branch).chain(sbom.serial_key());
         let chunks = keys.filter_map(|key| self.targets.get(&key)).flatten();

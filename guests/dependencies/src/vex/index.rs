@@ -12,7 +12,7 @@ use crate::purl::Purl;
 use crate::sbom::Subject;
 
 /// A mention of a component with all its names.
-pub(super) struct Named<'a> {
+pub(super) struct NamedComponent<'a> {
     pub(super) component: &'a StoredComponent,
     pub(super) mention: &'a Mention,
     pub(super) sbom: &'a ImportedSbom,
@@ -61,7 +61,7 @@ impl IndexedChunk {
     /// Returns the statements that concern a mention of a component.
     pub(super) fn applicable<'a>(
         &'a self,
-        named: &Named<'_>,
+        named: &NamedComponent<'_>,
         context: &Context,
     ) -> Vec<Applicable<'a>> {
         let mut found = self.on_product(named.sbom);
@@ -126,7 +126,7 @@ impl IndexedChunk {
 
     /// Whether a purl means components of this SBOM: those of the statements' product if the
     /// inventory has it, otherwise all.
-    fn is_purl_for(&self, at: usize, named: &Named<'_>, context: &Context) -> bool {
+    fn is_purl_for(&self, at: usize, named: &NamedComponent<'_>, context: &Context) -> bool {
         let origin = &self.chunk.origin;
         match self.chunk.statements.get(at).map(|(_, statement)| &statement.target) {
             Some(Target::Link { serial, version, .. }) => named.sbom.is_linked(*serial, *version),

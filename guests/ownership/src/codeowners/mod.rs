@@ -23,7 +23,7 @@ pub(crate) use owner::{Identity, email_local_part};
 pub(crate) use parse::{MOST_BYTES, ParseError, parse};
 pub(crate) use pattern::Pattern;
 pub(crate) use place::{is_kubernetes_owners, name_rank, rank, said_by_place};
-pub(crate) use tally::{Tally, hidden_for_sure};
+pub(crate) use tally::{PathCounts, hidden_for_sure};
 
 /// Dialect of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]

@@ -19,7 +19,7 @@ pub(crate) enum Usage {
 
 /// Counts over paths, stored between the steps of an import.
 #[derive(Clone, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) struct Tally {
+pub(crate) struct PathCounts {
     pub(crate) paths: u64,
     pub(crate) unowned: u64,
     /// One letter for each rule, in the sections' order with exclusions after rules: `.` unmatched,
@@ -27,7 +27,7 @@ pub(crate) struct Tally {
     usage: String,
 }
 
-impl Tally {
+impl PathCounts {
     /// Counts these paths, in addition to an earlier tally.
     pub(crate) fn count<'p>(
         &mut self,

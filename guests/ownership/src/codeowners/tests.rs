@@ -271,7 +271,7 @@ fn hosts_read_places_in_an_order_of_their_own() {
 #[test]
 fn rules_that_do_nothing_are_told() {
     let file = read("* @a\n/gone/ @b\n*.rs @c\n*.rs @d\n/src/ @e\n", Dialect::Github);
-    let mut tally = Tally::default();
+    let mut tally = PathCounts::default();
     tally.count(&file, ["src/a.rs", "README"]);
     tally.count(&file, ["build.rs"]);
     let told: Vec<String> = tally.warnings(&file).iter().map(ToString::to_string).collect();
@@ -288,10 +288,10 @@ fn rules_that_do_nothing_are_told() {
 #[test]
 fn paths_without_owners_are_counted() {
     let file = read("* @a\n/free/\n[S]\n!x\nx @s\n/free/y @s\n", Dialect::Gitlab);
-    let mut tally = Tally::default();
+    let mut tally = PathCounts::default();
     tally.count(&file, ["free/y", "free/z", "x", "free/x"]);
     assert_eq!((tally.paths, tally.unowned), (4, 2));
-    assert_eq!(Tally::default().warnings(&file).len(), 5);
+    assert_eq!(PathCounts::default().warnings(&file).len(), 5);
 }
 
 #[test]
@@ -345,7 +345,7 @@ proptest! {
         for dialect in [None, Some(Dialect::Github), Some(Dialect::Gitlab)] {
             if let Ok(file) = parse(text.as_bytes(), dialect) {
                 let owned = file.owned(&path);
-                let mut tally = Tally::default();
+                let mut tally = PathCounts::default();
                 tally.count(&file, [path.as_str()]);
                 prop_assert_eq!(tally.unowned == 1, owned.owners.is_empty());
             }

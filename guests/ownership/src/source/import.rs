@@ -9,7 +9,7 @@ use area_sdk::{BlobError, JobError};
 use super::intake::PATIENCE_SECONDS;
 use super::{ImportError, Source, SourceState, SourceStatus};
 use crate::codeowners::{
-    Codeowners, Dialect, MOST_BYTES, ParseError, Tally, Warning, from_root, hidden_for_sure,
+    Codeowners, Dialect, MOST_BYTES, ParseError, PathCounts, Warning, from_root, hidden_for_sure,
     is_kubernetes_owners, listed, parse,
 };
 use crate::findings;
@@ -28,7 +28,7 @@ pub(crate) struct ImportOwnership {
     audit_id: Uuid,
     /// Offset in the path list at which the next step continues.
     offset: u64,
-    tally: Tally,
+    tally: PathCounts,
 }
 
 impl Job for ImportOwnership {
@@ -37,7 +37,7 @@ impl Job for ImportOwnership {
 
 impl ImportOwnership {
     pub(super) fn of(audit_id: Uuid) -> Self {
-        Self { audit_id, offset: 0, tally: Tally::default() }
+        Self { audit_id, offset: 0, tally: PathCounts::default() }
     }
 }
 
@@ -114,14 +114,14 @@ fn away(error: BlobError) -> JobError {
 }
 
 /// A file that was opened.
-struct Opened {
+struct OpenedFile {
     status: SourceStatus,
     /// Parsed file; without rules if there is nothing to parse.
     file: Codeowners,
     error: Option<(&'static str, &'static str)>,
 }
 
-impl Opened {
+impl OpenedFile {
     fn without_rules(status: SourceStatus, error: Option<(&'static str, &'static str)>) -> Self {
         let file =
             Codeowners { dialect: Dialect::Github, sections: Vec::new(), warnings: Vec::new() };
@@ -130,11 +130,11 @@ impl Opened {
 }
 
 /// Parses the file and stores a copy, because previews need it after the upload may be deleted.
-fn open(ctx: &JobCtx, source: &Source) -> Result<Opened, JobError> {
+fn open(ctx: &JobCtx, source: &Source) -> Result<OpenedFile, JobError> {
     let Some(input) = &source.code_owners else {
-        return Ok(Opened::without_rules(SourceStatus::Missing, None));
+        return Ok(OpenedFile::without_rules(SourceStatus::Missing, None));
     };
-    let invalid = |error| Ok(Opened::without_rules(SourceStatus::Invalid, Some(error)));
+    let invalid = |error| Ok(OpenedFile::without_rules(SourceStatus::Invalid, Some(error)));
     let content = match ctx.shared_blobs("uploads").read_all(&input.blob, MOST_BYTES) {
         Ok(content) => content,
         Err(BlobError::NotFound) => {
@@ -152,12 +152,12 @@ fn open(ctx: &JobCtx, source: &Source) -> Result<Opened, JobError> {
         Err(error) => return Err(away(error)),
     };
     if is_kubernetes_owners(&input.filename, &content) {
-        return Ok(Opened::without_rules(SourceStatus::Unsupported, None));
+        return Ok(OpenedFile::without_rules(SourceStatus::Unsupported, None));
     }
     match parse(&content, source.dialect) {
         Ok(file) => {
             ctx.blobs().write(&input.copy(), &content).map_err(away)?;
-            Ok(Opened { status: SourceStatus::Available, file, error: None })
+            Ok(OpenedFile { status: SourceStatus::Available, file, error: None })
         }
         Err(error) => invalid(ParseError::code_and_fix(error)),
     }
@@ -167,8 +167,8 @@ fn open(ctx: &JobCtx, source: &Source) -> Result<Opened, JobError> {
 fn finish(
     ctx: &JobCtx,
     source: &mut Stored<Source>,
-    opened: Opened,
-    tally: &Tally,
+    opened: OpenedFile,
+    tally: &PathCounts,
 ) -> JobResult<ImportOwnership> {
     let warnings = warnings(source, &opened, tally);
     source.state = SourceState::Imported;
@@ -204,7 +204,7 @@ fn imported_event(source: &Stored<Source>) -> OwnershipImported {
 }
 
 /// Returns warnings about the choice of the file, its lines, and rules without effect.
-fn warnings(source: &Source, opened: &Opened, tally: &Tally) -> Vec<String> {
+fn warnings(source: &Source, opened: &OpenedFile, tally: &PathCounts) -> Vec<String> {
     let mut warnings = source.warnings.clone();
     if source.path_list.is_none() && !source.findings_imported {
         warnings.push(format!(

@@ -28,10 +28,10 @@ pub(super) const FUNCTIONS: [&str; 13] = [
     "dyn",
 ];
 
-type Checked = Result<(), String>;
+type CheckedExpression = Result<(), String>;
 
 /// Checks that the expression names only these facts and known functions.
-pub(super) fn check(expression: &IdedExpr, facts: &Map<String, Json>) -> Checked {
+pub(super) fn check(expression: &IdedExpr, facts: &Map<String, Json>) -> CheckedExpression {
     Names { facts, bound: Vec::new() }.visit(expression)
 }
 
@@ -42,7 +42,7 @@ struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    fn visit(&mut self, expression: &'a IdedExpr) -> Checked {
+    fn visit(&mut self, expression: &'a IdedExpr) -> CheckedExpression {
         match &expression.expr {
             Expr::Ident(name) => self.variable(name)?,
             Expr::Select(select) => self.member(&select.operand, &select.field)?,
@@ -66,7 +66,7 @@ impl<'a> Names<'a> {
         children(&expression.expr).try_for_each(|child| self.visit(child))
     }
 
-    fn variable(&self, name: &str) -> Checked {
+    fn variable(&self, name: &str) -> CheckedExpression {
         let is_known =
             self.bound.contains(&name) || TYPES.contains(&name) || self.facts.contains_key(name);
         if is_known {
@@ -76,7 +76,7 @@ impl<'a> Names<'a> {
     }
 
     /// Checks a member of a fact that always has the same members.
-    fn member(&self, operand: &IdedExpr, field: &str) -> Checked {
+    fn member(&self, operand: &IdedExpr, field: &str) -> CheckedExpression {
         let Some((path, Json::Object(members))) = self.fact(operand) else { return Ok(()) };
         if members.is_empty() || members.contains_key(field) {
             return Ok(());
@@ -99,7 +99,7 @@ impl<'a> Names<'a> {
     }
 
     /// Operators are calls of functions whose names begin with no letter.
-    fn call(&self, call: &'a CallExpr) -> Checked {
+    fn call(&self, call: &'a CallExpr) -> CheckedExpression {
         let name = call.func_name.as_str();
         let is_word = name.starts_with(|first: char| first.is_ascii_alphabetic());
         if is_word && !FUNCTIONS.contains(&name) {

@@ -42,14 +42,14 @@ struct Naming {
 
 /// Readable content that an audit does not import.
 #[derive(Default)]
-struct SetAside {
+struct SkippedInput {
     /// Uploads with the purpose `evidence`.
     evidence: Vec<Stored<Upload>>,
     /// Formats with more uploads than are imported.
     beyond: Vec<String>,
 }
 
-impl SetAside {
+impl SkippedInput {
     /// Returns the warnings. `taken` has the ids of the imported uploads.
     fn warnings(&self, taken: &BTreeSet<String>) -> Vec<String> {
         let evidence = self.evidence.iter().filter(|upload| !taken.contains(&upload.id));
@@ -71,7 +71,7 @@ impl SetAside {
 }
 
 /// The collected inputs.
-pub(super) struct Gathered {
+pub(super) struct CollectedInputs {
     pub(super) inputs: Vec<AuditInput>,
     pub(super) records: Vec<Uuid>,
     /// Warnings about skipped content.
@@ -83,11 +83,11 @@ pub(super) fn gather(
     scope: &Scope,
     target: &Target,
     repository: Option<String>,
-) -> Result<Gathered, DocumentError> {
+) -> Result<CollectedInputs, DocumentError> {
     let subjects: Vec<String> =
         std::iter::once(target.repository_id.to_string()).chain(repository).collect();
     let (records, evidence) = evidence(scope, &subjects)?;
-    let (mut uploads, mut set_aside) = (Vec::new(), SetAside::default());
+    let (mut uploads, mut set_aside) = (Vec::new(), SkippedInput::default());
     for format in FORMATS {
         uploads.append(&mut of_format(scope, target, format, &mut set_aside)?);
     }
@@ -98,7 +98,7 @@ pub(super) fn gather(
     let mut inputs: Vec<AuditInput> =
         uploads.into_iter().filter_map(|upload| input(upload, target, &evidence)).collect();
     inputs.sort_by_key(|input| std::cmp::Reverse((input.ready_at, input.upload_id)));
-    Ok(Gathered { inputs, records, warnings })
+    Ok(CollectedInputs { inputs, records, warnings })
 }
 
 /// Records by the digest of the referenced content.
@@ -129,7 +129,7 @@ fn of_format(
     scope: &Scope,
     target: &Target,
     format: &str,
-    set_aside: &mut SetAside,
+    set_aside: &mut SkippedInput,
 ) -> Result<Vec<Stored<Upload>>, DocumentError> {
     let ready = scope.documents::<Upload>().query().equals("validation_stage", "ready");
     let ready = ready.equals("repository_id", target.repository_id).equals("format", format);

@@ -16,7 +16,7 @@ const MOST_KEPT: usize = 200;
 
 /// Result of an area.
 #[derive(Deserialize)]
-struct Imported {
+struct AreaResult {
     audit_id: Uuid,
     status: ImportStatus,
     #[serde(default)]
@@ -36,17 +36,17 @@ enum ImportStatus {
     Failed,
 }
 
-type Delivered = JobResult<EventDelivery>;
+type DeliveredPart = JobResult<EventDelivery>;
 
-pub(crate) fn findings(ctx: &JobCtx, event: EventDelivery) -> Delivered {
+pub(crate) fn findings(ctx: &JobCtx, event: EventDelivery) -> DeliveredPart {
     take_in(ctx, &event, "findings", |parts| &mut parts.findings)
 }
 
-pub(crate) fn dependencies(ctx: &JobCtx, event: EventDelivery) -> Delivered {
+pub(crate) fn dependencies(ctx: &JobCtx, event: EventDelivery) -> DeliveredPart {
     take_in(ctx, &event, "dependencies", |parts| &mut parts.dependencies)
 }
 
-pub(crate) fn ownership(ctx: &JobCtx, event: EventDelivery) -> Delivered {
+pub(crate) fn ownership(ctx: &JobCtx, event: EventDelivery) -> DeliveredPart {
     take_in(ctx, &event, "ownership", |parts| &mut parts.ownership)
 }
 
@@ -56,8 +56,8 @@ fn take_in(
     event: &EventDelivery,
     name: &str,
     part: fn(&mut Parts) -> &mut Part,
-) -> Delivered {
-    let imported: Imported = event.data()?;
+) -> DeliveredPart {
+    let imported: AreaResult = event.data()?;
     let Some(mut audit) = ctx.documents::<StoredAudit>().find(imported.audit_id)? else {
         return Ok(Outcome::Done);
     };
@@ -75,7 +75,7 @@ fn take_in(
     Ok(Outcome::Done)
 }
 
-impl Imported {
+impl AreaResult {
     fn into_part(mut self, completed_at: Timestamp) -> Part {
         let beyond = self.warnings.len().saturating_sub(MOST_KEPT);
         self.warnings.truncate(MOST_KEPT);

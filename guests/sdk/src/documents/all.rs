@@ -5,19 +5,19 @@ use super::{Document, DocumentError, Query, Stored};
 /// See [`Query::all`].
 #[derive(Debug)]
 #[must_use]
-pub struct All<'a, T> {
+pub struct AllDocuments<'a, T> {
     /// Where the next page begins; nothing after the last.
     query: Option<Query<'a, T>>,
     page: std::vec::IntoIter<Stored<T>>,
 }
 
-impl<'a, T> All<'a, T> {
+impl<'a, T> AllDocuments<'a, T> {
     pub(super) fn of(query: Query<'a, T>) -> Self {
         Self { query: Some(query), page: Vec::new().into_iter() }
     }
 }
 
-impl<T: Document> Iterator for All<'_, T> {
+impl<T: Document> Iterator for AllDocuments<'_, T> {
     type Item = Result<Stored<T>, DocumentError>;
 
     fn next(&mut self) -> Option<Self::Item> {

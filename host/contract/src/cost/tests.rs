@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value as Json, json};
 
-use super::super::contract::{self, Ceilings};
+use super::super::contract::{self, ContractLimits};
 use super::super::fixtures::{creating, manifest, route};
 use super::*;
 use assurance_core::domain::manifest::{CollectionSpec, IndexSpec, Method};
@@ -29,7 +29,7 @@ fn chain(length: usize, shape: impl Fn(Json) -> Json) -> Json {
 
 fn refusal(manifest: &Manifest) -> String {
     let begun = Instant::now();
-    let refused = contract::compile(manifest, &[], &Ceilings::default());
+    let refused = contract::compile(manifest, &[], &ContractLimits::default());
     let took = begun.elapsed();
     assert!(took < Duration::from_secs(5), "the check took {took:?}");
     refused.expect_err("it is accepted").to_string()
@@ -178,7 +178,7 @@ fn what_was_raised_is_accepted() {
     let routes = (0..501).map(|at| route(&format!("get_{at}"), &format!("{NOTES}/x{at}")));
     let many = manifest("notes", routes.collect());
     refused(&many, &["max_routes"]);
-    let mut ceilings = Ceilings::default();
+    let mut ceilings = ContractLimits::default();
     ceilings.manifest.max_routes = 600;
     assert_eq!(contract::compile(&many, &[], &ceilings).unwrap().len(), 501);
     assert!(many.routes.iter().all(|route| route.method == Method::Get));

@@ -28,7 +28,7 @@ pub struct PublishedArea<'a> {
 
 /// A group of the host's operations.
 #[derive(Clone, Copy, Debug)]
-pub struct HostTag {
+pub struct OperationGroup {
     /// As in the document.
     pub name: &'static str,
     /// One line.
@@ -45,7 +45,7 @@ pub struct HostOperation {
     /// Unique among all operations.
     pub operation_id: &'static str,
     /// Groups operations in the document.
-    pub tag: HostTag,
+    pub tag: OperationGroup,
     /// One line.
     pub summary: &'static str,
     /// As many as it takes.

@@ -62,7 +62,7 @@ pub struct BudgetStatus {
 pub(super) struct Account {
     whose: BudgetOwner,
     name: String,
-    bounds: ArcSwap<Bounds>,
+    bounds: ArcSwap<BudgetLimits>,
     running: AtomicU32,
     memory: AtomicU64,
     call_memory_peak: AtomicU64,
@@ -71,7 +71,7 @@ pub(super) struct Account {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Bounds {
+struct BudgetLimits {
     budget: BudgetConfig,
     warn_percent: u32,
 }
@@ -92,7 +92,7 @@ impl Account {
         budget: BudgetConfig,
         metered: bool,
     ) -> Self {
-        let bounds = Bounds { budget, warn_percent: settings.warn_percent };
+        let bounds = BudgetLimits { budget, warn_percent: settings.warn_percent };
         Self {
             meters: metered.then(|| AccountMetrics::new(whose, &name)),
             whose,
@@ -106,7 +106,7 @@ impl Account {
     }
 
     pub(super) fn set(&self, settings: &config::BudgetsConfig, budget: BudgetConfig) {
-        self.bounds.store(Arc::new(Bounds { budget, warn_percent: settings.warn_percent }));
+        self.bounds.store(Arc::new(BudgetLimits { budget, warn_percent: settings.warn_percent }));
     }
 
     pub(super) fn status(&self, moment: WindowTime) -> BudgetStatus {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::*;
 use assurance_core::domain::role::Role;
 use assurance_store::Backend;
-use assurance_store::testing::{Fresh, fresh};
+use assurance_store::testing::{TestStore, fresh};
 
 const START: i64 = 1_700_000_000_000_000;
 const PASSWORD: &str = "correct horse battery";
@@ -19,7 +19,7 @@ const HERE: &str = "203.0.113.9";
 
 /// A store, a manual clock, and one person.
 struct TestNode {
-    _fresh: Fresh,
+    _fresh: TestStore,
     micros: Arc<AtomicI64>,
     store: Store,
     keys: Arc<Keys>,

@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use serde_json::{Value as Json, json};
 
-use super::{Common, output};
+use super::{CommonOptions, output};
 use assurance_core::config::FlagOverrides;
 use assurance_core::domain::id::AccessTokenId;
 use assurance_core::domain::people::AccessToken;
@@ -64,7 +64,7 @@ pub(super) struct AccessTokenRevoke {
 }
 
 impl Command {
-    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+    pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         let opened = open(&common.load(FlagOverrides::default())?).await?;
         let identity = &opened.identity;
         match self {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::json;
 
-use super::{Common, output};
+use super::{CommonOptions, output};
 use crate::backup::{self, BackupManifest};
 use crate::serve::DatabaseLock;
 use assurance_core::config::FlagOverrides;
@@ -32,7 +32,7 @@ pub(super) struct Restore {
 }
 
 impl Backup {
-    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+    pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         let config = common.load(FlagOverrides::default())?;
         private_from_here();
         let made = backup::create(&config, &self.dir, self.with_key, &|line| output::note(line));
@@ -49,7 +49,7 @@ impl Backup {
 }
 
 impl Restore {
-    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+    pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         let config = common.load(FlagOverrides::default())?;
         private_from_here();
         let _lock = DatabaseLock::take(&config)?;
@@ -65,7 +65,7 @@ fn private_from_here() {
     assurance_outside::egress::install_tls_provider();
 }
 
-fn print(common: &Common, manifest: &BackupManifest) {
+fn print(common: &CommonOptions, manifest: &BackupManifest) {
     let bytes: u64 = manifest.files.iter().map(|file| file.bytes).sum();
     common.output().values(&[
         ("at", json!(manifest.at)),

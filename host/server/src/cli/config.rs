@@ -3,7 +3,7 @@
 use clap::Subcommand;
 use serde_json::json;
 
-use super::{Common, output};
+use super::{CommonOptions, output};
 use assurance_core::config::{Config, FlagOverrides, credentials, files};
 
 #[derive(Debug, Subcommand)]
@@ -17,7 +17,7 @@ pub(super) enum Command {
 }
 
 impl Command {
-    pub(super) fn run(self, common: &Common) -> anyhow::Result<()> {
+    pub(super) fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         match self {
             Self::Check => check(&common.load(FlagOverrides::default())?, common)?,
             Self::Show => {
@@ -29,7 +29,7 @@ impl Command {
     }
 }
 
-fn check(config: &Config, common: &Common) -> anyhow::Result<()> {
+fn check(config: &Config, common: &CommonOptions) -> anyhow::Result<()> {
     for file in [config.master_key_file(), config.operators_token_file()] {
         if file.exists() {
             files::read_private(&file)?;

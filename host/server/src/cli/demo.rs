@@ -21,7 +21,7 @@ use assurance_identity::{Identity, NewUser, SESSION_COOKIE};
 use assurance_service::open::open;
 
 use super::operators::serving;
-use super::{Common, input, output};
+use super::{CommonOptions, input, output};
 
 const EMAIL: &str = "demo@example.com";
 const WORKSPACE: &str = "Demonstration";
@@ -42,7 +42,7 @@ pub(super) enum Command {
 }
 
 impl Command {
-    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+    pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         let Self::Session = self;
         let config = common.load(flags(FlagOverrides::default()))?;
         let file = config.data_dir.join(FILE);

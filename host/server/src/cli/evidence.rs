@@ -2,7 +2,7 @@
 
 use clap::Subcommand;
 
-use super::Common;
+use super::CommonOptions;
 use super::evidence_new::EvidenceNew;
 use super::evidence_sign::EvidenceSign;
 
@@ -15,7 +15,7 @@ pub(super) enum Command {
 }
 
 impl Command {
-    pub(super) fn run(self, _common: &Common) -> anyhow::Result<()> {
+    pub(super) fn run(self, _common: &CommonOptions) -> anyhow::Result<()> {
         match self {
             Self::New(command) => command.run(),
             Self::Sign(command) => command.run(),

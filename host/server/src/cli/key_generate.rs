@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::Common;
+use super::CommonOptions;
 use assurance_core::config::files;
 use assurance_core::signing::SigningKey;
 
@@ -23,7 +23,7 @@ pub(super) struct Generate {
 }
 
 impl Command {
-    pub(super) fn run(self, common: &Common) -> anyhow::Result<()> {
+    pub(super) fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         let Self::Generate(Generate { out }) = self;
         if out.exists() {
             anyhow::bail!("{} exists; name another file with --out", out.display());

@@ -2,7 +2,7 @@
 
 use clap::Subcommand;
 
-use super::Common;
+use super::CommonOptions;
 use super::member_add::MemberAdd;
 use super::member_list::MemberList;
 use super::member_remove::MemberRemove;
@@ -18,7 +18,7 @@ pub(super) enum Command {
 }
 
 impl Command {
-    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+    pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         match self {
             Self::Add(command) => command.run(common).await,
             Self::List(command) => command.run(common).await,

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::{Value as Json, json};
 
-use super::Common;
+use super::CommonOptions;
 use super::table::{self, items, minute, text};
 use assurance_core::config::FlagOverrides;
 use assurance_service::open::open;
@@ -19,7 +19,7 @@ pub(super) struct MemberList {
 }
 
 impl MemberList {
-    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+    pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         let config = common.load(FlagOverrides::default())?;
         let identity = open(&config).await?.identity;
         let workspace = identity.workspace(&self.workspace).await?;

@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
 
-use super::Common;
+use super::CommonOptions;
 use assurance_core::config::FlagOverrides;
 use assurance_service::open::open;
 
@@ -19,7 +19,7 @@ pub(super) struct MemberRemove {
 }
 
 impl MemberRemove {
-    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+    pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         let config = common.load(FlagOverrides::default())?;
         let identity = open(&config).await?.identity;
         let workspace = identity.workspace(&self.workspace).await?;

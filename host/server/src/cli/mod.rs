@@ -50,14 +50,14 @@ use assurance_core::config::{Config, ConfigSource, FlagOverrides};
 #[command(name = "assurance", version = env!("ASSURANCE_VERSION"), max_term_width = 100)]
 struct Cli {
     #[command(flatten)]
-    common: Common,
+    common: CommonOptions,
     #[command(subcommand)]
     command: Command,
 }
 
 /// Options of every command.
 #[derive(Clone, Debug, Args)]
-struct Common {
+struct CommonOptions {
     /// Configuration file (TOML); default: assurance.toml where there is one.
     #[arg(long, global = true, env = "ASSURANCE_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
@@ -72,7 +72,7 @@ struct Common {
     json: bool,
 }
 
-impl Common {
+impl CommonOptions {
     /// The configuration, with a command's own flags on top.
     fn load(&self, flags: FlagOverrides) -> anyhow::Result<Config> {
         Ok(Config::load(&self.source(flags))?)
@@ -157,8 +157,8 @@ pub fn main() -> ExitCode {
 
 fn failed(error: &anyhow::Error) -> ExitCode {
     output::note(format_args!("{error:#}"));
-    match error.downcast_ref::<Unusable>() {
-        Some(Unusable) => ExitCode::from(2),
+    match error.downcast_ref::<IncomparableInput>() {
+        Some(IncomparableInput) => ExitCode::from(2),
         None => ExitCode::FAILURE,
     }
 }
@@ -167,7 +167,7 @@ fn failed(error: &anyhow::Error) -> ExitCode {
 /// difference.
 #[derive(Debug, thiserror::Error)]
 #[error("nothing was compared")]
-struct Unusable;
+struct IncomparableInput;
 
 async fn run(cli: Cli) -> anyhow::Result<()> {
     let common = &cli.common;

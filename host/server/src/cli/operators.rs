@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value as Json;
 use zeroize::Zeroizing;
 
-use super::Common;
+use super::CommonOptions;
 use assurance_core::config::{Config, FlagOverrides, files};
 
 /// Compiling the largest component takes less.
@@ -36,7 +36,7 @@ pub(super) struct OperatorsClient {
 }
 
 impl Target {
-    pub(super) fn connect(self, common: &Common) -> anyhow::Result<OperatorsClient> {
+    pub(super) fn connect(self, common: &CommonOptions) -> anyhow::Result<OperatorsClient> {
         let config = common.load(FlagOverrides::default())?;
         let url = match self.operators {
             Some(url) => url.trim_end_matches('/').to_owned(),

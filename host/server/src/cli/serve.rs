@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::Common;
+use super::CommonOptions;
 use super::demo::{self, Demo};
 use crate::serve::Hooks;
 use crate::telemetry;
@@ -63,7 +63,7 @@ fn to_record(text: &str) -> Result<RecordFlag, String> {
 }
 
 impl Serve {
-    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+    pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         let faults = self.record.iter().any(|one| matches!(one, RecordFlag::Faults));
         let percent = self.record.iter().find_map(|one| match one {
             RecordFlag::Percent(percent) => Some(*percent),
@@ -91,7 +91,7 @@ impl Serve {
     }
 }
 
-fn load(common: &Common, flags: FlagOverrides, demo: bool) -> anyhow::Result<Config> {
+fn load(common: &CommonOptions, flags: FlagOverrides, demo: bool) -> anyhow::Result<Config> {
     let mut config = common.load(flags)?;
     if demo {
         let set = config.areas.settings.entry("repohost".to_owned()).or_default();

@@ -2,7 +2,7 @@
 
 use clap::Subcommand;
 
-use super::Common;
+use super::CommonOptions;
 use super::session_create::SessionCreate;
 use super::session_revoke::SessionRevoke;
 
@@ -15,7 +15,7 @@ pub(super) enum Command {
 }
 
 impl Command {
-    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+    pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         match self {
             Self::Create(command) => command.run(common).await,
             Self::Revoke(command) => command.run(common).await,

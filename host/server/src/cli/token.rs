@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use serde_json::{Value as Json, json};
 
-use super::Common;
+use super::CommonOptions;
 use super::table::{self, items, minute, text};
 use assurance_core::config::FlagOverrides;
 use assurance_core::domain::operator::TokenScope;
@@ -50,7 +50,7 @@ fn print_tokens(all: &Json) {
 }
 
 impl Command {
-    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+    pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         let opened = open(&common.load(FlagOverrides::default())?).await?;
         let (store, now) = (&opened.store, opened.clock.now());
         match self {

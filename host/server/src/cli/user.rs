@@ -2,7 +2,7 @@
 
 use clap::Subcommand;
 
-use super::Common;
+use super::CommonOptions;
 use super::user_create::UserCreate;
 use super::user_disable::{UserDisable, UserEnable};
 use super::user_password::SetPassword;
@@ -25,7 +25,7 @@ pub(super) enum Command {
 }
 
 impl Command {
-    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+    pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         match self {
             Self::Create(command) => command.run(common).await,
             Self::Password(command) => command.run(common).await,

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
-use super::{Common, input};
+use super::{CommonOptions, input};
 use assurance_core::config::FlagOverrides;
 use assurance_identity::NewUser;
 use assurance_service::open::open;
@@ -25,7 +25,7 @@ pub(super) struct UserCreate {
 }
 
 impl UserCreate {
-    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+    pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         let config = common.load(FlagOverrides::default())?;
         let password = input::password(self.password_stdin)?;
         let opened = open(&config).await?;

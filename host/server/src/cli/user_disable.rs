@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
-use super::Common;
+use super::CommonOptions;
 use assurance_core::config::FlagOverrides;
 use assurance_service::open::open;
 
@@ -22,7 +22,7 @@ pub(super) struct UserEnable {
 }
 
 impl UserDisable {
-    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+    pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         let config = common.load(FlagOverrides::default())?;
         let identity = open(&config).await?.identity;
         let user = identity.user_by_email(&self.user).await?;
@@ -38,7 +38,7 @@ impl UserDisable {
 }
 
 impl UserEnable {
-    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+    pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         let config = common.load(FlagOverrides::default())?;
         let identity = open(&config).await?.identity;
         let user = identity.user_by_email(&self.user).await?;

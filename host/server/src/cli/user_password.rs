@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
-use super::{Common, input};
+use super::{CommonOptions, input};
 use assurance_core::config::FlagOverrides;
 use assurance_service::open::open;
 
@@ -18,7 +18,7 @@ pub(super) struct SetPassword {
 }
 
 impl SetPassword {
-    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+    pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         let config = common.load(FlagOverrides::default())?;
         let password = input::password(self.password_stdin)?;
         let identity = open(&config).await?.identity;

@@ -2,7 +2,7 @@
 
 use clap::Subcommand;
 
-use super::Common;
+use super::CommonOptions;
 use super::workspace_create::WorkspaceCreate;
 use super::workspace_flag;
 
@@ -16,7 +16,7 @@ pub(super) enum Command {
 }
 
 impl Command {
-    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+    pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         match self {
             Self::Create(command) => command.run(common).await,
             Self::Flag(command) => command.run(common).await,

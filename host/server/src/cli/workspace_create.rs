@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
-use super::Common;
+use super::CommonOptions;
 use assurance_core::config::FlagOverrides;
 use assurance_service::open::open;
 
@@ -21,7 +21,7 @@ pub(super) struct WorkspaceCreate {
 }
 
 impl WorkspaceCreate {
-    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+    pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         let config = common.load(FlagOverrides::default())?;
         let identity = open(&config).await?.identity;
         let owner = match &self.owner {

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
 
-use super::Common;
+use super::CommonOptions;
 use assurance_core::config::FlagOverrides;
 use assurance_service::open::open;
 
@@ -31,7 +31,7 @@ enum FlagState {
 }
 
 impl Command {
-    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+    pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         let Self::Set(set) = self;
         let config = common.load(FlagOverrides::default())?;
         let identity = open(&config).await?.identity;

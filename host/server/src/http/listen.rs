@@ -54,7 +54,7 @@ const FIRST_REQUEST: Duration = Duration::from_millis(100);
 
 /// Tokens that stop a listener in two steps.
 #[derive(Clone, Debug, Default)]
-pub struct Stopping {
+pub struct ShutdownTokens {
     /// Makes each HTTP/1 response end its connection (`Connection: close`), so that clients
     /// reconnect elsewhere without losing a request.
     pub closing: CancellationToken,
@@ -97,12 +97,12 @@ pub async fn serve(
     listener: TcpListener,
     router: Router,
     settings: ListenerSettings,
-    stop: Stopping,
+    stop: ShutdownTokens,
 ) {
     describe();
     let drain = settings.drain;
     let end = CancellationToken::new();
-    let listening = Acceptor {
+    let listening = AcceptLoop {
         places: Arc::new(Semaphore::new(settings.max_connections as usize)),
         connections: Connections::new(),
         server: Arc::new(builder(&settings)),
@@ -142,7 +142,7 @@ fn describe() {
 }
 
 /// State of the accept loop.
-struct Acceptor {
+struct AcceptLoop {
     places: Arc<Semaphore>,
     connections: Arc<Connections>,
     server: Arc<Builder<TokioExecutor>>,
@@ -158,7 +158,7 @@ struct Acceptor {
 /// A connection with its peer, its permit and its entry in the list.
 type AcceptedConnection = (TcpStream, SocketAddr, OwnedSemaphorePermit, ConnectionEntry);
 
-impl Acceptor {
+impl AcceptLoop {
     /// Serves a connection in its own task.
     fn start(&self, (stream, peer, place, entry): AcceptedConnection) {
         let service = service(self.router.clone(), peer, entry.requests(), self.closing.clone());
@@ -334,7 +334,7 @@ mod tests {
         let router = Router::new()
             .route("/", get("here"))
             .route("/long", get(|| async { "x".repeat(LONG) }));
-        tokio::spawn(serve(listener, router, settings, Stopping::default()));
+        tokio::spawn(serve(listener, router, settings, ShutdownTokens::default()));
         address
     }
 

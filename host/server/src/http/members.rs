@@ -13,7 +13,7 @@ use super::code::Code;
 use super::context::RequestContext;
 use super::extract::NoQuery;
 use super::problem::Refusal;
-use super::session::{Authenticated, SignedIn};
+use super::session::{AuthenticatedCaller, SignedIn};
 use super::workspaces::not_listed;
 use super::{area, headers, parameters, session};
 use assurance_contract::canonical_uuid;
@@ -86,7 +86,7 @@ pub(super) fn in_path(name: &str, summary: &str) -> ParameterSpec {
 pub(super) async fn list(
     State(app): State<App>,
     context: RequestContext,
-    Authenticated(credential): Authenticated,
+    AuthenticatedCaller(credential): AuthenticatedCaller,
     workspace: Result<Path<String>, PathRejection>,
     RawQuery(query): RawQuery,
 ) -> Result<Json<MemberPage>, Refusal> {

@@ -5,14 +5,16 @@ use serde_json::Value as Json;
 
 use super::auth::{login, mfa, password, register, session};
 use super::{access_tokens, members, parameters, workspaces};
-use assurance_contract::{HostOperation, HostTag};
+use assurance_contract::{HostOperation, OperationGroup};
 use assurance_core::domain::manifest::{Method, ParameterKind, ParameterPlace, ParameterSpec};
 
-const AUTH: HostTag =
-    HostTag { name: "auth", summary: "Sign-in, the session, the password and the second factor" };
+const AUTH: OperationGroup = OperationGroup {
+    name: "auth",
+    summary: "Sign-in, the session, the password and the second factor",
+};
 
-const WORKSPACES: HostTag =
-    HostTag { name: "workspaces", summary: "Your workspaces and their members" };
+const WORKSPACES: OperationGroup =
+    OperationGroup { name: "workspaces", summary: "Your workspaces and their members" };
 
 /// Returns every operation of the router that is part of the API.
 #[must_use]

@@ -202,9 +202,9 @@ fn no_session() -> Refusal {
 
 /// A caller of one of the host's own operations, by a session or an access
 /// token: credential, CSRF token and rate are checked.
-pub(super) struct Authenticated(pub(super) Credential);
+pub(super) struct AuthenticatedCaller(pub(super) Credential);
 
-impl FromRequestParts<App> for Authenticated {
+impl FromRequestParts<App> for AuthenticatedCaller {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Refusal> {
@@ -223,7 +223,8 @@ impl FromRequestParts<App> for SignedIn {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Refusal> {
-        let Authenticated(credential) = Authenticated::from_request_parts(parts, app).await?;
+        let AuthenticatedCaller(credential) =
+            AuthenticatedCaller::from_request_parts(parts, app).await?;
         bearer::session_only(credential).map(Self)
     }
 }

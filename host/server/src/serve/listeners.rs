@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::http;
 use crate::http::admin::{self, OperatorsState};
-use crate::http::listen::{self, Stopping};
+use crate::http::listen::{self, ShutdownTokens};
 use assurance_core::config::Config;
 use assurance_service::app::App;
 
@@ -54,12 +54,12 @@ impl Listeners {
             drain: drain_time(&app.config),
         };
         let closing = CancellationToken::new();
-        let stopping = Stopping { closing: closing.clone(), closed: stop.clone() };
+        let stopping = ShutdownTokens { closing: closing.clone(), closed: stop.clone() };
         let api = listen::serve(self.api, http::api(app), settings.clone(), stopping);
         let settings = listen::ListenerSettings { name: "operators", ..settings };
         // The operators' listener runs until the last request and job have ended.
         let last = CancellationToken::new();
-        let stopping = Stopping { closing: last.clone(), closed: last.clone() };
+        let stopping = ShutdownTokens { closing: last.clone(), closed: last.clone() };
         let admin = listen::serve(self.operators, admin::operators(operators), settings, stopping);
         RunningListeners { api: tokio::spawn(api), admin: tokio::spawn(admin), closing, last }
     }

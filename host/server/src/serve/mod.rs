@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::http;
 use crate::http::admin::{OperatorsState, ReadinessSwitch};
 use crate::telemetry::Metrics;
-use assurance_contract::Ceilings;
+use assurance_contract::ContractLimits;
 use assurance_core::config::{AreaLimits, Config};
 use assurance_core::recordings::Recordings;
 use assurance_outside::egress::{self, Egress};
@@ -175,7 +175,7 @@ async fn assemble(config: Config, listeners: &Listeners) -> anyhow::Result<App> 
     let runtime = Runtime::new(settings, &keys, clock.clone(), egress, mail)?;
     let registry = Arc::new(Registry::new(
         http::host_operations(),
-        Ceilings::from(&config),
+        ContractLimits::from(&config),
         call_limits(&config),
     ));
     let base_url = match &config.api.base_url {

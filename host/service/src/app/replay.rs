@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::call;
 use crate::registry::{AreaVersion, Registry, differences};
-use assurance_contract::Ceilings;
+use assurance_contract::ContractLimits;
 use assurance_core::recordings::{
     HostCallMismatch, Player, RecordedExport, RecordedOutcome, Recording, ReplayStop, Truncation,
 };
@@ -91,7 +91,7 @@ pub async fn replay(
     }
     let loaded = load(&recording, component, compiler).await?;
     let same_component = loaded.digest == recording.about.digest;
-    let registry = Registry::new(vec![], Ceilings::default(), LimitsByArea::default());
+    let registry = Registry::new(vec![], ContractLimits::default(), LimitsByArea::default());
     let version = registry.compile(loaded)?;
     let player = Arc::new(Player::new(recording));
     let outcome = run(&version, &player).await?;

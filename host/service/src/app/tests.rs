@@ -14,7 +14,7 @@ use super::call::{AreaRequest, Call, CallRefusal, Caller, CommittedResponse};
 use super::{App, KeysInFlight, Limiter, Parts};
 use crate::open;
 use crate::registry::{AreaTarget, Registry};
-use assurance_contract::{Ceilings, fixtures};
+use assurance_contract::{ContractLimits, fixtures};
 use assurance_core::config::{Config, ConfigSource, RecordConfig};
 use assurance_core::domain::area::{JobRun, Problem, ProblemKind, Reply, Request, RequestBody};
 use assurance_core::domain::id::{UserId, WorkspaceId};
@@ -91,7 +91,7 @@ fn refusal() -> Problem {
     }
 }
 
-struct Scene {
+struct TestService {
     app: App,
     code: Arc<Scripted>,
     caller: Caller,
@@ -99,7 +99,7 @@ struct Scene {
     _folder: TempDir,
 }
 
-impl Scene {
+impl TestService {
     async fn new(steps: Vec<Step>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let source = ConfigSource { without_environment: true, ..ConfigSource::default() };
@@ -159,7 +159,11 @@ pub(super) async fn app(config: Config) -> App {
         store,
         keys,
         runtime,
-        registry: Arc::new(Registry::new(vec![], Ceilings::default(), LimitsByArea::default())),
+        registry: Arc::new(Registry::new(
+            vec![],
+            ContractLimits::default(),
+            LimitsByArea::default(),
+        )),
         identity,
         limiter: Limiter::new(&config.rates, false),
         in_flight: KeysInFlight::default(),
@@ -175,7 +179,7 @@ pub(super) async fn app(config: Config) -> App {
 async fn a_call_that_lost_races_is_run_again_and_at_last_with_the_lock() {
     let lose = Step::LoseRace;
     let steps = vec![lose.clone(), lose.clone(), lose, Step::Reply("1")];
-    let scene = Scene::new(steps).await;
+    let scene = TestService::new(steps).await;
     let answered = scene.call(None, json!({})).await.unwrap();
     assert_eq!((answered.status, answered.body.as_deref()), (201, Some("1")));
     assert_eq!(*scene.code.locked.lock(), [false, false, true, true]);
@@ -183,14 +187,14 @@ async fn a_call_that_lost_races_is_run_again_and_at_last_with_the_lock() {
 
 #[tokio::test]
 async fn a_call_that_always_loses_is_given_up() {
-    let scene = Scene::new(vec![Step::LoseRace]).await;
+    let scene = TestService::new(vec![Step::LoseRace]).await;
     assert!(matches!(scene.call(None, json!({})).await, Err(CallRefusal::Contended)));
     assert_eq!(scene.runs(), scene.app.config.limits.max_reruns + 1);
 }
 
 #[tokio::test]
 async fn a_key_gives_the_first_answer_again_even_where_the_area_would_now_refuse() {
-    let scene = Scene::new(vec![Step::Reply("1"), Step::Reply("2"), Step::Refuse]).await;
+    let scene = TestService::new(vec![Step::Reply("1"), Step::Reply("2"), Step::Refuse]).await;
     let first = scene.call(Some("key-00000001"), json!({"title": "a"})).await.unwrap();
     assert!(!first.replayed);
     for _ in 0..2 {
@@ -203,7 +207,7 @@ async fn a_key_gives_the_first_answer_again_even_where_the_area_would_now_refuse
 
 #[tokio::test]
 async fn a_key_with_another_body_is_refused() {
-    let scene = Scene::new(vec![Step::Reply("1")]).await;
+    let scene = TestService::new(vec![Step::Reply("1")]).await;
     scene.call(Some("key-00000001"), json!({"title": "a"})).await.unwrap();
     let refused = scene.call(Some("key-00000001"), json!({"title": "b"})).await;
     assert!(matches!(refused, Err(CallRefusal::KeyReused)));
@@ -211,7 +215,7 @@ async fn a_key_with_another_body_is_refused() {
 
 #[tokio::test]
 async fn a_refusal_is_not_kept_under_its_key() {
-    let scene = Scene::new(vec![Step::Refuse, Step::Reply("1")]).await;
+    let scene = TestService::new(vec![Step::Refuse, Step::Reply("1")]).await;
     let refused = scene.call(Some("key-00000001"), json!({"title": "a"})).await;
     assert!(matches!(refused, Err(CallRefusal::Problem(_))));
     let answered = scene.call(Some("key-00000001"), json!({"title": "a"})).await.unwrap();
@@ -221,7 +225,7 @@ async fn a_refusal_is_not_kept_under_its_key() {
 #[tokio::test]
 async fn while_the_first_runs_the_second_is_told_to_wait() {
     let go_on = Arc::new(Notify::new());
-    let scene = Scene::new(vec![Step::Wait(Arc::clone(&go_on))]).await;
+    let scene = TestService::new(vec![Step::Wait(Arc::clone(&go_on))]).await;
     let first = scene.call(Some("key-00000001"), json!({"title": "a"}));
     let second = async {
         while scene.runs() == 0 {

@@ -8,7 +8,7 @@ use futures::FutureExt as _;
 use rand::RngExt as _;
 use tracing::Instrument as _;
 
-use super::verdict::{self, JobCircumstances};
+use super::verdict::{self, VerdictInput};
 use super::{RunnableArea, WorkerState, backoff, report};
 use assurance_core::config::{self, LaneConfig};
 use assurance_core::domain::area::{CallContext, CallOrigin, JobRun};
@@ -264,9 +264,9 @@ impl JobStep<'_> {
         )
     }
 
-    fn circumstances(&self) -> JobCircumstances {
+    fn circumstances(&self) -> VerdictInput {
         let jitter = rand::rng().random();
-        JobCircumstances {
+        VerdictInput {
             now: self.shared.deps.clock.now(),
             backoff_ms: backoff::delay_ms(self.share, self.leased.attempt, jitter),
             requeue: self.shared.stop.is_cancelled() || Instant::now() >= self.slice_ends,

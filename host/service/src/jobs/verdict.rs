@@ -9,7 +9,7 @@ const MAX_ERROR_CHARS: usize = 1_000;
 
 /// Input of the rules in addition to the job.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct JobCircumstances {
+pub(super) struct VerdictInput {
     /// Time at which the run ended.
     pub(super) now: Timestamp,
     /// Wait before the next attempt, from the lane's backoff.
@@ -19,7 +19,7 @@ pub(super) struct JobCircumstances {
 }
 
 /// Returns the next state after a run whose effects are committed.
-pub(super) fn kept(job: &LeasedJob, outcome: JobOutcome, with: JobCircumstances) -> JobEndKind {
+pub(super) fn kept(job: &LeasedJob, outcome: JobOutcome, with: VerdictInput) -> JobEndKind {
     match outcome {
         JobOutcome::Done => JobEndKind::Done { keep: !job.is_event() },
         JobOutcome::Continue(checkpoint) => {
@@ -30,7 +30,7 @@ pub(super) fn kept(job: &LeasedJob, outcome: JobOutcome, with: JobCircumstances)
 }
 
 /// Returns the next state after a run whose effects are discarded.
-pub(super) fn dropped(job: &LeasedJob, failure: JobFailure, with: JobCircumstances) -> JobEndKind {
+pub(super) fn dropped(job: &LeasedJob, failure: JobFailure, with: VerdictInput) -> JobEndKind {
     match failure {
         JobFailure::Retry(error) => again(job, with.now.plus_ms(with.backoff_ms), error),
         JobFailure::Fail(error) => JobEndKind::Failed { error: shortened(error) },
@@ -38,7 +38,7 @@ pub(super) fn dropped(job: &LeasedJob, failure: JobFailure, with: JobCircumstanc
 }
 
 /// Returns the next state after a fault: the run counts as a failed attempt.
-pub(super) fn faulted(job: &LeasedJob, what: &str, with: JobCircumstances) -> JobEndKind {
+pub(super) fn faulted(job: &LeasedJob, what: &str, with: VerdictInput) -> JobEndKind {
     again(job, with.now.plus_ms(with.backoff_ms), what.to_owned())
 }
 
@@ -106,8 +106,8 @@ mod tests {
         }
     }
 
-    const WITH: JobCircumstances =
-        JobCircumstances { now: Timestamp(7_000), backoff_ms: 5, requeue: false };
+    const WITH: VerdictInput =
+        VerdictInput { now: Timestamp(7_000), backoff_ms: 5, requeue: false };
 
     #[test]
     fn a_succeeded_event_is_forgotten_and_any_other_job_kept() {

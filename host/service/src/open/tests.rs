@@ -8,7 +8,7 @@ use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::sealed::secret_place;
 use assurance_identity::NewUser;
 use assurance_store::Backend;
-use assurance_store::testing::{self, Fresh, fresh};
+use assurance_store::testing::{self, TestStore, fresh};
 
 /// Configuration of a process with its own data folder, on a database that may be shared.
 struct Node {
@@ -17,7 +17,7 @@ struct Node {
 }
 
 impl Node {
-    fn of(database: &Fresh) -> Self {
+    fn of(database: &TestStore) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let source = ConfigSource { without_environment: true, ..ConfigSource::default() };
         let mut config = Config::load(&source).unwrap();
@@ -89,7 +89,7 @@ macro_rules! on_both {
         $($(#[$meta])* mod $name {
             use super::*;
 
-            async fn body($database: &Fresh) $body
+            async fn body($database: &TestStore) $body
 
             #[tokio::test]
             async fn sqlite() {

@@ -27,7 +27,7 @@ pub use scope::EVENT_JOB;
 pub use snapshot::{AreaVersion, RouteLookup, RouteMatch, Snapshot};
 pub use trial::{LatencyHistogram, OnTrial, SideStats, TrialSide, TrialStats};
 
-use assurance_contract::{Ceilings, HostOperation, InvalidManifest, RouteContract};
+use assurance_contract::{ContractLimits, HostOperation, InvalidManifest, RouteContract};
 use assurance_core::domain::manifest::Manifest;
 use assurance_core::domain::trial::Trial;
 use assurance_runtime::LoadedArea;
@@ -125,14 +125,14 @@ pub struct Registry {
     /// Locked while the pointer is swapped; readers never lock it.
     activating: Mutex<()>,
     host: Arc<[HostOperation]>,
-    ceilings: Ceilings,
+    ceilings: ContractLimits,
     limits: LimitsByArea,
 }
 
 impl Registry {
     /// Creates a registry without areas, with the host's own operations.
     #[must_use]
-    pub fn new(host: Vec<HostOperation>, ceilings: Ceilings, limits: LimitsByArea) -> Self {
+    pub fn new(host: Vec<HostOperation>, ceilings: ContractLimits, limits: LimitsByArea) -> Self {
         describe_gauge!(LIVE_VERSIONS, "1 for the version of an area that is live on this node");
         let host: Arc<[HostOperation]> = host.into();
         let current = ArcSwap::from_pointee(Snapshot::empty(Arc::clone(&host)));

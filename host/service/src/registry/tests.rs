@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use serde_json::{Value as Json, json};
 
 use super::*;
-use assurance_contract::HostTag;
+use assurance_contract::OperationGroup;
 use assurance_contract::fixtures::{creating, manifest, route};
 use assurance_core::domain::area::{JobRun, Problem, Reply, Request};
 use assurance_core::domain::job::{JobFailure, JobOutcome, Lane};
@@ -21,9 +21,9 @@ const NOTES: &str = "/v1/workspaces/{workspace_id}/notes";
 const NOTE: &str = "/v1/workspaces/{workspace_id}/notes/{note_id}";
 
 /// Code that is never called.
-struct Never;
+struct UncalledCode;
 
-impl AreaCode for Never {
+impl AreaCode for UncalledCode {
     fn handle<'a>(
         &'a self,
         _: UnitOfWork,
@@ -47,7 +47,7 @@ fn loaded(manifest: Manifest) -> LoadedArea {
     LoadedArea {
         digest: format!("digest of {} {}", manifest.name, manifest.version),
         manifest,
-        code: Arc::new(Never),
+        code: Arc::new(UncalledCode),
         generation: "0.2.0",
         imports: vec![],
         compiled_in: None,
@@ -59,7 +59,7 @@ fn host() -> Vec<HostOperation> {
         method: Method::Get,
         path: "/v1/workspaces/{workspace_id}/host-own",
         operation_id: "host_own",
-        tag: HostTag { name: "host", summary: "What the host answers" },
+        tag: OperationGroup { name: "host", summary: "What the host answers" },
         summary: "The host's own.",
         description: "",
         in_contract: true,
@@ -75,7 +75,7 @@ fn host() -> Vec<HostOperation> {
 }
 
 fn registry() -> Registry {
-    Registry::new(host(), Ceilings::default(), LimitsByArea::default())
+    Registry::new(host(), ContractLimits::default(), LimitsByArea::default())
 }
 
 fn install(registry: &Registry, manifest: Manifest) -> Result<LiveChange, RegistryError> {

@@ -6,7 +6,7 @@
 //! statement, which fails as a whole where it has not.
 
 use super::super::Backend;
-use super::super::sql::{Arg, Sql};
+use super::super::sql::{Sql, SqlParameter};
 use super::super::{gates::gate_key, idempotency::StoredReply};
 use super::{Effects, TransactionKind};
 
@@ -53,7 +53,7 @@ impl CteBuilder {
             self.sql.push("1");
         } else {
             self.sql.push("pg_try_advisory_xact_lock_shared(");
-            self.sql.bind(Arg::Integer(gate_key(effects.workspace))).push(") AS open");
+            self.sql.bind(SqlParameter::Integer(gate_key(effects.workspace))).push(") AS open");
             self.check("gate WHERE open", 1, "AS003");
         }
         self.sql.push(")");
@@ -76,7 +76,7 @@ impl CteBuilder {
             "::bigint[]) AS u(collection, id, version) ON d.collection = u.collection \
              AND d.id = u.id AND u.version IN (0, d.version) WHERE d.workspace_id = ",
         );
-        self.sql.bind(Arg::Uuid(effects.workspace.0)).push(")");
+        self.sql.bind(SqlParameter::Uuid(effects.workspace.0)).push(")");
         let there = seen.iter().filter(|one| one.version.is_some()).count();
         self.check("seen WHERE NOT came", there, "40001");
         self.check("seen WHERE came", 0, "40001");
@@ -92,7 +92,7 @@ impl CteBuilder {
         self.sql.bind(texts(gone.iter().map(|one| &one.id))).push("::text[], ");
         self.sql.bind(versions(gone.iter().map(|one| one.from)));
         self.sql.push("::bigint[]) AS u(collection, id, base) WHERE d.workspace_id = ");
-        self.sql.bind(Arg::Uuid(effects.workspace.0)).push(
+        self.sql.bind(SqlParameter::Uuid(effects.workspace.0)).push(
             " AND d.collection = u.collection AND d.id = u.id AND d.version = u.base RETURNING 1)",
         );
         self.check("del", gone.len(), "40001");
@@ -107,18 +107,18 @@ impl CteBuilder {
             ", upd AS (UPDATE documents d SET version = u.version, created_at = u.created_at, \
              body = u.body::jsonb, updated_at = ",
         );
-        self.sql.bind(Arg::Integer(effects.now.0)).push(" FROM gate, unnest(");
+        self.sql.bind(SqlParameter::Integer(effects.now.0)).push(" FROM gate, unnest(");
         self.sql.bind(texts(changed.iter().map(|one| &one.collection))).push("::text[], ");
         self.sql.bind(texts(changed.iter().map(|one| &one.id))).push("::text[], ");
         self.sql.bind(versions(changed.iter().map(|one| one.from))).push("::bigint[], ");
         self.sql.bind(versions(changed.iter().map(|one| one.to))).push("::bigint[], ");
         let created = changed.iter().map(|one| one.created_at.0).collect();
-        self.sql.bind(Arg::Integers(created)).push("::bigint[], ");
+        self.sql.bind(SqlParameter::Integers(created)).push("::bigint[], ");
         self.sql.bind(texts(changed.iter().map(|one| &one.body)));
         self.sql.push("::text[]) AS u(collection, id, base, version, created_at, body)");
         self.sql
             .push(" WHERE d.workspace_id = ")
-            .bind(Arg::Uuid(effects.workspace.0))
+            .bind(SqlParameter::Uuid(effects.workspace.0))
             .push(" AND d.collection = u.collection AND d.id = u.id AND d.version = u.base");
         self.after("del", !effects.deletes.is_empty());
         self.sql.push(" RETURNING 1)");
@@ -135,10 +135,10 @@ impl CteBuilder {
              (workspace_id, collection, id, version, created_at, updated_at, body) SELECT ",
         );
         self.sql
-            .bind(Arg::Uuid(effects.workspace.0))
+            .bind(SqlParameter::Uuid(effects.workspace.0))
             .push("::uuid, u.collection, u.id, u.version, ");
-        self.sql.bind(Arg::Integer(effects.now.0)).push("::bigint, ");
-        self.sql.bind(Arg::Integer(effects.now.0)).push("::bigint, u.body::jsonb");
+        self.sql.bind(SqlParameter::Integer(effects.now.0)).push("::bigint, ");
+        self.sql.bind(SqlParameter::Integer(effects.now.0)).push("::bigint, u.body::jsonb");
         self.sql.push(" FROM gate, unnest(");
         self.sql.bind(texts(new.iter().map(|one| &one.collection))).push("::text[], ");
         self.sql.bind(texts(new.iter().map(|one| &one.id))).push("::text[], ");
@@ -165,24 +165,25 @@ impl CteBuilder {
              u.max_attempts, u.timeout_ms, u.available_at, u.dedupe_key, u.now, u.now, \
              'queued', 0 FROM gate, unnest(",
         );
-        sql.bind(Arg::Uuids(jobs.iter().map(|job| job.workspace.0).collect())).push("::uuid[], ");
-        sql.bind(Arg::Uuids(jobs.iter().map(|job| job.id.0).collect())).push("::uuid[], ");
+        sql.bind(SqlParameter::Uuids(jobs.iter().map(|job| job.workspace.0).collect()))
+            .push("::uuid[], ");
+        sql.bind(SqlParameter::Uuids(jobs.iter().map(|job| job.id.0).collect())).push("::uuid[], ");
         sql.bind(texts(jobs.iter().map(|job| &job.area))).push("::text[], ");
         sql.bind(texts(jobs.iter().map(|job| &job.kind))).push("::text[], ");
         let lanes = jobs.iter().map(|job| job.lane.as_str().to_owned()).collect();
-        sql.bind(Arg::Texts(lanes)).push("::text[], ");
+        sql.bind(SqlParameter::Texts(lanes)).push("::text[], ");
         sql.bind(texts(jobs.iter().map(|job| &job.payload))).push("::text[], ");
-        sql.bind(Arg::MaybeUuids(jobs.iter().map(|job| job.resource).collect()));
+        sql.bind(SqlParameter::MaybeUuids(jobs.iter().map(|job| job.resource).collect()));
         sql.push("::uuid[], ");
         let attempts = jobs.iter().map(|job| i64::from(job.max_attempts)).collect();
-        sql.bind(Arg::Integers(attempts)).push("::bigint[], ");
+        sql.bind(SqlParameter::Integers(attempts)).push("::bigint[], ");
         let timeouts = jobs.iter().map(|job| i64::from(job.timeout_ms)).collect();
-        sql.bind(Arg::Integers(timeouts)).push("::bigint[], ");
+        sql.bind(SqlParameter::Integers(timeouts)).push("::bigint[], ");
         let due = jobs.iter().map(|job| job.available_at.0).collect();
-        sql.bind(Arg::Integers(due)).push("::bigint[], ");
+        sql.bind(SqlParameter::Integers(due)).push("::bigint[], ");
         let keys = jobs.iter().map(|job| job.dedupe_key.clone()).collect();
-        sql.bind(Arg::MaybeTexts(keys)).push("::text[], ");
-        sql.bind(Arg::Integers(vec![effects.now.0; jobs.len()]));
+        sql.bind(SqlParameter::MaybeTexts(keys)).push("::text[], ");
+        sql.bind(SqlParameter::Integers(vec![effects.now.0; jobs.len()]));
         sql.push(
             "::bigint[]) AS u(workspace_id, id, area, kind, lane, payload, resource_id, \
              max_attempts, timeout_ms, available_at, dedupe_key, now) ON CONFLICT DO NOTHING)",
@@ -202,11 +203,11 @@ impl CteBuilder {
             );
             self.owner(effects);
             self.sql.push(", u.name, u.sealed, u.origin, u.component, ");
-            self.sql.bind(Arg::Integer(effects.now.0));
+            self.sql.bind(SqlParameter::Integer(effects.now.0));
             self.sql.push("::bigint FROM gate, unnest(");
             self.sql.bind(texts(kept.iter().map(|(name, _)| *name))).push("::text[], ");
             let sealed = kept.iter().map(|(_, secret)| secret.sealed.clone()).collect();
-            self.sql.bind(Arg::Blobs(sealed)).push("::bytea[], ");
+            self.sql.bind(SqlParameter::Blobs(sealed)).push("::bytea[], ");
             self.sql.bind(texts(kept.iter().map(|(_, secret)| &secret.origin))).push("::text[], ");
             self.sql.bind(texts(kept.iter().map(|(_, secret)| &secret.component)));
             self.sql.push(
@@ -230,7 +231,7 @@ impl CteBuilder {
             );
             self.owner(effects);
             self.sql.push(", u.name, u.object, u.size, u.sha256, ");
-            self.sql.bind(Arg::Integer(effects.now.0)).push("::bigint FROM gate, unnest(");
+            self.sql.bind(SqlParameter::Integer(effects.now.0)).push("::bigint FROM gate, unnest(");
             self.sql.bind(texts(kept.iter().map(|(name, _)| *name))).push("::text[], ");
             self.sql.bind(texts(kept.iter().map(|(_, blob)| &blob.object))).push("::text[], ");
             self.sql.bind(versions(kept.iter().map(|(_, blob)| blob.size))).push("::bigint[], ");
@@ -252,22 +253,23 @@ impl CteBuilder {
             ", answer AS (INSERT INTO idempotency (workspace_id, user_id, operation, key, \
              fingerprint, status, body, version, expires_at) SELECT ",
         );
-        sql.bind(Arg::Uuid(reply.workspace.0)).push("::uuid, ");
-        sql.bind(Arg::Uuid(reply.user.0)).push("::uuid, ");
-        sql.bind(Arg::Text(reply.operation.clone())).push("::text, ");
-        sql.bind(Arg::Text(reply.key.clone())).push("::text, ");
-        sql.bind(Arg::Bytes(reply.fingerprint.to_vec())).push("::bytea, ");
-        sql.bind(Arg::Integer(i64::from(reply.status))).push("::bigint, ");
-        sql.bind(Arg::MaybeText(reply.body.clone())).push("::text, ");
-        sql.bind(Arg::MaybeInteger(reply.version.map(u64::cast_signed))).push("::bigint, ");
-        sql.bind(Arg::Integer(reply.expires_at.0)).push("::bigint FROM gate");
+        sql.bind(SqlParameter::Uuid(reply.workspace.0)).push("::uuid, ");
+        sql.bind(SqlParameter::Uuid(reply.user.0)).push("::uuid, ");
+        sql.bind(SqlParameter::Text(reply.operation.clone())).push("::text, ");
+        sql.bind(SqlParameter::Text(reply.key.clone())).push("::text, ");
+        sql.bind(SqlParameter::Bytes(reply.fingerprint.to_vec())).push("::bytea, ");
+        sql.bind(SqlParameter::Integer(i64::from(reply.status))).push("::bigint, ");
+        sql.bind(SqlParameter::MaybeText(reply.body.clone())).push("::text, ");
+        sql.bind(SqlParameter::MaybeInteger(reply.version.map(u64::cast_signed)))
+            .push("::bigint, ");
+        sql.bind(SqlParameter::Integer(reply.expires_at.0)).push("::bigint FROM gate");
         sql.push(
             " ON CONFLICT (workspace_id, user_id, operation, key) DO UPDATE SET \
              fingerprint = excluded.fingerprint, status = excluded.status, \
              body = excluded.body, version = excluded.version, expires_at = excluded.expires_at \
              WHERE idempotency.expires_at <= ",
         );
-        sql.bind(Arg::Integer(effects.now.0)).push(" RETURNING 1)");
+        sql.bind(SqlParameter::Integer(effects.now.0)).push(" RETURNING 1)");
         self.check("answer", 1, "AS001");
     }
 
@@ -278,8 +280,8 @@ impl CteBuilder {
     }
 
     fn owner(&mut self, effects: &Effects) {
-        self.sql.bind(Arg::Uuid(effects.workspace.0)).push("::uuid, ");
-        self.sql.bind(Arg::Text(effects.area.clone())).push("::text");
+        self.sql.bind(SqlParameter::Uuid(effects.workspace.0)).push("::uuid, ");
+        self.sql.bind(SqlParameter::Text(effects.area.clone())).push("::text");
     }
 
     fn forget(&mut self, table: &str, names: Vec<String>, effects: &Effects) {
@@ -287,9 +289,9 @@ impl CteBuilder {
             return;
         }
         self.sql.push(&format!(", no_{table} AS (DELETE FROM {table} t USING gate"));
-        self.sql.push(" WHERE t.workspace_id = ").bind(Arg::Uuid(effects.workspace.0));
-        self.sql.push(" AND t.area = ").bind(Arg::Text(effects.area.clone()));
-        self.sql.push(" AND t.name = ANY(").bind(Arg::Texts(names)).push("))");
+        self.sql.push(" WHERE t.workspace_id = ").bind(SqlParameter::Uuid(effects.workspace.0));
+        self.sql.push(" AND t.area = ").bind(SqlParameter::Text(effects.area.clone()));
+        self.sql.push(" AND t.name = ANY(").bind(SqlParameter::Texts(names)).push("))");
     }
 
     /// Asking for an arm's count runs it first.
@@ -304,10 +306,10 @@ impl CteBuilder {
     }
 }
 
-fn texts<'a>(values: impl Iterator<Item = &'a String>) -> Arg {
-    Arg::Texts(values.cloned().collect())
+fn texts<'a>(values: impl Iterator<Item = &'a String>) -> SqlParameter {
+    SqlParameter::Texts(values.cloned().collect())
 }
 
-fn versions(values: impl Iterator<Item = u64>) -> Arg {
-    Arg::Integers(values.map(u64::cast_signed).collect())
+fn versions(values: impl Iterator<Item = u64>) -> SqlParameter {
+    SqlParameter::Integers(values.map(u64::cast_signed).collect())
 }

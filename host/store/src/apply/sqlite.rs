@@ -7,7 +7,7 @@ use super::super::connection::{Connection, Raw};
 use super::super::error::Error;
 use super::super::idempotency::StoredReply;
 use super::super::jobs;
-use super::super::sql::{Arg, Sql, one_row};
+use super::super::sql::{Sql, SqlParameter, one_row};
 use super::{Delete, Effects, Insert, ReadDocument, Update};
 use assurance_core::domain::sealed::StoredSecret;
 
@@ -67,10 +67,10 @@ async fn check(
     // No document is at version 0.
     rows(&mut sql, seen, |one| {
         let version = one.version.unwrap_or_default().cast_signed();
-        vec![text(&one.collection), text(&one.id), Arg::Integer(version)]
+        vec![text(&one.collection), text(&one.id), SqlParameter::Integer(version)]
     });
     sql.push(") AS u CROSS JOIN documents AS d WHERE d.workspace_id = ");
-    sql.bind(Arg::Uuid(effects.workspace.0));
+    sql.bind(SqlParameter::Uuid(effects.workspace.0));
     sql.push(" AND d.collection = u.column1 AND d.id = u.column2");
     let there = seen.iter().filter(|one| one.version.is_some()).count() as i64;
     match one_row(connection, sql).await? {
@@ -135,10 +135,14 @@ impl Script {
 
     fn delete(&mut self, gone: &[Delete], effects: &Effects) {
         let sql = self.begin("DELETE FROM documents WHERE workspace_id = ");
-        sql.bind(Arg::Uuid(effects.workspace.0));
+        sql.bind(SqlParameter::Uuid(effects.workspace.0));
         sql.push(" AND (collection, id, version) IN (VALUES ");
         rows(sql, gone, |one| {
-            vec![text(&one.collection), text(&one.id), Arg::Integer(one.from.cast_signed())]
+            vec![
+                text(&one.collection),
+                text(&one.id),
+                SqlParameter::Integer(one.from.cast_signed()),
+            ]
         });
         sql.push(")");
     }
@@ -148,18 +152,19 @@ impl Script {
             "UPDATE documents SET version = u.column4, created_at = u.column5, body = u.column6, \
              updated_at = ",
         );
-        sql.bind(Arg::Integer(effects.now.0)).push(" FROM (VALUES ");
+        sql.bind(SqlParameter::Integer(effects.now.0)).push(" FROM (VALUES ");
         rows(sql, changed, |one| {
             vec![
                 text(&one.collection),
                 text(&one.id),
-                Arg::Integer(one.from.cast_signed()),
-                Arg::Integer(one.to.cast_signed()),
-                Arg::Integer(one.created_at.0),
+                SqlParameter::Integer(one.from.cast_signed()),
+                SqlParameter::Integer(one.to.cast_signed()),
+                SqlParameter::Integer(one.created_at.0),
                 text(&one.body),
             ]
         });
-        sql.push(") AS u WHERE documents.workspace_id = ").bind(Arg::Uuid(effects.workspace.0));
+        sql.push(") AS u WHERE documents.workspace_id = ")
+            .bind(SqlParameter::Uuid(effects.workspace.0));
         sql.push(
             " AND documents.collection = u.column1 AND documents.id = u.column2 \
              AND documents.version = u.column3",
@@ -173,12 +178,12 @@ impl Script {
         );
         rows(sql, new, |one| {
             vec![
-                Arg::Uuid(effects.workspace.0),
+                SqlParameter::Uuid(effects.workspace.0),
                 text(&one.collection),
                 text(&one.id),
-                Arg::Integer(one.version.cast_signed()),
-                Arg::Integer(effects.now.0),
-                Arg::Integer(effects.now.0),
+                SqlParameter::Integer(one.version.cast_signed()),
+                SqlParameter::Integer(effects.now.0),
+                SqlParameter::Integer(effects.now.0),
                 text(&one.body),
             ]
         });
@@ -192,13 +197,13 @@ impl Script {
         );
         rows(sql, &[()], |()| {
             vec![
-                Arg::Uuid(effects.workspace.0),
+                SqlParameter::Uuid(effects.workspace.0),
                 text(&effects.area),
                 text(name),
-                Arg::Bytes(secret.sealed.clone()),
+                SqlParameter::Bytes(secret.sealed.clone()),
                 text(&secret.origin),
                 text(&secret.component),
-                Arg::Integer(effects.now.0),
+                SqlParameter::Integer(effects.now.0),
             ]
         });
         sql.push(
@@ -215,13 +220,13 @@ impl Script {
         );
         rows(sql, &[()], |()| {
             vec![
-                Arg::Uuid(effects.workspace.0),
+                SqlParameter::Uuid(effects.workspace.0),
                 text(&effects.area),
                 text(name),
                 text(&blob.object),
-                Arg::Integer(blob.size.cast_signed()),
+                SqlParameter::Integer(blob.size.cast_signed()),
                 text(&blob.sha256),
-                Arg::Integer(effects.now.0),
+                SqlParameter::Integer(effects.now.0),
             ]
         });
         sql.push(
@@ -232,7 +237,9 @@ impl Script {
 
     fn forget(&mut self, table: &str, name: &str, effects: &Effects) {
         let sql = self.begin("DELETE FROM ");
-        sql.push(table).push(" WHERE workspace_id = ").bind(Arg::Uuid(effects.workspace.0));
+        sql.push(table)
+            .push(" WHERE workspace_id = ")
+            .bind(SqlParameter::Uuid(effects.workspace.0));
         sql.push(" AND area = ").bind(text(&effects.area)).push(" AND name = ").bind(text(name));
     }
 
@@ -244,15 +251,15 @@ impl Script {
         );
         rows(sql, &[()], |()| {
             vec![
-                Arg::Uuid(reply.workspace.0),
-                Arg::Uuid(reply.user.0),
+                SqlParameter::Uuid(reply.workspace.0),
+                SqlParameter::Uuid(reply.user.0),
                 text(&reply.operation),
                 text(&reply.key),
-                Arg::Bytes(reply.fingerprint.to_vec()),
-                Arg::Integer(i64::from(reply.status)),
-                Arg::MaybeText(reply.body.clone()),
-                Arg::MaybeInteger(reply.version.map(u64::cast_signed)),
-                Arg::Integer(reply.expires_at.0),
+                SqlParameter::Bytes(reply.fingerprint.to_vec()),
+                SqlParameter::Integer(i64::from(reply.status)),
+                SqlParameter::MaybeText(reply.body.clone()),
+                SqlParameter::MaybeInteger(reply.version.map(u64::cast_signed)),
+                SqlParameter::Integer(reply.expires_at.0),
             ]
         });
         sql.push(
@@ -261,12 +268,12 @@ impl Script {
              body = excluded.body, version = excluded.version, expires_at = excluded.expires_at \
              WHERE idempotency.expires_at <= ",
         );
-        sql.bind(Arg::Integer(effects.now.0));
+        sql.bind(SqlParameter::Integer(effects.now.0));
     }
 }
 
 /// `(?, …), (?, …)`
-fn rows<T>(sql: &mut Sql, rows: &[T], values: impl Fn(&T) -> Vec<Arg>) {
+fn rows<T>(sql: &mut Sql, rows: &[T], values: impl Fn(&T) -> Vec<SqlParameter>) {
     for (at, row) in rows.iter().enumerate() {
         sql.push(if at == 0 { "(" } else { ", (" });
         for (at, value) in values(row).into_iter().enumerate() {
@@ -276,6 +283,6 @@ fn rows<T>(sql: &mut Sql, rows: &[T], values: impl Fn(&T) -> Vec<Arg>) {
     }
 }
 
-fn text(value: &str) -> Arg {
-    Arg::Text(value.to_owned())
+fn text(value: &str) -> SqlParameter {
+    SqlParameter::Text(value.to_owned())
 }

@@ -24,7 +24,7 @@ use super::error::Error;
 use super::fields::like_pattern;
 use super::query::QueryTarget;
 use super::scope::SearchableText;
-use super::sql::{Arg, Sql, each_row, one_row};
+use super::sql::{Sql, SqlParameter, each_row, one_row};
 use assurance_core::domain::document::{FieldTest, FieldValue, Query};
 
 pub use pairs::PairColumns;
@@ -173,16 +173,16 @@ impl<'a> Search<'a> {
     }
 
     fn push_where(self, sql: &mut Sql, target: QueryTarget<'_>, from: &KeyStart) {
-        sql.push(" WHERE workspace_id = ").bind(Arg::Uuid(target.workspace.0));
-        sql.push(" AND collection = ").bind(Arg::Text(target.scope.full_name.clone()));
-        sql.push(" AND field = ").bind(Arg::Text(self.searched.text.clone()));
+        sql.push(" WHERE workspace_id = ").bind(SqlParameter::Uuid(target.workspace.0));
+        sql.push(" AND collection = ").bind(SqlParameter::Text(target.scope.full_name.clone()));
+        sql.push(" AND field = ").bind(SqlParameter::Text(self.searched.text.clone()));
         match from {
             KeyStart::First => {}
             KeyStart::At(key) => {
-                sql.push(" AND key >= ").bind(Arg::Text(key.clone()));
+                sql.push(" AND key >= ").bind(SqlParameter::Text(key.clone()));
             }
             KeyStart::After(key) => {
-                sql.push(" AND key > ").bind(Arg::Text(key.clone()));
+                sql.push(" AND key > ").bind(SqlParameter::Text(key.clone()));
             }
         }
     }
@@ -203,7 +203,7 @@ impl<'a> Search<'a> {
 /// Writes the search text, folded like the stored texts.
 fn push_folded(sql: &mut Sql, part: String, folding: &str) {
     let [before, after] = folded(folding);
-    sql.push(&before).bind(Arg::Text(part)).push(&after);
+    sql.push(&before).bind(SqlParameter::Text(part)).push(&after);
 }
 
 impl SearchableText {

@@ -7,7 +7,7 @@ use super::super::scope::CollectionScope;
 use super::super::sql::Row;
 use super::*;
 use crate::indexes::ensure_indexes;
-use crate::testing::{Fresh, fresh};
+use crate::testing::{TestStore, fresh};
 use assurance_core::domain::document::{Condition, Order, PageStart as First};
 use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::manifest::FieldKind;
@@ -60,7 +60,10 @@ async fn fill(connection: &mut Connection, workspace: WorkspaceId) {
 }
 
 /// Returns a database with all these pairs; `None` if there is no PostgreSQL.
-async fn filled(workspace: WorkspaceId, scope: &CollectionScope) -> Option<(Fresh, Connection)> {
+async fn filled(
+    workspace: WorkspaceId,
+    scope: &CollectionScope,
+) -> Option<(TestStore, Connection)> {
     let fresh = fresh(Backend::Postgres).await?;
     ensure_indexes(&fresh.store, std::slice::from_ref(scope)).await.unwrap();
     let mut connection = fresh.store.writer().await.unwrap();
@@ -82,7 +85,7 @@ async fn all_keys(connection: &mut Connection, part: &str, from: &KeyStart) -> V
          WHERE strpos(translate(folded, '{CAPITALS}', '{MARKS}'), "
     );
     let mut sql = Sql::new(Backend::Postgres, &sql);
-    sql.bind(Arg::Text(part.into())).push(") > 0 ORDER BY key");
+    sql.bind(SqlParameter::Text(part.into())).push(") > 0 ORDER BY key");
     let mut keys = texts(connection, sql).await;
     match from {
         KeyStart::First => {}

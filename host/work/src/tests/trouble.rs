@@ -45,7 +45,7 @@ async fn a_full_disk_stops_writes_for_as_long_as_it_is_full() {
 }
 
 /// A store with short lock timeouts.
-async fn impatient() -> Option<(assurance_store::testing::Fresh, Store)> {
+async fn impatient() -> Option<(assurance_store::testing::TestStore, Store)> {
     let fresh = fresh(Backend::Postgres).await?;
     let timeouts = Timeouts { lock_ms: LOCK_MS, ..Timeouts::default() };
     let settings = Settings { timeouts, acquire_timeout_ms: 3_000, ..fresh.settings.clone() };

@@ -41,9 +41,9 @@ async fn what_is_deployed_at_one_node_answers_at_all_and_a_node_that_cannot_keep
 
 /// A version that a node cannot load: its component and its machine code are missing. Dropping this
 /// restores the shared files.
-struct Hidden([PathBuf; 2]);
+struct HiddenVersion([PathBuf; 2]);
 
-impl Hidden {
+impl HiddenVersion {
     fn from(fleet: &Fleet, node: usize, version: &[u8]) -> Self {
         let component = format!("data/blobs/components/{}.wasm", digest(version));
         let code = shared_code(fleet, version);
@@ -57,7 +57,7 @@ impl Hidden {
     }
 }
 
-impl Drop for Hidden {
+impl Drop for HiddenVersion {
     fn drop(&mut self) {
         for file in &self.0 {
             let _ = std::fs::rename(file.with_extension("hidden"), file);
@@ -81,7 +81,7 @@ async fn a_node_that_cannot_load_what_replaces_a_withdrawn_version_answers_with_
         fleet.hosts[0].put_area("support", version).await.expect(200);
         fleet.until_all_run(version).await;
     }
-    let hidden = Hidden::from(&fleet, 2, &old);
+    let hidden = HiddenVersion::from(&fleet, 2, &old);
     let wish = json!({"reason": "it is wrong"});
     fleet.hosts[0].operate_with("/areas/support/rollback", &wish).await.expect(200);
     until_live(&fleet.hosts[1], &digest(&old)).await;

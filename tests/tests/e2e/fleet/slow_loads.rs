@@ -3,9 +3,9 @@
 use super::*;
 
 /// Machine code of a version whose read by other nodes blocks. Dropping this restores it.
-struct Stuck(PathBuf);
+struct BlockedMachineCode(PathBuf);
 
-impl Stuck {
+impl BlockedMachineCode {
     fn new(fleet: &Fleet, version: &[u8]) -> Self {
         let file = shared_code(fleet, version);
         std::fs::rename(&file, file.with_extension("aside")).expect("machine code");
@@ -15,7 +15,7 @@ impl Stuck {
     }
 }
 
-impl Drop for Stuck {
+impl Drop for BlockedMachineCode {
     fn drop(&mut self) {
         // Blocked readers read nothing and then try again.
         let _ = std::fs::rename(&self.0, self.0.with_extension("stuck"));
@@ -37,7 +37,7 @@ async fn nodes_that_take_long_to_load_a_canary_answer_meanwhile() {
     fleet.until_all_run(&old).await;
     let request = fleet.hosts[0].operator(Method::PUT, "/areas/support?activate=false");
     send(request.body(new.clone())).await.expect(200);
-    let stuck = Stuck::new(&fleet, &new);
+    let stuck = BlockedMachineCode::new(&fleet, &new);
     let wish = json!({"digest": digest(&new), "share": 5});
     fleet.hosts[0].operate_with("/areas/support/canary", &wish).await.expect(200);
     let begun = Instant::now();

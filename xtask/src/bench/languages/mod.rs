@@ -14,9 +14,9 @@ use serde_json::json;
 use xtask::languages::Language;
 
 use self::report::{Report, Row};
-use super::load::{self, Load, Measured, Operation};
+use super::load::{self, Load, LoadResults, Operation};
 use super::operators::Operators;
-use super::report::{Times, medians};
+use super::report::{Timings, medians};
 use super::server::Server;
 use super::versions::numbered;
 use super::{Options, Programs, alone, machine};
@@ -132,8 +132,8 @@ impl Stage {
 
     /// Measures the time from the start of the deployment's request to the version's first
     /// response. In the second run all versions are cached on disk and none is in memory.
-    fn deployments(&self, how: &str) -> anyhow::Result<Vec<Times>> {
-        let times = |candidate: &Candidate| -> anyhow::Result<Times> {
+    fn deployments(&self, how: &str) -> anyhow::Result<Vec<Timings>> {
+        let times = |candidate: &Candidate| -> anyhow::Result<Timings> {
             eprintln!("{}: deployed, {how}", candidate.language);
             let deployed = (0..VERSIONS).map(|number| {
                 let component = numbered(&candidate.component, number);
@@ -142,14 +142,18 @@ impl Stage {
                 self.server.get(ANNOUNCEMENT)?;
                 Ok(begun.elapsed().as_secs_f64() * 1e3)
             });
-            Ok(Times::of(deployed.collect::<anyhow::Result<_>>()?))
+            Ok(Timings::of(deployed.collect::<anyhow::Result<_>>()?))
         };
         self.candidates.iter().map(times).collect()
     }
 
     /// Measures each language in turn. Returns the medians of reading and of publishing.
-    fn loads(&self, programs: &Programs, options: &Options) -> anyhow::Result<Vec<[Measured; 2]>> {
-        let mut rounds: Vec<[Vec<Measured>; 2]> =
+    fn loads(
+        &self,
+        programs: &Programs,
+        options: &Options,
+    ) -> anyhow::Result<Vec<[LoadResults; 2]>> {
+        let mut rounds: Vec<[Vec<LoadResults>; 2]> =
             self.candidates.iter().map(|_| Default::default()).collect();
         let reads = Load { connections: options.connections, seconds: options.seconds };
         let writes = Load { connections: WRITERS, ..reads };

@@ -7,8 +7,8 @@ use anyhow::Context as _;
 use serde::Serialize;
 
 use super::{PUBLISH, READ};
-use crate::bench::load::{Measured, Operation};
-use crate::bench::report::Times;
+use crate::bench::load::{LoadResults, Operation};
+use crate::bench::report::Timings;
 
 /// Results of the area in one language; for loads the medians of the rounds.
 #[derive(Serialize)]
@@ -16,10 +16,10 @@ pub(super) struct Row {
     pub(super) language: String,
     pub(super) component_bytes: usize,
     /// From the deployment's request to the first response.
-    pub(super) fresh: Times,
-    pub(super) cached: Times,
-    pub(super) read: Measured,
-    pub(super) write: Measured,
+    pub(super) fresh: Timings,
+    pub(super) cached: Timings,
+    pub(super) read: LoadResults,
+    pub(super) write: LoadResults,
 }
 
 /// All results of one run.
@@ -61,7 +61,7 @@ impl Report {
         }
     }
 
-    fn print_load(&self, operation: &Operation, connections: u32, of: fn(&Row) -> &Measured) {
+    fn print_load(&self, operation: &Operation, connections: u32, of: fn(&Row) -> &LoadResults) {
         for row in &self.rows {
             let seen = of(row);
             println!(

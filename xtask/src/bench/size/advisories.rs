@@ -21,7 +21,7 @@ const SAMPLES: usize = 300;
 
 /// Results for one inventory.
 #[derive(Serialize)]
-pub(super) struct Matched {
+pub(super) struct MatchingResults {
     pub(super) backend: &'static str,
     pub(super) what: String,
     /// From the start of the audit, which also imports the advisories.
@@ -33,7 +33,10 @@ pub(super) struct Matched {
 }
 
 /// Measures both inventories, one after the other.
-pub(super) fn measure(server: &Server, backend: &'static str) -> anyhow::Result<Vec<Matched>> {
+pub(super) fn measure(
+    server: &Server,
+    backend: &'static str,
+) -> anyhow::Result<Vec<MatchingResults>> {
     let (packages, records) = OF_SOURCE;
     let source = Input {
         what: format!("{packages} packages, {records} advisories each"),
@@ -66,7 +69,7 @@ struct Input {
 }
 
 impl Input {
-    fn measure(self, server: &Server, backend: &'static str) -> anyhow::Result<Matched> {
+    fn measure(self, server: &Server, backend: &'static str) -> anyhow::Result<MatchingResults> {
         eprintln!("{backend}: {}", self.what);
         let repository = repository(server, &self.what)?;
         for (at, file) in self.records.chunks(OF_FILE).enumerate() {
@@ -84,7 +87,7 @@ impl Input {
         let by_advisory = format!("{list}&limit=100&advisory={advisory}");
         let found = server.get(&by_advisory)?["items"].as_array().map(Vec::len);
         ensure!(found == Some(*affected), "{advisory} finds {found:?} components");
-        Ok(Matched {
+        Ok(MatchingResults {
             backend,
             what: self.what,
             import_seconds,

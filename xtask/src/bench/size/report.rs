@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use serde::Serialize;
 
-use super::advisories::Matched;
+use super::advisories::MatchingResults;
 use super::lists::List;
 
 /// Maximum time for one measurement.
@@ -66,7 +66,7 @@ pub(super) struct Report {
     pub(super) imports: Vec<Import>,
     pub(super) rebuilds: Vec<Rebuild>,
     pub(super) lists: Vec<List>,
-    pub(super) matched: Vec<Matched>,
+    pub(super) matched: Vec<MatchingResults>,
     /// Maximum memory of the host's process, including guests.
     pub(super) host_memory_bytes: BTreeMap<&'static str, u64>,
 }
@@ -94,11 +94,13 @@ impl Report {
             println!("| dependencies, filter: {filter}, page 1 | postgres | {first} |");
             println!("| the same, page {far_page} | postgres | {far} |");
         }
-        for Matched { backend, what, default_list, by_advisory, .. } in &self.matched {
+        for MatchingResults { backend, what, default_list, by_advisory, .. } in &self.matched {
             println!("| {what}: default list | {backend} | {default_list} |");
             println!("| {what}: filter advisory | {backend} | {by_advisory} |");
         }
-        for Matched { backend, what, import_seconds, guest_memory_bytes, .. } in &self.matched {
+        for MatchingResults { backend, what, import_seconds, guest_memory_bytes, .. } in
+            &self.matched
+        {
             let mib = guest_memory_bytes.div_ceil(1 << 20);
             println!(
                 "\naudit of {what}, {backend}: {import_seconds:.1} s, a call at most {mib} MiB"

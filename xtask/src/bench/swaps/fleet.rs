@@ -13,7 +13,7 @@ use serde_json::json;
 use super::steady::HELLO_PATH;
 use super::versions::Versions;
 use super::{DEPLOYMENTS, PATIENCE, VERSIONS};
-use crate::bench::report::Times;
+use crate::bench::report::Timings;
 use crate::bench::server::{Plan, Server};
 use crate::bench::{Programs, alone};
 use crate::postgres::Postgres;
@@ -22,24 +22,24 @@ const NODES: usize = 3;
 /// Wait between two requests of a client.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Times until every node serves a deployed version.
+/// Timings until every node serves a deployed version.
 #[derive(Serialize)]
 pub(super) struct Fleet {
     pub(super) nodes: usize,
     pub(super) component_bytes: usize,
-    pub(super) fresh: Deployed,
-    pub(super) cached: Deployed,
+    pub(super) fresh: SwapMeasurement,
+    pub(super) cached: SwapMeasurement,
 }
 
 /// The same deployments, measured in two ways.
 #[derive(Serialize)]
-pub(super) struct Deployed {
+pub(super) struct SwapMeasurement {
     /// Time printed by `area deploy --activate`: from its request until the last node reported the
     /// version.
-    pub(super) printed: Times,
+    pub(super) printed: Timings,
     /// Time from the start of that command until the last node's client got a response of the
     /// version.
-    pub(super) answered: Times,
+    pub(super) answered: Timings,
 }
 
 /// Starts the fleet, deploys, and measures.
@@ -51,19 +51,19 @@ pub(super) fn deployments(programs: &Programs, postgres: &Postgres) -> anyhow::R
         nodes.deploy(&versions.greeting(number)?.0)?;
     }
     let fresh = (0..DEPLOYMENTS).map(|number| nodes.observe(&versions, 1_000 + number));
-    let fresh = Deployed::of(fresh.collect::<anyhow::Result<_>>()?);
+    let fresh = SwapMeasurement::of(fresh.collect::<anyhow::Result<_>>()?);
     // By now each version has left the nodes' memory and its machine code is cached on disk.
     let cached = (0..DEPLOYMENTS).map(|number| nodes.observe(&versions, number % VERSIONS));
-    let cached = Deployed::of(cached.collect::<anyhow::Result<_>>()?);
+    let cached = SwapMeasurement::of(cached.collect::<anyhow::Result<_>>()?);
     let component_bytes = versions.hello(0).len();
     Ok(Fleet { nodes: NODES, component_bytes, fresh, cached })
 }
 
-impl Deployed {
+impl SwapMeasurement {
     /// For each deployment, the printed time and the observed time.
     fn of(times_ms: Vec<[f64; 2]>) -> Self {
         let (printed, answered) = times_ms.into_iter().map(<(f64, f64)>::from).unzip();
-        Self { printed: Times::of(printed), answered: Times::of(answered) }
+        Self { printed: Timings::of(printed), answered: Timings::of(answered) }
     }
 }
 

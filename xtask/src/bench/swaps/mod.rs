@@ -16,10 +16,10 @@ use anyhow::{Context as _, bail, ensure};
 use serde_json::{Value as Json, json};
 
 use self::report::{Deployments, OneNode, Report};
-use self::steady::{Figures, Steady};
+use self::steady::{PhaseResults, SteadyLoad};
 use self::versions::Versions;
 use super::operators::Operators;
-use super::report::Times;
+use super::report::Timings;
 use super::server::Server;
 use super::{CREATE, Options, Programs, alone, machine};
 use crate::postgres::Postgres;
@@ -94,7 +94,7 @@ impl Stage {
     }
 
     fn measure(&self, server: &Server, rate: u32) -> anyhow::Result<OneNode> {
-        let steady = Steady::new(server, rate);
+        let steady = SteadyLoad::new(server, rate);
         let phase = |name: &str, work: &dyn Fn() -> anyhow::Result<()>| {
             eprintln!("{rate} requests a second, {name}");
             steady.during(work)
@@ -107,14 +107,14 @@ impl Stage {
             })?);
             swapping.push(phase("swapping", &|| self.swap(SWAPS / ROUNDS, PACE))?);
         }
-        let [quiet, swapping] = [quiet, swapping].map(Figures::of_rounds);
+        let [quiet, swapping] = [quiet, swapping].map(PhaseResults::of_rounds);
         let rolling_back = phase("rolling back", &|| self.roll_back())?;
         let trying = phase("faulty canaries", &|| self.try_out())?;
         let before = server.memory_bytes()?;
         let hurrying =
             phase("swapping without a pause", &|| self.swap(MORE_SWAPS, Duration::ZERO))?;
         let memory_bytes = [before, server.memory_bytes()?];
-        let phases: Vec<(&'static str, Figures)> = vec![
+        let phases: Vec<(&'static str, PhaseResults)> = vec![
             ("nothing else", quiet),
             ("1,000 swaps of ten versions", swapping),
             ("100 rollbacks", rolling_back),
@@ -177,9 +177,9 @@ impl Stage {
             Ok(begun.elapsed().as_secs_f64() * 1e3)
         };
         let fresh = (0..DEPLOYMENTS).map(|number| deploy(1_000 + number));
-        let fresh = Times::of(fresh.collect::<anyhow::Result<_>>()?);
+        let fresh = Timings::of(fresh.collect::<anyhow::Result<_>>()?);
         let cached = (0..DEPLOYMENTS).map(|number| deploy(number % VERSIONS));
-        let cached = Times::of(cached.collect::<anyhow::Result<_>>()?);
+        let cached = Timings::of(cached.collect::<anyhow::Result<_>>()?);
         Ok(Deployments { component_bytes: self.versions.hello(0).len(), fresh, cached })
     }
 }

@@ -5,16 +5,16 @@ use std::path::Path;
 use anyhow::Context as _;
 use serde::Serialize;
 
-use super::fleet::{Deployed, Fleet};
-use super::steady::Figures;
-use crate::bench::report::Times;
+use super::fleet::{Fleet, SwapMeasurement};
+use super::steady::PhaseResults;
+use crate::bench::report::Timings;
 
 /// From the deployment's request to the version's first response.
 #[derive(Serialize)]
 pub(super) struct Deployments {
     pub(super) component_bytes: usize,
-    pub(super) fresh: Times,
-    pub(super) cached: Times,
+    pub(super) fresh: Timings,
+    pub(super) cached: Timings,
 }
 
 /// All results of one run.
@@ -32,7 +32,7 @@ pub(super) struct Report {
 #[derive(Serialize)]
 pub(super) struct OneNode {
     /// Results by the operators' actions.
-    pub(super) phases: Vec<(&'static str, Figures)>,
+    pub(super) phases: Vec<(&'static str, PhaseResults)>,
     /// Resident memory before and after the last phase, in bytes.
     pub(super) memory_bytes: [u64; 2],
     pub(super) deployments: Deployments,
@@ -64,14 +64,15 @@ impl Report {
 
     fn print_deployments(&self) {
         println!("| deployed and answering | KiB | ms, median (max) |\n|---|---|---|");
-        let print = |what: &str, bytes: usize, times: &Times| {
+        let print = |what: &str, bytes: usize, times: &Timings| {
             println!("| {what} | {} | {times} |", bytes >> 10);
         };
         let Deployments { component_bytes, fresh, cached } = &self.one_node.deployments;
         print("one node, compiled fresh", *component_bytes, fresh);
         print("one node, cached", *component_bytes, cached);
         let Fleet { nodes, component_bytes, fresh, cached } = &self.fleet;
-        for (how, Deployed { printed, answered }) in [("compiled fresh", fresh), ("cached", cached)]
+        for (how, SwapMeasurement { printed, answered }) in
+            [("compiled fresh", fresh), ("cached", cached)]
         {
             print(&format!("{nodes} nodes, {how}, as printed"), *component_bytes, printed);
             print(&format!("{nodes} nodes, {how}, as clients see it"), *component_bytes, answered);

@@ -19,7 +19,7 @@ pub(super) const HELLO_PATH: &str = "/hello";
 
 /// Results of one phase. For phases in rounds, percentiles and rates are the medians of the rounds.
 #[derive(Debug, Serialize)]
-pub(super) struct Figures {
+pub(super) struct PhaseResults {
     pub(super) requests: usize,
     pub(super) requests_per_second: f64,
     pub(super) p50_ms: f64,
@@ -31,7 +31,7 @@ pub(super) struct Figures {
     pub(super) failed_by_canaries: usize,
 }
 
-impl Figures {
+impl PhaseResults {
     pub(super) fn of_rounds(rounds: Vec<Self>) -> Self {
         let median = |of: fn(&Self) -> f64| {
             let mut all: Vec<f64> = rounds.iter().map(of).collect();
@@ -51,7 +51,7 @@ impl Figures {
 }
 
 /// The load on one server.
-pub(super) struct Steady {
+pub(super) struct SteadyLoad {
     address: String,
     requests: [ExpectedRequest; 3],
     rate: u32,
@@ -74,7 +74,7 @@ struct ConnectionResults {
     failed_by_canaries: usize,
 }
 
-impl Steady {
+impl SteadyLoad {
     pub(super) fn new(server: &Server, rate: u32) -> Self {
         let tell = "/fixtures/behaves-as-marked";
         let asked = |method, path, body, status, part, on_trial| ExpectedRequest {
@@ -95,7 +95,7 @@ impl Steady {
     pub(super) fn during(
         &self,
         work: impl FnOnce() -> anyhow::Result<()>,
-    ) -> anyhow::Result<Figures> {
+    ) -> anyhow::Result<PhaseResults> {
         let (ended, begun) = (AtomicBool::new(false), Instant::now());
         let seen = std::thread::scope(|scope| -> anyhow::Result<Vec<ConnectionResults>> {
             let connect = |number| {
@@ -198,7 +198,7 @@ fn exchange(
     Ok(as_expected && String::from_utf8_lossy(&body).contains(asked.part))
 }
 
-fn figures(seen: Vec<ConnectionResults>, took: Duration) -> Figures {
+fn figures(seen: Vec<ConnectionResults>, took: Duration) -> PhaseResults {
     let wrong = seen.iter().map(|one| one.wrong).sum();
     let failed_by_canaries = seen.iter().map(|one| one.failed_by_canaries).sum();
     let mut latencies: Vec<f64> = seen.into_iter().flat_map(|one| one.latencies_ms).collect();
@@ -209,7 +209,7 @@ fn figures(seen: Vec<ConnectionResults>, took: Duration) -> Figures {
     };
     #[expect(clippy::cast_precision_loss, reason = "a count of requests in minutes")]
     let requests_per_second = requests as f64 / took.as_secs_f64();
-    Figures {
+    PhaseResults {
         requests,
         requests_per_second,
         p50_ms: at(50).unwrap_or_default(),

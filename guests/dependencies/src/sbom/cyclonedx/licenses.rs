@@ -7,7 +7,7 @@ use area_sdk::prelude::*;
 use area_sdk::text::truncate_chars;
 
 use super::model::{Properties, SpecVersion};
-use crate::reading::Mistake;
+use crate::reading::ImportFailure;
 use crate::reading::list;
 
 /// Licenses of a component.
@@ -54,7 +54,7 @@ enum Encoding {
 
 impl<'de> Deserialize<'de> for Licenses {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        list::fold(deserializer, Self::default(), |licenses, at, item: Judged| {
+        list::fold(deserializer, Self::default(), |licenses, at, item: StoredDecision| {
             if item.nameless_property {
                 licenses.nameless_property.get_or_insert(at);
             }
@@ -66,12 +66,12 @@ impl<'de> Deserialize<'de> for Licenses {
 }
 
 /// Stored result for one license.
-struct Judged {
+struct StoredDecision {
     expression: bool,
     nameless_property: bool,
 }
 
-impl<'de> Deserialize<'de> for Judged {
+impl<'de> Deserialize<'de> for StoredDecision {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let item = LicenseItem::deserialize(deserializer)?;
         match (&item.license, &item.expression) {
@@ -107,15 +107,15 @@ fn is_listed(id: &str) -> bool {
 
 impl Licenses {
     /// Checks that this version allows the combination.
-    pub(super) fn check(self, version: SpecVersion) -> Result<(), Mistake> {
+    pub(super) fn check(self, version: SpecVersion) -> Result<(), ImportFailure> {
         if let Some(at) = self.nameless_property.filter(|_| version >= SpecVersion::V1_6) {
             let pointer = format!("/licenses/{at}/license/properties");
-            return Err(Mistake::at(pointer, "A property has a `name`."));
+            return Err(ImportFailure::at(pointer, "A property has a `name`."));
         }
         let alone = matches!(version, SpecVersion::V1_5 | SpecVersion::V1_6);
         if alone && self.expression && self.count > 1 {
             let message = "Up to version 1.6, an expression stands alone; since 1.7, it need not.";
-            return Err(Mistake::at("/licenses", message));
+            return Err(ImportFailure::at("/licenses", message));
         }
         Ok(())
     }

@@ -7,14 +7,14 @@ mod vulnerabilities;
 use std::borrow::Cow;
 
 use self::model::{Bom, ComponentItem, ComponentType, Tools};
-use super::bill::{Edges, Found, Mention, Sbom};
+use super::bill::{Edges, Mention, ParsedSbom, Sbom};
 use super::identity::bounded;
 use super::subject::Subject;
 use super::{Format, Scope};
 use crate::purl::Purl;
-use crate::reading::{Mistake, Source};
+use crate::reading::{ImportFailure, Source};
 
-pub(super) fn read(source: Source<'_>) -> Result<Sbom<'_>, Mistake> {
+pub(super) fn read(source: Source<'_>) -> Result<Sbom<'_>, ImportFailure> {
     let mut bom: Bom<'_> = source.json()?;
     bom.check()?;
     let mut root = bom.metadata.component.take();
@@ -31,7 +31,7 @@ pub(super) fn read(source: Source<'_>) -> Result<Sbom<'_>, Mistake> {
     let tool = tool(&bom.metadata.tools);
     let subject = root.as_deref().map(subject).filter(|subject| !subject.key.is_empty());
     let roots = root.map(|root| roots(*root)).unwrap_or_default();
-    let mut sbom = Sbom::new(Found {
+    let mut sbom = Sbom::new(ParsedSbom {
         format: Format::CycloneDx,
         spec_version: bom.spec_version.as_str(),
         serial: bom.serial_number.as_ref().map(|serial| (serial.0, bom.version())),

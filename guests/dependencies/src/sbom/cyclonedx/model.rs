@@ -8,7 +8,7 @@ use serde::de::Error as _;
 use super::super::Scope;
 use super::licenses::Licenses;
 use crate::reading::list::{self, List};
-use crate::reading::{Mistake, nullable};
+use crate::reading::{ImportFailure, nullable};
 
 /// A document.
 #[derive(Deserialize)]
@@ -262,9 +262,11 @@ impl Properties {
         self.nameless
     }
 
-    fn check(self, version: SpecVersion) -> Result<(), Mistake> {
+    fn check(self, version: SpecVersion) -> Result<(), ImportFailure> {
         match self.nameless.filter(|_| version >= SpecVersion::V1_6) {
-            Some(at) => Err(Mistake::at(format!("/properties/{at}"), "A property has a `name`.")),
+            Some(at) => {
+                Err(ImportFailure::at(format!("/properties/{at}"), "A property has a `name`."))
+            }
             None => Ok(()),
         }
     }
@@ -377,7 +379,7 @@ pub(super) struct VulnerabilityItem<'a> {
     #[serde(default)]
     pub(super) rejected: Option<Timestamp>,
     #[serde(borrow, default)]
-    pub(super) affects: List<Affects<'a>>,
+    pub(super) affects: List<AffectedComponent<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -408,7 +410,7 @@ pub(super) enum AnalysisState {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Affects<'a> {
+pub(super) struct AffectedComponent<'a> {
     #[serde(borrow, rename = "ref")]
     pub(super) reference: Reference<'a>,
     #[serde(borrow, default)]
@@ -443,7 +445,7 @@ impl ComponentItem<'_> {
         self.hashes.0.as_ref().map(|hex| format!("sha256:{hex}"))
     }
 
-    fn check(&self, version: SpecVersion) -> Result<(), Mistake> {
+    fn check(&self, version: SpecVersion) -> Result<(), ImportFailure> {
         self.properties.check(version)?;
         self.licenses.check(version)?;
         each("/components", &self.components.0, |inner| inner.check(version))
@@ -451,7 +453,7 @@ impl ComponentItem<'_> {
 }
 
 impl ServiceItem {
-    fn check(&self, version: SpecVersion) -> Result<(), Mistake> {
+    fn check(&self, version: SpecVersion) -> Result<(), ImportFailure> {
         self.properties.check(version)?;
         each("/services", &self.services.0, |inner| inner.check(version))
     }
@@ -464,10 +466,10 @@ impl Bom<'_> {
     }
 
     /// Checks rules that the types do not express.
-    pub(super) fn check(&self) -> Result<(), Mistake> {
+    pub(super) fn check(&self) -> Result<(), ImportFailure> {
         let version = self.spec_version;
         let metadata = &self.metadata;
-        let within = |mistake: Mistake| mistake.within("/metadata");
+        let within = |mistake: ImportFailure| mistake.within("/metadata");
         metadata.licenses.check(version).map_err(within)?;
         metadata.properties.check(version).map_err(within)?;
         if let Some(root) = &metadata.component {
@@ -482,8 +484,8 @@ impl Bom<'_> {
 fn each<T>(
     list: &str,
     items: &[T],
-    mut check: impl FnMut(&T) -> Result<(), Mistake>,
-) -> Result<(), Mistake> {
+    mut check: impl FnMut(&T) -> Result<(), ImportFailure>,
+) -> Result<(), ImportFailure> {
     items
         .iter()
         .enumerate()

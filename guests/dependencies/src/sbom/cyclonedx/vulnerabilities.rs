@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-use super::super::Reported;
+use super::super::ReportedVulnerability;
 use super::super::bill::Sbom;
 use super::super::identity::bounded;
 use super::model::{
-    AffectedStatus, AffectedVersion, Affects, AnalysisState, Bom, VulnerabilityItem,
+    AffectedComponent, AffectedStatus, AffectedVersion, AnalysisState, Bom, VulnerabilityItem,
 };
 use crate::text;
 use crate::vex::{State, StatedVersion, Statement, Status, Target, VersionText};
@@ -74,8 +74,8 @@ fn own_reference(bom: &Bom<'_>, sbom: &Sbom<'_>, target: &Target) -> Option<Stri
 
 fn statement(
     vulnerability: &VulnerabilityItem<'_>,
-    reported: &Reported,
-    affected: &Affects<'_>,
+    reported: &ReportedVulnerability,
+    affected: &AffectedComponent<'_>,
     roots: &[Cow<'_, str>],
 ) -> Statement {
     let detail = vulnerability.analysis.detail.as_deref();
@@ -107,7 +107,10 @@ fn stated(version: &AffectedVersion<'_>) -> Option<StatedVersion> {
 }
 
 /// Converts a vulnerability; `None` if its source rejected it.
-fn reported(vulnerability: &VulnerabilityItem<'_>, tool: Option<&String>) -> Option<Reported> {
+fn reported(
+    vulnerability: &VulnerabilityItem<'_>,
+    tool: Option<&String>,
+) -> Option<ReportedVulnerability> {
     if vulnerability.rejected.is_some() {
         return None;
     }
@@ -122,7 +125,7 @@ fn reported(vulnerability: &VulnerabilityItem<'_>, tool: Option<&String>) -> Opt
     let aliases = references.filter_map(|other| good(other.id.as_deref()?));
     let analysis = &vulnerability.analysis;
     let justification = analysis.justification.as_deref().filter(|why| !why.is_empty());
-    Some(Reported {
+    Some(ReportedVulnerability {
         aliases: aliases.filter(|alias| *alias != id).take(100).collect(),
         tool: tool.cloned(),
         state: analysis.state.map(State::from),

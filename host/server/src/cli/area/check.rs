@@ -7,13 +7,13 @@ use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
 
-use super::super::Common;
+use super::super::CommonOptions;
 use super::super::operators::Target;
 use super::super::output;
 use super::shown;
 use super::source::ComponentSource;
 use crate::http;
-use assurance_contract::Ceilings;
+use assurance_contract::ContractLimits;
 use assurance_contract::compatibility::{self, Compatibility};
 use assurance_core::config::{Config, FlagOverrides};
 use assurance_core::domain::manifest::Manifest;
@@ -40,7 +40,7 @@ pub(in crate::cli) struct AreaCheck {
 }
 
 impl AreaCheck {
-    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+    pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         let config = common.load(FlagOverrides::default())?;
         let loaded = load(&config, &self.source).await?;
         if self.manifest {
@@ -52,7 +52,7 @@ impl AreaCheck {
         let generation = loaded.generation;
         let registry = Registry::new(
             http::host_operations(),
-            Ceilings::from(&config),
+            ContractLimits::from(&config),
             LimitsByArea::default(),
         );
         let version = registry.compile(loaded)?;
@@ -106,7 +106,7 @@ async fn other(
     against: Option<PathBuf>,
     live: bool,
     manifest: &Manifest,
-    common: &Common,
+    common: &CommonOptions,
 ) -> anyhow::Result<Option<Manifest>> {
     let other = match against {
         Some(file) => super::super::input::json(&file)?,

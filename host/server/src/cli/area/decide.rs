@@ -5,7 +5,7 @@ use clap::Args;
 use reqwest::Method;
 use serde_json::{Value as Json, json};
 
-use super::super::Common;
+use super::super::CommonOptions;
 use super::super::operators::escaped;
 use super::AreaArgument;
 
@@ -105,14 +105,14 @@ pub(in crate::cli) struct AreaRemove {
 }
 
 impl AreaActivate {
-    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+    pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         let body = json!({"digest": self.digest, "reason": self.reason, "force": self.force});
         decide(self.area, "activate", &body, common).await
     }
 }
 
 impl AreaCanary {
-    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+    pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         let Self { digest, share, workspaces, reason, .. } = self;
         let body = json!({
             "digest": digest, "share": share, "workspaces": workspaces, "reason": reason,
@@ -122,34 +122,34 @@ impl AreaCanary {
 }
 
 impl AreaShadow {
-    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+    pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         let body = json!({"digest": self.digest, "share": self.share, "reason": self.reason});
         decide(self.area, "shadow", &body, common).await
     }
 }
 
 impl AreaStop {
-    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+    pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         decide(self.area, "stop", &json!({"reason": self.reason}), common).await
     }
 }
 
 impl AreaApprove {
-    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+    pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         let body = json!({"digest": self.digest, "reason": self.reason});
         decide(self.area, "approve", &body, common).await
     }
 }
 
 impl AreaRollback {
-    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+    pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         let body = json!({"reason": self.reason, "to": self.to});
         decide(self.area, "rollback", &body, common).await
     }
 }
 
 impl AreaRemove {
-    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+    pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         let operators = self.area.target.connect(common)?;
         let (name, reason) = (&self.area.name, escaped(&self.reason));
         let path = format!("/areas/{name}?reason={reason}&force={}", self.force);
@@ -163,7 +163,7 @@ async fn decide(
     area: AreaArgument,
     what: &str,
     body: &Json,
-    common: &Common,
+    common: &CommonOptions,
 ) -> anyhow::Result<()> {
     let operators = area.target.connect(common)?;
     let answer = operators.post(&format!("/areas/{}/{what}", area.name), body).await?;

@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 
 use super::super::operators::{OperatorsClient, Target};
 use super::super::table::{digest, items, text};
-use super::super::{Common, output};
+use super::super::{CommonOptions, output};
 use super::source::{ComponentSource, FetchedComponent};
 use assurance_core::config::FlagOverrides;
 
@@ -59,7 +59,7 @@ pub(in crate::cli) struct AreaDeploy {
 }
 
 impl AreaDeploy {
-    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+    pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         let area = match &self.area {
             Some(area) => area.clone(),
             None => self.source.area()?,
@@ -139,7 +139,7 @@ async fn patient<T>(answer: impl Future<Output = T>) -> T {
 }
 
 /// Prints the findings of a dry run; fails if there are any.
-fn checked(area: &str, answer: &Json, common: &Common) -> anyhow::Result<()> {
+fn checked(area: &str, answer: &Json, common: &CommonOptions) -> anyhow::Result<()> {
     let findings = items(&answer["findings"]);
     let mut told = vec![("result", answer["result"].clone()), ("area", json!(area))];
     for name in ["digest", "verdict"] {

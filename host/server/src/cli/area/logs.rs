@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Args;
 
-use super::super::{Common, output};
+use super::super::{CommonOptions, output};
 use super::AreaArgument;
 use assurance_core::journal::{CallFault, JournalEntry, JournalPage, LogLine};
 
@@ -26,7 +26,7 @@ pub(in crate::cli) struct AreaLogs {
 }
 
 impl AreaLogs {
-    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+    pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         let Self { area, limit, follow } = self;
         let operators = area.target.connect(common)?;
         let mut path = format!("/areas/{}/logs?limit={limit}", area.name);

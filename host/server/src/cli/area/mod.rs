@@ -19,7 +19,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 
-use super::Common;
+use super::CommonOptions;
 use super::operators::Target;
 
 #[derive(Debug, Subcommand)]
@@ -78,7 +78,7 @@ struct AreaArgument {
 }
 
 impl Command {
-    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+    pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         match self {
             Self::New(command) => command.run(common),
             Self::Check(command) => command.run(common).await,

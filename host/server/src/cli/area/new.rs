@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
 
-use super::super::Common;
+use super::super::CommonOptions;
 
 const FILES: [(&str, &str); 3] = [
     ("Cargo.toml", include_str!("../../../../../guests/notes/Cargo.toml")),
@@ -25,7 +25,7 @@ pub(in crate::cli) struct AreaNew {
 }
 
 impl AreaNew {
-    pub(super) fn run(self, common: &Common) -> anyhow::Result<()> {
+    pub(super) fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         let names = TemplateNames::of(&self.name)?;
         let dir = self.dir.unwrap_or_else(|| PathBuf::from("guests").join(names.kebab()));
         anyhow::ensure!(!dir.exists(), "{} exists; name another --dir", dir.display());

@@ -8,7 +8,7 @@ use clap::Args;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-use super::super::Common;
+use super::super::CommonOptions;
 use super::read_component;
 use super::source::{annotations, signature};
 use assurance_outside::oci::{Artifact, OciReference, OciRegistry};
@@ -27,7 +27,7 @@ pub(in crate::cli) struct AreaPush {
 }
 
 impl AreaPush {
-    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+    pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         let component = read_component(&self.file)?;
         let signature = signature(&self.file)?;
         // Of the file and not of now: what is pushed twice is the same twice.

@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
 
-use super::super::Common;
+use super::super::CommonOptions;
 use super::super::operators::{OperatorsClient, Target, escaped};
 use super::super::table::items;
 use super::{AreaArgument, figures, shown};
@@ -15,7 +15,7 @@ use assurance_core::domain::manifest::Manifest;
 const MESSAGES: u32 = 200;
 
 /// The areas of a running service.
-pub(super) async fn list(target: Target, common: &Common) -> anyhow::Result<()> {
+pub(super) async fn list(target: Target, common: &CommonOptions) -> anyhow::Result<()> {
     let operators = target.connect(common)?;
     let areas = operators.get("/areas").await?;
     let figures = if common.json { Default::default() } else { figures::read(&operators).await? };
@@ -30,7 +30,7 @@ pub(in crate::cli) struct AreaStatus {
 }
 
 impl AreaStatus {
-    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+    pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         let operators = self.area.target.connect(common)?;
         let name = &self.area.name;
         let area = operators.get(&format!("/areas/{name}")).await?;
@@ -51,7 +51,7 @@ pub(in crate::cli) struct AreaHistory {
 }
 
 impl AreaHistory {
-    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+    pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         let operators = self.area.target.connect(common)?;
         let name = &self.area.name;
         let path = format!("/areas/{name}/history?limit={}", self.limit);
@@ -83,7 +83,7 @@ pub(in crate::cli) struct AreaDiff {
 }
 
 impl AreaDiff {
-    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
+    pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         let operators = self.area.target.connect(common)?;
         let Some(to) = &self.to else {
             let report = operators.get(&format!("/areas/{}/shadow", self.area.name)).await?;

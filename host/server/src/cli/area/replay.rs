@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use clap::Args;
 use serde_json::{Value as Json, json};
 
-use super::super::{Common, Unusable, input, output};
+use super::super::{CommonOptions, IncomparableInput, input, output};
 use super::read_component;
 use assurance_core::recordings::Recording;
 use assurance_runtime::this_program;
@@ -25,10 +25,10 @@ pub(in crate::cli) struct AreaReplay {
 }
 
 impl AreaReplay {
-    /// Fails where the component does otherwise, and as [`Unusable`] where
+    /// Fails where the component does otherwise, and as [`IncomparableInput`] where
     /// that cannot be said.
-    pub(super) async fn run(self, common: &Common) -> anyhow::Result<()> {
-        let replayed = self.replay().await.map_err(|error| error.context(Unusable))?;
+    pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
+        let replayed = self.replay().await.map_err(|error| error.context(IncomparableInput))?;
         let told = serde_json::to_value(&replayed)?;
         if common.json {
             output::line(told);
@@ -43,7 +43,7 @@ impl AreaReplay {
             ReplayVerdict::Withheld => Err(anyhow::anyhow!(
                 "the rest is not in the recording; it cannot be said whether it would be the same"
             )
-            .context(Unusable)),
+            .context(IncomparableInput)),
         }
     }
 

@@ -9,7 +9,7 @@ use clap::Args;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-use super::super::Common;
+use super::super::CommonOptions;
 use super::read_component;
 use assurance_core::config::files;
 use assurance_core::signing::{self, SigningKey};
@@ -29,7 +29,7 @@ pub(in crate::cli) struct AreaSign {
 }
 
 impl AreaSign {
-    pub(super) fn run(self, common: &Common) -> anyhow::Result<()> {
+    pub(super) fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         let pem = files::read_private(&self.key)?;
         let pem = std::str::from_utf8(&pem).context("the key file is not text")?;
         let key = SigningKey::from_pem(pem)

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::super::App;
 use super::audit_trail::AuditTrail;
 use super::error::InstallError;
-use super::execute::{Decision, Executed, execute};
+use super::execute::{ActionResult, Decision, execute};
 use super::plan::{self, AreaEvent, TrialRequest};
 use super::{removed, rows, selection};
 use crate::registry::LiveChange;
@@ -55,7 +55,7 @@ pub async fn activate(
     };
     let event = digest.and_then(|digest| plan::activation(&state, digest.as_deref(), force));
     match decide(app, who, area, force.or(why), event).await? {
-        Executed::Live(change) => Ok(Some(change)),
+        ActionResult::Live(change) => Ok(Some(change)),
         _ => Ok(None),
     }
 }
@@ -82,9 +82,9 @@ pub async fn roll_back(
         None => plan::rollback(&state),
     };
     match decide(app, who, area, Some(reason), event).await? {
-        Executed::Live(change) => Ok(RollbackResult::Live(change)),
-        Executed::Trial(trial) => Ok(RollbackResult::Trial(trial)),
-        Executed::Unchanged => Err(InstallError::NothingBefore { area: area.to_owned() }),
+        ActionResult::Live(change) => Ok(RollbackResult::Live(change)),
+        ActionResult::Trial(trial) => Ok(RollbackResult::Trial(trial)),
+        ActionResult::Unchanged => Err(InstallError::NothingBefore { area: area.to_owned() }),
     }
 }
 
@@ -103,7 +103,7 @@ pub async fn remove(
     let from_folder = removed::keep_from_folder(app, who, area).await;
     let event = Ok(AreaEvent::Remove { from_folder, force });
     match decide(app, who, area, why, event).await? {
-        Executed::Live(change) => Ok(change),
+        ActionResult::Live(change) => Ok(change),
         _ => Err(InstallError::Overtaken { area: area.to_owned() }),
     }
 }
@@ -142,9 +142,9 @@ pub async fn stop_trial(
     trial(area, decide(app, who, area, Some(reason), plan::stop(&state)).await?)
 }
 
-fn trial(area: &str, executed: Executed) -> Result<Trial, InstallError> {
+fn trial(area: &str, executed: ActionResult) -> Result<Trial, InstallError> {
     match executed {
-        Executed::Trial(trial) => Ok(trial),
+        ActionResult::Trial(trial) => Ok(trial),
         _ => Err(InstallError::Overtaken { area: area.to_owned() }),
     }
 }
@@ -156,7 +156,7 @@ async fn decide(
     area: &str,
     why: Option<&str>,
     event: Result<AreaEvent<'_>, InstallError>,
-) -> Result<Executed, InstallError> {
+) -> Result<ActionResult, InstallError> {
     let event = match event {
         Ok(event) => event,
         Err(error) => return Err(AuditTrail::new(app, who, area, None).refuse(error).await),

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::super::App;
 use super::error::InstallError;
-use super::execute::{Decision, Executed, execute};
+use super::execute::{ActionResult, Decision, execute};
 use super::plan::AreaEvent;
 use super::verdict::{CanaryRegression, verdict};
 use crate::registry::OnTrial;
@@ -62,7 +62,7 @@ async fn roll_back(
     let (area, why) = (trial.area.as_str(), Some(why.as_str()));
     let decision = Decision { area, event, who: WHO, why, figures: Some(figures) };
     match execute(app, &decision).await {
-        Ok(Executed::Trial(_)) => {}
+        Ok(ActionResult::Trial(_)) => {}
         Ok(_) | Err(InstallError::Overtaken { .. }) => return Ok(()),
         Err(error) => return Err(error),
     }

@@ -21,7 +21,7 @@ use crate::registry::{AreaTarget, AreaVersion, LiveChange};
 use assurance_core::domain::deployment::Stage;
 use assurance_core::domain::trial::{Mode, Trial};
 use assurance_store::deployments::{self, PointerMove};
-use assurance_store::trials::{self, Ending};
+use assurance_store::trials::{self, TrialEnd};
 use assurance_store::{self as store, Access, Connection};
 
 /// A decision, who made it and why.
@@ -36,7 +36,7 @@ pub(super) struct Decision<'a> {
 }
 
 /// Result of a decision.
-pub(super) enum Executed {
+pub(super) enum ActionResult {
     /// Everything was so already.
     Unchanged,
     /// Another version is live, or none.
@@ -49,16 +49,19 @@ pub(super) enum Executed {
 ///
 /// # Errors
 /// See [`InstallError`]; nothing has changed.
-pub(super) async fn execute(app: &App, decision: &Decision<'_>) -> Result<Executed, InstallError> {
+pub(super) async fn execute(
+    app: &App,
+    decision: &Decision<'_>,
+) -> Result<ActionResult, InstallError> {
     let Decision { area, event, .. } = decision;
     let state = rows::area(app, area).await?;
     if plan(&state, event)?.is_none() {
-        return Ok(Executed::Unchanged);
+        return Ok(ActionResult::Unchanged);
     }
     let version = prepare(app, &state, event).await?;
     let _one_at_a_time = app.installing.lock().await;
     let state = rows::area(app, area).await?;
-    let Some(transition) = plan(&state, event)? else { return Ok(Executed::Unchanged) };
+    let Some(transition) = plan(&state, event)? else { return Ok(ActionResult::Unchanged) };
     if let Some(version) = &version {
         permit(app, &state, event, version).await?;
     }
@@ -66,9 +69,9 @@ pub(super) async fn execute(app: &App, decision: &Decision<'_>) -> Result<Execut
     commit(app, decision, &state, &transition).await?;
     let change = install(app, next).ok_or_else(|| state.overtaken())?;
     Ok(match transition {
-        Transition::MoveLive { .. } => Executed::Live(change),
+        Transition::MoveLive { .. } => ActionResult::Live(change),
         Transition::BeginTrial(trial) | Transition::EndTrial { trial, .. } => {
-            Executed::Trial(trial)
+            ActionResult::Trial(trial)
         }
     })
 }
@@ -179,7 +182,7 @@ async fn write(
         Transition::BeginTrial(trial) => trials::begin(tx, trial, stage_on_trial(trial.mode)).await,
         Transition::EndTrial { trial, end } => {
             let stage = stage_after_trial(trial.mode);
-            let ending = Ending { state: *end, why: decision.why, at, stage };
+            let ending = TrialEnd { state: *end, why: decision.why, at, stage };
             let ended = trials::end(tx, trial, &ending).await?;
             if ended { Ok(()) } else { Err(store::Error::RunAgain) }
         }

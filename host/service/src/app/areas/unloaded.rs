@@ -20,9 +20,9 @@ use assurance_runtime::{LoadError, LoadedArea};
 use assurance_work::{AreaCode, CallError, CallOutcome, UnitOfWork};
 
 /// In place of a version's code. It is never called: its area returns 503.
-struct Unloaded;
+struct UnloadedCode;
 
-impl AreaCode for Unloaded {
+impl AreaCode for UnloadedCode {
     fn is_loaded(&self) -> bool {
         false
     }
@@ -75,7 +75,7 @@ async fn install_unloaded_version(app: &App, pointer: &LivePointer) -> Result<()
     let loaded = LoadedArea {
         manifest,
         digest: digest.clone(),
-        code: Arc::new(Unloaded),
+        code: Arc::new(UnloadedCode),
         generation: "",
         imports: Vec::new(),
         compiled_in: None,

@@ -71,12 +71,12 @@ fn done() -> Answer {
 }
 
 /// The only area, `notes`; `None` while it is not live.
-type Live = Arc<Mutex<Option<Arc<dyn AreaCode>>>>;
+type LiveArea = Arc<Mutex<Option<Arc<dyn AreaCode>>>>;
 
 /// Workers of a test.
 struct Bench {
     store: Store,
-    live: Live,
+    live: LiveArea,
     workers: Option<Workers>,
 }
 
@@ -146,7 +146,7 @@ impl Bench {
     }
 }
 
-fn areas(live: &Live) -> RunnableAreas {
+fn areas(live: &LiveArea) -> RunnableAreas {
     let child =
         JobSpec { name: "child".into(), lane: Lane::Ingest, max_attempts: 1, timeout_ms: 9 };
     let jobs = [("child".to_owned(), child)].into();

@@ -34,9 +34,9 @@ use assurance_work::{AreaCode, CallError, CallOutcome, UnitOfWork};
 const NOTES: &str = "/v1/workspaces/{workspace_id}/notes";
 
 /// Code that traps at every call.
-struct Traps;
+struct TrappingCode;
 
-impl AreaCode for Traps {
+impl AreaCode for TrappingCode {
     fn handle<'a>(
         &'a self,
         _: UnitOfWork,
@@ -66,7 +66,7 @@ fn loaded(manifest: Manifest) -> LoadedArea {
     LoadedArea {
         digest,
         manifest,
-        code: Arc::new(Traps),
+        code: Arc::new(TrappingCode),
         generation: "0.2.0",
         imports: vec![],
         compiled_in: None,
