@@ -63,6 +63,7 @@ pub(crate) struct WebhookDetails {
 
 /// A stored subscription.
 #[derive(Serialize, Deserialize, JsonSchema)]
+#[schemars(extend("x-requests-events" = "events"))]
 pub(crate) struct Subscription {
     pub(crate) active: bool,
     events: Vec<String>,

@@ -62,12 +62,13 @@ struct Unit {
     effects: Effects,
     job: Option<JobEnd>,
     since: Instant,
-    done: oneshot::Sender<Result<(), Error>>,
+    done: oneshot::Sender<Result<u64, Error>>,
 }
 
 impl Store {
     /// Applies a unit's effects and the end of its job in one commit, which it
-    /// may share with others. Only for SQLite.
+    /// may share with others. Only for SQLite. Returns the number of requested
+    /// deliveries that were enqueued.
     ///
     /// # Errors
     /// As [`apply::apply`] and [`jobs::end`]; nothing of the unit is kept.
@@ -75,7 +76,7 @@ impl Store {
         &self,
         effects: Effects,
         job: Option<JobEnd>,
-    ) -> Result<(), Error> {
+    ) -> Result<u64, Error> {
         let (done, committed) = oneshot::channel();
         {
             let groups = &self.0.group_commit;
@@ -131,38 +132,38 @@ async fn commit(store: &Store, mut tx: Tx, units: Vec<Unit>) {
     let mut units = units.into_iter();
     while let Some(unit) = units.next() {
         match apply_in_savepoint(&mut tx, &unit).await {
-            Ok(Ok(())) => applied.push(unit),
+            Ok(Ok(enqueued)) => applied.push((unit, enqueued)),
             Ok(Err(error)) => {
                 let _ = unit.done.send(Err(error));
             }
             Err(error) => {
                 tracing::debug!(%error, "a group of units is committed one by one");
                 drop(tx);
-                applied.push(unit);
-                applied.extend(units);
-                return commit_each(store, applied).await;
+                let applied = applied.into_iter().map(|(unit, _)| unit);
+                return commit_each(store, applied.chain([unit]).chain(units)).await;
             }
         }
     }
     if let Err(error) = tx.commit().await {
         tracing::debug!(%error, "a group of units is committed one by one");
-        return commit_each(store, applied).await;
+        return commit_each(store, applied.into_iter().map(|(unit, _)| unit)).await;
     }
     counter!(GROUPS).increment(1);
     counter!(UNITS).increment(applied.len() as u64);
-    for unit in applied {
-        // A caller that has gone is no concern of the commit.
-        let _ = unit.done.send(Ok(()));
+    for (unit, enqueued) in applied {
+        // The caller may have been dropped meanwhile.
+        let _ = unit.done.send(Ok(enqueued));
     }
 }
 
 /// Commits each unit in a transaction of its own.
-async fn commit_each(store: &Store, units: Vec<Unit>) {
+async fn commit_each(store: &Store, units: impl IntoIterator<Item = Unit>) {
     for unit in units {
         let kept = async {
             let mut tx = store.begin(Access::WriteLocked).await?;
-            apply_to(&mut tx, &unit).await?;
-            tx.commit().await
+            let enqueued = apply_to(&mut tx, &unit).await?;
+            tx.commit().await?;
+            Ok(enqueued)
         };
         let kept = kept.await;
         let _ = unit.done.send(kept);
@@ -171,11 +172,14 @@ async fn commit_each(store: &Store, units: Vec<Unit>) {
 
 /// The inner result is the unit's. The outer one is the transaction's: an error
 /// after which SQLite may have rolled back everything.
-async fn apply_in_savepoint(tx: &mut Tx, unit: &Unit) -> Result<Result<(), Error>, Error> {
+async fn apply_in_savepoint(tx: &mut Tx, unit: &Unit) -> Result<Result<u64, Error>, Error> {
     tx.savepoint().await?;
-    let Err(error) = apply_to(tx, unit).await else {
-        tx.release_savepoint().await?;
-        return Ok(Ok(()));
+    let error = match apply_to(tx, unit).await {
+        Ok(enqueued) => {
+            tx.release_savepoint().await?;
+            return Ok(Ok(enqueued));
+        }
+        Err(error) => error,
     };
     if !error.is_of_the_statement() {
         return Err(error);
@@ -185,12 +189,12 @@ async fn apply_in_savepoint(tx: &mut Tx, unit: &Unit) -> Result<Result<(), Error
     Ok(Err(error))
 }
 
-async fn apply_to(tx: &mut Tx, unit: &Unit) -> Result<(), Error> {
-    apply::apply_on_sqlite(tx, &unit.effects).await?;
-    match &unit.job {
-        Some(end) => jobs::end(tx, end, unit.effects.now).await,
-        None => Ok(()),
+async fn apply_to(tx: &mut Tx, unit: &Unit) -> Result<u64, Error> {
+    let enqueued = apply::apply_on_sqlite(tx, &unit.effects).await?;
+    if let Some(end) = &unit.job {
+        jobs::end(tx, end, unit.effects.now).await?;
     }
+    Ok(enqueued)
 }
 
 #[cfg(test)]
@@ -217,7 +221,7 @@ mod tests {
     async fn together(
         store: &Store,
         units: Vec<(Effects, Option<JobEnd>)>,
-    ) -> Vec<Result<(), Error>> {
+    ) -> Vec<Result<u64, Error>> {
         let turn = store.begin(Access::WriteLocked).await.unwrap();
         let units = units.into_iter().map(|(effects, job)| {
             let store = store.clone();

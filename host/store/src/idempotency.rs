@@ -79,7 +79,8 @@ pub async fn keep(tx: &mut Tx, reply: StoredReply, now: Timestamp) -> Result<(),
     let nothing_else = Effects::new(reply.workspace, "", now);
     // No call of an area uses this scope, so the gate is not needed.
     let within = TransactionKind::Transaction { gated: true };
-    apply(tx, Effects { reply: Some(reply), ..nothing_else }, within).await
+    apply(tx, Effects { reply: Some(reply), ..nothing_else }, within).await?;
+    Ok(())
 }
 
 /// Deletes at most `limit` expired responses. Returns their number.

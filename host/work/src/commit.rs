@@ -42,6 +42,7 @@ impl UnitOfWork {
         let area = &self.spec.area.area;
         let enqueued = effects.jobs.iter().filter(|job| job.area == *area).count() as u64;
         let mut lanes: BTreeSet<Lane> = effects.jobs.iter().map(|job| job.lane).collect();
+        let requested: Vec<Lane> = effects.deliveries.iter().map(|one| one.job.lane).collect();
         lanes.extend(self.job_changes.iter().map(|change| change.lane));
         let secrets: Vec<_> =
             effects.secrets.iter().map(|(name, to)| (name.clone(), to.is_some())).collect();
@@ -57,7 +58,10 @@ impl UnitOfWork {
             }
         };
         match kept {
-            Ok(()) => {
+            Ok(delivered) => {
+                if delivered > 0 {
+                    lanes.extend(requested);
+                }
                 self.note_stored(bytes);
                 if enqueued > 0 {
                     let workspace = self.spec.call.workspace;
@@ -157,6 +161,7 @@ impl UnitOfWork {
         }
         self.documents.take(&mut effects);
         effects.jobs = std::mem::take(&mut self.jobs);
+        effects.deliveries = std::mem::take(&mut self.deliveries);
         let secrets = std::mem::take(&mut self.secrets).into_iter();
         effects.secrets =
             secrets.filter(|(_, secret)| secret.changed).map(|(n, s)| (n, s.now)).collect();
@@ -168,8 +173,9 @@ impl UnitOfWork {
     /// Commits a call without a transaction. It has read only documents by id,
     /// which the commit verifies to be unchanged. While another call holds the
     /// workspace's gate, it is tried a few times; then the call queues for the
-    /// gate itself.
-    async fn keep(&self, effects: Effects, job: Option<&JobEnd>) -> Result<(), Error> {
+    /// gate itself. Returns the number of requested deliveries that were
+    /// enqueued, like the functions below.
+    async fn keep(&self, effects: Effects, job: Option<&JobEnd>) -> Result<u64, Error> {
         if self.store.backend() == Backend::Sqlite {
             if !self.changes_more() {
                 return self.store.commit_in_group(effects, job.cloned()).await;
@@ -193,37 +199,40 @@ impl UnitOfWork {
     }
 
     /// Most calls need one statement, which is a transaction by itself.
-    async fn keep_once(&self, effects: Effects, job: Option<&JobEnd>) -> Result<(), Error> {
+    async fn keep_once(&self, effects: Effects, job: Option<&JobEnd>) -> Result<u64, Error> {
         if job.is_some() || self.changes_more() {
             let tx = self.store.begin(Access::Write).await?;
             return self.write_in(tx, effects, job).await;
         }
         let mut connection = self.store.serializable().await?;
-        apply(&mut connection, effects, TransactionKind::Itself).await?;
+        let delivered = apply(&mut connection, effects, TransactionKind::Itself).await?;
         connection.release();
-        Ok(())
+        Ok(delivered)
     }
 
     /// Commits a call in the transaction that it has read from.
-    async fn keep_in(&self, tx: Tx, effects: Effects, job: Option<&JobEnd>) -> Result<(), Error> {
+    async fn keep_in(&self, tx: Tx, effects: Effects, job: Option<&JobEnd>) -> Result<u64, Error> {
         let pairs = self.pairs(&effects);
         // Runs concurrently: both take a large part of an import's time.
         let keeping = pairs.keep(&self.store);
         let (tx, kept) = tokio::join!(self.write_effects(tx, effects), keeping);
         kept?;
-        self.finish(tx?, job).await
+        let (tx, delivered) = tx?;
+        self.finish(tx, job).await?;
+        Ok(delivered)
     }
 
-    async fn write_in(&self, tx: Tx, effects: Effects, job: Option<&JobEnd>) -> Result<(), Error> {
-        let tx = self.write_effects(tx, effects).await?;
-        self.finish(tx, job).await
+    async fn write_in(&self, tx: Tx, effects: Effects, job: Option<&JobEnd>) -> Result<u64, Error> {
+        let (tx, delivered) = self.write_effects(tx, effects).await?;
+        self.finish(tx, job).await?;
+        Ok(delivered)
     }
 
-    async fn write_effects(&self, mut tx: Tx, effects: Effects) -> Result<Tx, Error> {
+    async fn write_effects(&self, mut tx: Tx, effects: Effects) -> Result<(Tx, u64), Error> {
         self.store.upgrade(&mut tx).await?;
         let within = within(&tx);
-        apply(&mut tx, effects, within).await?;
-        Ok(tx)
+        let delivered = apply(&mut tx, effects, within).await?;
+        Ok((tx, delivered))
     }
 
     async fn finish(&self, mut tx: Tx, job: Option<&JobEnd>) -> Result<(), Error> {

@@ -41,7 +41,7 @@ use self::reading::ReadProgress;
 use assurance_core::access::AccessPattern;
 use assurance_core::domain::area::CallContext;
 use assurance_core::domain::id::{SessionId, UserId};
-use assurance_core::domain::job::{JobEnd, NewJob};
+use assurance_core::domain::job::{JobEnd, NewJob, RequestedDelivery};
 use assurance_core::domain::queue::JobChange;
 use assurance_core::domain::role::Role;
 use assurance_core::domain::sealed::StoredSecret;
@@ -112,6 +112,7 @@ pub struct UnitOfWork {
     reading: ReadProgress,
     documents: Overlay,
     jobs: Vec<NewJob>,
+    deliveries: Vec<RequestedDelivery>,
     secrets: BTreeMap<String, ContentState<StoredSecret>>,
     blobs: BTreeMap<String, ContentState<StoredBlob>>,
     /// Blobs of other areas that the call has looked up, by area and name.
@@ -165,6 +166,7 @@ impl UnitOfWork {
             reading: ReadProgress::NotYet,
             documents: Overlay::default(),
             jobs: Vec::new(),
+            deliveries: Vec::new(),
             secrets: BTreeMap::new(),
             blobs: BTreeMap::new(),
             shared_blobs: BTreeMap::new(),
@@ -214,6 +216,7 @@ impl UnitOfWork {
     pub fn wrote(&self) -> bool {
         self.flushed
             || !self.jobs.is_empty()
+            || !self.deliveries.is_empty()
             || self.changes_more()
             || self.documents.is_dirty(None)
             || self.secrets.values().any(|secret| secret.changed)

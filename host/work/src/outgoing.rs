@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::body::check_object;
 use super::{UnitOfWork, WorkError};
 use assurance_core::domain::id::{EventId, JobId, WorkspaceId};
-use assurance_core::domain::job::{EVENT_KIND, NewJob};
+use assurance_core::domain::job::{EVENT_KIND, NewJob, RequestedDelivery};
 use assurance_core::domain::time::Timestamp;
 
 /// Maximum length of a dedupe key, in characters; an index of the database
@@ -33,7 +33,8 @@ pub struct JobRequest {
 }
 
 impl UnitOfWork {
-    /// Publishes an event: enqueues one job for each subscriber.
+    /// Publishes an event: enqueues one job for each subscriber. The commit omits
+    /// the jobs of subscribers that only want what the workspace requests.
     pub fn publish(&mut self, name: &str, data: String) -> Result<EventId, WorkError> {
         let area = Arc::clone(&self.spec.area);
         let Some(subscribers) = area.events.get(name) else {
@@ -63,7 +64,13 @@ impl UnitOfWork {
                 timeout_ms: to.timeout_ms,
                 dedupe_key: None,
             };
-            self.jobs.push(job);
+            match to.requests.clone() {
+                Some(requests) => {
+                    let event = name.to_owned();
+                    self.deliveries.push(RequestedDelivery { job, event, requests });
+                }
+                None => self.jobs.push(job),
+            }
         }
         Ok(event)
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use assurance_core::access::AccessPatterns;
-use assurance_core::domain::job::Lane;
+use assurance_core::domain::job::{EventRequests, Lane};
 use assurance_core::domain::manifest::{JobSpec, LinkHolder};
 use assurance_store::{CollectionScope, Quota};
 
@@ -48,6 +48,9 @@ pub struct Subscriber {
     pub max_attempts: u32,
     /// Wall-clock limit of one attempt, in milliseconds.
     pub timeout_ms: u32,
+    /// Documents without which a workspace's events are not delivered; `None`:
+    /// every event is delivered.
+    pub requests: Option<EventRequests>,
 }
 
 /// Limits of one call.

@@ -117,6 +117,26 @@ impl NewJob {
     }
 }
 
+/// An event delivery that is enqueued only if its workspace requests the event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestedDelivery {
+    /// Job that delivers the event to an area.
+    pub job: NewJob,
+    /// Name of the event.
+    pub event: String,
+    /// Documents in which the workspace lists the events that it requests.
+    pub requests: EventRequests,
+}
+
+/// Collection with documents that list names of events.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EventRequests {
+    /// `area.name` of the collection.
+    pub collection: String,
+    /// Member of a document with the list.
+    pub member: String,
+}
+
 /// A job that a worker claimed under a lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeasedJob {

@@ -283,6 +283,15 @@ pub struct CollectionSpec {
     pub readers: Vec<String>,
 }
 
+impl CollectionSpec {
+    /// Returns the member of its documents that lists the events which the area
+    /// requests in the document's workspace (`x-requests-events` of the schema).
+    #[must_use]
+    pub fn requests_events(&self) -> Option<&str> {
+        self.schema["x-requests-events"].as_str()
+    }
+}
+
 /// An event an area publishes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EventSpec {

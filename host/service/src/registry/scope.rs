@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use assurance_core::access::AccessPatterns;
-use assurance_core::domain::job::Lane;
+use assurance_core::domain::job::{EventRequests, Lane};
 use assurance_core::domain::manifest::{
     CollectionSpec, JobSpec, LinkHolder, Manifest, Route, WorkspaceSource,
 };
@@ -98,16 +98,31 @@ fn searched(collection: &CollectionSpec) -> Vec<SearchableText> {
 fn subscribers(event: &str, live: &[&Manifest]) -> Vec<Subscriber> {
     live.iter()
         .filter(|area| area.subscriptions.iter().any(|name| name == "*" || name == event))
-        .map(|area| subscriber(area))
+        .map(|area| subscriber(event, area))
         .collect()
 }
 
-fn subscriber(area: &Manifest) -> Subscriber {
+/// Returns the collection whose documents list the events that a workspace
+/// requests of the area: An area that subscribes to an event by its name
+/// receives it in any case.
+fn requests(event: &str, area: &Manifest) -> Option<EventRequests> {
+    if area.subscriptions.iter().any(|name| name == event) {
+        return None;
+    }
+    area.collections.iter().find_map(|collection| {
+        let member = collection.requests_events()?.to_owned();
+        let collection = format!("{}.{}", area.name, collection.name);
+        Some(EventRequests { collection, member })
+    })
+}
+
+fn subscriber(event: &str, area: &Manifest) -> Subscriber {
     let declared = area.jobs.iter().find(|job| job.name == EVENT_JOB);
     Subscriber {
         area: area.name.clone(),
         lane: declared.map_or(Lane::Events, |job: &JobSpec| job.lane),
         max_attempts: declared.map_or(EVENT_ATTEMPTS, |job| job.max_attempts),
         timeout_ms: declared.map_or(EVENT_TIMEOUT_MS, |job| job.timeout_ms),
+        requests: requests(event, area),
     }
 }

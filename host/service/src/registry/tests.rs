@@ -10,7 +10,7 @@ use super::*;
 use assurance_contract::OperationGroup;
 use assurance_contract::fixtures::{creating, manifest, route};
 use assurance_core::domain::area::{JobRun, Problem, Reply, Request};
-use assurance_core::domain::job::{JobFailure, JobOutcome, Lane};
+use assurance_core::domain::job::{EventRequests, JobFailure, JobOutcome, Lane};
 use assurance_core::domain::manifest::{
     BodyKind, CollectionSpec, FieldKind, FieldSpec, IndexSpec, JobSpec, Link, LinkHolder, Method,
     ParameterKind, ParameterPlace, ParameterSpec, Route, WorkspaceSource,
@@ -333,6 +333,27 @@ fn subscribers_are_found_in_whatever_order_areas_come() {
         (heard[0].area.as_str(), heard[0].lane, heard[0].max_attempts),
         ("hooks", Lane::Ingest, 3)
     );
+}
+
+#[test]
+fn a_subscription_to_all_events_is_restricted_by_a_collection() {
+    let registry = registry();
+    install(&registry, notes()).unwrap();
+    let requests = |subscription: &str| {
+        let mut hooks = with_storage(manifest("hooks", vec![]), &["endpoints"]);
+        hooks.collections[0].schema = json!({
+            "type": "object",
+            "properties": {"events": {"type": "array"}},
+            "x-requests-events": "events",
+        });
+        hooks.subscriptions = vec![subscription.into()];
+        install(&registry, hooks).unwrap();
+        let snapshot = registry.snapshot();
+        snapshot.area("notes").unwrap().scope.events["notes.created"][0].requests.clone()
+    };
+    let endpoints = EventRequests { collection: "hooks.endpoints".into(), member: "events".into() };
+    assert_eq!(requests("*"), Some(endpoints));
+    assert_eq!(requests("notes.created"), None);
 }
 
 #[test]

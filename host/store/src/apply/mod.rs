@@ -14,7 +14,7 @@ use super::connection::{Connection, Raw};
 use super::error::Error;
 use super::idempotency::StoredReply;
 use assurance_core::domain::id::WorkspaceId;
-use assurance_core::domain::job::NewJob;
+use assurance_core::domain::job::{NewJob, RequestedDelivery};
 use assurance_core::domain::sealed::StoredSecret;
 use assurance_core::domain::time::Timestamp;
 
@@ -37,6 +37,8 @@ pub struct Effects {
     pub deletes: Vec<Delete>,
     /// Jobs for the queue.
     pub jobs: Vec<NewJob>,
+    /// Jobs that deliver an event, if a document of the workspace requests it.
+    pub deliveries: Vec<RequestedDelivery>,
     /// Secrets by name, sealed; nothing: forgotten.
     pub secrets: Vec<(String, Option<StoredSecret>)>,
     /// Blobs by name; nothing: forgotten.
@@ -110,6 +112,7 @@ impl Effects {
             updates: Vec::new(),
             deletes: Vec::new(),
             jobs: Vec::new(),
+            deliveries: Vec::new(),
             secrets: Vec::new(),
             blobs: Vec::new(),
             reply: None,
@@ -123,6 +126,7 @@ impl Effects {
             && self.updates.is_empty()
             && self.deletes.is_empty()
             && self.jobs.is_empty()
+            && self.deliveries.is_empty()
             && self.secrets.is_empty()
             && self.blobs.is_empty()
             && self.reply.is_none()
@@ -148,20 +152,19 @@ pub enum TransactionKind {
 ///
 /// PostgreSQL asserts in the statement that it is part of a transaction, or
 /// not, as `within` says.
+///
+/// Returns the number of requested deliveries that were enqueued.
 pub async fn apply(
     connection: &mut Connection,
     effects: Effects,
     within: TransactionKind,
-) -> Result<(), Error> {
+) -> Result<u64, Error> {
     if effects.is_empty() {
-        return Ok(());
+        return Ok(0);
     }
     match connection.raw() {
         Raw::Sqlite(_) => sqlite::apply(connection, &effects).await,
-        Raw::Postgres(c) => {
-            postgres::statement(effects, within).postgres()?.execute(c).await?;
-            Ok(())
-        }
+        Raw::Postgres(_) => postgres::apply(connection, effects, within).await,
     }
 }
 
@@ -172,6 +175,6 @@ pub async fn apply(
 pub(crate) async fn apply_on_sqlite(
     connection: &mut Connection,
     effects: &Effects,
-) -> Result<(), Error> {
+) -> Result<u64, Error> {
     sqlite::apply(connection, effects).await
 }

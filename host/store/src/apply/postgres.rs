@@ -5,13 +5,38 @@
 //! changed a certain number of rows is counted by `must_match` inside the
 //! statement, which fails as a whole where it has not.
 
+use std::collections::BTreeMap;
+
+use uuid::Uuid;
+
 use super::super::Backend;
-use super::super::sql::{Sql, SqlParameter};
+use super::super::connection::Connection;
+use super::super::error::Error;
+use super::super::sql::{Sql, SqlParameter, each_row};
 use super::super::{gates::gate_key, idempotency::StoredReply};
 use super::{Effects, TransactionKind};
+use assurance_core::domain::job::NewJob;
 
-pub(super) fn statement(effects: Effects, within: TransactionKind) -> Sql {
-    let mut ctes = CteBuilder { sql: Sql::new(Backend::Postgres, "WITH "), checks: Vec::new() };
+/// Executes the statement. Returns the number of requested deliveries that were
+/// enqueued.
+pub(super) async fn apply(
+    connection: &mut Connection,
+    effects: Effects,
+    within: TransactionKind,
+) -> Result<u64, Error> {
+    let mut enqueued = 0;
+    // Reads to the end: the commit may fail after the row.
+    each_row(connection, statement(effects, within), |row| {
+        enqueued = row.integer(0)?.cast_unsigned();
+        Ok(())
+    })
+    .await?;
+    Ok(enqueued)
+}
+
+fn statement(effects: Effects, within: TransactionKind) -> Sql {
+    let sql = Sql::new(Backend::Postgres, "WITH ");
+    let mut ctes = CteBuilder { sql, checks: Vec::new(), requested: Vec::new() };
     ctes.transaction(within);
     ctes.gate(&effects, within);
     ctes.seen(&effects);
@@ -19,6 +44,7 @@ pub(super) fn statement(effects: Effects, within: TransactionKind) -> Sql {
     ctes.updates(&effects);
     ctes.inserts(&effects);
     ctes.jobs(&effects);
+    ctes.deliveries(&effects);
     ctes.secrets(&effects);
     ctes.blobs(&effects);
     if let Some(reply) = &effects.reply {
@@ -30,6 +56,8 @@ pub(super) fn statement(effects: Effects, within: TransactionKind) -> Sql {
 struct CteBuilder {
     sql: Sql,
     checks: Vec<String>,
+    /// Expressions that count the enqueued deliveries.
+    requested: Vec<String>,
 }
 
 impl CteBuilder {
@@ -150,24 +178,57 @@ impl CteBuilder {
         self.sql.push(")");
     }
 
-    /// The same rows as `jobs::insert` writes.
+    /// Inserts the same rows as `jobs::insert`.
     fn jobs(&mut self, effects: &Effects) {
-        let jobs = &effects.jobs;
-        if jobs.is_empty() {
-            return;
+        let jobs: Vec<&NewJob> = effects.jobs.iter().collect();
+        if !jobs.is_empty() {
+            self.sql.push(", queued AS (");
+            self.insert_jobs(&jobs, effects, |_| {});
+            self.sql.push(" ON CONFLICT DO NOTHING)");
         }
+    }
+
+    /// Enqueues the deliveries of events that a document requests. The name of
+    /// the collection is a literal, so that the planner uses an index of this
+    /// collection: reading an index that others write to would make serializable
+    /// transactions fail.
+    fn deliveries(&mut self, effects: &Effects) {
+        let mut by_requests: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for delivery in &effects.deliveries {
+            by_requests.entry(&delivery.requests).or_default().push(delivery);
+        }
+        for (requests, deliveries) in by_requests {
+            let arm = format!("requested_{}", self.requested.len());
+            self.sql.push(&format!(", {arm} AS ("));
+            let jobs: Vec<_> = deliveries.iter().map(|delivery| &delivery.job).collect();
+            self.insert_jobs(&jobs, effects, |sql| {
+                sql.push(" JOIN unnest(").bind(uuids(jobs.iter().map(|job| job.id.0)));
+                sql.push("::uuid[], ").bind(texts(deliveries.iter().map(|one| &one.event)));
+                sql.push("::text[]) AS e(id, event) ON e.id = u.id WHERE (SELECT true ");
+                sql.push("FROM documents AS d WHERE d.workspace_id = ");
+                sql.bind(SqlParameter::Uuid(effects.workspace.0));
+                sql.push(&format!(" AND d.collection = '{}' AND d.body -> ", requests.collection));
+                sql.bind(SqlParameter::Text(requests.member.clone()));
+                sql.push("::text ? e.event LIMIT 1)");
+            });
+            self.sql.push(" ON CONFLICT DO NOTHING RETURNING 1)");
+            self.requested.push(format!("(SELECT count(*) FROM {arm})"));
+        }
+    }
+
+    /// Appends an insert of jobs; `only` appends a join and a condition.
+    fn insert_jobs(&mut self, jobs: &[&NewJob], effects: &Effects, only: impl FnOnce(&mut Sql)) {
         let sql = &mut self.sql;
         sql.push(
-            ", queued AS (INSERT INTO jobs (workspace_id, id, area, kind, lane, payload, \
+            "INSERT INTO jobs (workspace_id, id, area, kind, lane, payload, \
              resource_id, max_attempts, timeout_ms, available_at, dedupe_key, created_at, \
              updated_at, status, attempts) \
              SELECT u.workspace_id, u.id, u.area, u.kind, u.lane, u.payload, u.resource_id, \
              u.max_attempts, u.timeout_ms, u.available_at, u.dedupe_key, u.now, u.now, \
-             'queued', 0 FROM gate, unnest(",
+             'queued', 0 FROM gate CROSS JOIN unnest(",
         );
-        sql.bind(SqlParameter::Uuids(jobs.iter().map(|job| job.workspace.0).collect()))
-            .push("::uuid[], ");
-        sql.bind(SqlParameter::Uuids(jobs.iter().map(|job| job.id.0).collect())).push("::uuid[], ");
+        sql.bind(uuids(jobs.iter().map(|job| job.workspace.0))).push("::uuid[], ");
+        sql.bind(uuids(jobs.iter().map(|job| job.id.0))).push("::uuid[], ");
         sql.bind(texts(jobs.iter().map(|job| &job.area))).push("::text[], ");
         sql.bind(texts(jobs.iter().map(|job| &job.kind))).push("::text[], ");
         let lanes = jobs.iter().map(|job| job.lane.as_str().to_owned()).collect();
@@ -186,8 +247,9 @@ impl CteBuilder {
         sql.bind(SqlParameter::Integers(vec![effects.now.0; jobs.len()]));
         sql.push(
             "::bigint[]) AS u(workspace_id, id, area, kind, lane, payload, resource_id, \
-             max_attempts, timeout_ms, available_at, dedupe_key, now) ON CONFLICT DO NOTHING)",
+             max_attempts, timeout_ms, available_at, dedupe_key, now)",
         );
+        only(sql);
     }
 
     fn secrets(&mut self, effects: &Effects) {
@@ -274,8 +336,10 @@ impl CteBuilder {
     }
 
     fn end(mut self) -> Sql {
-        let checks = if self.checks.is_empty() { "1".to_owned() } else { self.checks.join(", ") };
-        self.sql.push(" SELECT ").push(&checks);
+        self.requested.push("0::bigint".to_owned());
+        let enqueued = self.requested.join(" + ");
+        let columns: Vec<_> = std::iter::once(enqueued).chain(self.checks).collect();
+        self.sql.push(" SELECT ").push(&columns.join(", "));
         self.sql
     }
 
@@ -308,6 +372,10 @@ impl CteBuilder {
 
 fn texts<'a>(values: impl Iterator<Item = &'a String>) -> SqlParameter {
     SqlParameter::Texts(values.cloned().collect())
+}
+
+fn uuids(values: impl Iterator<Item = Uuid>) -> SqlParameter {
+    SqlParameter::Uuids(values.collect())
 }
 
 fn versions(values: impl Iterator<Item = u64>) -> SqlParameter {

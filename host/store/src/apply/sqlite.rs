@@ -9,6 +9,7 @@ use super::super::idempotency::StoredReply;
 use super::super::jobs;
 use super::super::sql::{Sql, SqlParameter, one_row};
 use super::{Delete, Effects, Insert, ReadDocument, Update};
+use assurance_core::domain::job::{EventRequests, RequestedDelivery};
 use assurance_core::domain::sealed::StoredSecret;
 
 /// Rows of one statement. Each number of rows is a statement text of its own,
@@ -17,7 +18,7 @@ const ROWS: usize = 32;
 /// Statements of one script, so that its text stays short.
 const STATEMENTS: usize = 8;
 
-pub(super) async fn apply(connection: &mut Connection, effects: &Effects) -> Result<(), Error> {
+pub(super) async fn apply(connection: &mut Connection, effects: &Effects) -> Result<u64, Error> {
     for seen in effects.seen.chunks(ROWS) {
         check(connection, seen, effects).await?;
     }
@@ -50,7 +51,33 @@ pub(super) async fn apply(connection: &mut Connection, effects: &Effects) -> Res
         script.run_if_long(connection).await?;
     }
     script.run(connection).await?;
-    jobs::insert(connection, &effects.jobs, effects.now).await
+    jobs::insert(connection, &effects.jobs, effects.now).await?;
+    let mut enqueued = 0;
+    for delivery in &effects.deliveries {
+        enqueued += deliver_if_requested(connection, delivery, effects).await?;
+    }
+    Ok(enqueued)
+}
+
+/// Enqueues a delivery if a document requests its event. Returns the number of
+/// enqueued jobs.
+async fn deliver_if_requested(
+    connection: &mut Connection,
+    delivery: &RequestedDelivery,
+    effects: &Effects,
+) -> Result<u64, Error> {
+    let EventRequests { collection, member } = &delivery.requests;
+    let mut sql =
+        Sql::new(Backend::Sqlite, "SELECT 1 FROM documents AS d, json_each(d.body, '$.' || ");
+    sql.bind(text(member)).push(") AS event WHERE d.workspace_id = ");
+    sql.bind(SqlParameter::Uuid(effects.workspace.0)).push(" AND d.collection = ");
+    sql.bind(text(collection)).push(" AND event.value = ").bind(text(&delivery.event));
+    sql.push(" LIMIT 1");
+    if one_row(connection, sql).await?.is_none() {
+        return Ok(0);
+    }
+    jobs::insert(connection, std::slice::from_ref(&delivery.job), effects.now).await?;
+    Ok(1)
 }
 
 /// Whether the documents that were read are as they were.

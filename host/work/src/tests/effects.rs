@@ -93,6 +93,31 @@ on_both! {
         assert_eq!((tidy.4, tidy.5, tidy.6, tidy.7), (5, 1_000, NOW.plus_ms(7).0, Some(Uuid::nil())));
     }
 
+    async fn an_event_is_delivered_only_if_a_document_of_the_workspace_requests_it(store: &Store) {
+        let mut area = Area::installed(store).await;
+        area.request_events("test.items", "events");
+        let deliveries = async || {
+            let mut reader = store.reader().await.unwrap();
+            let sql = "SELECT workspace_id FROM jobs WHERE kind = 'event'";
+            let rows: Vec<(Uuid,)> = testing::rows(&mut reader, sql).await;
+            rows
+        };
+        let elsewhere = area.elsewhere();
+        elsewhere.put(vec![create("a", r#"{"events":["item.made"]}"#)]).await.unwrap();
+        area.put(vec![create("a", r#"{"events":["item.moved"]}"#)]).await.unwrap();
+        area.put(vec![create("b", "{}")]).await.unwrap();
+        for reads in [false, true] {
+            area.publish_made(reads).await;
+        }
+        assert_eq!(deliveries().await, []);
+        area.put(vec![create("c", r#"{"events":["item.lost","item.made"]}"#)]).await.unwrap();
+        area.put(vec![create("d", r#"{"events":["item.made"]}"#)]).await.unwrap();
+        for reads in [false, true] {
+            area.publish_made(reads).await;
+        }
+        assert_eq!(deliveries().await, [(area.workspace.0,); 2]);
+    }
+
     async fn a_dedupe_key_is_one_that_both_databases_can_keep(store: &Store) {
         let area = Area::installed(store).await;
         let wish = |key: String| JobRequest {

@@ -25,7 +25,7 @@ use assurance_core::domain::document::{
     Condition, Document, DocumentWrite, FieldTest, FieldValue, Order, PageStart, Query,
 };
 use assurance_core::domain::id::{UserId, WorkspaceId};
-use assurance_core::domain::job::Lane;
+use assurance_core::domain::job::{EventRequests, Lane};
 use assurance_core::domain::manifest::{FieldKind, IndexSpec, JobSpec};
 use assurance_core::domain::time::Timestamp;
 use assurance_core::secrets::Keys;
@@ -58,6 +58,7 @@ impl Area {
             lane: Lane::Delivery,
             max_attempts: 3,
             timeout_ms: 9,
+            requests: None,
         };
         let job = JobSpec {
             name: "tidy".into(),
@@ -121,6 +122,24 @@ impl Area {
         let mut unit = self.unit();
         let versions = unit.write("items", writes).await.unwrap();
         unit.commit(CommitOptions::default()).await.map(|()| versions)
+    }
+
+    /// Restricts the deliveries of events to those that documents request.
+    pub(super) fn request_events(&mut self, collection: &str, member: &str) {
+        let requests = EventRequests { collection: collection.into(), member: member.into() };
+        let subscribers = Arc::make_mut(&mut self.scope).events.values_mut().flatten();
+        subscribers.for_each(|subscriber| subscriber.requests = Some(requests.clone()));
+    }
+
+    /// Publishes `item.made`, in a transaction if the call also reads a page.
+    pub(super) async fn publish_made(&self, reads: bool) {
+        let mut unit = self.unit();
+        if reads {
+            unit.write("items", vec![replace("b", None, "{}")]).await.unwrap();
+            unit.query(&by(&[])).await.unwrap();
+        }
+        unit.publish("item.made", "{}".into()).unwrap();
+        unit.commit(CommitOptions::default()).await.unwrap();
     }
 
     pub(super) async fn get(&self, id: &str) -> Option<Document> {
