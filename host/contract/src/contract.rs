@@ -21,19 +21,19 @@ const FORM_OVERHEAD_BYTES: u64 = 64 << 10;
 /// server's threads.
 const LONG_CHECKS: usize = 2;
 
-/// The operator's limits for manifests.
+/// Operator's limits for manifests and their routes, with defaults for routes that set none.
 #[derive(Clone, Copy, Debug)]
 pub struct ContractLimits {
-    /// Default deadline of a route, in milliseconds.
+    /// Deadline of a route that sets none, in milliseconds.
     pub deadline_ms: u32,
-    /// Longest deadline of a route, in milliseconds.
+    /// Longest deadline that a route may set, in milliseconds.
     pub max_deadline_ms: u32,
-    /// Largest body in bytes, unless the route sets a limit.
+    /// Largest JSON body of a route that sets no limit, in bytes.
     pub body_bytes: u64,
-    /// Largest streamed body, and the largest limit that a route may set, in
-    /// bytes.
+    /// Largest form or blob of a route that sets no limit, and the largest limit that a route may
+    /// set, in bytes.
     pub max_body_bytes: u64,
-    /// Limits of a manifest's declarations.
+    /// Limits on the number and size of a manifest's declarations.
     pub manifest: ManifestLimits,
 }
 
@@ -64,23 +64,23 @@ impl From<&Config> for ContractLimits {
 /// A compiled route.
 #[derive(Debug)]
 pub struct RouteContract {
-    /// The route as declared.
+    /// Route as the manifest declares it.
     pub route: Route,
     /// Parameter names of the path template, in order.
     pub path_parameters: Vec<String>,
-    /// Request schema as compiled and published. It checks a JSON body.
+    /// Request schema as compiled and published, for JSON bodies; `None` for other bodies.
     pub body: Option<Arc<CompiledSchema>>,
-    /// Number of nodes that the request schema expands to.
+    /// Number of nodes that validation of the request schema may visit.
     pub body_nodes: u64,
     /// Response schema as compiled and published. It checks replies in development mode.
     pub response: Option<CompiledSchema>,
-    /// Permits for long body validations; shared by all routes of the version.
+    /// Permits for long body validations; shared by all routes of the area's version.
     pub long_checks: Arc<Semaphore>,
-    /// Deadline of a call.
+    /// Deadline of one call of the handler.
     pub deadline: Duration,
     /// Largest body after decompression, in bytes.
     pub max_body_bytes: u64,
-    /// Storage access pattern of earlier calls.
+    /// Storage access pattern of earlier calls of this route.
     pub access_pattern: Arc<AccessPattern>,
     /// Request metrics.
     pub meter: Arc<RouteMetrics>,
@@ -92,14 +92,14 @@ pub struct RouteContract {
 pub struct InvalidManifest {
     /// Name of the area from the manifest.
     pub area: String,
-    /// Error messages, at least one.
+    /// Error messages for the area's author, at least one.
     pub complaints: Vec<String>,
 }
 
-/// Validates a manifest and compiles its routes.
+/// Validates a manifest and compiles its routes; `events` are the events of all live areas.
 ///
 /// # Errors
-/// All complaints together.
+/// The manifest is invalid; the error has all complaints.
 pub fn compile(
     manifest: &Manifest,
     events: &[String],

@@ -54,7 +54,7 @@ pub fn creating(operation_id: &str, path: &str) -> Route {
     }
 }
 
-/// Returns an area with these routes and one event.
+/// Returns the manifest of an area with these routes and one event.
 pub fn manifest(name: &str, routes: Vec<Route>) -> Manifest {
     Manifest {
         name: name.into(),
@@ -78,5 +78,5 @@ pub fn manifest(name: &str, routes: Vec<Route>) -> Manifest {
 pub fn contract(route: Route) -> RouteContract {
     let manifest = manifest("notes", vec![route]);
     let compiled = contract::compile(&manifest, &[], &ContractLimits::default());
-    compiled.expect("a good manifest").remove(0)
+    compiled.expect("a valid manifest").remove(0)
 }

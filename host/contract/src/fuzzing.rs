@@ -1,4 +1,5 @@
-//! Everything that is done with a manifest before its area serves, for fuzzing.
+//! Fuzz target: validates, compiles, compares and publishes a manifest, as the
+//! host does before an area serves.
 
 use std::sync::LazyLock;
 
@@ -10,22 +11,24 @@ use super::decode;
 use super::openapi::{OpenApiDocument, PublishedArea};
 use assurance_core::domain::manifest::Manifest;
 
-/// Changes to a manifest that one input may make.
+/// Maximum number of JSON lines that are read from one input.
 const MOST_CHANGES: usize = 32;
-/// Values that one input has checked.
+/// Maximum number of values in one input that are validated as request data.
 const MOST_VALUES: usize = 8;
 
-/// The manifest that inputs change, as JSON.
+/// Manifest as JSON to which an input's changes are applied.
 static SEED: LazyLock<Json> = LazyLock::new(|| {
-    serde_json::from_str(include_str!("fuzzing/manifest.json")).expect("the seed is JSON")
+    serde_json::from_str(include_str!("fuzzing/manifest.json"))
+        .expect("fuzzing/manifest.json is JSON")
 });
 
-/// Reads lines of JSON: a manifest, a change `{"at": POINTER, "put": VALUE}` of
-/// it, or a value that requests send. Compiles, compares and publishes the
-/// manifest. Returns the bytes of what is said about it.
+/// Reads lines of JSON. A line is a whole manifest, a change `{"at": POINTER,
+/// "put": VALUE}` of the current one, or a value to validate as request data.
+/// Compiles, compares and publishes the manifest. Returns the total length of
+/// all messages and of the document, in bytes.
 ///
 /// # Panics
-/// A manifest that is accepted differs from itself, or is not published.
+/// A valid manifest is reported as incompatible with itself.
 #[must_use]
 pub fn manifest(bytes: &[u8]) -> usize {
     let text = String::from_utf8_lossy(bytes);
@@ -45,7 +48,7 @@ pub fn manifest(bytes: &[u8]) -> usize {
     checked(&manifest.manifest, &values)
 }
 
-/// A manifest that is one after each change.
+/// Manifest as JSON and parsed. Changes that make it unparsable are ignored.
 struct MutatedManifest {
     json: Json,
     manifest: Manifest,
@@ -53,7 +56,8 @@ struct MutatedManifest {
 
 impl MutatedManifest {
     fn new() -> Self {
-        let manifest = serde_json::from_value(SEED.clone()).expect("the seed is a manifest");
+        let manifest =
+            serde_json::from_value(SEED.clone()).expect("fuzzing/manifest.json is a manifest");
         Self { json: SEED.clone(), manifest }
     }
 
@@ -92,7 +96,8 @@ fn checked(manifest: &Manifest, values: &[Json]) -> usize {
     told + published.text.len() + routes.iter().map(|route| asked(route, values)).sum::<usize>()
 }
 
-/// What a route reports about values of its body and of its parameters.
+/// Validates the values as the route's body and parameters. Returns the total
+/// length of the messages and parsed values, in bytes.
 fn asked(route: &RouteContract, values: &[Json]) -> usize {
     let mut told = 0;
     for value in values {

@@ -1,5 +1,5 @@
-//! Manifests: their cost is limited, their routes are compiled, two versions
-//! are compared, and OpenAPI documents are generated.
+//! Checks manifests of areas: limits their cost, compiles their routes,
+//! compares two versions, and generates OpenAPI documents.
 
 mod checks;
 pub mod compatibility;

@@ -24,13 +24,13 @@ impl RouteMetrics {
         }
     }
 
-    /// Operation that is measured.
+    /// Returns the operation id that the metrics belong to.
     #[must_use]
     pub fn operation(&self) -> &str {
         &self.operation
     }
 
-    /// Records one response.
+    /// Records the status and the duration of one response.
     pub fn answered(&self, status: u16, took: Duration) {
         let class = usize::from(status / 100).min(5);
         let histogram = self.by_class[class].get_or_init(|| {

@@ -31,13 +31,13 @@ impl CompiledSchema {
         Ok(Self { schema, validator })
     }
 
-    /// The schema as it was compiled.
+    /// Returns the schema as it was compiled.
     #[must_use]
     pub fn schema(&self) -> &Json {
         &self.schema
     }
 
-    /// True if the value has no violation.
+    /// Returns whether the value conforms to the schema.
     #[must_use]
     pub fn is_valid(&self, value: &Json) -> bool {
         self.validator.is_valid(value)

@@ -10,16 +10,16 @@ use serde_json::Value as Json;
 use super::schema::CompiledSchema;
 use assurance_core::domain::area::Violation;
 
-/// Similarity from which a known name is suggested for an unknown one.
+/// Minimum similarity (0 to 1) of a known name that is suggested for an unknown one.
 const SIMILAR: f64 = 0.85;
 
-/// Longer names are not compared, in bytes.
+/// Maximum length of a name for which similar names are searched, in bytes.
 const MAX_COMPARED_BYTES: usize = 64;
 
-/// References and branches that are followed for the names of members.
+/// Maximum depth of references and union branches that are followed to collect member names.
 const MAX_DEPTH: usize = 8;
 
-/// ` (did you mean `NAME`?)` with the most similar known name; empty if none is
+/// Returns ` (did you mean `NAME`?)` with the most similar known name; an empty string if none is
 /// similar.
 #[must_use]
 pub fn did_you_mean<'n>(unknown: &str, known: impl Iterator<Item = &'n str>) -> String {
@@ -139,7 +139,8 @@ fn below(pointer: &str, member: &str) -> String {
     format!("{pointer}/{}", member.replace('~', "~0").replace('/', "~1"))
 }
 
-/// Names of the members that the object has whose keyword is at this place.
+/// Returns the names of all members of the object schema that contains the keyword at this JSON
+/// Pointer.
 fn members_at<'s>(schema: &'s Json, keyword: &str) -> BTreeSet<&'s str> {
     let object = keyword.rsplit_once('/').and_then(|(object, _)| schema.pointer(object));
     let mut names = BTreeSet::new();

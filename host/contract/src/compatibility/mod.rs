@@ -23,7 +23,8 @@ use assurance_core::domain::manifest::{Capability, Manifest};
 pub enum Compatibility {
     /// Clients and other areas are not affected.
     Safe,
-    /// Some clients may fail; an operator can force the deployment.
+    /// Clients or the area's own data may be affected; an operator can force
+    /// the deployment.
     Breaking,
     /// Other areas would fail; the deployment cannot be forced.
     Forbidden,
@@ -97,7 +98,7 @@ impl CompatibilityReport {
         self.differences.iter().map(|found| found.verdict).max().unwrap_or(Compatibility::Safe)
     }
 
-    /// Returns the differences that prevent a deployment.
+    /// Returns the differences that are not safe.
     pub fn broken(&self) -> impl Iterator<Item = &ContractChange> {
         self.differences.iter().filter(|found| found.verdict != Compatibility::Safe)
     }
@@ -115,17 +116,16 @@ pub fn compare(live: &Manifest, candidate: &Manifest) -> CompatibilityReport {
     CompatibilityReport { differences: differences.all }
 }
 
-/// Returns the capabilities that the candidate requests in addition to those of
-/// the live version.
+/// Returns the capabilities that the candidate requests but the live version
+/// does not.
 #[must_use]
 pub fn asks_beyond(live: &Manifest, candidate: &Manifest) -> BTreeSet<Capability> {
     let granted = live.asks();
     candidate.asks().into_iter().filter(|asked| !granted.contains(asked)).collect()
 }
 
-/// Maximum number of steps for comparing all schemas of two versions; about
-/// some seconds. Schemas that are not compared within it are reported as
-/// different.
+/// Maximum number of steps for comparing all schemas of two versions; takes
+/// some seconds. Schemas beyond it are reported as different.
 const MAX_STEPS: usize = 2_000_000;
 
 /// State of a comparison: the differences so far and the remaining steps.
@@ -134,7 +134,7 @@ struct Comparison {
     steps: usize,
 }
 
-/// Collects the differences of one item.
+/// Adds the differences of one item to a comparison.
 struct ChangeCollector<'a> {
     subject: ChangeSubject,
     name: &'a str,
@@ -155,8 +155,8 @@ impl ChangeCollector<'_> {
         self.found.all.push(ContractChange { verdict, subject, name, part, pointer, what });
     }
 
-    /// Compares two schemas and adds what their readers or writers are affected
-    /// by.
+    /// Compares two schemas and adds a difference for each mismatch, with this
+    /// verdict.
     fn schemas(
         &mut self,
         verdict: Compatibility,

@@ -6,7 +6,7 @@ use super::schema::SchemaUser;
 use super::{ChangeCollector, ChangeSubject, Comparison, Compatibility};
 use assurance_core::domain::manifest::{CollectionSpec, EventSpec, JobSpec};
 
-/// Compares published events.
+/// Compares the events that the area publishes.
 pub(super) fn events(live: &[EventSpec], candidate: &[EventSpec], found: &mut Comparison) {
     for event in live {
         let mut findings =
@@ -21,7 +21,7 @@ pub(super) fn events(live: &[EventSpec], candidate: &[EventSpec], found: &mut Co
     }
 }
 
-/// Compares collections and their indexes.
+/// Compares the area's collections and their indexes.
 pub(super) fn collections(
     live: &[CollectionSpec],
     candidate: &[CollectionSpec],
@@ -62,8 +62,8 @@ fn for_readers(
     }
 }
 
-/// Compares a collection for the area itself: existing documents are not
-/// changed by a deployment.
+/// Reports changes that existing documents may violate: schema, field types,
+/// unique indexes. A deployment does not convert documents.
 fn for_its_own(
     live: &CollectionSpec,
     candidate: &CollectionSpec,
@@ -85,7 +85,7 @@ fn for_its_own(
     }
 }
 
-/// Compares which areas may read the area's blobs.
+/// Compares the lists of areas that may read this area's blobs.
 pub(super) fn blobs(live: &[String], candidate: &[String], found: &mut Comparison) {
     let mut findings = ChangeCollector { subject: ChangeSubject::Blobs, name: "the area", found };
     lost_readers(live, candidate, &mut findings);
@@ -98,7 +98,8 @@ fn lost_readers(live: &[String], candidate: &[String], findings: &mut ChangeColl
     }
 }
 
-/// Compares job kinds, of which jobs may still be in the queue.
+/// Compares job kinds. Jobs that the live version enqueued may run in the
+/// candidate.
 pub(super) fn jobs(live: &[JobSpec], candidate: &[JobSpec], found: &mut Comparison) {
     for job in live {
         if !candidate.iter().any(|other| other.name == job.name) {

@@ -55,7 +55,8 @@ fn collection(readers: &[&str]) -> CollectionSpec {
     }
 }
 
-/// Returns the report after `change` is applied to the notes area.
+/// Applies `change` to the manifest of the notes area and returns the reported
+/// differences as text.
 fn report(change: impl FnOnce(&mut Manifest)) -> Vec<String> {
     let mut candidate = notes();
     change(&mut candidate);
@@ -387,7 +388,7 @@ fn a_wish_for_more_is_told_and_one_for_less_is_not() {
     assert_eq!(asks_beyond(&more, &live), [].into());
 }
 
-/// Generates schemas as areas write them.
+/// Generates schemas similar to those of areas.
 fn schema() -> impl Strategy<Value = Json> {
     let leaf = prop_oneof![
         Just(json!(true)),

@@ -126,8 +126,7 @@ impl ManifestCheck<'_> {
     }
 
     /// Returns the size of a schema's compiled patterns, in bytes. A pattern
-    /// over the limit counts as the limit, so that the sum stays cheap to
-    /// compute.
+    /// over the limit counts as exactly the limit, so it is not fully compiled.
     fn patterns(&mut self, item: &str, schema: &Json) -> u64 {
         let (most, all) = (self.limits.max_pattern_bytes, self.limits.max_total_pattern_bytes);
         let mut sum = 0_u64;

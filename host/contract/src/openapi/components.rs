@@ -1,9 +1,10 @@
-//! The parts of the document that operations share.
+//! Parts of the OpenAPI document that operations share: problem responses,
+//! headers, parameters, and security schemes.
 
 use serde_json::{Map, Value as Json, json};
 
-/// The statuses an operation may refuse with, and their names: the seven of
-/// the contract, what a body may be refused for, and the faults.
+/// Problem responses that operations share: status code, component name, and
+/// description for clients.
 const PROBLEMS: [(&str, &str, &str); 14] = [
     ("400", "MalformedRequest", "The request is broken at the level of HTTP."),
     ("401", "Unauthenticated", "There is no valid session."),
@@ -21,13 +22,15 @@ const PROBLEMS: [(&str, &str, &str); 14] = [
     ("507", "InsufficientStorage", "The service's disk is full; see `Retry-After`."),
 ];
 
-/// Marks the schema of a response that carries a version.
+/// JSON Schema keyword of a response body with a resource version. Such a
+/// response has an `ETag`; the keyword is not published.
 pub(super) const VERSIONED: &str = "x-versioned";
 
-/// Those that only a request with a body meets.
+/// Status codes of problems that occur only in operations with a request body.
 const OF_BODIES: [&str; 2] = ["413", "415"];
 
-/// The components of the document: the schemas, and what all operations share.
+/// Returns the `components` object of the OpenAPI document, with these schemas
+/// by name.
 pub(super) fn all(mut schemas: Map<String, Json>) -> Json {
     schemas.insert("Problem".into(), problem_schema());
     json!({
@@ -63,7 +66,8 @@ fn shared_headers() -> Json {
     })
 }
 
-/// References to the shared problem responses of an operation.
+/// Returns references to the shared problem responses of one operation, by
+/// status code.
 pub(super) fn problem_responses(takes_body: bool) -> Map<String, Json> {
     PROBLEMS
         .iter()
@@ -75,7 +79,7 @@ pub(super) fn problem_responses(takes_body: bool) -> Map<String, Json> {
         .collect()
 }
 
-/// Headers of a webhook delivery.
+/// Returns the header parameters of a webhook delivery.
 pub(super) fn webhook_headers() -> Json {
     let header = |name: &str, description: &str| {
         json!({"name": name, "in": "header", "required": true, "description": description,

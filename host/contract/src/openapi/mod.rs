@@ -1,5 +1,5 @@
-//! The OpenAPI 3.1 document: the host's own operations and whatever the live
-//! areas declare, so that it is always true.
+//! Generates the OpenAPI 3.1 document from the host's own operations and the
+//! manifests of the live areas.
 
 mod components;
 mod names;
@@ -17,72 +17,78 @@ use crate::contract::RouteContract;
 use assurance_core::domain::manifest::{EventSpec, Manifest, Method, ParameterSpec};
 use schemas::{SchemaComponents, SchemaUse};
 
-/// A live area, as its operations and events are documented.
+/// A live area, whose operations and events are included in the document.
 #[derive(Clone, Copy, Debug)]
 pub struct PublishedArea<'a> {
-    /// Its manifest.
+    /// Manifest of the area's live version.
     pub manifest: &'a Manifest,
-    /// Its compiled routes.
+    /// Compiled routes of the area's live version.
     pub routes: &'a [RouteContract],
 }
 
-/// A group of the host's operations.
+/// Group of the host's own operations: a tag of the OpenAPI document.
 #[derive(Clone, Copy, Debug)]
 pub struct OperationGroup {
-    /// As in the document.
+    /// Name of the tag.
     pub name: &'static str,
-    /// One line.
+    /// Description of the tag, in one line.
     pub summary: &'static str,
 }
 
-/// An operation the host answers itself, as it is documented.
+/// Documentation of an operation that the host itself implements, as opposed to
+/// an area.
 #[derive(Clone, Debug)]
 pub struct HostOperation {
-    /// Which method.
+    /// HTTP method.
     pub method: Method,
-    /// A path template.
+    /// Path template, such as `/v1/workspaces/{workspace_id}`.
     pub path: &'static str,
-    /// Unique among all operations.
+    /// OpenAPI `operationId`; unique among all operations of the host and the
+    /// areas.
     pub operation_id: &'static str,
-    /// Groups operations in the document.
+    /// Tag that the operation is listed under.
     pub tag: OperationGroup,
-    /// One line.
+    /// Summary, in one line.
     pub summary: &'static str,
-    /// As many as it takes.
+    /// Description in Markdown; can have several lines.
     pub description: &'static str,
-    /// One of the 22.
+    /// Whether the operation is part of the published contract (`x-contract:
+    /// true`).
     pub in_contract: bool,
-    /// False: anyone may call it.
+    /// Whether the operation requires a session or an access token. If false,
+    /// anyone may call it.
     pub signed_in: bool,
-    /// Whether an access token is as good as a session.
+    /// Whether clients may send an access token instead of a session cookie.
     pub takes_access_token: bool,
-    /// In path and query.
+    /// Path and query parameters.
     pub parameters: Vec<ParameterSpec>,
-    /// Takes an `Idempotency-Key`.
+    /// Whether the operation accepts the header `Idempotency-Key`.
     pub idempotent: bool,
-    /// Schema of a JSON body.
+    /// JSON Schema of the request body; `None` if the operation has no body.
     pub body: Option<Json>,
-    /// Status of a success.
+    /// HTTP status of a successful response.
     pub success_status: u16,
-    /// Schema of the success body.
+    /// JSON Schema of the body of a successful response; `None` if it has no
+    /// body.
     pub response: Option<Json>,
-    /// A recorded call: `request`, if it has a body, and `response`.
+    /// Recorded example, an object with the members `request` (if there is a
+    /// request body) and `response`.
     pub example: Json,
 }
 
-/// The document of one moment.
+/// OpenAPI document of the areas that are live when it is generated.
 #[derive(Debug)]
 pub struct OpenApiDocument {
-    /// The parsed document, for code that reads parts of it.
+    /// Document as a JSON value, for code that reads parts of it.
     pub value: Json,
-    /// As it is sent.
+    /// Document as JSON text, as clients receive it.
     pub text: Bytes,
     /// First half of the text's SHA-256, in hex; serves as its `ETag`.
     pub digest: String,
 }
 
 impl OpenApiDocument {
-    /// Renders the host's operations and those of the live areas.
+    /// Generates the document; `base_url` is the URL of the server.
     pub fn of<'a>(
         host: &[HostOperation],
         areas: impl Iterator<Item = PublishedArea<'a>> + Clone,
@@ -95,7 +101,7 @@ impl OpenApiDocument {
     }
 }
 
-/// The whole document.
+/// Returns the whole document as JSON.
 fn document<'a>(
     host: &[HostOperation],
     areas: impl Iterator<Item = PublishedArea<'a>> + Clone,
@@ -156,7 +162,8 @@ fn tags<'a>(host: &[HostOperation], areas: impl Iterator<Item = PublishedArea<'a
     host.chain(areas).collect()
 }
 
-/// One webhook an event, in the envelope of Standard Webhooks 1.0.
+/// Describes one webhook for each event that an area publishes, in the envelope
+/// of Standard Webhooks 1.0.
 fn webhooks<'a>(
     areas: impl Iterator<Item = PublishedArea<'a>>,
     components: &mut SchemaComponents,
@@ -183,7 +190,8 @@ fn webhooks<'a>(
     found
 }
 
-/// The body of a delivery.
+/// Returns a reference to the schema of a webhook's request body for this
+/// event.
 fn delivery(manifest: &Manifest, event: &EventSpec, components: &mut SchemaComponents) -> Json {
     let usage =
         |name| SchemaUse { owner: &manifest.name, name, in_contract: false, is_request: false };

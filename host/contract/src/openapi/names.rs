@@ -1,8 +1,8 @@
-//! Names of components: `CamelCase`, as generators of clients write types.
+//! Names of schema components in `CamelCase`, which client generators use as type names.
 
 use serde_json::Value as Json;
 
-/// `support_case.created` is `SupportCaseCreated`.
+/// Converts a name to `CamelCase`: `support_case.created` becomes `SupportCaseCreated`.
 pub(super) fn camel(name: &str) -> String {
     let words = name.split(|c: char| !c.is_ascii_alphanumeric());
     words.map(capitalized).collect()
@@ -13,8 +13,8 @@ fn capitalized(word: &str) -> String {
     letters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(letters).collect()
 }
 
-/// Name of a branch of a union: by the constant that distinguishes it from the others,
-/// else by its only member, else by its position.
+/// Returns a name for one branch of a union: from the constant that distinguishes the branch, else
+/// from its only member, else from its position.
 pub(super) fn variant_name(union: &str, position: &str, branch: &Json) -> String {
     let members = branch["properties"].as_object();
     let members = || members.into_iter().flatten();

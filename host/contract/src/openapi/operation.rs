@@ -1,4 +1,4 @@
-//! One operation object of the document.
+//! Generates the OpenAPI operation object of one operation.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -15,10 +15,10 @@ use assurance_core::domain::manifest::{
 
 const JSON: &str = "application/json";
 
-/// Media type of content that is stored as it is.
+/// Media type of a request body that is stored as a blob, without conversion.
 const BYTES: &str = "application/octet-stream";
 
-/// An operation of the host.
+/// Returns the operation object of an operation that the host implements.
 pub(super) fn of_host(described: &HostOperation, components: &mut SchemaComponents) -> Json {
     let mut operation = json!({
         "operationId": described.operation_id,
@@ -56,7 +56,7 @@ pub(super) fn of_host(described: &HostOperation, components: &mut SchemaComponen
     operation
 }
 
-/// An operation of an area.
+/// Returns the operation object of an area's route.
 pub(super) fn of_area(
     manifest: &Manifest,
     contract: &RouteContract,
@@ -124,7 +124,7 @@ pub(super) fn of_area(
     operation
 }
 
-/// Adds `If-None-Match` and the response 304 that it can lead to.
+/// Adds the header parameter `If-None-Match` and the response 304.
 fn add_conditional_read(operation: &mut Json) {
     operation["responses"]["304"] = json!({"$ref": "#/components/responses/NotModified"});
     if let Some(parameters) = operation["parameters"].as_array_mut() {
@@ -149,7 +149,8 @@ fn by_link_alone(route: &Route) -> bool {
         WorkspaceSource::SignedLink(link) if link.holder == LinkHolder::Bearer)
 }
 
-/// The parameter that carries a signed link, and what makes it good.
+/// Returns the query parameter for a signed link, with a description of who may
+/// use the link.
 fn signed_link(link: &Link) -> Json {
     let description = match link.holder {
         LinkHolder::Bearer => {
@@ -183,7 +184,7 @@ fn body(media_type: &str, schema: &Json, example: Option<&Json>) -> Json {
     json!({"required": true, "content": {media_type: media(schema, example)}})
 }
 
-/// A media type object.
+/// Returns an OpenAPI media type object.
 fn media(schema: &Json, example: Option<&Json>) -> Json {
     match example {
         Some(example) => json!({"schema": schema, "example": example}),
@@ -191,7 +192,7 @@ fn media(schema: &Json, example: Option<&Json>) -> Json {
     }
 }
 
-/// The recorded value that a schema comes with.
+/// Returns the first example in the schema; `None` if it has none.
 fn example(schema: &Json) -> Option<&Json> {
     schema["examples"].get(0)
 }
@@ -200,7 +201,8 @@ fn given(value: &Json) -> Option<&Json> {
     Some(value).filter(|value| !value.is_null())
 }
 
-/// The parts of a form as members of an object.
+/// Returns the schema of a multipart form: an object with one property for each
+/// part.
 fn form_schema(operation: &str, parts: &[FormPart]) -> Json {
     let mut properties = Map::new();
     for part in parts {
@@ -272,7 +274,8 @@ fn parameter(spec: &ParameterSpec) -> Json {
     parameter
 }
 
-/// `null`, like nothing at all, is no filter.
+/// Allows `null` in an optional parameter's schema; `null` means the same as an
+/// absent parameter.
 fn or_null(schema: &mut Json) {
     let kind = schema["type"].take();
     schema["type"] = json!([kind, "null"]);
@@ -281,19 +284,20 @@ fn or_null(schema: &mut Json) {
     }
 }
 
-/// The success of an operation.
+/// Successful response of an operation.
 struct Success<'a> {
     status: u16,
     schema: Option<Json>,
     example: Option<&'a Json>,
-    /// The response has an `ETag`.
+    /// Whether the response has an `ETag`.
     versioned: bool,
-    /// The operation takes an `Idempotency-Key`.
+    /// Whether the operation accepts an `Idempotency-Key`.
     idempotent: bool,
 }
 
 impl Success<'_> {
-    /// The responses object: the success and the shared problems.
+    /// Returns the OpenAPI responses object: the success and the shared
+    /// problems.
     fn responses(self, takes_body: bool) -> Json {
         let mut headers = Map::new();
         let mut add = |name: &str, component: &str| {

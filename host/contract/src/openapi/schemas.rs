@@ -1,8 +1,8 @@
-//! Named schemas of the document: every object type at every depth is one
-//! component. Equal types of one name are one component.
+//! Moves object types out of the operations' schemas into named components, at every depth. Equal
+//! types with the same name become one component.
 //!
-//! A type is named as its author names it. Types of the published contract keep
-//! that name; of two other types with one name, the second gets a longer one.
+//! A component has the name that the type's author chose. If several types have the same name,
+//! types of the published contract have priority; the others get longer names.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -13,49 +13,50 @@ use super::components::VERSIONED;
 use super::names::{camel, variant_name};
 use super::walk::{for_each_subschema, rewrite_references};
 
-/// Where components are.
+/// JSON Pointer prefix of a reference to a component.
 const COMPONENTS: &str = "#/components/schemas/";
 
-/// Marks a reference to a type that is still being read.
+/// Prefix of a temporary reference to a definition that is still being read, because it is
+/// recursive.
 const OPEN: &str = "open:";
 
-/// Who uses a schema, and how.
+/// The place where a schema is used; determines the names of its components.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SchemaUse<'a> {
-    /// Area, or the host's tag.
+    /// Name of the area, or the tag of the host's operation.
     pub(super) owner: &'a str,
-    /// Name of the schema if its author gave none.
+    /// Name for the schema if it has no `title`.
     pub(super) name: &'a str,
-    /// An operation of the published contract uses it.
+    /// Whether an operation of the published contract uses the schema.
     pub(super) in_contract: bool,
-    /// Clients send it.
+    /// Whether the schema describes a request body.
     pub(super) is_request: bool,
 }
 
-/// One object type, with references to the keys of other types.
+/// One object type. Its references contain the keys of other types, not their names.
 #[derive(Debug)]
 struct ComponentType {
     name: String,
     owner: String,
     in_contract: bool,
     is_request: bool,
-    /// Position among all types.
+    /// Number of types that were added before this one; decides which type gets a name first.
     order: usize,
     schema: Json,
 }
 
-/// Types, gathered while operations are described. Until [`Self::finish`],
-/// references lead to keys instead of names.
+/// Collects component types while operations are described. References contain the keys of types;
+/// [`Self::finish`] replaces keys by names.
 #[derive(Debug, Default)]
 pub(super) struct SchemaComponents {
     types: BTreeMap<String, ComponentType>,
-    /// Key of each type without a name of its own, by owner and digest.
+    /// Reference to each type without a name of its own, by owner and SHA-256 of the schema.
     unnamed: HashMap<(String, String), String>,
 }
 
 impl SchemaComponents {
-    /// Makes the types of a self-contained schema components; returns the
-    /// schema that the document has in its place.
+    /// Moves the object types of a schema into components. Returns the schema with references in
+    /// their place. The schema must contain all its definitions (`$defs`).
     pub(super) fn hoist(&mut self, usage: SchemaUse<'_>, schema: &Json) -> Json {
         let mut reader = SchemaReader {
             usage,
@@ -73,7 +74,7 @@ impl SchemaComponents {
         json!({"$ref": reader.root_target()})
     }
 
-    /// All components by name; replaces keys by names in the document.
+    /// Returns all components by name, and replaces keys by names in the document's references.
     pub(super) fn finish(self, document: &mut Json) -> Map<String, Json> {
         let names = self.names();
         let rename = |target: &str| {
@@ -92,7 +93,7 @@ impl SchemaComponents {
         components.collect()
     }
 
-    /// A name for each key.
+    /// Chooses a unique name for each type, by key.
     fn names(&self) -> BTreeMap<String, String> {
         let mut taken = BTreeSet::from(["Problem".to_owned()]);
         let mut ordered: Vec<_> = self.types.iter().collect();
@@ -107,7 +108,7 @@ impl SchemaComponents {
 }
 
 impl ComponentType {
-    /// Names it may have, the preferred one first. They do not end.
+    /// Returns an endless sequence of possible names, the preferred one first.
     fn names(&self) -> impl Iterator<Item = String> {
         let plain = self.name.clone();
         let with_area = format!("{}{plain}", camel(&self.owner));
@@ -119,15 +120,17 @@ impl ComponentType {
     }
 }
 
-/// Reads one schema with its definitions.
+/// Reads one schema with its definitions (`$defs`) and adds its types to the components.
 struct SchemaReader<'a> {
     usage: SchemaUse<'a>,
     definitions: Map<String, Json>,
     root: &'a Json,
-    /// Component of each definition that was read; the root is "".
+    /// Reference to the component of each definition that was read, by definition id; the root's id
+    /// is "".
     targets: HashMap<String, String>,
     open: BTreeSet<String>,
-    /// Definitions that were met again while they were open.
+    /// Ids of definitions that refer to themselves, directly or through others, and are still being
+    /// read.
     recursive: BTreeSet<String>,
     into: &'a mut SchemaComponents,
 }
@@ -138,7 +141,8 @@ impl SchemaReader<'_> {
         self.target("", self.root.clone(), &camel(title))
     }
 
-    /// The component of the definition with this id.
+    /// Returns the reference to the component of the definition with this id; reads the definition
+    /// at its first use.
     fn target(&mut self, id: &str, schema: Json, name: &str) -> String {
         if let Some(target) = self.targets.get(id) {
             return target.clone();
@@ -157,7 +161,7 @@ impl SchemaReader<'_> {
         target
     }
 
-    /// Replaces references to an open definition.
+    /// Replaces the temporary references to a definition after it was read.
     fn close(&mut self, id: &str, target: &str) {
         let open = format!("{OPEN}{id}");
         let close = |found: &str| (found == open).then(|| target.to_owned());
@@ -166,7 +170,8 @@ impl SchemaReader<'_> {
         }
     }
 
-    /// Adds a type that its author gave no name, or finds an equal one.
+    /// Adds a type without a name of its own, or reuses one with an equal schema. Returns its
+    /// reference.
     fn keep_unnamed(&mut self, name: &str, schema: Json) -> String {
         let content = hex::encode(Sha256::digest(schema.to_string()));
         let content = (self.usage.owner.to_owned(), content);
@@ -178,7 +183,7 @@ impl SchemaReader<'_> {
         target
     }
 
-    /// Adds a type, or finds the same one.
+    /// Adds a type, or reuses one with the same name and schema. Returns its reference.
     fn keep(&mut self, name: &str, schema: Json) -> String {
         let digest = Sha256::digest(format!("{name}\n{schema}"));
         let key = hex::encode(&digest[..16]);
@@ -197,8 +202,8 @@ impl SchemaReader<'_> {
         format!("{COMPONENTS}{key}")
     }
 
-    /// The schema without definitions and titles; its references lead to
-    /// components, and so do the object types in it.
+    /// Returns the schema without definitions and titles. References lead to components, and nested
+    /// object types are replaced by references.
     fn read(&mut self, mut schema: Json, name: &str) -> Json {
         let Json::Object(members) = &mut schema else { return schema };
         for said_elsewhere in ["$schema", "$id", "$defs", "title", VERSIONED, "examples"] {
@@ -242,9 +247,9 @@ impl SchemaReader<'_> {
     }
 }
 
-/// Replaces a union of constants, which is how an enum with a description for each value is
-/// declared, by one enum that lists the descriptions. Generators make a type of each constant
-/// otherwise, and some then refuse all but the first.
+/// Replaces a union of string constants by one enum whose description lists those of the constants.
+/// Schemas use such a union to describe each value, but client generators make a type of each
+/// constant, and some then accept only the first.
 fn join_constants(members: &mut Map<String, Json>) {
     let Some(branches) = members.get("oneOf").and_then(Json::as_array) else { return };
     let mut values = Vec::new();
@@ -273,7 +278,7 @@ fn join_constants(members: &mut Map<String, Json>) {
     }
 }
 
-/// A union of `null` and one other schema.
+/// Returns whether the schema is a union of `null` and one other schema.
 fn is_optional(members: &Map<String, Json>) -> bool {
     let branches = members.get("anyOf").or(members.get("oneOf")).and_then(Json::as_array);
     branches.is_some_and(|branches| {
@@ -281,8 +286,8 @@ fn is_optional(members: &Map<String, Json>) -> bool {
     })
 }
 
-/// Component of a type that is another one under a second name. Generators read two components
-/// with one content as two types of one name.
+/// Returns the component that the schema refers to if it adds at most a description. Such an alias
+/// gets no component of its own, because client generators would generate the same type twice.
 fn alias_target(schema: &Json) -> Option<String> {
     let members = schema.as_object()?;
     let target = members.get("$ref")?.as_str().filter(|target| !target.starts_with(OPEN))?;
@@ -290,7 +295,7 @@ fn alias_target(schema: &Json) -> Option<String> {
     is_alias.then(|| target.to_owned())
 }
 
-/// A type with members of its own.
+/// Returns whether the schema describes an object with named properties.
 fn is_object_type(schema: &Json) -> bool {
     schema["properties"].as_object().is_some_and(|members| !members.is_empty())
 }
@@ -303,7 +308,7 @@ mod tests {
         SchemaUse { owner, name, in_contract: false, is_request: false }
     }
 
-    /// The components of these schemas, and a document that has the schemas.
+    /// Returns the components of these schemas, and a document that consists of the schemas.
     fn published(schemas: &[(SchemaUse<'_>, Json)]) -> (Map<String, Json>, Json) {
         let mut components = SchemaComponents::default();
         let hoisted = schemas.iter().map(|(usage, schema)| components.hoist(*usage, schema));

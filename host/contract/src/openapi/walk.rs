@@ -1,9 +1,9 @@
-//! Walks over JSON Schemas.
+//! Traverses JSON Schemas.
 
 use serde_json::{Map, Value as Json};
 
-/// Visits the schemas right below a schema: the keyword, the name or position
-/// below it, the schema.
+/// Calls `visit` for each direct subschema with its keyword, its property name
+/// or position (from 1; empty if there is none), and the subschema.
 pub(super) fn for_each_subschema(
     members: &mut Map<String, Json>,
     visit: &mut impl FnMut(&str, &str, &mut Json),
@@ -37,7 +37,8 @@ pub(super) fn for_each_subschema(
     }
 }
 
-/// Replaces the targets of references at any depth.
+/// Replaces the targets of all `$ref` at any depth for which `rename` returns a
+/// new target.
 pub(super) fn rewrite_references(value: &mut Json, rename: &impl Fn(&str) -> Option<String>) {
     match value {
         Json::Object(members) => {

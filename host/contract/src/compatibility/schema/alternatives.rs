@@ -20,7 +20,7 @@ const ANNOTATIONS: [&str; 14] = [
     "writeOnly",
 ];
 
-/// Keywords whose meaning the comparison understands.
+/// Keywords that the comparison interprets.
 const UNDERSTOOD: [&str; 25] = [
     "$ref",
     "additionalProperties",

@@ -14,7 +14,7 @@ use serde_json::{Map, Value as Json};
 
 use alternatives::{Alternative, MAX_DEPTH, same_kind, split, strip};
 
-/// Party that relies on the live schema.
+/// Clients or areas that rely on the live schema.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum SchemaUser {
     /// Clients that send values: a value that is valid today must stay valid.
@@ -77,13 +77,13 @@ struct SchemaComparison<'s, 'w> {
     side: SchemaUser,
     live: &'s Json,
     candidate: &'s Json,
-    /// Pairs of references under comparison, so that recursive schemas
-    /// terminate.
+    /// Pairs of references that are being compared. A pair that occurs again is
+    /// not compared again, so recursive schemas terminate.
     under_way: BTreeSet<(String, String)>,
     depth: usize,
     /// Remaining steps of the comparison; 0 ends it.
     steps: &'w mut usize,
-    /// Number of steps for reading both schemas.
+    /// Size of both schemas, as a number of steps.
     weight: usize,
 }
 
@@ -188,7 +188,8 @@ impl<'s> SchemaComparison<'s, '_> {
         found
     }
 
-    /// Compares lists of values; `None` if neither schema has one.
+    /// Compares the lists of allowed values; `None` if neither schema lists
+    /// values.
     fn fit_values(
         &mut self,
         at: &str,
@@ -299,7 +300,7 @@ impl<'s> SchemaComparison<'s, '_> {
         found
     }
 
-    /// Compares the schemas of unlisted members (maps).
+    /// Compares the schemas of members that are not listed in `properties`.
     fn fit_other_members(
         &mut self,
         at: &str,
@@ -384,13 +385,13 @@ fn required(schema: &Map<String, Json>) -> impl Iterator<Item = &str> {
     names.filter_map(Json::as_str)
 }
 
-/// Returns the schema of unlisted members.
+/// Returns the schema of members that are not listed in `properties`.
 fn others(schema: &Map<String, Json>) -> Option<&Json> {
     schema.get("additionalProperties").filter(|others| **others != Json::Bool(false))
 }
 
-/// Returns whether unlisted members are rejected: by the schema, or by the host
-/// because some members are listed.
+/// Returns whether members that are not listed in `properties` are rejected.
+/// The host rejects them if the schema lists any members.
 fn is_closed(schema: &Map<String, Json>) -> bool {
     match schema.get("additionalProperties") {
         Some(others) => *others == Json::Bool(false),

@@ -6,13 +6,15 @@ use std::collections::HashMap;
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value as Json};
 
-/// Keywords with one subschema for the same value.
+/// Keywords whose single subschema applies to the same value as the parent.
 const IN_PLACE: [&str; 4] = ["not", "if", "then", "else"];
-/// Keywords with a list of subschemas for the same value.
+/// Keywords whose list of subschemas applies to the same value as the parent.
 const BRANCHES: [&str; 3] = ["allOf", "anyOf", "oneOf"];
-/// Keywords with subschemas by name, for the same value.
+/// Keywords with subschemas by property name that apply to the same value as
+/// the parent.
 const DEPENDENT: [&str; 2] = ["dependentSchemas", "dependencies"];
-/// Keywords whose subschema applies to members that no other keyword names.
+/// Keywords whose subschema applies to all members, or to those without a
+/// schema of their own.
 const ANY_MEMBER: [&str; 3] = ["additionalProperties", "unevaluatedProperties", "propertyNames"];
 /// Keywords with a subschema for items.
 const ITEMS: [&str; 5] =
@@ -26,14 +28,14 @@ pub(super) enum EdgeLabel<'s> {
     Item,
 }
 
-/// One subschema.
+/// Node of the graph: one subschema.
 #[derive(Default)]
 pub(super) struct SchemaNode<'s> {
-    /// Subschemas for the same value.
+    /// Numbers of the nodes that apply to the same value.
     pub(super) in_place: Vec<usize>,
-    /// Subschemas for its members and items.
+    /// Numbers of the nodes that apply to members and items of the value.
     pub(super) down: Vec<(EdgeLabel<'s>, usize)>,
-    /// Whether it has `unevaluatedProperties` or `unevaluatedItems`.
+    /// Whether the subschema has `unevaluatedProperties` or `unevaluatedItems`.
     pub(super) unevaluated: bool,
 }
 
@@ -43,7 +45,7 @@ pub(super) struct SchemaGraph<'s> {
 }
 
 impl<'s> SchemaGraph<'s> {
-    /// Builds the graph.
+    /// Builds the graph of a root schema.
     ///
     /// # Errors
     /// A reference cannot be resolved.

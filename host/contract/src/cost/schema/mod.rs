@@ -46,8 +46,9 @@ pub(in super::super) fn nodes(schema: &Json, most: u64) -> Result<u64, String> {
     Ok(expanded.max(visited(&graph, &order)))
 }
 
-/// Number of nodes visited by validation, and by marking evaluated members
-/// afterwards. `unevaluated…` marks them by validating the branches again.
+/// Number of nodes that the validator visits: first to validate, then to find
+/// evaluated members. For `unevaluated…` keywords it validates the branches
+/// again.
 #[derive(Clone, Copy)]
 struct VisitCount {
     validate: u64,
