@@ -1,12 +1,11 @@
-//! Generates the bindings of the contract and the recorder of its functions from
-//! `wit/`, so that a new function needs no line of its own in either.
+//! Generates the bindings of the contract and the host call recorder from `wit/`, so a new function
+//! of the contract needs no manual code in either.
 
 use std::fmt::Write as _;
 
 use contract_codegen::{Capability, Function};
 
-/// Interfaces and functions that wait for nothing: they are called without a
-/// future.
+/// Interfaces and functions that never wait; their bindings are synchronous functions.
 const WITHOUT_WAITING: [&str; 9] = [
     "calendar",
     "crypto.random-bytes",
@@ -19,8 +18,8 @@ const WITHOUT_WAITING: [&str; 9] = [
     "settings",
 ];
 
-/// Interfaces and functions that a recording leaves out: their result is the
-/// same everywhere, or they have none.
+/// Interfaces and functions that are not recorded: they return the same result on every machine, or
+/// no result.
 const NOT_RECORDED: [&str; 4] = ["calendar", "crypto.ed25519-verify", "crypto.sha256", "log"];
 
 fn main() {
@@ -58,7 +57,7 @@ fn bindings(capabilities: &[Capability]) -> String {
     )
 }
 
-/// Implements an interface for `HostCallRecorder`.
+/// Generates the implementation of an interface's `Host` trait for `HostCallRecorder`.
 fn recorder(capability: &Capability) -> String {
     let module = capability.name.replace('-', "_");
     let mut code = format!("impl {module}::Host for HostCallRecorder<'_> {{\n");

@@ -1,7 +1,7 @@
-//! A guest's stack as text, a frame a line. The names in it are the
-//! component's: demangled, a name of some hundred bytes can stand for
-//! gigabytes. So a name is read, and what it stands for is written, only up to
-//! a limit, and a stack costs some microseconds.
+//! Formats a guest's stack as text, one frame per line. The component chooses
+//! the function names. A mangled name of some hundred bytes can expand to
+//! gigabytes, so both the mangled and the expanded name are cut at a limit;
+//! formatting a stack takes some microseconds.
 
 use std::fmt::{self, Write};
 
@@ -9,10 +9,10 @@ use wasmtime::{FrameInfo, WasmBacktrace};
 
 use super::log::clean;
 
-/// Bytes of a name, and of the text that it stands for.
+/// Maximum length of a mangled name, and of the demangled text, in bytes.
 const MAX_NAME_BYTES: usize = 1_000;
 
-/// The text; wasmtime bounds the number of frames.
+/// Formats the stack; wasmtime limits the number of frames.
 pub(super) fn text(backtrace: &WasmBacktrace) -> String {
     let frames = backtrace.frames().iter().enumerate();
     frames.map(|(number, frame)| line(number, frame)).collect::<Vec<_>>().join("\n")
@@ -30,11 +30,12 @@ fn line(number: usize, frame: &FrameInfo) -> String {
     }
 }
 
-/// The name of a function as its author wrote it in Rust; any other as it is.
+/// Returns the demangled name of a Rust function; other names are unchanged.
 fn demangled(mangled: &str) -> String {
     let end = mangled.floor_char_boundary(MAX_NAME_BYTES);
     let mut name = BoundedText { text: String::new(), is_full: end < mangled.len() };
-    // Fails where the text is full; what it has is the beginning of the name.
+    // Returns an error if the text is full; it then contains the beginning of
+    // the name.
     let _ = write!(name, "{:#}", rustc_demangle::demangle(&mangled[..end]));
     let mut text = clean(&name.text, MAX_NAME_BYTES);
     if name.is_full {
@@ -43,7 +44,7 @@ fn demangled(mangled: &str) -> String {
     text
 }
 
-/// A text that refuses to become longer than a name may be.
+/// Text buffer that accepts at most [`MAX_NAME_BYTES`].
 struct BoundedText {
     text: String,
     is_full: bool,
@@ -68,7 +69,8 @@ mod tests {
 
     use super::*;
 
-    /// A name of Rust's with a type for each level, a pair of the one below.
+    /// Returns a mangled Rust name with this many nested pair types; each level
+    /// doubles the demangled length.
     fn doubling(levels: usize) -> String {
         let mut name = "INvC1a1fh".to_owned();
         let mut last = name.len() - 1;
@@ -97,7 +99,7 @@ mod tests {
     fn a_name_that_stands_for_gigabytes_is_cut_at_once() {
         let begun = Instant::now();
         let pairs = format!("_Z1fI{}", "St4pairIS0_S0_E".repeat(40));
-        // The second is C++, and stays as it is.
+        // The second name is from C++, so it is not demangled.
         for hostile in [doubling(60), pairs, "x".repeat(100_000)] {
             let shown = demangled(&hostile);
             assert!(shown.len() <= MAX_NAME_BYTES + '…'.len_utf8(), "{}", shown.len());

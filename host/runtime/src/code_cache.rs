@@ -20,11 +20,12 @@ use wasmtime::Engine;
 use wasmtime::component::Component;
 
 const MAC_BYTES: usize = blake3::OUT_LEN;
-/// Number of bytes hashed without yielding; takes about twenty microseconds.
+/// Number of bytes that are hashed before the thread yields; takes about 20
+/// microseconds.
 const CHUNK: usize = 64 << 10;
 
-/// The folder, the key and the engine of the files. Methods that read or write
-/// files block, so call them on a blocking thread.
+/// Cache folder with the key of its MACs and the engine that its files are for.
+/// Methods that read or write files block, so call them on a blocking thread.
 #[derive(Clone)]
 pub struct CodeCache {
     dir: PathBuf,
@@ -33,7 +34,7 @@ pub struct CodeCache {
 }
 
 impl CodeCache {
-    /// Creates the folder, readable by this user only.
+    /// Creates the cache folder, accessible by this user only.
     pub(super) fn open(dir: &Path, key: &[u8; 32], engine: &Engine) -> anyhow::Result<Self> {
         DirBuilder::new()
             .recursive(true)
@@ -67,8 +68,8 @@ impl CodeCache {
         fs::read(self.dir.join(self.name(digest)))
     }
 
-    /// Stores the result of [`CodeCache::read`] from another host of this
-    /// installation.
+    /// Stores machine code that another host of this installation returned from
+    /// [`CodeCache::read`].
     ///
     /// # Errors
     /// The MAC is wrong, or the folder cannot be written.
@@ -78,8 +79,8 @@ impl CodeCache {
         self.write(&name, &[sealed])
     }
 
-    /// Loads the compiled component; `None` if it is missing or its MAC is
-    /// wrong. The inner error is that of loading it.
+    /// Loads a compiled component. Returns `None` if it is missing, its MAC is
+    /// wrong, or it cannot be loaded, which is logged.
     pub(super) fn load(&self, engine: &Engine, digest: &str) -> Option<Component> {
         match self.try_load(engine, digest)? {
             Ok(component) => Some(component),
@@ -91,7 +92,8 @@ impl CodeCache {
         }
     }
 
-    /// The same, or why the engine refuses it.
+    /// Loads a compiled component. Returns `None` if it is missing or its MAC
+    /// is wrong; the inner error is that of the engine.
     pub(super) fn try_load(
         &self,
         engine: &Engine,
@@ -106,14 +108,14 @@ impl CodeCache {
         Some(deserialize(engine, compiled))
     }
 
-    /// Removes the compiled form of a component that is not used.
+    /// Deletes a compiled component.
     pub(super) fn forget(&self, digest: &str) {
         if let Err(error) = fs::remove_file(self.dir.join(self.name(digest))) {
             tracing::warn!(%error, area.digest = digest, "a compiled component is not removed");
         }
     }
 
-    /// Stores a compiled component.
+    /// Stores a compiled component with its MAC.
     pub(super) fn store(&self, digest: &str, component: &Component) -> anyhow::Result<()> {
         self.store_code(digest, &component.serialize()?)
     }

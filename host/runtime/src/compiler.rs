@@ -27,7 +27,8 @@ const MAX_ERROR_OUTPUT: u64 = 4 << 10;
 /// Maximum size of the machine code from a child, in bytes.
 const MAX_CODE: u64 = 1 << 30;
 
-/// The running program, which compiles in a child process.
+/// Returns the path of the running program, which also compiles in a child
+/// process.
 #[must_use]
 pub fn this_program() -> Option<PathBuf> {
     // Runs this executable, even if an upgrade has replaced the file.
@@ -41,21 +42,21 @@ pub fn this_program() -> Option<PathBuf> {
 /// Limits of one child process.
 #[derive(Clone, Copy, Debug)]
 pub struct CompileLimits {
-    /// Memory that it may write, in bytes.
+    /// Memory that the child may write, in bytes.
     pub memory_bytes: u64,
-    /// Processor time of all its threads.
+    /// Processor time of all threads of the child.
     pub cpu: Duration,
-    /// Total time.
+    /// Total time from start to end of the child.
     pub wall: Duration,
 }
 
-/// Job of a child process, including the settings of the engine that will run
-/// the code.
+/// Arguments of a child process, including the settings of the engine that will
+/// run the code.
 #[derive(Clone, Copy, Debug)]
 pub struct CompileJob {
-    /// See [`CompileLimits::memory_bytes`].
+    /// Memory that the child may write, in bytes.
     pub memory_bytes: u64,
-    /// See [`CompileLimits::cpu`], in whole seconds.
+    /// Processor time of all threads of the child, in seconds.
     pub cpu_seconds: u64,
     /// Maximum memory of any instance, in bytes.
     pub instance_bytes: usize,
@@ -181,7 +182,7 @@ fn end_with_parent() -> std::io::Result<()> {
     Ok(set_parent_process_death_signal(Some(Signal::KILL))?)
 }
 
-/// Other systems cannot do that; the limits end the process.
+/// Other systems do not support that; the time limits end the process.
 #[cfg(not(target_os = "linux"))]
 fn end_with_parent() -> std::io::Result<()> {
     Ok(())

@@ -29,24 +29,27 @@ pub(super) struct Component {
     area: Arc<AreaName>,
     /// Permits for concurrent calls.
     running: Semaphore,
-    /// Number of permits that one call takes.
+    /// Number of `running` permits that one call takes: the instances of the
+    /// pool that it occupies.
     places: u32,
     /// Permits for concurrent calls that have exceeded the first time slice.
     long_calls: Arc<Semaphore>,
     stops: watch::Sender<CallStops>,
 }
 
-/// Selects the running calls to end.
+/// Signal that ends running calls after an operator's action.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct CallStops {
-    /// Counter; each increment ends the calls that block other writers.
+    /// Counter; when it increases, calls that block other writers are ended.
     pub(super) turns: u64,
-    /// Calls that began before this time are ended.
+    /// Calls that began before this time are ended; `None` if there are none to
+    /// end.
     pub(super) begun_before: Option<Instant>,
 }
 
 impl Component {
-    /// Each call takes so many of the area's places in the pool.
+    /// Creates the component; each call takes `places` of the area's instances
+    /// in the pool.
     pub(super) fn new(
         exports: Exports,
         shared: Arc<RuntimeState>,

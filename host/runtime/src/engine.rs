@@ -29,8 +29,8 @@ pub(super) const MODULES_PER_COMPONENT: u32 = 40;
 const TABLES_PER_COMPONENT: u32 = 8;
 const MEMORIES_PER_COMPONENT: u32 = 4;
 
-/// What the pool has for each instance of a component. One that needs more
-/// counts as several instances.
+/// Number of memories and tables that the pool reserves for each instance. A
+/// component that needs more counts as several instances.
 const MEMORIES_PER_INSTANCE: u32 = 1;
 const TABLES_PER_INSTANCE: u32 = 3;
 
@@ -51,10 +51,10 @@ pub(super) fn for_compiling(instance_bytes: usize) -> anyhow::Result<Engine> {
     Ok(Engine::new(&config(&settings, Enabled::No))?)
 }
 
-/// Clearing dirty pages with the page map scan is fastest. It is not used if
-/// pages can be swapped out: a swapped page might not be reported as dirty
-/// (wasmtime pull request 14357), and its content would be visible to the next
-/// instance.
+/// Creates the engine. Clearing dirty pages with the page map scan is fastest.
+/// It is not used if pages can be swapped out: a swapped page might not be
+/// reported as dirty (wasmtime pull request 14357), and its content would be
+/// visible to the next instance.
 fn build(settings: &Settings) -> anyhow::Result<Engine> {
     if may_swap() {
         tracing::info!("instances are cleared without page-map scans: swap is active");
@@ -72,7 +72,7 @@ fn may_swap() -> bool {
     rustix::system::sysinfo().totalswap > 0
 }
 
-/// Only Linux has page-map scans.
+/// Returns true, because only Linux has page-map scans.
 #[cfg(not(target_os = "linux"))]
 fn may_swap() -> bool {
     true
@@ -103,7 +103,8 @@ fn pool(settings: &Settings, pagemap_scan: Enabled) -> PoolingAllocationConfig {
     let instances = settings.max_instances;
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(instances)
-        // Only counted: all of a component's have a MiB together at most.
+        // This limit is only a count and reserves no memory: the core instances
+        // of one component take at most 1 MiB together.
         .total_core_instances(instances.saturating_mul(MODULES_PER_COMPONENT))
         .total_memories(instances.saturating_mul(MEMORIES_PER_INSTANCE))
         .total_tables(instances.saturating_mul(TABLES_PER_INSTANCE))
@@ -118,10 +119,11 @@ fn pool(settings: &Settings, pagemap_scan: Enabled) -> PoolingAllocationConfig {
     pool
 }
 
-/// How many ordinary instances one of this component counts as, by what it
-/// takes of the pool.
+/// Returns the number of pool instances that one instance of this component
+/// counts as, by the memories and tables that it needs.
 pub(super) fn pool_places(component: &Component) -> u32 {
-    // One that imports modules is not linked.
+    // `None` means that the component imports modules; such a component fails
+    // to link.
     let Some(needed) = component.resources_required() else { return 1 };
     let memories = needed.num_memories.div_ceil(MEMORIES_PER_INSTANCE);
     let tables = needed.num_tables.div_ceil(TABLES_PER_INSTANCE);

@@ -35,7 +35,7 @@ impl Exports {
         let all = AreaPre::new(linked)?;
         let find = |name| {
             component.get_export_index(None, name).ok_or_else(|| {
-                // Cannot fail: `AreaPre` has already found it.
+                // Always found: `AreaPre` has already checked the export.
                 wasmtime::format_err!("no export named `{name}`")
             })
         };

@@ -1,4 +1,4 @@
-//! The checks of a component before it is compiled, for fuzzing.
+//! Fuzz target: the checks of a component before it is compiled.
 
 use wasmparser::{Parser, Payload};
 
@@ -6,15 +6,16 @@ use super::imports::Imports;
 use super::parts;
 
 const PREAMBLE: [u8; 8] = [0, b'a', b's', b'm', 0x0d, 0, 1, 0];
-/// Components inside of each other that are made of an input.
+/// Maximum nesting depth of the components that are built from an input.
 const MOST_LEVELS: usize = 40;
-/// Section that is a component.
+/// Id of the binary section that contains a nested component.
 const COMPONENT_SECTION: u8 = 4;
-/// Sections from here on end a component.
+/// Section ids from this number on end the current component.
 const END: u8 = 13;
 
-/// Checks an input, and a component whose sections are made of it. Returns the
-/// bytes of the complaints and of the imports.
+/// Checks the input itself as a component, and a component whose sections are
+/// built from the input. Returns the total length of the error messages and
+/// import names, in bytes.
 #[must_use]
 pub fn component(mut bytes: &[u8]) -> usize {
     let raw = checked(bytes);
@@ -29,7 +30,7 @@ fn checked(component: &[u8]) -> usize {
     counted + named + refused
 }
 
-/// The names of what the outermost component imports.
+/// Returns the import names of the outermost component.
 fn imports(component: &[u8]) -> Vec<String> {
     let (mut names, mut depth) = (Vec::new(), 0);
     for payload in Parser::new(0).parse_all(component) {
@@ -46,8 +47,8 @@ fn imports(component: &[u8]) -> Vec<String> {
     names
 }
 
-/// A component whose sections have the right lengths: each is a kind, a length
-/// and a content.
+/// Builds a component from the input: for each section a kind, a length and a
+/// content are read, and the section gets its correct length.
 fn with_sections(bytes: &mut &[u8], levels: usize) -> Vec<u8> {
     let mut component = PREAMBLE.to_vec();
     while let Some(kind) = take(bytes, 1).first().map(|byte| byte % 16) {

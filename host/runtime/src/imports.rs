@@ -33,7 +33,7 @@ impl Imports {
         Self::read(ty.imports(engine).map(|(name, _)| name.to_owned()).collect())
     }
 
-    /// The same of their names.
+    /// Reads imports from their names; refuses unknown ones.
     pub(super) fn read(names: Vec<String>) -> Result<Self, LoadError> {
         let (mut capabilities, mut wasi, mut generation) = (BTreeSet::new(), false, None);
         for name in &names {

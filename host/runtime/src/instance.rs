@@ -34,7 +34,7 @@ pub(super) struct AreaName {
     name: OnceLock<String>,
     digest: String,
     journals: Arc<Journals>,
-    /// Looked up at the first log line or fault.
+    /// Journal of the area, set at the first log line or fault.
     journal: OnceLock<Arc<Journal>>,
 }
 
@@ -74,8 +74,8 @@ pub(super) struct CallState {
     /// `None` in `describe`, which has no capabilities, and in a replay.
     unit: Option<UnitOfWork>,
     player: Option<Arc<Player>>,
-    /// The budget that the call is charged to; `None` in `describe` and after
-    /// the charge.
+    /// Budget that the call is charged to; `None` in `describe` and after the
+    /// charge.
     entry: Option<Arc<BudgetPermit>>,
     meter: Arc<CallMeter>,
     host_calls: u32,

@@ -63,7 +63,8 @@ pub use settings::Settings;
 pub struct Runtime {
     loader: Arc<Loader>,
     shared: Arc<RuntimeState>,
-    /// Removed with the last clone.
+    /// Folder for compiled code of an offline command; removed when the last
+    /// clone is dropped.
     _scratch: Option<Arc<TempDir>>,
 }
 

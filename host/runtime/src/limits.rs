@@ -8,7 +8,7 @@ use wasmtime::ResourceLimiter;
 use assurance_core::budgets::BudgetPermit;
 
 /// Memory of every instance that does not count towards the shared limit,
-/// because the pool keeps about this much anyway.
+/// because the pool keeps about this much for each instance anyway, in bytes.
 const UNCOUNTED_BYTES: usize = 1 << 20;
 
 /// Linear memory shared by all instances, beyond the first MiB of each.
@@ -36,9 +36,10 @@ impl SharedMemory {
 /// The limit that refused memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MemoryLimit {
-    /// The instance's own limit: the guest needs too much.
+    /// The limit of the instance itself: the guest needs too much memory.
     Own,
-    /// A limit shared with others: the host or the area is busy.
+    /// A limit shared with other instances, of the host, the area or the
+    /// workspace.
     Shared,
 }
 

@@ -25,16 +25,16 @@ use super::time_slice::lower_priority;
 use super::{LoadError, LoadedArea, RuntimeState, Settings, compiler, engine, parts};
 use assurance_core::domain::manifest::Capability;
 
-/// State that is needed for loading but not for calls.
+/// State that is needed to load components but not to call them.
 pub(super) struct Loader {
     engine: Engine,
     pub(super) cache: Option<CodeCache>,
     linker: Linker<CallState>,
     /// Linker for components that import WASI.
     linker_with_wasi: Linker<CallState>,
-    /// Compiler threads with lower priority, so that deployments do not slow
-    /// requests down. They end after the last component, because the allocator
-    /// keeps memory of idle threads.
+    /// Threads that compile with lower priority, so that deployments do not
+    /// slow down requests. They end when no compilation uses them, because the
+    /// allocator keeps memory of idle threads.
     compilers: Mutex<Weak<ThreadPool>>,
     niceness: i32,
 }
@@ -158,21 +158,24 @@ impl Loader {
         Ok(MachineCode { component, digest, took })
     }
 
-    /// Keeps what the compiler's process has made, and loads it.
+    /// Stores the machine code from the compiler's child process in the cache,
+    /// and loads it.
     fn keep(&self, cache: &CodeCache, digest: &str, code: &[u8]) -> Result<Compiled, LoadError> {
         cache.store_code(digest, code).map_err(LoadError::Host)?;
         let loaded = cache
             .try_load(&self.engine, digest)
             .context("what the compiler made cannot be read")
             .map_err(LoadError::Host)?;
-        // The compiler does not know how much room the pool has for it.
+        // The child process does not check whether the component fits into this
+        // engine's pool.
         loaded.map_err(|error| {
             cache.forget(digest);
             LoadError::NotAComponent(format!("{error:#}"))
         })
     }
 
-    /// Loads from the cache; returns the digest if it is not cached.
+    /// Loads a component from the cache; returns the digest as the error if it
+    /// is not cached.
     fn kept(&self, digest: String) -> Result<MachineCode, String> {
         match self.cache.as_ref().and_then(|cache| cache.load(&self.engine, &digest)) {
             Some(component) => Ok(MachineCode { component, digest, took: None }),

@@ -11,10 +11,11 @@ use wasmparser::{
 
 use super::engine::MODULES_PER_COMPONENT;
 
-/// More than any toolchain makes.
+/// Maximum number of instances in a component, including nested ones; more than
+/// any toolchain creates.
 const MAX_INSTANCES: u64 = 1_000;
-/// More than ten times what any toolchain makes. The compiler takes some
-/// hundred bytes for each.
+/// Maximum number of definitions in a component; more than ten times as many as
+/// any toolchain creates. The compiler takes some hundred bytes for each.
 const MAX_DEFINITIONS: u64 = 1_000_000;
 /// Maximum nesting depth of components.
 const MAX_DEPTH: usize = 32;
@@ -22,11 +23,11 @@ const MAX_DEPTH: usize = 32;
 /// Rejects a component with too many parts.
 ///
 /// # Errors
-/// What there is too much of, or what cannot be counted.
+/// A message that names the exceeded limit, or the part that cannot be counted.
 pub(super) fn check(component: &[u8]) -> Result<(), String> {
     let mut levels: Vec<ParseLevel> = vec![];
     for payload in Parser::new(0).parse_all(component) {
-        // The compiler reports what is not valid.
+        // Invalid binaries are accepted here; the compiler rejects them.
         let Ok(payload) = payload else { return Ok(()) };
         match payload {
             Payload::Version { encoding, .. } => {
@@ -50,12 +51,12 @@ pub(super) fn check(component: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// What a component stands for, with all that it instantiates.
+/// Number of parts of a component, including everything that it instantiates.
 #[derive(Clone, Copy, Default, Debug)]
 struct PartCount {
     /// Instances of components and of core modules.
     instances: u64,
-    /// Those of core modules among them.
+    /// Instances of core modules only.
     core_instances: u64,
     /// Types, imports, aliases, functions and exports.
     definitions: u64,
@@ -84,17 +85,18 @@ impl PartCount {
     }
 }
 
-/// A component under inspection, or a module in it.
+/// State of counting one component, or one module in it.
 #[derive(Default)]
 struct ParseLevel {
     is_component: bool,
-    /// The components that it can instantiate, by index.
+    /// Part counts of the components that this one can instantiate, by index.
     components: Vec<PartCount>,
     count: PartCount,
 }
 
 impl ParseLevel {
-    /// A component by index; of one that is not there, the compiler reports it.
+    /// Returns the part count of a component by its index; zero if the index is
+    /// invalid, which the compiler reports.
     fn component(&self, index: u32) -> PartCount {
         self.components.get(index as usize).copied().unwrap_or_default()
     }
@@ -165,8 +167,9 @@ fn note(payload: &Payload<'_>, levels: &mut [ParseLevel]) -> Result<(), String> 
     Ok(())
 }
 
-/// No toolchain hands components around as values. What such a component stands
-/// for is known only once it is instantiated.
+/// Error for a component that is imported or exported by an instance: its parts
+/// cannot be counted before it is instantiated. No toolchain creates such
+/// components.
 const UNKNOWN_COMPONENT: &str = "a part of it takes a component from an import or from an instance; define the component \
      where it is instantiated";
 
@@ -189,7 +192,8 @@ fn core_instantiated(instance: &Instance<'_>) -> PartCount {
     PartCount { instances: 1, core_instances, definitions: definitions as u64 }
 }
 
-/// The component that an alias adds to those that can be instantiated.
+/// Returns the part count of the component that an alias adds; `None` if the
+/// alias is of another kind.
 fn aliased(
     alias: &ComponentAlias<'_>,
     level: &ParseLevel,
@@ -197,7 +201,8 @@ fn aliased(
 ) -> Result<Option<PartCount>, String> {
     match alias {
         ComponentAlias::Outer { kind: ComponentOuterAliasKind::Component, count, index } => {
-            // Counted outwards; 0 is the component itself.
+            // `count` is the number of enclosing components to skip; 0 is the
+            // component itself.
             let of = outer.iter().chain([level]).rev().nth(*count as usize);
             Ok(Some(of.map(|level| level.component(*index)).unwrap_or_default()))
         }

@@ -37,8 +37,7 @@ pub struct Settings {
     pub compile_niceness: i32,
     /// Largest reply, problem or checkpoint of an area, in bytes.
     pub max_reply_bytes: usize,
-    /// Maximum bytes that a guest may pass in one host call: the largest blob
-    /// plus overhead.
+    /// Maximum bytes that a guest may pass in one host call: the largest blob plus overhead.
     pub max_host_call_bytes: usize,
     /// Host calls per call.
     pub max_host_calls: u32,
@@ -178,9 +177,8 @@ impl From<&Config> for Settings {
 const OFFLINE_INSTANCES: u32 = 16;
 
 impl Settings {
-    /// Returns the settings for a command that loads one component: machine code
-    /// only in `scratch`, and few instances, because the address space may be
-    /// limited.
+    /// Returns the settings for a command that loads one component: compiled code is stored only in
+    /// `scratch`, and the number of instances is low, because the address space may be limited.
     pub(super) fn offline(self, scratch: Option<&Path>) -> Self {
         let cache_dir = scratch.map(Path::to_path_buf);
         Self { cache_dir, max_instances: OFFLINE_INSTANCES, ..self }

@@ -95,7 +95,7 @@ impl CallMeter {
         from != 0 && self.ran().saturating_sub(Duration::from_nanos(from)) >= self.max_turn.cpu
     }
 
-    /// Returns whether it blocked other writers at its last tick.
+    /// Returns whether the call blocked other writers at its last tick.
     fn holds_turn(&self) -> bool {
         self.turn_from_ns.load(Ordering::Relaxed) != 0
     }
@@ -223,7 +223,7 @@ pub(super) enum AbandonedCall {
 #[derive(Debug)]
 pub(super) struct LowPriorityExecutor {
     executor: Handle,
-    /// The thread ends when this is dropped.
+    /// Dropping this sender ends the thread.
     _alive: oneshot::Sender<()>,
 }
 
@@ -326,7 +326,7 @@ async fn yield_turns(turns: u128) {
     }
 }
 
-/// Result of a time slice.
+/// Result of polling a call until it ended or has to move to another thread.
 enum TimeSlice<T> {
     Ended(T),
     Paused(BoxFuture<'static, T>),
@@ -449,7 +449,8 @@ mod tests {
         }
         let short = yield_at_ticks(Duration::from_millis(6), 10, Arc::default());
         tokio::spawn(short).await.unwrap();
-        // In turn, they would have had eight ticks to each of its ten.
+        // With round-robin scheduling, eight endless calls would get 80 ticks
+        // during the short call's ten.
         assert!(ticks.load(Ordering::Relaxed) <= 8, "{ticks:?}");
     }
 

@@ -53,7 +53,8 @@ pub(super) enum CallStop {
 #[derive(Debug)]
 pub(super) struct TrapReport {
     pub(super) error: CallError,
-    /// The guest's stack; empty if there is none, or if nobody reads it.
+    /// Stack of the guest; empty if there is none, or if the call failed with
+    /// an error of the store.
     backtrace: String,
 }
 
@@ -66,7 +67,8 @@ impl From<CallError> for TrapReport {
 impl TrapReport {
     /// Classifies an error by its cause.
     pub(super) fn new(error: wasmtime::Error, state: &CallState, meter: &CallMeter) -> Self {
-        // A write conflict says nothing about the guest, and is frequent.
+        // A store error says nothing about the guest and can be frequent, so no
+        // stack is formatted.
         let is_of_store = matches!(error.downcast_ref::<CallStop>(), Some(CallStop::Store(_)));
         let backtrace = error.downcast_ref::<WasmBacktrace>().filter(|_| !is_of_store);
         let backtrace = backtrace.map(backtrace::text).unwrap_or_default();

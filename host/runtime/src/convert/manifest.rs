@@ -220,7 +220,8 @@ fn job(job: wit::JobKind) -> ManifestResult<JobSpec> {
     })
 }
 
-/// Both enums are generated from one list and have its order.
+/// Converts a capability by its position: both enums are generated from the
+/// same list, in the same order.
 fn capability(capability: wit::Capability) -> Capability {
     Capability::IMPORTED[capability as usize]
 }

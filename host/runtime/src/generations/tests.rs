@@ -27,7 +27,7 @@ fn check(folder: &str, generation: Generation) {
     let component = Component::from_binary(&engine, &wants_everything(folder)).unwrap();
     let imports = Imports::of(&engine, &component).unwrap();
     assert_eq!(imports.generation, generation);
-    // All but `types` and `manifest`.
+    // All interfaces except `types` and `manifest`.
     assert_eq!(imports.capabilities.len() + 2, imports.names.len(), "{:?}", imports.names);
     let linked = Loader::new(engine, None, 0).unwrap().link(&component, &imports);
     assert!(linked.is_ok(), "{generation}: {:?}", linked.err());

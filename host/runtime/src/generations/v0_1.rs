@@ -53,7 +53,8 @@ fn name(interface: &str) -> String {
     format!("{PACKAGE}{interface}@{}", Generation::V0_1)
 }
 
-/// `count: func(collection: string, conditions: list<condition>) -> result<u64, error>`.
+/// Implements `count: func(collection: string, conditions: list<condition>) -> result<u64, error>`
+/// of 0.1.0.
 async fn count(
     mut store: StoreContextMut<'_, CallState>,
     (collection, conditions): (String, Vec<Condition>),

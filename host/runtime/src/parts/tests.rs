@@ -1,14 +1,14 @@
-//! Components that stand for more than their bytes show.
+//! Tests with small components that create many instances.
 
 use super::*;
 
-/// A component of this text.
+/// Parses a component in the WebAssembly text format.
 fn component(text: &str) -> Vec<u8> {
-    wat::parse_str(text).expect("a component")
+    wat::parse_str(text).expect("valid WebAssembly text")
 }
 
-/// A component whose part is instantiated `wide` times at each level, through
-/// this definition of `$part`.
+/// Returns the text of nested components. On each level, `part` defines
+/// `$part`, which is instantiated `wide` times.
 fn nested(levels: usize, wide: usize, part: &str) -> String {
     if levels == 0 {
         return "(component)".to_owned();

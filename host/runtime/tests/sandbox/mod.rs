@@ -52,7 +52,8 @@ impl Sandbox {
         Self::within(folder, settings).await
     }
 
-    /// Creates a sandbox in a folder, which an earlier sandbox may have used.
+    /// Creates a sandbox in a folder; the folder may contain data of an earlier
+    /// sandbox.
     pub async fn within(folder: tempfile::TempDir, settings: Settings) -> Self {
         log::set_up();
         let keys = Arc::new(Keys::new([7; 32]));
