@@ -66,7 +66,7 @@ fn add_part(hash: &mut Sha256, part: &MultipartPart) {
     }
 }
 
-/// What an idempotency key is unique within.
+/// Scope in which an idempotency key is unique.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct IdempotencyScope {
     /// Workspace of the request.
@@ -75,13 +75,13 @@ pub struct IdempotencyScope {
     pub user: UserId,
     /// Operation id.
     pub operation: String,
-    /// See [`key_of`].
+    /// Key as returned by [`key_of`].
     pub key: String,
 }
 
-/// The key of a request: as sent in a session, and with the token's id before
-/// it by an access token. So each token has keys of its own: what a client
-/// sends has no space.
+/// Returns the key of a request in storage: the client's key for a session; for an access token,
+/// the token's id, a space, and the client's key. A client's key contains no space, so keys of
+/// different tokens never collide.
 #[must_use]
 pub(super) fn key_of(token: Option<AccessTokenId>, sent: &str) -> String {
     match token {

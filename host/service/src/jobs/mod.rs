@@ -52,7 +52,7 @@ pub struct WorkerDeps {
     pub recordings: Recordings,
 }
 
-/// Access to the live areas.
+/// Gives the workers access to the live areas.
 #[derive(Clone)]
 pub struct RunnableAreas {
     /// Returns the names of the live areas. Jobs of other areas are not claimed.

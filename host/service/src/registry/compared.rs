@@ -94,7 +94,7 @@ pub struct DifferenceExample {
     pub pointer: String,
     /// Value in the live version's response.
     pub live: String,
-    /// Value in the tested version's response.
+    /// Value in the shadow version's response.
     pub candidate: String,
 }
 

@@ -88,16 +88,16 @@ pub struct LiveChange {
     pub now: Option<Arc<AreaVersion>>,
 }
 
-/// What an area is to be in the next snapshot.
+/// Target state of one area in the next snapshot.
 #[derive(Clone, Copy, Debug)]
 pub enum AreaTarget<'a> {
-    /// This version is live, without a trial.
+    /// This version is live; a running trial ends.
     Live(&'a Arc<AreaVersion>),
-    /// It is not live.
+    /// The area is removed.
     Removed,
-    /// This version is tried next to the live one.
+    /// This version is on trial next to the live one.
     Trial(&'a Trial, &'a Arc<AreaVersion>),
-    /// The live version runs alone.
+    /// The trial ends; the live version stays.
     NoTrial,
 }
 
@@ -111,7 +111,7 @@ pub struct ChangePlan {
 }
 
 impl ChangePlan {
-    /// Whether the live version stays, and only its trial begins or ends.
+    /// Returns whether the plan only begins or ends a trial and keeps the live version.
     #[must_use]
     pub fn is_of_trial(&self) -> bool {
         self.of_trial
@@ -190,7 +190,7 @@ impl Registry {
         Some(plan.change)
     }
 
-    /// Contracts and scopes of all versions, given which are live and which area
+    /// Computes the routes and scopes of all versions in the next snapshot. `area` is the one that
     /// changes.
     fn assemble(
         &self,
@@ -243,16 +243,16 @@ impl Registry {
     }
 }
 
-/// The live versions and those on trial, by area.
+/// Live versions and versions on trial of the next snapshot, by area.
 type NextVersions = (BTreeMap<String, Arc<AreaVersion>>, BTreeMap<String, Arc<OnTrial>>);
 
-/// The live areas against which a version is computed.
+/// Live areas in the next snapshot, which determine a version's routes and scope.
 struct LiveAreas<'a> {
     live: &'a [&'a Manifest],
     events: Vec<String>,
     /// Whether the events are those of the current snapshot. If so, compiled routes are reused.
     same_events: bool,
-    /// The area that changes.
+    /// Name of the area that changes.
     changed: &'a str,
 }
 
@@ -269,12 +269,12 @@ fn set_live_versions(change: &LiveChange) {
     }
 }
 
-/// The versions of a snapshot, with one area as it is to be.
+/// Returns the versions of the next snapshot: those of `base`, with the target state of one area.
 fn next_versions(base: &Snapshot, area: &str, target: AreaTarget<'_>) -> NextVersions {
     let live = base.areas().map(|area| (area.manifest.name.clone(), Arc::clone(area)));
     let trials = base.trials().map(|one| (one.trial.area.clone(), Arc::clone(one)));
     let (mut live, mut trials): NextVersions = (live.collect(), trials.collect());
-    // A trial is a comparison with the live version: it ends with that.
+    // A trial compares a version with the live one, so it ends when the live version changes.
     trials.remove(area);
     match target {
         AreaTarget::Live(version) => {

@@ -18,7 +18,7 @@ use assurance_work::{AreaCode, AreaScope};
 /// One version of an area with its routes and scope.
 #[derive(Clone)]
 pub struct AreaVersion {
-    /// Its manifest.
+    /// Manifest of the version.
     pub manifest: Arc<Manifest>,
     /// SHA-256 of the component, lower-case hex.
     pub digest: String,
@@ -30,7 +30,7 @@ pub struct AreaVersion {
     pub code: Arc<dyn AreaCode>,
     /// Collections, events and jobs that its calls can reach.
     pub scope: Arc<AreaScope>,
-    /// Its routes, in the manifest's order.
+    /// Compiled routes, in the order of the manifest.
     pub routes: Arc<[RouteContract]>,
 }
 
@@ -71,9 +71,9 @@ pub enum RouteLookup<'s, 'p> {
 /// A matched route with its path parameters.
 #[derive(Debug)]
 pub struct RouteMatch<'s, 'p> {
-    /// The area of the route.
+    /// Area of the route.
     pub area: &'s Arc<AreaVersion>,
-    /// The route.
+    /// Matched route.
     pub route: &'s RouteContract,
     /// Percent-encoded path parameters, in the order of `route.path_parameters`.
     pub path_values: Vec<&'p str>,

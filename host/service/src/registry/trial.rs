@@ -22,15 +22,15 @@ use assurance_core::domain::trial::Trial;
 pub struct OnTrial {
     /// Mode and share that operators chose.
     pub trial: Trial,
-    /// The tested version.
+    /// Version on trial.
     pub version: Arc<AreaVersion>,
     /// Statistics of both versions' calls.
     pub figures: Arc<TrialStats>,
 }
 
 impl OnTrial {
-    /// Returns the tested version's route for an operation; `None` if it does not have the
-    /// operation.
+    /// Returns the route of the version on trial for an operation; `None` if the version does not
+    /// have the operation.
     #[must_use]
     pub fn route(&self, operation: &str) -> Option<&RouteContract> {
         self.version.routes.iter().find(|contract| contract.route.operation_id == operation)
@@ -42,7 +42,7 @@ impl OnTrial {
 pub struct TrialStats {
     /// Calls of the live version.
     pub live: TrialSide,
-    /// Calls of the tested version.
+    /// Calls of the version on trial.
     pub candidate: TrialSide,
     /// Differences between the responses of a shadow version and the live version.
     pub compared: Arc<ShadowComparison>,
@@ -50,7 +50,7 @@ pub struct TrialStats {
 }
 
 impl TrialStats {
-    /// Waits until a call of the tested version has failed.
+    /// Waits until a call of the version on trial has failed.
     pub async fn doubted(&self) {
         self.doubt.notified().await;
     }

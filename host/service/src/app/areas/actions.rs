@@ -1,5 +1,6 @@
-//! Operators' decisions about an area. Each names an event of `plan`, which
-//! `execute` executes; the audit log has it, executed or refused.
+//! Operators' decisions about an area. Each function creates an event of
+//! `plan`, and `execute` executes it. The audit log gets an entry whether the
+//! event is executed or refused.
 
 use serde_json::json;
 
@@ -14,30 +15,32 @@ use assurance_core::domain::deployment::Step;
 use assurance_core::domain::trial::Trial;
 use assurance_store::{Access, deployments};
 
-/// Which version is to go live, and why.
+/// Request to make a version live.
 #[derive(Clone, Copy, Debug)]
 pub struct Activation<'a> {
-    /// The area.
+    /// Name of the area.
     pub area: &'a str,
-    /// One of its versions: its digest, the first characters of it, or its
-    /// number. `None`: the one on trial, or else the only one that waits.
+    /// Version to make live: its digest, the first characters of the digest, or
+    /// its version number. `None` selects the version on trial, or else the
+    /// only version that is staged or waits for approval.
     pub digest: Option<&'a str>,
     /// Reason for the audit log.
     pub why: Option<&'a str>,
-    /// Why it may break clients.
+    /// Reason to activate the version although it breaks clients; `None`
+    /// refuses such a version.
     pub force: Option<&'a str>,
 }
 
-/// What a rollback undid.
+/// Result of a rollback.
 #[derive(Clone, Debug)]
 pub enum RollbackResult {
-    /// The live version; the one before it is live again.
+    /// The version before the live one is live again.
     Live(LiveChange),
-    /// The trial that ran; the live version serves everybody.
+    /// The running canary has ended; the live version serves all workspaces.
     Trial(Trial),
 }
 
-/// Makes a version live that passed the checks; `None` if it is live already.
+/// Makes a version live. Returns `None` if it is live already.
 ///
 /// # Errors
 /// See [`InstallError`]; nothing has changed.
@@ -60,9 +63,9 @@ pub async fn activate(
     }
 }
 
-/// Rolls back to the named version. Without a name, takes the last step back:
-/// ends the canary that runs, or else makes the version live that was live
-/// before. What is rolled back is live again only if an operator names it.
+/// Rolls back to the version `to`. Without `to`, ends the running canary, or
+/// else makes the version live that was live before. The version that was
+/// rolled back becomes live again only if an operator activates it by name.
 ///
 /// # Errors
 /// See [`InstallError`]; nothing has changed.
@@ -88,11 +91,11 @@ pub async fn roll_back(
     }
 }
 
-/// Removes an area: from now on its routes return 404. What it has stored
-/// stays. Refused while other areas depend on it, unless it is forced.
+/// Removes an area: its routes return 404 from now on, and its stored data is
+/// kept. `force` removes it even if other areas depend on it.
 ///
 /// # Errors
-/// It is not live, or others depend on it.
+/// The area is not live, or other areas depend on it.
 pub async fn remove(
     app: &App,
     who: &str,
@@ -108,8 +111,8 @@ pub async fn remove(
     }
 }
 
-/// Tries a version next to the live one, or changes how it is tried: its
-/// figures begin anew.
+/// Begins a trial of a version next to the live one. If the version is already
+/// on trial, changes mode and share, and resets its statistics.
 ///
 /// # Errors
 /// See [`InstallError`]; nothing has changed.
@@ -127,11 +130,12 @@ pub async fn begin_trial(
     trial(area, decide(app, who, area, why.as_deref(), event).await?)
 }
 
-/// Ends an area's trial. A canary is withdrawn; a shadow, which has served
-/// nobody, is staged.
+/// Ends an area's trial. A canary gets the stage `withdrawn`; a shadow, whose
+/// responses were never used, gets `staged`.
 ///
 /// # Errors
-/// [`InstallError::NoTrial`], or another operator was faster.
+/// [`InstallError::NoTrial`], or another operator changed the area at the same
+/// time.
 pub async fn stop_trial(
     app: &App,
     who: &str,
@@ -149,7 +153,8 @@ fn trial(area: &str, executed: ActionResult) -> Result<Trial, InstallError> {
     }
 }
 
-/// Executes an event; if it is refused, the audit log has the reason.
+/// Executes an event. If the event is refused, adds the reason to the audit
+/// log.
 async fn decide(
     app: &App,
     who: &str,
@@ -170,11 +175,12 @@ async fn decide(
     }
 }
 
-/// Approves the capabilities that a version asks for beyond the live one; from
-/// then on it can be activated. Returns its digest.
+/// Approves the capabilities that a version requests in addition to those of
+/// the live version. Afterwards the version can be activated. Returns its
+/// digest.
 ///
 /// # Errors
-/// There is no such version, or it does not wait for approval.
+/// The version does not exist, or does not wait for approval.
 pub async fn approve(
     app: &App,
     who: &str,

@@ -1,5 +1,5 @@
-//! Audit entries of one operator's request. They are written in the transaction
-//! of what the steps changed.
+//! Audit log entries of one operator's request. They are written in the same
+//! transaction as the changes that they describe.
 
 use serde_json::Value as Json;
 
@@ -8,7 +8,7 @@ use super::error::InstallError;
 use assurance_core::domain::deployment::{NewAuditEntry, Step};
 use assurance_store::{self as store, Access, Connection};
 
-/// The steps of one request that are not in the log yet.
+/// Steps of one request that are not written to the audit log yet.
 pub(super) struct AuditTrail<'a> {
     app: &'a App,
     who: &'a str,
@@ -22,7 +22,7 @@ impl<'a> AuditTrail<'a> {
         Self { app, who, area, digest, steps: Vec::new() }
     }
 
-    /// Notes a step.
+    /// Adds a step.
     pub(super) fn note(&mut self, step: Step, why: Option<&str>, changed: Option<Json>) {
         self.steps.push(NewAuditEntry {
             at: self.app.clock.now(),
@@ -35,7 +35,7 @@ impl<'a> AuditTrail<'a> {
         });
     }
 
-    /// Writes the noted steps, in a transaction of the caller's.
+    /// Writes the added steps in the caller's transaction.
     pub(super) async fn keep_with(
         &mut self,
         connection: &mut Connection,
@@ -47,14 +47,15 @@ impl<'a> AuditTrail<'a> {
         Ok(())
     }
 
-    /// Writes the noted steps.
+    /// Writes the added steps in a transaction of their own.
     pub(super) async fn keep(&mut self) -> Result<(), store::Error> {
         let mut tx = self.app.store.begin(Access::WriteLocked).await?;
         self.keep_with(&mut tx).await?;
         tx.commit().await
     }
 
-    /// Notes why the request was refused, and returns the reason.
+    /// Writes the error to the audit log as the reason of a refusal, and
+    /// returns it.
     pub(super) async fn refuse(mut self, error: InstallError) -> InstallError {
         self.note(Step::Refused, Some(&error.to_string()), None);
         if let Err(away) = self.keep().await {
@@ -62,7 +63,7 @@ impl<'a> AuditTrail<'a> {
                 area.name = self.area,
                 refused = %error,
                 error = %away,
-                "a refusal is not in the audit log"
+                "cannot write a refusal to the audit log"
             );
         }
         error

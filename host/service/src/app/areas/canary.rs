@@ -1,5 +1,5 @@
-//! Each node compares the canaries with the live versions by its own calls, and
-//! ends one that is worse for the whole fleet.
+//! Compares the canaries with the live versions, by the calls on this node.
+//! Ends a canary that is worse, on all nodes.
 
 use std::time::Duration;
 
@@ -18,11 +18,11 @@ use assurance_core::domain::trial::{Mode, TrialState};
 /// Actor in the audit log when the host ends a canary.
 const WHO: &str = "assurance";
 
-/// Interval of comparisons while no call fails, in which a slow canary is
-/// found.
+/// Interval between two comparisons while no call of a canary fails. It
+/// determines how fast a slow canary is found.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Compares for as long as it is polled.
+/// Compares the canaries until the future is dropped.
 pub async fn judge(app: App) {
     loop {
         wait(&app).await;
@@ -33,13 +33,13 @@ pub async fn judge(app: App) {
             };
             if let Err(error) = roll_back(&app, on_trial, &worse).await {
                 let area = &on_trial.trial.area;
-                tracing::error!(area.name = area, %worse, %error, "a canary does not end");
+                tracing::error!(area.name = area, %worse, %error, "cannot end a canary");
             }
         }
     }
 }
 
-/// Waits for the interval, or until a canary fails.
+/// Waits for the interval, or until a call of a canary fails.
 async fn wait(app: &App) {
     let snapshot = app.registry.snapshot();
     let doubts: Vec<_> = snapshot.trials().map(|one| Box::pin(one.figures.doubted())).collect();
@@ -49,7 +49,7 @@ async fn wait(app: &App) {
     let _ = tokio::time::timeout(INTERVAL, select_all(doubts)).await;
 }
 
-/// Ends the trial, unless another node has.
+/// Ends the trial, unless another node has ended it.
 async fn roll_back(
     app: &App,
     on_trial: &OnTrial,

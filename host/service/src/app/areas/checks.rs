@@ -1,5 +1,6 @@
-//! Compares a version with the live one before it may serve: what clients and
-//! other areas rely on, and which capabilities were granted.
+//! Checks whether a version may replace or accompany the live one:
+//! compatibility with clients and other areas, and capabilities in addition to
+//! those of the live version.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,16 +16,16 @@ use assurance_contract::compatibility::{self, Compatibility, CompatibilityReport
 use assurance_core::domain::manifest::{Capability, Manifest};
 use assurance_runtime::LoadError;
 
-/// As what a version is compared.
+/// Planned use of a version; determines which incompatibilities are refused.
 #[derive(Clone, Copy)]
 pub(super) enum Comparison<'a> {
-    /// In place of the live version. What breaks is refused, unless the
-    /// operator gives a reason to `force` it.
+    /// The version replaces the live one. A breaking change is refused unless
+    /// the operator gives a reason in `force`.
     Live { force: Option<&'a str> },
-    /// Next to the live version, whose manifest clients go on reading: nothing
-    /// of it may break, forced or not.
+    /// The version serves some workspaces next to the live one, whose manifest
+    /// clients read. Every breaking change is refused, even with a reason.
     Canary,
-    /// Serving nobody: it may break anything. That is what a shadow shows.
+    /// The version's responses are discarded, so no incompatibility is refused.
     Shadow,
 }
 
@@ -32,11 +33,13 @@ pub(super) enum Comparison<'a> {
 #[derive(Clone, Debug, Default)]
 pub(super) struct CompatibilityCheck {
     pub(super) report: CompatibilityReport,
-    /// Capabilities beyond those that the live version was granted.
+    /// Capabilities that the version requests in addition to those of the live
+    /// version.
     pub(super) asks: BTreeSet<Capability>,
 }
 
-/// Compares a version with the live one.
+/// Compares a version with the live one. Returns an error if the planned use is
+/// refused.
 pub(super) async fn check(
     app: &App,
     desired: &DesiredArea,
@@ -68,9 +71,10 @@ pub(super) async fn check(
     }
 }
 
-/// The manifest of the live version, or of the last one before the area was
-/// removed: to remove an area is no way around an approval. It is this node's,
-/// if the node runs what the row names; otherwise the stored one.
+/// Returns the manifest of the live version, or of the last live version if the
+/// area was removed: removing and adding an area must not avoid an approval.
+/// Takes the manifest of the version that this node runs if the database names
+/// the same version, else the stored one.
 async fn live_manifest(
     app: &App,
     desired: &DesiredArea,
@@ -98,7 +102,7 @@ fn no_canary(candidate: &AreaVersion, report: &CompatibilityReport) -> InstallEr
     }
 }
 
-/// The refusal of a version that waits for an approval.
+/// Returns the error for a version that waits for approval.
 pub(super) fn needs_approval(
     candidate: &AreaVersion,
     checked: &CompatibilityCheck,

@@ -9,15 +9,19 @@ use super::super::App;
 use assurance_runtime::CodeCache;
 use assurance_store::Backend;
 
-/// Compiled code is several times as large as its component; no object beyond
-/// this is read.
+/// Maximum size of machine code, as a multiple of the component's size; larger objects in the blob
+/// store are not read.
 const MAX_TIMES_AS_LARGE: u64 = 32;
 
 /// Stores the machine code of a version for the other nodes.
 pub(super) async fn share(app: &App, digest: &str) {
     let Some(cache) = shared_cache(app) else { return };
     if let Err(error) = try_share(app, cache, digest).await {
-        tracing::warn!(%error, area.digest = digest, "the other nodes will compile it themselves");
+        tracing::warn!(
+            %error,
+            area.digest = digest,
+            "cannot store machine code; other nodes will compile the version"
+        );
     }
 }
 
@@ -31,8 +35,8 @@ async fn try_share(app: &App, cache: &CodeCache, digest: &str) -> anyhow::Result
     Ok(blobs.write_compiled(&name, sealed).await?)
 }
 
-/// Fetches the machine code that another node stored, for a component of so many
-/// bytes, into this node's cache.
+/// Copies the machine code that another node stored into this node's cache. `component_bytes` is
+/// the size of the component.
 pub(super) async fn fetch(app: &App, digest: &str, component_bytes: u64) {
     let Some(cache) = shared_cache(app).filter(|cache| !cache.has(digest)) else { return };
     if let Err(error) = try_fetch(app, cache, digest, component_bytes).await {
@@ -53,7 +57,8 @@ async fn try_fetch(
     tokio::task::spawn_blocking(move || cache.insert_sealed(&digest, &sealed)).await?
 }
 
-/// Only hosts on one PostgreSQL are a fleet.
+/// Returns the cache if other nodes may share its content: only nodes with one PostgreSQL database
+/// form a fleet.
 fn shared_cache(app: &App) -> Option<&CodeCache> {
     app.runtime.cache().filter(|_| app.store.backend() == Backend::Postgres)
 }

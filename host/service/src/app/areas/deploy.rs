@@ -26,31 +26,31 @@ use assurance_core::domain::trial::{Mode, TrafficShare, Trial};
 use assurance_runtime::LoadedArea;
 use assurance_store::{Access, deployments};
 
-/// A component as an operator sent it.
+/// A component that an operator deploys.
 #[derive(Clone, Debug)]
 pub struct ReceivedComponent {
-    /// The area's name in the request.
+    /// Name of the area in the request.
     pub area: String,
-    /// The component.
+    /// Bytes of the component.
     pub component: Bytes,
-    /// Signature of its publisher.
+    /// Signature of the publisher; `None` if the component is not signed.
     pub signature: Option<Signature>,
-    /// Action after it is stored.
+    /// Action after the version is stored.
     pub then: DeployAction,
     /// Reason for the audit log.
     pub why: Option<String>,
-    /// Why it may break clients.
+    /// Reason to deploy the version although it breaks clients; `None` refuses such a version.
     pub force: Option<String>,
 }
 
 /// Action for a version that passed the checks.
 #[derive(Clone, Debug)]
 pub enum DeployAction {
-    /// It stays staged.
+    /// None; the version stays staged.
     Wait,
-    /// It goes live.
+    /// The version is activated.
     Activate,
-    /// It is tried, for a share and these workspaces.
+    /// A trial begins, with this mode, share of traffic, and additional workspaces.
     Try(Mode, TrafficShare, BTreeSet<WorkspaceId>),
 }
 
@@ -61,27 +61,27 @@ pub struct DeployResult {
     pub digest: String,
     /// Differences from the live version.
     pub report: CompatibilityReport,
-    /// Stage that the version reached.
+    /// State of the version after the deployment.
     pub outcome: DeployOutcome,
 }
 
-/// Stage of a version after its deployment.
+/// State of a version after its deployment.
 #[derive(Clone, Debug)]
 pub enum DeployOutcome {
-    /// It was live already.
+    /// The version was live before the deployment.
     Unchanged,
-    /// It is stored, and can be activated.
+    /// The version is stored and can be activated.
     Staged,
-    /// It is live.
+    /// The version is live.
     Live(LiveChange),
-    /// It is on trial next to the live one.
+    /// The version is on trial next to the live one.
     OnTrial(Trial),
 }
 
-/// Stores a version, and activates or tries it if the request asks for that.
+/// Checks and stores a version. Activates it or begins a trial if the request says so.
 ///
 /// # Errors
-/// Every way in which a version can be refused.
+/// The version is refused; see [`InstallError`].
 pub async fn deploy(
     app: &App,
     who: &str,
@@ -123,7 +123,7 @@ async fn go_on(
     }
 }
 
-/// The trial of the received component.
+/// Returns the request for a trial of the received component.
 pub(super) fn trial_request(
     received: &ReceivedComponent,
     digest: &str,
@@ -136,7 +136,7 @@ pub(super) fn trial_request(
     TrialRequest { area, digest, mode, share, workspaces, why }
 }
 
-/// A deployment before its version is stored.
+/// Data of a deployment until its version is stored.
 struct Staging<'a> {
     app: &'a App,
     who: &'a str,
@@ -151,7 +151,7 @@ impl Staging<'_> {
         self.check(&version).await?;
         smoke_test(self.app, &version).await?;
         let _one_at_a_time = self.app.installing.lock().await;
-        // Another version may be live by now.
+        // Checks again, because another version may be live by now.
         let checked = self.check(&version).await?;
         let force = self.received.force.as_deref();
         trail.note(Step::Checked, force, Some(json!(checked.report)));
@@ -160,7 +160,7 @@ impl Staging<'_> {
         Ok(checked)
     }
 
-    /// Compares it with the other live areas and with the live version.
+    /// Compares the version with the live one and checks it against the other live areas.
     async fn check(&self, version: &Arc<AreaVersion>) -> Result<CompatibilityCheck, InstallError> {
         let ReceivedComponent { area, force, .. } = self.received;
         let desired = rows::area(self.app, area).await?.desired;

@@ -1,5 +1,5 @@
-//! Runs the checks of a deployment without deploying: reports every finding at
-//! once, and stores nothing but machine code.
+//! Runs the checks of a deployment without deploying. Reports all findings
+//! together and stores only machine code.
 
 use std::sync::Arc;
 
@@ -27,8 +27,9 @@ pub struct DryRunReport {
     pub findings: Vec<InstallError>,
 }
 
-/// Runs the checks of [`deploy`](super::deploy::deploy). A component that no
-/// trusted publisher signed is not compiled: that is its only finding.
+/// Runs the checks of [`deploy`](super::deploy::deploy). A component without
+/// the signature of a trusted publisher is not compiled, so the report has only
+/// that finding.
 ///
 /// # Errors
 /// The host, the database or the blob store failed. Faults of the component are
@@ -67,7 +68,8 @@ struct DryRun<'a> {
 }
 
 impl DryRun<'_> {
-    /// Keeps a refusal as a finding; returns other errors.
+    /// Adds a refusal to the findings and returns `None`. Returns an error only
+    /// if the host, the database or the blob store failed.
     fn keep<T>(&mut self, checked: Result<T, InstallError>) -> Result<Option<T>, InstallError> {
         match checked {
             Ok(value) => Ok(Some(value)),
@@ -112,7 +114,8 @@ impl DryRun<'_> {
         Ok(())
     }
 
-    /// Compares it with the live version, as it would be deployed.
+    /// Compares the version with the live one, for the use that the request
+    /// names.
     async fn compare(&mut self, version: &AreaVersion) -> Result<(), InstallError> {
         let desired = rows::area(self.app, &version.manifest.name).await?.desired;
         let force = self.received.force.as_deref();
@@ -125,8 +128,8 @@ impl DryRun<'_> {
         self.approved(version, &checked).await
     }
 
-    /// Refuses capabilities beyond those of the live version, unless this very
-    /// component was approved.
+    /// Refuses additional capabilities, unless this component (by digest) was
+    /// approved before.
     async fn approved(
         &self,
         version: &AreaVersion,
@@ -142,7 +145,7 @@ impl DryRun<'_> {
         Err(checks::needs_approval(version, checked))
     }
 
-    /// Refuses a trial that could not begin.
+    /// Refuses the requested trial if it could not begin now.
     async fn may_be_tried(&self, version: &AreaVersion) -> Result<(), InstallError> {
         let DeployAction::Try(mode, share, workspaces) = &self.received.then else {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Why a version is refused, and what to do about it, for the operator.
+//! Reasons why a version is refused, with instructions for the operator.
 
 use std::fmt;
 
@@ -9,214 +9,218 @@ use assurance_core::domain::deployment::Stage;
 use assurance_runtime::LoadError;
 use assurance_store as store;
 
-/// Why a version is not stored, activated, tried or removed.
+/// Reason why a version is not stored, activated, tried or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
-    /// No trusted publisher signed it.
+    /// The signature is missing or invalid, or its publisher is not trusted.
     #[error(transparent)]
     Distrusted(#[from] TrustError),
-    /// The component is not one this host can run.
+    /// This host cannot load the component.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// Its manifest does not fit.
+    /// The registry refuses the manifest, by itself or in combination with the
+    /// other live areas.
     #[error(transparent)]
     Refused(#[from] RegistryError),
-    /// Its manifest has another name than the request.
+    /// The manifest names another area than the request.
     #[error(
         "the component is the area {found:?}, not {expected:?}; deploy it under its name, with \
          `--area {found}`"
     )]
     OtherArea {
-        /// As the request names it.
+        /// Area name in the request.
         expected: String,
-        /// As the manifest names it.
+        /// Area name in the manifest.
         found: String,
     },
-    /// It breaks clients or other areas.
+    /// The version breaks clients or other areas.
     #[error("{0}")]
     Incompatible(IncompatibleVersion),
-    /// It asks for more than the live version was granted.
+    /// The version requests capabilities that the live version was not granted.
     #[error(
         "version {version} of area {area:?} asks for {asks}, which the live version was not \
          granted; it is kept, and waits for an operator with the scope `approve`: `assurance area \
          approve {area} --digest {digest}`, and then `assurance area activate`"
     )]
     NeedsApproval {
-        /// Which area.
+        /// Name of the area.
         area: String,
-        /// Its version.
+        /// Version number from the manifest.
         version: String,
-        /// Its digest.
+        /// Digest of the version.
         digest: String,
-        /// Capabilities that it asks for.
+        /// Names of the additional capabilities.
         asks: String,
     },
-    /// It would break clients as a canary.
+    /// The version breaks clients, so it cannot be a canary.
     #[error(
         "version {version} of area {area:?} cannot be a canary: clients read what the live \
          version does, whoever answers them, and it breaks some of that:\n{broken}\nfix them, or \
          let it answer alone: `assurance area activate {area} --digest {digest} --force REASON`"
     )]
     NoCanary {
-        /// Which area.
+        /// Name of the area.
         area: String,
-        /// Its version.
+        /// Version number from the manifest.
         version: String,
-        /// Its digest.
+        /// Digest of the version.
         digest: String,
-        /// Incompatibilities, one line each.
+        /// Incompatibilities with the live version, one per line.
         broken: String,
     },
-    /// One version at a time is tried.
+    /// Another version of the area is on trial.
     #[error(
         "area {area:?} has version {digest} on trial; end that first: `assurance area stop {area} \
          --reason REASON`, or let it answer: `assurance area activate {area}`"
     )]
     OtherTrial {
-        /// Which area.
+        /// Name of the area.
         area: String,
         /// Digest of the version on trial.
         digest: String,
     },
-    /// The version is live and cannot be on trial.
+    /// The version is live, so it can neither be tried nor be the target of a
+    /// rollback.
     #[error("version {digest} of area {area:?} answers everybody already; nothing was changed")]
     AlreadyLive {
-        /// Which area.
+        /// Name of the area.
         area: String,
         /// Digest of the live version.
         digest: String,
     },
-    /// Nothing is on trial.
+    /// The area has no version on trial.
     #[error(
         "area {area:?} has no version on trial; `assurance area status {area}` lists its versions, \
          and `assurance area deploy FILE --canary 5` or `--shadow` tries one"
     )]
     NoTrial {
-        /// Which area.
+        /// Name of the area.
         area: String,
     },
-    /// No version waits to be activated.
+    /// The area has no version that is staged or waits for approval.
     #[error(
         "area {area:?} has no version on trial and none that waits; `assurance area history \
          {area}` lists its versions, and `assurance area activate {area} --digest DIGEST` makes \
          one of them live"
     )]
     NoneWaits {
-        /// Which area.
+        /// Name of the area.
         area: String,
     },
-    /// Several versions have this name.
+    /// The requested name matches several versions.
     #[error(
         "{named} of area {area:?} may be any of these:\n{candidates}\nname one by the first \
          characters of its digest"
     )]
     Ambiguous {
-        /// Which area.
+        /// Name of the area.
         area: String,
-        /// As the caller says.
+        /// Requested version: a digest prefix, a version number, or a phrase.
         named: String,
-        /// One line for each version.
+        /// Matching versions, one per line.
         candidates: String,
     },
-    /// A rollback goes only to a version that was live.
+    /// The version to roll back to was never live.
     #[error(
         "version {digest} of area {area:?} was never live, so nothing can be rolled back to it; \
          `assurance area activate {area} --digest {digest}` makes it live"
     )]
     NeverLive {
-        /// Which area.
+        /// Name of the area.
         area: String,
-        /// Its digest.
+        /// Digest of the version.
         digest: String,
     },
-    /// There is nothing to approve.
+    /// The version does not wait for approval.
     #[error("version {digest} of area {area:?} waits for no approval; it is {stage}")]
     NotWaiting {
-        /// Which area.
+        /// Name of the area.
         area: String,
-        /// Its digest.
+        /// Digest of the version.
         digest: String,
-        /// Its stage.
+        /// Stage of the version.
         stage: Stage,
     },
-    /// One of the two calls of the smoke test failed.
+    /// A call of the smoke test failed with a fault of the version.
     #[error(
         "area {area:?} failed at its first call of `{call}`, before anybody depended on it: \
          {problem}; the log has where. Fix it and deploy it again"
     )]
     SmokeTestFailed {
-        /// Which area.
+        /// Name of the area.
         area: String,
-        /// The call of the smoke test.
+        /// Failed call: `describe` or an operation id.
         call: String,
-        /// How it failed.
+        /// Error of the call.
         problem: String,
     },
-    /// Its indexes could not be created.
+    /// The indexes of the version's collections could not be created.
     #[error("the indexes of area {area:?} could not be made: {source}")]
     Indexes {
-        /// Which area.
+        /// Name of the area.
         area: String,
         /// Error of the database.
         source: store::Error,
     },
-    /// There is no such version.
+    /// The area has no such version.
     #[error(
         "area {area:?} has no version {digest:?}, neither by digest nor by number; `assurance area \
          history {area}` lists those it has, and `assurance area deploy` brings another"
     )]
     NotKnown {
-        /// Which area.
+        /// Name of the area.
         area: String,
-        /// As the request names it.
+        /// Requested version: a digest or a version number.
         digest: String,
     },
-    /// There is no version to roll back to.
+    /// No version was live before the current one, so a rollback has no target.
     #[error(
         "no version of area {area:?} was live before this one; make one of its history live by its \
          digest instead: `assurance area activate {area} --digest DIGEST`"
     )]
     NothingBefore {
-        /// Which area.
+        /// Name of the area.
         area: String,
     },
-    /// Other areas would lose what they read, or the events that run them.
+    /// Other areas depend on documents, blobs or events of the area that is to
+    /// be removed.
     #[error(
         "other areas depend on area {area:?}:\n{}\nremove or change them first, or remove it \
          nevertheless: `assurance area remove {area} --reason REASON --force`",
         lines(dependents)
     )]
     DependedOn {
-        /// Which area.
+        /// Name of the area.
         area: String,
-        /// What depends on it.
+        /// Access that other areas would lose.
         dependents: Vec<LostDependency>,
     },
-    /// Another operator was faster.
+    /// Another operator or node changed the area at the same time; nothing was
+    /// done.
     #[error("area {area:?} was changed by somebody else meanwhile; look at it and decide again")]
     Overtaken {
-        /// Which area.
+        /// Name of the area.
         area: String,
     },
-    /// The blob store does not have it.
+    /// The blob store does not have the version's component.
     #[error(
         "the blob store has no {object}, a component of area {area:?}; do all nodes share one \
          (blobs.url, or blobs.dir)?"
     )]
     Missing {
-        /// Which area.
+        /// Name of the area.
         area: String,
         /// Name of the missing object.
         object: String,
     },
-    /// The stored component has another digest than the deployed one.
+    /// The bytes in the blob store do not have the version's digest.
     #[error("the stored component of area {area:?} has the digest {found}, not {digest}")]
     Damaged {
-        /// Which area.
+        /// Name of the area.
         area: String,
-        /// As deployed.
+        /// Digest of the version.
         digest: String,
-        /// As read.
+        /// Digest of the stored bytes.
         found: String,
     },
     /// The database or the blob store failed.
@@ -235,14 +239,14 @@ fn lines(dependents: &[LostDependency]) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A version that clients or other areas would notice.
+/// A version that is not compatible with the live one.
 #[derive(Clone, Debug)]
 pub struct IncompatibleVersion {
-    /// Which area.
+    /// Name of the area.
     pub area: String,
-    /// The live version.
+    /// Version number of the live version.
     pub live: String,
-    /// The version that is refused.
+    /// Version number of the refused version.
     pub candidate: String,
     /// Differences between the two versions.
     pub report: CompatibilityReport,

@@ -1,9 +1,9 @@
 //! Executes a decision about an area.
 //!
-//! The rows change first, in one transaction with their line in the audit log,
-//! then this node; the other nodes follow the rows. What takes long is done
-//! before `App::installing` is taken, and the decision is planned again under
-//! it, since others may have changed the area meanwhile.
+//! Changes the database rows and writes the audit log entry in one transaction,
+//! then changes this node; the other nodes read the rows. Slow work is done
+//! before `App::installing` is locked. Under the lock the decision is planned
+//! again, because the area may have changed.
 
 use std::sync::Arc;
 
@@ -24,28 +24,29 @@ use assurance_store::deployments::{self, PointerMove};
 use assurance_store::trials::{self, TrialEnd};
 use assurance_store::{self as store, Access, Connection};
 
-/// A decision, who made it and why.
+/// An event with its author and reason.
 pub(super) struct Decision<'a> {
     pub(super) area: &'a str,
     pub(super) event: AreaEvent<'a>,
-    /// The operator, or the host itself.
+    /// Author for the audit log: the operator, or `assurance` for the host
+    /// itself.
     pub(super) who: &'a str,
     pub(super) why: Option<&'a str>,
-    /// Figures that led to it, for the audit log.
+    /// Statistics that led to the decision, for the audit log.
     pub(super) figures: Option<Json>,
 }
 
 /// Result of a decision.
 pub(super) enum ActionResult {
-    /// Everything was so already.
+    /// The area was already in the requested state.
     Unchanged,
-    /// Another version is live, or none.
+    /// The area has another live version, or was removed.
     Live(LiveChange),
-    /// The trial that was begun or ended.
+    /// A trial was begun or ended.
     Trial(Trial),
 }
 
-/// Executes a decision.
+/// Executes a decision on all nodes.
 ///
 /// # Errors
 /// See [`InstallError`]; nothing has changed.
@@ -76,8 +77,8 @@ pub(super) async fn execute(
     })
 }
 
-/// Loads the version that the event names and creates its indexes, if it is
-/// permitted.
+/// Loads the event's version and creates its indexes, if the version is
+/// permitted. Returns `None` if the event needs no version.
 async fn prepare(
     app: &App,
     state: &AreaState,
@@ -90,8 +91,9 @@ async fn prepare(
     Ok(Some(version))
 }
 
-/// Compares a version with the live one, as it is to be used. A rollback is
-/// always permitted: it is how operators get out of trouble.
+/// Refuses a version that is not compatible with the live one or waits for
+/// approval. A rollback is always permitted, because operators use it to fix
+/// incidents.
 async fn permit(
     app: &App,
     state: &AreaState,
@@ -114,18 +116,18 @@ async fn permit(
     Ok(())
 }
 
-/// What this node runs after the transition.
+/// Returns the target state of the registry on this node after the transition.
 fn target<'a>(transition: &'a Transition, version: Option<&'a Arc<AreaVersion>>) -> AreaTarget<'a> {
     match (transition, version) {
         (Transition::MoveLive { .. }, Some(version)) => AreaTarget::Live(version),
         (Transition::MoveLive { .. }, None) => AreaTarget::Removed,
         (Transition::BeginTrial(trial), Some(version)) => AreaTarget::Trial(trial, version),
-        // A trial begins only with its version.
+        // A trial without a loaded version does not begin.
         (Transition::BeginTrial(_) | Transition::EndTrial { .. }, _) => AreaTarget::NoTrial,
     }
 }
 
-/// Changes the rows, with the line in the audit log, in one transaction.
+/// Changes the rows and writes the audit log entry in one transaction.
 async fn commit(
     app: &App,
     decision: &Decision<'_>,
@@ -147,7 +149,7 @@ async fn commit(
     }
 }
 
-/// The values before and after, for the audit log.
+/// Returns the changed values for the audit log entry.
 fn details(decision: &Decision<'_>, state: &AreaState, transition: &Transition) -> Option<Json> {
     match transition {
         Transition::MoveLive { digest, .. } => {
@@ -160,8 +162,8 @@ fn details(decision: &Decision<'_>, state: &AreaState, transition: &Transition) 
     }
 }
 
-/// Writes the rows. [`store::Error::RunAgain`] if another node has changed them
-/// since they were read.
+/// Writes the rows. Returns [`store::Error::RunAgain`] if another node has
+/// changed them since they were read.
 async fn write(
     tx: &mut Connection,
     decision: &Decision<'_>,

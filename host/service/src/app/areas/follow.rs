@@ -1,5 +1,6 @@
-//! Every node follows the rows: PostgreSQL notifies when one changes, and a
-//! node polls in any case. It reports what it runs, for the others to read.
+//! Keeps this node on the versions that the database rows name. PostgreSQL
+//! notifies the node of changes; in addition the node polls. The node also
+//! writes a report of the versions that it runs.
 
 use std::convert::Infallible;
 use std::time::{Duration, Instant};
@@ -8,12 +9,13 @@ use super::super::App;
 use super::{reconcile, rows};
 use assurance_store::{self as store, NotificationListener};
 
-/// Interval of heartbeats.
+/// Interval between two reports, which also serve as heartbeats.
 const REPORT_EVERY: Duration = Duration::from_secs(5);
-/// A node that was not seen for so long is forgotten.
+/// Age at which the reports of a node that sends no heartbeat are deleted, in
+/// milliseconds.
 const FORGET_MS: i64 = 10 * 60_000;
 
-/// Follows the rows for as long as it is polled.
+/// Applies changes of the rows until the future is dropped.
 pub async fn follow(app: App) {
     let poll = Duration::from_millis(u64::from(app.config.areas.poll_ms));
     let (mut listener, mut reported) = (None, None);
@@ -22,25 +24,25 @@ pub async fn follow(app: App) {
             listener = app.store.notices().await.ok();
         }
         if let Err(error) = poll_once(&app, &mut reported).await {
-            tracing::warn!(%error, "deployments cannot be read; the areas stay as they are");
+            tracing::warn!(%error, "cannot read the live versions; the running versions stay");
         }
         tokio::select! {
             () = next_notification(&mut listener) => {}
-            // This node has changed by itself.
+            // This node's areas changed; a new report is due.
             () = app.node.news() => reported = None,
             () = tokio::time::sleep(poll) => {}
         }
     }
 }
 
-/// Waits for a notification, for ever if none can come. A connection that broke
-/// is dropped.
+/// Waits for a notification. Drops a broken connection. Without a connection,
+/// never returns.
 async fn next_notification(listener: &mut Option<NotificationListener>) {
     if let Some(notices) = listener {
         match notices.next().await {
             Ok(()) => return,
             Err(error) => {
-                tracing::warn!(%error, "no news of deployments; they are looked for regularly");
+                tracing::warn!(%error, "lost the connection for deployment notifications; polling");
             }
         }
     }
@@ -48,7 +50,8 @@ async fn next_notification(listener: &mut Option<NotificationListener>) {
     std::future::pending::<()>().await;
 }
 
-/// Catches up, and reports if anything changed or the heartbeat is due.
+/// Applies the current rows. Writes a report if the node's areas changed or a
+/// heartbeat is due.
 async fn poll_once(app: &App, reported: &mut Option<Instant>) -> Result<(), store::Error> {
     let changed = catch_up(app).await?;
     if changed || reported.is_none_or(|at| at.elapsed() >= REPORT_EVERY) {
@@ -58,28 +61,30 @@ async fn poll_once(app: &App, reported: &mut Option<Instant>) -> Result<(), stor
     Ok(())
 }
 
-/// Loads the live versions at start, and reports this node. A deployment waits
-/// for the nodes that are known, so this is done before the process serves.
+/// Loads the live versions and writes the first report, at start. It runs
+/// before the process serves requests, because a deployment waits for all
+/// reported nodes.
 ///
 /// # Errors
-/// The database is away.
+/// The database is unavailable.
 pub async fn join(app: &App) -> Result<(), store::Error> {
     catch_up(app).await?;
     if let Err(error) = report(app).await {
-        tracing::warn!(%error, "other nodes cannot see this one yet; it reports again");
+        tracing::warn!(%error, "cannot write this node's report; retrying");
     }
     Ok(())
 }
 
-/// Reads the rows and runs what they name. Returns whether anything was done or
-/// failed.
+/// Reads the rows and runs the versions that they name. Returns true if the
+/// node changed, or failed to change.
 ///
 /// # Errors
-/// The database is away.
+/// The database is unavailable.
 pub(super) async fn catch_up(app: &App) -> Result<bool, store::Error> {
     let guard = &app.node.staleness;
-    // A node whose knowledge was stale serves again when it has caught up; one
-    // whose knowledge was not goes on serving while it catches up.
+    // If this node's knowledge of the live versions is too old, it serves again
+    // only after all changes are applied. Otherwise it serves while they are
+    // applied.
     let was_sure = guard.is_sure();
     let (sent_at, desired) = rows::all(app).await?;
     let running = Box::pin(reconcile::run_live(app, &desired));
@@ -95,8 +100,9 @@ pub(super) async fn catch_up(app: &App) -> Result<bool, store::Error> {
     Ok(changed || begun)
 }
 
-/// Keeps reading the rows while some work goes on: a version may load for
-/// longer than `areas.max_stale_ms`. The next poll acts on what was read.
+/// Runs `work` and meanwhile keeps reading the rows, because loading a version
+/// may take longer than `areas.max_stale_ms`. Changes that are read here are
+/// applied at the next poll.
 async fn staying_sure<T>(app: &App, work: impl Future<Output = T>) -> T {
     tokio::select! {
         done = work => done,
@@ -109,12 +115,12 @@ async fn keep_reading(app: &App) -> Infallible {
         tokio::time::sleep(Duration::from_millis(u64::from(app.config.areas.poll_ms))).await;
         match rows::all(app).await {
             Ok((sent_at, _)) => app.node.staleness.note_read(sent_at),
-            Err(error) => tracing::debug!(%error, "deployments cannot be read"),
+            Err(error) => tracing::debug!(%error, "cannot read the live versions"),
         }
     }
 }
 
-/// Writes what this process runs.
+/// Writes this node's report: the version of each area that it runs.
 async fn report(app: &App) -> Result<(), store::Error> {
     let now = app.clock.now();
     let reports = app.node.report(&app.registry.snapshot(), now);
@@ -128,10 +134,11 @@ async fn report(app: &App) -> Result<(), store::Error> {
     written.await
 }
 
-/// Deletes this process's reports when it ends.
+/// Deletes this node's report when the process ends.
 ///
 /// # Errors
-/// The database is away; the other nodes find that the heartbeats stopped.
+/// The database is unavailable; other nodes then ignore this node when its
+/// heartbeats are too old.
 pub async fn sign_off(app: &App) -> Result<(), store::Error> {
     let forget_before = app.clock.now().plus_ms(-FORGET_MS);
     let deleted = app.store.in_time(async {

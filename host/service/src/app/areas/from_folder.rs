@@ -1,5 +1,6 @@
-//! The folder as a source of versions: a file's version runs here, unless an
-//! operator changed the area's live version after the file was written.
+//! Versions from the component folder: an area runs the version of its file,
+//! unless an operator changed the area's live version after the file was
+//! written.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -44,7 +45,7 @@ impl FolderTarget for App {
         let _one_at_a_time = self.installing.lock().await;
         let row = rows::area(self, &area).await?.desired.pointer;
         if row.is_some_and(|row| row.changed_at >= written_at) {
-            tracing::info!(area.name = area, "what operators deployed is newer than the file");
+            tracing::info!(area.name = area, "file ignored: the deployed version is newer");
             return Ok(area);
         }
         self.node.note_file(&area, written_at);
@@ -76,7 +77,7 @@ impl FolderTarget for App {
             let _one_at_a_time = self.installing.lock().await;
             install_unnamed(self, self.registry.plan(area, AreaTarget::Removed)?);
         }
-        // The version that operators deployed runs again.
+        // Returns to the version that operators deployed, if there is one.
         catch_up(self).await?;
         Ok(())
     }

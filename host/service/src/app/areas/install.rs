@@ -1,5 +1,5 @@
-//! Changes what runs on this node. Operators' decisions at this node and the
-//! rows that other nodes wrote end here alike.
+//! Changes the areas that run on this node, after a decision of an operator at this node or a
+//! change of the rows by another node.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -9,12 +9,12 @@ use super::super::App;
 use crate::registry::{AreaVersion, ChangePlan, LiveChange};
 use assurance_work::CallsToEnd;
 
-/// How long the calls of a version go on that was replaced or removed.
+/// Time for which calls of a replaced or removed version may still run.
 const LAST_CALLS: Duration = Duration::from_millis(1_000);
 
-/// Makes a planned change that the rows name. Requests under way end on the
-/// version they began with. `None` if another change came between, which does not
-/// happen while the caller holds `App::installing`.
+/// Activates a plan that follows the database rows. Running requests finish with the version they
+/// began with. Returns `None` if another change was activated first; that does not happen while the
+/// caller holds `App::installing`.
 pub(super) fn install(app: &App, plan: ChangePlan) -> Option<LiveChange> {
     let of_trial = plan.is_of_trial();
     let change = app.registry.activate(plan)?;
@@ -26,7 +26,7 @@ pub(super) fn install(app: &App, plan: ChangePlan) -> Option<LiveChange> {
     Some(change)
 }
 
-/// The same for a file of the folder, or a manifest without code.
+/// Activates a plan that no row names: a version from the folder, or a manifest without code.
 pub(super) fn install_unnamed(app: &App, plan: ChangePlan) {
     if let Some(change) = app.registry.activate(plan) {
         announce(app, &change);
@@ -59,7 +59,7 @@ fn trial_changed(app: &App, area: &str) {
     tracing::info!(area.name = area, candidate = digest, "trial changed");
 }
 
-/// Logs the change. This node's next report shows it to the others.
+/// Logs the change and requests a new report of this node.
 fn announce(app: &App, change: &LiveChange) {
     app.node.changed();
     let version = |area: &Arc<AreaVersion>| match area.is_loaded() {
@@ -76,13 +76,13 @@ fn announce(app: &App, change: &LiveChange) {
     );
 }
 
-/// How long an operator's change waits for the area's calls that keep others from
-/// writing, before these are ended: first, and each time after.
+/// Time for which an operator's change waits before the area's calls that block other writers are
+/// ended: at first, and between further attempts.
 const FIRST_WAIT: Duration = Duration::from_millis(20);
 const NEXT_WAIT: Duration = Duration::from_millis(250);
 
-/// Does what an operator's change writes. While it waits, the area's calls on
-/// this node that keep others from writing are ended.
+/// Runs `change`, the database writes of an operator's change. While it waits, ends the calls of
+/// this area on this node that block other writers.
 pub(super) async fn before_calls<T>(app: &App, area: &str, change: impl Future<Output = T>) -> T {
     let mut change = pin!(change);
     let mut wait = FIRST_WAIT;
@@ -104,8 +104,8 @@ fn end_turns(app: &App, area: &str) {
     }
 }
 
-/// Ends the calls of a version that was replaced or removed, unless it is in
-/// service again by then.
+/// Ends the remaining calls of a replaced or removed version after [`LAST_CALLS`], unless the
+/// version is live or on trial again.
 fn end_last_calls(app: &App, version: &Arc<AreaVersion>) {
     let (app, version, replaced) = (app.clone(), Arc::clone(version), Instant::now());
     tokio::spawn(async move {

@@ -1,5 +1,5 @@
-//! Loads versions. All that takes long is done here, before `App::installing`
-//! is taken: machine code, schemas, indexes.
+//! Loads versions: machine code, schemas, indexes. This slow work is done
+//! before `App::installing` is locked.
 
 use std::sync::Arc;
 
@@ -15,19 +15,20 @@ use assurance_core::domain::deployment::Deployment;
 use assurance_runtime::{LoadError, LoadedArea};
 use assurance_store as store;
 
-/// Loads a component whose signature was verified: machine code, grants of its
-/// imports, manifest.
+/// Loads a component whose signature was verified: compiles it, checks its
+/// imports against the operator's grants, and reads its manifest.
 pub(super) async fn component(app: &App, component: Arc<[u8]>) -> Result<LoadedArea, LoadError> {
     let loaded = app.runtime.load(component, |area| app.config.areas.granted(area)).await?;
     if let Some(took) = loaded.compiled_in {
         let (name, took_ms) = (&loaded.manifest.name, took.as_millis());
-        tracing::info!(area.name = name, took_ms, "area compiled, and kept for the next start");
+        tracing::info!(area.name = name, took_ms, "area compiled; machine code cached");
     }
     Ok(loaded)
 }
 
-/// Loads a stored version: from memory, from machine code, or from the
-/// component in the blob store. Its signature is verified again.
+/// Loads a stored version from memory, from cached machine code, or from the
+/// component in the blob store. Verifies the signature again unless the version
+/// is in memory.
 pub(super) async fn stored(
     app: &App,
     area: &str,
@@ -57,7 +58,7 @@ async fn from_blob_store(app: &App, version: Deployment) -> Result<LoadedArea, I
         }
         bytes => bytes?,
     };
-    // Bytes that are not the version's are not parsed.
+    // Checks the digest before the bytes are parsed.
     let found = digest_of(bytes.clone()).await?;
     if found != version.digest {
         let (area, digest) = (version.area, version.digest);
@@ -66,7 +67,7 @@ async fn from_blob_store(app: &App, version: Deployment) -> Result<LoadedArea, I
     Ok(component(app, Arc::from(&bytes[..])).await?)
 }
 
-/// Compiles a version's routes and schemas, off the serving threads.
+/// Compiles a version's routes and schemas on a blocking thread.
 pub(super) async fn compile(
     app: &App,
     loaded: LoadedArea,
@@ -76,7 +77,7 @@ pub(super) async fn compile(
     Ok(compiling.await.map_err(|error| LoadError::Host(error.into()))??)
 }
 
-/// Creates the indexes that a version needs, before it has any traffic.
+/// Creates the database indexes of a version before it gets traffic.
 pub(super) async fn ensure_indexes(app: &App, version: &AreaVersion) -> Result<(), InstallError> {
     let own: Vec<_> = version.scope.collections.values().filter(|c| c.own).cloned().collect();
     let creating = store::indexes::ensure_indexes(&app.store, &own);
@@ -84,7 +85,7 @@ pub(super) async fn ensure_indexes(app: &App, version: &AreaVersion) -> Result<(
     created.map_err(|source| InstallError::Indexes { area: version.manifest.name.clone(), source })
 }
 
-/// SHA-256 of a component, computed off the serving threads.
+/// Returns the SHA-256 of a component in hex, computed on a blocking thread.
 pub(super) async fn digest_of(component: Bytes) -> Result<String, InstallError> {
     let digest = tokio::task::spawn_blocking(move || hex::encode(Sha256::digest(&component))).await;
     Ok(digest.map_err(|error| LoadError::Host(error.into()))?)

@@ -1,23 +1,22 @@
-//! Versions of areas: how one is deployed, goes live, is rolled back and
-//! removed.
+//! Manages versions of areas: deployment, activation, rollback and removal.
 //!
-//! There are two sources. Operators deploy versions into the database, and every
-//! node runs what its rows name (`live_areas`, `area_trials`). A folder has what a
-//! developer builds. Of an area that is in both, the newer one runs: the file, if
-//! it was written after the row was last changed; otherwise the row's version.
+//! There are two sources of versions. Operators deploy versions into the database, and every node
+//! runs the versions that the rows of `live_areas` and `area_trials` name. A folder contains
+//! components that a developer builds. If an area is in both, the file's version runs if the file
+//! was written after the row was last changed; otherwise the row's version.
 //!
 //! A file uses only files of later lines (a test holds that there is no cycle):
 //!
-//! - `from_folder`, `dry_run`, `deploy`, `canary`, `overview`: decide, or read
-//! - `actions`, `follow`: operators' decisions; what a node follows
+//! - `from_folder`, `dry_run`, `deploy`, `canary`, `overview`: requests and background tasks
+//! - `actions`, `follow`: operators' decisions; keeps a node on the live versions
 //! - `execute`, `reconcile`: change the rows and this node, or only this node
-//! - `plan`, `node_plan`: what follows from a state; pure
+//! - `plan`, `node_plan`: decide the changes of rows and of a node; no I/O
 //! - `unloaded`, `checks`, `smoke_test`, `removed`, `selection`: single steps
 //! - `install`: changes the registry
-//! - `load`, `rows`: versions and rows from where they are stored
+//! - `load`, `rows`: read versions and rows
 //! - `compiled`, `audit_trail`, `node`, `state`, `verdict`, `error`, `trust`: parts
 //!
-//! Invariant: the registry changes only under `App::installing`.
+//! Invariant: the registry changes only while `App::installing` is locked.
 
 mod actions;
 mod audit_trail;

@@ -1,6 +1,5 @@
-//! The state of this process that is not in the registry: which areas come from
-//! its folder, which versions failed to load and why, and the versions that stay
-//! in memory so that a rollback compiles nothing.
+//! State of this node that is not in the registry: areas that run from its folder, versions that
+//! failed to load, and versions that are kept in memory for a fast rollback.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,30 +18,30 @@ use assurance_core::config;
 use assurance_core::domain::deployment::{NodeReport, NodeState};
 use assurance_core::domain::time::Timestamp;
 
-/// How long after a failure to load a version the next attempt is made.
+/// Wait after a failure to load a version before the next attempt.
 const RETRY: Duration = Duration::from_secs(10);
 
-/// This process among those that share the database.
+/// This process as one of the nodes that share the database.
 pub struct LocalNode {
     id: Uuid,
     host: String,
     warm_versions: usize,
     pub(super) staleness: StalenessGuard,
     known: Mutex<KnownFiles>,
-    /// Notified when there is something to report.
+    /// Notified when this node should write a new report.
     news: Notify,
 }
 
 #[derive(Default)]
 struct KnownFiles {
-    /// Areas that run from the folder, and when the file was written.
+    /// Areas that run from the folder, with the time at which the file was written.
     files: BTreeMap<String, Timestamp>,
     failures: BTreeMap<String, NodeFailure>,
-    /// Components of the folder that were refused, and why.
+    /// Components of the folder that were refused, with the reason.
     refused_files: BTreeMap<PathBuf, String>,
-    /// Of versions on trial.
+    /// Load failures of versions on trial, by area.
     trial_failures: BTreeMap<String, NodeFailure>,
-    /// Of all areas, the last used one at the end.
+    /// Versions of all areas that are kept in memory; the last used one is at the end.
     warm: Vec<Arc<AreaVersion>>,
 }
 
@@ -53,7 +52,7 @@ struct NodeFailure {
 }
 
 impl LocalNode {
-    /// State of a process that has just read the live pointers.
+    /// Creates the state of this node. The live versions count as just read.
     #[must_use]
     pub fn new(areas: &config::AreasConfig) -> Self {
         Self {
@@ -66,19 +65,19 @@ impl LocalNode {
         }
     }
 
-    /// Whether an area may serve here.
+    /// Checks whether this node may serve requests of an area.
     ///
     /// # Errors
-    /// Why it returns 503.
+    /// The reason why the node returns 503.
     pub fn admit(&self, area: &AreaVersion) -> Result<(), ServingBlocked> {
         self.staleness.admit(&area.manifest.name)?;
         if area.is_loaded() { Ok(()) } else { Err(ServingBlocked::NotLoaded) }
     }
 
-    /// Whether a path that no live version here has returns 404.
+    /// Checks whether the node may return 404 for a path that matches no live route.
     ///
     /// # Errors
-    /// This process does not know all live routes, so the path returns 503.
+    /// The node does not know all live routes, so it must return 503.
     pub fn admit_unknown_path(&self, live: &Snapshot) -> Result<(), ServingBlocked> {
         if !self.is_sure() {
             return Err(ServingBlocked::Unsure);
@@ -94,18 +93,18 @@ impl LocalNode {
         }
     }
 
-    /// Whether this process knows which versions are live.
+    /// Returns whether this node's knowledge of the live versions is recent enough to serve.
     #[must_use]
     pub fn is_sure(&self) -> bool {
         self.staleness.is_sure()
     }
 
-    /// Waits until what this process runs has changed.
+    /// Waits until [`LocalNode::changed`] is called.
     pub(super) async fn news(&self) {
         self.news.notified().await;
     }
 
-    /// The live areas have changed.
+    /// Requests a new report, because the areas of this node changed.
     pub(super) fn changed(&self) {
         self.news.notify_one();
     }
@@ -114,12 +113,12 @@ impl LocalNode {
         self.id
     }
 
-    /// The machine that this process runs on.
+    /// Name of the machine.
     pub(in crate::app) fn host(&self) -> &str {
         &self.host
     }
 
-    /// Live versions and files that do not load here, one line each.
+    /// Returns the live versions and files that could not be loaded on this node, one line each.
     pub(in crate::app) fn unmet(&self) -> Vec<String> {
         let known = self.known.lock();
         let versions = known.failures.iter().map(|(area, why)| format!("{area}: {}", why.why));
@@ -127,18 +126,17 @@ impl LocalNode {
         versions.chain(files.map(|(file, why)| format!("{}: {why}", file.display()))).collect()
     }
 
-    /// A component of the folder was refused.
+    /// Records that a component of the folder was refused.
     pub(super) fn note_refused_file(&self, file: &Path, why: String) {
         self.known.lock().refused_files.insert(file.to_path_buf(), why);
     }
 
-    /// A component of the folder was installed, or is gone.
+    /// Deletes the refusal of a component that was installed or deleted.
     pub(super) fn forget_refused_file(&self, file: &Path) {
         self.known.lock().refused_files.remove(file);
     }
 
-    /// Forgets failures to load a version that no row names any more, or that
-    /// runs by now.
+    /// Deletes load failures of versions that no row names, and of versions that run now.
     pub(super) fn forget_resolved(&self, live: &Snapshot, desired: &DesiredAreas) {
         let mut known = self.known.lock();
         known.failures.retain(|area, failure| {
@@ -156,22 +154,22 @@ impl LocalNode {
         });
     }
 
-    /// An area runs from a file of this age.
+    /// Records that an area runs from a file, with the time at which the file was written.
     pub(super) fn note_file(&self, area: &str, written_at: Timestamp) {
         self.known.lock().files.insert(area.to_owned(), written_at);
     }
 
-    /// An area no longer runs from a file. Returns whether it did.
+    /// Records that an area does not run from a file. Returns whether it did before.
     pub(super) fn forget_file(&self, area: &str) -> bool {
         self.known.lock().files.remove(area).is_some()
     }
 
-    /// Whether the area runs from a file.
+    /// Returns whether the area runs from a file.
     pub(super) fn is_from_file(&self, area: &str) -> bool {
         self.known.lock().files.contains_key(area)
     }
 
-    /// What this process runs of an area.
+    /// Returns the state of an area on this node.
     pub(super) fn running(&self, live: &Snapshot, area: &str) -> RunningArea {
         let version = live.area(area);
         let known = self.known.lock();
@@ -191,30 +189,30 @@ impl LocalNode {
         }
     }
 
-    /// A version on trial does not load here.
+    /// Records that a version on trial could not be loaded.
     pub(super) fn trial_failed(&self, area: &str, digest: &str, why: String) {
         let failure = NodeFailure { digest: digest.to_owned(), why, at: Instant::now() };
         self.known.lock().trial_failures.insert(area.to_owned(), failure);
     }
 
-    /// Forgets the failure of the area's trial, because it runs or has ended.
+    /// Deletes the load failure of the area's trial, because the trial runs or has ended.
     pub(super) fn trial_recovered(&self, area: &str) {
         self.known.lock().trial_failures.remove(area);
     }
 
-    /// A live version does not load here.
+    /// Records that a live version could not be loaded.
     pub(super) fn failed(&self, area: &str, digest: &str, why: String) {
         let failure = NodeFailure { digest: digest.to_owned(), why, at: Instant::now() };
         self.known.lock().failures.insert(area.to_owned(), failure);
     }
 
-    /// Forgets the area's failure, because it runs the version it should.
+    /// Deletes the area's load failure, because the area runs the right version.
     pub(super) fn recovered(&self, area: &str) {
         self.known.lock().failures.remove(area);
         self.staleness.set_withdrawn(area, false);
     }
 
-    /// Keeps a version in memory, and drops those that were used the longest ago.
+    /// Keeps a version in memory. Drops the least recently used ones above `areas.warm_versions`.
     pub(super) fn keep_warm(&self, version: &Arc<AreaVersion>) {
         let mut known = self.known.lock();
         let warm = &mut known.warm;
@@ -225,17 +223,17 @@ impl LocalNode {
         let surplus = warm.len().saturating_sub(self.warm_versions);
         dropped.extend(warm.drain(..surplus));
         drop(known);
-        // The kernel takes machine code back for a third of a millisecond.
+        // Freeing machine code takes about a third of a millisecond.
         tokio::task::spawn_blocking(move || drop(dropped));
     }
 
-    /// A version that is in memory.
+    /// Returns a version that is kept in memory.
     pub(super) fn warm(&self, area: &str, digest: &str) -> Option<Arc<AreaVersion>> {
         let known = self.known.lock();
         known.warm.iter().find(|version| is(version, area, digest)).cloned()
     }
 
-    /// Reports of what this process runs, one for each area.
+    /// Returns this node's report: one entry for each area.
     pub(super) fn report(&self, live: &Snapshot, now: Timestamp) -> Vec<NodeReport> {
         let known = self.known.lock();
         let line = |area: &str, digest: Option<&String>| {

@@ -1,23 +1,23 @@
-//! What a node does so that it runs what an area's rows name. Pure.
+//! Decides the steps with which a node reaches the state that an area's rows
+//! name. No I/O.
 
 use super::state::{DesiredArea, RunningArea};
 use assurance_core::domain::deployment::LivePointer;
 use assurance_core::domain::trial::Trial;
 
-/// One step from what runs here to what the rows name.
+/// One step of a node towards the state in the rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum NodeStep<'a> {
-    /// The trial that runs here ends.
+    /// End the running trial.
     EndTrial,
-    /// The version that the row names goes live here; if it names none, the
-    /// area is removed.
+    /// Run the version of the row; if the row has no version, remove the area.
     GoLive(&'a LivePointer),
-    /// The trial of the row begins here.
+    /// Begin the trial of the row.
     BeginTrial(&'a Trial),
 }
 
-/// The steps of one area, in the order in which they are made. A trial that
-/// was replaced by another goes on until that one begins.
+/// Returns the steps for one area, in the order of execution. A trial that
+/// another trial replaces runs until that one begins.
 pub(super) fn node_plan<'a>(desired: &'a DesiredArea, running: &RunningArea) -> Vec<NodeStep<'a>> {
     let trial = desired.running_trial();
     let mut steps = Vec::new();
@@ -35,8 +35,8 @@ pub(super) fn node_plan<'a>(desired: &'a DesiredArea, running: &RunningArea) -> 
     steps
 }
 
-/// Not while a newer file is served, nor right after the version failed to
-/// load.
+/// Returns whether the node should change to the row's version. False while a
+/// newer file is served, and for a while after the version failed to load.
 fn is_behind(row: &LivePointer, running: &RunningArea) -> bool {
     let is_met = match row.digest.as_deref() {
         Some(digest) => running.serves(digest),

@@ -1,4 +1,4 @@
-//! What operators read: the areas, their versions, and the audit log.
+//! Reads for operators: the areas, their versions, and the audit log.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,34 +15,36 @@ use assurance_core::domain::trial::Trial;
 use assurance_store::nodes::LiveNode;
 use assurance_store::{self as store, audit, deployments, nodes};
 
-/// A node that was not seen for so long is not shown.
+/// Age of the last heartbeat beyond which a node is not listed, in
+/// milliseconds.
 const SHOWN_FOR_MS: i64 = 15_000;
 
-/// One area, as this process and the database know it.
+/// State of one area in the database and on this node.
 #[derive(Debug, Default)]
 pub struct AreaOverview {
-    /// The version that runs on this node.
+    /// Version that runs on this node; `None` if its code is not loaded.
     pub running: Option<Arc<AreaVersion>>,
-    /// It comes from this node's folder.
+    /// Whether that version comes from this node's folder.
     pub from_folder: bool,
-    /// The row of `live_areas`.
+    /// Row of `live_areas`.
     pub pointer: Option<LivePointer>,
-    /// The version that a rollback returns to.
+    /// Version that a rollback makes live.
     pub previous: Option<Deployment>,
-    /// The running trial, or the last one.
+    /// Running trial, or the last one.
     pub trial: Option<Trial>,
-    /// The version on trial at this node.
+    /// Version on trial on this node, with its statistics.
     pub on_trial: Option<Arc<OnTrial>>,
-    /// Versions that can be activated.
+    /// Versions that are staged, wait for approval, or are on trial, except the
+    /// previous one.
     pub staged: Vec<Deployment>,
-    /// The report of each node.
+    /// Reports of the nodes about this area.
     pub nodes: Vec<NodeReport>,
 }
 
-/// Every area that is or was live, or has a stored version, by name.
+/// Returns every area that is or was live, or has a stored version, by name.
 ///
 /// # Errors
-/// The database is away.
+/// The database is unavailable.
 pub async fn overview(app: &App) -> Result<BTreeMap<String, AreaOverview>, store::Error> {
     let (_, desired) = rows::all(app).await?;
     let seen_since = app.clock.now().plus_ms(-SHOWN_FOR_MS);
@@ -77,8 +79,8 @@ pub async fn overview(app: &App) -> Result<BTreeMap<String, AreaOverview>, store
 }
 
 impl AreaOverview {
-    /// Lists the nodes that have yet to report a live version: a deployment is
-    /// complete only when every node has it.
+    /// Adds the nodes that did not report the area yet as loading: a deployment
+    /// is complete only when every node runs the live version.
     fn expect_of(&mut self, area: &str, alive: &[LiveNode]) {
         if self.pointer.as_ref().is_none_or(|pointer| pointer.digest.is_none()) {
             return;
@@ -109,10 +111,11 @@ impl AreaOverview {
     }
 }
 
-/// An area's versions received before a number, newest first.
+/// Returns at most `limit` versions of an area whose number is less than
+/// `before`, newest first.
 ///
 /// # Errors
-/// The database is away.
+/// The database is unavailable.
 pub async fn history(
     app: &App,
     area: &str,
@@ -123,11 +126,11 @@ pub async fn history(
         .await
 }
 
-/// A version's manifest, as JSON; without a digest, that of the version in the
-/// registry.
+/// Returns a version's manifest as JSON; without `named`, that of the version
+/// in the registry.
 ///
 /// # Errors
-/// There is no such version, or the database is away.
+/// The version does not exist, or the database is unavailable.
 pub async fn manifest(app: &App, area: &str, named: Option<&str>) -> Result<String, InstallError> {
     let digest = match named {
         Some(named) => Some(selection::digest_of(app, area, named).await?),
@@ -147,10 +150,11 @@ pub async fn manifest(app: &App, area: &str, named: Option<&str>) -> Result<Stri
     found.ok_or_else(|| InstallError::not_known(area, digest))
 }
 
-/// The lines of the audit log before an id, newest first.
+/// Returns at most `limit` entries of the audit log whose id is less than
+/// `before`, newest first.
 ///
 /// # Errors
-/// The database is away.
+/// The database is unavailable.
 pub async fn audit_log(
     app: &App,
     area: Option<&str>,

@@ -1,11 +1,11 @@
-//! The life of an area: what an operator's decision changes in its rows. Pure:
-//! the table of states and events below is tested as such.
+//! Plans how an operator's decision changes an area's rows. Does no I/O. The
+//! cells of this table are the new stage of a version after an event:
 //!
 //! | version's stage | activate | begin trial | end trial | other goes live | rolled back, removed |
 //! |---|---|---|---|---|---|
-//! | awaiting approval | live, if it asks for nothing more | canary, shadow, likewise | | | |
+//! | awaiting approval | live, if it requests no further capabilities | canary, shadow, on the same condition | | | |
 //! | staged, retired, withdrawn | live | canary, shadow | | | |
-//! | canary, shadow | live | canary, shadow, begun anew | withdrawn, staged | staged | |
+//! | canary, shadow | live | canary, shadow, with new statistics | withdrawn, staged | staged | |
 //! | live | | refused | | retired | withdrawn |
 
 use std::collections::BTreeSet;
@@ -17,73 +17,74 @@ use assurance_core::domain::deployment::{Stage, Step};
 use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::trial::{Mode, TrafficShare, Trial, TrialState};
 
-/// Which version is tried next to the live one, and how.
+/// Request to try a version next to the live one.
 #[derive(Clone, Debug)]
 pub struct TrialRequest {
-    /// The area.
+    /// Name of the area.
     pub area: String,
-    /// The version: its digest, the first characters of it, or its number.
+    /// Version: its digest, the first characters of the digest, or its version number.
     pub digest: String,
-    /// Canary or shadow.
+    /// Mode of the trial: canary or shadow.
     pub mode: Mode,
-    /// Share of the workspaces, or of a shadow's requests.
+    /// Share of the workspaces that a canary serves, or of the requests that a shadow receives.
     pub share: TrafficShare,
-    /// Workspaces that a canary serves whatever the share.
+    /// Workspaces that a canary serves in addition to the share.
     pub workspaces: BTreeSet<WorkspaceId>,
     /// Reason for the audit log.
     pub why: Option<String>,
 }
 
-/// A decision about an area.
+/// Decision about an area, by an operator or the host.
 #[derive(Clone, Debug)]
 pub(super) enum AreaEvent<'a> {
-    /// This version goes live.
+    /// Make a version live.
     Activate {
         digest: String,
-        /// Only if it is still on trial.
+        /// Whether the version must still be on trial.
         on_trial: bool,
-        /// Why it may break clients.
+        /// Reason to activate the version although it breaks clients.
         force: Option<&'a str>,
     },
-    /// A version that was live goes live again.
+    /// Make a version live that was live before.
     RollBack {
         to: String,
-        /// Only if it still is the one that was live before.
+        /// Whether `to` must still be the version that was live before the current one.
         last: bool,
     },
-    /// The area is removed.
+    /// Remove the area.
     Remove {
-        /// Digest of the version that ran from the folder, if one did.
+        /// Digest of the version that runs from the folder; `None` if it does not.
         from_folder: Option<String>,
-        /// Although other areas depend on it.
+        /// Whether to remove the area even if other areas depend on it.
         force: bool,
     },
-    /// A version is tried next to the live one.
+    /// Begin a trial of a version next to the live one.
     BeginTrial { request: &'a TrialRequest, who: &'a str },
-    /// The trial ends, as stopped or rolled back.
+    /// End the trial; `end` is its new state.
     EndTrial { trial: Trial, end: TrialState },
 }
 
-/// A change of an area's rows, in one transaction.
+/// Change of an area's rows, made in one transaction.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Transition {
-    /// The row of `live_areas` names another version.
+    /// Changes the version in the row of `live_areas`.
     MoveLive {
-        /// `None` if the area is removed.
+        /// New live version; `None` removes the area.
         digest: Option<String>,
-        /// Stage of the version that was live.
+        /// New stage of the version that was live.
         left: Stage,
-        /// That version, if it came from a folder and the row does not name it.
+        /// Digest of the version that was live, if it came from a folder, so the row does not
+        /// contain it.
         from_folder: Option<String>,
     },
-    /// The row of `area_trials` is this one.
+    /// Replaces the row of `area_trials` by this trial.
     BeginTrial(Trial),
-    /// That trial ends.
+    /// Sets the end of this trial in the row of `area_trials`.
     EndTrial { trial: Trial, end: TrialState },
 }
 
 impl AreaEvent<'_> {
-    /// The version that the decision is about.
+    /// Returns the digest of the version that the decision is about.
     pub(super) fn digest(&self) -> Option<&str> {
         match self {
             Self::Activate { digest, .. } | Self::RollBack { to: digest, .. } => Some(digest),
@@ -93,12 +94,12 @@ impl AreaEvent<'_> {
         }
     }
 
-    /// The version that has to be loaded before the rows change.
+    /// Returns the digest of the version that must be loaded before the rows change.
     pub(super) fn loads(&self) -> Option<&str> {
         if matches!(self, Self::EndTrial { .. }) { None } else { self.digest() }
     }
 
-    /// The step that the audit log names.
+    /// Returns the step for the audit log.
     pub(super) fn step(&self) -> Step {
         match self {
             Self::Activate { .. } => Step::Activated,
@@ -114,12 +115,12 @@ impl AreaEvent<'_> {
     }
 }
 
-/// Stage of a version that passed the checks.
+/// Returns the stage of a version that passed the checks.
 pub(super) fn stage_after_checks(asks_for_more: bool) -> Stage {
     if asks_for_more { Stage::AwaitingApproval } else { Stage::Staged }
 }
 
-/// Stage of a version on trial.
+/// Returns the stage of a version on trial.
 pub(super) fn stage_on_trial(mode: Mode) -> Stage {
     match mode {
         Mode::Canary => Stage::Canary,
@@ -127,7 +128,8 @@ pub(super) fn stage_on_trial(mode: Mode) -> Stage {
     }
 }
 
-/// Stage of a version whose trial ended: a shadow has served nobody.
+/// Returns the stage of a version after its trial. A shadow returns to `staged`, because its
+/// responses were never used.
 pub(super) fn stage_after_trial(mode: Mode) -> Stage {
     match mode {
         Mode::Canary => Stage::Withdrawn,
@@ -135,7 +137,7 @@ pub(super) fn stage_after_trial(mode: Mode) -> Stage {
     }
 }
 
-/// An activation of the named version, or else of the one on trial.
+/// Returns the activation of the named version, or else of the version on trial.
 pub(super) fn activation<'a>(
     state: &AreaState,
     named: Option<&str>,
@@ -147,8 +149,8 @@ pub(super) fn activation<'a>(
     Ok(AreaEvent::Activate { digest, on_trial: named.is_none(), force })
 }
 
-/// The last step back: the end of the canary, or else the version that was live
-/// before.
+/// Returns the event of a rollback without a target: the end of the canary, or else a rollback to
+/// the version that was live before.
 pub(super) fn rollback(state: &AreaState) -> Result<AreaEvent<'static>, InstallError> {
     if let Some(canary) = state.desired.canary() {
         return Ok(AreaEvent::EndTrial { trial: canary.clone(), end: TrialState::Stopped });
@@ -158,14 +160,15 @@ pub(super) fn rollback(state: &AreaState) -> Result<AreaEvent<'static>, InstallE
     Ok(AreaEvent::RollBack { to: previous.ok_or_else(nothing)?, last: true })
 }
 
-/// The end of the trial that runs.
+/// Returns the event that ends the running trial.
 pub(super) fn stop(state: &AreaState) -> Result<AreaEvent<'static>, InstallError> {
     let no_trial = || InstallError::NoTrial { area: state.area.clone() };
     let trial = state.desired.running_trial().cloned().ok_or_else(no_trial)?;
     Ok(AreaEvent::EndTrial { trial, end: TrialState::Stopped })
 }
 
-/// What an event changes; `None` if everything is so already.
+/// Returns the change of the rows for an event; `None` if the area is already in the requested
+/// state.
 pub(super) fn plan(
     state: &AreaState,
     event: &AreaEvent<'_>,

@@ -1,5 +1,5 @@
-//! Runs on this node what the rows name. A node that cannot load a version
-//! keeps the old one, reports the failure, and tries again.
+//! Brings this node to the state that the rows name. A node that cannot load a
+//! version keeps the old one, reports the failure, and tries again.
 
 use std::collections::BTreeSet;
 use std::slice::from_ref;
@@ -19,18 +19,18 @@ use assurance_core::domain::deployment::{LivePointer, Stage};
 use assurance_core::domain::trial::Trial;
 use assurance_store as store;
 
-/// How long loads are waited for before the routes of their areas are
-/// installed without code.
+/// Time to wait for the loading of versions before their routes are installed
+/// without code.
 const QUICK: Duration = Duration::from_millis(250);
 
-/// Ends the trials that no row has any more, at once, and then runs the live
-/// versions. Returns whether anything was done or failed.
+/// Ends the trials that have no row, then runs the live versions. Returns true
+/// if the node changed, or failed to change.
 pub(super) async fn run_live(app: &App, desired: &DesiredAreas) -> bool {
     app.node.forget_resolved(&app.registry.snapshot(), desired);
     let steps = steps(app, desired);
     for (area, step) in steps.iter().filter(|(_, step)| *step == NodeStep::EndTrial) {
         if let Err(error) = make(app, area, *step, AreaTarget::NoTrial).await {
-            tracing::error!(area.name = area, %error, "a trial does not end here");
+            tracing::error!(area.name = area, %error, "cannot end a trial on this node");
         }
     }
     let behind = steps.iter().filter_map(|(_, step)| match step {
@@ -41,8 +41,8 @@ pub(super) async fn run_live(app: &App, desired: &DesiredAreas) -> bool {
     steps.iter().any(|(_, step)| !matches!(step, NodeStep::BeginTrial(_)))
 }
 
-/// Begins the trials that do not run here yet. Returns whether anything was
-/// done or failed.
+/// Begins the trials that do not run on this node yet. Returns true if there
+/// were any.
 pub(super) async fn begin_trials(app: &App, desired: &DesiredAreas) -> bool {
     let steps = steps(app, desired);
     let due = steps.iter().filter_map(|(_, step)| match step {
@@ -54,14 +54,19 @@ pub(super) async fn begin_trials(app: &App, desired: &DesiredAreas) -> bool {
         any = true;
         if let Err(error) = begin_trial(app, trial).await {
             let (area, digest) = (&trial.area, &trial.digest);
-            tracing::error!(area.name = area, candidate = digest, %error, "not tried here");
+            tracing::error!(
+                area.name = area,
+                candidate = digest,
+                %error,
+                "cannot begin a trial on this node"
+            );
             app.node.trial_failed(area, digest, error.to_string());
         }
     }
     any
 }
 
-/// The steps of all areas that have a row, or a trial here.
+/// Returns the steps of all areas that have a row, or a trial on this node.
 fn steps<'a>(app: &App, desired: &'a DesiredAreas) -> Vec<(String, NodeStep<'a>)> {
     static WITHOUT_ROWS: DesiredArea = DesiredArea { pointer: None, trial: None };
     let live = app.registry.snapshot();
@@ -75,7 +80,7 @@ fn steps<'a>(app: &App, desired: &'a DesiredAreas) -> Vec<(String, NodeStep<'a>)
     steps.collect()
 }
 
-/// Loads versions side by side and installs them one by one.
+/// Loads versions concurrently and installs them one after the other.
 async fn go_live(app: &App, behind: &[&LivePointer]) {
     let mut loading = Box::pin(join_all(behind.iter().map(|pointer| load_named(app, pointer))));
     let loaded = match tokio::time::timeout(QUICK, &mut loading).await {
@@ -93,7 +98,7 @@ async fn go_live(app: &App, behind: &[&LivePointer]) {
     }
 }
 
-/// The version that a row names; `None` if the area is removed.
+/// Loads the version that a row names; `None` if the row has no version.
 async fn load_named(
     app: &App,
     pointer: &LivePointer,
@@ -121,8 +126,8 @@ pub(super) async fn begin_trial(app: &App, trial: &Trial) -> Result<(), InstallE
     make(app, &trial.area, NodeStep::BeginTrial(trial), target).await
 }
 
-/// Makes a step if it is still to be made: an operator at this node may have
-/// made it, or the rows may have changed since.
+/// Executes a step if it is still needed: an operator at this node may have
+/// executed it, or the rows may have changed.
 async fn make(
     app: &App,
     area: &str,
@@ -137,20 +142,26 @@ async fn make(
     Ok(())
 }
 
-/// Keeps the version that runs, unless it was withdrawn: then its area returns
-/// 503, as it does if none runs.
+/// Handles a failed load: the running version keeps serving, unless it was
+/// withdrawn. The area returns 503 if its version was withdrawn or none is
+/// loaded.
 async fn keep_running(app: &App, pointer: &LivePointer, error: &InstallError) {
     let digest = pointer.digest.as_deref().unwrap_or_default();
-    tracing::error!(area.name = pointer.area, area.digest = digest, %error, "not live here");
+    tracing::error!(
+        area.name = pointer.area,
+        area.digest = digest,
+        %error,
+        "cannot run a live version on this node"
+    );
     app.node.failed(&pointer.area, digest, error.to_string());
     unloaded::install_unloaded(app, from_ref(&pointer)).await;
     match is_withdrawn(app, &pointer.area).await {
         Ok(withdrawn) => app.node.staleness.set_withdrawn(&pointer.area, withdrawn),
-        Err(error) => tracing::warn!(%error, "whether what runs was withdrawn is not known"),
+        Err(error) => tracing::warn!(%error, "cannot check if the running version was withdrawn"),
     }
 }
 
-/// Whether the version that runs here was withdrawn.
+/// Returns whether the version that runs on this node was withdrawn.
 async fn is_withdrawn(app: &App, area: &str) -> Result<bool, store::Error> {
     let live = app.registry.snapshot();
     let Some(running) = live.running(area) else { return Ok(false) };

@@ -11,9 +11,9 @@ use crate::registry::AreaVersion;
 use assurance_core::domain::deployment::Stage;
 use assurance_store::{Access, deployments};
 
-/// Stores the version as if operators had deployed it, and returns its digest.
-/// `None` if the area does not run from the folder, or its file is another by
-/// now.
+/// Stores the version that runs from the folder as if operators had deployed
+/// it, and returns its digest. Returns `None` if the area does not run from the
+/// folder, or its file has changed since.
 pub(super) async fn keep_from_folder(app: &App, who: &str, area: &str) -> Option<String> {
     if !app.node.is_from_file(area) {
         return None;
@@ -23,7 +23,11 @@ pub(super) async fn keep_from_folder(app: &App, who: &str, area: &str) -> Option
         Ok(true) => Some(version.digest.clone()),
         Ok(false) => None,
         Err(error) => {
-            tracing::warn!(area.name = area, %error, "a rollback cannot bring this version back");
+            tracing::warn!(
+                area.name = area,
+                %error,
+                "cannot store the version; a rollback cannot restore it"
+            );
             None
         }
     }
@@ -34,7 +38,7 @@ async fn keep(app: &App, who: &str, version: &AreaVersion) -> Result<bool, Insta
     let Some((component, signature)) = found else { return Ok(false) };
     let signature = signature.map(|text| Signature::read(&text)).transpose()?;
     let size = component.len();
-    // The bytes first, so that no row names a missing object.
+    // Stores the bytes first, so that no row names a missing object.
     let object = app.store.blobs().write_component(&version.digest, component).await?;
     let (signature, stage) = (signature.as_ref(), Stage::Withdrawn);
     let (row, manifest) = rows::new_version(app, who, version, (object, size), signature, stage)?;

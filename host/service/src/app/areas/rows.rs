@@ -1,5 +1,5 @@
-//! Reads the rows of areas, each time within the bound of `Store::in_time`: a
-//! server that is out of reach may never answer.
+//! Reads the rows of areas. Every read has the timeout of `Store::in_time`,
+//! because an unreachable database server may never respond.
 
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ use assurance_core::domain::deployment::{Deployment, Stage};
 use assurance_runtime::LoadError;
 use assurance_store::{self as store, Connection, deployments, trials};
 
-/// Reads on one connection.
+/// Runs reads on one connection, with the timeout.
 pub(super) async fn read<T>(
     app: &App,
     work: impl AsyncFnOnce(&mut Connection) -> Result<T, store::Error>,
@@ -26,7 +26,7 @@ pub(super) async fn read<T>(
     reading.await
 }
 
-/// Reads one area's rows, and next to them what runs here.
+/// Reads one area's rows and its state on this node.
 pub(super) async fn area(app: &App, area: &str) -> Result<AreaState, store::Error> {
     let desired = read(app, async |connection| {
         let pointer = deployments::pointer_of(connection, area).await?;
@@ -39,8 +39,8 @@ pub(super) async fn area(app: &App, area: &str) -> Result<AreaState, store::Erro
     Ok(AreaState { area: area.to_owned(), now: app.clock.now(), desired, running, dependents })
 }
 
-/// Reads the rows of all areas, and returns when the query was sent. Also
-/// measures the database's clock.
+/// Reads the rows of all areas. Returns them with the time at which the query
+/// was sent. Also measures the difference to the database's clock.
 pub(super) async fn all(app: &App) -> Result<(Instant, DesiredAreas), store::Error> {
     let sent_at = Instant::now();
     let rows = read(app, async |connection| {
@@ -60,7 +60,7 @@ pub(super) async fn all(app: &App) -> Result<(Instant, DesiredAreas), store::Err
     Ok((sent_at, areas))
 }
 
-/// Reads one version.
+/// Reads the row of one version; an error if it does not exist.
 pub(super) async fn version(
     app: &App,
     area: &str,
@@ -70,7 +70,7 @@ pub(super) async fn version(
     found.ok_or_else(|| InstallError::not_known(area, digest))
 }
 
-/// The same; `None` if there is no such version.
+/// Reads the row of one version; `None` if it does not exist.
 pub(super) async fn find(
     app: &App,
     area: &str,
@@ -79,7 +79,7 @@ pub(super) async fn find(
     read(app, async |connection| deployments::find(connection, area, digest).await).await
 }
 
-/// Reads a version's manifest, as JSON.
+/// Reads a version's manifest as JSON; `None` if the version does not exist.
 pub(super) async fn manifest(
     app: &App,
     area: &str,
@@ -88,7 +88,7 @@ pub(super) async fn manifest(
     read(app, async |connection| deployments::manifest(connection, area, digest).await).await
 }
 
-/// A version's row as it is first written, and its manifest as JSON.
+/// Creates the row of a new version, and its manifest as JSON.
 pub(super) fn new_version(
     app: &App,
     who: &str,

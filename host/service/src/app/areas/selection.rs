@@ -1,5 +1,5 @@
-//! Finds the version that an operator names: by its digest, by the first
-//! characters of it, or by its version number.
+//! Finds a version by its digest, by the first characters of the digest, or by
+//! its version number.
 
 use super::super::App;
 use super::error::InstallError;
@@ -8,19 +8,19 @@ use super::state::AreaState;
 use assurance_core::domain::deployment::{Deployment, Stage};
 use assurance_store::{self as store, deployments};
 
-/// Minimum number of a digest's characters that name a version.
+/// Minimum length of a digest prefix that selects a version, in characters.
 const MIN_PREFIX: usize = 4;
-/// Number of a digest's characters in messages.
+/// Length of a digest in messages, in characters.
 const SHOWN: usize = 12;
-/// Number of characters of a digest.
+/// Length of a digest in hex, in characters.
 const DIGEST: usize = 64;
-/// Maximum number of versions that a refusal lists.
+/// Maximum number of versions that an error message lists.
 const MAX_CANDIDATES: u32 = 20;
 
-/// Returns the digest of the version with this name.
+/// Returns the digest of the version that an operator named.
 ///
 /// # Errors
-/// No version of the area has this name, or several have.
+/// No version of the area matches, or several do.
 pub(super) async fn digest_of(app: &App, area: &str, named: &str) -> Result<String, InstallError> {
     if named.len() == DIGEST {
         return Ok(named.to_owned());
@@ -45,7 +45,8 @@ async fn versions(app: &App, area: &str, named: &str) -> Result<Vec<Deployment>,
     .await
 }
 
-/// The version that runs from this node's folder has no row.
+/// Returns the digest if the name matches the version that runs on this node. A
+/// version from the folder has no row.
 fn running(app: &App, area: &str, named: &str) -> Option<String> {
     let snapshot = app.registry.snapshot();
     let live = snapshot.running(area)?;
@@ -53,10 +54,10 @@ fn running(app: &App, area: &str, named: &str) -> Option<String> {
     (is_prefix || live.manifest.version.to_string() == named).then(|| live.digest.clone())
 }
 
-/// Returns the digest of the only version that waits to be activated.
+/// Returns the digest of the only version that is staged or waits for approval.
 ///
 /// # Errors
-/// No version waits, or several do.
+/// There is no such version, or there are several.
 pub(super) async fn only_waiting(app: &App, area: &str) -> Result<String, InstallError> {
     let waiting = rows::read(app, async |connection| deployments::current(connection).await);
     let mut waiting = waiting.await?;
@@ -70,11 +71,11 @@ pub(super) async fn only_waiting(app: &App, area: &str) -> Result<String, Instal
     }
 }
 
-/// Returns the digest of the version that a rollback to this name makes live.
-/// Its checks and approvals are not repeated, so it must have been live.
+/// Returns the digest of the version that an operator named for a rollback. Its
+/// checks and approvals are not repeated, so it must have been live.
 ///
 /// # Errors
-/// No version has this name, several have, it is live, or it never was.
+/// No version matches, several do, or the version is live or never was.
 pub(super) async fn rollback_target(
     app: &App,
     state: &AreaState,

@@ -1,6 +1,7 @@
-//! Two calls of a version before it is stored: `describe` once more, and one of
-//! its reads, for a workspace that does not exist. Their effects are dropped. A
-//! version that faults is refused; a problem response is not a fault.
+//! Calls a version twice before it is stored: `describe` once more, and one
+//! read operation, for a workspace that does not exist. Effects are discarded.
+//! The version is refused if it faults or its manifest differs; a problem
+//! response is not a fault.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use assurance_core::domain::id::{UserId, WorkspaceId};
 use assurance_core::domain::manifest::{BodyKind, Method, WorkspaceSource};
 use assurance_work::{UnitOfWork, UnitSpec};
 
-/// Runs the calls.
+/// Runs the two calls.
 pub(super) async fn smoke_test(app: &App, version: &AreaVersion) -> Result<(), InstallError> {
     let failed = |what: &str, error: &dyn std::fmt::Display| InstallError::SmokeTestFailed {
         area: version.manifest.name.clone(),
@@ -41,7 +42,8 @@ pub(super) async fn smoke_test(app: &App, version: &AreaVersion) -> Result<(), I
     }
 }
 
-/// Whether the smoke test can call it: a read without required parameters.
+/// Returns whether the smoke test can call the route: a GET without required
+/// parameters.
 fn can_be_called(contract: &RouteContract) -> bool {
     let route = &contract.route;
     route.method == Method::Get

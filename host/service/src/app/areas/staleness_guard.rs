@@ -1,7 +1,7 @@
-//! Refuses requests while this node could not read for `areas.max_stale_ms`
-//! which versions are live, and to areas whose running version was withdrawn.
+//! Blocks requests while this node could not read the live versions for `areas.max_stale_ms`, and
+//! requests to areas whose running version was withdrawn.
 //!
-//! Read at every request: no lock, one atomic load each.
+//! Checked at every request without locks: one atomic load for each condition.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,26 +10,26 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 
-/// Why an area returns 503 on this node.
+/// Reason why an area returns 503 on this node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ServingBlocked {
-    /// The live pointers could not be read for longer than `areas.max_stale_ms`.
-    #[error("this node cannot learn which versions are live")]
+    /// The live versions could not be read for longer than `areas.max_stale_ms`.
+    #[error("this node cannot read which versions are live")]
     Unsure,
-    /// The version that runs here was withdrawn, and its successor does not load.
+    /// The version that runs on this node was withdrawn, and the new live version does not load.
     #[error("the version that runs on this node was withdrawn, and its successor does not load")]
     Withdrawn,
-    /// A live version cannot be loaded here.
+    /// A live version could not be loaded on this node.
     #[error("a live version is not loaded on this node; /health/ready says why")]
     NotLoaded,
 }
 
-/// Whether the live versions are known, and which areas must not serve.
+/// Time of the last read of the live versions, and the areas that must not serve.
 #[derive(Debug)]
 pub(super) struct StalenessGuard {
     born: Instant,
     max_stale: Duration,
-    /// When the last successful read was sent, in milliseconds since `born`.
+    /// Time at which the last successful read was sent, in milliseconds since `born`.
     read_ms: AtomicU64,
     withdrawn: ArcSwap<BTreeSet<String>>,
 }
@@ -40,19 +40,19 @@ impl StalenessGuard {
         Self { born: Instant::now(), max_stale, read_ms: AtomicU64::new(0), withdrawn }
     }
 
-    /// Notes that a query of the live pointers, sent at that moment, succeeded.
+    /// Records that a read of the live versions succeeded; `sent_at` is when the query was sent.
     pub(super) fn note_read(&self, sent_at: Instant) {
         let since = sent_at.saturating_duration_since(self.born).as_millis();
         self.read_ms.fetch_max(u64::try_from(since).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    /// Whether the live pointers were read recently enough to serve.
+    /// Returns whether the live versions were read recently enough to serve.
     pub(super) fn is_sure(&self) -> bool {
         let read = Duration::from_millis(self.read_ms.load(Ordering::Relaxed));
         self.born.elapsed().saturating_sub(read) <= self.max_stale
     }
 
-    /// Notes whether the version of an area that runs here was withdrawn.
+    /// Records whether the running version of an area was withdrawn.
     pub(super) fn set_withdrawn(&self, area: &str, withdrawn: bool) {
         self.withdrawn.rcu(|areas| {
             let mut areas = Arc::clone(areas);

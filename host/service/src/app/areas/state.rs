@@ -1,5 +1,5 @@
-//! One area at one moment: what its rows name, and what of it runs on this
-//! node. Plain data, on which `plan` and `node_plan` decide.
+//! State of one area: the database rows and what runs on this node. Input of
+//! `plan` and `node_plan`.
 
 use std::collections::BTreeMap;
 
@@ -9,79 +9,82 @@ use assurance_core::domain::deployment::LivePointer;
 use assurance_core::domain::time::Timestamp;
 use assurance_core::domain::trial::{Mode, Trial, TrialState};
 
-/// The rows of an area: what every node is to run.
+/// Rows of an area: the state that every node should reach.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DesiredArea {
-    /// The row of `live_areas`.
+    /// Row of `live_areas`; `None` if the area was never live.
     pub(super) pointer: Option<LivePointer>,
-    /// The row of `area_trials`: the last trial, running or ended.
+    /// Row of `area_trials`: the running trial, or the last one.
     pub(super) trial: Option<Trial>,
 }
 
 /// Every area that has a row, by name.
 pub(super) type DesiredAreas = BTreeMap<String, DesiredArea>;
 
-/// What this node runs of an area.
+/// State of an area on this node.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RunningArea {
     /// Digest of the version in the registry.
     pub(super) digest: Option<String>,
-    /// Whether that version's code is loaded, and not only its manifest.
+    /// Whether that version's code is loaded; false if only its manifest is.
     pub(super) loaded: bool,
-    /// The trial that runs here.
+    /// Trial that runs on this node.
     pub(super) trial: Option<Trial>,
-    /// When the file was written that the version comes from; `None` if
-    /// operators deployed it.
+    /// Time at which the version's file was written; `None` if operators
+    /// deployed the version.
     pub(super) file_written_at: Option<Timestamp>,
-    /// Digest of the version that failed to load a moment ago.
+    /// Digest of the live version if it failed to load on this node within the
+    /// last 10 s.
     pub(super) failed: Option<String>,
-    /// Digest of the candidate that failed to load a moment ago.
+    /// Digest of the version on trial if it failed to load on this node within
+    /// the last 10 s.
     pub(super) failed_trial: Option<String>,
 }
 
-/// An area as an operator's decision finds it.
+/// State of an area when an operator's decision is planned.
 #[derive(Clone, Debug)]
 pub(super) struct AreaState {
     pub(super) area: String,
-    /// When this was read.
+    /// Time at which the state was read.
     pub(super) now: Timestamp,
     pub(super) desired: DesiredArea,
     pub(super) running: RunningArea,
-    /// What other live areas would lose with this one.
+    /// Access that other live areas would lose if this area were removed.
     pub(super) dependents: Vec<LostDependency>,
 }
 
 impl DesiredArea {
-    /// The live version's digest.
+    /// Returns the digest of the live version.
     pub(super) fn live(&self) -> Option<&str> {
         self.pointer.as_ref()?.digest.as_deref()
     }
 
-    /// The digest that a rollback returns to.
+    /// Returns the digest of the version that a rollback makes live.
     pub(super) fn previous(&self) -> Option<&str> {
         self.pointer.as_ref()?.previous.as_deref()
     }
 
-    /// The trial, if it runs.
+    /// Returns the trial if it is running.
     pub(super) fn running_trial(&self) -> Option<&Trial> {
         self.trial.as_ref().filter(|trial| trial.state == TrialState::Running)
     }
 
-    /// The trial, if it runs and serves requests.
+    /// Returns the trial if it is running and a canary.
     pub(super) fn canary(&self) -> Option<&Trial> {
         self.running_trial().filter(|trial| trial.mode == Mode::Canary)
     }
 }
 
 impl RunningArea {
-    /// Whether the code of this version is in service here.
+    /// Returns whether this node serves requests with this version.
     pub(super) fn serves(&self, digest: &str) -> bool {
         self.loaded && self.digest.as_deref() == Some(digest)
     }
 }
 
 impl AreaState {
-    /// The refusal of a decision because the area was changed meanwhile.
+    /// Returns the error for a decision that failed because the area changed at
+    /// the same time.
     pub(super) fn overtaken(&self) -> InstallError {
         InstallError::Overtaken { area: self.area.clone() }
     }

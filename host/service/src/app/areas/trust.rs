@@ -1,9 +1,9 @@
-//! Verifies who signed a component.
+//! Verifies the signatures of components.
 //!
-//! A publisher signs the digest; the configuration names the publishers' keys
-//! and areas. Outside development mode no component reaches the loader without
-//! that, wherever it comes from. The stored signature is verified again at every
-//! load, so a component of a publisher who is no longer trusted does not load.
+//! A publisher signs the digest of a component. The configuration contains the publishers' keys and
+//! areas. Outside development mode, only components with a valid signature are loaded, from any
+//! source. The stored signature is verified again at every load, so a component of a publisher who
+//! is no longer trusted does not load.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,8 +12,7 @@ use serde::{Deserialize, Serialize};
 use assurance_core::config::{AreasConfig, Config, Publisher};
 use assurance_core::signing;
 
-/// The file that a publisher ships with a component, and `assurance area sign`
-/// writes into `FILE.sig`.
+/// Signature file of a component, `FILE.sig`, which `assurance area sign` writes.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Signature {
@@ -23,87 +22,87 @@ pub struct Signature {
     pub signature: String,
 }
 
-/// Why a component's signature is refused.
+/// Reason why a component's signature is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
-    /// There is no signature.
+    /// The component is not signed.
     #[error(
         "the component is not signed, and outside development mode only signed ones are taken; \
          sign it with `assurance area sign FILE --key KEY --publisher NAME`, and name the \
          publisher's public key in the configuration under areas.publishers"
     )]
     Unsigned,
-    /// The configuration has no such publisher.
+    /// The configuration does not contain the publisher.
     #[error(
         "the component is signed by {publisher:?}, whom this service does not know ({known}); let \
          a known publisher sign it, or add areas.publishers.{publisher} to the configuration"
     )]
     Unknown {
-        /// As the signature names it.
+        /// Name of the publisher in the signature file.
         publisher: String,
-        /// The publishers of the configuration.
+        /// Names of the publishers in the configuration.
         known: String,
     },
-    /// The publisher is trusted with other areas only.
+    /// The publisher is trusted only with other areas.
     #[error(
         "publisher {publisher:?} is not trusted with area {area:?}, only with {areas}; let another \
          publisher sign it, or add the area to areas.publishers.{publisher}.areas"
     )]
     OtherAreas {
-        /// As the signature names it.
+        /// Name of the publisher.
         publisher: String,
-        /// Which area it is.
+        /// Name of the area.
         area: String,
-        /// The areas that the configuration trusts them with.
+        /// Areas that the publisher is trusted with.
         areas: String,
     },
-    /// The key did not sign this.
+    /// The signature does not match the publisher's key and the component.
     #[error(
         "the signature is not one of publisher {publisher:?} for the component with SHA-256 \
          {digest}: it was signed with another key, or changed since; sign it again with `assurance \
          area sign`"
     )]
     Wrong {
-        /// As the signature names it.
+        /// Name of the publisher in the signature file.
         publisher: String,
         /// Digest of the received component.
         digest: String,
     },
-    /// It is not a signature.
+    /// The file is not a signature file.
     #[error("the signature cannot be read: {0}; `assurance area sign` writes one")]
     Unreadable(String),
 }
 
-/// The publisher who signed a component; `None` in development mode.
+/// Publisher whose signature was verified; `None` for an unsigned component in development mode.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct VerifiedPublisher<'c>(Option<(&'c str, &'c Publisher)>);
 
 impl Signature {
-    /// Reads the signature file of a component.
+    /// Parses a signature file.
     ///
     /// # Errors
-    /// It is no signature.
+    /// The text is not a signature.
     pub fn read(text: &[u8]) -> Result<Self, TrustError> {
         serde_json::from_slice(text).map_err(|error| TrustError::Unreadable(error.to_string()))
     }
 
-    /// The 64 bytes.
+    /// Returns the 64 bytes of the signature.
     ///
     /// # Errors
-    /// They are not base64.
+    /// The signature is not base64.
     pub fn bytes(&self) -> Result<Vec<u8>, TrustError> {
         STANDARD.decode(&self.signature).map_err(|error| TrustError::Unreadable(error.to_string()))
     }
 }
 
-/// The signature of a version's row.
+/// Returns the signature from the columns of a version's row.
 pub(super) fn stored(publisher: Option<&str>, signature: Option<&[u8]>) -> Option<Signature> {
     let (publisher, signature) = (publisher?.to_owned(), STANDARD.encode(signature?));
     Some(Signature { publisher, signature })
 }
 
-/// The publisher who signed a digest. A signature must be valid, in development
-/// mode too.
+/// Verifies the signature of a digest and returns the publisher. An invalid signature is refused in
+/// development mode, too.
 pub(super) fn publisher_of<'c>(
     config: &'c Config,
     digest: &str,

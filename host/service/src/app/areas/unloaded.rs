@@ -1,7 +1,7 @@
-//! Live versions whose code this node has not loaded. Their manifest, which the
-//! database has, is in the registry: their routes return 503 instead of 404,
-//! their events keep their receivers, their documents their readers, OpenAPI
-//! its operations.
+//! Installs the manifests of live versions whose code this node has not loaded.
+//! With the manifest from the database, their routes return 503 instead of 404,
+//! their events keep their subscribers, other areas can read their documents,
+//! and OpenAPI contains their operations.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,8 @@ use assurance_core::domain::job::{JobFailure, JobOutcome};
 use assurance_runtime::{LoadError, LoadedArea};
 use assurance_work::{AreaCode, CallError, CallOutcome, UnitOfWork};
 
-/// In place of a version's code. It is never called: its area returns 503.
+/// Placeholder for the code of a version. It is never called, because its area
+/// returns 503.
 struct UnloadedCode;
 
 impl AreaCode for UnloadedCode {
@@ -50,13 +51,14 @@ fn not_loaded() -> CallError {
     CallError::Host(anyhow::anyhow!("the version is not loaded on this node"))
 }
 
-/// Installs the manifests of these live versions if no version of their area
-/// runs. While one is missing, an unknown path may be one of its routes.
+/// Installs the manifest of each of these live versions, unless the area's code
+/// is loaded. Without its manifest, the node cannot know whether an unknown
+/// path is a route of that version.
 pub(super) async fn install_unloaded(app: &App, pointers: &[&LivePointer]) {
     for pointer in pointers {
         if let Err(error) = install_unloaded_version(app, pointer).await {
             let area = &pointer.area;
-            tracing::error!(area.name = area, %error, "the routes of a live version are not known");
+            tracing::error!(area.name = area, %error, "cannot install a live version's manifest");
         }
     }
 }

@@ -1,21 +1,21 @@
-//! Whether a canary is worse than the live version, by what both have shown in
-//! this process and by the operator's bounds.
+//! Decides whether a canary is worse than the live version, by the statistics of this process and
+//! the operator's limits.
 
 use std::fmt;
 
 use crate::registry::{LatencyHistogram, SideStats, TrialStats};
 use assurance_core::config::CanaryConfig;
 
-/// In what a canary is worse.
+/// Way in which a canary is worse than the live version.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum CanaryRegression {
-    /// More of its calls fail.
+    /// The fault rate of the canary is higher.
     Faults { candidate: SideStats, live: SideStats, bound: f64 },
-    /// An operation takes longer.
+    /// The latency of one operation is higher.
     Slow { operation: String, candidate: LatencyHistogram, live: LatencyHistogram, bound: f64 },
 }
 
-/// Compares the canary with the live version; `None` while there are too few calls.
+/// Compares the canary with the live version; `None` if it is not worse, or has too few calls.
 pub(super) fn verdict(bounds: &CanaryConfig, figures: &TrialStats) -> Option<CanaryRegression> {
     let (candidate, live) = (figures.candidate.stats(), figures.live.stats());
     if fails_more(bounds, &candidate, &live) {
@@ -34,18 +34,18 @@ pub(super) fn verdict(bounds: &CanaryConfig, figures: &TrialStats) -> Option<Can
     })
 }
 
-/// Until it has had `min_calls`, those that are missing count as good ones: so
-/// a canary that fails at once is not waited for, and one fault among a few
-/// calls says nothing.
+/// Returns whether the canary's fault rate is too high. If it has had fewer than `min_calls` calls,
+/// the missing ones count as successful. So many early faults end a canary at once, and a single
+/// one does not.
 fn fails_more(bounds: &CanaryConfig, candidate: &SideStats, live: &SideStats) -> bool {
     let enough = candidate.calls.max(bounds.min_calls.into());
     rate(candidate.faults, enough)
         > rate(live.faults, live.calls) + bounds.max_fault_rate_difference
 }
 
-/// Compared by operation, since a canary's workspaces may ask for other
-/// things than the rest do. A p99 takes its hundred calls to mean something,
-/// of both.
+/// Returns whether the canary's p99 latency of one operation is too high. Operations are compared
+/// separately, because a canary's workspaces may call other operations than the rest. Both versions
+/// need `min_calls` calls for a meaningful p99.
 fn is_slower(bounds: &CanaryConfig, candidate: &LatencyHistogram, live: &LatencyHistogram) -> bool {
     let both = candidate.calls.min(live.calls) >= bounds.min_calls.into();
     let bound = (live.p99_ms * bounds.max_p99_factor).max(bounds.min_p99_ms.into());
@@ -91,8 +91,8 @@ mod tests {
         }
     }
 
-    /// What is said of a canary whose calls went so: how many, how many of them
-    /// failed, how long they took; and the live version's.
+    /// Returns the verdict for given calls of the canary and the live version; each is (number of
+    /// calls, number of faults, latency in ms).
     fn said(candidate: (u64, u64, u64), live: (u64, u64, u64)) -> Option<String> {
         let figures = TrialStats::default();
         calls(&figures, candidate, live);

@@ -36,12 +36,12 @@ use assurance_work::{
 /// before it runs.
 const CONFLICTS_BEFORE_LOCK: u32 = 2;
 
-/// Data that a shadow version needs to repeat a call.
+/// Data of a call that the copy for a shadow version needs.
 #[derive(Debug, Default)]
 pub(super) struct ShadowCapture {
     /// Log of the last attempt's reads, writes, published events and enqueued jobs.
     pub(super) read_log: Arc<ReadLog>,
-    /// Empty if the call was refused before its first attempt.
+    /// Request with its clock and seed; empty if the call was refused before its first attempt.
     pub(super) request: OnceLock<PreparedRequest>,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct Call<'a> {
     pub(super) app: &'a App,
     pub(super) area: &'a AreaVersion,
     pub(super) route: &'a RouteContract,
-    /// Filled during the call; `None` if no shadow version repeats it.
+    /// Receives the call's data for a shadow version; `None` if no shadow version repeats the call.
     pub(super) capture: Option<&'a ShadowCapture>,
 }
 
@@ -121,8 +121,8 @@ impl Call<'_> {
         Err(CallRefusal::Contended)
     }
 
-    /// Reserves the idempotency key. `None` without a key, and for areas that
-    /// keep their own record.
+    /// Claims the idempotency key. Returns `None` if the request has no key, or if the area stores
+    /// the responses itself.
     fn claim_key(&self, request: &AreaRequest) -> Result<Option<IdempotencyGuard>, CallRefusal> {
         let route = &self.route.route;
         let by_host =
@@ -186,7 +186,7 @@ impl Call<'_> {
         }
     }
 
-    /// Returns the response that is stored for the idempotency key.
+    /// Returns the stored response for the request's idempotency key; `None` if there is none.
     async fn stored(
         &self,
         guard: Option<&IdempotencyGuard>,

@@ -11,16 +11,17 @@ use assurance_core::domain::role::Role;
 use assurance_store::{self as store, blobs::StoredBlob};
 use assurance_work::CallError;
 
-/// The authorized sender of a request.
+/// Authorized sender of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Caller {
-    /// The acting user: signed in, or the maker of the access token.
+    /// User who acts: the user of the session, or the user who created the access token.
     pub user: UserId,
-    /// The user's role in the workspace, or the access token's if that is lower.
+    /// Role of the user in the workspace, or of the access token if that is lower.
     pub role: Role,
-    /// The session; `None` for an access token, and if a signed link was enough.
+    /// Session of the user; `None` for an access token, and if a signed link authorized the
+    /// request.
     pub session: Option<SessionId>,
-    /// The access token.
+    /// Access token of the request; `None` for a session or a signed link.
     pub token: Option<AccessTokenId>,
 }
 
@@ -39,17 +40,17 @@ pub struct AreaRequest {
     pub body: RequestBody,
     /// The parsed body if it is JSON.
     pub json: Option<Json>,
-    /// Blob with the content of a streamed body.
+    /// Blob with the content of a streamed body; `None` for other bodies.
     pub stored: Option<StoredBlob>,
-    /// Key from `Idempotency-Key`, if the route takes one.
+    /// Key from `Idempotency-Key`; `None` without one, and if the route does not accept keys.
     pub idempotency_key: Option<String>,
     /// Expected resource version from `If-Match`.
     pub if_match: Option<u64>,
-    /// Claims of the signed link that authorized the request.
+    /// Claims of the signed link that authorized the request; `None` without a link.
     pub link: Option<String>,
 }
 
-/// A success whose effects are committed.
+/// Successful response whose effects are committed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CommittedResponse {
     /// HTTP status: the route's, or that of the stored response.
@@ -63,7 +64,7 @@ pub struct CommittedResponse {
 }
 
 impl CommittedResponse {
-    /// The response that a handler's reply becomes on this route.
+    /// Creates the response from a handler's reply on this route.
     pub(crate) fn new(route: &RouteContract, reply: Reply) -> Self {
         Self {
             status: route.route.success_status,
@@ -74,7 +75,7 @@ impl CommittedResponse {
     }
 }
 
-/// Why a request was refused. It had no effect.
+/// Reason why a request was refused. It had no effect.
 #[derive(Debug)]
 pub enum CallRefusal {
     /// The area's handler returned a problem.

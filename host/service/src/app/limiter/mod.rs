@@ -115,11 +115,10 @@ impl Limiter {
         gate.map(|gate| gate.take(&key, self.units(class))).transpose()
     }
 
-    /// Takes a request's units from its access token, which may use as many as a
-    /// session.
+    /// Takes a request's units from its access token, which has the same quota as a session.
     ///
     /// # Errors
-    /// Too few are left; none were taken.
+    /// Too few units are left; none were taken.
     pub fn token(
         &self,
         key: AccessTokenId,

@@ -1,5 +1,5 @@
-//! Decisions about areas with a real store: refusals as operators read them, and
-//! what the rows and this node are afterwards.
+//! Tests of decisions about areas with a real store: the error texts for operators, and the
+//! resulting state of the rows and of this node.
 
 mod tables;
 
@@ -91,7 +91,7 @@ async fn check(
     checks::check(app, &DesiredArea::default(), &candidate, Comparison::Live { force }).await
 }
 
-/// A host on which notes 0.1.0 is live.
+/// Returns a host on which version 0.1.0 of the area `notes` is live.
 async fn scene() -> (App, TempDir) {
     scene_with(|_| ()).await
 }
@@ -177,7 +177,7 @@ async fn a_version_that_fails_its_first_call_is_told_which_it_was() {
     insta::assert_snapshot!(failed.expect_err("it traps"));
 }
 
-/// Keeps a version as if it had been deployed, ready in memory.
+/// Stores a version as if it had been deployed, and keeps it in memory.
 async fn keep(app: &App, manifest: Manifest, stage: Stage) -> String {
     let text = serde_json::to_string(&manifest).unwrap();
     let loaded = loaded(manifest);
@@ -245,7 +245,7 @@ async fn to_remove_an_area_is_no_way_around_an_approval() {
     assert!(matches!(refused, Err(InstallError::NeedsApproval { .. })), "{refused:?}");
     let refused = activate(&app, "ada", activation(&breaking)).await;
     assert!(matches!(refused, Err(InstallError::Incompatible(_))), "{refused:?}");
-    // What was granted before comes back without being asked for.
+    // Capabilities that were granted to an earlier live version need no new approval.
     activate(&app, "ada", activation(&first)).await.unwrap().unwrap();
 }
 
@@ -339,7 +339,7 @@ async fn a_trial_that_runs_here_is_not_begun_again() {
     let trial = begin_trial(&app, "ada", &canary(&tried)).await.unwrap();
     let figures = || Arc::clone(&app.registry.snapshot().trial("notes").unwrap().figures);
     let seen = figures();
-    // As a node does that read the row while the operator's call was at work.
+    // Simulates a node that reads the row while the operator's call is running.
     super::reconcile::begin_trial(&app, &trial).await.unwrap();
     assert!(Arc::ptr_eq(&seen, &figures()));
 }

@@ -1,5 +1,6 @@
-//! The tables of `plan` and `node_plan`: every event at every state of an area,
-//! and every state of a node at every state of the rows. Versions are letters.
+//! Table tests of `plan` and `node_plan`: every event in every state of an
+//! area, and every state of a node for every state of the rows. Versions are
+//! named by letters.
 
 use super::super::error::InstallError;
 use super::super::node_plan::{NodeStep, node_plan};
