@@ -1,5 +1,6 @@
-//! Sets `ASSURANCE_VERSION`: the package's version, with the commit if this is
-//! a git checkout. Runs again only after a commit or a checkout.
+//! Sets the environment variable `ASSURANCE_VERSION` for the build: the package
+//! version, with the commit if the sources are a git checkout. Runs again only
+//! after a commit or a checkout.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,8 +14,9 @@ fn main() {
     println!("cargo::rustc-env=ASSURANCE_VERSION={version}");
 }
 
-/// `None` if the sources are not the checkout of a repository, or there is no
-/// git. A repository that only contains them says nothing about them.
+/// Returns the abbreviated commit id. `None` if this workspace is not the root
+/// of a git checkout, or git is not installed. A repository that merely
+/// contains this workspace in a subfolder is ignored.
 fn commit() -> Option<String> {
     let package = std::env::var("CARGO_MANIFEST_DIR").ok()?;
     let root = Path::new(&package).join("../..").canonicalize().ok()?;
@@ -24,7 +26,8 @@ fn commit() -> Option<String> {
     }
     let branch = git(&["symbolic-ref", "--quiet", "HEAD"]).unwrap_or_default();
     for name in ["HEAD", "logs/HEAD", "packed-refs", &branch] {
-        // Of a file that is not there cargo would run this each time.
+        // Skips missing files, because cargo would rerun this script at every
+        // build for them.
         if let Some(path) = git(&["rev-parse", "--git-path", name])
             && Path::new(&path).is_file()
         {
@@ -34,7 +37,7 @@ fn commit() -> Option<String> {
     git(&["rev-parse", "--short=9", "HEAD"])
 }
 
-/// What git prints, if it succeeds.
+/// Returns the output of a git command; `None` if it fails or prints nothing.
 fn git(arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").args(arguments).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?.trim().to_owned();

@@ -188,13 +188,13 @@ impl BackupInProgress<'_> {
     }
 }
 
-/// Waits until everything in the folder is on the disk.
+/// Waits until everything in the folder is written to disk.
 #[cfg(target_os = "linux")]
 fn sync(dir: &Path) -> std::io::Result<()> {
     Ok(rustix::fs::syncfs(File::open(dir)?)?)
 }
 
-/// Elsewhere all file systems are asked at once.
+/// On other systems, flushes all file systems.
 #[cfg(not(target_os = "linux"))]
 fn sync(_dir: &Path) -> std::io::Result<()> {
     rustix::fs::sync();

@@ -13,17 +13,17 @@ use assurance_core::domain::time::Timestamp;
 use assurance_identity::{Identity, IssuedAccessToken, NewAccessToken};
 use assurance_service::open::open;
 
-/// Tokens read at a time.
+/// Number of tokens that one query reads.
 const PAGE: u32 = 1_000;
 const DAY_MS: i64 = 86_400_000;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Make a token of a member for a machine; prints it once.
+    /// Create an access token for a machine; prints the token once.
     Create(AccessTokenCreate),
-    /// The access tokens of a workspace.
+    /// List the access tokens of a workspace.
     List(AccessTokenList),
-    /// Revoke a token; a running service follows within a second.
+    /// Revoke a token; a running service applies it within a second.
     Revoke(AccessTokenRevoke),
 }
 
@@ -32,16 +32,17 @@ pub(super) struct AccessTokenCreate {
     /// Id or slug of the workspace.
     #[arg(long)]
     workspace: String,
-    /// Email address of the member as whom the machine acts.
+    /// Email address of the member whose access the machine gets.
     #[arg(long, value_name = "EMAIL")]
     user: String,
-    /// The machine or pipeline that uses it.
+    /// Name of the machine or pipeline that uses the token.
     #[arg(long)]
     name: String,
-    /// Highest role: viewer, member or admin; the member's own counts if it is lower.
+    /// Highest role of requests with the token: viewer, member or admin. If the member's own role
+    /// is lower, that role applies.
     #[arg(long)]
     role: Role,
-    /// Days until it expires.
+    /// Days until the token expires.
     #[arg(long, value_name = "DAYS")]
     days: u32,
 }

@@ -10,24 +10,24 @@ use crate::backup::{self, BackupManifest};
 use crate::serve::DatabaseLock;
 use assurance_core::config::FlagOverrides;
 
-/// Copy the embedded database and the blobs into an empty folder, while the
-/// service serves. The master key belongs to it: keep it elsewhere, or give
-/// --with-key.
+/// Copy the embedded database and the blobs into an empty folder while the
+/// service runs. A restore also needs the master key: store it elsewhere, or
+/// use --with-key.
 #[derive(Debug, Args)]
 pub(super) struct Backup {
-    /// An empty folder, or one that is not there yet.
+    /// Target folder; it must be empty or not exist.
     dir: PathBuf,
-    /// Put the master key into the backup: who has the backup then reads
-    /// every stored secret.
+    /// Include the master key. Anyone with the backup can then decrypt every
+    /// stored secret.
     #[arg(long)]
     with_key: bool,
 }
 
-/// Put a backup where the configuration says, which must be empty. No service
-/// may run there.
+/// Restore a backup into the configured data folder, which must be empty. The
+/// service must not be running.
 #[derive(Debug, Args)]
 pub(super) struct Restore {
-    /// A folder that `assurance backup` wrote.
+    /// Folder that `assurance backup` created.
     dir: PathBuf,
 }
 
@@ -59,7 +59,8 @@ impl Restore {
     }
 }
 
-/// Whatever is written holds customers' data. A bucket is asked over TLS.
+/// Prepares the process: new files are readable by this user only, because they
+/// contain customer data, and TLS is available for a bucket.
 fn private_from_here() {
     rustix::process::umask(rustix::fs::Mode::from_bits_retain(0o077));
     assurance_outside::egress::install_tls_provider();

@@ -1,4 +1,5 @@
-//! `assurance compile-component`: the child process in which `serve` compiles.
+//! `assurance compile-component`: hidden command that `serve` runs as a child
+//! process to compile a component.
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -10,19 +11,20 @@ use assurance_runtime::{self as runtime, CompileJob};
 
 #[derive(Debug, Args)]
 pub(super) struct Compile {
-    /// Memory that it may write to, in bytes.
+    /// Memory that the process may write, in bytes.
     memory_bytes: u64,
-    /// Processor time, in seconds.
+    /// Processor time of the process, in seconds.
     cpu_seconds: u64,
-    /// The most memory of an instance, in bytes.
+    /// Maximum memory of an instance, in bytes.
     instance_bytes: usize,
-    /// Its niceness.
+    /// Niceness of the process.
     niceness: i32,
 }
 
 impl Compile {
-    /// From standard input to standard output. Has no executor: its threads
-    /// are the compiler's.
+    /// Reads a component from standard input and writes machine code to
+    /// standard output. Runs without an async executor; all threads belong to
+    /// the compiler.
     pub(super) fn run(self) -> ExitCode {
         let Self { memory_bytes, cpu_seconds, instance_bytes, niceness } = self;
         let job = CompileJob { memory_bytes, cpu_seconds, instance_bytes, niceness };

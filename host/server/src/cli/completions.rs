@@ -5,11 +5,11 @@ use clap_complete::{Shell, generate};
 
 use super::{Cli, output};
 
-/// Print the completions of a shell, for it to load: in bash,
-/// `source <(assurance completions bash)`.
+/// Print a completion script for a shell; in bash, load it with `source
+/// <(assurance completions bash)`.
 #[derive(Debug, Args)]
 pub(super) struct Completions {
-    /// The shell.
+    /// Name of the shell.
     shell: Shell,
 }
 

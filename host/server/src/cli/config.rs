@@ -8,11 +8,11 @@ use assurance_core::config::{Config, FlagOverrides, credentials, files};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Report everything for which the service would not start with this
-    /// configuration.
+    /// Check the configuration and report every error that would prevent the
+    /// service from starting.
     Check,
-    /// Print the configuration in force, every key explained, secrets masked.
-    /// Defaults are comments.
+    /// Print the effective configuration with an explanation of every key.
+    /// Secrets are masked; defaults are commented out.
     Show,
 }
 

@@ -1,10 +1,9 @@
-//! The demonstration workspace of `assurance serve --demo`: a person, a
-//! workspace, a session, an evidence producer with its key, and a webhook
-//! subscription. What is there already stays as it is. The session lasts as
-//! long as the data folder; `assurance demo session` makes another one.
+//! Demonstration workspace of `assurance serve --demo`: a user, a workspace, a session, an evidence
+//! producer with its key, and a webhook subscription. Existing parts are kept. The session lasts
+//! for ten years; `assurance demo session` creates another one.
 //!
-//! People are made through the store, as the other commands do; the rest
-//! through the running service's own API, as any client would.
+//! Users and workspaces are created through the store, as other commands do. Everything else is
+//! created through the API of the running service.
 
 use std::path::{Path, PathBuf};
 
@@ -31,13 +30,13 @@ const RECEIVER: &str = "http://127.0.0.1:8090/hooks";
 
 /// Duration of the demonstration's sessions, in hours: ten years.
 const SESSION_HOURS: u32 = 87_600;
-/// A session that ends before this time, in milliseconds, is renewed at start.
+/// Sessions that end within this time from now are renewed at start, in milliseconds.
 const RENEWED_BEFORE_MS: i64 = 30 * 24 * 3_600_000;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Sign the demonstration's person in again, and write the new session to
-    /// demo.json and demo.env of the data folder.
+    /// Sign in the demonstration user again, and write the new session to demo.json and demo.env in
+    /// the data folder.
     Session,
 }
 
@@ -65,8 +64,8 @@ impl Command {
     }
 }
 
-/// Settings of the demonstration: plain http on loopback, receivers on
-/// loopback, and sessions that do not end.
+/// Adds the demonstration's settings: plain HTTP and webhook receivers on loopback, and long
+/// sessions.
 pub(super) fn flags(flags: FlagOverrides) -> FlagOverrides {
     flags
         .set("development", Some(true))
@@ -76,7 +75,7 @@ pub(super) fn flags(flags: FlagOverrides) -> FlagOverrides {
         .set("session.idle_minutes", Some(SESSION_HOURS * 60))
 }
 
-/// Name of the file in the data folder that has everything.
+/// Name of the file in the data folder with the state of the demonstration.
 const FILE: &str = "demo.json";
 
 /// Content of `demo.json` in the data folder, mode 0600. `demo.env` has the
@@ -93,7 +92,7 @@ struct DemoState {
     webhook_secret: Option<String>,
 }
 
-/// The demonstration, prepared before the service binds.
+/// State of the demonstration, prepared before the service binds its listeners.
 #[derive(Debug)]
 pub(super) struct Demo {
     kept: DemoState,
@@ -102,10 +101,10 @@ pub(super) struct Demo {
 }
 
 impl Demo {
-    /// Sees to the person, the workspace and a session that is still good.
+    /// Creates the user, the workspace and the session, or renews an expiring session.
     pub(super) async fn prepare(config: &Config) -> anyhow::Result<Self> {
         files::private_dir(&config.data_dir)?;
-        // Printed lines work in any folder.
+        // Absolute path, so that the printed commands work in any folder.
         let dir = std::fs::canonicalize(&config.data_dir)?;
         let file = dir.join(FILE);
         let opened = open(config).await?;
@@ -197,7 +196,7 @@ Next, in another terminal with sh, bash or zsh:
 }
 
 impl DemoState {
-    /// The same values as shell assignments, for `. data/demo.env`.
+    /// Returns the state as shell assignments, the content of `demo.env`.
     fn shell_variables(&self, api: &str) -> String {
         let variables: [(&str, &str); 9] = [
             ("API", api),
@@ -214,7 +213,7 @@ impl DemoState {
     }
 }
 
-/// The text as one word of a POSIX shell.
+/// Quotes the text as one word of a POSIX shell.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
@@ -227,12 +226,12 @@ fn read(file: &Path) -> anyhow::Result<DemoState> {
     })
 }
 
-/// Replaces a private file as a whole, so that it is never half written.
+/// Replaces a private file atomically.
 fn replace_private(file: &Path, content: &[u8]) -> anyhow::Result<()> {
     let mut fresh = file.as_os_str().to_owned();
     fresh.push(".new");
     let fresh = PathBuf::from(fresh);
-    // Left over only if an earlier run was interrupted here.
+    // Removes the file of an earlier run that was interrupted here.
     let _ = std::fs::remove_file(&fresh);
     files::create_private(&fresh, content)?;
     std::fs::rename(&fresh, file).with_context(|| format!("cannot write {}", file.display()))
@@ -271,7 +270,7 @@ async fn session(identity: &Identity, email: &str) -> anyhow::Result<(String, St
     Ok((format!("{SESSION_COOKIE}={}", session.cookie), session.csrf_token))
 }
 
-/// The demonstration's person, as a client of the service.
+/// API client that is signed in as the demonstration user.
 struct DemoClient<'a> {
     http: reqwest::Client,
     api: &'a str,
@@ -279,7 +278,7 @@ struct DemoClient<'a> {
 }
 
 impl DemoClient<'_> {
-    /// A producer and its key; `None` if the area is not loaded.
+    /// Creates a producer with a key and returns the key's id; `None` if the area is not loaded.
     async fn producer(&self) -> anyhow::Result<Option<String>> {
         let name = json!({"name": "demo-scanner", "description": "Signs demonstration evidence"});
         let Some(producer) = self.post("evidence-producers", &name).await? else {
@@ -293,7 +292,7 @@ impl DemoClient<'_> {
         key.map(|key| text(&key, "key_id")).transpose()
     }
 
-    /// A subscription and its secret; `None` if the area is not loaded.
+    /// Creates a webhook subscription and returns its secret; `None` if the area is not loaded.
     async fn webhook(&self) -> anyhow::Result<Option<String>> {
         let wish = json!({"url": RECEIVER, "events": ["support_case.created"]});
         let made = self.post("webhooks", &wish).await?;

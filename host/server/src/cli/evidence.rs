@@ -8,7 +8,7 @@ use super::evidence_sign::EvidenceSign;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Make an unsigned envelope around records from a file.
+    /// Create an unsigned envelope for the records in a file.
     New(EvidenceNew),
     /// Sign an envelope.
     Sign(EvidenceSign),

@@ -1,5 +1,5 @@
-//! `assurance evidence new`: an unsigned envelope around records, with ids and
-//! times filled in.
+//! `assurance evidence new`: creates an unsigned envelope for records. Fills in
+//! missing ids and times.
 
 use std::path::PathBuf;
 
@@ -13,34 +13,35 @@ use assurance_core::domain::time::{Clock, Timestamp};
 
 #[derive(Debug, Args)]
 pub(super) struct EvidenceNew {
-    /// JSON: an array of records, or an object with `records`; `-`: standard
-    /// input. A record's missing evidence_id and observed_at are filled in.
+    /// JSON file with an array of records, or an object with `records`; `-`
+    /// reads standard input. Missing evidence_id and observed_at of a record
+    /// are filled in.
     records: PathBuf,
-    /// The workspace's id.
+    /// Id of the workspace.
     #[arg(long, value_name = "ID")]
     workspace: WorkspaceId,
     /// Authority that vouches for the records.
     #[arg(long, default_value = "producer")]
     authority: String,
-    /// How they were collected.
+    /// Method by which the records were collected.
     #[arg(long, default_value = "push")]
     collection_method: String,
-    /// Where they come from.
+    /// Provider of the source that the records describe.
     #[arg(long, default_value = "local")]
     provider: String,
-    /// What kind of place that is.
+    /// Kind of the source.
     #[arg(long, default_value = "code")]
     source_kind: String,
-    /// Its id there, such as a repository's name.
+    /// Id of the source at the provider, such as the name of a repository.
     #[arg(long, default_value = "local")]
     external_id: String,
-    /// Which revision of it, such as a commit.
+    /// Revision of the source, such as a commit.
     #[arg(long, default_value = "unknown")]
     revision: String,
-    /// How long the envelope may be submitted, in seconds; at most 86400.
+    /// Time until the envelope expires, in seconds; at most 86400.
     #[arg(long, default_value_t = 3_600)]
     lifetime_seconds: u32,
-    /// Where to write it; default: standard output.
+    /// Output file; default: standard output.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }

@@ -1,5 +1,6 @@
-//! `assurance evidence sign`: signs what the service verifies, the DSSE
-//! encoding of the envelope's canonical form (RFC 8785) without `signature`.
+//! `assurance evidence sign`: signs the DSSE encoding of the envelope's
+//! canonical form (RFC 8785) without the member `signature`. The service
+//! verifies the same bytes.
 
 use std::path::PathBuf;
 
@@ -13,20 +14,20 @@ use super::input;
 use assurance_core::config::files;
 use assurance_core::signing::{self, SigningKey};
 
-/// The largest integer every JSON reader agrees on.
+/// Maximum magnitude of an integer that every JSON reader reads exactly.
 const MAX_SAFE: u64 = 1 << 53;
 
 #[derive(Debug, Args)]
 pub(super) struct EvidenceSign {
-    /// The envelope (JSON), signed or not; `-`: standard input.
+    /// Envelope file (JSON), signed or not; `-` reads standard input.
     envelope: PathBuf,
-    /// The private key's file, from `assurance key generate`.
+    /// File of the private key, from `assurance key generate`.
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
-    /// The key's id at the service: a hint for finding it.
+    /// Id of the key in the service, so that it finds the public key.
     #[arg(long, value_name = "ID")]
     key_id: String,
-    /// Where to write it; default: standard output.
+    /// Output file; default: standard output.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
@@ -54,8 +55,8 @@ fn sign(mut envelope: Json, key: &SigningKey, key_id: &str) -> anyhow::Result<Js
     Ok(envelope)
 }
 
-/// Larger integers are read differently by different readers, so that they
-/// would not mean what was signed.
+/// Refuses numbers that JSON readers may read differently, because the
+/// signature would then cover another value.
 fn check_numbers(value: &Json) -> anyhow::Result<()> {
     match value {
         Json::Number(number) => {

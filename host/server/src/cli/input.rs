@@ -1,4 +1,4 @@
-//! What commands read: files, standard input, passwords.
+//! Reads the input of commands: files, standard input, passwords.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 
 use super::output;
 
-/// A file's text; `-` is standard input.
+/// Reads a text file; `-` reads standard input.
 pub(super) fn text(path: &Path) -> anyhow::Result<String> {
     if path == Path::new("-") {
         let mut text = String::new();
@@ -20,14 +20,14 @@ pub(super) fn text(path: &Path) -> anyhow::Result<String> {
         .with_context(|| format!("{} cannot be read; is the path right?", path.display()))
 }
 
-/// A JSON file; `-` is standard input.
+/// Reads a JSON file; `-` reads standard input.
 pub(super) fn json(path: &Path) -> anyhow::Result<Json> {
     let text = text(path)?;
     serde_json::from_str(&text)
         .with_context(|| format!("{} is not JSON; fix the file", path.display()))
 }
 
-/// Writes a JSON document, to a file or to standard output.
+/// Writes a JSON document to a file, or to standard output without `out`.
 pub(super) fn write_json(value: &Json, out: Option<&Path>) -> anyhow::Result<()> {
     let text = serde_json::to_string_pretty(value)?;
     match out {
@@ -41,7 +41,8 @@ pub(super) fn write_json(value: &Json, out: Option<&Path>) -> anyhow::Result<()>
     }
 }
 
-/// The first line of standard input, or a new random password.
+/// Reads the first line of standard input as the password, or creates a random
+/// password.
 pub(super) fn password(from_stdin: bool) -> anyhow::Result<Password> {
     if !from_stdin {
         return Ok(Password { text: generated_password(), generated: true });
@@ -55,13 +56,14 @@ pub(super) fn password(from_stdin: bool) -> anyhow::Result<Password> {
     Ok(Password { text: line, generated: false })
 }
 
-/// A password and whether it has to be shown.
+/// A password, and whether the command must print it.
 pub(super) struct Password {
     pub(super) text: Zeroizing<String>,
     pub(super) generated: bool,
 }
 
-/// 24 characters of 32: 120 bits.
+/// Returns a random password: 24 characters from an alphabet of 32, or 120
+/// bits.
 pub(super) fn generated_password() -> Zeroizing<String> {
     const ALPHABET: &[u8; 32] = b"abcdefghjkmnpqrstuvwxyz023456789";
     let random: Zeroizing<[u8; 24]> = Zeroizing::new(rand::random());

@@ -11,13 +11,13 @@ use assurance_core::signing::SigningKey;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Make an Ed25519 key for signing evidence; prints the public key.
+    /// Create an Ed25519 signing key; prints the public key.
     Generate(Generate),
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Generate {
-    /// The new private key's file (PKCS#8 PEM, mode 0600); never overwritten.
+    /// File for the new private key (PKCS#8 PEM, mode 0600); must not exist.
     #[arg(long, value_name = "FILE", default_value = "producer-key.pem")]
     out: PathBuf,
 }

@@ -9,11 +9,11 @@ use super::member_remove::MemberRemove;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Make a person a member of a workspace, or change a member's role.
+    /// Add a user to a workspace, or change a member's role.
     Add(MemberAdd),
-    /// Print the members of a workspace.
+    /// List the members of a workspace.
     List(MemberList),
-    /// Remove a member from a workspace; a running service follows within a second.
+    /// Remove a member from a workspace; a running service applies it within a second.
     Remove(MemberRemove),
 }
 

@@ -13,10 +13,10 @@ pub(super) struct MemberAdd {
     /// Id or slug of the workspace.
     #[arg(long)]
     workspace: String,
-    /// Who.
+    /// Email address of the user.
     #[arg(long, value_name = "EMAIL")]
     user: String,
-    /// viewer, member, admin or owner.
+    /// Role: viewer, member, admin or owner.
     #[arg(long, default_value = "member")]
     role: Role,
 }

@@ -8,7 +8,7 @@ use super::table::{self, items, minute, text};
 use assurance_core::config::FlagOverrides;
 use assurance_service::open::open;
 
-/// Members read at a time.
+/// Number of members that one query reads.
 const PAGE: u32 = 1_000;
 
 #[derive(Debug, Args)]

@@ -13,7 +13,7 @@ pub(super) struct MemberRemove {
     /// Id or slug of the workspace.
     #[arg(long)]
     workspace: String,
-    /// E-mail address of the member.
+    /// Email address of the member.
     #[arg(long, value_name = "EMAIL")]
     user: String,
 }

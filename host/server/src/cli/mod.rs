@@ -1,8 +1,8 @@
-//! The command line: one file per command.
+//! Command line: one file for each command.
 //!
-//! What a command prints on standard output is its answer, for people by
-//! default and as one JSON object with `--json`; everything else goes to
-//! standard error. A secret is printed once, where it is made.
+//! Results are printed on standard output, for people by default and as one
+//! JSON object with `--json`. Everything else is printed on standard error. A
+//! secret is printed only once, when it is created.
 
 mod access_token;
 mod area;
@@ -58,22 +58,22 @@ struct Cli {
 /// Options of every command.
 #[derive(Clone, Debug, Args)]
 struct CommonOptions {
-    /// Configuration file (TOML); default: assurance.toml where there is one.
+    /// Configuration file (TOML); default: assurance.toml if it exists.
     #[arg(long, global = true, env = "ASSURANCE_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Folder of the service's data (data_dir).
+    /// Data folder of the service (data_dir).
     #[arg(long, global = true, value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// sqlite://PATH or postgres://USER@HOST/NAME (database.url).
+    /// Database: sqlite://PATH or postgres://USER@HOST/NAME (database.url).
     #[arg(long, global = true, value_name = "URL")]
     database_url: Option<String>,
-    /// Print the answer as one JSON object.
+    /// Print the result as one JSON object.
     #[arg(long, global = true)]
     json: bool,
 }
 
 impl CommonOptions {
-    /// The configuration, with a command's own flags on top.
+    /// Loads the configuration; the command's flags override it.
     fn load(&self, flags: FlagOverrides) -> anyhow::Result<Config> {
         Ok(Config::load(&self.source(flags))?)
     }
@@ -94,48 +94,49 @@ impl CommonOptions {
 enum Command {
     /// Serve the API until SIGTERM.
     Serve(serve::Serve),
-    /// People who can sign in.
+    /// Manage users who can sign in.
     #[command(subcommand)]
     User(user::Command),
-    /// Workspaces and their features.
+    /// Manage workspaces and their features.
     #[command(subcommand)]
     Workspace(workspace::Command),
-    /// Members of a workspace.
+    /// Manage members of a workspace.
     #[command(subcommand)]
     Member(member::Command),
-    /// Sessions without a password, for operators and machines.
+    /// Create and revoke sessions without a password, for operators and
+    /// machines.
     #[command(subcommand)]
     Session(session::Command),
-    /// Access tokens of machines for a workspace.
+    /// Manage access tokens of a workspace for machines.
     #[command(subcommand)]
     AccessToken(access_token::Command),
-    /// Signing keys of evidence producers.
+    /// Create signing keys.
     #[command(subcommand)]
     Key(key_generate::Command),
-    /// Evidence envelopes.
+    /// Create and sign evidence envelopes.
     #[command(subcommand)]
     Evidence(evidence::Command),
-    /// Components of API areas.
+    /// Manage components of API areas.
     #[command(subcommand)]
     Area(area::Command),
-    /// Operators' tokens.
+    /// Manage operators' tokens.
     #[command(subcommand)]
     Token(token::Command),
-    /// The configuration.
+    /// Check and print the configuration.
     #[command(subcommand)]
     Config(config::Command),
-    /// The demonstration of `serve --demo`.
+    /// Manage the demonstration of `serve --demo`.
     #[command(subcommand)]
     Demo(demo::Command),
     Backup(backup::Backup),
     Restore(backup::Restore),
     Completions(completions::Completions),
-    /// What `serve` runs to compile a component.
+    /// Compiles a component; `serve` runs it as a child process.
     #[command(hide = true, name = assurance_runtime::COMPILE_COMMAND)]
     Compile(compile::Compile),
 }
 
-/// Reads the arguments, runs the command, prints what went wrong.
+/// Parses the arguments, runs the command, and prints its error.
 #[must_use]
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -147,7 +148,8 @@ pub fn main() -> ExitCode {
         Err(error) => return failed(&error.into()),
     };
     let ran = runtime.block_on(Box::pin(run(cli)));
-    // What still compiles or reads has nobody to do it for.
+    // Does not wait for blocking tasks, because their results are no longer
+    // needed.
     runtime.shutdown_background();
     match ran {
         Ok(()) => ExitCode::SUCCESS,
@@ -163,8 +165,8 @@ fn failed(error: &anyhow::Error) -> ExitCode {
     }
 }
 
-/// A command that compares could not: its exit code differs from that of a
-/// difference.
+/// Error of a command that could not compare its inputs. The process then exits
+/// with code 2; a difference exits with code 1.
 #[derive(Debug, thiserror::Error)]
 #[error("nothing was compared")]
 struct IncomparableInput;

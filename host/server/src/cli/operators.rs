@@ -1,4 +1,4 @@
-//! The operators' API of a running service, as commands ask it.
+//! Client of the operators' API of a running service.
 
 use std::time::Duration;
 
@@ -12,23 +12,23 @@ use zeroize::Zeroizing;
 use super::CommonOptions;
 use assurance_core::config::{Config, FlagOverrides, files};
 
-/// Compiling the largest component takes less.
+/// Timeout of a request; longer than the compilation of the largest component.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Service to ask, and the token to ask with.
+/// Command-line arguments that select the service and the token.
 #[derive(Debug, Args)]
 pub(super) struct Target {
-    /// Where the operators' listener answers; default: where the service of
-    /// this configuration says it does.
+    /// URL of the operators' API. Default: the address of the service that runs
+    /// with this configuration.
     #[arg(long, value_name = "URL", env = "ASSURANCE_OPERATORS_URL")]
     operators: Option<String>,
-    /// An operators' token, from `assurance token create`; default: the one in
+    /// Operators' token, from `assurance token create`. Default: the token in
     /// operators.token_file.
     #[arg(long, value_name = "TOKEN", env = "ASSURANCE_OPERATORS_TOKEN", hide_env_values = true)]
     token: Option<String>,
 }
 
-/// A connection to the operators' API.
+/// HTTP client of the operators' API with its URL and token.
 pub(super) struct OperatorsClient {
     url: String,
     token: Zeroizing<String>,
@@ -68,7 +68,7 @@ impl OperatorsClient {
         self.send(self.request(Method::POST, path).json(body)).await
     }
 
-    /// A text that is no JSON.
+    /// Returns the response to a GET as text; for responses that are not JSON.
     pub(super) async fn text(&self, path: &str) -> anyhow::Result<String> {
         self.receive(self.request(Method::GET, path)).await
     }
@@ -78,8 +78,8 @@ impl OperatorsClient {
         serde_json::from_str(&text).context("the service's answer is not JSON")
     }
 
-    /// A refusal is printed in the service's own words, with a next step that
-    /// is a command.
+    /// Sends the request and returns the response's text. For a problem,
+    /// returns its detail with a next step that is a command.
     async fn receive(&self, request: RequestBuilder) -> anyhow::Result<String> {
         let answer = request.send().await.with_context(|| {
             format!("the service does not answer at {}; is `assurance serve` running?", self.url)
@@ -100,8 +100,9 @@ impl OperatorsClient {
     }
 }
 
-/// What to do about a problem, for people at a command line. Most details say
-/// it; the hints of the API are for those who send requests.
+/// Returns the next step for a problem on the command line; `None` if the
+/// detail already has it. The hints of the API are written for clients that
+/// send requests.
 fn next_step(problem: &Json) -> Option<String> {
     match problem["code"].as_str()? {
         "unauthenticated" => Some(
@@ -109,7 +110,8 @@ fn next_step(problem: &Json) -> Option<String> {
              makes one, and operators.token_file names the first."
                 .to_owned(),
         ),
-        // Its hint is the command that makes a token with the scope.
+        // The hint of this problem is a command that creates a token with the
+        // right scope.
         "permission_denied" => problem["hint"].as_str().map(str::to_owned),
         "unavailable" | "area_overloaded" => Some("Run the command again in a moment.".to_owned()),
         "internal_error" => {
@@ -120,25 +122,26 @@ fn next_step(problem: &Json) -> Option<String> {
     }
 }
 
-/// A value of a query.
+/// Percent-encodes the value of a query parameter.
 pub(super) fn escaped(value: &str) -> String {
     url::form_urlencoded::byte_serialize(value.as_bytes()).collect()
 }
 
-/// The operators' URL: that of the running service, else the configured one.
+/// Returns the operators' URL of the running service, or else the configured
+/// one.
 fn configured_url(config: &Config) -> anyhow::Result<String> {
     let configured = || format!("http://{}", config.operators.listen);
     Ok(serving(config)?.map_or_else(configured, |serving| serving.operators))
 }
 
-/// URLs of the service that runs on the data folder, from its `serving.json`.
+/// URLs of a running service, from the file `serving.json` in its data folder.
 #[derive(Debug, Deserialize)]
 pub(super) struct ServingUrls {
     pub(super) api: String,
     pub(super) operators: String,
 }
 
-/// `None` if no service runs there.
+/// Reads `serving.json`; `None` if no service runs with this data folder.
 pub(super) fn serving(config: &Config) -> anyhow::Result<Option<ServingUrls>> {
     let file = config.data_dir.join("serving.json");
     let Ok(text) = std::fs::read_to_string(&file) else { return Ok(None) };

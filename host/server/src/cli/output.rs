@@ -1,26 +1,26 @@
-//! The one place that writes to standard output and standard error.
+//! Writes to standard output and standard error. A lint forbids other modules
+//! of the host to print.
 //!
-//! A command whose reader has gone (`assurance area list | head`) ends there
-//! and then, with the exit code of a program that SIGPIPE ended. Nothing here
-//! panics, and nothing else in the host prints: a lint refuses it.
+//! If the reader of standard output has closed it (`assurance area list |
+//! head`), the process ends with the exit code of a process that SIGPIPE ended.
+//! Nothing here panics.
 
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
 
 use serde_json::{Map, Value as Json};
 
-/// The exit code that a shell reports for a program that SIGPIPE ended.
+/// Exit code that a shell reports for a process that SIGPIPE ended.
 const ENDED_BY_SIGPIPE: i32 = 141;
 
-/// How answers are printed.
+/// Output format of a command's result.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Output {
     pub(super) json: bool,
 }
 
 impl Output {
-    /// Prints an answer of the service: as it is for programs, and for people
-    /// by `show`.
+    /// Prints a response of the service: as JSON, or for people with `show`.
     pub(super) fn answer(self, answer: &Json, show: impl FnOnce(&Json)) {
         if self.json {
             return line(format_args!("{answer:#}"));
@@ -43,7 +43,7 @@ impl Output {
     }
 }
 
-/// A text without quotes, a list of texts without brackets.
+/// Formats a string without quotes, and an array without brackets.
 fn shown(value: &Json) -> String {
     match value {
         Json::String(text) => text.clone(),
@@ -53,13 +53,14 @@ fn shown(value: &Json) -> String {
     }
 }
 
-/// Prints a line on standard output, or ends the process where that cannot be.
+/// Prints a line on standard output. Ends the process if that fails.
 pub(super) fn line(text: impl Display) {
     let written = try_line(text);
     or_end(written);
 }
 
-/// The same of text that has its line breaks; nothing is printed of no text.
+/// Prints text that contains its own line breaks. Ends the process if that
+/// fails.
 pub(super) fn text(text: impl Display) {
     let mut out = io::stdout().lock();
     let written = write!(out, "{text}").and_then(|()| out.flush());
@@ -67,18 +68,18 @@ pub(super) fn text(text: impl Display) {
     or_end(written);
 }
 
-/// Prints a line on standard output; for a process that goes on where it
-/// cannot.
+/// Prints a line on standard output, for a process that continues if that
+/// fails.
 ///
 /// # Errors
-/// As of the write.
+/// Standard output cannot be written.
 pub(super) fn try_line(text: impl Display) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{text}")?;
     out.flush()
 }
 
-/// Prints a line on standard error, if there is anyone to read it.
+/// Prints a line on standard error; ignores errors.
 pub(super) fn note(text: impl Display) {
     let _ = writeln!(io::stderr().lock(), "assurance: {text}");
 }

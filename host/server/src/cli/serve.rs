@@ -12,37 +12,38 @@ use crate::telemetry;
 use assurance_core::config::{Config, FlagOverrides};
 use assurance_service::app::App;
 
-/// Where the demonstration's application would be installed.
+/// Fictitious installation URL of the source host application in the
+/// demonstration.
 const DEMO_APP_URL: &str = "https://repohost.example/apps/workspace-assurance/installations/new";
 
 /// Serve the API until SIGTERM.
 #[derive(Debug, Args)]
 pub(super) struct Serve {
-    /// Address and port for API clients (api.listen); port 0 takes a free one.
+    /// Address and port of the API (api.listen); port 0 selects a free one.
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
-    /// Address and port for operators (operators.listen).
+    /// Address and port of the operators' API (operators.listen).
     #[arg(long, value_name = "ADDRESS")]
     operators_listen: Option<SocketAddr>,
-    /// Load every .wasm file of this folder (areas.dir).
+    /// Load every .wasm file in this folder (areas.dir).
     #[arg(long, value_name = "DIR")]
     areas: Option<PathBuf>,
-    /// Swap a component when its file changes (areas.watch).
+    /// Reload a component when its file changes (areas.watch).
     #[arg(long)]
     watch: bool,
-    /// Development mode (development).
+    /// Enable development mode (development).
     #[arg(long)]
     development: bool,
-    /// Make a demonstration workspace where there is none, and print how to
-    /// call it; implies --development, egress.allow_loopback and sessions that
-    /// do not end.
+    /// Create a demonstration workspace if there is none, and print how to call
+    /// it. Implies --development, egress.allow_loopback and sessions of ten
+    /// years.
     #[arg(long)]
     demo: bool,
-    /// Write calls of areas down: faults, or so many of 100 requests, or both
-    /// (areas.record).
+    /// Record calls of areas: `faults`, or a percentage of the requests, or
+    /// both (areas.record).
     #[arg(long, value_name = "faults|PERCENT", value_delimiter = ',', value_parser = to_record)]
     record: Vec<RecordFlag>,
-    /// human or json (log.format).
+    /// Log format: human or json (log.format).
     #[arg(long, value_name = "FORMAT")]
     log_format: Option<String>,
 }
@@ -105,7 +106,7 @@ async fn demonstrate(config: &Config) -> anyhow::Result<Hooks> {
     let finish = move |_: &App, api: String| {
         tokio::spawn(async move {
             if let Err(error) = demo.finish(&api).await {
-                tracing::error!(error = format!("{error:#}"), "no demonstration");
+                tracing::error!(error = format!("{error:#}"), "cannot create the demonstration");
             }
         });
     };

@@ -8,9 +8,9 @@ use super::session_revoke::SessionRevoke;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Sign a person in without a password; prints the cookie once.
+    /// Create a session for a user without a password; prints the cookie once.
     Create(SessionCreate),
-    /// End a person's sessions; a running service follows within a second.
+    /// End a user's sessions; a running service applies it within a second.
     Revoke(SessionRevoke),
 }
 

@@ -13,7 +13,7 @@ pub(super) struct SessionCreate {
     /// Email address of the user.
     #[arg(long, value_name = "EMAIL")]
     user: String,
-    /// Shown as the session's user agent, so that its owner knows it.
+    /// User agent that the user's list of sessions shows for this session.
     #[arg(long, default_value = "assurance session create")]
     label: String,
 }

@@ -13,7 +13,7 @@ pub(super) struct SessionRevoke {
     /// Email address of the user.
     #[arg(long, value_name = "EMAIL")]
     user: String,
-    /// Only this one; default: all of them.
+    /// Id of the session to end; default: all sessions.
     #[arg(long, value_name = "ID")]
     session: Option<SessionId>,
 }

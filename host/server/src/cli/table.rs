@@ -1,15 +1,15 @@
-//! Tables of what people read at a terminal. Programs read `--json`.
+//! Tables for people at a terminal. Programs use `--json`.
 
 use comfy_table::{Table, presets};
 use serde_json::Value as Json;
 
 use super::output;
 
-/// Characters of a digest that people read and type.
+/// Length of a shown digest, in characters.
 const DIGEST: usize = 12;
-/// Characters of a time that people read, to the minute.
+/// Length of a shown time, in characters; precise to the minute.
 const MINUTE: usize = "2026-11-24T14:05".len();
-/// A cell without a value.
+/// Text of a cell without a value.
 pub(super) const NONE: &str = "-";
 
 /// Prints rows under their headings; only the headings if there are no rows.
@@ -29,23 +29,24 @@ fn render(headings: &[&str], rows: Vec<Vec<String>>) -> String {
     table.trim_fmt()
 }
 
-/// One line without control characters: a cell may contain text of others.
+/// Returns the text of a cell in one line without control characters, because
+/// it may come from other people.
 fn plain(cell: &str) -> String {
     cell.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// The beginning of a digest.
+/// Returns the first characters of a digest.
 pub(super) fn digest(digest: &Json) -> String {
     digest.as_str().map_or(NONE, |digest| digest.get(..DIGEST).unwrap_or(digest)).to_owned()
 }
 
-/// A time in UTC, to the minute.
+/// Formats a time in UTC, precise to the minute.
 pub(super) fn minute(time: &Json) -> String {
     let shown = |time: &str| time.get(..MINUTE).map(|minute| minute.replace('T', " "));
     time.as_str().and_then(shown).unwrap_or_else(|| NONE.to_owned())
 }
 
-/// A text or number.
+/// Formats a JSON string or number.
 pub(super) fn text(value: &Json) -> String {
     match value {
         Json::Null => NONE.to_owned(),
@@ -55,7 +56,7 @@ pub(super) fn text(value: &Json) -> String {
     }
 }
 
-/// The items of a list; none of anything else.
+/// Returns the items of a JSON array; an empty slice for other values.
 pub(super) fn items(list: &Json) -> &[Json] {
     list.as_array().map_or(&[], Vec::as_slice)
 }

@@ -14,20 +14,21 @@ use assurance_store as store;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Make a token for an operator or a pipeline; prints it once.
+    /// Create a token for an operator or a pipeline; prints the token once.
     Create(TokenCreate),
-    /// All tokens, revoked ones too.
+    /// List all tokens, including revoked ones.
     List,
-    /// Make a token open nothing any more.
+    /// Revoke a token.
     Revoke(TokenRevoke),
 }
 
 #[derive(Debug, Args)]
 pub(super) struct TokenCreate {
-    /// What the audit log calls its holder.
+    /// Name of the token's holder in the audit log.
     #[arg(long)]
     name: String,
-    /// Operations that it permits: read, deploy, approve; repeat for several.
+    /// Scope of the token: read, deploy or approve; may be given more than
+    /// once.
     #[arg(long = "scope", value_name = "SCOPE", required = true)]
     scopes: Vec<TokenScope>,
 }

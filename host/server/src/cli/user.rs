@@ -10,17 +10,17 @@ use super::user_reset_factor::UserResetFactor;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Make a person who can sign in.
+    /// Create a user who can sign in.
     Create(UserCreate),
-    /// Replace a person's password and end all their sessions.
+    /// Replace a user's password and end all sessions of the user.
     Password(SetPassword),
-    /// Keep a person from signing in and end all their sessions; a running
-    /// service follows within a second.
+    /// Prevent a user from signing in and end all sessions of the user; a
+    /// running service applies it within a second.
     Disable(UserDisable),
-    /// Let a disabled person sign in again.
+    /// Allow a disabled user to sign in again.
     Enable(UserEnable),
-    /// Remove a person's second factor with its recovery codes, and end all
-    /// their sessions.
+    /// Remove a user's second factor and recovery codes, and end all sessions
+    /// of the user.
     ResetFactor(UserResetFactor),
 }
 

@@ -10,16 +10,17 @@ use assurance_service::open::open;
 
 #[derive(Debug, Args)]
 pub(super) struct UserCreate {
-    /// Where the person is reached, and signs in with.
+    /// Email address, used to sign in and to send mail.
     #[arg(long)]
     email: String,
-    /// As the person wants to be called; default: the e-mail.
+    /// Display name; default: the email address.
     #[arg(long)]
     name: Option<String>,
-    /// Read the password from standard input; else one is made and printed.
+    /// Read the password from standard input; otherwise a random one is created
+    /// and printed.
     #[arg(long)]
     password_stdin: bool,
-    /// Mail to the address is known to arrive.
+    /// Mark the email address as verified.
     #[arg(long)]
     verified: bool,
 }

@@ -9,14 +9,14 @@ use assurance_service::open::open;
 
 #[derive(Debug, Args)]
 pub(super) struct UserDisable {
-    /// E-mail address of the account.
+    /// Email address of the user.
     #[arg(long, value_name = "EMAIL")]
     user: String,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct UserEnable {
-    /// E-mail address of the account.
+    /// Email address of the user.
     #[arg(long, value_name = "EMAIL")]
     user: String,
 }

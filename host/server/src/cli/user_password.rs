@@ -12,7 +12,8 @@ pub(super) struct SetPassword {
     /// Email address of the user.
     #[arg(long, value_name = "EMAIL")]
     user: String,
-    /// Read the password from standard input; else one is made and printed.
+    /// Read the password from standard input; otherwise a random one is created
+    /// and printed.
     #[arg(long)]
     password_stdin: bool,
 }

@@ -9,7 +9,7 @@ use assurance_service::open::open;
 
 #[derive(Debug, Args)]
 pub(super) struct UserResetFactor {
-    /// E-mail address of the account.
+    /// Email address of the user.
     #[arg(long, value_name = "EMAIL")]
     user: String,
 }

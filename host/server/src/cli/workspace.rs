@@ -8,9 +8,9 @@ use super::workspace_flag;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Make a workspace and its owner.
+    /// Create a workspace.
     Create(WorkspaceCreate),
-    /// Features of a workspace.
+    /// Manage features of a workspace.
     #[command(subcommand)]
     Flag(workspace_flag::Command),
 }

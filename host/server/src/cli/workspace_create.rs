@@ -9,13 +9,14 @@ use assurance_service::open::open;
 
 #[derive(Debug, Args)]
 pub(super) struct WorkspaceCreate {
-    /// For people.
+    /// Display name.
     #[arg(long)]
     name: String,
-    /// Unique; lower-case letters, digits, hyphens; default: made of the name.
+    /// Unique name for URLs: lower-case letters, digits, hyphens; default:
+    /// derived from the name.
     #[arg(long)]
     slug: Option<String>,
-    /// The person who becomes its owner; default: none yet, see `member add`.
+    /// Email address of the owner; default: no owner yet (see `member add`).
     #[arg(long, value_name = "EMAIL")]
     owner: Option<String>,
 }

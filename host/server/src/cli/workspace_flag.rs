@@ -9,7 +9,7 @@ use assurance_service::open::open;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Turn a feature on or off; a running service follows within a second.
+    /// Turn a feature on or off; a running service applies it within a second.
     Set(FlagSet),
 }
 
@@ -18,9 +18,9 @@ pub(super) struct FlagSet {
     /// Id or slug of the workspace.
     #[arg(long)]
     workspace: String,
-    /// The feature, such as evidence_envelopes.
+    /// Name of the feature, such as evidence_envelopes.
     flag: String,
-    /// Every feature is on until it is turned off.
+    /// New state; features are on by default.
     state: FlagState,
 }
 

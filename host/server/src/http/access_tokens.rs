@@ -34,15 +34,14 @@ use assurance_service::app::App;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "NewAccessToken")]
 pub(super) struct AccessTokenBody {
-    /// For people: the machine or the pipeline that uses it.
+    /// Display name: the machine or pipeline that uses the token.
     #[schemars(length(min = 1, max = 120))]
     name: String,
-    /// Highest role of requests with the token. Your own role counts if it is
-    /// lower.
+    /// Highest role of requests with the token. If your own role is lower, that
+    /// role applies.
     #[schemars(with = "String", extend("enum" = ["viewer", "member", "admin"]))]
     role: Role,
-    /// When the token ends, at most 365 days from now unless the operator
-    /// allows more or less.
+    /// Time at which the token expires; by default at most 365 days from now.
     expires_at: Timestamp,
 }
 host_body!(AccessTokenBody);
@@ -55,13 +54,13 @@ pub(super) struct AccessTokenView {
     name: String,
     /// Highest role of requests with the token: viewer, member or admin.
     role: String,
-    /// The member who created it; requests with the token act as this person.
+    /// Member who created the token; requests with the token act as this user.
     user_id: Uuid,
     #[schemars(extend("format" = "date-time"))]
     created_at: String,
     #[schemars(extend("format" = "date-time"))]
     expires_at: String,
-    /// The last use, kept to the minute; null before the first.
+    /// Time of the last use, precise to the minute; null before the first use.
     #[schemars(extend("format" = "date-time"))]
     last_used_at: Option<String>,
 }
@@ -71,15 +70,15 @@ pub(super) struct AccessTokenView {
 pub(super) struct CreatedAccessToken {
     #[serde(flatten)]
     view: AccessTokenView,
-    /// To be sent as `Authorization: Bearer`. Shown once.
+    /// Token for the header `Authorization: Bearer`. Shown once.
     token: String,
 }
 
-/// One page.
+/// One page of access tokens.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct AccessTokenPage {
     items: Vec<AccessTokenView>,
-    /// For the parameter `cursor` of the next page; null on the last one.
+    /// Value for the parameter `cursor` of the next page; null on the last one.
     next_cursor: Option<String>,
 }
 
@@ -97,12 +96,12 @@ impl From<AccessToken> for AccessTokenView {
     }
 }
 
-/// The path parameter `token_id`.
+/// Describes the path parameter `token_id`.
 pub(super) fn token_parameter() -> ParameterSpec {
     in_path("token_id", "As `id` of the list of access tokens.")
 }
 
-/// Creates a token; the response is the only one that has its secret.
+/// Creates an access token. Only this response contains its secret.
 pub(super) async fn create(
     State(app): State<App>,
     admin: WorkspaceAdmin,
@@ -132,7 +131,7 @@ pub(super) async fn list(
     Ok(Json(AccessTokenPage { items: found.into_iter().map(Into::into).collect(), next_cursor }))
 }
 
-/// Revokes a token, whoever created it.
+/// Revokes an access token of any member.
 pub(super) async fn revoke(
     State(app): State<App>,
     admin: WorkspaceAdmin,
@@ -149,7 +148,8 @@ pub(super) async fn revoke(
     }
 }
 
-/// A signed-in admin of the workspace in the path.
+/// Caller who is a signed-in admin of the workspace in the path; other requests
+/// are refused.
 pub(super) struct WorkspaceAdmin {
     principal: Principal,
     workspace: WorkspaceId,

@@ -1,5 +1,6 @@
-//! Requests with `Authorization: Bearer`, by an access token of a workspace.
-//! A browser does not send that header by itself, so no CSRF token is needed.
+//! Authenticates requests with `Authorization: Bearer` and an access token of a
+//! workspace. A browser does not send that header by itself, so no CSRF token
+//! is needed.
 
 use axum::http::request::Parts;
 
@@ -9,14 +10,15 @@ use super::session::recognise;
 use assurance_identity::{Credential, Principal, TokenPrincipal};
 use assurance_service::app::App;
 
-/// Challenge to a client whose token is not valid.
+/// Value of `WWW-Authenticate` for a client whose token is not valid.
 const CHALLENGE: &str = "Bearer";
 
-/// The token's principal. Its id is in every log line of the request.
+/// Returns the principal of an access token, and adds the token's id to the
+/// request's log span.
 ///
 /// # Errors
-/// 401, the same for a token that never existed, has expired or was revoked;
-/// 429 if an address has tried too many of them.
+/// 401 if the token never existed, has expired or was revoked, without
+/// distinction; 429 if the client's address has sent too many unknown tokens.
 pub(super) async fn enter(app: &App, parts: &Parts, text: &str) -> Result<TokenPrincipal, Refusal> {
     let principal = match app.identity.remembered_token(text) {
         Some(principal) => principal,
@@ -30,10 +32,11 @@ pub(super) async fn enter(app: &App, parts: &Parts, text: &str) -> Result<TokenP
     Ok(principal)
 }
 
-/// The session of a request to an operation that takes no access token.
+/// Returns the session of a request to an operation that does not accept access
+/// tokens.
 ///
 /// # Errors
-/// 403 for a token.
+/// 403 for an access token.
 pub(super) fn session_only(credential: Credential) -> Result<Principal, Refusal> {
     match credential {
         Credential::Session(principal) => Ok(principal),
@@ -46,7 +49,8 @@ pub(super) fn session_only(credential: Credential) -> Result<Principal, Refusal>
     }
 }
 
-/// Refuses a request with a cookie as well: it is not clear for whom it is.
+/// Returns the refusal of a request with both an access token and a session
+/// cookie, because they could belong to different users.
 pub(super) fn two_credentials() -> Refusal {
     let detail = "Authorization: is sent together with the cookie service_session.";
     Refusal::new(Code::MalformedRequest, detail).hint("Send either the access token or the cookie.")

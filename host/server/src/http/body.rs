@@ -266,8 +266,8 @@ mod tests {
         }
     }
 
-    /// A frame whose header declares a window of 2 to the power of `log` bytes,
-    /// with `content` as it is (RFC 8878, section 3.1.1).
+    /// Returns a Zstandard frame whose header declares a window of 2^`log` bytes, with `content` as
+    /// an uncompressed block (RFC 8878, section 3.1.1).
     fn frame(log: u8, content: &[u8]) -> Vec<u8> {
         let length = u32::try_from(content.len()).unwrap();
         let block = ((length << 3) | 1).to_le_bytes();

@@ -1,5 +1,5 @@
-//! Who makes a request for an area's operation, and in which workspace: by a
-//! session, an access token, a signed link, or a session and a link.
+//! Authenticates and authorizes the caller of an area's operation: by a session, an access token, a
+//! signed link, or a session and a link.
 
 use axum::http::request::Parts;
 
@@ -17,12 +17,13 @@ use assurance_service::app::App;
 use assurance_service::app::call::Caller;
 use assurance_service::registry::RouteMatch;
 
-/// The session or access token that a request needs, where it needs one. Access
-/// tokens are taken where the path names the workspace: they open only one.
+/// Returns the session or access token of a request; `None` if a signed link is enough. Access
+/// tokens are accepted only if the path contains the workspace, because a token belongs to one
+/// workspace.
 ///
 /// # Errors
-/// 401 without either, 403 without the session's CSRF token, or with an access
-/// token elsewhere.
+/// 401 without a session or access token, 403 without the session's CSRF token, or for an access
+/// token that is not accepted.
 pub(super) async fn enter(
     app: &App,
     found: &RouteMatch<'_, '_>,
@@ -39,19 +40,19 @@ pub(super) async fn enter(
     bearer::session_only(credential).map(|principal| Some(Credential::Session(principal)))
 }
 
-/// A caller and the workspace the call is for, admitted.
+/// An authorized caller with the workspace of the request.
 pub(super) struct AdmittedCaller {
     pub(super) caller: Caller,
     pub(super) workspace: WorkspaceId,
-    /// The claims of the link that admitted it.
+    /// Claims of the signed link that authorized the request; `None` without a link.
     pub(super) claims: Option<String>,
 }
 
-/// Whether a request is admitted, as far as that is known before its body
-/// is read; `None` if the body names the workspace.
+/// Authorizes a request before its body is read. Returns `None` if the body names the workspace.
 ///
 /// # Errors
-/// 404 for who is not a member, 403 without the role or with a bad link, 429.
+/// 404 if the caller is not a member, 403 if the role is too low or the link is invalid, 429 above
+/// a rate limit.
 pub(super) async fn admit(
     app: &App,
     context: &RequestContext,
@@ -60,8 +61,8 @@ pub(super) async fn admit(
     given: &RequestParameters<'_>,
 ) -> Result<Option<AdmittedCaller>, Refusal> {
     let route = &found.route.route;
-    // What is refused here costs the session as well, and is reported before that
-    // it has nothing left.
+    // Refused requests are counted, too. If a request is refused for another reason as well, that
+    // reason is returned instead of the rate limit.
     let spent = credential.map(|who| session::spend_credential(app, context, who, route.rate));
     let admitted = match (&route.workspace, credential) {
         (WorkspaceSource::SignedLink(link), credential) => {
@@ -81,10 +82,10 @@ pub(super) async fn admit(
     Ok(admitted)
 }
 
-/// A member, in a workspace of the member's.
+/// Authorizes a caller by the membership in a workspace.
 ///
 /// # Errors
-/// 404 for who is not a member, 403 without the role.
+/// 404 if the caller is not a member, 403 if the role is too low.
 pub(super) async fn by_membership(
     app: &App,
     found: &RouteMatch<'_, '_>,
@@ -123,8 +124,8 @@ async fn by_link(
     Ok(AdmittedCaller { caller, workspace, claims: Some(grant.claims) })
 }
 
-/// What the token grants, if it is one for this route, this moment and, where
-/// that matters, this session.
+/// Returns the content of the signed link; `None` if the link is invalid, expired, or for another
+/// route or session.
 fn granted(
     app: &App,
     found: &RouteMatch<'_, '_>,
@@ -141,14 +142,14 @@ fn granted(
     here.then_some(grant)
 }
 
-/// Who is not a member, or no longer, can use a link only where the area gives
-/// it to whom it likes.
+/// Returns the role of a link's user who is not a member: viewer, if the link may be used by any
+/// signed-in user and the route is open to viewers. Otherwise refuses the link.
 fn role_of_stranger(found: &RouteMatch<'_, '_>, holder: LinkHolder) -> Result<Role, Refusal> {
     let open_to_all = found.route.route.least_role == Role::Viewer;
     if holder == LinkHolder::SignedIn && open_to_all { Ok(Role::Viewer) } else { Err(refused()) }
 }
 
-/// The same for every invalid link: an expired one and a forged one look the same.
+/// Returns the refusal of an invalid link; the same for an expired and a forged one.
 fn refused() -> Refusal {
     Refusal::new(Code::PermissionDenied, "The link has expired or is not valid.")
         .hint("Ask for a new one where this one came from.")

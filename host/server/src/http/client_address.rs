@@ -1,4 +1,4 @@
-//! Where a client is: its address, or what trusted proxies say of it.
+//! Address of a client: that of its connection, or the one that trusted proxies report.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -10,7 +10,7 @@ use super::listen::Peer;
 use super::problem::Refusal;
 use assurance_service::app::App;
 
-/// Where the client is, as far as it can be known.
+/// Address of the client.
 pub(super) struct ClientAddress(pub(super) IpAddr);
 
 impl FromRequestParts<App> for ClientAddress {
@@ -27,7 +27,8 @@ pub(super) fn address_of(parts: &Parts, app: &App) -> IpAddr {
     client_address(peer, &parts.headers, &app.config.api.trusted_proxies)
 }
 
-/// The last address in `X-Forwarded-For` that no trusted proxy has.
+/// Returns the last address in `X-Forwarded-For` that is not a trusted proxy. Proxies append
+/// addresses, and only those that a trusted proxy appended are reliable.
 fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[String]) -> IpAddr {
     let mut address = peer;
     let forwarded = headers.get_all("x-forwarded-for").iter();
@@ -47,7 +48,7 @@ fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[String]) -> IpAd
     address
 }
 
-/// Whether an address is one of the trusted proxies or in one of their networks.
+/// Returns whether an address is a trusted proxy, or in a trusted network.
 pub(super) fn is_trusted(address: IpAddr, trusted: &[String]) -> bool {
     trusted.iter().any(|known| match known.parse::<ipnet::IpNet>() {
         Ok(network) => network.contains(&address),

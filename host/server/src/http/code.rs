@@ -16,17 +16,17 @@ pub(super) enum Code {
     MfaRequired,
     /// A write without the session's CSRF token, or from another site.
     CsrfFailed,
-    /// The role or the token does not permit it.
+    /// The role or the access token does not permit the operation.
     PermissionDenied,
     /// No trusted publisher signed the component.
     SignatureRefused,
     /// The feature is switched off in this workspace.
     FeatureDisabled,
-    /// It does not exist, or the caller may not see it.
+    /// The resource does not exist, or the caller may not see it.
     NotFound,
     /// The path exists with other methods.
     MethodNotAllowed,
-    /// The current state does not allow it.
+    /// The current state of the resource does not allow the operation.
     Conflict,
     /// The version would break clients of the live one.
     IncompatibleVersion,

@@ -56,11 +56,11 @@ where
     pieces(decoder, content)
 }
 
-/// The largest window of a frame, as a power of two: 8 MiB, which RFC 9659
-/// allows for content codings. A decoder keeps so many bytes for each body.
+/// Largest allowed window of a frame, as a power of two: 8 MiB, as in RFC 9659. A decoder allocates
+/// the window for each body.
 const WINDOW_LOG: u32 = 23;
 
-/// Whether the decoder refused a frame for its window.
+/// Returns whether the decoder refused a frame because its window is too large.
 pub(super) fn is_large_window(error: &io::Error) -> bool {
     let refused = error.get_ref().and_then(|inner| inner.downcast_ref::<zstd::Error>());
     refused

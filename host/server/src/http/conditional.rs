@@ -1,5 +1,5 @@
-//! Conditional reads: a client that has a resource as it is now gets 304 without
-//! the body (RFC 9110, section 13).
+//! Conditional reads: responds 304 without a body if the client has the current representation (RFC
+//! 9110, section 13).
 
 use ::headers::{ETag, HeaderMapExt as _, IfNoneMatch};
 use axum::body::Body;
@@ -10,13 +10,12 @@ use sha2::{Digest as _, Sha256};
 use super::area;
 use assurance_service::app::call::CommittedResponse;
 
-/// Bytes of a body's SHA-256 in its `ETag`.
+/// Number of bytes of the body's SHA-256 in an `ETag`.
 const DIGEST_BYTES: usize = 8;
 
-/// The response to a read. Its `ETag` has the version, which `If-Match` is
-/// compared with, and a digest of the body: what an area shows with a resource,
-/// such as the messages of a conversation, may change while its version does
-/// not, and may depend on who asks.
+/// Returns the response to a read. Its `ETag` contains the resource's version, which `If-Match`
+/// uses, and a digest of the body. The body can change without the version, such as the messages of
+/// a conversation, and can depend on the caller.
 pub(super) fn respond(request: &HeaderMap, answered: CommittedResponse) -> Response {
     let tag = answered.version.map(|version| {
         let digest = Sha256::digest(answered.body.as_deref().unwrap_or_default());
@@ -29,9 +28,9 @@ pub(super) fn respond(request: &HeaderMap, answered: CommittedResponse) -> Respo
     unless_known(request, response)
 }
 
-/// The response to a GET or HEAD, or 304 if `If-None-Match` names its `ETag`.
-/// Tags are compared weakly: a proxy that compresses may have weakened them. A
-/// header that cannot be read names none.
+/// Returns the response to a GET or HEAD, or 304 if `If-None-Match` contains its `ETag`. Tags are
+/// compared weakly, because a compressing proxy may have weakened them. An invalid header is
+/// ignored.
 pub(super) fn unless_known(request: &HeaderMap, mut response: Response) -> Response {
     let tag = response.headers().typed_get::<ETag>();
     let known = request.typed_get::<IfNoneMatch>();

@@ -51,7 +51,7 @@ pub(super) fn if_match(headers: &HeaderMap) -> Result<Option<u64>, Refusal> {
         return Ok(None);
     }
     let quoted = text.trim().strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
-    // Of the tag of a read, only the version counts.
+    // The tag of a read is a version and a digest; only the version is compared.
     let version =
         quoted.map(|quoted| quoted.split_once('.').map_or(quoted, |(version, _)| version));
     let digits = version.filter(|d| !d.is_empty() && d.bytes().all(|b| b.is_ascii_digit()));
@@ -75,7 +75,7 @@ pub(super) fn whole(headers: &HeaderMap) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The credential in `Authorization` if its scheme is Bearer.
+/// Returns the token in `Authorization`; `None` if the scheme is not Bearer.
 pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
     let text = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
     let (scheme, token) = text.split_once(' ').unwrap_or((text, ""));

@@ -10,7 +10,7 @@ use super::context::RequestContext;
 use super::operations::host_operations;
 use assurance_contract::HostOperation;
 
-/// Notes which operation a request executes, for hints.
+/// Records the operation that the request executes, for the hints of problems.
 pub(super) async fn noted(
     path: Option<MatchedPath>,
     context: RequestContext,

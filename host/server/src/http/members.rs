@@ -70,7 +70,7 @@ pub(super) fn user_parameter() -> ParameterSpec {
     in_path("user_id", "`user_id` from the list of members; your own id to leave.")
 }
 
-/// A path parameter that is a UUID.
+/// Describes a path parameter that is a UUID.
 pub(super) fn in_path(name: &str, summary: &str) -> ParameterSpec {
     ParameterSpec {
         name: name.to_owned(),
@@ -120,7 +120,7 @@ pub(super) async fn remove(
     Ok(area::respond(members::remove(&app, removal).await.map_err(not_removed)?))
 }
 
-/// Reads one.
+/// Parses a UUID in the path parameter `name`.
 pub(super) fn uuid(name: &str, text: Option<String>) -> Result<Uuid, Refusal> {
     let id = text.as_deref().and_then(canonical_uuid);
     id.ok_or_else(|| Refusal::invalid_one(name, "must be a UUID"))

@@ -377,7 +377,7 @@ fn area_detail(problem: &Problem) -> String {
         return problem.detail.clone();
     }
     let named = name_violations(violations, rest.len());
-    // Many areas repeat their only violation as the detail.
+    // Many areas repeat their only violation in the detail; it is not added again.
     let said = violations.iter().any(|violation| violation.message == problem.detail);
     if said || problem.detail.is_empty() { named } else { format!("{} {named}", problem.detail) }
 }

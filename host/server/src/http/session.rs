@@ -1,5 +1,6 @@
-//! Who asks, whether the request is really theirs, and what they may do here:
-//! the checks between the route and the body, in the order the protocol names.
+//! Authenticates requests of the API and checks their CSRF token, role,
+//! features and rate, before the body is read. The checks run in the order that
+//! the protocol defines.
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -20,15 +21,16 @@ use assurance_store as store;
 
 const CSRF_HEADER: &str = "x-csrf-token";
 
-/// Challenge to a client without a session or access token.
+/// Value of `WWW-Authenticate` for a client without a session or access token.
 pub(super) const CHALLENGE: &str = "Cookie cookie-name=\"service_session\", Bearer";
 
-/// The session or access token of a request; on writes by a session, with the
-/// session's token.
+/// Returns the session or access token of a request. Checks the CSRF token of
+/// writes by a session.
 ///
 /// # Errors
-/// 401 without either, 400 with both, 403 without the CSRF token or from a
-/// foreign page; 429 if an address has tried too many that nobody has.
+/// 401 without a session or access token, 400 with both, 403 without the CSRF
+/// token or from a page of another site; 429 if the client's address has sent
+/// too many unknown credentials.
 pub(super) async fn enter(app: &App, parts: &Parts) -> Result<Credential, Refusal> {
     let cookie = headers::cookie(&parts.headers, SESSION_COOKIE);
     match (headers::bearer(&parts.headers), cookie) {
@@ -60,9 +62,9 @@ async fn by_cookie(app: &App, parts: &Parts, cookie: &str) -> Result<Principal, 
     Ok(principal)
 }
 
-/// Asks the database whose session or token it is. An address that guesses is
-/// not let ask for ever; it shares no limit with anybody who was recognized
-/// within the cache's time.
+/// Reads the owner of a credential from the database. The number of wrong
+/// credentials of one address is limited; credentials that this node recognized
+/// within the last 15 minutes are exempt.
 pub(super) async fn recognise<T>(
     app: &App,
     parts: &Parts,
@@ -80,10 +82,11 @@ pub(super) async fn recognise<T>(
     Ok(found)
 }
 
-/// A browser says where a request comes from; other sites may not write.
+/// Refuses a write from a page of another site, by the headers that browsers
+/// send.
 ///
 /// # Errors
-/// 403 for another site's page.
+/// 403 for a page of another site.
 pub(super) fn refuse_foreign_page(app: &App, headers: &HeaderMap) -> Result<(), Refusal> {
     if comes_from_foreign_page(headers, &app.base_url, &app.config.api.cors_origins) {
         let detail = "The request comes from a page of another site.";
@@ -93,8 +96,9 @@ pub(super) fn refuse_foreign_page(app: &App, headers: &HeaderMap) -> Result<(), 
     Ok(())
 }
 
-/// A page of an allowed origin may be of another site; a page of this service's
-/// own origin is not, so what says both is not believed.
+/// Returns whether the browser's headers name another site. A page of an
+/// allowed origin may be of another site. A page of this service is not, so a
+/// cross-site request with this service's origin is refused.
 fn comes_from_foreign_page(headers: &HeaderMap, own: &str, allowed: &[String]) -> bool {
     let is =
         |value: &HeaderValue, text: &str| value.as_bytes().eq_ignore_ascii_case(text.as_bytes());
@@ -108,12 +112,12 @@ fn comes_from_foreign_page(headers: &HeaderMap, own: &str, allowed: &[String]) -
         || origins().any(|origin| !is(origin, own) && !is_allowed(origin))
 }
 
-/// What the credential may do in a workspace, where the role and the
-/// workspace's features allow the route.
+/// Returns the caller's membership in a workspace after checking that role and
+/// features allow the route.
 ///
 /// # Errors
-/// 404 for who is not a member, and for a token of another workspace; 403
-/// otherwise.
+/// 404 if the caller is not a member or the token is of another workspace; 403
+/// if the role or a feature does not allow the route.
 pub(super) async fn admit(
     app: &App,
     credential: &Credential,
@@ -126,10 +130,10 @@ pub(super) async fn admit(
     Ok(membership)
 }
 
-/// Whether a member's role and the workspace's features allow the route.
+/// Checks that the member's role and the workspace's features allow the route.
 ///
 /// # Errors
-/// 403.
+/// 403 if they do not.
 pub(super) fn check_membership(membership: &Membership, route: &Route) -> Result<(), Refusal> {
     check_role(membership, route.least_role)?;
     if let Some(flag) = route.feature_flag.as_deref().filter(|flag| !membership.has_feature(flag)) {
@@ -139,10 +143,10 @@ pub(super) fn check_membership(membership: &Membership, route: &Route) -> Result
     Ok(())
 }
 
-/// Whether a member's role is high enough.
+/// Checks that the member's role is at least `least`.
 ///
 /// # Errors
-/// 403.
+/// 403 if it is lower.
 pub(super) fn check_role(membership: &Membership, least: Role) -> Result<(), Refusal> {
     let own = membership.role;
     if own < least {
@@ -152,10 +156,11 @@ pub(super) fn check_role(membership: &Membership, least: Role) -> Result<(), Ref
     Ok(())
 }
 
-/// Takes the request's units from the session or the access token.
+/// Takes the request's units from the rate limit of the session or access
+/// token.
 ///
 /// # Errors
-/// 429.
+/// 429 if too few units are left.
 pub(super) fn spend_credential(
     app: &App,
     context: &RequestContext,
@@ -176,10 +181,10 @@ pub(super) fn spend_credential(
     Ok(())
 }
 
-/// Takes the request's units from the workspace.
+/// Takes the request's units from the rate limit of the workspace.
 ///
 /// # Errors
-/// 429.
+/// 429 if too few units are left.
 pub(super) fn spend_workspace(
     app: &App,
     context: &RequestContext,
@@ -200,8 +205,8 @@ fn no_session() -> Refusal {
     Refusal::new(Code::Unauthenticated, "There is no valid session.").challenge(CHALLENGE)
 }
 
-/// A caller of one of the host's own operations, by a session or an access
-/// token: credential, CSRF token and rate are checked.
+/// Caller of one of the host's own operations, by a session or an access token.
+/// Credential, CSRF token and rate limit were checked.
 pub(super) struct AuthenticatedCaller(pub(super) Credential);
 
 impl FromRequestParts<App> for AuthenticatedCaller {
@@ -216,7 +221,8 @@ impl FromRequestParts<App> for AuthenticatedCaller {
     }
 }
 
-/// A caller of one of the host's own operations that take no access token.
+/// Caller of one of the host's own operations that does not accept access
+/// tokens.
 pub(super) struct SignedIn(pub(super) Principal);
 
 impl FromRequestParts<App> for SignedIn {

@@ -80,7 +80,7 @@ fn json(config: &Config) -> Json {
     serde_json::to_value(config).unwrap_or_default()
 }
 
-/// The dotted keys whose values differ.
+/// Returns the dotted keys whose values differ.
 fn changed(before: &Json, now: &Json) -> Vec<String> {
     let mut keys = Vec::new();
     compare("", before, now, &mut keys);
@@ -91,7 +91,7 @@ fn compare(at: &str, before: &Json, now: &Json, keys: &mut Vec<String>) {
     let none = Json::Object(serde_json::Map::new());
     let (before_fields, now_fields) = match (before, now) {
         (Json::Object(before), Json::Object(now)) => (before, now),
-        // A section that only one of them has.
+        // Only one of the configurations has this section.
         (Json::Object(before), Json::Null) => (before, none.as_object().unwrap_or(before)),
         (Json::Null, Json::Object(now)) => (none.as_object().unwrap_or(now), now),
         (before, now) if before != now => return keys.push(at.to_owned()),

@@ -1,4 +1,5 @@
-//! `assurance area check`: what the service would say, without a service.
+//! `assurance area check`: runs the checks of a deployment locally, without a
+//! service.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,14 +26,14 @@ use assurance_work::LimitsByArea;
 pub(in crate::cli) struct AreaCheck {
     #[command(flatten)]
     source: ComponentSource,
-    /// Compare with the version that answers at a running service.
+    /// Compare with the live version of a running service.
     #[arg(long)]
     live: bool,
-    /// Compare with a manifest, from `assurance area check --manifest` or
-    /// `GET /areas/NAME/manifest`.
+    /// Compare with a manifest in a file, from `assurance area check
+    /// --manifest` or `GET /areas/NAME/manifest`.
     #[arg(long, value_name = "FILE", conflicts_with = "live")]
     against: Option<PathBuf>,
-    /// Print the component's manifest and nothing else.
+    /// Print only the component's manifest.
     #[arg(long)]
     manifest: bool,
     #[command(flatten)]
@@ -90,8 +91,8 @@ impl AreaCheck {
     }
 }
 
-/// As the service loads it: compiled in a child process with limits, so that a
-/// hostile file costs this machine no more than that. Keeps nothing.
+/// Loads the component as the service does: compiled in a child process with
+/// limits, so that a hostile file cannot exhaust this machine. Stores nothing.
 async fn load(config: &Config, source: &ComponentSource) -> anyhow::Result<LoadedArea> {
     let settings = Settings { compiler: this_program(), ..Settings::from(config) };
     let runtime = Runtime::offline(settings)?;
@@ -100,7 +101,7 @@ async fn load(config: &Config, source: &ComponentSource) -> anyhow::Result<Loade
     Ok(runtime.load(component, |area| config.areas.granted(area)).await?)
 }
 
-/// The manifest to compare with, if one is named.
+/// Returns the manifest to compare with; `None` if the options name none.
 async fn other(
     target: Target,
     against: Option<PathBuf>,

@@ -13,14 +13,14 @@ use super::AreaArgument;
 pub(in crate::cli) struct AreaActivate {
     #[command(flatten)]
     area: AreaArgument,
-    /// Which of its versions, by digest, its first characters, or number;
-    /// default: the one on trial, or else the only one that waits.
+    /// Version to activate: its digest, the first characters of the digest, or its number. Default:
+    /// the version on trial, or else the only version that is staged or waits for approval.
     #[arg(long, value_name = "VERSION|DIGEST")]
     digest: Option<String>,
-    /// Why; the audit log keeps it.
+    /// Reason for the audit log.
     #[arg(long, visible_alias = "message", value_name = "TEXT")]
     reason: Option<String>,
-    /// Although it breaks clients; the audit log keeps the reason.
+    /// Activate the version although it breaks clients; the reason goes into the audit log.
     #[arg(long, value_name = "REASON")]
     force: Option<String>,
 }
@@ -29,16 +29,16 @@ pub(in crate::cli) struct AreaActivate {
 pub(in crate::cli) struct AreaCanary {
     #[command(flatten)]
     area: AreaArgument,
-    /// Which of its versions, by digest, its first characters, or number.
+    /// Version: its digest, the first characters of the digest, or its number.
     #[arg(long, value_name = "VERSION|DIGEST")]
     digest: String,
-    /// The share of workspaces it answers for, in percent.
+    /// Share of the workspaces that the version serves, in percent.
     #[arg(long, value_name = "PERCENT", required_unless_present = "workspaces")]
     share: Option<f64>,
-    /// Workspaces it answers for whatever the share.
+    /// Workspace that the version serves in addition to the share; may be given more than once.
     #[arg(long = "workspace", value_name = "ID")]
     workspaces: Vec<String>,
-    /// Why; the audit log keeps it.
+    /// Reason for the audit log.
     #[arg(long, visible_alias = "message", value_name = "TEXT")]
     reason: Option<String>,
 }
@@ -47,13 +47,13 @@ pub(in crate::cli) struct AreaCanary {
 pub(in crate::cli) struct AreaShadow {
     #[command(flatten)]
     area: AreaArgument,
-    /// Which of its versions, by digest, its first characters, or number.
+    /// Version: its digest, the first characters of the digest, or its number.
     #[arg(long, value_name = "VERSION|DIGEST")]
     digest: String,
-    /// The share of requests it answers a copy of, in percent.
+    /// Share of the requests of which the version executes a copy, in percent.
     #[arg(long, value_name = "PERCENT")]
     share: Option<f64>,
-    /// Why; the audit log keeps it.
+    /// Reason for the audit log.
     #[arg(long, visible_alias = "message", value_name = "TEXT")]
     reason: Option<String>,
 }
@@ -62,7 +62,7 @@ pub(in crate::cli) struct AreaShadow {
 pub(in crate::cli) struct AreaStop {
     #[command(flatten)]
     area: AreaArgument,
-    /// Why; the audit log keeps it.
+    /// Reason for the audit log.
     #[arg(long, visible_alias = "message", value_name = "TEXT")]
     reason: String,
 }
@@ -71,10 +71,10 @@ pub(in crate::cli) struct AreaStop {
 pub(in crate::cli) struct AreaApprove {
     #[command(flatten)]
     area: AreaArgument,
-    /// Which of its versions, by digest, its first characters, or number.
+    /// Version: its digest, the first characters of the digest, or its number.
     #[arg(long, value_name = "VERSION|DIGEST")]
     digest: String,
-    /// Why; the audit log keeps it.
+    /// Reason for the audit log.
     #[arg(long, visible_alias = "message", value_name = "TEXT")]
     reason: Option<String>,
 }
@@ -83,11 +83,11 @@ pub(in crate::cli) struct AreaApprove {
 pub(in crate::cli) struct AreaRollback {
     #[command(flatten)]
     area: AreaArgument,
-    /// The version to go back to, by digest, its first characters, or number;
-    /// default: the one before.
+    /// Version to return to: its digest, the first characters of the digest, or its number.
+    /// Default: the version that was live before.
     #[arg(long, value_name = "VERSION|DIGEST")]
     to: Option<String>,
-    /// Why; the audit log keeps it.
+    /// Reason for the audit log.
     #[arg(long, visible_alias = "message", value_name = "TEXT")]
     reason: String,
 }
@@ -96,10 +96,10 @@ pub(in crate::cli) struct AreaRollback {
 pub(in crate::cli) struct AreaRemove {
     #[command(flatten)]
     area: AreaArgument,
-    /// Why; the audit log keeps it.
+    /// Reason for the audit log.
     #[arg(long, visible_alias = "message", value_name = "TEXT")]
     reason: String,
-    /// Although other areas read its data or subscribe to its events.
+    /// Remove the area even if other areas read its data or subscribe to its events.
     #[arg(long)]
     force: bool,
 }

@@ -13,27 +13,30 @@ use super::super::{CommonOptions, output};
 use super::source::{ComponentSource, FetchedComponent};
 use assurance_core::config::FlagOverrides;
 
-/// How long every node of a fleet may take.
+/// Maximum time until every node of a fleet runs the version.
 const FLEET: Duration = Duration::from_secs(30);
-/// Between two looks at the fleet.
+/// Interval between two requests for the state of the nodes.
 const LOOK: Duration = Duration::from_millis(10);
-/// After this time a waiting command says what it waits for.
+/// Time after which a waiting command prints what it waits for.
 const SILENCE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct AreaDeploy {
     #[command(flatten)]
     source: ComponentSource,
-    /// The area's name; default: the file's or the repository's, `-` being `_`.
+    /// Name of the area. Default: the name of the file or repository, with `_`
+    /// for `-`.
     #[arg(long, value_name = "NAME")]
     area: Option<String>,
-    /// Let it answer at once; else it waits for `assurance area activate`.
+    /// Make the version live at once. Otherwise it stays staged until
+    /// `assurance area activate`.
     #[arg(long)]
     activate: bool,
-    /// Let it answer for a share of the workspaces.
+    /// Begin a canary that serves this share of the workspaces, in percent.
     #[arg(long, value_name = "PERCENT", conflicts_with = "activate")]
     canary: Option<f64>,
-    /// Mirror this share of the requests to it; discard its responses.
+    /// Begin a shadow that executes copies of this share of the requests, in
+    /// percent; its responses are discarded.
     #[arg(
         long,
         value_name = "PERCENT",
@@ -42,16 +45,18 @@ pub(in crate::cli) struct AreaDeploy {
         conflicts_with_all = ["activate", "canary", "workspaces"]
     )]
     shadow: Option<f64>,
-    /// Let it answer for this workspace; may be given more than once.
+    /// Workspace that the canary serves; may be given more than once.
     #[arg(long = "canary-workspace", value_name = "ID", conflicts_with = "activate")]
     workspaces: Vec<String>,
-    /// Let the service check it and report every finding; nothing changes.
+    /// Only check the component in the service and report every finding;
+    /// nothing changes.
     #[arg(long)]
     dry_run: bool,
-    /// What this deployment is for; the audit log keeps it.
+    /// Reason for the audit log.
     #[arg(long, visible_alias = "message", value_name = "TEXT")]
     reason: Option<String>,
-    /// Take it although it breaks clients; the audit log keeps the reason.
+    /// Deploy although the version breaks clients; the reason goes into the
+    /// audit log.
     #[arg(long, value_name = "REASON")]
     force: Option<String>,
     #[command(flatten)]
@@ -126,7 +131,7 @@ fn request(
     request.body(fetched.component)
 }
 
-/// Waits for the service; says so if that takes long.
+/// Waits for the service's response. Prints a note after [`SILENCE`].
 async fn patient<T>(answer: impl Future<Output = T>) -> T {
     let mut answer = std::pin::pin!(answer);
     match tokio::time::timeout(SILENCE, &mut answer).await {
@@ -138,7 +143,7 @@ async fn patient<T>(answer: impl Future<Output = T>) -> T {
     }
 }
 
-/// Prints the findings of a dry run; fails if there are any.
+/// Prints the result of a dry run. Returns an error if there are findings.
 fn checked(area: &str, answer: &Json, common: &CommonOptions) -> anyhow::Result<()> {
     let findings = items(&answer["findings"]);
     let mut told = vec![("result", answer["result"].clone()), ("area", json!(area))];
@@ -164,9 +169,9 @@ fn checked(area: &str, answer: &Json, common: &CommonOptions) -> anyhow::Result<
     bail!("the service would refuse it; findings: {}", findings.len())
 }
 
-/// Waits until every node of the fleet has this version, as this member of its
-/// report says; how many they are. Says on standard error for which nodes it
-/// waits.
+/// Waits until every node of the fleet reports this version in the member
+/// `member` of its report. Returns the number of nodes. Prints the nodes that
+/// it waits for on standard error.
 async fn everywhere(
     operators: &OperatorsClient,
     area: &str,

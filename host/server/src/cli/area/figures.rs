@@ -1,20 +1,21 @@
-//! Requests and errors of areas, from the metrics of the node that is asked.
+//! Numbers of requests and errors of each area, from the metrics of one node.
 
 use std::collections::BTreeMap;
 
 use super::super::operators::OperatorsClient;
 use super::super::table::NONE;
 
-/// The requests of one area since the node started.
+/// Requests of one area since the node started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct RequestFigures {
     requests: u64,
-    /// Those that got a status of 500 or more.
+    /// Requests with a status of 500 or more.
     failed: u64,
 }
 
 impl RequestFigures {
-    /// Requests, and the share of errors in percent.
+    /// Returns the table cells: number of requests, and share of failed ones in
+    /// percent.
     pub(super) fn cells(self) -> [String; 2] {
         if self.requests == 0 {
             return ["0".to_owned(), NONE.to_owned()];
@@ -25,14 +26,14 @@ impl RequestFigures {
     }
 }
 
-/// Reads them; areas without requests are not in it.
+/// Reads the numbers of all areas that received requests, by area name.
 pub(super) async fn read(
     operators: &OperatorsClient,
 ) -> anyhow::Result<BTreeMap<String, RequestFigures>> {
     Ok(parse(&operators.text("/metrics").await?))
 }
 
-/// Adds up the operations of each area.
+/// Parses Prometheus text and adds up the operations of each area.
 fn parse(metrics: &str) -> BTreeMap<String, RequestFigures> {
     let mut areas: BTreeMap<String, RequestFigures> = BTreeMap::new();
     for line in metrics.lines() {
@@ -52,7 +53,8 @@ fn parse(metrics: &str) -> BTreeMap<String, RequestFigures> {
     areas
 }
 
-/// The value of a label; areas, operations and statuses contain no quote.
+/// Returns the value of a label. Names of areas and operations and statuses
+/// contain no quotes.
 fn label<'a>(labels: &'a str, name: &str) -> Option<&'a str> {
     let mut pairs = labels.split("\",");
     let value = pairs.find_map(|pair| pair.strip_prefix(name)?.strip_prefix("=\""))?;

@@ -17,10 +17,10 @@ const POLL: Duration = Duration::from_secs(1);
 pub(in crate::cli) struct AreaLogs {
     #[command(flatten)]
     area: AreaArgument,
-    /// So many lines at most.
+    /// Maximum number of entries.
     #[arg(long, default_value_t = 50)]
     limit: u32,
-    /// Go on with what comes, until interrupted; as JSON, an object a line.
+    /// Print new entries until interrupted; with --json, one object per line.
     #[arg(long)]
     follow: bool,
 }
@@ -52,14 +52,14 @@ impl AreaLogs {
     }
 }
 
-/// A page as people read it.
+/// Formats a page of entries for people.
 fn lines(page: &JournalPage) -> Result<String, std::fmt::Error> {
     let mut out = String::new();
     print(&mut out, page)?;
     Ok(out)
 }
 
-/// Lines and faults in the order they came in.
+/// Writes log lines and faults in the order of their time.
 fn print(out: &mut impl Write, page: &JournalPage) -> std::fmt::Result {
     if page.missed {
         writeln!(out, "(lines that came before are not kept any more)")?;
@@ -92,7 +92,7 @@ fn print_fault(out: &mut impl Write, fault: &JournalEntry<CallFault>) -> std::fm
     Ok(())
 }
 
-/// When, which version, and which call.
+/// Returns the beginning of an entry's line: time, version and call.
 fn head<T>(entry: &JournalEntry<T>) -> String {
     let JournalEntry { digest, request_id, job_id, .. } = entry;
     let job = job_id.map(|id| format!("job {id}"));

@@ -1,5 +1,5 @@
-//! `assurance area …`: an area's versions, from the first line of code to a
-//! rollback.
+//! `assurance area …`: creates, checks and deploys areas, and manages their
+//! versions.
 
 mod check;
 mod decide;
@@ -24,54 +24,56 @@ use super::operators::Target;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Begin a new area: a crate that builds, with its test.
+    /// Create a crate for a new area, with a test.
     New(new::AreaNew),
-    /// Say whether a component can be deployed, without deploying it.
+    /// Check locally whether a component can be deployed.
     Check(check::AreaCheck),
     /// Sign a component; writes FILE.sig.
     Sign(sign::AreaSign),
-    /// Put a component into an OCI registry, with its signature.
+    /// Push a component with its signature to an OCI registry.
     Push(push::AreaPush),
-    /// Send a component to a running service, and let it answer.
+    /// Deploy a component to a running service.
     Deploy(deploy::AreaDeploy),
-    /// The areas of a running service.
+    /// List the areas of a running service.
     List {
         #[command(flatten)]
         target: Target,
     },
-    /// One area: what answers, on which nodes, what waits.
+    /// Show the state of one area: its live version, its nodes, its trial, and
+    /// staged versions.
     Status(read::AreaStatus),
-    /// The versions an area had, newest first.
+    /// List the versions of an area, newest first.
     History(read::AreaHistory),
-    /// What its guests said last, and how its last calls failed, at the node
-    /// that is asked.
+    /// Show the last log lines of an area's code and its last failed calls on
+    /// one node.
     Logs(logs::AreaLogs),
-    /// How the answers of the shadow differ; or, of a version that is named,
-    /// what it declares otherwise than another.
+    /// Show the differences between the responses of the shadow and the live
+    /// version; or, for a named version, the differences between two manifests.
     Diff(read::AreaDiff),
-    /// Let a version answer that the service has.
+    /// Make a stored version live.
     Activate(decide::AreaActivate),
-    /// Let a version answer for some workspaces that the service has.
+    /// Let a stored version serve some workspaces next to the live one.
     Canary(decide::AreaCanary),
-    /// Let a version answer copies of requests that the service has.
+    /// Let a stored version execute copies of requests; its responses are
+    /// discarded.
     Shadow(decide::AreaShadow),
-    /// End a trial; the live version answers everybody.
+    /// End a trial; the live version serves all workspaces.
     Stop(decide::AreaStop),
-    /// Approve the capabilities that a version asks for.
+    /// Approve the additional capabilities that a version requests.
     Approve(decide::AreaApprove),
-    /// End the canary that runs, or else let the version answer that was live
+    /// End the running canary, or else make the version live that was live
     /// before.
     Rollback(decide::AreaRollback),
-    /// Run a recorded call again, offline, and show where it differs.
+    /// Replay a recorded call offline and show the differences.
     Replay(replay::AreaReplay),
-    /// Remove an area; what it has stored stays.
+    /// Remove an area; its stored data is kept.
     Remove(decide::AreaRemove),
 }
 
-/// An area of a running service.
+/// Area of a running service that the command is about.
 #[derive(Debug, Args)]
 struct AreaArgument {
-    /// The area.
+    /// Name of the area.
     name: String,
     #[command(flatten)]
     target: Target,

@@ -1,5 +1,6 @@
-//! `assurance area new`: the newcomer's example under another name, so that
-//! what is made is known to build and to pass its test.
+//! `assurance area new`: copies the example area `notes` under another name.
+//! The example is built and tested with this repository, so the copy builds and
+//! passes its test.
 
 use std::path::PathBuf;
 
@@ -19,7 +20,7 @@ const FILES: [(&str, &str); 3] = [
 pub(in crate::cli) struct AreaNew {
     /// The area's name: a plural in snake_case, such as `licences`.
     name: String,
-    /// Where its crate goes; default: guests/NAME.
+    /// Folder of the new crate; default: guests/NAME.
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }
@@ -47,7 +48,7 @@ impl AreaNew {
     }
 }
 
-/// An area's name in every form that its code needs.
+/// Name of an area in the forms that its code needs.
 struct TemplateNames {
     many: String,
     one: String,

@@ -15,13 +15,14 @@ use assurance_outside::oci::{Artifact, OciReference, OciRegistry};
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct AreaPush {
-    /// The component; FILE.sig travels along where there is one.
+    /// File of the component; its signature FILE.sig is pushed, too, if it
+    /// exists.
     file: PathBuf,
-    /// Where it goes: oci://REGISTRY/REPOSITORY:TAG. Credentials are Docker's
-    /// own, from `docker login`.
+    /// Target: oci://REGISTRY/REPOSITORY:TAG. Uses the credentials of `docker
+    /// login`.
     #[arg(value_name = "ADDRESS")]
     to: OciReference,
-    /// Ask the registry without TLS although it is on another machine.
+    /// Connect to a registry on another machine without TLS.
     #[arg(long)]
     plain_http: bool,
 }
@@ -30,7 +31,8 @@ impl AreaPush {
     pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         let component = read_component(&self.file)?;
         let signature = signature(&self.file)?;
-        // Of the file and not of now: what is pushed twice is the same twice.
+        // Time of the file instead of the current time, so that pushing a file
+        // twice creates the same artifact.
         let made_at: DateTime<Utc> = std::fs::metadata(&self.file)
             .and_then(|told| told.modified())
             .with_context(|| format!("when {} was made cannot be told", self.file.display()))?

@@ -11,10 +11,10 @@ use super::{AreaArgument, figures, shown};
 use assurance_contract::compatibility;
 use assurance_core::domain::manifest::Manifest;
 
-/// Lines of the audit log that are searched for messages.
+/// Number of audit log entries that are searched for the operators' messages.
 const MESSAGES: u32 = 200;
 
-/// The areas of a running service.
+/// Lists the areas of a running service.
 pub(super) async fn list(target: Target, common: &CommonOptions) -> anyhow::Result<()> {
     let operators = target.connect(common)?;
     let areas = operators.get("/areas").await?;
@@ -45,7 +45,7 @@ impl AreaStatus {
 pub(in crate::cli) struct AreaHistory {
     #[command(flatten)]
     area: AreaArgument,
-    /// So many at most.
+    /// Maximum number of versions.
     #[arg(long, default_value_t = 50)]
     limit: u32,
 }
@@ -73,11 +73,12 @@ impl AreaHistory {
 pub(in crate::cli) struct AreaDiff {
     #[command(flatten)]
     area: AreaArgument,
-    /// A version of the service, by digest, its first characters, or number;
-    /// default: how the responses of the shadow differ from the live version's.
+    /// Version of the area to show differences of: its digest, the first
+    /// characters of the digest, or its number. Default: show the differences
+    /// between the responses of the shadow and the live version.
     #[arg(value_name = "VERSION|DIGEST")]
     to: Option<String>,
-    /// The version it is compared with; default: the live one.
+    /// Version to compare with; default: the live one.
     #[arg(long, value_name = "VERSION|DIGEST", requires = "to")]
     from: Option<String>,
 }

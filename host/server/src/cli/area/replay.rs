@@ -1,4 +1,4 @@
-//! `assurance area replay`: a recorded call once more, without a service.
+//! `assurance area replay`: replays a recorded call with a component, without a service.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,16 +17,16 @@ use assurance_service::app::replay::{
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct AreaReplay {
-    /// The recording, from the folder `recordings` of the service's data.
+    /// Recording, from the folder `recordings` in the service's data folder.
     recording: PathBuf,
-    /// The component that is to answer.
+    /// Component to execute the call with.
     #[arg(long, value_name = "FILE")]
     component: PathBuf,
 }
 
 impl AreaReplay {
-    /// Fails where the component does otherwise, and as [`IncomparableInput`] where
-    /// that cannot be said.
+    /// Runs the replay. Returns an error if the component behaves differently, and
+    /// [`IncomparableInput`] if that cannot be decided.
     pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         let replayed = self.replay().await.map_err(|error| error.context(IncomparableInput))?;
         let told = serde_json::to_value(&replayed)?;

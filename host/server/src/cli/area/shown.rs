@@ -1,4 +1,4 @@
-//! Areas, their versions and their differences as people read them.
+//! Prints areas, their versions and their differences for people.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::super::table::{self, NONE, digest, items, minute, text};
 use super::figures::RequestFigures;
 use assurance_contract::compatibility::ContractChange;
 
-/// One line for each area.
+/// Prints one line for each area.
 pub(super) fn list(areas: &Json, figures: &BTreeMap<String, RequestFigures>) {
     let rows = items(&areas["areas"]).iter().map(|area| area_row(area, figures)).collect();
     table::print(
@@ -35,8 +35,8 @@ fn area_row(area: &Json, figures: &BTreeMap<String, RequestFigures>) -> Vec<Stri
     ]
 }
 
-/// The version that every node is to run: what operators decided, else the
-/// file of this node's folder.
+/// Returns the digest of the version that every node should run: the version
+/// that operators decided, or else that of this node's folder.
 fn wanted(area: &Json) -> &Json {
     match &area["live"]["digest"] {
         live @ Json::String(_) if area["source"] != "folder" => live,
@@ -44,7 +44,7 @@ fn wanted(area: &Json) -> &Json {
     }
 }
 
-/// How many of the nodes run it.
+/// Returns the number of nodes that run the wanted version, as `RUNNING/ALL`.
 fn nodes(area: &Json) -> String {
     let (nodes, wanted) = (items(&area["nodes"]), wanted(area));
     let running = nodes.iter().filter(|node| wanted.is_string() && node["digest"] == *wanted);
@@ -68,7 +68,7 @@ fn since(area: &Json) -> (String, String) {
     (minute(&live["changed_at"]), text(&live["changed_by"]))
 }
 
-/// One area: what answers, where, and what waits.
+/// Prints the state of one area: live version, nodes, trial, staged versions.
 pub(super) fn status(area: &Json, figures: RequestFigures) {
     let (since, by) = since(area);
     let [requests, failed] = figures.cells();
@@ -138,7 +138,7 @@ fn nodes_table(area: &Json) {
     );
 }
 
-/// Versions, with the operators' messages by digest.
+/// Prints versions with the operators' messages, which are given by digest.
 pub(super) fn versions(versions: &[Json], messages: &BTreeMap<String, String>) {
     let row = |version: &Json| {
         let message = version["digest"].as_str().and_then(|digest| messages.get(digest));
@@ -160,8 +160,8 @@ pub(super) fn versions(versions: &[Json], messages: &BTreeMap<String, String>) {
     );
 }
 
-/// The last message of an operator for each version, from the audit log,
-/// newest first.
+/// Returns the latest message of an operator for each version, by digest. The
+/// audit log is sorted from newest to oldest.
 pub(super) fn messages(audit_log: &Json) -> BTreeMap<String, String> {
     let mut messages = BTreeMap::new();
     for line in items(&audit_log["items"]).iter().filter(|line| line["step"] != "refused") {
@@ -172,7 +172,8 @@ pub(super) fn messages(audit_log: &Json) -> BTreeMap<String, String> {
     messages
 }
 
-/// How the responses of a shadow differ.
+/// Prints the differences between the responses of a shadow and the live
+/// version.
 pub(super) fn shadow(report: &Json) {
     let (trial, requests) = (&report["trial"], &report["requests"]);
     output::line(trial_line(trial));
@@ -196,7 +197,7 @@ pub(super) fn shadow(report: &Json) {
     );
 }
 
-/// Differences between two manifests.
+/// Prints the differences between two manifests.
 pub(super) fn differences(differences: &[ContractChange]) {
     let row = |change: &ContractChange| {
         let verdict = serde_json::to_value(change.verdict).unwrap_or_default();

@@ -18,12 +18,12 @@ use assurance_service::app::folder::signature_of;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct AreaSign {
-    /// The component.
+    /// File of the component.
     file: PathBuf,
-    /// The publisher's private key, from `assurance key generate`.
+    /// File of the publisher's private key, from `assurance key generate`.
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
-    /// The publisher's name in the service's configuration (areas.publishers).
+    /// Name of the publisher in the service's configuration (areas.publishers).
     #[arg(long, value_name = "NAME")]
     publisher: String,
 }

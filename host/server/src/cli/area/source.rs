@@ -1,5 +1,5 @@
-//! Where a command's component comes from: a file, or a registry. Both bring
-//! the publisher's signature along where there is one.
+//! Source of a command's component: a file or an OCI registry, with the publisher's signature if
+//! there is one.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,20 +14,20 @@ use assurance_outside::oci::{OciReference, OciRegistry};
 use assurance_service::app::areas::Signature;
 use assurance_service::app::folder::signature_of;
 
-/// What an artifact's publisher says about it: who that is.
+/// Annotation of an OCI artifact with the name of its publisher.
 const PUBLISHER: &str = "vnd.workspace-assurance.area.publisher";
-/// … and their signature, as in FILE.sig.
+/// Annotation of an OCI artifact with the publisher's signature, as in FILE.sig.
 const SIGNATURE: &str = "vnd.workspace-assurance.area.signature";
 
-/// Where the component is.
+/// Command-line arguments that select a component.
 #[derive(Debug, Args)]
 pub(super) struct ComponentSource {
-    /// The component: a file, with FILE.sig where there is one, or an artifact
-    /// as oci://REGISTRY/REPOSITORY:TAG or oci://REGISTRY/REPOSITORY@sha256:DIGEST.
-    /// Credentials are Docker's own, from `docker login`.
+    /// Component: a file, with its signature in FILE.sig if that exists, or an artifact as
+    /// oci://REGISTRY/REPOSITORY:TAG or oci://REGISTRY/REPOSITORY@sha256:DIGEST. Uses the
+    /// credentials of `docker login`.
     #[arg(value_name = "FILE")]
     place: SourceLocation,
-    /// Ask the registry without TLS although it is on another machine.
+    /// Connect to a registry on another machine without TLS.
     #[arg(long)]
     plain_http: bool,
 }
@@ -42,13 +42,12 @@ enum SourceLocation {
 pub(super) struct FetchedComponent {
     pub(super) component: Bytes,
     pub(super) signature: Option<Signature>,
-    /// Its reference by digest, if it came from a registry.
+    /// Reference by digest if the component came from a registry.
     pub(super) artifact: Option<OciReference>,
 }
 
 impl ComponentSource {
-    /// The area's name where no other is given: the file's or the repository's,
-    /// `-` being `_`.
+    /// Returns the default name of the area: that of the file or repository, with `_` for `-`.
     pub(super) fn area(&self) -> anyhow::Result<String> {
         let name = match &self.place {
             SourceLocation::File(file) => file.file_stem().and_then(|stem| stem.to_str()),
@@ -91,7 +90,7 @@ impl FromStr for SourceLocation {
     }
 }
 
-/// The signature next to a component's file.
+/// Reads the signature file of a component; `None` if it does not exist.
 pub(super) fn signature(component: &Path) -> anyhow::Result<Option<Signature>> {
     let file = signature_of(component);
     match std::fs::read(&file) {
@@ -101,7 +100,7 @@ pub(super) fn signature(component: &Path) -> anyhow::Result<Option<Signature>> {
     }
 }
 
-/// A signature as an artifact carries it.
+/// Returns a signature as annotations of an OCI artifact.
 pub(super) fn annotations(signature: Option<&Signature>) -> BTreeMap<String, String> {
     let pairs = signature.map(|Signature { publisher, signature }| {
         [(PUBLISHER.to_owned(), publisher.clone()), (SIGNATURE.to_owned(), signature.clone())]

@@ -46,7 +46,7 @@ pub(super) async fn one(
     Ok(Json(AreaView::of(&name, area)))
 }
 
-/// The refusal of a request for an area that does not exist and never did.
+/// Returns the refusal of a request for an area that does not exist and never did.
 pub(super) fn unknown(area: &str) -> Refusal {
     let detail = format!("There is no area {area:?} here; `assurance area list` lists the areas.");
     Refusal::new(Code::NotFound, detail)
@@ -262,7 +262,7 @@ pub(super) fn refused(error: InstallError) -> Refusal {
     }
 }
 
-/// `None` if the host is at fault.
+/// Returns the problem code of an installation error; `None` if the host is at fault.
 fn code(error: &InstallError) -> Option<Code> {
     Some(match error {
         InstallError::Load(LoadError::Host(_))

@@ -154,8 +154,7 @@ pub(super) enum OutcomeView {
     Stopped,
     /// A dry run found nothing wrong; nothing has changed.
     Accepted,
-    /// A dry run found what the deployment would be refused for; nothing has
-    /// changed.
+    /// A dry run found reasons to refuse the deployment; nothing has changed.
     Refused,
 }
 
@@ -188,7 +187,7 @@ pub(super) struct DeployedView {
     verdict: Compatibility,
     /// Differences from the former live version.
     differences: Vec<compatibility::ContractChange>,
-    /// Of a dry run: why the deployment would be refused.
+    /// Reasons for which the deployment would be refused; only in the response to a dry run.
     #[serde(skip_serializing_if = "Option::is_none")]
     findings: Option<Vec<FindingView>>,
 }
@@ -349,7 +348,7 @@ impl DeployedView {
         Self { decided, digest: deployed.digest, verdict, differences, findings: None }
     }
 
-    /// Of a dry run.
+    /// Returns the view of a dry run.
     pub(super) fn dry(
         digest: String,
         report: compatibility::CompatibilityReport,

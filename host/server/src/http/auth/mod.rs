@@ -62,7 +62,7 @@ fn too_many_attempts(app: &App, retry_at: Timestamp) -> Refusal {
 }
 
 /// Requires a recent sign-in. A session that was left open or stolen must not be enough to change
-/// the user's credentials, or to make one that outlives the session.
+/// the user's credentials, or to create credentials that outlive the session.
 pub(super) fn check_recent(app: &App, principal: &Principal, what: &str) -> Result<(), Refusal> {
     if app.identity.is_recent(principal) {
         return Ok(());

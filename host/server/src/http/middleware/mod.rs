@@ -70,8 +70,8 @@ async fn every_request(
     response
 }
 
-/// Passes a request on if its head is valid. Sets the rate limit status of
-/// the client if no limit was checked on the way.
+/// Passes a request on if its header section is valid. Sets the client's rate limit status if no
+/// limit was checked on the way.
 async fn hand_on(
     state: &LayerState,
     context: &RequestContext,

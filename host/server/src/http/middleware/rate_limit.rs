@@ -10,8 +10,8 @@ use crate::http::headers;
 use assurance_identity::SESSION_COOKIE;
 use assurance_service::app::{App, RateLimitStatus};
 
-/// The session, access token, or else the address, that a request belongs to,
-/// without a database query.
+/// Session, access token or address whose rate limit status a response reports. Determined without
+/// a database query.
 pub(super) struct RateLimitSubject {
     address: IpAddr,
     token: Option<String>,
@@ -25,8 +25,8 @@ impl RateLimitSubject {
         Self { address: address_of(parts, app), token, cookie }
     }
 
-    /// Status of the session or access token if it is in the cache; otherwise
-    /// status of the address under the sign-in limit.
+    /// Returns the status of the session or access token if it is in the cache; otherwise the
+    /// sign-in limit of the address.
     pub(super) fn status(&self, app: &App) -> Option<RateLimitStatus> {
         let token = self.token.as_deref().and_then(|text| app.identity.remembered_token(text));
         if let Some(known) = token {

@@ -1,4 +1,4 @@
-//! The page of an event type: what its delivery to a webhook contains.
+//! Page of an event type: describes the webhook delivery of the event.
 
 use maud::html;
 use serde_json::Value as Json;
@@ -10,7 +10,7 @@ use super::navigation::{Navigation, events};
 use super::reference::text;
 use super::tables::{members, parameters};
 
-/// The page of this event; `None` if no live area publishes it.
+/// Renders the page of an event; `None` if no live area publishes the event.
 pub(super) fn page(document: &Json, name: &str) -> Option<String> {
     let (_, event) = events(document).find(|(known, _)| *known == name)?;
     let schemas = Schemas::new(document);

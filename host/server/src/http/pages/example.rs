@@ -1,5 +1,6 @@
-//! A request that a person can copy: `curl` with everything an operation
-//! demands, and what it names as shell variables.
+//! Example request of an operation: a `curl` command with all required
+//! parameters and headers. Values that the reader must provide are shell
+//! variables.
 
 use std::fmt::Write as _;
 
@@ -9,13 +10,14 @@ use serde_json::{Value as Json, json};
 use super::members::{Schemas, required_members, resolved};
 use super::reference::DocumentedOperation;
 
-/// Schemas nested deeper are shown empty: one may contain itself.
+/// Maximum nesting depth of an example. Deeper schemas are shown empty, because
+/// a schema may contain itself.
 const MAX_DEPTH: usize = 5;
 
-/// Room on the page that one member of an example takes.
+/// Part of the page's size limit that one member of an example takes, in units.
 const SAMPLE_UNITS: usize = 64;
 
-/// The request, over several lines of shell.
+/// Returns the `curl` command, over several lines.
 pub(super) fn curl(schemas: &Schemas<'_>, operation: &DocumentedOperation<'_>) -> String {
     let document = schemas.document;
     let mut command = String::from("curl -sS");
@@ -37,7 +39,7 @@ pub(super) fn curl(schemas: &Schemas<'_>, operation: &DocumentedOperation<'_>) -
     command
 }
 
-/// A recorded body; nothing if there is none.
+/// Renders a recorded JSON body; renders nothing for `null`.
 pub(super) fn json_block(example: &Json) -> Markup {
     let text = serde_json::to_string_pretty(example).unwrap_or_default();
     html! {
@@ -45,7 +47,7 @@ pub(super) fn json_block(example: &Json) -> Markup {
     }
 }
 
-/// The names of the parameters in that place that must be there.
+/// Returns the names of the required parameters in `path`, `query` or `header`.
 fn required<'a>(
     document: &'a Json,
     operation: &DocumentedOperation<'a>,
@@ -71,13 +73,14 @@ fn url(document: &Json, operation: &DocumentedOperation<'_>) -> String {
     url
 }
 
-/// `finding_id` is `$FINDING_ID`.
+/// Returns the name of a parameter's shell variable: `FINDING_ID` for
+/// `finding_id`.
 fn variable(name: &str) -> String {
     name.replace('-', "_").to_ascii_uppercase()
 }
 
-/// The method and the body; `curl` gets without either, and posts what it is
-/// given.
+/// Returns the method and the body as `curl` options. The method is omitted if
+/// it is curl's default: GET without a body, POST with one.
 fn body(schemas: &Schemas<'_>, operation: &DocumentedOperation<'_>) -> String {
     let method = operation.method.as_str();
     let content = &operation.described["requestBody"]["content"];
@@ -105,8 +108,8 @@ fn body(schemas: &Schemas<'_>, operation: &DocumentedOperation<'_>) -> String {
     }
 }
 
-/// A value of the schema, with no more members than it must have. Patterns are
-/// beyond it.
+/// Returns an example value of the schema with only the required members.
+/// Ignores `pattern`.
 fn sample(schemas: &Schemas<'_>, schema: &Json, name: &str, depth: usize) -> Json {
     let schema = resolved(schemas.document, schema);
     if depth > MAX_DEPTH || !schemas.spend(SAMPLE_UNITS) {

@@ -1,4 +1,4 @@
-//! The guides of `host/docs` as pages, and as Markdown for programs.
+//! Guides of `host/docs`, as HTML pages and as Markdown for programs.
 
 use axum::extract::{Path, State};
 use axum::http::{HeaderValue, header};
@@ -17,13 +17,13 @@ use assurance_service::app::App;
 pub(super) struct Guide {
     name: &'static str,
     pub(super) title: &'static str,
-    /// One line.
+    /// Summary in one line.
     pub(super) summary: &'static str,
     text: &'static str,
 }
 
 impl Guide {
-    /// Path of its page.
+    /// Returns the path of the guide's page.
     pub(super) fn address(&self) -> String {
         format!("/guides/{}", self.name)
     }
@@ -31,7 +31,7 @@ impl Guide {
 
 macro_rules! guides {
     ($($name:literal: $title:literal, $summary:literal;)+) => {
-        /// All guides, in the order in which to read them.
+        /// All guides, in reading order.
         pub(super) const ALL: &[Guide] = &[$(Guide {
             name: $name,
             title: $title,
@@ -51,7 +51,7 @@ guides! {
     "tour": "Tour", "All 22 operations of the contract, with commands to run";
 }
 
-/// All guides.
+/// Returns the page that lists all guides.
 pub(in crate::http) async fn index(State(app): State<App>) -> Result<Response, Refusal> {
     cached(&app, "guides", |document| {
         let body = html! {
@@ -66,7 +66,7 @@ pub(in crate::http) async fn index(State(app): State<App>) -> Result<Response, R
     .await
 }
 
-/// One guide; with `.md` behind its name, as Markdown.
+/// Returns one guide as a page, or as Markdown if the name ends in `.md`.
 pub(in crate::http) async fn show(
     State(app): State<App>,
     Path(name): Path<String>,

@@ -1,5 +1,5 @@
-//! The frame of every page: head, links between sections, navigation. Pages
-//! have no script and load nothing else.
+//! Frame of every page: head, links between sections, navigation. Pages have no
+//! scripts and load no other resources.
 
 use std::sync::LazyLock;
 
@@ -14,14 +14,15 @@ use sha2::{Digest as _, Sha256};
 use super::guides;
 use super::navigation::Navigation;
 
-/// All style of the pages. It is inline; the policy names its hash.
+/// Style sheet of all pages. It is inline; the content security policy contains
+/// its hash.
 const STYLE: &str = include_str!("style.css");
 
 const ICON: &str = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 \
     16'%3E%3Cpath fill='%230969da' d='M8 0l7 2.5V8c0 4-3 6.6-7 8-4-1.4-7-4-7-8V2.5z'/%3E%3Cpath \
     fill='none' stroke='%23fff' stroke-width='2' d='M4.5 8l2.5 2.5L11.5 6'/%3E%3C/svg%3E";
 
-/// No source of anything but the style and the icon of the page itself.
+/// Content security policy: allows only the style sheet and the inline icon.
 static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
     let hash = STANDARD.encode(Sha256::digest(STYLE));
     let policy = format!(
@@ -32,7 +33,7 @@ static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
         .unwrap_or(const { HeaderValue::from_static("default-src 'none'") })
 });
 
-/// A page as text.
+/// Returns a whole page as HTML.
 pub(super) fn page(title: &str, navigation: &Navigation, body: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
@@ -103,7 +104,7 @@ fn side(navigation: &Navigation) -> Markup {
     }
 }
 
-/// A page as a response.
+/// Returns the response for a page.
 pub(super) fn respond(page: Bytes) -> Response {
     let mut response = Html(page).into_response();
     response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, POLICY.clone());

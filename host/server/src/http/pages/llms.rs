@@ -1,4 +1,4 @@
-//! `/llms.txt` (llmstxt.org): what programs that read text find here.
+//! `/llms.txt` (llmstxt.org): index of the documentation for language models.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ use super::{described, guides};
 use crate::http::problem::Refusal;
 use assurance_service::app::App;
 
-/// Guides, operations and events, one line each.
+/// Returns the index: guides, operations and events, one line each.
 pub(in crate::http) async fn llms(State(app): State<App>) -> Result<Response, Refusal> {
     const MARKDOWN: HeaderValue = HeaderValue::from_static("text/markdown; charset=utf-8");
     let snapshot = described(&app).await?;

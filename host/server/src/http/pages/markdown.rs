@@ -1,15 +1,17 @@
-//! Markdown as HTML: descriptions of areas, whose markup stays text, and the
-//! guides.
+//! Renders Markdown as HTML: descriptions of areas and the guides. HTML in
+//! Markdown is shown as text.
 
 use maud::{Markup, PreEscaped};
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd};
 
-/// A description. Markup in it is text: areas do not write pages.
+/// Renders a description from an area's manifest. HTML in it is escaped,
+/// because areas are not trusted.
 pub(super) fn description(source: &str) -> Markup {
     render(events(source).into_iter())
 }
 
-/// A guide: without its title, with anchors, and with links to other guides.
+/// Renders a guide without its title. Headings get anchors, and links to other
+/// guides lead to their pages.
 pub(super) fn guide(source: &str) -> Markup {
     let body = source.split_once('\n').map_or("", |(_title, body)| body);
     let mut events = events(body);
@@ -30,7 +32,7 @@ fn events(source: &str) -> Vec<Event<'_>> {
     let focusable = "<pre tabindex=\"0\"><code>";
     let events = Parser::new_ext(source, Options::ENABLE_TABLES).map(|event| match event {
         Event::Html(markup) | Event::InlineHtml(markup) => Event::Text(markup),
-        // A block that scrolls must be reachable by the keyboard.
+        // `tabindex` makes a scrollable block reachable by keyboard.
         Event::Start(Tag::CodeBlock(_)) => Event::Html(focusable.into()),
         Event::End(TagEnd::CodeBlock) => Event::Html("</code></pre>\n".into()),
         other => other,
@@ -44,7 +46,7 @@ fn render<'a>(events: impl Iterator<Item = Event<'a>>) -> Markup {
     PreEscaped(page)
 }
 
-/// Name of a heading: its words with dashes.
+/// Returns the anchor of a heading: its words in lower case, joined by hyphens.
 fn anchor(after_start: &[Event<'_>]) -> String {
     let inner =
         after_start.iter().take_while(|event| !matches!(event, Event::End(TagEnd::Heading(_))));

@@ -1,45 +1,47 @@
-//! A JSON Schema as a person reads it: one row a member, and what it may be.
+//! Describes a JSON Schema for people: one table row for each member, with its
+//! type and limits.
 
 use std::cell::Cell;
 use std::collections::HashSet;
 
 use serde_json::Value as Json;
 
-/// A member of a body or an answer.
+/// Row of a table: a member of a request or response body.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct SchemaMember {
-    /// From the outside in: `items[].id`.
+    /// Path from the root, such as `items[].id`.
     pub(super) path: String,
-    /// `string (uuid)`, `"low" | "high"`.
+    /// Type with limits, such as `string (uuid)` or `"low" | "high"`.
     pub(super) kind: String,
-    /// Always there.
+    /// Whether the member is always present.
     pub(super) required: bool,
-    /// Value if it is absent, as JSON.
+    /// Default of an absent member, as JSON.
     pub(super) default: Option<String>,
-    /// `CommonMark`.
+    /// Description in `CommonMark`.
     pub(super) description: String,
 }
 
-/// Members that are deeper, and kinds made of more, are left to the document:
-/// a schema may contain itself.
+/// Maximum nesting depth of shown members and types. Deeper ones are only in
+/// the OpenAPI document, because a schema may contain itself.
 const MAX_DEPTH: usize = 6;
 
-/// What one page may take: a unit for each byte of its texts, and some for
-/// each node that is visited.
+/// Size limit of one page in units: one unit for each byte of text, and
+/// [`NODE_UNITS`] for each visited schema node.
 const PAGE_UNITS: usize = 512 << 10;
 
-/// Units of one node.
+/// Units that a schema node takes.
 const NODE_UNITS: usize = 64;
 
-/// The schema that a reference within the document leads to, or itself.
+/// Returns the schema that a reference within the document leads to; a schema
+/// without `$ref` is returned unchanged.
 pub(super) fn resolved<'a>(document: &'a Json, schema: &'a Json) -> &'a Json {
     let target = schema["$ref"].as_str().and_then(|target| target.strip_prefix('#'));
     target.and_then(|pointer| document.pointer(pointer)).unwrap_or(schema)
 }
 
-/// The schemas of a document as one page shows them. What a page has no room
-/// for is left out: areas write schemas, and a few references may stand for
-/// millions of members.
+/// Reads the schemas of the OpenAPI document for one page, up to the page's
+/// size limit. The limit is needed because areas write schemas, and a few
+/// references can expand to millions of members.
 #[derive(Debug)]
 pub(super) struct Schemas<'a> {
     pub(super) document: &'a Json,
@@ -51,26 +53,27 @@ impl<'a> Schemas<'a> {
         Self { document, left: Cell::new(PAGE_UNITS) }
     }
 
-    /// True if the page had no room for everything.
+    /// Returns whether the size limit of the page is reached.
     pub(super) fn is_exhausted(&self) -> bool {
         self.left.get() == 0
     }
 
-    /// Takes room on the page. Once there is too little, there is none.
+    /// Takes units from the page's size limit. Returns false if the limit is
+    /// reached; then all further calls return false.
     pub(super) fn spend(&self, units: usize) -> bool {
         self.left.set(self.left.get().saturating_sub(units));
         !self.is_exhausted()
     }
 
-    /// All members of what a schema describes, outer ones before their inner
-    /// ones.
+    /// Returns all members of the value that a schema describes; outer members
+    /// come before their inner ones.
     pub(super) fn members(&self, schema: &Json) -> Vec<SchemaMember> {
         let mut found = MemberRows::default();
         self.collect(schema, "", 0, &mut found);
         found.rows
     }
 
-    /// What a value of this schema may be, in a few words.
+    /// Returns the type of a schema's values in a few words.
     pub(super) fn kind(&self, schema: &Json) -> String {
         self.kind_within(schema, 0)
     }
@@ -109,7 +112,8 @@ impl<'a> Schemas<'a> {
         }
     }
 
-    /// The default of a schema, as JSON. `null` is not told.
+    /// Returns the default of a schema as JSON; `None` without one, and for
+    /// `null`.
     pub(super) fn default(&self, schema: &Json) -> Option<String> {
         let own = schema.get("default").or_else(|| resolved(self.document, schema).get("default"));
         let default = own.filter(|value| !value.is_null())?.to_string();
@@ -153,7 +157,7 @@ impl<'a> Schemas<'a> {
     }
 }
 
-/// The rows of a table so far.
+/// Rows of a table while they are collected.
 #[derive(Default)]
 struct MemberRows {
     rows: Vec<SchemaMember>,
@@ -164,14 +168,14 @@ fn beneath(at: &str, name: &str) -> String {
     if at.is_empty() { name.to_owned() } else { format!("{at}.{name}") }
 }
 
-/// What a schema is put together from.
+/// Returns the subschemas of `allOf`, `anyOf` and `oneOf`.
 fn parts(schema: &Json) -> impl Iterator<Item = &Json> {
     ["allOf", "anyOf", "oneOf"]
         .into_iter()
         .flat_map(|of| schema[of].as_array().into_iter().flatten())
 }
 
-/// The members that an object of this schema always has.
+/// Returns the names of the required members of an object schema.
 fn required(schema: &Json) -> HashSet<&str> {
     schema["required"].as_array().into_iter().flatten().filter_map(Json::as_str).collect()
 }
@@ -189,7 +193,8 @@ fn string(schema: &Json) -> String {
     }
 }
 
-/// `, 1 to 200 characters`; `None` if there is no bound.
+/// Returns limits as text, such as `, 1 to 200 characters`; an empty string
+/// without limits.
 fn bounds(schema: &Json, least: &str, most: &str, unit: &str) -> String {
     let of = |name: &str| schema.get(name).filter(|bound| bound.is_number());
     match (of(least), of(most)) {
@@ -200,7 +205,7 @@ fn bounds(schema: &Json, least: &str, most: &str, unit: &str) -> String {
     }
 }
 
-/// The members of an object schema that a valid value must have.
+/// Returns the required members of an object schema.
 pub(super) fn required_members(schema: &Json) -> impl Iterator<Item = (&String, &Json)> {
     let required = required(schema);
     let members = schema["properties"].as_object().into_iter().flatten();

@@ -1,4 +1,5 @@
-//! Pages for people, and the OpenAPI document that most of them are made from.
+//! HTML pages for people, and the OpenAPI document. Most pages are rendered
+//! from that document.
 
 mod events;
 mod example;
@@ -35,8 +36,8 @@ pub(super) use llms::llms;
 pub(super) use problems::problem;
 pub(super) use reference::{index as reference, one as reference_page};
 
-/// Pages are for everybody, and each is compressed anew, so an address may ask
-/// for so many.
+/// Limits the number of page requests of one address, because pages need no
+/// sign-in and are compressed at each request.
 pub(super) async fn limited(
     State(app): State<App>,
     request: Request,
@@ -47,7 +48,7 @@ pub(super) async fn limited(
     Ok(next.run(Request::from_parts(parts, body)).await)
 }
 
-/// What this is, and where to go on.
+/// Returns the home page: what the service is, and links to guides and areas.
 pub(super) async fn home(State(app): State<App>) -> Result<Response, Refusal> {
     cached(&app, "home", |document| {
         let tags = document["tags"].as_array().into_iter().flatten();
@@ -86,7 +87,8 @@ pub(super) async fn home(State(app): State<App>) -> Result<Response, Refusal> {
     .await
 }
 
-/// The OpenAPI document of the live areas; `None` if the client has it.
+/// Returns the OpenAPI document of the live areas; 304 if the client has the
+/// current one.
 pub(super) async fn openapi(
     State(app): State<App>,
     headers: HeaderMap,
@@ -95,7 +97,8 @@ pub(super) async fn openapi(
     let document = snapshot.openapi(&app.base_url);
     const JSON: HeaderValue = HeaderValue::from_static("application/json");
     let mut answer = ([(header::CONTENT_TYPE, JSON)], document.text.clone()).into_response();
-    // Weak: it is the same document, compressed or not.
+    // Weak tag, because the compressed and the uncompressed document have the
+    // same tag.
     if let Ok(tag) = HeaderValue::from_str(&format!("W/\"{}\"", document.digest)) {
         answer.headers_mut().insert(header::ETAG, tag);
     }
@@ -104,8 +107,8 @@ pub(super) async fn openapi(
     Ok(conditional::unless_known(&headers, answer))
 }
 
-/// The live areas, once their OpenAPI document is there. Making it takes time
-/// that the serving threads do not have.
+/// Returns the live areas after rendering their OpenAPI document on a blocking
+/// thread, if it is not rendered yet.
 async fn described(app: &App) -> Result<Arc<Snapshot>, Refusal> {
     let snapshot = app.registry.snapshot();
     if !snapshot.is_described() {
@@ -118,8 +121,9 @@ async fn described(app: &App) -> Result<Arc<Snapshot>, Refusal> {
     Ok(snapshot)
 }
 
-/// A page made from the OpenAPI document, once for each set of live areas and
-/// not on a serving thread.
+/// Returns a page that is rendered from the OpenAPI document. It is rendered
+/// once for each snapshot of the live areas, on a blocking thread. `make`
+/// returns `None` for a page that does not exist.
 async fn cached(
     app: &App,
     name: &str,

@@ -1,31 +1,31 @@
-//! What the navigation of a page leads to, made from the OpenAPI document.
+//! Navigation of a page, created from the OpenAPI document.
 
 use serde_json::Value as Json;
 
 use super::reference::operations;
 
-/// Links next to a page.
+/// Links in the navigation of a page.
 #[derive(Debug, Default)]
 pub(super) struct Navigation {
-    /// All areas, and the host's groups of operations.
+    /// Names of all areas, and of the host's groups of operations.
     pub(super) areas: Vec<String>,
-    /// The area of the page.
+    /// Area that the page belongs to; `None` if it belongs to none.
     pub(super) area: Option<String>,
     /// Name and title of the operations and events of that area.
     pub(super) pages: Vec<(String, String)>,
-    /// Address of the page itself.
+    /// Path of the page itself.
     pub(super) current: String,
 }
 
 impl Navigation {
-    /// Of a page that belongs to no area.
+    /// Returns the navigation of a page that belongs to no area.
     pub(super) fn new(document: &Json, current: &str) -> Self {
         let tags = document["tags"].as_array().into_iter().flatten();
         let areas = tags.filter_map(|tag| tag["name"].as_str()).map(str::to_owned);
         Self { areas: areas.collect(), current: current.to_owned(), ..Self::default() }
     }
 
-    /// Of the page of an operation or event.
+    /// Returns the navigation of the page of an operation or event.
     pub(super) fn within(document: &Json, area: &str, name: &str) -> Self {
         let of_area = operations(document).filter(|one| one.described["tags"][0] == area);
         let page = |name: &str, described: &Json| {
@@ -43,7 +43,7 @@ impl Navigation {
     }
 }
 
-/// Every event: its name and its operation object.
+/// Returns the name and the operation object of every event.
 pub(super) fn events(document: &Json) -> impl Iterator<Item = (&str, &Json)> {
     let webhooks = document["webhooks"].as_object().into_iter().flatten();
     webhooks.map(|(name, methods)| (name.as_str(), &methods["post"]))

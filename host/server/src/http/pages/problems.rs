@@ -1,4 +1,4 @@
-//! A page for each code that a problem may carry.
+//! Pages of problem codes.
 
 use axum::extract::{Path, State};
 use axum::response::Response;
@@ -11,7 +11,7 @@ use crate::http::code::{self, Code};
 use crate::http::problem::Refusal;
 use assurance_service::app::App;
 
-/// What a problem's code means.
+/// Returns the page that explains a problem code.
 pub(in crate::http) async fn problem(
     State(app): State<App>,
     Path(code): Path<String>,

@@ -1,5 +1,5 @@
-//! The reference: a page that lists all operations and events, and a page for
-//! each, made from the OpenAPI document.
+//! Reference: a page that lists all operations and events, and a page for each
+//! of them, rendered from the OpenAPI document.
 
 use axum::extract::{Path, State};
 use axum::response::Response;
@@ -16,25 +16,25 @@ use super::{cached, events as event_pages};
 use crate::http::problem::Refusal;
 use assurance_service::app::App;
 
-/// One operation of the document.
+/// One operation of the OpenAPI document.
 #[derive(Debug)]
 pub(super) struct DocumentedOperation<'a> {
-    /// In capitals.
+    /// HTTP method in upper case.
     pub(super) method: String,
-    /// A template.
+    /// Path template.
     pub(super) path: &'a str,
-    /// The operation object.
+    /// OpenAPI operation object.
     pub(super) described: &'a Json,
 }
 
 impl DocumentedOperation<'_> {
-    /// Its `operationId`.
+    /// Returns the `operationId`.
     pub(super) fn name(&self) -> &str {
         text(&self.described["operationId"])
     }
 }
 
-/// All operations by area, and all events.
+/// Returns the page that lists all operations by area, and all events.
 pub(in crate::http) async fn index(State(app): State<App>) -> Result<Response, Refusal> {
     cached(&app, "reference", |document| {
         Some(page("Reference", &Navigation::new(document, "/reference"), &all(document)))
@@ -77,7 +77,7 @@ fn all(document: &Json) -> Markup {
     }
 }
 
-/// One operation, or one event.
+/// Returns the page of one operation or event.
 pub(in crate::http) async fn one(
     State(app): State<App>,
     Path(name): Path<String>,
@@ -111,7 +111,7 @@ fn described(document: &Json, operation: &DocumentedOperation<'_>) -> Markup {
     }
 }
 
-/// Every operation of the document.
+/// Returns every operation of the document.
 pub(super) fn operations(document: &Json) -> impl Iterator<Item = DocumentedOperation<'_>> {
     let paths = document["paths"].as_object().into_iter().flatten();
     paths.flat_map(|(path, methods)| {
@@ -124,7 +124,7 @@ pub(super) fn operations(document: &Json) -> impl Iterator<Item = DocumentedOper
     })
 }
 
-/// The text of a JSON string; empty for anything else.
+/// Returns the text of a JSON string; an empty string for other values.
 pub(super) fn text(value: &Json) -> &str {
     value.as_str().unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Tables of parameters and of the members of bodies; each row has an anchor.
+//! Tables of parameters and body members; each row has an anchor.
 
 use maud::{Markup, html};
 use serde_json::Value as Json;
@@ -7,7 +7,7 @@ use super::markdown::description;
 use super::members::{SchemaMember, Schemas, resolved};
 use super::reference::text;
 
-/// The parameters of an operation.
+/// Renders the table of an operation's parameters.
 pub(super) fn parameters(schemas: &Schemas<'_>, described: &Json) -> Markup {
     let all = described["parameters"].as_array().map(Vec::as_slice).unwrap_or_default();
     let rows = all.iter().map(|parameter| {
@@ -32,8 +32,8 @@ pub(super) fn parameters(schemas: &Schemas<'_>, described: &Json) -> Markup {
     }
 }
 
-/// The members of a body. The anchor of `items[].id` of the response is
-/// `response.items.id`.
+/// Renders the table of a body's members. `place` is the prefix of the anchors:
+/// for `response`, the anchor of `items[].id` is `response.items.id`.
 pub(super) fn members(place: &str, rows: Vec<SchemaMember>) -> Markup {
     html! {
         @if !rows.is_empty() {
