@@ -8,8 +8,8 @@ use crate::workspace::{Workspace, cargo};
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// What `target/release/fuzz` takes (its --help lists it): --minutes 60,
-    /// --seed 2, and names of targets
+    /// Arguments of `target/release/fuzz` (see its --help): --minutes 60, --seed 2, and names of
+    /// targets
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<String>,
 }

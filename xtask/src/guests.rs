@@ -17,7 +17,7 @@ pub(crate) const PROFILE: &str = "guest";
 
 #[derive(Args, Clone, Copy)]
 pub(crate) struct Options {
-    /// Build the hostile and broken guests of the tests too
+    /// Also build the hostile and broken guests of the tests
     #[arg(long)]
     pub(crate) fixtures: bool,
 }
@@ -44,7 +44,7 @@ pub(crate) fn build(workspace: &Workspace, options: Options) -> anyhow::Result<(
     for guest in wanted {
         publish(workspace, &built, guest)?;
     }
-    // The areas' grants, for the host.
+    // Copies the areas' grants to the folder, for the host.
     let needs = workspace.components(GuestKind::Area).join("areas.toml");
     fs::copy(workspace.root.join("guests/areas.toml"), needs)?;
     Ok(())

@@ -9,13 +9,13 @@ use anyhow::Context as _;
 
 use crate::{npm, process, python};
 
-/// npm package with QuickJS, which builds components.
+/// npm package with QuickJS that builds components.
 const QUICKJS: &str = "componentize-qjs@0.4.5";
-/// PyPI package with CPython, which builds components.
+/// PyPI package with CPython that builds components.
 const CPYTHON: &str = "componentize-py==0.25.1";
 /// Option for components that belong to no WASI world.
 const WITHOUT_WASI: &str = "--stub-wasi";
-/// The example in each language, and the name of its world.
+/// Name of the example area that exists in each language, and of its world.
 const EXAMPLE: &str = "announcements";
 
 /// A language of the example.

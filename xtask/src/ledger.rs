@@ -11,11 +11,11 @@ use crate::{guests, host, process};
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Build the host without optimization: slower, and built sooner
+    /// Build the host without optimization: slower at runtime, but built faster
     #[arg(long)]
     debug: bool,
-    /// What `target/debug/ledger load`, `faults` or `hostile` takes (its --help
-    /// lists it): --minutes 60 --nodes 3 --hang-up --kill 100 --database sqlite
+    /// Arguments of `target/debug/ledger load`, `faults` or `hostile` (see its --help), such as
+    /// --minutes 60 --nodes 3 --hang-up --kill 1000 --database sqlite
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<String>,
 }

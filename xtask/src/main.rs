@@ -35,20 +35,19 @@ enum Task {
     Guests(guests::Options),
     /// Build everything and serve ./data with a demonstration workspace
     Serve(serve::Options),
-    /// Run every test, on SQLite and on a PostgreSQL of its own
+    /// Run every test, on SQLite and on a temporary PostgreSQL server
     Test(test::Options),
-    /// Measure the components beside a native twin of their logic
+    /// Measure the components next to a native twin of their logic
     Bench(bench::Options),
     /// List the compiled registry crates in the target folder, for .ci/cache
     Dependencies,
-    /// Hold acknowledged writes against the database, for as long as wanted
+    /// Compare acknowledged writes with the database under load, for a given time
     Ledger(ledger::Options),
-    /// Fuzz the readers of outside input, for as long as wanted
+    /// Fuzz the parsers of external input, for a given time
     Fuzz(fuzz::Options),
-    /// Inject faults under load and print what clients see of each
+    /// Inject faults under load and print the clients' view of each
     Faults(ledger::Options),
-    /// Attack a host with everything hostile at once, and print what its
-    /// tenants see of it
+    /// Attack a host with all hostile tenants at once, and print what its other tenants notice
     Hostile(ledger::Options),
 }
 

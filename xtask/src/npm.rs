@@ -1,4 +1,4 @@
-//! Packages of the npm registry that tests run or make components with: each
+//! Packages of the npm registry that tests run or that build components. Each
 //! set is installed once.
 
 use std::fs;
@@ -10,13 +10,13 @@ use anyhow::Context as _;
 
 use crate::process;
 
-/// The `node_modules` that has these packages, each with its version; it is in
-/// `test-node` below this folder and stays there for the next time.
+/// Returns the `node_modules` folder with these packages (`NAME@VERSION`). It
+/// is stored in `test-node` below this folder and reused.
 ///
 /// # Errors
-/// npm is not here or cannot reach the registry: what to do about it.
+/// npm is missing or cannot reach the registry; says how to fix it.
 pub fn with_packages(folder: &Path, packages: &[&str]) -> anyhow::Result<PathBuf> {
-    // One at a time: tests side by side may need the same one.
+    // One at a time, because concurrent tests may need the same set.
     static MAKING: Mutex<()> = Mutex::new(());
     let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = folder.join("test-node").join(packages.join("+").replace('/', "_"));

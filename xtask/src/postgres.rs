@@ -28,7 +28,7 @@ const SETTINGS: [&str; 6] = [
     "fsync=on",
     "synchronous_commit=on",
 ];
-/// Prefix of our folders; the task's process id follows.
+/// Prefix of temporary folders; the process id of the task follows.
 const FOLDER: &str = "assurance-postgres-";
 
 /// A running server.
@@ -115,11 +115,12 @@ impl Postgres {
 }
 
 impl Drop for Postgres {
-    /// A fast shutdown (SIGINT), then, if necessary, an immediate one (SIGQUIT).
+    /// Stops the server with a fast shutdown (SIGINT), or after a timeout with an immediate one
+    /// (SIGQUIT).
     fn drop(&mut self) {
         for signal in [Signal::INT, Signal::QUIT, Signal::KILL] {
             if let Some(pid) = i32::try_from(self.server.id()).ok().and_then(Pid::from_raw) {
-                // An error means that it has ended.
+                // An error means that the process has ended.
                 let _ = kill_process(pid, signal);
             }
             if ends_within(&mut self.server, STOP_LIMIT) {

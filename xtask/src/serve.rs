@@ -10,10 +10,10 @@ use crate::{guests, host};
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Build and run the optimised host
+    /// Build and run the optimized host
     #[arg(long)]
     release: bool,
-    /// More arguments for `assurance serve`
+    /// Additional arguments for `assurance serve`
     #[arg(last = true)]
     arguments: Vec<String>,
 }

@@ -15,7 +15,8 @@ pub(crate) struct Workspace {
     pub(crate) target: PathBuf,
     /// Every guest crate.
     pub(crate) guests: Vec<Guest>,
-    /// Names of the packages and of their targets in file names.
+    /// Names of the workspace's packages and targets, as they occur in file names of build
+    /// products.
     pub(crate) names: BTreeSet<String>,
 }
 

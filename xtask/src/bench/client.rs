@@ -1,4 +1,4 @@
-//! A minimal client of the API: sends requests, parses JSON and measures times.
+//! HTTP client for benchmarks: sends requests to the API, parses JSON and measures times.
 
 use std::time::{Duration, Instant};
 
@@ -48,7 +48,7 @@ impl Server {
         Ok(())
     }
 
-    /// Reads a resource until a member has one of these values.
+    /// Polls a resource until a member has one of these values.
     pub(crate) fn settled(&self, path: &str, member: &str, ends: &[&str]) -> anyhow::Result<Json> {
         let begun = Instant::now();
         while begun.elapsed() < SETTLE_LIMIT {

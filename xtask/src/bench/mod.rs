@@ -30,28 +30,27 @@ pub(crate) struct Options {
     /// Rounds of each operation on each server
     #[arg(long, default_value_t = 5)]
     rounds: usize,
-    /// Seconds of one round
+    /// Duration of one round, in seconds
     #[arg(long, default_value_t = 5)]
     seconds: u32,
     /// Connections of the load
     #[arg(long, default_value_t = 32)]
     connections: u32,
-    /// Measure a large workspace instead: many findings, large bills of
-    /// materials, a long dependency list
+    /// Measure a large workspace instead: many findings, large SBOMs, a long dependency list
     #[arg(long)]
     size: bool,
-    /// Measure swaps, rollbacks and trials under a steady load instead, and
-    /// deployments, to one node and to a fleet of three
+    /// Measure swaps, rollbacks, trials and deployments under a steady load instead, on one node
+    /// and on a fleet of three
     #[arg(long, conflicts_with = "size")]
     swaps: bool,
-    /// Measure one area in Rust, in JavaScript and in Python instead, as far
-    /// as npm and Python are there to make components of them
+    /// Measure the area `announcements` in Rust, JavaScript and Python instead; languages without
+    /// npm or Python are skipped
     #[arg(long, conflicts_with_all = ["size", "swaps"])]
     languages: bool,
-    /// Requests a second, with --swaps
+    /// Requests per second, with --swaps
     #[arg(long, default_value_t = 2_000)]
     rate: u32,
-    /// Findings of the control room at most, with --size
+    /// Maximum number of findings in the control room, with --size
     #[arg(long, default_value_t = 100_000)]
     findings: usize,
     /// Rows of the dependency list, with --size
@@ -155,7 +154,7 @@ fn prepare(workspace: &Workspace) -> anyhow::Result<Programs> {
     })
 }
 
-/// Component and twin, each with its own data on the same kind of database.
+/// Servers of the component and of the twin, each with its own data on the same kind of database.
 struct Pair {
     component: Server,
     twin: Server,
@@ -239,7 +238,7 @@ fn plan<'a>(
     })
 }
 
-/// A plan for the host with the areas of one folder and the embedded database.
+/// Returns the plan of a single host with the embedded database and the areas of one folder.
 fn alone<'a>(programs: &'a Programs, name: &str, areas: &'a Path) -> Plan<'a> {
     Plan {
         program: &programs.host,
@@ -262,7 +261,8 @@ fn warm_start(programs: &Programs, backend: &str, postgres: &Postgres) -> anyhow
     Ok(times[times.len() / 2])
 }
 
-/// Measures a healthy area's latency, alone and while clients of another area call an endless loop.
+/// Measures the latency of a healthy area, alone and while clients of another area call an endless
+/// loop.
 fn neighbour(programs: &Programs, options: &Options) -> anyhow::Result<Neighbour> {
     let areas = programs.folder.join("areas");
     std::fs::create_dir_all(&areas)?;

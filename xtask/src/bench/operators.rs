@@ -1,4 +1,4 @@
-//! A minimal client of the operators' API.
+//! HTTP client of the operators' API for benchmarks.
 
 use anyhow::{Context as _, ensure};
 use minreq::Request;
@@ -9,14 +9,14 @@ use crate::bench::server::Server;
 /// Timeout in seconds; compiling large components takes long.
 const ANSWER_LIMIT_S: u64 = 300;
 
-/// Address and token of the operators' API.
+/// Client with the address and token of the operators' API.
 pub(crate) struct Operators {
     url: String,
     token: String,
 }
 
 impl Operators {
-    /// Returns those of a running server.
+    /// Creates the client for a running server.
     pub(crate) fn of(server: &Server) -> anyhow::Result<Self> {
         let data = server.data();
         let serving = std::fs::read_to_string(data.join("serving.json"))?;

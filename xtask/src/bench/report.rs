@@ -37,7 +37,8 @@ pub(crate) struct Row {
     pub(crate) twin: LoadResults,
     /// Median of the rounds' ratios, component divided by twin.
     pub(crate) ratio: f64,
-    /// Component minus twin.
+    /// Processor time of the component minus that of the twin, in microseconds
+    /// for each request.
     pub(crate) extra_cpu_us: f64,
 }
 

@@ -49,7 +49,7 @@ pub(crate) struct Server {
     pub(crate) start_ms: u64,
 }
 
-/// Session and workspace of the requests.
+/// User with session and workspace, as which the requests are sent.
 #[derive(Clone)]
 struct Person {
     workspace: String,

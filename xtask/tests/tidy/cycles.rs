@@ -1,4 +1,5 @@
-//! Folders whose files have no cycle, so that a reader only walks down.
+//! Checks folders whose files must not depend on each other in cycles, so that they can be read in
+//! one order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,8 +26,8 @@ fn the_files_of_these_folders_have_no_cycle() {
     check("files in a cycle", &wrong);
 }
 
-/// Which files of a folder each of them uses. `mod.rs` uses all of them, so none
-/// may use what `mod.rs` only passes on.
+/// Returns the files of the folder that each of its files uses. `mod.rs` uses all of them, so no
+/// file may use a name that `mod.rs` only re-exports.
 fn uses(folder: &str, sources: &[Source]) -> BTreeMap<String, BTreeSet<String>> {
     let name =
         |file: &Source| file.path.strip_prefix(folder)?.strip_suffix(".rs").map(str::to_owned);
@@ -43,7 +44,7 @@ fn uses(folder: &str, sources: &[Source]) -> BTreeMap<String, BTreeSet<String>> 
     files.iter().map(of).collect()
 }
 
-/// The names that directly follow `super::`.
+/// Returns the names that directly follow `super::` in the code.
 fn siblings(code: &str) -> Vec<String> {
     let code: String = code.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! Documents are short enough and have no reference to a missing file or section.
+//! Checks the length of documents and their references to files and sections.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use crate::source::{Source, root, sources};
 
 const README_BYTES: usize = 6 * 1024;
 const ARCHITECTURE_WORDS: usize = 2_000;
-/// Maximum length of a paragraph: five lines of 120 characters.
+/// Maximum length of a paragraph in characters: five lines of 120.
 const PARAGRAPH_CHARS: usize = 600;
 const GLOSSARY_TERMS: usize = 25;
 
@@ -16,8 +16,7 @@ const FOLDERS: [&str; 8] =
     [".ci/", ".github/", "guests/", "host/", "migrations/", "tests/", "wit/", "xtask/"];
 /// Extensions of other paths in backticks that must exist.
 const ENDINGS: [&str; 7] = [".js", ".md", ".py", ".rs", ".sql", ".toml", ".wit"];
-/// Parts of paths that stand for what the reader puts there; only the folder
-/// before them must exist.
+/// Placeholders in paths. Only the folder before a placeholder must exist.
 const PLACEHOLDERS: [&str; 3] = ["NAME", "TARGET", "X_Y"];
 
 #[test]
@@ -104,7 +103,7 @@ fn paths(text: &str) -> BTreeSet<&str> {
         .collect()
 }
 
-/// The path, or the folder that has the first placeholder.
+/// Returns the path, or its part before the first component with a placeholder.
 fn before_placeholder(path: &str) -> &str {
     let first = PLACEHOLDERS.iter().filter_map(|placeholder| path.find(placeholder)).min();
     first.map_or(path, |first| path[..first].rsplit_once('/').map_or("", |(folder, _)| folder))

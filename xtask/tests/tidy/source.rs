@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Folders without our sources.
+/// Folders that contain no sources of this repository.
 const SKIPPED: [&str; 5] = [".git", "target", "data", "node_modules", "__pycache__"];
 
 /// One file of the repository.

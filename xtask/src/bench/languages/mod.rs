@@ -44,7 +44,7 @@ const PUBLISH: Operation = Operation {
 /// All connections write one document; more would measure how they wait for each other.
 const WRITERS: u32 = 1;
 
-/// The area in one language.
+/// An area in one language, with its built component.
 struct Candidate {
     language: String,
     component: Vec<u8>,

@@ -11,9 +11,9 @@ use super::report::Times;
 use super::{audit, guest_memory_bytes, repository, upload};
 use crate::bench::server::Server;
 
-/// Number of packages of one source, and of the source's advisories.
+/// Number of packages of one source, and number of the source's advisories.
 const OF_SOURCE: (usize, usize) = (48, 4_001);
-/// Number of packages, versions of each, and advisories of each: 219,000 matches.
+/// Number of packages, of versions of each, and of advisories of each: 219,000 matches.
 const VERSIONED: (usize, usize, usize) = (80, 100, 55);
 /// Number of records in one uploaded file.
 const OF_FILE: usize = 2_000;
@@ -24,11 +24,11 @@ const SAMPLES: usize = 300;
 pub(super) struct MatchingResults {
     pub(super) backend: &'static str,
     pub(super) what: String,
-    /// From the start of the audit, which also imports the advisories.
+    /// Time from the start of the audit, which also imports the advisories, in seconds.
     pub(super) import_seconds: f64,
     pub(super) default_list: Times,
     pub(super) by_advisory: Times,
-    /// Maximum linear memory of one call of the area so far.
+    /// Maximum linear memory of one call of the area so far, in bytes.
     pub(super) guest_memory_bytes: u64,
 }
 
@@ -64,7 +64,7 @@ struct Input {
     records: Vec<Json>,
     /// Number of affected components.
     vulnerable: usize,
-    /// One advisory, and the number of components that it affects.
+    /// Advisory to look for, and the number of components that it affects.
     advisory: (String, usize),
 }
 

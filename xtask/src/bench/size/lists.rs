@@ -12,12 +12,12 @@ use crate::bench::server::Server;
 const SAMPLES: usize = 300;
 const FAR: usize = 1_000;
 
-/// Times of one filter.
+/// Times of the dependency list with one filter.
 #[derive(Serialize)]
 pub(super) struct List {
     pub(super) filter: String,
     pub(super) first: Times,
-    /// Number of the page `far`.
+    /// Number of the page whose times are in `far`, counted from 1.
     pub(super) far_page: usize,
     pub(super) far: Times,
 }
@@ -58,7 +58,8 @@ fn list(server: &Server, filter: &str, query: &str) -> anyhow::Result<List> {
     })
 }
 
-/// Returns the thousandth or last page by following the cursors.
+/// Follows the cursors to the thousandth page, or to the last one if there are fewer. Returns its
+/// number and its path.
 fn walk(server: &Server, first: &str) -> anyhow::Result<(usize, String)> {
     let (mut number, mut path) = (1, first.to_owned());
     while number < FAR {

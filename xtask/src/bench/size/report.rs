@@ -13,7 +13,7 @@ use super::lists::List;
 /// Maximum time for one measurement.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Times of one request, sent repeatedly one after the other.
+/// Percentiles of one request that is repeated sequentially.
 #[derive(Serialize)]
 pub(super) struct Times {
     p50_ms: f64,
@@ -47,7 +47,7 @@ pub(super) struct Rebuild {
     pub(super) backend: &'static str,
     pub(super) findings: usize,
     pub(super) times: Times,
-    /// Maximum linear memory of one call of the area so far.
+    /// Maximum linear memory of one call of the area so far, in bytes.
     pub(super) guest_memory_bytes: u64,
 }
 
@@ -67,7 +67,7 @@ pub(super) struct Report {
     pub(super) rebuilds: Vec<Rebuild>,
     pub(super) lists: Vec<List>,
     pub(super) matched: Vec<MatchingResults>,
-    /// Maximum memory of the host's process, including guests.
+    /// Maximum memory of the host's process by database, including guests, in bytes.
     pub(super) host_memory_bytes: BTreeMap<&'static str, u64>,
 }
 

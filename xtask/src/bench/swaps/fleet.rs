@@ -31,7 +31,7 @@ pub(super) struct Fleet {
     pub(super) cached: SwapMeasurement,
 }
 
-/// The same deployments, measured in two ways.
+/// Times of the same deployments, measured in two ways.
 #[derive(Serialize)]
 pub(super) struct SwapMeasurement {
     /// Time printed by `area deploy --activate`: from its request until the last node reported the
@@ -60,7 +60,7 @@ pub(super) fn deployments(programs: &Programs, postgres: &Postgres) -> anyhow::R
 }
 
 impl SwapMeasurement {
-    /// For each deployment, the printed time and the observed time.
+    /// Splits the pairs of printed and observed times, in milliseconds, into two series.
     fn of(times_ms: Vec<[f64; 2]>) -> Self {
         let (printed, answered) = times_ms.into_iter().map(<(f64, f64)>::from).unzip();
         Self { printed: Timings::of(printed), answered: Timings::of(answered) }

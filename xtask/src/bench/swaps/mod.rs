@@ -66,7 +66,7 @@ pub(crate) fn run(
     report.write(&workspace.target.join("bench-swaps.json"))
 }
 
-/// The operators' actions.
+/// State of the operators' actions during the measurement.
 struct Stage {
     operators: Operators,
     versions: Versions,

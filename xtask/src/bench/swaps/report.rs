@@ -9,7 +9,8 @@ use super::fleet::{Fleet, SwapMeasurement};
 use super::steady::PhaseResults;
 use crate::bench::report::Timings;
 
-/// From the deployment's request to the version's first response.
+/// Times from the start of a deployment's request to the version's first
+/// response.
 #[derive(Serialize)]
 pub(super) struct Deployments {
     pub(super) component_bytes: usize,

@@ -62,7 +62,7 @@ struct ExpectedRequest {
     bytes: Vec<u8>,
     status: &'static str,
     part: &'static str,
-    /// Whether canaries may fail it.
+    /// Whether a canary may serve the request and make it fail.
     on_trial: bool,
 }
 
