@@ -15,70 +15,70 @@ use futures::FutureExt as _;
 #[derive(Parser)]
 #[command(name = "ledger", about = "Holds acknowledged writes against the database")]
 enum Command {
-    /// Write with every operation, then look every write up in the database
+    /// Send writes with every operation, then compare the responses with the database
     Load(Load),
-    /// Inject faults under load and print a row for each
+    /// Inject faults under load and print a table row for each
     Faults(Faults),
-    /// Attack with every hostile component, document, client and receiver at
-    /// once, and compare what ten tenants see with before
+    /// Run all attacks at once, and compare the service for ten other tenants with that before the
+    /// attack
     Hostile(Hostile),
 }
 
 #[derive(Args)]
 struct Load {
-    /// Minutes of load
+    /// Duration of the load, in minutes
     #[arg(long, default_value_t = 1.0)]
     minutes: f64,
-    /// The database
+    /// Database
     #[arg(long, default_value = "postgres")]
     database: Database,
-    /// Nodes on PostgreSQL
+    /// Number of nodes on PostgreSQL
     #[arg(long, default_value_t = 1)]
     nodes: usize,
-    /// Clients that write
+    /// Number of clients that write
     #[arg(long, default_value_t = 12)]
     clients: u64,
-    /// Workspaces that are written to
+    /// Number of workspaces under load
     #[arg(long, default_value_t = 4)]
     workspaces: usize,
-    /// Clients that reset their connections up to 350 ms after sending
+    /// Number of clients that reset their connections up to 350 ms after sending
     #[arg(long, default_value_t = 0, default_missing_value = "8", num_args = 0..=1)]
     hang_up: u64,
-    /// Kill a random node so often under the load
+    /// Number of times that a random node is killed under load
     #[arg(long, default_value_t = 0)]
     kill: u32,
-    /// Seconds between two checks
+    /// Interval between two checks, in seconds
     #[arg(long, default_value_t = 120)]
     check_every: u64,
-    /// Documents that a check reads over HTTP, too
+    /// Number of documents that a check also reads over HTTP
     #[arg(long, default_value_t = 500)]
     reads: usize,
-    /// Chooses the requests
+    /// Seed of the choice of requests
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
 
 #[derive(Args)]
 struct Faults {
-    /// Only these faults
+    /// Inject only these faults
     only: Vec<Fault>,
-    /// Only this database
+    /// Use only this database
     #[arg(long)]
     database: Option<Database>,
-    /// Chooses the requests
+    /// Seed of the choice of requests
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
 
 #[derive(Args)]
 struct Hostile {
-    /// Minutes of the attack
+    /// Duration of the attack, in minutes
     #[arg(long, default_value_t = 10.0)]
     minutes: f64,
-    /// Minutes before it, for comparison
+    /// Time before the attack, for comparison, in minutes
     #[arg(long, default_value_t = 2.0)]
     quiet_minutes: f64,
-    /// The database
+    /// Database
     #[arg(long, default_value = "sqlite")]
     database: Database,
 }

@@ -1,4 +1,5 @@
-//! Host side of a native handler: host calls so far and their results.
+//! Host functions of a native handler: stores the results of the host calls so far, for repeated
+//! runs.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use parking_lot::Mutex;
 
 use crate::convert;
 
-/// A read that the handler waits for.
+/// A read whose result the handler needs before it can continue.
 pub(crate) enum Question {
     Get(String, String),
     Query(Query),
@@ -28,7 +29,7 @@ pub(crate) enum Answer {
 }
 
 impl Question {
-    /// Reads through the unit of work.
+    /// Executes the read through the unit of work.
     pub(crate) async fn ask(self, unit: &mut UnitOfWork) -> Result<Answer, store::Error> {
         Ok(match self {
             Self::Get(collection, id) => {
@@ -40,7 +41,7 @@ impl Question {
     }
 }
 
-/// Returns the result for the guest, or why the call ends.
+/// Converts a result for the guest; an error of the host ends the call.
 fn told<T>(
     result: Result<T, OperationError<assurance_work::DocumentError>>,
 ) -> Result<Result<T, documents::Error>, store::Error> {
@@ -80,7 +81,7 @@ impl Answers {
     }
 }
 
-/// One run of a handler with the stored results.
+/// Host functions for one run of a handler, which return the stored results in order.
 pub(crate) struct Line {
     answers: Arc<Mutex<Answers>>,
     position: std::cell::Cell<usize>,
@@ -91,7 +92,7 @@ impl Line {
         Self { answers, position: std::cell::Cell::new(0) }
     }
 
-    /// Returns a stored result or a fresh one; `None` if it must be awaited first.
+    /// Returns the next stored result, or a new one; `None` if the result must be awaited first.
     fn next(&self, fresh: impl FnOnce(&mut Answers) -> Option<Answer>) -> Option<Answer> {
         let position = self.position.replace(self.position.get() + 1);
         let mut answers = self.answers.lock();
@@ -115,7 +116,7 @@ impl Line {
 /// Placeholder result for a handler that is stopped to wait; it is never used.
 const WAIT: documents::Error = documents::Error::LimitExceeded;
 
-/// What the benchmark measures; any other function ends the call.
+/// Host functions that the benchmark's operations use. Any other function ends the call.
 impl Host for Line {
     fn documents_get(
         &self,
@@ -146,7 +147,7 @@ impl Host for Line {
         }
     }
 
-    /// Creations only: the unit of work keeps them without a read.
+    /// Supports only creations, which the unit of work stores without a read.
     fn documents_apply(
         &self,
         collection: &str,

@@ -25,7 +25,7 @@ use crate::twin::{Make, NativeArea};
 #[derive(Parser)]
 #[command(about = "Serve with natively compiled areas, for the benchmark")]
 struct Options {
-    /// The configuration file.
+    /// Configuration file.
     #[arg(long)]
     config: PathBuf,
 }

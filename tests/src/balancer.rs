@@ -72,7 +72,7 @@ impl Balancer {
         self.shared.passing.send_replace(ConnectionHandling::Silent);
     }
 
-    /// Forwards again, including data that was held back.
+    /// Forwards again, including data that was held back by [`Balancer::silence`].
     pub fn mend(&self) {
         self.shared.passing.send_replace(ConnectionHandling::Open);
     }

@@ -18,7 +18,7 @@ pub struct Client {
     pub session: Option<String>,
     /// Value of `X-CSRF-Token`.
     pub csrf: Option<String>,
-    /// What goes into `Authorization: Bearer`.
+    /// Access token for `Authorization: Bearer`.
     pub token: Option<String>,
     /// Replacement of `{ws}` in paths.
     pub workspace: String,
@@ -49,7 +49,7 @@ impl Client {
         Self { workspace: workspace.to_owned(), ..self.clone() }
     }
 
-    /// A machine with this access token in the same workspace.
+    /// Returns a client with this access token for the same workspace.
     #[must_use]
     pub fn machine(&self, token: &str) -> Self {
         Self { session: None, csrf: None, token: Some(token.to_owned()), ..self.clone() }

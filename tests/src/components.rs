@@ -1,7 +1,7 @@
-//! Components that are made byte by byte.
+//! Components that are assembled byte by byte.
 
-/// A component of some hundred bytes whose parts instantiate each other, ten
-/// at each level.
+/// Returns a component of some hundred bytes whose parts instantiate each other, ten times on each
+/// level.
 #[must_use]
 pub fn nested(levels: usize) -> Vec<u8> {
     let mut component = vec![0, b'a', b's', b'm', 0x0d, 0, 1, 0];
@@ -14,10 +14,10 @@ pub fn nested(levels: usize) -> Vec<u8> {
     component
 }
 
-/// What one instance of a module takes of the pool, in addition to the instance.
+/// Resources of the pool that one instance of a module takes, in addition to the core instance.
 #[derive(Clone, Copy, Debug)]
 pub enum PoolUsage {
-    /// Nothing.
+    /// No memory and no table.
     Nothing,
     /// A memory of one page.
     Memory,
@@ -36,7 +36,7 @@ impl PoolUsage {
     }
 }
 
-/// The same component with so many instances of one more module.
+/// Returns the component with `count` instances of one additional module.
 #[must_use]
 pub fn with_instances(component: &[u8], count: u8, takes: PoolUsage) -> Vec<u8> {
     let index = core_modules(component);
@@ -45,7 +45,7 @@ pub fn with_instances(component: &[u8], count: u8, takes: PoolUsage) -> Vec<u8> 
     [component, &section(1, &takes.module()), &section(2, &instances)].concat()
 }
 
-/// How many core modules are in a component.
+/// Returns the number of core modules in a component.
 fn core_modules(component: &[u8]) -> u8 {
     let (mut at, mut modules) = (8, 0);
     while let Some(id) = component.get(at) {

@@ -49,7 +49,7 @@ impl Contract {
         wrong
     }
 
-    /// Types of the contract that a schema of the document names otherwise, at
+    /// Adds to `wrong` the types of the contract that have another name in the OpenAPI document, at
     /// every depth.
     pub fn misnamed(&self, document: &Value, kind: &str, schema: &Value, wrong: &mut Vec<String>) {
         if let Some(items) = kind.strip_suffix("[]") {

@@ -21,7 +21,7 @@ const START_LIMIT: Duration = Duration::from_secs(120);
 const STOP_LIMIT: Duration = Duration::from_secs(60);
 const LOG_LINES_SHOWN: usize = 30;
 const LOG_COLUMNS_SHOWN: usize = 500;
-/// 32 bytes in base64.
+/// Master key of all test hosts: 32 bytes in base64.
 const MASTER_KEY: &str = "YSBtYXN0ZXIga2V5IG9mIHRoZSB0ZXN0cywgMzIgYi4=";
 
 /// All areas of the service.

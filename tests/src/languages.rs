@@ -6,7 +6,7 @@ pub use xtask::languages::Language;
 
 use crate::place;
 
-/// Builds the example in this language; `folder` is for intermediate files.
+/// Builds the example area in this language; `folder` is for intermediate files.
 ///
 /// # Errors
 /// A tool is missing or cannot reach its registry.

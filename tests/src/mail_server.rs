@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use crate::python;
 
-/// Prints its port, and then each message as a line of JSON. Mail to `gone@…` is refused
-/// permanently, the first mail to `later@…` temporarily.
+/// Python script of the server. It prints its port, and then each message as a line of JSON. Mail
+/// to `gone@…` is refused permanently, the first mail to `later@…` temporarily.
 const SERVE: &str = r#"
 import asyncio, email, email.policy, json
 from aiosmtpd.smtp import SMTP, AuthResult

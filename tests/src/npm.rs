@@ -1,14 +1,14 @@
-//! Packages of the npm registry that other people generate clients with: in
-//! the target folder, each set installed once.
+//! Packages of the npm registry with client generators of other projects. Each
+//! set is installed once, in the target folder.
 
 use std::path::PathBuf;
 
 use crate::place;
 
-/// The `node_modules` that has these packages.
+/// Returns the `node_modules` folder with these packages (`NAME@VERSION`).
 ///
 /// # Panics
-/// Where they cannot be installed, with what to do.
+/// The packages cannot be installed; says how to fix it.
 #[must_use]
 pub fn with_packages(packages: &[&str]) -> PathBuf {
     let made = xtask::npm::with_packages(&place::tools(), packages);

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use crate::python;
 
-/// Prints its port and the digest of its keys, then serves.
+/// Python script of the provider. It prints its port and the digest of its keys, then serves.
 const SERVE: &str = r#"
 import hashlib, json, sys, time, urllib.request, warnings
 warnings.simplefilter("ignore")

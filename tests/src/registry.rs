@@ -15,7 +15,7 @@ use crate::{Client, operators, place};
 const START_LIMIT: Duration = Duration::from_secs(30);
 /// User and password of a protected registry.
 pub const USER: [&str; 2] = ["tester", "a password of the tests"];
-/// The user's password hash for the registry.
+/// bcrypt hash of the user's password, for the registry's configuration.
 const HASHED: &str = "$2b$04$abcdefghijklmnopqrstuuzzjWYX9ziq/z9PGEfqaY.69BPe06tMC";
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 

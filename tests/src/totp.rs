@@ -1,8 +1,9 @@
-//! An authenticator app (RFC 6238).
+//! Replacement for an authenticator app (RFC 6238).
 
 use totp_rs::{Builder, Secret};
 
-/// Returns the code of a base32 secret, `steps` 30-second steps from now.
+/// Returns the current code of a base32 secret, or with `steps` the code that
+/// many 30-second steps from now.
 #[must_use]
 pub fn code(secret: &str, steps: u64) -> String {
     let secret = Secret::try_from_base32(secret).expect("base32");

@@ -12,19 +12,19 @@ use clap::Parser;
 #[derive(Parser)]
 #[command(about = "Feeds readers of outside input with mutations of real files")]
 struct Options {
-    /// For how long, all targets together
+    /// Total time for all targets together
     #[arg(long, default_value_t = 10)]
     minutes: u64,
-    /// Begins the sequence of inputs; the same number gives the same inputs
+    /// Start of the sequence of inputs; the same number gives the same inputs
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Where inputs that a target does not hold for are kept
+    /// Folder for inputs that violate a property of their target
     #[arg(long, default_value = "target/fuzz")]
     findings: PathBuf,
-    /// Threads; as many as there are processors if not given
+    /// Number of threads; default: the number of processors
     #[arg(long)]
     threads: Option<usize>,
-    /// Only these; otherwise all
+    /// Names of the targets to run; default: all
     targets: Vec<String>,
 }
 

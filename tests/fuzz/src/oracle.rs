@@ -22,9 +22,9 @@ const UNOPTIMIZED: u32 = if cfg!(debug_assertions) { 15 } else { 1 };
 pub enum Finding {
     /// The target panicked.
     Panic(String),
-    /// The output has this many bytes.
+    /// The output is too large; its size in bytes.
     Output(usize),
-    /// The target used this processor time.
+    /// The target took too long; its processor time.
     Time(Duration),
 }
 

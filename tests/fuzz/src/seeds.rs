@@ -34,8 +34,8 @@ pub fn seeds(target: &Target) -> Vec<Vec<u8>> {
     seeds
 }
 
-/// Components whose parts refer to each other, and one that imports all of the
-/// contract.
+/// Returns components whose parts instantiate each other, and a component that
+/// imports the whole contract.
 fn components() -> Vec<Vec<u8>> {
     let texts = [
         r#"(component
@@ -55,7 +55,8 @@ fn components() -> Vec<Vec<u8>> {
     texts.chain(whole_contract()).collect()
 }
 
-/// A component that imports every function of the contract.
+/// Returns a component that imports every function of the contract; `None` if
+/// it cannot be built.
 fn whole_contract() -> Option<Vec<u8>> {
     let mut resolve = Resolve::default();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit");

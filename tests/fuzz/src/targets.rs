@@ -171,9 +171,9 @@ pub const TARGETS: &[Target] = &[
         run: assurance_runtime::fuzzing::component,
         corpus: &[],
         samples: &[
-            // A component in a component, instantiated three times.
+            // A component nested in a component and instantiated three times.
             "\u{4}\u{f}\u{5}\u{a}\u{3}\0\0\0\0\0\0\0\0\0",
-            // A module, instantiated twice.
+            // A module that is instantiated twice.
             "\u{1}\u{8}\0asm\u{1}\0\0\0\u{2}\u{7}\u{2}\0\0\0\0\0\0",
         ],
     },

@@ -38,13 +38,13 @@ fn the_seeds_of_manifests_and_components_are_accepted() {
         let target = TARGETS.iter().find(|target| target.name == name).expect("a target");
         (target.run)(input)
     };
-    // Its OpenAPI document.
+    // The valid manifest yields its OpenAPI document.
     assert!(runs("manifest", b"") > 10_000, "{}", runs("manifest", b""));
     let component = TARGETS.iter().find(|target| target.name == "component").expect("a target");
     let longest = seeds(component).into_iter().max_by_key(Vec::len).expect("a seed");
     let text = String::from_utf8_lossy(&longest);
     assert!(text.contains("assurance:area/documents"), "it imports the contract");
-    // The names of its imports, and no complaint.
+    // The output has the names of the imports and no error message.
     assert!((100..1_000).contains(&runs("component", &longest)));
 }
 

@@ -116,7 +116,7 @@ impl Drop for Disk {
     }
 }
 
-/// PostgreSQL runs as another user.
+/// Makes a folder accessible to the user `postgres`, which runs PostgreSQL.
 fn open_to_all(folder: &Path) {
     use std::os::unix::fs::PermissionsExt as _;
     let mode = fs::Permissions::from_mode(0o755);

@@ -71,7 +71,7 @@ pub(crate) enum Needs {
     LoopDisk,
     /// A separate PostgreSQL.
     OwnPostgres,
-    /// A connection to PostgreSQL that can be interrupted.
+    /// A connection to PostgreSQL that the test can interrupt.
     Line,
     /// A bucket for the blobs.
     Bucket,

@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Observations.
 #[derive(Debug, Default)]
 struct ObserverState {
-    /// Time, and status with the failed checks.
+    /// Time of each readiness probe, and its status with the failed checks.
     readiness: Vec<(Instant, String)>,
     /// Start, status and duration of each write.
     writes: Vec<(Instant, u16, Duration)>,
@@ -84,7 +84,7 @@ async fn read(seen: Arc<Mutex<ObserverState>>, operators: Arc<Mutex<String>>) {
     }
 }
 
-/// Formats the status and the failed checks.
+/// Formats the status of a readiness probe with the failed checks.
 fn told(answer: &Answer) -> String {
     let report = answer.json();
     let checks = report["checks"].as_object().into_iter().flatten();
@@ -92,7 +92,7 @@ fn told(answer: &Answer) -> String {
     std::iter::once(answer.status.to_string().as_str()).chain(failed).collect::<Vec<_>>().join(" ")
 }
 
-/// Each write is a separate task, so that a slow one does not delay others.
+/// Sends one write in a separate task, so that a slow one does not delay others.
 async fn write(seen: Arc<Mutex<ObserverState>>, shared: Arc<LedgerState>) {
     for number in 0.. {
         let (seen, shared) = (Arc::clone(&seen), Arc::clone(&shared));

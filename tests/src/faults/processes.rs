@@ -24,7 +24,7 @@ const CONNECTIONS: usize = 4_300;
 /// Maximum time for a second process to start or to refuse.
 const START: Duration = Duration::from_secs(20);
 
-/// A second process next to the node.
+/// A second process that runs next to the observed node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Neighbour {
     WrongKey,

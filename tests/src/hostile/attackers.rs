@@ -63,7 +63,7 @@ impl Attack {
     }
 }
 
-/// What is attacked, and where the responses are counted.
+/// Attacked host, and the record of its responses.
 pub(super) struct Target {
     pub(super) api: String,
     pub(super) operators: Deployments,
@@ -74,7 +74,8 @@ pub(super) struct Target {
     pub(super) records: Arc<Records>,
 }
 
-/// Prints no panics of attackers: the helpers panic at each refusal, which is counted.
+/// Suppresses the panic messages of attackers: the test helpers panic at each refusal, which is
+/// counted.
 fn silence_panics() {
     let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {

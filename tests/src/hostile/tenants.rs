@@ -14,8 +14,8 @@ use crate::client::try_send;
 const PACE: Duration = Duration::from_millis(200);
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Newest cases of a workspace. The list without pages would grow with each case that the test
-/// creates, so that its last minute could not be compared with its first.
+/// Path of the newest cases of a workspace. A list without a page size would grow with each case
+/// that the test creates, so that its last minute could not be compared with its first.
 const PAGE: &str = "/v1/workspaces/{ws}/support/case-history?limit=20";
 
 /// A request of a tenant.

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::mix::{Change, Creation, Deletion};
 
-/// Hexadecimal digits of a marker after [`PREFIX`] and the run.
+/// Number of hexadecimal digits of a marker after [`PREFIX`] and the run's number.
 const DIGITS: usize = 10;
 const PREFIX: &str = "1ed6e";
 

@@ -12,7 +12,7 @@ use super::report::Report;
 /// An acknowledged change: its version, the operation, its body and its marker.
 type AcknowledgedChange<'a> = (Option<u64>, &'static Change, &'a Map<String, Value>, Marker);
 
-/// Collection and id.
+/// Collection and id of a document.
 type Key = (String, String);
 
 /// One check of the requests since the previous check.
@@ -246,7 +246,7 @@ pub(crate) struct Parts<'a> {
     pub acknowledged: Vec<AcknowledgedChange<'a>>,
     /// Number of changes with an unknown outcome.
     pub in_doubt: u64,
-    /// Whether only clients change it.
+    /// Whether only clients change the document, so that all its versions are known.
     pub contended: bool,
 }
 

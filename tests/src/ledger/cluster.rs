@@ -95,7 +95,7 @@ impl Cluster {
     }
 }
 
-/// Allows webhooks, models and identity providers of the load on this machine.
+/// Configuration key that allows webhooks, models and identity providers on this machine.
 const LOOPBACK: &str = "egress.allow_loopback";
 
 /// Returns the client with a long timeout.

@@ -50,7 +50,8 @@ const DOCUMENTS: [&str; 2] = [
      FROM documents WHERE updated_at >= $1 AND collection <> 'context.snapshots'",
 ];
 const EVENTS: [&str; 2] = ["SELECT payload FROM ledger_events WHERE created_at >= $1"; 2];
-/// Delivered events are deleted, so a trigger copies each row in the same transaction.
+/// Statements that create a trigger. It copies each event in the same transaction, because
+/// delivered events are deleted.
 const COPY_EVENTS: [&str; 2] = [
     "CREATE TABLE ledger_events (payload TEXT, created_at INTEGER); \
      CREATE TRIGGER ledger_events AFTER INSERT ON jobs \

@@ -10,7 +10,8 @@ const LOGIN: &str = "/v1/auth/login";
 const PASSWORD: &str = "/v1/auth/password";
 const SESSION: &str = "/v1/auth/session";
 const NEW: &str = "another password that nobody guesses";
-/// `session.cache_ms` and what a busy machine adds.
+/// Time until a cached session expires (`session.cache_ms`), with a margin for
+/// busy machines.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 async fn host_with_person(backend: Backend) -> (TestHost, Person) {

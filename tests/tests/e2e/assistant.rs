@@ -29,7 +29,7 @@ fn new_endpoint(server: &ModelServer, name: &str) -> Value {
     json!({ "api_key": KEY, "base_url": server.base, "model_ids": ["small", "large"], "name": name })
 }
 
-/// Reads until the condition holds.
+/// Reads a path until the response meets the condition.
 async fn eventually(client: &Client, path: &str, good: impl Fn(&Value) -> bool) -> Value {
     let begun = Instant::now();
     loop {

@@ -9,7 +9,8 @@ use serde_json::json;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
 const CASES: &str = "/v1/workspaces/{ws}/support/cases";
-/// Deadline of the route plus the grace time, with a margin for busy machines.
+/// Budget of a request: deadline of the route plus grace time. [`MARGIN`] is added for busy
+/// machines.
 const BUDGET: Duration = Duration::from_millis(500 + 1_500);
 const MARGIN: Duration = Duration::from_secs(3);
 

@@ -36,7 +36,7 @@ fn place_in(bucket: &Bucket) -> BlobLocation {
     }))
 }
 
-/// Aborted uploads are deleted in the background.
+/// Asserts that no multipart upload is left. Aborted uploads are deleted in the background.
 async fn leaves_no_parts(bucket: &Bucket) {
     let begun = Instant::now();
     while !bucket.uploads().is_empty() {

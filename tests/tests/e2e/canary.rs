@@ -23,7 +23,8 @@ pub(crate) fn marked(mark: &str) -> Vec<u8> {
     component
 }
 
-/// A host with the sound version live, and its owner in two workspaces.
+/// Starts a host with the version `soundly.` live, and returns its owner as a client in two
+/// workspaces.
 pub(crate) async fn scene(builder: Builder) -> (TestHost, Client, Client) {
     let mut host = builder.prepare().await;
     let ada = host.create_person("ada");

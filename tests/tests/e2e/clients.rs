@@ -1,5 +1,5 @@
-//! Other people's generators read `/openapi.json` without a warning, and what
-//! they make works against the running service.
+//! Client generators of other projects read `/openapi.json` without a warning,
+//! and the generated clients work with the running service.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -20,7 +20,7 @@ const NODE_TOOLS: &[&str] = &[
     "typescript@5.9.3",
 ];
 
-/// A host of all areas, and the arguments of a tour.
+/// A host with all areas, and the arguments for a tour through the API.
 struct TourHost {
     host: TestHost,
     document: PathBuf,
@@ -49,7 +49,8 @@ impl TourHost {
     }
 }
 
-/// Runs a program that must succeed; returns all of its output.
+/// Runs a program that must succeed. Returns its standard output and standard
+/// error.
 async fn run(mut command: Command) -> String {
     let shown = format!("{command:?}");
     let ended = tokio::task::spawn_blocking(move || command.output()).await.expect("no panic");

@@ -1,5 +1,5 @@
-//! Output of commands: tables for people, JSON for programs, and output that
-//! cannot be written: a closed pipe, a full disk.
+//! Output of commands: tables for people, JSON for programs, and the behavior
+//! if the output cannot be written (closed pipe, full disk).
 
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use assurance_tests::{Backend, Builder, TestHost, place};
 use rustix::process::Signal;
 
-/// Runs a command whose reader closed the pipe before it prints.
+/// Runs a command whose standard output is closed before it prints.
 fn unread(mut command: Command) -> Output {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
     drop(child.stdout.take());
@@ -47,7 +47,7 @@ async fn a_command_that_cannot_write_says_why() {
     }
 }
 
-/// What a command prints for people: on standard output and on standard error.
+/// Runs a command. Returns its text on standard output and on standard error.
 fn printed(host: &TestHost, arguments: &[&str]) -> (String, String) {
     let output = host.command(arguments).output().expect("the binary starts");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");

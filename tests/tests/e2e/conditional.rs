@@ -1,4 +1,4 @@
-//! Conditional reads: who has the current version of a resource gets no body.
+//! Conditional reads: a client that has the current version of a resource receives no body.
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ async fn read(client: &Client, method: Method, path: &str, known: &str) -> Answe
     send(client.request(method, path).header("if-none-match", known)).await
 }
 
-/// Reads a resource, and again with its `ETag`, which is returned.
+/// Reads a resource twice, the second time with its `ETag` in `If-None-Match`. Returns the `ETag`.
 async fn check_unchanged(client: &Client, path: &str) -> String {
     let first = client.get(path).await;
     first.expect(200);
@@ -53,7 +53,7 @@ both_backends! {
         let changed = read(&ada, Method::GET, &path, &before).await;
         assert_eq!(changed.expect(200)["default_branch"], "trunk");
         assert_ne!(changed.header("etag"), Some(before.as_str()));
-        // A list has no version; a refusal is one with or without it.
+        // A list has no version, and a refusal does not depend on `If-None-Match`.
         read(&ada, Method::GET, REPOSITORIES, "*").await.expect(200);
         read(&ada, Method::GET, &format!("{CASES}/{repository}"), "*").await.problem(404, "not_found");
     }
@@ -64,7 +64,7 @@ both_backends! {
         let conversation = id_of(&ada.post(CONVERSATIONS, &body).await.expect(201));
         let path = format!("{CONVERSATIONS}/{conversation}");
         let mut tag = String::new();
-        // The run ends in a job, which is not a change of the conversation's own.
+        // The run ends in a job, which does not change the conversation's version.
         let begun = Instant::now();
         loop {
             let answer = read(&ada, Method::GET, &path, &tag).await;
@@ -77,7 +77,7 @@ both_backends! {
             assert!(begun.elapsed() < PATIENCE, "the run never ends: {}", answer.text());
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        // The tag of a read is as good as the version for a change.
+        // `If-Match` accepts the `ETag` of a read.
         let change = ada.request(Method::PATCH, &path).header("if-match", &tag);
         send(change.json(&json!({ "title": "Findings" }))).await.expect(200);
         let stale = ada.request(Method::PATCH, &path).header("if-match", &tag);

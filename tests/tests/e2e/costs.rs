@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 const CASES: &str = "/v1/workspaces/{ws}/support/cases";
 const HOLD: &str = "/v1/workspaces/{ws}/fixtures/holds-turn";
 const PATIENCE: Duration = Duration::from_secs(30);
-/// In which an operator's change has ended the calls of a version.
+/// Time within which an operator's change ends the calls of the former version.
 const MOST: Duration = Duration::from_secs(2);
 
 async fn ask(client: &Client, path: &str, body: Value) -> Answer {
@@ -28,13 +28,13 @@ async fn opens_a_case(client: &Client) -> Answer {
     client.post_once(CASES, &key, &case).await
 }
 
-/// Calls that block other writers, by clients that do not wait for them.
+/// Starts a call that blocks other writers, without waiting for its response.
 fn hold(client: &Client, body: Value) -> tokio::task::JoinHandle<Answer> {
     let client = client.clone();
     tokio::spawn(async move { ask(&client, HOLD, body).await })
 }
 
-/// Puts the guest into service, calls it so, and waits until its code runs.
+/// Deploys the guest, starts a call that blocks other writers, and waits until it runs.
 async fn holding(host: &TestHost, client: &Client, body: Value) {
     host.put_area("holds_turn", &component("fixtures/holds-turn")).await.expect(200);
     hold(client, body);
@@ -43,12 +43,12 @@ async fn holding(host: &TestHost, client: &Client, body: Value) {
         assert!(begun.elapsed() < PATIENCE, "the call does not begin");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    // A job begins after the call that made it.
+    // A job starts only after the call that enqueued it.
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(running(host).await, 1);
 }
 
-/// Calls and jobs of the guest that run.
+/// Returns the number of running calls and jobs of the guest.
 async fn running(host: &TestHost) -> u64 {
     let usage = host.operate(Method::GET, "/usage").await.expect(200);
     let areas = usage["areas"].as_array().expect("a list");
@@ -56,7 +56,7 @@ async fn running(host: &TestHost) -> u64 {
     area.and_then(|area| area["running"].as_u64()).unwrap_or(0)
 }
 
-/// How long the change takes, and how long until no call of the guest runs.
+/// Returns the duration of an operator's change, and the time until no call of the guest runs.
 async fn ended(host: &TestHost, change: impl Future<Output = Answer>) -> [Duration; 2] {
     let begun = Instant::now();
     change.await.expect(200);
@@ -102,7 +102,7 @@ both_backends! {
         let staged = host.operator(Method::PUT, "/areas/holds_turn?activate=false");
         let staged = send(staged.header("content-type", "application/wasm").body(other.clone()));
         staged.await.expect(200);
-        // The jobs come last: the next version would run them again.
+        // Jobs are tested last, because the next version would run them again.
         for body in [json!({}), json!({"do": "spin"}), json!({"do": "job"})] {
             if body["do"] != "job" {
                 holding(&host, &ada, body.clone()).await;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 const CASES: &str = "/v1/workspaces/{ws}/support/cases";
 
-/// A version of the support area with its own digest.
+/// Returns a version of the support area whose digest depends on `stamp`.
 fn version(stamp: u8) -> Vec<u8> {
     let file = place::areas().join("support.wasm");
     stamped(&std::fs::read(file).expect("a built area"), stamp)
@@ -151,14 +151,14 @@ both_backends! {
     }
 }
 
-/// A version as a file that commands deploy.
+/// Writes a version to a file. Returns its path.
 fn file(host: &TestHost, component: &[u8]) -> String {
     let path = host.folder().join("support.wasm");
     std::fs::write(&path, component).expect("written");
     path.to_str().expect("a path").to_owned()
 }
 
-/// A command that must fail; its standard error.
+/// Runs a command that must fail. Returns its standard error.
 fn refused(host: &TestHost, arguments: &[&str]) -> String {
     let output = host.command(arguments).output().expect("the binary starts");
     assert!(!output.status.success(), "{arguments:?}");
@@ -192,7 +192,7 @@ both_backends! {
         let to = ["--to", &digest(&one)[..6]];
         let back = host.cli(&[&back[..], &reason, &to].concat());
         assert_eq!(back["digest"], digest(&one));
-        // Neither of the two comes again unless it is named.
+        // A version that was rolled back becomes live only if it is named.
         let nothing = refused(&host, &["area", "rollback", "support", "--reason", "again"]);
         assert!(nothing.contains("was live before"), "{nothing}");
         let log = host.operate(Method::GET, "/audit-log?limit=2").await.expect(200);
@@ -254,7 +254,7 @@ async fn a_deployment_that_waits_for_a_node_names_it() {
     assert_eq!(waiting.count(), 1, "{errors}");
 }
 
-/// A version of the support area in which one operation has another name.
+/// Returns a version of the support area in which one operation has another name.
 fn without_an_operation() -> Vec<u8> {
     let (old, new) = (b"page_support_cases", b"sage_support_cases");
     let mut component = version(9);
@@ -341,7 +341,7 @@ async fn a_token_may_do_what_its_scopes_say_until_it_is_revoked() {
     ask(Method::POST, "/areas/support/approve").await.problem(403, "permission_denied");
     host.cli(&["token", "revoke", "--name", "ci"]);
     ask(Method::GET, "/areas").await.problem(401, "unauthenticated");
-    // In the audit log this is the name of the token in the file, and of no other.
+    // This name in the audit log is reserved for the token of the file.
     let taken = ["token", "create", "--name", "operators.token", "--scope", "read"];
     assert!(!host.command(&taken).output().expect("it runs").status.success());
     let log = host.operate(Method::GET, "/audit-log").await.expect(200);

@@ -206,7 +206,7 @@ both_backends! {
 
         let mut large = bom(&["pkg:npm/large@1.0.0"]);
         large["metadata"]["component"]["name"] = json!("image");
-        // At the maximum depth, to check that the stack suffices.
+        // At the maximum depth, to check that the stack is large enough.
         let mut nested = json!({ "type": "library", "name": "inner" });
         for _ in 0..18 {
             nested = json!({ "type": "library", "name": "a", "components": [nested] });

@@ -76,7 +76,7 @@ both_backends! {
         let held = silent.received().len();
         assert!(held <= 4, "{held} at a time, a quarter of the lane");
 
-        // After three failures the others are not tried.
+        // After three failed deliveries the others are not attempted.
         tokio::time::sleep(Duration::from_secs(20)).await;
         let tried = silent.received().len();
         assert!(tried <= 12, "{tried} of 45 were sent to a receiver that hangs");

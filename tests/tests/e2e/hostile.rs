@@ -12,7 +12,7 @@ use assurance_tests::{Answer, Backend, Builder, Client, TestHost, both_backends,
 use reqwest::Method;
 use serde_json::{Value, json};
 
-/// Guests that can be loaded, with the status and code of a call.
+/// Guests that can be loaded, with the expected status and problem code of a call.
 const CALLED: [(&str, u16, &str); 7] = [
     ("infinite-loop", 504, "area_timeout"),
     ("bulk-memory-loop", 504, "area_timeout"),
@@ -23,7 +23,7 @@ const CALLED: [(&str, u16, &str); 7] = [
     ("host-call-flood", 502, "area_fault"),
 ];
 
-/// Guests that are refused at load, and what the log names.
+/// Guests that are refused when they are loaded, with the expected text in the log.
 const REFUSED: [(&str, &str); 7] = [
     ("asks-ungranted", "egress"),
     ("uses-unwished", "crypto"),
@@ -34,7 +34,7 @@ const REFUSED: [(&str, &str); 7] = [
     ("speaks-0-3", "this service supports 0.1.0 and 0.2.0"),
 ];
 
-/// Longer than a few calls that each wait for a loop's deadline.
+/// Timeout; longer than some calls that each wait for the deadline of an endless loop.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 async fn call(client: &Client, fixture: &str) -> Answer {
@@ -75,7 +75,7 @@ async fn a_trap_reaches_the_operator_with_frames_and_last_words() {
     for told in ["area.digest", "about to fall over", "\"trap\""] {
         assert!(line.contains(told), "{told} is not in {line}");
     }
-    // Its write was rolled back.
+    // The write of the call was rolled back.
     call(&ada, "trap").await.problem(502, "area_fault");
 }
 
@@ -214,7 +214,7 @@ async fn while_one_area_spins_the_others_answer() {
     assert!(host.is_alive());
 }
 
-/// Calls a handler that has much hashed over and over; how many calls ended.
+/// Repeatedly calls a handler that hashes much data. Returns the number of completed calls.
 async fn hash(ada: Client, stop: Arc<AtomicBool>) -> u32 {
     let mut hashed = 0;
     while !stop.load(Ordering::Relaxed) {
@@ -224,7 +224,7 @@ async fn hash(ada: Client, stop: Arc<AtomicBool>) -> u32 {
     hashed
 }
 
-/// The 99th percentile of a hundred calls that take the host little.
+/// Returns the 99th percentile of the latency of a hundred cheap calls.
 async fn p99(client: &Client) -> Duration {
     let mut took = Vec::new();
     for _ in 0..100 {
@@ -252,7 +252,7 @@ async fn while_one_area_has_much_hashed_the_others_answer() {
     }
     println!("p99 {quiet:?}, and {busy:?} while {hashed} calls hashed 30 MB each");
     assert!(hashed > 0);
-    // Behind the hashes, one would wait for seconds.
+    // If the cheap calls had to wait for the hashing, they would take seconds.
     assert!(busy < Duration::from_millis(500), "{busy:?} instead of {quiet:?}");
 }
 

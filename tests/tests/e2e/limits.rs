@@ -11,7 +11,8 @@ use std::time::Duration;
 const CASES: &str = "/v1/workspaces/{ws}/support/cases";
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Repeats a request until it is refused; a minute may end in between.
+/// Repeats a request until it is refused. Usage is counted by minute, and a new minute may begin
+/// meanwhile.
 async fn until_refused(client: &Client) -> Answer {
     for _ in 0..50 {
         let answer = client.get(CASES).await;

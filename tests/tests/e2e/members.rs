@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 const MEMBERS: &str = "/v1/workspaces/{ws}/members";
 const CASES: &str = "/v1/workspaces/{ws}/support/cases";
-/// `session.cache_ms` and what a busy machine adds.
+/// Time until a cached session expires (`session.cache_ms`), with a margin for
+/// busy machines.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 async fn host(backend: Backend) -> (TestHost, Client) {

@@ -26,7 +26,7 @@ struct Monorepo {
     repository: String,
 }
 
-/// A run of `ESLint` without a category, as its SARIF formatter writes it.
+/// Returns the SARIF output of an `ESLint` run without a category.
 fn eslint(results: &[(&str, &str, &str)]) -> Vec<u8> {
     let result = |&(rule, path, message): &(&str, &str, &str)| {
         json!({

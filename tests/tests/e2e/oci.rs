@@ -1,5 +1,5 @@
-//! Components in an OCI registry: pushed, deployed by tag and by digest, and
-//! what is refused.
+//! Components in an OCI registry: pushed, deployed by tag and by digest, and refused if they were
+//! altered.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -121,7 +121,7 @@ async fn what_is_absent_changed_or_of_another_kind_is_not_deployed() {
     let said = refused(&host, &["area", "push", component_file, to_digest]);
     assert!(said.contains("push to a tag"), "{said}");
 
-    // First the last byte of the component is changed, then the manifest, which stays valid JSON.
+    // Alters the last byte of the component, and then the manifest, which stays valid JSON.
     let manifest = to_digest.rsplit_once(':').expect("a digest").1;
     for (content, dropped) in [(digest(&component).as_str(), 1), (manifest, 0)] {
         let kept = registry.file_of(content);

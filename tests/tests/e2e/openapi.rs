@@ -118,7 +118,7 @@ async fn each_type_is_one_component_with_the_contracts_name() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Schemas of objects with members that are not components.
+/// Adds the locations of object schemas with members that are not components.
 fn inline_objects(value: &Value, at: &str, found: &mut Vec<String>) {
     match value {
         Value::Object(members) => {

@@ -127,7 +127,7 @@ async fn what_is_decided_is_answered_as_the_document_says() {
         let dry = host.operator(Method::PUT, &path).body(stamped(&component("echo"), 3));
         let dry = assurance_tests::client::send(dry).await;
         let findings = &document.check("deploy_version", &dry)["findings"];
-        // The shadow that runs is in the way of a canary.
+        // The running shadow prevents a canary.
         assert_eq!(items(findings).len(), usize::from(query == "canary=5"), "{findings}");
     }
 

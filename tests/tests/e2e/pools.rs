@@ -1,5 +1,5 @@
-//! What all calls share: connections to the database, and room for instances.
-//! An area that takes all that it may get leaves enough to the others.
+//! Resources that all calls share: database connections and the pool of
+//! instances. An area that uses its maximum leaves enough for the others.
 
 use std::time::{Duration, Instant};
 
@@ -10,11 +10,12 @@ use tokio::task::JoinSet;
 
 const CASES: &str = "/v1/workspaces/{ws}/support/cases";
 const HOLD: &str = "/v1/workspaces/{ws}/fixtures/holds-turn";
-/// Core instances, memories and tables that the fixture has by itself.
+/// Numbers of core instances, memories and tables of the fixture without
+/// additional modules.
 const OWN: [u8; 3] = [3, 1, 2];
 
-/// So many calls at once that each write, and keep the connection while they
-/// query.
+/// Starts this number of concurrent calls. Each call writes and then queries,
+/// and keeps its database connection meanwhile.
 fn hold(client: &Client, calls: u32) -> JoinSet<Answer> {
     let mut held = JoinSet::new();
     for number in 0..calls {
@@ -29,7 +30,8 @@ async fn open_case(client: &Client, key: &str) -> Answer {
     client.post_once(CASES, key, &case).await
 }
 
-/// Status 503 tells when to come again.
+/// Returns whether a request was served. A response with status 503 must have
+/// `Retry-After`.
 fn served(answer: &Answer) -> bool {
     if answer.status == 503 {
         assert!(answer.header("retry-after").is_some(), "{}", answer.text());
@@ -39,17 +41,17 @@ fn served(answer: &Answer) -> bool {
     true
 }
 
-/// How many reads and writes of a person were served, of how many.
+/// Numbers of requests of a user, and of those that were served.
 #[derive(Default, Debug)]
 struct Service {
     reads: [u32; 2],
     writes: [u32; 2],
-    /// Calls that held a connection and were answered.
+    /// Number of calls that held a connection and got a response.
     held: u32,
     slowest: Duration,
 }
 
-/// Reads and writes until the calls have ended.
+/// Sends reads and writes until the calls that hold connections have ended.
 async fn work(client: &Client, held: &mut JoinSet<Answer>) -> Service {
     let mut service = Service::default();
     while !held.is_empty() {
@@ -92,7 +94,7 @@ both_backends! {
         if backend == Backend::Postgres {
             assert_eq!(service.writes[0], service.writes[1], "{service:?}");
         }
-        // The workspace that held them goes on as well.
+        // The workspace whose calls held the connections is served again.
         open_case(&ada, "after-all-of-them").await.expect(201);
         let left_open = host.metric("assurance_database_transactions_left_open_total").await;
         assert_eq!(left_open, Some(0.0));
@@ -111,7 +113,8 @@ both_backends! {
             let mut held = hold(&ada, 64);
             let service = work(&eve, &mut held).await;
             println!("{backend:?} {takes:?}: {service:?}");
-            // On SQLite, a workspace that held the turn for too long is paused.
+            // On SQLite, a workspace that blocked other writers for too long is
+            // paused.
             if backend == Backend::Postgres {
                 assert!(service.held > 0, "{takes:?}: {service:?}");
             }

@@ -12,7 +12,7 @@ use sqlx::{Connection as _, Executor as _, PgConnection};
 use test_database::TestDatabase;
 
 const CASES: &str = "/v1/workspaces/{ws}/support/cases";
-/// Longer than the interval after which a failed load is retried.
+/// Timeout; longer than the interval after which a failed load is retried.
 const PATIENCE: Duration = Duration::from_secs(40);
 
 async fn ready(host: &TestHost) -> Answer {

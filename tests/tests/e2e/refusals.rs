@@ -12,7 +12,7 @@ use crate::requests::{AREAS, RepeatableRequest, Requests};
 
 const STATUSES: [u16; 7] = [400, 401, 403, 404, 409, 422, 429];
 
-/// Why the two operations about the caller cannot be refused.
+/// Reason why some refusals cannot be caused on the two operations about the caller.
 const ABOUT_THE_CALLER: &str = "it names nothing but the caller";
 const ONLY_READS: &str = "it changes nothing that could conflict";
 const EVERYBODY_MAY: &str = "every member may; a stranger is told 404";

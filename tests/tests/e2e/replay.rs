@@ -175,7 +175,7 @@ async fn a_version_that_does_otherwise_is_shown_where() {
     let (code, told) = elsewhere.replay(&marked("trapping"));
     assert_eq!((code, &told["replayed"]["fault"]["kind"]), (1, &json!("trap")), "{told}");
 
-    // Random bytes may become a secret, so they and everything after them are withheld.
+    // Random bytes may become a secret, so the recording withholds them and everything after them.
     let kept = ada.post(MARKED, &json!({"do": "keep"})).await;
     let (code, told) =
         OtherMachine::with(&recording(&host, &kept).await).replay(&marked("soundly."));

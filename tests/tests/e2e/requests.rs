@@ -59,7 +59,7 @@ pub(crate) struct Requests {
     upload: String,
     groups: [String; 2],
     envelope: Value,
-    /// An envelope with the same id and other content, also signed.
+    /// Signed envelope with the same id but other content.
     other_envelope: Value,
 }
 
@@ -97,7 +97,7 @@ impl Requests {
         }
     }
 
-    /// Returns the request that conflicts with the valid one after that was done.
+    /// Returns a request that conflicts with the valid one after that was executed.
     pub(crate) fn conflicting(
         &self,
         n: u64,

@@ -93,7 +93,7 @@ async fn a_shadow_that_fails_is_told_and_nobody_notices() {
     assert_eq!((&example["live"], &example["candidate"]), (&json!("\"200\""), &json!("\"fault\"")));
     assert_eq!(told["candidate"]["faults"], 1);
 
-    // It was never live, so it is staged again when it is stopped.
+    // A shadow is staged when it is stopped, because its responses were never used.
     host.cli(&["area", "stop", "behaves_as_marked", "--reason", "it traps"]);
     let area = host.operate(Method::GET, AREA).await.expect(200);
     assert_eq!(area["staged"][0]["digest"], digest(&marked("trapping")));

@@ -17,11 +17,11 @@ use crate::catalog::change;
 
 const CASES: &str = "/v1/workspaces/{ws}/support/cases";
 const WEBHOOKS: &str = "/v1/workspaces/{ws}/webhooks";
-/// Many connections with one request at a time each, like clients of a load balancer.
+/// Number of connections with one request at a time each, like clients of a load balancer.
 const CLIENTS: usize = 8;
 const PAUSE: Duration = Duration::from_millis(3);
-/// Longer than the delay before the listener closes plus the time for jobs; a hanging receiver may
-/// take 15 s.
+/// Maximum time to stop: longer than the delay before the listener closes plus the time for jobs. A
+/// hanging receiver may take 15 s.
 const STOPS_WITHIN: Duration = Duration::from_secs(11);
 
 /// Sends requests on kept connections until the host ends them, like a load balancer that knows

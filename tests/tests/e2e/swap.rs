@@ -129,8 +129,8 @@ fn memory_kib(pid: u32, kind: &str) -> u64 {
     line.trim().trim_end_matches(" kB").parse().expect("a number")
 }
 
-/// Memory for compiling is freed: a host that compiled its areas soon uses about as much as one
-/// that found them compiled.
+/// Memory for compiling is freed: within seconds, a host that compiled its areas uses about as much
+/// memory as a host that loaded cached machine code.
 #[tokio::test]
 async fn compiling_leaves_little_memory_behind() {
     let areas = ["dependencies", "control-room", "catalog", "schedules", "evidence", "uploads"];

@@ -114,7 +114,7 @@ async fn a_pipeline_uploads_and_audits_with_an_access_token_as_the_guide_says() 
     assert_eq!(findings["items"].as_array().map(Vec::len), Some(1), "{findings}");
 }
 
-/// What `serve --demo` prints, from its log.
+/// Returns the commands that `serve --demo` prints, from the log.
 async fn next_steps(host: &TestHost) -> String {
     host.wait_for_log("support/cases", DEMO_LIMIT).await;
     let log = host.log();

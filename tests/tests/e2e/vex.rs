@@ -30,7 +30,7 @@ async fn start(backend: Backend) -> (TestHost, Client, String) {
     (host, ada, repository)
 }
 
-/// A CycloneDX document about a subject.
+/// Returns a CycloneDX document about a subject.
 fn document(subject: Value, members: Value) -> Value {
     let mut document = json!({
         "bomFormat": "CycloneDX", "specVersion": "1.5", "version": 1,

@@ -11,7 +11,8 @@ const CASES: &str = "/v1/workspaces/{ws}/support/cases";
 const WEBHOOKS: &str = "/v1/workspaces/{ws}/webhooks";
 const SOON: Duration = Duration::from_secs(15);
 
-/// Verifies like the receiver's owner, with the standard's package.
+/// Python script that verifies a delivery with the package of Standard Webhooks, as the receiver's
+/// owner would.
 const VERIFY: &str = r#"
 import base64, json, sys
 from standardwebhooks import Webhook

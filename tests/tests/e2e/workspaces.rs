@@ -46,7 +46,8 @@ both_backends! {
         let problem = refused[0].problem(409, "conflict");
         let detail = problem["detail"].as_str().expect("a detail");
         assert!(detail.contains("limits.max_workspaces_per_person"), "{detail}");
-        // A membership does not count, and each user has a separate number.
+        // Only workspaces that the user owns count towards the limit, and each
+        // user has a separate limit.
         let bea = host.member("bea", &ada.workspace, "member");
         bea.post(WORKSPACES, &json!({ "name": "Bea's" })).await.expect(201);
     }

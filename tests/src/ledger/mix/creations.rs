@@ -229,8 +229,8 @@ const fn creation(operation: &'static str, collection: &'static str, draft: Draf
     }
 }
 
-/// A dependency between contended groups, so that its assessment reads and writes what others
-/// change.
+/// Creates a dependency between contended groups, so that its assessment reads and writes documents
+/// that other requests change.
 fn dependency(tenant: &Tenant, marker: &str, rng: &mut StdRng) -> Option<Draft> {
     let groups = &tenant.contended["catalog.groups"];
     let from = rng.random_range(0..groups.len());
@@ -251,7 +251,7 @@ fn questionnaire(_: &Tenant, marker: &str, _: &mut StdRng) -> Option<Draft> {
     })
 }
 
-/// A transition from the last known state and version of the finding.
+/// Creates a transition from the last known state and version of the finding.
 fn transition(tenant: &Tenant, marker: &str, rng: &mut StdRng) -> Option<Draft> {
     let at = rng.random_range(0..tenant.findings.len().max(1));
     let finding = tenant.findings.get(at)?.lock().clone();

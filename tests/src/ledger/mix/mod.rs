@@ -32,11 +32,12 @@ pub struct Creation {
     pub kept: &'static [&'static str],
     /// Name of its event, and the event's member with the id.
     pub event: Option<(&'static str, &'static str)>,
-    /// Number of documents from which on one is deleted instead.
+    /// Number of documents above which one is deleted instead of creating another.
     pub most: usize,
     /// Path below the workspace at which `GET` reads it; `None` if there is none.
     pub read_at: Option<&'static str>,
-    /// Returns the request with this marker; `None` if the workspace lacks something.
+    /// Creates the request with this marker; `None` if the workspace lacks a document that it
+    /// refers to.
     pub draft: fn(&Tenant, &str, &mut StdRng) -> Option<Draft>,
 }
 

@@ -1,4 +1,4 @@
-//! What access tokens may not do, who manages them, and what bounds them.
+//! Limits of access tokens: refused operations, who may manage tokens, and rate limits.
 
 use super::*;
 
@@ -53,7 +53,7 @@ both_backends! {
         }
         ci.delete(&path(&created)).await.problem(403, "permission_denied");
         ci.delete(&own).await.problem(403, "permission_denied");
-        // The workspace of this one is in its body, and its URL is for the session.
+        // The workspace of this operation is in the body, and the returned URL is for the session.
         let install = json!({ "workspace_id": ada.workspace });
         ci.post("/v1/repohost/app/install", &install).await.problem(403, "permission_denied");
 
@@ -131,7 +131,7 @@ async fn each_token_has_a_rate_of_its_own_and_is_named_in_the_log() {
     limited.problem(429, "rate_limited");
     other.get(CASES).await.expect(200);
     ada.get(CASES).await.expect(200);
-    // A request that takes nothing has the headers, too.
+    // A request that takes no units has the rate limit headers, too.
     let nothing = one.get("/v1/nothing").await;
     assert!(policy(&nothing).is_some_and(|text| text.contains("access-token")), "{nothing:?}");
     let id = created["id"].as_str().expect("an id");
@@ -149,7 +149,7 @@ async fn what_is_no_token_costs_no_query_and_guesses_are_counted() {
     let (known, _) = machine(&mut host, &ada, "viewer").await;
     known.get(CASES).await.expect(200);
     let text = known.token.clone().expect("a token");
-    // Only what was looked for in the database is a guess.
+    // Only tokens that were looked up in the database count as guesses.
     for n in 0..10 {
         let wrong_checksum = ada.machine(&format!("{}{n:04}", &text[..46]));
         refused(&wrong_checksum.get(CASES).await);

@@ -1,5 +1,5 @@
 //! Access tokens: a machine calls the operations of one workspace without a
-//! session, for as long as its maker might.
+//! session, as long as the member who created the token may.
 
 mod limits;
 
@@ -14,7 +14,8 @@ const TOKENS: &str = "/v1/workspaces/{ws}/access-tokens";
 const CASES: &str = "/v1/workspaces/{ws}/support/cases";
 const REPOSITORIES: &str = "/v1/workspaces/{ws}/repositories";
 const MEMBERS: &str = "/v1/workspaces/{ws}/members";
-/// `session.cache_ms` and what a busy machine adds.
+/// Time until a cached session or token expires (`session.cache_ms`), with a
+/// margin for busy machines.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 async fn host(backend: Backend) -> (TestHost, Client) {
@@ -29,7 +30,7 @@ fn repository(name: &str) -> Value {
     json!({ "name": name, "provider": "github", "default_branch": "main" })
 }
 
-/// RFC 3339 of a moment so many milliseconds from now.
+/// Returns the time this number of milliseconds from now, in RFC 3339.
 fn in_ms(ms: i64) -> String {
     envelope::now().plus_ms(ms).to_rfc3339()
 }
@@ -39,7 +40,8 @@ async fn create(client: &Client, name: &str, role: &str) -> Answer {
     client.post(TOKENS, &body).await
 }
 
-/// A machine with a new token; its text must not be in the log.
+/// Creates a machine client with a new token; the log must not contain the
+/// token.
 async fn machine(host: &mut TestHost, client: &Client, role: &str) -> (Client, Value) {
     let created = create(client, "ci", role).await.expect(201);
     let token = created["token"].as_str().expect("a token").to_owned();
@@ -51,7 +53,7 @@ fn path(token: &Value) -> String {
     format!("{TOKENS}/{}", token["id"].as_str().expect("an id"))
 }
 
-/// Waits until a machine gets this status, from this node or another.
+/// Repeats a request of a machine until the response has this status.
 async fn until_status(machine: &Client, path: &str, status: u16) -> Answer {
     let begun = Instant::now();
     loop {
@@ -64,7 +66,8 @@ async fn until_status(machine: &Client, path: &str, status: u16) -> Answer {
     }
 }
 
-/// The response to every token that is not valid.
+/// Asserts that the response is the refusal of an invalid token, and returns
+/// the problem.
 #[track_caller]
 fn refused(answer: &Answer) -> Value {
     let mut problem = answer.problem(401, "unauthenticated");
@@ -86,7 +89,7 @@ both_backends! {
 
         let made = ci.post_once(CASES, "by-a-machine", &case()).await.expect(201);
         assert_eq!(ci.get(CASES).await.expect(200)[0]["id"], made["id"]);
-        // Who acts is the maker.
+        // The machine acts as the member who created the token.
         assert_eq!(ada.get(CASES).await.expect(200)[0]["id"], made["id"]);
         ci.post(REPOSITORIES, &repository("shop")).await.expect(201);
         let listed = ada.get(TOKENS).await.expect(200);
@@ -97,7 +100,8 @@ both_backends! {
         };
         let lower = format!("bearer  {}", ci.token.as_deref().unwrap_or_default());
         with(&nobody, &lower).await.expect(200);
-        // Another scheme is for somebody else, such as a proxy.
+        // A header with another scheme is ignored, because it may be for a
+        // proxy.
         with(&nobody, "Basic eDp5").await.problem(401, "unauthenticated");
         with(&ada, "Basic eDp5").await.expect(200);
     }

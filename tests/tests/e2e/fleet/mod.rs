@@ -140,7 +140,7 @@ fn split(url: &str) -> (String, String) {
     (server.to_owned(), name.to_owned())
 }
 
-/// A version of the support area with its own digest.
+/// Returns a version of the support area whose digest depends on `stamp`.
 fn version(stamp: u8) -> Vec<u8> {
     let file = place::areas().join("support.wasm");
     stamped(&std::fs::read(file).expect("a built area"), stamp)
@@ -342,7 +342,7 @@ async fn nodes_whose_connections_are_ended_under_load_go_on_by_themselves() {
         fleet.administrate(all).await;
     }
     load.finish(&ada).await;
-    // They receive each other's changes as before.
+    // The nodes receive each other's changes as before.
     let new = version(1);
     fleet.hosts[1].put_area("support", &new).await.expect(200);
     let took = fleet.until_all_run(&new).await;
@@ -369,7 +369,7 @@ async fn a_node_cut_off_from_the_database_says_so_and_never_answers_with_a_withd
     assert_eq!(report["status"], "unready", "{report}");
     assert_ne!(report["checks"]["database"], "ok", "{report}");
     assert!(ready.header("retry-after").is_some(), "{:?}", ready.headers);
-    // It is alive and need not be restarted.
+    // The node is alive, so it must not be restarted.
     fleet.hosts[2].operate(Method::GET, "/health/live").await.expect(200);
 
     let back = json!({"reason": "it is wrong"});
