@@ -65,8 +65,9 @@ pub(super) fn template_parameters(path: &str) -> Vec<String> {
     path.split('/').filter_map(parameter_of).map(str::to_owned).collect()
 }
 
-/// Returns the template with its parameters numbered. Two templates that match
-/// the same paths have the same key.
+/// Returns the template with its parameters replaced by numbers. Two templates
+/// that match the same paths have the same key, so it detects conflicting
+/// routes.
 #[must_use]
 pub fn template_key(path: &str) -> String {
     let mut count = 0;

@@ -17,8 +17,7 @@ use assurance_core::domain::manifest::{BodyKind, FormPart, Manifest, Route};
 /// Maximum size of a form's boundaries and part headers, in bytes.
 const FORM_OVERHEAD_BYTES: u64 = 64 << 10;
 
-/// Number of concurrent body validations of one version that run outside the
-/// server's threads.
+/// Maximum number of concurrent body validations of one version on blocking threads.
 const LONG_CHECKS: usize = 2;
 
 /// Operator's limits for manifests and their routes, with defaults for routes that set none.
@@ -61,7 +60,7 @@ impl From<&Config> for ContractLimits {
     }
 }
 
-/// A compiled route.
+/// A route that is ready to serve requests: schemas compiled, limits resolved.
 #[derive(Debug)]
 pub struct RouteContract {
     /// Route as the manifest declares it.
@@ -82,7 +81,7 @@ pub struct RouteContract {
     pub max_body_bytes: u64,
     /// Storage access pattern of earlier calls of this route.
     pub access_pattern: Arc<AccessPattern>,
-    /// Request metrics.
+    /// Request metrics of the route's operation.
     pub meter: Arc<RouteMetrics>,
 }
 

@@ -14,7 +14,7 @@ const EVENT_NAME: &str = "event-name";
 const IN_PLACE: [&str; 8] =
     ["allOf", "anyOf", "oneOf", "$ref", "if", "then", "else", "dependentSchemas"];
 
-/// A schema with its validator.
+/// JSON Schema with its compiled validator.
 #[derive(Debug)]
 pub struct CompiledSchema {
     pub(super) schema: Json,
@@ -96,7 +96,8 @@ fn name_events(schema: &mut Json, events: &[String]) {
     }
 }
 
-/// Makes all object schemas reject unknown members, unless they define them.
+/// Changes all object schemas to reject unknown members, except those that set
+/// a rule for unknown members themselves.
 pub(super) fn close(schema: &mut Json) {
     close_at(schema, false);
 }

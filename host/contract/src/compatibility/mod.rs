@@ -42,7 +42,7 @@ pub enum ChangeSubject {
     Collection,
     /// A job kind.
     Job,
-    /// The area's blobs.
+    /// The blobs of the area.
     Blobs,
 }
 
@@ -53,9 +53,10 @@ pub struct ContractChange {
     pub verdict: Compatibility,
     /// The kind of item that changed.
     pub subject: ChangeSubject,
-    /// Name of the item.
+    /// Name of the changed item: an operation id, an event, a collection or a
+    /// job kind.
     pub name: String,
-    /// Part of the item, such as `request` or `response`.
+    /// Part of the changed item, such as `request` or `response`.
     pub part: &'static str,
     /// Location in that part: a JSON Pointer, with `*` for any element; empty
     /// for the whole part.

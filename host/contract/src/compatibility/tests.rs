@@ -1,4 +1,4 @@
-//! Tests of how each kind of change is reported.
+//! Tests of the reported effect of each kind of change.
 
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};

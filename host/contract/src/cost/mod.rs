@@ -26,7 +26,7 @@ pub(super) fn complaints(manifest: &Manifest, limits: &ManifestLimits) -> Vec<St
     check.found
 }
 
-/// State of checking one manifest.
+/// Checks one manifest and collects the error messages.
 struct ManifestCheck<'a> {
     limits: &'a ManifestLimits,
     found: Vec<String>,
@@ -150,8 +150,8 @@ impl ManifestCheck<'_> {
     }
 }
 
-/// Returns every schema of a manifest as it will be compiled, with its name for
-/// messages.
+/// Returns every schema of a manifest in the form in which it will be compiled,
+/// with a name for error messages.
 fn schemas(manifest: &Manifest) -> impl Iterator<Item = (String, Json)> {
     let requests = manifest.routes.iter().filter_map(|route| match &route.body {
         BodyKind::Json(schema) => {

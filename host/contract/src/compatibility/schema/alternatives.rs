@@ -57,7 +57,7 @@ pub(super) const MAX_DEPTH: usize = 64;
 /// Maximum number of alternatives of a schema.
 const MAX_ALTERNATIVES: usize = 1_000;
 
-/// The part of a schema for one JSON type.
+/// The part of a schema that applies to values of one JSON type.
 pub(super) struct Alternative<'s> {
     /// JSON type; `None` for any type.
     pub(super) kind: Option<&'s str>,
@@ -168,7 +168,8 @@ fn is_of(value: &Json, kind: &str) -> bool {
     }
 }
 
-/// Returns whether every value of the first type is one of the second.
+/// Returns whether every value of the JSON type `sub` is also of the type
+/// `sup`; `None` is any type.
 pub(super) fn same_kind(sub: Option<&str>, sup: Option<&str>) -> bool {
     sup.is_none() || sub == sup || (sub == Some("integer") && sup == Some("number"))
 }

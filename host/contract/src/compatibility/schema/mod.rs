@@ -88,7 +88,8 @@ struct SchemaComparison<'s, 'w> {
 }
 
 impl<'s> SchemaComparison<'s, '_> {
-    /// Takes steps from the budget; returns false if too few are left.
+    /// Takes steps from the budget of the comparison; returns false if none are
+    /// left.
     fn spend(&mut self, steps: usize) -> bool {
         *self.steps = self.steps.saturating_sub(steps);
         *self.steps > 0
