@@ -158,7 +158,7 @@ impl CodeCache {
     }
 }
 
-/// Loads machine code.
+/// Loads machine code whose MAC was verified by the caller.
 #[expect(unsafe_code, reason = "the one place that loads compiled components")]
 fn deserialize(engine: &Engine, compiled: &[u8]) -> wasmtime::Result<Component> {
     // SAFETY: the bytes must come from wasmtime's own compiler, unaltered. The

@@ -18,7 +18,7 @@ use super::{LoadError, engine};
 /// The hidden command of the child process.
 pub const COMMAND: &str = "compile-component";
 
-/// Exit code of a child whose component is not valid.
+/// Exit code of a child process whose component is not valid.
 const NOT_VALID: u8 = 3;
 /// Interval of checking whether a child has ended.
 const POLL: Duration = Duration::from_millis(5);
@@ -60,7 +60,7 @@ pub struct CompileJob {
     pub cpu_seconds: u64,
     /// Maximum memory of any instance, in bytes.
     pub instance_bytes: usize,
-    /// Niceness of the child.
+    /// Niceness of the child process.
     pub niceness: i32,
 }
 

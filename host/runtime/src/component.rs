@@ -154,8 +154,8 @@ impl Component {
             .unwrap_or_else(|lost| FinishedCall::not_begun(None, lost.into_error(meter.deadline())))
     }
 
-    /// Enters the call into the budgets of its area and its workspace;
-    /// `describe` has no budget.
+    /// Charges the call to the budgets of its area and its workspace, or
+    /// refuses it if a budget is used up. `describe` has no budget.
     fn enter(
         &self,
         unit: Option<&UnitOfWork>,

@@ -34,8 +34,8 @@ const MEMORIES_PER_COMPONENT: u32 = 4;
 const MEMORIES_PER_INSTANCE: u32 = 1;
 const TABLES_PER_INSTANCE: u32 = 3;
 
-/// Creates the engine with the fastest safe way to clear instances on this
-/// machine, and starts its clock.
+/// Creates the engine of the service. Uses the fastest safe method of this
+/// machine to clear instances, and starts the thread that interrupts guests.
 pub(super) fn start(settings: &Settings) -> anyhow::Result<Engine> {
     let engine = build(settings)?;
     start_clock(&engine, settings.tick()).context("cannot start the epoch thread")?;

@@ -16,13 +16,13 @@ const EMPTY_WORLD: [&str; 6] =
 /// A component's imports.
 #[derive(Debug)]
 pub(super) struct Imports {
-    /// Generation of the contract that it was built for.
+    /// Generation of the contract that the component was built for.
     pub(super) generation: Generation,
-    /// All imports by name.
+    /// Names of all imports.
     pub(super) names: Vec<String>,
-    /// The imported capabilities.
+    /// Capabilities of the contract that the component imports.
     pub(super) capabilities: BTreeSet<Capability>,
-    /// Whether it imports anything of WASI.
+    /// Whether the component imports any interface of WASI.
     pub(super) wasi: bool,
 }
 

@@ -92,9 +92,9 @@ pub enum LoadError {
     /// The component exceeds the size limit.
     #[error("the component has {bytes} bytes; the limit is {max}")]
     TooLarge {
-        /// Size of the component.
+        /// Size of the component, in bytes.
         bytes: usize,
-        /// Maximum size.
+        /// Maximum size, in bytes.
         max: usize,
     },
     /// The bytes are not a valid component.

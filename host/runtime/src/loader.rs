@@ -207,7 +207,8 @@ fn compilers(niceness: i32) -> anyhow::Result<ThreadPool> {
         .context("cannot start the threads that compile")
 }
 
-/// A component's machine code.
+/// A compiled component with its digest, and the duration of compiling (`None`
+/// if it was cached).
 struct MachineCode {
     component: Compiled,
     digest: String,

@@ -17,7 +17,7 @@ use assurance_core::recordings::{Player, RecordedLimits, Recording};
 use assurance_work::{CallError, UnitOfWork};
 
 impl Component {
-    /// Begins the recording of the call, if it is recorded.
+    /// Begins the recording of the call, if the call is to be recorded.
     pub(super) fn begin_recording(
         &self,
         unit: &UnitOfWork,

@@ -10,7 +10,7 @@ use assurance_core::config::{AreaLimits, BudgetsConfig, Config, LanesConfig, Mal
 /// Limits of single calls and of concurrent calls.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Linear memory of one instance, in bytes.
+    /// Maximum linear memory of one instance, in bytes.
     pub max_memory_bytes: usize,
     /// Linear memory of all instances together beyond the first MiB of each,
     /// in bytes.
@@ -39,11 +39,11 @@ pub struct Settings {
     pub max_reply_bytes: usize,
     /// Maximum bytes that a guest may pass in one host call: the largest blob plus overhead.
     pub max_host_call_bytes: usize,
-    /// Host calls per call.
+    /// Maximum number of host calls of one call.
     pub max_host_calls: u32,
     /// Limit of the time for which one call may block other writers.
     pub max_turn: WriteLockLimit,
-    /// Log lines of one call; further ones are counted and dropped.
+    /// Maximum number of log lines of one call; further ones are counted and dropped.
     pub max_log_lines: u32,
     /// Longest log line, in bytes; the rest is cut off.
     pub max_log_line_bytes: usize,
@@ -69,20 +69,20 @@ pub struct Settings {
     pub areas: BTreeMap<String, AreaLimits>,
     /// The operator's settings for areas, by area and key.
     pub values: BTreeMap<String, BTreeMap<String, String>>,
-    /// The malware scanner.
+    /// Configuration of the malware scanner.
     pub malware: MalwareConfig,
 }
 
 /// Limits of one call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CallLimits {
-    /// Linear memory, in bytes.
+    /// Maximum linear memory of the instance, in bytes.
     pub(super) memory_bytes: usize,
-    /// Number of host calls.
+    /// Maximum number of host calls.
     pub(super) host_calls: u32,
-    /// Processor time; `None` if only the deadline limits it.
+    /// Maximum processor time; `None` if only the deadline limits it.
     pub(super) cpu: Option<Duration>,
-    /// Limit of the time for which it may block other writers.
+    /// Limit of the time for which the call may block other writers.
     pub(super) turn: WriteLockLimit,
 }
 
@@ -90,9 +90,9 @@ pub(super) struct CallLimits {
 /// write in the database to its commit.
 #[derive(Clone, Copy, Debug)]
 pub struct WriteLockLimit {
-    /// Processor time.
+    /// Maximum processor time.
     pub cpu: Duration,
-    /// Total time.
+    /// Maximum total time.
     pub wall: Duration,
 }
 

@@ -29,7 +29,7 @@ pub(super) fn describe_metrics() {
 /// Reason why a host function ends the call.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CallStop {
-    /// Too many host calls.
+    /// The call exceeded its maximum number of host calls.
     #[error("more than {0} host calls")]
     HostCalls(u32),
     /// A host function was called in `describe`, which has no capabilities.

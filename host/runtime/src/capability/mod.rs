@@ -30,7 +30,7 @@ use assurance_work::OperationError;
 pub(super) enum CapabilityError<E> {
     /// The guest receives this error.
     Answer(E),
-    /// The call ends.
+    /// The call ends with this error.
     Stop(wasmtime::Error),
 }
 

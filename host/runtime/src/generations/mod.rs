@@ -29,7 +29,7 @@ impl Generation {
     /// All supported generations, oldest first.
     const ALL: [Self; 2] = [Self::V0_1, Self::V0_2];
 
-    /// The generation of `wit/`.
+    /// Current generation: that of the folder `wit/`.
     pub(super) const CURRENT: Self = Self::V0_2;
 
     /// Returns the version of the contract's package.

@@ -30,7 +30,7 @@ use assurance_work::{AreaScope, CallError, CallOutcome, UnitOfWork, UnitSpec, Wo
 
 pub type Answer = Result<Result<Reply, Problem>, CallError>;
 
-/// A runtime with a store of its own.
+/// A runtime with its own database and the fixture guests.
 pub struct Sandbox {
     pub runtime: Runtime,
     pub store: Store,
