@@ -27,7 +27,7 @@ pub struct MemberRemoval {
 /// Why a member was not removed.
 #[derive(Debug)]
 pub enum MemberRemovalError {
-    /// The rules of memberships forbid it.
+    /// A rule of memberships forbids the removal.
     Member(RemoveMemberError),
     /// The idempotency key is refused.
     Refused(CallRefusal),

@@ -45,13 +45,13 @@ pub struct Parts {
     pub base_url: String,
     /// Source of the current time.
     pub clock: Clock,
-    /// The database.
+    /// Database and blob store.
     pub store: Store,
     /// Keys derived from the master key.
     pub keys: Arc<Keys>,
     /// Compiles and runs components.
     pub runtime: Runtime,
-    /// The live areas.
+    /// Registry of the live areas.
     pub registry: Arc<Registry>,
     /// Users, sessions and memberships.
     pub identity: Identity,

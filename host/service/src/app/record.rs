@@ -15,7 +15,7 @@ use assurance_core::recordings::{
     RecordedCall, RecordedExport, Recorder, Recordings, WithholdReason,
 };
 
-/// The recording of one request.
+/// Recording of one request while it is executed.
 pub(super) struct RecordingSink {
     pub(super) recorder: Arc<Recorder>,
     recordings: Recordings,

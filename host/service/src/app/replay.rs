@@ -30,7 +30,7 @@ pub struct ReplayReport {
     pub withheld: Option<String>,
     /// Host calls that differ from the recording.
     pub calls: Vec<UnexpectedHostCall>,
-    /// Differences of the outcome.
+    /// Differences between the recorded and the replayed outcome.
     pub differences: Vec<ValueDifference>,
     /// How the recorded call ended.
     pub recorded: RecordedOutcome,
@@ -44,7 +44,7 @@ pub struct ReplayReport {
 pub enum ReplayVerdict {
     /// Same host calls in the same order, and the same outcome.
     Same,
-    /// Another host call or another outcome.
+    /// The component made another host call, or the call ended otherwise.
     Different,
     /// No difference up to the point where the recording is incomplete.
     Withheld,

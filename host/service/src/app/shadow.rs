@@ -58,7 +58,7 @@ fn is_picked(trial: &OnTrial) -> bool {
     rand::rng().random_range(0.0..100.0) < trial.trial.share.percent()
 }
 
-/// One copy of a request.
+/// Copy of a request for the shadow version.
 struct ShadowRequest {
     app: App,
     trial: Arc<OnTrial>,

@@ -14,9 +14,9 @@ use assurance_work::CallError;
 /// A request to create a workspace.
 #[derive(Debug)]
 pub struct NewWorkspace<'a> {
-    /// Its first owner.
+    /// First owner of the workspace.
     pub owner: UserId,
-    /// Display name.
+    /// Display name of the workspace.
     pub name: &'a str,
     /// URL name; `None` derives it from the name.
     pub slug: Option<&'a str>,
@@ -71,7 +71,7 @@ pub async fn create(
     }
 }
 
-/// The stored response for the key, from this node or another one.
+/// Returns the stored response for the key, from this node or another one.
 pub(super) async fn earlier(
     app: &App,
     keyed: Option<&IdempotencyGuard>,

@@ -38,13 +38,13 @@ use assurance_work::{AreaCode, AreaScope};
 /// Dependencies of the workers.
 #[derive(Clone, Debug)]
 pub struct WorkerDeps {
-    /// Contains the queue.
+    /// Database with the job queue.
     pub store: Store,
     /// Keys for the units of work.
     pub keys: Arc<Keys>,
     /// Source of the current time.
     pub clock: Clock,
-    /// Finds the code of areas.
+    /// Gives access to the code of the live areas.
     pub areas: RunnableAreas,
     /// Configuration of the workers.
     pub settings: config::JobsConfig,
@@ -79,7 +79,7 @@ impl fmt::Debug for RunnableAreas {
 /// Code and scope of one version.
 #[derive(Clone)]
 pub struct RunnableArea {
-    /// Runs the area's jobs.
+    /// Code that runs the area's jobs.
     pub code: Arc<dyn AreaCode>,
     /// Collections, events and jobs that a run can reach.
     pub scope: Arc<AreaScope>,
@@ -99,9 +99,9 @@ struct WorkerState {
     deps: WorkerDeps,
     /// Id of this process in the database.
     worker: Uuid,
-    /// Stops claiming jobs.
+    /// Cancelled when this process must stop claiming jobs.
     stop: CancellationToken,
-    /// Cancels running jobs.
+    /// Cancelled when this process must abandon its running jobs.
     abandon: CancellationToken,
 }
 

@@ -110,7 +110,7 @@ impl JobStep<'_> {
         let Some(area) = (self.shared.deps.areas.find)(&job.area, job.workspace) else {
             return self.settle(self.defer()).await;
         };
-        // All attempts use the same call, so that they create the same ids.
+        // All attempts use the same `JobRun`, so that they create the same ids.
         let run = self.job_run();
         // Requests that one attempt has sent are not sent again by the next.
         let sent = Arc::default();

@@ -18,7 +18,7 @@ const SWEEP_BLOBS_EVERY: Duration = Duration::from_secs(3_600);
 const UNNAMED_BLOBS_LIVE_MS: i64 = 24 * 3_600_000;
 /// Age at which counts of sent mails are deleted, in milliseconds. Mail limits count days.
 const MAIL_COUNTS_LIVE_MS: i64 = 24 * 3_600_000;
-/// Stored responses deleted in one batch.
+/// Number of stored responses that are deleted in one batch.
 const ANSWERS: u32 = 1_000;
 /// Interval between two counts of the lanes. A count is slower for longer queues.
 const COUNT_EVERY: Duration = Duration::from_secs(15);

@@ -11,7 +11,7 @@ use assurance_core::domain::job::JobFlow;
 use assurance_core::domain::time::Timestamp;
 use assurance_store::jobs::WaitingJob;
 
-/// Running jobs of a lane by workspace, and the known waiting jobs.
+/// State of one lane: its running jobs by workspace, and the known waiting jobs.
 #[derive(Debug)]
 pub(super) struct WorkspaceTurns {
     capacity: u32,

@@ -21,7 +21,7 @@ pub(super) enum WrongKey {
     /// The database is used with another key.
     #[error("{key} is not the master key that the database {database} is used with. {RESTORE}")]
     Other { key: String, database: String },
-    /// The database has no check value, and its encrypted values do not decrypt with this key.
+    /// The database has no check value, and none of its encrypted values decrypts with this key.
     #[error(
         "{key} decrypts none of the {sealed} encrypted values in the database {database}. \
         {RESTORE}"

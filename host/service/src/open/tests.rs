@@ -1,4 +1,4 @@
-//! A process works only with the master key of its database.
+//! Tests that a process works only with the master key of its database.
 
 use std::path::PathBuf;
 

@@ -19,7 +19,7 @@ use sha2::{Digest as _, Sha256};
 const MAX_DIFFERENCES: usize = 50;
 /// Maximum number of positions that are stored; differences at other positions are only counted.
 const MAX_POSITIONS: usize = 500;
-/// Examples stored for one position.
+/// Maximum number of examples stored for one position.
 const EXAMPLES: usize = 3;
 /// Maximum length of a shown value, in characters.
 const MAX_SHOWN_CHARS: usize = 200;
@@ -49,7 +49,7 @@ struct ComparisonState {
 /// Number of copied requests, by result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ShadowCounts {
-    /// Compared requests.
+    /// Number of compared requests.
     pub compared: u64,
     /// Compared requests that differ.
     pub different: u64,
@@ -98,7 +98,7 @@ pub struct DifferenceExample {
     pub candidate: String,
 }
 
-/// Permission to run one copy. Dropping it allows the next one.
+/// Permission to execute one copy of a request. Dropping it frees the place for another copy.
 #[derive(Debug)]
 pub struct ShadowPermit(Arc<ShadowComparison>);
 

@@ -49,7 +49,7 @@ pub enum RegistryError {
         route: String,
         /// Area that has the route, or `host`.
         owner: String,
-        /// The refused area.
+        /// Name of the refused area.
         area: String,
     },
     /// Another owner has the operation id.
@@ -59,7 +59,7 @@ pub enum RegistryError {
         operation: String,
         /// Area that has the operation, or `host`.
         owner: String,
-        /// The refused area.
+        /// Name of the refused area.
         area: String,
     },
     /// Another area publishes the event.
@@ -69,10 +69,10 @@ pub enum RegistryError {
         event: String,
         /// Area that publishes the event.
         owner: String,
-        /// The refused area.
+        /// Name of the refused area.
         area: String,
     },
-    /// No such area is live.
+    /// The area with this name is not live.
     #[error("no area {0:?} is live")]
     NotLive(String),
 }
@@ -118,7 +118,7 @@ impl ChangePlan {
     }
 }
 
-/// The live areas.
+/// Live areas of this process, as a pointer to the current snapshot.
 #[derive(Debug)]
 pub struct Registry {
     current: ArcSwap<Snapshot>,

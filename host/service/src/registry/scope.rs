@@ -17,7 +17,8 @@ pub const EVENT_JOB: &str = "event";
 /// Maximum attempts of an event delivery if the subscriber does not declare the job kind `event`.
 const EVENT_ATTEMPTS: u32 = 10;
 
-/// Timeout of one such attempt, in milliseconds.
+/// Timeout of an event delivery if the subscriber does not declare the job kind `event`, in
+/// milliseconds.
 const EVENT_TIMEOUT_MS: u32 = 30_000;
 
 /// Returns the scope of one area. `live` includes the area itself.

@@ -26,9 +26,9 @@ pub struct AreaVersion {
     pub generation: &'static str,
     /// Interfaces that the component imports; shown to operators.
     pub imports: Vec<String>,
-    /// Runs the component.
+    /// Code that executes requests and jobs of the version.
     pub code: Arc<dyn AreaCode>,
-    /// Collections, events and jobs that its calls can reach.
+    /// Collections, events and jobs that calls of the version can reach.
     pub scope: Arc<AreaScope>,
     /// Compiled routes, in the order of the manifest.
     pub routes: Arc<[RouteContract]>,

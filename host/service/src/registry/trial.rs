@@ -17,7 +17,7 @@ use super::compared::ShadowComparison;
 use assurance_contract::RouteContract;
 use assurance_core::domain::trial::Trial;
 
-/// A version on trial, next to the live one.
+/// A version on trial next to the live one, with the statistics of both.
 #[derive(Debug)]
 pub struct OnTrial {
     /// Mode and share that operators chose.
@@ -123,7 +123,7 @@ impl fmt::Debug for TrialSide {
 pub struct SideStats {
     /// Number of requests and job runs.
     pub calls: u64,
-    /// Number of those that failed by the version's own fault.
+    /// Number of calls that failed by the version's own fault.
     pub faults: u64,
     /// Latency of requests, by operation.
     pub operations: BTreeMap<String, LatencyHistogram>,

@@ -30,15 +30,15 @@ pub struct Caller {
 pub struct AreaRequest {
     /// Request id, as in the response's `X-Request-Id` and in logs.
     pub id: Arc<str>,
-    /// The sender.
+    /// Authorized sender of the request.
     pub caller: Caller,
     /// Workspace that the request may access.
     pub workspace: WorkspaceId,
     /// Path and query parameters; missing optional ones have their defaults.
     pub parameters: Vec<Parameter>,
-    /// The body as the area receives it.
+    /// Body in the form that the handler receives.
     pub body: RequestBody,
-    /// The parsed body if it is JSON.
+    /// Parsed body; `None` if the body is not JSON.
     pub json: Option<Json>,
     /// Blob with the content of a streamed body; `None` for other bodies.
     pub stored: Option<StoredBlob>,
@@ -80,7 +80,7 @@ impl CommittedResponse {
 pub enum CallRefusal {
     /// The area's handler returned a problem.
     Problem(Problem),
-    /// The idempotency key was used with another body.
+    /// The idempotency key was used before with another body or other parameters.
     KeyReused,
     /// Another request with the same idempotency key is running.
     InProgress,

@@ -96,7 +96,7 @@ struct KnownFile {
     stamp: FileStamp,
     /// Whether this stamp of the file was installed or refused.
     handled: bool,
-    /// Name of the area that was installed from it.
+    /// Name of the area that was installed from this file; `None` if none was.
     area: Option<String>,
     missing_since: Option<Instant>,
 }

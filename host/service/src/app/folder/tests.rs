@@ -19,7 +19,7 @@ impl Log {
     async fn becomes(&self, expected: &[&str]) {
         for _ in 0..100 {
             if *self.0.lock() == expected {
-                // Nothing else is logged.
+                // Waits three scan intervals, in which nothing else may be logged.
                 tokio::time::sleep(SETTLE_INTERVAL * 3).await;
                 break;
             }

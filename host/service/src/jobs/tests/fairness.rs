@@ -1,4 +1,4 @@
-//! No workspace and no resource blocks a lane for the others.
+//! Tests that no workspace and no resource blocks a lane for the others.
 
 use std::collections::BTreeSet;
 
@@ -66,7 +66,7 @@ on_both! {
                 done()
             })
         });
-        // More jobs than one scan of the oldest reads, and all of the same workspace.
+        // More jobs of one workspace than one scan of the oldest jobs reads.
         let mut jobs: Vec<NewJob> = (0..200).map(|n| of(7, Some(5), n)).collect();
         let healthy = (0..20).map(|n| of(7, Some(4 + 2 * (n % 2)), 1_000 + n));
         jobs.extend(healthy.map(|job| NewJob { available_at: Timestamp(1), ..job }));

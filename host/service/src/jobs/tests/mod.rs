@@ -234,7 +234,7 @@ on_both! {
             };
             Box::pin(async { Ok(Ok(outcome)) })
         });
-        // Half of the steps under one lease, half under leases of their own.
+        // Job 1 runs with a new lease for each step, and job 2 with one lease for all steps.
         for (n, slice_ms) in [(1, 0), (2, 60_000)] {
             let set = |jobs: &mut config::JobsConfig| jobs.slice_ms = slice_ms;
             let mut bench = Bench::with(store, Some(Arc::clone(&code)), set).await;
