@@ -123,7 +123,7 @@ impl BackupInProgress<'_> {
                     return Ok(None);
                 }
             };
-            // The object is shorter than its row says. The checksum reports it.
+            // The object is shorter than its row says; the comparison of checksums detects that.
             if piece.is_empty() {
                 break;
             }

@@ -105,7 +105,7 @@ impl BackupManifest {
         Ok(())
     }
 
-    /// Returns the entry of a path, if the backup has it.
+    /// Returns the entry of a path; `None` if the backup does not contain it.
     #[must_use]
     pub fn entry(&self, path: &str) -> Option<&BackupFile> {
         self.files.iter().find(|entry| entry.path == path)

@@ -59,7 +59,7 @@ pub(super) struct AccessTokenRevoke {
     /// Id or slug of the workspace.
     #[arg(long)]
     workspace: String,
-    /// Id of the token, as `list` prints it.
+    /// Id of the token, from `access-token list`.
     #[arg(long)]
     id: AccessTokenId,
 }

@@ -135,7 +135,8 @@ impl Demo {
         self.keep()
     }
 
-    /// Creates what is missing through the running service, and prints how to use it.
+    /// Creates the missing parts through the API of the running service, and prints how to use
+    /// them.
     pub(super) async fn finish(mut self, api: &str) -> anyhow::Result<()> {
         let client = DemoClient { http: reqwest::Client::new(), api, kept: &self.kept };
         let key_id = match &self.kept.key_id {

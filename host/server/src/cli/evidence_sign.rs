@@ -24,7 +24,7 @@ pub(super) struct EvidenceSign {
     /// File of the private key, from `assurance key generate`.
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
-    /// Id of the key in the service, so that it finds the public key.
+    /// Id of the key in the service, by which the service finds the public key.
     #[arg(long, value_name = "ID")]
     key_id: String,
     /// Output file; default: standard output.

@@ -25,7 +25,7 @@ pub(super) enum BodyFault {
     /// The decompressed body exceeds this limit, in bytes.
     #[error("the body is larger than {0} bytes")]
     TooLarge(u64),
-    /// The client sent too slowly.
+    /// The client sent the body too slowly.
     #[error("the body did not arrive in time")]
     TooSlow,
     /// Decompression reads much input and yields little output.

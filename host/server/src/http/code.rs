@@ -28,7 +28,7 @@ pub(super) enum Code {
     MethodNotAllowed,
     /// The current state of the resource does not allow the operation.
     Conflict,
-    /// The version would break clients of the live one.
+    /// The version breaks clients of the live version.
     IncompatibleVersion,
     /// The version asks for capabilities that were not granted.
     ApprovalNeeded,
@@ -42,7 +42,7 @@ pub(super) enum Code {
     UnsupportedMediaType,
     /// A parameter or the body is invalid.
     ValidationFailed,
-    /// The key was used with another body.
+    /// The idempotency key was used with another body.
     IdempotencyKeyReused,
     /// A rate limit is exceeded.
     RateLimited,

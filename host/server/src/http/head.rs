@@ -18,7 +18,7 @@ const SENT_ONCE: [HeaderName; 4] =
 /// Refuses ambiguous header sections and those larger than `most_bytes`.
 ///
 /// # Errors
-/// 400.
+/// 400 (`malformed_request`).
 pub(super) fn check(parts: &Parts, most_bytes: u32) -> Result<(), Refusal> {
     let headers = &parts.headers;
     if headers.len() > MOST_FIELDS {

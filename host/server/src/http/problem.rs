@@ -222,7 +222,7 @@ pub(super) struct RequestSummary<'a> {
     pub(super) request_id: &'a str,
     pub(super) path: &'a str,
     pub(super) base_url: &'a str,
-    /// Operation of the reference, if the request reached one.
+    /// Id of the executed operation, if the request reached one.
     pub(super) operation: Option<&'a str>,
 }
 

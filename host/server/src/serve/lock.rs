@@ -64,7 +64,8 @@ fn lock(path: &Path, shared: bool) -> std::io::Result<Result<File, String>> {
     match locked {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => return Ok(Err(holder(&mut file))),
-        // The file system has no locks, and a shared lock guarantees nothing here.
+        // The file system supports no locks. That is accepted if several processes may use the
+        // database.
         Err(TryLockError::Error(_)) if shared => return Ok(Ok(file)),
         Err(TryLockError::Error(error)) => return Err(error),
     }

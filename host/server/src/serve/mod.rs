@@ -43,14 +43,14 @@ const UPKEEP: Duration = Duration::from_secs(10);
 /// Reads the configuration again.
 pub type Reload = Box<dyn Fn() -> anyhow::Result<Config> + Send>;
 
-/// Called with the API's address once it is served.
+/// Function that is called once the API is served, with the API's address.
 pub type OnServing = Box<dyn FnOnce(&App, String) + Send>;
 
-/// Callbacks of the caller.
+/// Functions that `run` calls.
 pub struct Hooks {
     /// Reads the configuration again at SIGHUP; `None` ignores the signal.
     pub reload: Option<Reload>,
-    /// Called with the API's address once it is served.
+    /// Function that is called once the API is served, with the API's address.
     pub on_serving: OnServing,
 }
 

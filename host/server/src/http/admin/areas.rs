@@ -193,7 +193,8 @@ pub(super) struct ReasonBody {
 #[serde(deny_unknown_fields)]
 struct RollbackBody {
     reason: String,
-    /// Digest, its first characters, or version; `None` selects the former live version.
+    /// Version to roll back to: its digest, the first characters of the digest, or its number;
+    /// `None` selects the version that was live before.
     to: Option<String>,
 }
 

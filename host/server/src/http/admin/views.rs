@@ -31,7 +31,7 @@ pub(super) struct PageView<T> {
     pub(super) next_cursor: Option<String>,
 }
 
-/// All areas.
+/// List of all areas.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct AreasView {
     pub(super) areas: Vec<AreaView>,
@@ -86,16 +86,16 @@ pub(super) struct VersionView {
 struct ManifestView {
     version: String,
     summary: String,
-    /// Capabilities that it asks for.
+    /// Capabilities that the version requests.
     capabilities: Vec<Capability>,
     /// Generation of the contract that the component uses.
     generation: &'static str,
     imports: Vec<String>,
-    /// Ids of its operations.
+    /// Ids of the version's operations.
     operations: Vec<String>,
-    /// Names of the events that it publishes.
+    /// Names of the events that the version publishes.
     events: Vec<String>,
-    /// Names of the events that it subscribes to.
+    /// Names of the events that the version subscribes to.
     subscriptions: Vec<String>,
     /// Kinds of jobs that the version runs.
     jobs: Vec<String>,

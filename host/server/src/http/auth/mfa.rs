@@ -28,9 +28,9 @@ host_body!(CodeBody);
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Enrolment")]
 pub(in crate::http) struct EnrolmentView {
-    /// Base32, for manual entry.
+    /// Secret in Base32, for manual entry into an authenticator.
     secret: String,
-    /// URL for a QR code.
+    /// URL of the secret, for a QR code.
     otpauth_url: String,
 }
 
@@ -47,7 +47,7 @@ pub(in crate::http) struct RecoveryCodes {
 pub(in crate::http) struct ConfirmedView {
     /// Each works once in place of a code from the authenticator; shown once.
     recovery_codes: Vec<String>,
-    /// CSRF token of the new session, which replaces this one.
+    /// CSRF token of the new session, which replaces the session of the request.
     csrf_token: String,
 }
 

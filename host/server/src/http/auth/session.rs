@@ -66,7 +66,7 @@ struct SessionItemView {
     expires_at: String,
     ip: Option<String>,
     user_agent: Option<String>,
-    /// Whether it is the session of this request.
+    /// Whether this is the session of the request.
     current: bool,
 }
 
