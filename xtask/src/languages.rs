@@ -21,9 +21,9 @@ const EXAMPLE: &str = "announcements";
 /// A language of the example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
-    /// Executed by QuickJS.
+    /// JavaScript, executed by QuickJS.
     JavaScript,
-    /// Executed by CPython.
+    /// Python, executed by CPython.
     Python,
 }
 

@@ -19,7 +19,7 @@ pub fn outlive_interruptions() -> anyhow::Result<()> {
     ctrlc::set_handler(|| {
         INTERRUPTED.store(true, Ordering::SeqCst);
         if let Some(pid) = Pid::from_raw(RUNNING.load(Ordering::SeqCst)) {
-            // It may have ended by itself.
+            // An error means that the program has ended.
             let _ = kill_process(pid, Signal::TERM);
         }
     })
@@ -41,7 +41,7 @@ pub fn wait(child: &mut Child) -> anyhow::Result<ExitStatus> {
 /// Runs a program that must succeed and shows its output.
 ///
 /// # Errors
-/// It does not start, or fails.
+/// The program does not start, or fails.
 pub fn run(command: &mut Command) -> anyhow::Result<()> {
     let mut child =
         command.spawn().with_context(|| format!("{} does not start", shown(command)))?;

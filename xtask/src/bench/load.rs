@@ -12,10 +12,10 @@ use crate::apt;
 /// The request that is sent repeatedly.
 #[derive(Clone, Copy)]
 pub(crate) struct Operation {
-    /// Name in the table.
+    /// Name of the operation in the table.
     pub(crate) name: &'static str,
     pub(crate) method: &'static str,
-    /// Path below the workspace.
+    /// Request path below the workspace.
     pub(crate) path: &'static str,
     pub(crate) body: Option<&'static str>,
     /// Whether each request has a unique `Idempotency-Key`.

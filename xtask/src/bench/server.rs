@@ -26,7 +26,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) arguments: &'a [&'a str],
     /// `assurance`, for the set-up commands.
     pub(crate) host: &'a Path,
-    /// Folder of its data and configuration.
+    /// Folder of the server's data and configuration.
     pub(crate) folder: PathBuf,
     pub(crate) areas: &'a Path,
     /// Database URL; `None` means the embedded database.
@@ -101,7 +101,7 @@ impl Server {
         self.api.trim_start_matches("http://")
     }
 
-    /// Returns the folder of its data.
+    /// Returns the folder of the server's data.
     pub(crate) fn data(&self) -> &Path {
         &self.data
     }
@@ -178,7 +178,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         if let Some(pid) = self.pid() {
-            // An error means that it has ended.
+            // An error means that the process has ended.
             let _ = kill_process(pid, Signal::TERM);
         }
         let _ = self.child.wait();

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use source::{Source, root, sources};
 
-/// A library and the only packages that may depend on it.
+/// Pairs of a library and the only packages that may depend on it.
 const WALLS: [(&str, &[&str]); 7] = [
     ("axum", &["host/server", "tests"]),
     ("sqlx", &["host/store", "tests", "tests/database"]),

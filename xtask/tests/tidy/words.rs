@@ -9,7 +9,7 @@ use crate::source::{Source, sources};
 /// Names of common patterns. Each is private to its module or used with the module's name.
 const PATTERNS: [&str; 5] = ["Command", "Error", "Inner", "Row", "Settings"];
 
-/// A word that comments and messages must not use, and its replacement.
+/// Pairs of a word that comments and messages must not use, and its replacement.
 const INSTEAD: [(&str, &str); 16] = [
     ("is told", "receives, is returned"),
     ("are told", "receive, are returned"),

@@ -41,7 +41,8 @@ const PUBLISH: Operation = Operation {
     body: Some(r#"{"text":"The office is closed on Friday."}"#),
     unique_key: false,
 };
-/// All connections write one document; more would measure how they wait for each other.
+/// Number of connections that write. All of them write the same document, so more connections would
+/// measure how they wait for each other.
 const WRITERS: u32 = 1;
 
 /// An area in one language, with its built component.
@@ -89,8 +90,8 @@ pub(crate) fn run(
     report.write(&workspace.target.join("bench-languages.json"))
 }
 
-/// Returns the area in Rust and in every language whose tools are available, and why the other
-/// tools are not.
+/// Returns the area in Rust and in every language whose tools are available, and for other
+/// languages the reason why the tools are missing.
 fn candidates(
     workspace: &Workspace,
     programs: &Programs,

@@ -21,9 +21,9 @@ use super::{Options, Programs, machine, plan};
 use crate::postgres::Postgres;
 use crate::workspace::Workspace;
 
-/// Components of one SBOM.
+/// Number of components in one SBOM.
 const COMPONENTS: usize = 10_000;
-/// Findings of one file.
+/// Number of findings in one file.
 const RESULTS: usize = 10_000;
 /// Numbers of findings after which the control room is rebuilt.
 const FINDINGS: [usize; 3] = [1_000, 10_000, 100_000];

@@ -25,7 +25,7 @@ use super::{CREATE, Options, Programs, alone, machine};
 use crate::postgres::Postgres;
 use crate::workspace::Workspace;
 
-/// Number of versions that take turns.
+/// Number of versions between which the swaps alternate.
 const VERSIONS: usize = 10;
 const SWAPS: usize = 1_000;
 const ROLLBACKS: usize = 100;
@@ -70,7 +70,7 @@ pub(crate) fn run(
 struct Stage {
     operators: Operators,
     versions: Versions,
-    /// Digests of the versions that take turns.
+    /// Digests of the versions between which the swaps alternate.
     digests: Vec<String>,
     faulty: String,
 }

@@ -1,4 +1,4 @@
-//! Components that are swapped, and versions of them.
+//! Components for the swap benchmark, and versions of them.
 
 use std::path::Path;
 
