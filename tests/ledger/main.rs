@@ -29,7 +29,7 @@ struct Load {
     /// Duration of the load, in minutes
     #[arg(long, default_value_t = 1.0)]
     minutes: f64,
-    /// Database
+    /// Database of the nodes
     #[arg(long, default_value = "postgres")]
     database: Database,
     /// Number of nodes on PostgreSQL
@@ -60,9 +60,9 @@ struct Load {
 
 #[derive(Args)]
 struct Faults {
-    /// Inject only these faults
+    /// Inject only these faults; default: all
     only: Vec<Fault>,
-    /// Use only this database
+    /// Use only this database; default: both
     #[arg(long)]
     database: Option<Database>,
     /// Seed of the choice of requests
@@ -78,7 +78,7 @@ struct Hostile {
     /// Time before the attack, for comparison, in minutes
     #[arg(long, default_value_t = 2.0)]
     quiet_minutes: f64,
-    /// Database
+    /// Database of the host
     #[arg(long, default_value = "sqlite")]
     database: Database,
 }

@@ -52,7 +52,7 @@ impl NativeArea {
         then(area)
     }
 
-    /// Runs the handler until it needs no more results.
+    /// Runs the handler repeatedly until all results that it needs are stored.
     async fn settle<T>(
         &self,
         unit: UnitOfWork,

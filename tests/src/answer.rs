@@ -12,9 +12,9 @@ const PROBLEM_MEMBERS: [&str; 8] =
 pub struct Answer {
     /// HTTP status.
     pub status: u16,
-    /// Headers.
+    /// Response headers.
     pub headers: HeaderMap,
-    /// Body.
+    /// Response body.
     pub bytes: Vec<u8>,
     /// Path of the request without query.
     pub path: String,

@@ -13,23 +13,24 @@ use crate::{Builder, python};
 
 const SERVE: &str = include_str!("bucket.py");
 
-/// The running service.
+/// The running S3-compatible service.
 #[derive(Debug)]
 struct Service {
     endpoint: String,
     credentials_file: String,
     secret: String,
     questions: Mutex<(ChildStdin, Lines<BufReader<ChildStdout>>)>,
-    /// Ends when its standard input closes, with this process.
+    /// Process of the service. It ends when its standard input closes, so it ends with this
+    /// process.
     _process: Child,
 }
 
 /// A prefix of one test in the bucket `blobs`.
 #[derive(Clone, Debug)]
 pub struct Bucket {
-    /// `http://127.0.0.1:PORT`.
+    /// URL of the service: `http://127.0.0.1:PORT`.
     pub endpoint: String,
-    /// `s3://BUCKET/PREFIX`.
+    /// URL of this prefix: `s3://BUCKET/PREFIX`.
     pub url: String,
     /// File with the service's credentials, mode 0600.
     pub credentials_file: String,
@@ -53,7 +54,7 @@ impl Bucket {
         }
     }
 
-    /// Configures a host to store its blobs here.
+    /// Configures a host to store its blobs under this prefix.
     #[must_use]
     pub fn keeps_blobs_of(&self, builder: Builder) -> Builder {
         builder

@@ -10,7 +10,7 @@ use crate::Answer;
 /// A client: signed in, a machine with an access token, or anonymous.
 #[derive(Clone, Debug)]
 pub struct Client {
-    /// Sends the requests.
+    /// HTTP client that sends the requests.
     pub http: reqwest::Client,
     /// Base URL of the API, without a slash at the end.
     pub base: String,

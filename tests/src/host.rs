@@ -95,7 +95,8 @@ impl Builder {
             .set("operators.listen", "127.0.0.1:0")
             .set("session.cookie_secure", false)
             .set("rates.enabled", false)
-            // High, because a busy machine is not what is tested. Tests of deadlines set their own.
+            // High, so that a busy machine does not cause timeouts. Tests of deadlines set their
+            // own value.
             .set("limits.deadline_ms", 15_000)
             // Low, because the cost of passwords is tested elsewhere.
             .set("passwords.memory_kib", 64)

@@ -22,9 +22,9 @@ with oidc_provider_mock.run_server_in_thread(int(sys.argv[1])) as server:
 /// A running provider; it stops when dropped.
 #[derive(Debug)]
 pub struct OidcProvider {
-    /// `http://127.0.0.1:PORT`.
+    /// Issuer URL: `http://127.0.0.1:PORT`.
     pub issuer: String,
-    /// SHA-256 of its keys' canonical form, computed by Python.
+    /// SHA-256 of the canonical form of the provider's keys, computed by Python.
     pub jwks_sha256: String,
     port: u16,
     process: Child,
@@ -37,7 +37,7 @@ impl OidcProvider {
         Self::start_at(0)
     }
 
-    /// Stops it and starts one with other keys and the same issuer.
+    /// Stops the provider and starts one with other keys and the same issuer.
     #[must_use]
     pub fn with_other_keys(self) -> Self {
         let port = self.port;

@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 pub struct ReceivedRequest {
     /// Time of arrival.
     pub at: Instant,
-    /// Method and path.
+    /// Request line without the version: method and path.
     pub line: String,
     /// Headers with lower-case names.
     pub headers: BTreeMap<String, String>,
@@ -26,7 +26,7 @@ pub struct ReceivedRequest {
 /// A running receiver; it stops when dropped.
 #[derive(Debug)]
 pub struct Receiver {
-    /// `http://127.0.0.1:PORT`.
+    /// URL of the receiver: `http://127.0.0.1:PORT`.
     pub base: String,
     received: Arc<Mutex<Vec<ReceivedRequest>>>,
     server: JoinHandle<()>,

@@ -11,7 +11,7 @@ pub struct Target {
     pub run: fn(&[u8]) -> usize,
     /// Folders and files of the corpus with seeds.
     pub corpus: &'static [&'static str],
-    /// Small seeds.
+    /// Small seeds of the target, in addition to files of the corpus.
     pub samples: &'static [&'static str],
 }
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use assurance_fuzz::{Mutator, TARGETS, check, seeds};
 
-/// Executions of each target.
+/// Number of executions of each target.
 const EXECUTIONS: usize = 1_000;
 /// Time after which no further execution of a target begins, for slow machines.
 const TIME: Duration = Duration::from_secs(20);

@@ -18,7 +18,7 @@ pub use self::stage::Stage;
 use self::processes::Neighbour;
 use crate::Backend;
 
-/// A fault.
+/// A fault that can be injected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Fault {
     /// The disk of the database is full, then space is freed.
@@ -63,7 +63,7 @@ pub enum Fault {
 /// Requirements of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Needs {
-    /// Nothing.
+    /// No special requirement.
     Nothing,
     /// A separate disk for the database: needs root and `mount`.
     SmallDisk,

@@ -17,7 +17,7 @@ const PAUSE: Duration = Duration::from_millis(250);
 /// Timeout of a readiness probe.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Observations.
+/// Observations so far.
 #[derive(Debug, Default)]
 struct ObserverState {
     /// Time of each readiness probe, and its status with the failed checks.

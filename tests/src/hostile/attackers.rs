@@ -266,7 +266,7 @@ enum Receiver {
     Waits,
 }
 
-/// Makes the workspace's events go to such a receiver.
+/// Subscribes such a receiver to the workspace's events.
 async fn receive(mallory: &Client, receiver: Receiver, tasks: &mut JoinSet<()>) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));

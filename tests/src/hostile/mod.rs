@@ -113,7 +113,7 @@ pub async fn run(week: &AttackPlan, tell: impl Fn(String)) -> Report {
     report::summarize(&records, (from, to), ready_after, same_process)
 }
 
-/// Returns the status of `/health/ready`, once it is 200 or the time is over.
+/// Waits until `/health/ready` returns 200, at most [`REST`]. Returns its last status.
 async fn rested(host: &TestHost) -> u16 {
     let begun = Instant::now();
     loop {

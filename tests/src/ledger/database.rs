@@ -11,9 +11,9 @@ use crate::Backend;
 /// A separate connection to the database.
 #[derive(Debug)]
 pub(crate) enum Database {
-    /// To the file of the only node.
+    /// Connection to the database file of the only node.
     Sqlite(SqliteConnection),
-    /// To the server.
+    /// Connection to the PostgreSQL server.
     Postgres(PgConnection),
 }
 
@@ -22,9 +22,9 @@ pub(crate) enum Database {
 pub(crate) struct StoredDocument {
     /// Workspace without dashes.
     pub workspace: String,
-    /// `area.name`.
+    /// Collection, as `area.name`.
     pub collection: String,
-    /// Its id.
+    /// Id of the document.
     pub id: String,
     /// Version, from 1.
     pub version: u64,
@@ -35,9 +35,9 @@ pub(crate) struct StoredDocument {
 /// An event, queued for the area `webhooks`, which subscribes to all events.
 #[derive(Debug)]
 pub(crate) struct Event {
-    /// The event's id.
+    /// Id of the event.
     pub id: String,
-    /// `noun.verb`.
+    /// Name of the event, as `noun.verb`.
     pub name: String,
     /// Data of the event.
     pub data: Value,
@@ -139,7 +139,7 @@ impl Database {
         self.rows::<(i64,)>(DUE, now).await[0].0
     }
 
-    /// Whether such a document exists.
+    /// Returns whether the document with this collection and id exists.
     pub(crate) async fn has(&mut self, collection: &str, id: &str) -> bool {
         let found: sqlx::Result<i64> = match self {
             Self::Sqlite(c) => {

@@ -219,7 +219,7 @@ impl Load {
     }
 }
 
-/// Returns what is wrong with a document read over HTTP.
+/// Reads a document over HTTP. Returns what is wrong with it; `None` if it is right.
 async fn read_one(shared: &LedgerState, base: String, id: &str, entry: &Entry) -> Option<String> {
     let Effect::Creates(kind, _) = &entry.effect else { return None };
     let of_entry = |tenant: &&Tenant| tenant.owner.workspace.replace('-', "") == entry.workspace;

@@ -13,7 +13,7 @@ use super::database::StoredDocument;
 /// Number of printed defects of each kind.
 const SHOWN: usize = 5;
 
-/// Counts and defects.
+/// Counts and defects of a load.
 #[derive(Debug, Default)]
 pub struct Report {
     /// Number of 2xx responses.
@@ -28,9 +28,9 @@ pub struct Report {
     pub read: u64,
     /// Acknowledged requests that are not stored.
     pub lost: Vec<String>,
-    /// Requests with two effects.
+    /// Requests that had two effects.
     pub doubled: Vec<String>,
-    /// Data in a workspace that its request did not name.
+    /// Data in a workspace other than that of its request.
     pub foreign: Vec<String>,
     /// Refused requests that are stored.
     pub refused_but_there: Vec<String>,

@@ -45,9 +45,9 @@ pub struct Tenant {
 pub struct Finding {
     /// Id of the finding.
     pub id: String,
-    /// Its `lifecycle_version`.
+    /// `lifecycle_version` of the finding.
     pub version: u64,
-    /// Its state.
+    /// State of the finding.
     pub state: String,
 }
 

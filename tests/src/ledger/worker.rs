@@ -44,7 +44,7 @@ pub struct LedgerState {
     pub observed: Mutex<Vec<(Request, String)>>,
 }
 
-/// A client.
+/// A client under load.
 #[derive(Debug)]
 pub struct Worker {
     shared: Arc<LedgerState>,
@@ -155,12 +155,13 @@ impl Worker {
     /// Sends an acknowledged request again. The response must be equal.
     async fn replay(&mut self, tenant: &Tenant, request: &Request, first: &Answer) {
         let Some(again) = self.send(&tenant.owner, request).await else { return };
-        // A busy node may refuse it.
+        // A busy node may refuse the repeated request.
         if again.status >= 500 || is_in_progress(&again) {
             return;
         }
         let replayed = again.header("idempotent-replayed") == Some("true");
-        // The response for evidence shows whether it is the first.
+        // The response to evidence shows whether the submission was the first, so the body is not
+        // compared.
         let same = again.bytes == first.bytes || request.operation == "submit_evidence_envelope";
         if again.status != first.status || !replayed || !same {
             let (before, now) = (first.text(), again.text());

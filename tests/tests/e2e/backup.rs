@@ -251,9 +251,9 @@ async fn the_master_key_is_in_a_backup_only_if_asked_for() {
     let put = run(with_folder(&target, "restore", &with)).await;
     assert!(put.status.success(), "{}", errors(&put));
     assert_eq!(std::fs::read_to_string(key_of(&target)).expect("a key").trim(), key.trim());
-    // It is the user's own database.
+    // The host still has its own database.
     target.cli(&["session", "create", "--user", "ada@example.org"]);
-    // Nothing is overwritten.
+    // A restore overwrites nothing.
     let again = run(with_folder(&target, "restore", &with)).await;
     assert!(errors(&again).contains("a restore overwrites nothing"), "{}", errors(&again));
     let again = run(with_folder(&host, "backup", &with)).await;

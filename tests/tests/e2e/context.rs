@@ -60,7 +60,7 @@ both_backends! {
         let one = context(&ada, |_| true).await;
         assert_eq!(context(&ada, |_| true).await, one);
 
-        // Former content is restored.
+        // Archiving the repository restores the former content of the context.
         let path = format!("/v1/workspaces/{{ws}}/repositories/{repository}");
         change(&ada, &path, 1, &json!({ "archived": true })).await.expect(200);
         let none = context(&ada, |context| context["repository_count"] == 0).await;

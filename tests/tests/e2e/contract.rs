@@ -1,4 +1,5 @@
-//! Responses of every operation of the contract have exactly its fields.
+//! Tests that the response of every operation of the contract has exactly the
+//! contract's fields.
 
 use assurance_tests::contract::Contract;
 use assurance_tests::{Backend, Builder, both_backends};

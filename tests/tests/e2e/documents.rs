@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 const PATH: &str = "/v1/workspaces/{ws}/documents";
 
-/// Documents with values of each type, missing ones, and texts that databases sort or fold
-/// differently.
+/// Documents with values of each type, documents without some members, and texts that databases
+/// sort or compare differently.
 fn items() -> Vec<Value> {
     let items = [
         ("a", json!({ "name": "Alpha", "rank": 3, "done": true, "key": "k1" })),

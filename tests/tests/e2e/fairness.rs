@@ -1,4 +1,5 @@
-//! No client blocks the service for others: not with connections, many jobs, or a hanging receiver.
+//! Tests that no client blocks the service for others with connections, many jobs, or a hanging
+//! receiver.
 
 use std::time::{Duration, Instant};
 

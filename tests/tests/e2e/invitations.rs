@@ -404,7 +404,8 @@ both_backends! {
         let elsewhere = host.elsewhere();
         let other = host.member("bob", &elsewhere, "owner");
         let sent = |host: &TestHost| files(&host.folder().join("data/mail")).len();
-        // Spellings of one mailbox, from two workspaces, sent, sent again and revoked.
+        // Invites spellings of one mailbox, from two workspaces; resends and revokes the
+        // invitations.
         for n in 0..3 {
             for client in [&ada, &other] {
                 let made = invite(client, &format!("Eve+{n}@example.org"), "viewer").await.expect(201);
@@ -428,7 +429,7 @@ both_backends! {
         };
         failed(&ada, "3 mails went to this address within a day").await;
         assert_eq!(sent(&host), 3);
-        // Others still receive theirs, up to the workspace's limit.
+        // Other addresses still receive invitations, up to the workspace's limit.
         for n in 0..6 {
             invite(&ada, &format!("new{n}@example.org"), "viewer").await.expect(201);
         }

@@ -1,5 +1,5 @@
-//! A repository with several packages whose scans and SBOMs are identified only by filenames:
-//! nothing is lost, and only what was scanned is verified.
+//! A repository with several packages whose scans and SBOMs differ only in their filenames: no data
+//! is lost, and only scanned packages are verified.
 
 use std::collections::BTreeMap;
 

@@ -200,7 +200,7 @@ both_backends! {
         let expiry = &of_lane(&seen, "maintenance")[0];
         assert_eq!((&expiry["dispatch_status"], &expiry["position"]), (&json!("scheduled"), &json!(1)));
         ada.post(&action(&running, "cancel"), &json!({})).await.expect(200);
-        // The run detects the lost lease when it ends.
+        // Lets the run end; it then detects that its lease is lost.
         drop(silent);
         tokio::time::sleep(Duration::from_secs(1)).await;
         let seen = job(&ada, "send_invitation", |_| true).await;

@@ -110,7 +110,7 @@ both_backends! {
         ada.base.clone_from(&host.api);
         only(&until_ready(&host, 503, "unready").await, &["areas"]);
         is_away(&ada, CASES).await;
-        // After its removal the path belongs to no area, and nothing is missing.
+        // After the area is removed, the path belongs to no area, so the node misses nothing.
         host.operate(Method::DELETE, "/areas/support?reason=enough").await.expect(200);
         ada.get(CASES).await.problem(404, "not_found");
         only(&until_ready(&host, 200, "ready").await, &[]);

@@ -17,7 +17,7 @@ const ABOUT_THE_CALLER: &str = "it names nothing but the caller";
 const ONLY_READS: &str = "it changes nothing that could conflict";
 const EVERYBODY_MAY: &str = "every member may; a stranger is told 404";
 
-/// Content of a table cell.
+/// Content of a cell: an operation and a status.
 #[derive(Debug)]
 enum Cell {
     Provoked,
@@ -62,7 +62,7 @@ async fn sent(client: &Client, sent: &RepeatableRequest, query: &str) -> Answer 
     send(sent.request(client, query)).await
 }
 
-/// Causes one status on one operation.
+/// Sends a request to an operation that must be refused with this status.
 async fn provoke(world: &World, operation: &Value, status: u16) -> Cell {
     let (n, request) = (number(operation), world.requests.of(operation));
     let about_the_caller = n <= 2;

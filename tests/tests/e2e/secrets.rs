@@ -77,7 +77,7 @@ both_backends! {
         assert_eq!(sent(&ada, &format!("{}/second", here.base), "second").await, "204");
         assert_eq!((bearers(&here).len(), thief.received().len()), (2, 0));
 
-        // A user who knows the secret may send it elsewhere.
+        // A user who enters the secret again may send it elsewhere.
         ada.post(PATH, &json!({ "put": SECRET })).await.expect(200);
         assert_eq!(sent(&ada, &thief.base, "moved").await, "204");
     }

@@ -33,7 +33,8 @@ fn signed_in(host: &TestHost, answer: &Answer) -> Client {
     Client { session: Some(session.to_owned()), csrf: Some(csrf), ..host.nobody() }
 }
 
-/// Signs in from an address, on a device that may be known.
+/// Signs in from an address, with the device cookie of an earlier sign-in if
+/// there is one.
 async fn login_from(
     host: &TestHost,
     address: &str,
@@ -210,7 +211,8 @@ both_backends! {
         login_from(&host, "192.0.2.1", Some(&device), right).await.problem(429, "rate_limited");
         let device = device_of(&answer);
 
-        // A user who mistypes waits as long as announced, whatever others do.
+        // A user with a wrong password waits as long as the response says,
+        // whatever other clients do.
         let mut waits = None;
         for _ in 0..10 {
             let answer = login_from(&host, "192.0.2.1", Some(&device), wrong).await;
@@ -345,7 +347,8 @@ both_backends! {
     }
 }
 
-/// Returns a field of a log line, wherever the format has it.
+/// Returns a field of a log line, at any of the places where the log format may
+/// have it.
 fn field(line: &Value, name: &str) -> Value {
     let own = line.get("fields").and_then(|fields| fields.get(name));
     own.or_else(|| line.get(name)).cloned().unwrap_or_default()

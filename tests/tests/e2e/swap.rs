@@ -66,7 +66,7 @@ async fn a_watched_folder_swaps_a_changed_file() {
     let second = until_digest_changes(&host, "support", Some(&first)).await;
     ada.get(CASES).await.expect(200);
 
-    // Half a file changes nothing; the complete file does.
+    // A truncated file changes nothing; the complete file is installed.
     let whole = component("support");
     std::fs::write(&place, &whole[..whole.len() / 2]).expect("written");
     tokio::time::sleep(Duration::from_secs(1)).await;

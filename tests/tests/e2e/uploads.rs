@@ -238,7 +238,7 @@ both_backends! {
 
     async fn the_largest_upload_is_unpacked(backend) {
         let (host, ada) = host(backend).await;
-        // Hardly compressible, so that it is large packed and unpacked.
+        // Random content, so that the file is large both packed and unpacked.
         let mut content = Vec::from(&br#"{"version":"2.1.0","runs":["#[..]);
         let mut state = 7_u64;
         while content.len() < 26_000_000 {

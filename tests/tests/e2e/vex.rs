@@ -140,7 +140,7 @@ both_backends! {
         let next = page["next_cursor"].as_str().expect("a cursor");
         assert_eq!(statements(&ada, &format!("?limit=3&cursor={next}")).await.len(), 1);
 
-        // It applies to the next SBOM, until a later document replaces it.
+        // The VEX document applies to the next SBOM, until a later document replaces it.
         let sbom = document(shop(), json!({ "components": components(&[LODASH]) }));
         bring(&ada, &repository, "shop.cdx.json", &sbom).await;
         assert_eq!(inventory(&ada).await, expected(&[("lodash", &[])]));

@@ -155,7 +155,7 @@ pub(crate) const CHANGES: &[Change] = &[
     },
 ];
 
-/// A PATCH of one of three documents.
+/// Describes a PATCH of one of the three contended documents of a collection.
 const fn contended(
     operation: &'static str,
     weight: u32,

@@ -21,20 +21,21 @@ pub(crate) use creations::CREATIONS;
 pub struct Creation {
     /// Operation id.
     pub operation: &'static str,
-    /// Relative frequency.
+    /// Relative frequency of the operation.
     pub weight: u32,
     /// Collection of the document.
     pub collection: &'static str,
-    /// JSON Pointer of its id in the response.
+    /// JSON Pointer of the document's id in the response.
     pub id: &'static str,
     /// Members of the request that the document has unchanged; the first contains the marker. If
     /// empty, only the id is checked.
     pub kept: &'static [&'static str],
-    /// Name of its event, and the event's member with the id.
+    /// Name of the event that the creation publishes, and the event's member with the document's
+    /// id.
     pub event: Option<(&'static str, &'static str)>,
     /// Number of documents above which one is deleted instead of creating another.
     pub most: usize,
-    /// Path below the workspace at which `GET` reads it; `None` if there is none.
+    /// Path below the workspace at which `GET` reads the document; `None` if there is none.
     pub read_at: Option<&'static str>,
     /// Creates the request with this marker; `None` if the workspace lacks a document that it
     /// refers to.
@@ -46,9 +47,9 @@ pub struct Creation {
 pub struct Change {
     /// Operation id.
     pub operation: &'static str,
-    /// Relative frequency.
+    /// Relative frequency of the operation.
     pub weight: u32,
-    /// Whether it is a POST and not a PATCH.
+    /// Whether the request is a POST; otherwise it is a PATCH.
     pub posts: bool,
     /// Collection of the document.
     pub collection: &'static str,
@@ -56,19 +57,19 @@ pub struct Change {
     pub path: &'static str,
     /// Path after the document's id.
     pub suffix: &'static str,
-    /// Which document is changed.
+    /// Selection of the changed document.
     pub target: Target,
     /// Members of the request that the document has afterwards.
     pub kept: &'static [&'static str],
-    /// Name of its event, and the event's member with the id.
+    /// Name of the event that the change publishes, and the event's member with the document's id.
     pub event: Option<(&'static str, &'static str)>,
     /// Returns the body with this marker; null for none.
     pub body: fn(&str) -> Value,
 }
 
 impl Change {
-    /// Whether it may change nothing, because another request did the same before. Its response
-    /// then names a version that it did not create.
+    /// Returns whether the change may have no effect, because another request made the same change
+    /// before. Its response then contains a version that it did not create.
     pub(super) fn may_change_nothing(&self) -> bool {
         self.target == Target::Recent && (self.body)("").is_null()
     }
@@ -91,13 +92,14 @@ pub enum Target {
 pub struct Deletion {
     /// Operation id.
     pub operation: &'static str,
-    /// Relative frequency.
+    /// Relative frequency of the operation.
     pub weight: u32,
     /// Collection of the document.
     pub collection: &'static str,
     /// Path before the document's id.
     pub path: &'static str,
-    /// Name of its event, and the event's member with the id.
+    /// Name of the event that the deletion publishes, and the event's member with the document's
+    /// id.
     pub event: Option<(&'static str, &'static str)>,
 }
 
@@ -120,7 +122,7 @@ pub enum Body {
 pub struct Draft {
     /// Path below the workspace.
     pub path: String,
-    /// Its body.
+    /// Body of the request.
     pub body: Body,
     /// Version for `If-Match`.
     pub seen: Option<u64>,
@@ -131,11 +133,11 @@ pub struct Draft {
 pub struct Request {
     /// Operation id.
     pub operation: &'static str,
-    /// Its method.
+    /// HTTP method.
     pub method: Method,
     /// Path, body and expected version.
     pub draft: Draft,
-    /// The `Idempotency-Key`.
+    /// Value of `Idempotency-Key`; `None` without one.
     pub key: Option<String>,
     /// Effect if it is acknowledged.
     pub effect: Effect,

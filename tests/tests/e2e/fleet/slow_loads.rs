@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// Machine code of a version whose read by other nodes blocks. Dropping this restores it.
+/// File with the machine code of a version, replaced by a pipe so that other nodes block when they
+/// read it. Dropping this restores the file.
 struct BlockedMachineCode(PathBuf);
 
 impl BlockedMachineCode {
