@@ -32,7 +32,7 @@ const HOST_HEADERS: [&str; 17] = [
 ];
 
 /// Returns all errors of a manifest that do not depend on other areas.
-pub(super) fn manifest(manifest: &Manifest, ceilings: &ContractLimits) -> Vec<String> {
+pub(super) fn manifest(manifest: &Manifest, limits: &ContractLimits) -> Vec<String> {
     let mut complaints = Vec::new();
     if !is_snake(&manifest.name, 40) || manifest.name == "host" {
         complaints.push(format!(
@@ -42,7 +42,7 @@ pub(super) fn manifest(manifest: &Manifest, ceilings: &ContractLimits) -> Vec<St
     }
     for route in &manifest.routes {
         let about = format!("route {}", route.operation_id);
-        let mut found = route_complaints(route, ceilings);
+        let mut found = route_complaints(route, limits);
         complaints.extend(found.drain(..).map(|complaint| format!("{about}: {complaint}")));
     }
     repeated(
@@ -86,7 +86,7 @@ fn parameter_of(segment: &str) -> Option<&str> {
     segment.strip_prefix('{')?.strip_suffix('}')
 }
 
-fn route_complaints(route: &Route, ceilings: &ContractLimits) -> Vec<String> {
+fn route_complaints(route: &Route, limits: &ContractLimits) -> Vec<String> {
     let mut found = Vec::new();
     if !is_snake(&route.operation_id, 80) {
         found.push("an operation id is 1 to 80 characters of snake_case".into());
@@ -99,10 +99,10 @@ fn route_complaints(route: &Route, ceilings: &ContractLimits) -> Vec<String> {
     if let BodyKind::Multipart(parts) = &route.body {
         form(parts, &mut found);
     }
-    if route.max_body_bytes > ceilings.max_body_bytes {
+    if route.max_body_bytes > limits.max_body_bytes {
         found.push(format!(
             "max-body-bytes {} exceeds the operator's limit of {}",
-            route.max_body_bytes, ceilings.max_body_bytes
+            route.max_body_bytes, limits.max_body_bytes
         ));
     }
     if let Some(flag) = route.feature_flag.as_deref().filter(|flag| !is_snake(flag, 64)) {

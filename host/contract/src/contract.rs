@@ -102,19 +102,19 @@ pub struct InvalidManifest {
 pub fn compile(
     manifest: &Manifest,
     events: &[String],
-    ceilings: &ContractLimits,
+    limits: &ContractLimits,
 ) -> Result<Vec<RouteContract>, InvalidManifest> {
-    let too_large = cost::complaints(manifest, &ceilings.manifest);
+    let too_large = cost::complaints(manifest, &limits.manifest);
     if !too_large.is_empty() {
         // Stop here: a manifest that exceeds the limits is not compiled.
         return Err(InvalidManifest { area: manifest.name.clone(), complaints: too_large });
     }
-    let mut complaints = checks::manifest(manifest, ceilings);
+    let mut complaints = checks::manifest(manifest, limits);
     let mut routes = Vec::with_capacity(manifest.routes.len());
     let long_checks = Arc::new(Semaphore::new(LONG_CHECKS));
     for route in &manifest.routes {
         let long_checks = Arc::clone(&long_checks);
-        match compile_route(&manifest.name, route, events, ceilings, long_checks) {
+        match compile_route(&manifest.name, route, events, limits, long_checks) {
             Ok(contract) => routes.push(contract),
             Err(complaint) => complaints.push(complaint),
         }
@@ -141,7 +141,7 @@ fn compile_route(
     area: &str,
     route: &Route,
     events: &[String],
-    ceilings: &ContractLimits,
+    limits: &ContractLimits,
     long_checks: Arc<Semaphore>,
 ) -> Result<RouteContract, String> {
     let name = &route.operation_id;
@@ -160,7 +160,7 @@ fn compile_route(
             .transpose()
             .map_err(|error| format!("route {name}: the {which} schema does not compile: {error}"))
     };
-    let most = ceilings.manifest.max_schema_nodes.into();
+    let most = limits.manifest.max_schema_nodes.into();
     Ok(RouteContract {
         path_parameters: checks::template_parameters(&route.path),
         body_nodes: body_schema
@@ -169,24 +169,24 @@ fn compile_route(
         body: compiled(body_schema, "request")?.map(Arc::new),
         long_checks,
         response: compiled(response_schema, "response")?,
-        deadline: deadline(route, ceilings),
-        max_body_bytes: max_body_bytes(route, ceilings),
+        deadline: deadline(route, limits),
+        max_body_bytes: max_body_bytes(route, limits),
         access_pattern: Arc::default(),
         meter: Arc::new(RouteMetrics::new(area, &route.operation_id)),
         route: route.clone(),
     })
 }
 
-fn deadline(route: &Route, ceilings: &ContractLimits) -> Duration {
-    let wished = if route.deadline_ms == 0 { ceilings.deadline_ms } else { route.deadline_ms };
-    Duration::from_millis(u64::from(wished.min(ceilings.max_deadline_ms)))
+fn deadline(route: &Route, limits: &ContractLimits) -> Duration {
+    let wished = if route.deadline_ms == 0 { limits.deadline_ms } else { route.deadline_ms };
+    Duration::from_millis(u64::from(wished.min(limits.max_deadline_ms)))
 }
 
-fn max_body_bytes(route: &Route, ceilings: &ContractLimits) -> u64 {
+fn max_body_bytes(route: &Route, limits: &ContractLimits) -> u64 {
     match (route.max_body_bytes, &route.body) {
-        (0, BodyKind::None | BodyKind::Json(_)) => ceilings.body_bytes,
-        (0, BodyKind::Multipart(parts)) => form_bytes(parts).min(ceilings.max_body_bytes),
-        (0, BodyKind::Blob) => ceilings.max_body_bytes,
+        (0, BodyKind::None | BodyKind::Json(_)) => limits.body_bytes,
+        (0, BodyKind::Multipart(parts)) => form_bytes(parts).min(limits.max_body_bytes),
+        (0, BodyKind::Blob) => limits.max_body_bytes,
         (bytes, _) => bytes,
     }
 }

@@ -137,8 +137,8 @@ impl Component {
 
     pub(super) fn meter<I: Invocation>(&self, deadline: Duration) -> Arc<CallMeter> {
         let max_cpu = I::max_cpu(&self.shared, &self.area);
-        let max_turn = self.shared.limits_of(self.area.name()).turn;
-        Arc::new(CallMeter::new(&self.shared.settings, deadline, max_cpu, max_turn))
+        let write_lock_limit = self.shared.limits_of(self.area.name()).turn;
+        Arc::new(CallMeter::new(&self.shared.settings, deadline, max_cpu, write_lock_limit))
     }
 
     /// Runs a call with the prepared state.

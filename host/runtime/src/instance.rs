@@ -118,7 +118,7 @@ impl CallState {
     }
 
     /// Returns whether the call blocks other writers.
-    fn holds_turn(&self) -> bool {
+    fn holds_write_lock(&self) -> bool {
         self.unit.as_ref().is_some_and(|unit| unit.turn().is_held())
     }
 
@@ -195,7 +195,7 @@ impl CallState {
     }
 
     /// Returns the WASI state; created on first use.
-    pub(super) fn empty_world(&mut self) -> &mut EmptyWasi {
+    pub(super) fn wasi_without_access(&mut self) -> &mut EmptyWasi {
         let (unit, player) = (&self.unit, &self.player);
         self.world.get_or_insert_with(|| {
             let (now, seed) = match (unit, player) {
@@ -370,9 +370,9 @@ async fn ended_early(
     let overdue = async {
         loop {
             turn.until_taken().await;
-            tokio::time::sleep(meter.max_turn().wall).await;
+            tokio::time::sleep(meter.write_lock_limit().wall).await;
             if turn.is_held() {
-                return turn_exceeded(meter.max_turn());
+                return turn_exceeded(meter.write_lock_limit());
             }
         }
     };
@@ -404,6 +404,6 @@ async fn ended_early(
 fn set_limits(store: &mut Store<CallState>, meter: Arc<CallMeter>) {
     store.set_hostcall_fuel(store.data().shared.settings.max_host_call_bytes);
     store.limiter(|state| state.limiter());
-    store.epoch_deadline_callback(move |store| Ok(meter.tick(store.data().holds_turn())));
+    store.epoch_deadline_callback(move |store| Ok(meter.tick(store.data().holds_write_lock())));
     store.set_epoch_deadline(1);
 }

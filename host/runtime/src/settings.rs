@@ -42,7 +42,7 @@ pub struct Settings {
     /// Maximum number of host calls of one call.
     pub max_host_calls: u32,
     /// Limit of the time for which one call may block other writers.
-    pub max_turn: WriteLockLimit,
+    pub write_lock_limit: WriteLockLimit,
     /// Maximum number of log lines of one call; further ones are counted and dropped.
     pub max_log_lines: u32,
     /// Longest log line, in bytes; the rest is cut off.
@@ -112,7 +112,7 @@ impl Default for Settings {
             max_reply_bytes: 16 << 20,
             max_host_call_bytes: 34 << 20,
             max_host_calls: 20_000,
-            max_turn: WriteLockLimit {
+            write_lock_limit: WriteLockLimit {
                 cpu: Duration::from_millis(250),
                 wall: Duration::from_millis(5_000),
             },
@@ -150,7 +150,7 @@ impl From<&Config> for Settings {
             first_slice_ms: section.first_slice_ms,
             max_reply_bytes: bytes(section.max_reply_bytes),
             max_host_calls: section.max_host_calls,
-            max_turn: WriteLockLimit {
+            write_lock_limit: WriteLockLimit {
                 cpu: Duration::from_millis(section.max_turn_cpu_ms.into()),
                 wall: Duration::from_millis(section.max_turn_ms.into()),
             },
@@ -193,8 +193,8 @@ impl Settings {
             host_calls: own.max_host_calls.unwrap_or(self.max_host_calls),
             cpu: own.max_cpu_ms.map(|ms| Duration::from_millis(ms.into())),
             turn: WriteLockLimit {
-                cpu: own.max_turn_cpu_ms.map_or(self.max_turn.cpu, millis),
-                wall: own.max_turn_ms.map_or(self.max_turn.wall, millis),
+                cpu: own.max_turn_cpu_ms.map_or(self.write_lock_limit.cpu, millis),
+                wall: own.max_turn_ms.map_or(self.write_lock_limit.wall, millis),
             },
         }
     }

@@ -11,7 +11,7 @@
 //!
 //! A call that blocks other writers runs on an ordinary thread for that time.
 //! At low priority, short writing calls would wait for long ones (priority
-//! inversion). `max_turn` limits this time.
+//! inversion). `write_lock_limit` limits this time.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -37,7 +37,7 @@ const GRACE: Duration = Duration::from_millis(50);
 
 /// Number of ticks that a call computes before it yields while it blocks other
 /// writers. Each yield on a busy thread delays the waiting writers.
-const TICKS_OF_TURN: u32 = 10;
+const TICKS_WITH_WRITE_LOCK: u32 = 10;
 
 /// Maximum number of turns that a call gives to the other calls of its thread
 /// at one tick.
@@ -55,10 +55,10 @@ pub(super) struct CallMeter {
     slice_ticks: u32,
     ticks: AtomicU32,
     ran_ns: AtomicU64,
-    max_turn: WriteLockLimit,
+    write_lock_limit: WriteLockLimit,
     /// Processor time at which the call began to block other writers, in
     /// nanoseconds and at least 1; 0 if it does not.
-    turn_from_ns: AtomicU64,
+    write_lock_from_ns: AtomicU64,
 }
 
 impl CallMeter {
@@ -66,7 +66,7 @@ impl CallMeter {
         settings: &Settings,
         deadline: Duration,
         max_cpu: Option<Duration>,
-        max_turn: WriteLockLimit,
+        write_lock_limit: WriteLockLimit,
     ) -> Self {
         Self {
             born: Instant::now(),
@@ -77,37 +77,38 @@ impl CallMeter {
             slice_ticks: settings.first_slice_ms / settings.epoch_tick_ms.max(1),
             ticks: AtomicU32::new(0),
             ran_ns: AtomicU64::new(0),
-            max_turn,
-            turn_from_ns: AtomicU64::new(0),
+            write_lock_limit,
+            write_lock_from_ns: AtomicU64::new(0),
         }
     }
 
     /// Returns the limit of the time for which the call may block other
     /// writers.
-    pub(super) fn max_turn(&self) -> WriteLockLimit {
-        self.max_turn
+    pub(super) fn write_lock_limit(&self) -> WriteLockLimit {
+        self.write_lock_limit
     }
 
     /// Returns whether the call has computed for too long while it blocked
     /// other writers.
-    pub(super) fn exceeded_turn(&self) -> bool {
-        let from = self.turn_from_ns.load(Ordering::Relaxed);
-        from != 0 && self.ran().saturating_sub(Duration::from_nanos(from)) >= self.max_turn.cpu
+    pub(super) fn exceeds_write_lock_limit(&self) -> bool {
+        let from = self.write_lock_from_ns.load(Ordering::Relaxed);
+        from != 0
+            && self.ran().saturating_sub(Duration::from_nanos(from)) >= self.write_lock_limit.cpu
     }
 
     /// Returns whether the call blocked other writers at its last tick.
-    fn holds_turn(&self) -> bool {
-        self.turn_from_ns.load(Ordering::Relaxed) != 0
+    fn holds_write_lock(&self) -> bool {
+        self.write_lock_from_ns.load(Ordering::Relaxed) != 0
     }
 
-    fn note_turn(&self, is_held: bool) {
-        let from = self.turn_from_ns.load(Ordering::Relaxed);
+    fn note_write_lock(&self, is_held: bool) {
+        let from = self.write_lock_from_ns.load(Ordering::Relaxed);
         match (is_held, from) {
             (true, 0) => {
                 let ran = self.ran_ns.load(Ordering::Relaxed);
-                self.turn_from_ns.store(ran.max(1), Ordering::Relaxed);
+                self.write_lock_from_ns.store(ran.max(1), Ordering::Relaxed);
             }
-            (false, 1..) => self.turn_from_ns.store(0, Ordering::Relaxed),
+            (false, 1..) => self.write_lock_from_ns.store(0, Ordering::Relaxed),
             _ => {}
         }
     }
@@ -134,25 +135,25 @@ impl CallMeter {
 
     /// Handles a tick: traps a guest that has exceeded its deadline or
     /// processor time, lets any other yield.
-    pub(super) fn tick(&self, holds_turn: bool) -> UpdateDeadline {
+    pub(super) fn tick(&self, holds_write_lock: bool) -> UpdateDeadline {
         let ticks = self.ticks.fetch_add(1, Ordering::Relaxed);
-        self.note_turn(holds_turn);
-        let computed = self.exceeded().is_some() || self.exceeded_turn();
+        self.note_write_lock(holds_write_lock);
+        let computed = self.exceeded().is_some() || self.exceeds_write_lock_limit();
         if computed || self.born.elapsed() >= self.deadline {
             return UpdateDeadline::Interrupt;
         }
-        if holds_turn && !ticks.is_multiple_of(TICKS_OF_TURN) {
+        if holds_write_lock && !ticks.is_multiple_of(TICKS_WITH_WRITE_LOCK) {
             return UpdateDeadline::Continue(1);
         }
-        UpdateDeadline::YieldCustom(1, Box::pin(yield_turns(self.yields(holds_turn))))
+        UpdateDeadline::YieldCustom(1, Box::pin(yield_turns(self.yields(holds_write_lock))))
     }
 
     /// Returns the number of turns to give to other calls: one, and one more
     /// for each time slice that the call has used. A call that blocks other
     /// writers gives one.
-    fn yields(&self, holds_turn: bool) -> u128 {
+    fn yields(&self, holds_write_lock: bool) -> u128 {
         let slices = self.ran().as_nanos() / self.slice.as_nanos().max(1);
-        if holds_turn { 1 } else { (1 + slices).min(MAX_YIELDS) }
+        if holds_write_lock { 1 } else { (1 + slices).min(MAX_YIELDS) }
     }
 
     /// Returns whether the first time slice is exceeded. Both time and ticks
@@ -266,7 +267,7 @@ impl LowPriorityExecutor {
             let (has_place, clock) = (place.is_some(), Arc::clone(&meter));
             let paused = if is_aside {
                 let until = move |meter: &CallMeter| {
-                    meter.holds_turn() || (meter.exceeds_first_slice() && !has_place)
+                    meter.holds_write_lock() || (meter.exceeds_first_slice() && !has_place)
                 };
                 self.run_at_low_priority(
                     async move { run_until(call, &clock, until).await },
@@ -274,14 +275,16 @@ impl LowPriorityExecutor {
                 )
                 .await?
             } else {
-                run_until(call, &meter, |meter| meter.exceeds_first_slice() && !meter.holds_turn())
-                    .await
+                run_until(call, &meter, |meter| {
+                    meter.exceeds_first_slice() && !meter.holds_write_lock()
+                })
+                .await
             };
             call = match paused {
                 TimeSlice::Ended(ended) => return Ok(ended),
                 TimeSlice::Paused(call) => call,
             };
-            is_aside = !meter.holds_turn();
+            is_aside = !meter.holds_write_lock();
             if is_aside && place.is_none() {
                 place = Some(
                     places.clone().try_acquire_owned().map_err(|_| AbandonedCall::Overloaded)?,
@@ -390,17 +393,17 @@ mod tests {
 
     fn meter(first_slice_ms: u32, deadline_ms: u64) -> Arc<CallMeter> {
         let settings = Settings { first_slice_ms, ..Settings::default() };
-        let turn = settings.max_turn;
+        let turn = settings.write_lock_limit;
         Arc::new(CallMeter::new(&settings, Duration::from_millis(deadline_ms), None, turn))
     }
 
     /// Computes for one millisecond at a time, and returns the name of the
     /// thread that ran the last one.
-    async fn compute(meter: Arc<CallMeter>, ticks: u32, holds_turn: bool) -> String {
+    async fn compute(meter: Arc<CallMeter>, ticks: u32, holds_write_lock: bool) -> String {
         for _ in 0..ticks {
             let begun = Instant::now();
             while begun.elapsed() < Duration::from_millis(1) {}
-            match meter.tick(holds_turn) {
+            match meter.tick(holds_write_lock) {
                 UpdateDeadline::YieldCustom(_, turn) => turn.await,
                 UpdateDeadline::Continue(_) => {}
                 _ => break,
@@ -461,8 +464,8 @@ mod tests {
         let clock = meter.clone();
         let call = async move {
             let mut threads = Vec::new();
-            for holds_turn in [true, false, true] {
-                threads.push(compute(clock.clone(), 20, holds_turn).await);
+            for holds_write_lock in [true, false, true] {
+                threads.push(compute(clock.clone(), 20, holds_write_lock).await);
             }
             threads
         };

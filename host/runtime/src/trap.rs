@@ -130,8 +130,8 @@ fn blame(error: wasmtime::Error, state: &CallState, meter: &CallMeter) -> CallEr
     }
     let trap = error.downcast_ref::<Trap>().copied();
     if trap == Some(Trap::Interrupt) {
-        if meter.exceeded_turn() {
-            return turn_exceeded(meter.max_turn());
+        if meter.exceeds_write_lock_limit() {
+            return turn_exceeded(meter.write_lock_limit());
         }
         let cpu = meter.exceeded().map(CallError::CpuTime);
         return cpu.unwrap_or(CallError::Deadline(meter.deadline()));

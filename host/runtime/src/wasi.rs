@@ -55,7 +55,7 @@ impl EmptyWasi {
 
 impl WasiView for CallState {
     fn ctx(&mut self) -> WasiCtxView<'_> {
-        self.empty_world().view()
+        self.wasi_without_access().view()
     }
 }
 

@@ -120,7 +120,7 @@ pub fn compare(live: &Manifest, candidate: &Manifest) -> CompatibilityReport {
 /// Returns the capabilities that the candidate requests but the live version
 /// does not.
 #[must_use]
-pub fn asks_beyond(live: &Manifest, candidate: &Manifest) -> BTreeSet<Capability> {
+pub fn additional_capabilities(live: &Manifest, candidate: &Manifest) -> BTreeSet<Capability> {
     let granted = live.asks();
     candidate.asks().into_iter().filter(|asked| !granted.contains(asked)).collect()
 }

@@ -5,7 +5,7 @@ use serde_json::{Value as Json, json};
 
 use super::super::fixtures::{creating, manifest, route};
 use super::schema::{SchemaMismatch, SchemaUser};
-use super::{Compatibility, MAX_STEPS, asks_beyond, compare, schema as schemas};
+use super::{Compatibility, MAX_STEPS, additional_capabilities, compare, schema as schemas};
 use assurance_core::domain::job::Lane;
 use assurance_core::domain::manifest::{
     BodyKind, Capability, CollectionSpec, FieldKind, FieldSpec, FormPart, IdempotencyMode,
@@ -384,8 +384,8 @@ fn a_wish_for_more_is_told_and_one_for_less_is_not() {
     let with =
         |capabilities: &[Capability]| Manifest { capabilities: capabilities.to_vec(), ..notes() };
     let (live, more) = (with(&[Capability::Log]), with(&[Capability::Log, Capability::Egress]));
-    assert_eq!(asks_beyond(&live, &more), [Capability::Egress].into());
-    assert_eq!(asks_beyond(&more, &live), [].into());
+    assert_eq!(additional_capabilities(&live, &more), [Capability::Egress].into());
+    assert_eq!(additional_capabilities(&more, &live), [].into());
 }
 
 /// Generates schemas similar to those of areas.

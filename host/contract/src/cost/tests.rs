@@ -178,9 +178,9 @@ fn what_was_raised_is_accepted() {
     let routes = (0..501).map(|at| route(&format!("get_{at}"), &format!("{NOTES}/x{at}")));
     let many = manifest("notes", routes.collect());
     refused(&many, &["max_routes"]);
-    let mut ceilings = ContractLimits::default();
-    ceilings.manifest.max_routes = 600;
-    assert_eq!(contract::compile(&many, &[], &ceilings).unwrap().len(), 501);
+    let mut limits = ContractLimits::default();
+    limits.manifest.max_routes = 600;
+    assert_eq!(contract::compile(&many, &[], &limits).unwrap().len(), 501);
     assert!(many.routes.iter().all(|route| route.method == Method::Get));
 }
 

@@ -6,7 +6,7 @@ use axum::http::request::Parts;
 
 use super::code::Code;
 use super::problem::Refusal;
-use super::session::recognise;
+use super::session::find_credential;
 use assurance_identity::{Credential, Principal, TokenPrincipal};
 use assurance_service::app::App;
 
@@ -25,7 +25,7 @@ pub(super) async fn enter(app: &App, parts: &Parts, text: &str) -> Result<TokenP
         None => {
             let unknown = app.identity.is_unknown_token(text);
             let asking = app.identity.authenticate_token(text);
-            recognise(app, parts, unknown, asking).await?.ok_or_else(invalid)?
+            find_credential(app, parts, unknown, asking).await?.ok_or_else(invalid)?
         }
     };
     tracing::Span::current().record("access_token.id", tracing::field::display(principal.token.id));

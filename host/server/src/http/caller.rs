@@ -118,7 +118,7 @@ async fn by_link(
             session::check_membership(&membership, &found.route.route)?;
             membership.role
         }
-        None => role_of_stranger(found, link.holder)?,
+        None => role_of_nonmember(found, link.holder)?,
     };
     let caller = Caller { user, role, session, token: None };
     Ok(AdmittedCaller { caller, workspace, claims: Some(grant.claims) })
@@ -144,7 +144,7 @@ fn granted(
 
 /// Returns the role of a link's user who is not a member: viewer, if the link may be used by any
 /// signed-in user and the route is open to viewers. Otherwise refuses the link.
-fn role_of_stranger(found: &RouteMatch<'_, '_>, holder: LinkHolder) -> Result<Role, Refusal> {
+fn role_of_nonmember(found: &RouteMatch<'_, '_>, holder: LinkHolder) -> Result<Role, Refusal> {
     let open_to_all = found.route.route.least_role == Role::Viewer;
     if holder == LinkHolder::SignedIn && open_to_all { Ok(Role::Viewer) } else { Err(refused()) }
 }

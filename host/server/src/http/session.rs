@@ -47,7 +47,7 @@ async fn by_cookie(app: &App, parts: &Parts, cookie: &str) -> Result<Principal, 
         None => {
             let stranger = app.identity.is_stranger(cookie);
             let asking = app.identity.authenticate(cookie);
-            recognise(app, parts, stranger, asking).await?.ok_or_else(no_session)?
+            find_credential(app, parts, stranger, asking).await?.ok_or_else(no_session)?
         }
     };
     if !parts.method.is_safe() {
@@ -65,7 +65,7 @@ async fn by_cookie(app: &App, parts: &Parts, cookie: &str) -> Result<Principal, 
 /// Reads the owner of a credential from the database. The number of wrong
 /// credentials of one address is limited; credentials that this node recognized
 /// within the last 15 minutes are exempt.
-pub(super) async fn recognise<T>(
+pub(super) async fn find_credential<T>(
     app: &App,
     parts: &Parts,
     is_stranger: bool,

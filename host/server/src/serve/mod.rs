@@ -248,7 +248,7 @@ async fn follow(app: App, stop: CancellationToken) {
     let following = async {
         tokio::join!(
             areas::follow(app.clone()),
-            areas::judge(app.clone()),
+            areas::watch_canaries(app.clone()),
             share_rates(app.clone())
         );
     };

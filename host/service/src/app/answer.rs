@@ -41,7 +41,7 @@ pub async fn answer(
     let failed = has_failed(&answered);
     side.answered(&route.route.operation_id, begun.elapsed(), failed);
     if failed {
-        trial.figures.doubt();
+        trial.figures.notify_failure();
     }
     answered
 }
@@ -99,7 +99,7 @@ impl CountedJobs {
         let side: &TrialSide = if self.canary { &figures.candidate } else { &figures.live };
         side.ran(failed);
         if failed {
-            figures.doubt();
+            figures.notify_failure();
         }
     }
 }

@@ -149,16 +149,20 @@ fn areas(app: &App) -> Result<(), String> {
     if !app.node.is_sure() {
         return Err("this node cannot read which versions are live".to_owned());
     }
-    let unmet = app.node.unmet();
-    if unmet.is_empty() {
+    let load_failures = app.node.load_failures();
+    if load_failures.is_empty() {
         return Ok(());
     }
-    let named: Vec<_> = unmet.iter().take(AREAS_NAMED).map(String::as_str).collect();
-    let more = match unmet.len().saturating_sub(AREAS_NAMED) {
+    let named: Vec<_> = load_failures.iter().take(AREAS_NAMED).map(String::as_str).collect();
+    let more = match load_failures.len().saturating_sub(AREAS_NAMED) {
         0 => String::new(),
         more => format!("; and {more} more"),
     };
-    Err(format!("{} live versions cannot be loaded: {}{more}", unmet.len(), named.join("; ")))
+    Err(format!(
+        "{} live versions cannot be loaded: {}{more}",
+        load_failures.len(),
+        named.join("; ")
+    ))
 }
 
 fn clock(app: &App) -> Result<(), String> {

@@ -15,11 +15,11 @@ const SWEEP_EVERY: Duration = Duration::from_secs(60);
 const SWEEP_BLOBS_EVERY: Duration = Duration::from_secs(3_600);
 /// Age at which an unreferenced blob is deleted, in milliseconds. No call needs this long between
 /// writing a blob and referencing it.
-const UNNAMED_BLOBS_LIVE_MS: i64 = 24 * 3_600_000;
+const UNREFERENCED_BLOB_AGE_MS: i64 = 24 * 3_600_000;
 /// Age at which counts of sent mails are deleted, in milliseconds. Mail limits count days.
 const MAIL_COUNTS_LIVE_MS: i64 = 24 * 3_600_000;
 /// Number of stored responses that are deleted in one batch.
-const ANSWERS: u32 = 1_000;
+const RESPONSES_PER_BATCH: u32 = 1_000;
 /// Interval between two counts of the lanes. A count is slower for longer queues.
 const COUNT_EVERY: Duration = Duration::from_secs(15);
 /// Wait after a failed heartbeat.
@@ -151,9 +151,9 @@ async fn sweep_answers(shared: &WorkerState) -> Result<(), store::Error> {
     for _ in 0..BATCHES {
         let mut connection = deps.store.writer().await?;
         let now = store::jobs::lease_clock(&mut connection, deps.clock.now()).await?;
-        let swept = store::idempotency::sweep(&mut connection, now, ANSWERS).await?;
+        let swept = store::idempotency::sweep(&mut connection, now, RESPONSES_PER_BATCH).await?;
         connection.release();
-        if swept < u64::from(ANSWERS) {
+        if swept < u64::from(RESPONSES_PER_BATCH) {
             break;
         }
     }
@@ -164,7 +164,7 @@ async fn sweep_blobs(shared: &WorkerState) -> Result<(), store::Error> {
     let deps = &shared.deps;
     // File times come from this machine's clock, which may be behind the database's.
     let behind_ms = deps.clock.wall_clock_ahead_ms().min(0);
-    let written_before = database_time(shared).await?.plus_ms(behind_ms - UNNAMED_BLOBS_LIVE_MS);
+    let written_before = database_time(shared).await?.plus_ms(behind_ms - UNREFERENCED_BLOB_AGE_MS);
     let swept = store::blobs::sweep(&deps.store, written_before).await?;
     if swept > 0 {
         tracing::info!(blobs = swept, "deleted unreferenced blobs");

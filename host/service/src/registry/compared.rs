@@ -61,7 +61,7 @@ pub struct ShadowCounts {
     /// Copies that the host or the database ended.
     pub failed: u64,
     /// Differences at positions that are not stored.
-    pub untold: u64,
+    pub not_stored: u64,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -200,7 +200,7 @@ impl ComparisonState {
     fn keep(&mut self, operation: &str, example: DifferenceExample) {
         let key = (operation.to_owned(), general(&example.pointer));
         if self.places.len() >= MAX_POSITIONS && !self.places.contains_key(&key) {
-            self.counts.untold += 1;
+            self.counts.not_stored += 1;
             return;
         }
         let place = self.places.entry(key).or_default();

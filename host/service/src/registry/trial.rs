@@ -46,18 +46,18 @@ pub struct TrialStats {
     pub candidate: TrialSide,
     /// Differences between the responses of a shadow version and the live version.
     pub compared: Arc<ShadowComparison>,
-    doubt: Notify,
+    failure: Notify,
 }
 
 impl TrialStats {
     /// Waits until a call of the version on trial has failed.
-    pub async fn doubted(&self) {
-        self.doubt.notified().await;
+    pub async fn until_failure(&self) {
+        self.failure.notified().await;
     }
 
     /// Wakes the watcher of the trial after a failed call.
-    pub fn doubt(&self) {
-        self.doubt.notify_one();
+    pub fn notify_failure(&self) {
+        self.failure.notify_one();
     }
 }
 

@@ -76,8 +76,8 @@ impl AreaCheck {
                 told.push(("differences", json!(report.differences)));
             }
             differences = report.differences.clone();
-            let asks = compatibility::asks_beyond(&other, &manifest);
-            told.push(("asks_beyond", json!(asks)));
+            let asks = compatibility::additional_capabilities(&other, &manifest);
+            told.push(("additional_capabilities", json!(asks)));
         }
         common.output().values(&told);
         if !common.json {

@@ -99,7 +99,10 @@ impl AreaDiff {
             ("to", json!(now.version)),
             ("verdict", json!(report.verdict())),
         ];
-        let asks = ("asks_beyond", json!(compatibility::asks_beyond(&before, &now)));
+        let asks = (
+            "additional_capabilities",
+            json!(compatibility::additional_capabilities(&before, &now)),
+        );
         if common.json {
             told.extend([("differences", json!(report.differences)), asks]);
             common.output().values(&told);

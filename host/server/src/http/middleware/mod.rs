@@ -63,7 +63,7 @@ async fn every_request(
     let span = span::of(&context, &request);
     request.extensions_mut().insert(context.clone());
     let problems = problems::Renderer { app: &state.app, context: &context, span: &span };
-    let response = problems.catch_panics(hand_on(&state, &context, request, next));
+    let response = problems.catch_panics(forward(&state, &context, request, next));
     let mut response = problems.render(response.instrument(span.clone()).await);
     response_headers::add(&context, response.headers_mut());
     timer.stop(&context, &response, &span);
@@ -72,7 +72,7 @@ async fn every_request(
 
 /// Passes a request on if its header section is valid. Sets the client's rate limit status if no
 /// limit was checked on the way.
-async fn hand_on(
+async fn forward(
     state: &LayerState,
     context: &RequestContext,
     request: Request,

@@ -23,7 +23,7 @@ const WHO: &str = "assurance";
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Compares the canaries until the future is dropped.
-pub async fn judge(app: App) {
+pub async fn watch_canaries(app: App) {
     loop {
         wait(&app).await;
         let snapshot = app.registry.snapshot();
@@ -42,11 +42,12 @@ pub async fn judge(app: App) {
 /// Waits for the interval, or until a call of a canary fails.
 async fn wait(app: &App) {
     let snapshot = app.registry.snapshot();
-    let doubts: Vec<_> = snapshot.trials().map(|one| Box::pin(one.figures.doubted())).collect();
-    if doubts.is_empty() {
+    let failures: Vec<_> =
+        snapshot.trials().map(|one| Box::pin(one.figures.until_failure())).collect();
+    if failures.is_empty() {
         return tokio::time::sleep(INTERVAL).await;
     }
-    let _ = tokio::time::timeout(INTERVAL, select_all(doubts)).await;
+    let _ = tokio::time::timeout(INTERVAL, select_all(failures)).await;
 }
 
 /// Ends the trial, unless another node has ended it.

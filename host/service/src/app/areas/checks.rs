@@ -49,7 +49,7 @@ pub(super) async fn check(
     let Some(live) = live_manifest(app, desired, &candidate.manifest.name).await? else {
         return Ok(CompatibilityCheck::default());
     };
-    let asks = compatibility::asks_beyond(&live, &candidate.manifest);
+    let asks = compatibility::additional_capabilities(&live, &candidate.manifest);
     if let Comparison::Shadow = comparison {
         return Ok(CompatibilityCheck { asks, ..CompatibilityCheck::default() });
     }

@@ -13,7 +13,7 @@ use super::actions::{self, Activation};
 use super::audit_trail::AuditTrail;
 use super::checks::{self, Comparison, CompatibilityCheck};
 use super::error::InstallError;
-use super::install::before_calls;
+use super::install::with_writers_ended;
 use super::plan::{TrialRequest, stage_after_checks};
 use super::smoke_test::smoke_test;
 use super::trust::{self, Signature};
@@ -97,11 +97,11 @@ pub async fn deploy(
         Ok(checked) => checked.report,
         Err(error) => return Err(trail.refuse(error).await),
     };
-    let outcome = go_on(app, who, &received, &digest).await?;
+    let outcome = perform_action(app, who, &received, &digest).await?;
     Ok(DeployResult { digest, report, outcome })
 }
 
-async fn go_on(
+async fn perform_action(
     app: &App,
     who: &str,
     received: &ReceivedComponent,
@@ -204,7 +204,7 @@ impl Staging<'_> {
         let (row, manifest) =
             rows::new_version(self.app, self.who, version, stored, signature.as_ref(), stage)?;
         let beginning = self.app.store.begin(Access::WriteLocked);
-        let mut tx = before_calls(self.app, &row.area, beginning).await?;
+        let mut tx = with_writers_ended(self.app, &row.area, beginning).await?;
         deployments::insert(&mut tx, &row, &manifest).await?;
         let found = deployments::find(&mut tx, &row.area, self.digest).await?;
         let waits = found.is_some_and(|found| found.stage == Stage::AwaitingApproval);

@@ -13,7 +13,7 @@ use super::super::App;
 use super::audit_trail::AuditTrail;
 use super::checks::{self, Comparison};
 use super::error::InstallError;
-use super::install::{before_calls, install};
+use super::install::{install, with_writers_ended};
 use super::plan::{AreaEvent, Transition, plan, stage_after_trial, stage_on_trial};
 use super::state::AreaState;
 use super::{load, rows};
@@ -143,7 +143,7 @@ async fn commit(
         trail.keep_with(&mut tx).await?;
         tx.commit().await
     };
-    match before_calls(app, area, committed).await {
+    match with_writers_ended(app, area, committed).await {
         Err(store::Error::RunAgain) => Err(state.overtaken()),
         committed => Ok(committed?),
     }

@@ -90,20 +90,20 @@ pub(super) async fn catch_up(app: &App) -> Result<bool, store::Error> {
     let running = Box::pin(reconcile::run_live(app, &desired));
     let changed = if was_sure {
         guard.note_read(sent_at);
-        staying_sure(app, running).await
+        while_reading_rows(app, running).await
     } else {
         let changed = running.await;
         guard.note_read(sent_at);
         changed
     };
-    let begun = staying_sure(app, Box::pin(reconcile::begin_trials(app, &desired))).await;
+    let begun = while_reading_rows(app, Box::pin(reconcile::begin_trials(app, &desired))).await;
     Ok(changed || begun)
 }
 
 /// Runs `work` and meanwhile keeps reading the rows, because loading a version
 /// may take longer than `areas.max_stale_ms`. Changes that are read here are
 /// applied at the next poll.
-async fn staying_sure<T>(app: &App, work: impl Future<Output = T>) -> T {
+async fn while_reading_rows<T>(app: &App, work: impl Future<Output = T>) -> T {
     tokio::select! {
         done = work => done,
         never = keep_reading(app) => match never {},

@@ -83,7 +83,11 @@ const NEXT_WAIT: Duration = Duration::from_millis(250);
 
 /// Runs `change`, the database writes of an operator's change. While it waits, ends the calls of
 /// this area on this node that block other writers.
-pub(super) async fn before_calls<T>(app: &App, area: &str, change: impl Future<Output = T>) -> T {
+pub(super) async fn with_writers_ended<T>(
+    app: &App,
+    area: &str,
+    change: impl Future<Output = T>,
+) -> T {
     let mut change = pin!(change);
     let mut wait = FIRST_WAIT;
     loop {

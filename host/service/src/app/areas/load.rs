@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::super::App;
 use super::error::InstallError;
-use super::install::before_calls;
+use super::install::with_writers_ended;
 use super::{compiled, rows, trust};
 use crate::registry::AreaVersion;
 use assurance_core::domain::deployment::Deployment;
@@ -81,7 +81,7 @@ pub(super) async fn compile(
 pub(super) async fn ensure_indexes(app: &App, version: &AreaVersion) -> Result<(), InstallError> {
     let own: Vec<_> = version.scope.collections.values().filter(|c| c.own).cloned().collect();
     let creating = store::indexes::ensure_indexes(&app.store, &own);
-    let created = before_calls(app, &version.manifest.name, creating).await;
+    let created = with_writers_ended(app, &version.manifest.name, creating).await;
     created.map_err(|source| InstallError::Indexes { area: version.manifest.name.clone(), source })
 }
 

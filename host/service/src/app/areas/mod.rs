@@ -51,7 +51,7 @@ mod verdict;
 pub use actions::{
     Activation, RollbackResult, activate, approve, begin_trial, remove, roll_back, stop_trial,
 };
-pub use canary::judge;
+pub use canary::watch_canaries;
 pub use deploy::{DeployAction, DeployOutcome, DeployResult, ReceivedComponent, deploy};
 pub use dry_run::{DryRunReport, dry_run};
 pub use error::{IncompatibleVersion, InstallError};

@@ -119,7 +119,7 @@ impl LocalNode {
     }
 
     /// Returns the live versions and files that could not be loaded on this node, one line each.
-    pub(in crate::app) fn unmet(&self) -> Vec<String> {
+    pub(in crate::app) fn load_failures(&self) -> Vec<String> {
         let known = self.known.lock();
         let versions = known.failures.iter().map(|(area, why)| format!("{area}: {}", why.why));
         let files = known.refused_files.iter();

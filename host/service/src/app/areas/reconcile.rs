@@ -29,7 +29,7 @@ pub(super) async fn run_live(app: &App, desired: &DesiredAreas) -> bool {
     app.node.forget_resolved(&app.registry.snapshot(), desired);
     let steps = steps(app, desired);
     for (area, step) in steps.iter().filter(|(_, step)| *step == NodeStep::EndTrial) {
-        if let Err(error) = make(app, area, *step, AreaTarget::NoTrial).await {
+        if let Err(error) = execute_step(app, area, *step, AreaTarget::NoTrial).await {
             tracing::error!(area.name = area, %error, "cannot end a trial on this node");
         }
     }
@@ -116,19 +116,19 @@ async fn go_live_with(
         load::ensure_indexes(app, version).await?;
     }
     let target = version.as_ref().map_or(AreaTarget::Removed, AreaTarget::Live);
-    make(app, &pointer.area, NodeStep::GoLive(pointer), target).await
+    execute_step(app, &pointer.area, NodeStep::GoLive(pointer), target).await
 }
 
 pub(super) async fn begin_trial(app: &App, trial: &Trial) -> Result<(), InstallError> {
     let version = load::stored(app, &trial.area, &trial.digest).await?;
     load::ensure_indexes(app, &version).await?;
     let target = AreaTarget::Trial(trial, &version);
-    make(app, &trial.area, NodeStep::BeginTrial(trial), target).await
+    execute_step(app, &trial.area, NodeStep::BeginTrial(trial), target).await
 }
 
 /// Executes a step if it is still needed: an operator at this node may have
 /// executed it, or the rows may have changed.
-async fn make(
+async fn execute_step(
     app: &App,
     area: &str,
     step: NodeStep<'_>,

@@ -4,7 +4,7 @@
 use super::super::App;
 use super::super::folder;
 use super::error::InstallError;
-use super::install::before_calls;
+use super::install::with_writers_ended;
 use super::rows;
 use super::trust::Signature;
 use crate::registry::AreaVersion;
@@ -43,7 +43,7 @@ async fn keep(app: &App, who: &str, version: &AreaVersion) -> Result<bool, Insta
     let (signature, stage) = (signature.as_ref(), Stage::Withdrawn);
     let (row, manifest) = rows::new_version(app, who, version, (object, size), signature, stage)?;
     let beginning = app.store.begin(Access::WriteLocked);
-    let mut tx = before_calls(app, &version.manifest.name, beginning).await?;
+    let mut tx = with_writers_ended(app, &version.manifest.name, beginning).await?;
     deployments::insert(&mut tx, &row, &manifest).await?;
     tx.commit().await?;
     Ok(true)
