@@ -1,6 +1,6 @@
-//! Storage access patterns of operations and job kinds, learned from earlier
-//! calls. They decide whether the next call runs optimistically or takes its
-//! lock first.
+//! Storage access patterns of operations and job kinds, recorded during earlier
+//! calls. They decide whether the next call runs optimistically or takes the
+//! write lock first.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use parking_lot::Mutex;
 
-/// Storage access pattern of one route or job kind, learned from its earlier
+/// Storage access pattern of one route or job kind, recorded during its earlier
 /// calls.
 ///
 /// A call with a single read needs no snapshot, because one statement sees one
@@ -16,8 +16,8 @@ use parking_lot::Mutex;
 /// transaction while it runs: the statement that writes checks that the
 /// documents have not changed.
 ///
-/// The first call that does more is run again with a stronger isolation. From
-/// then on all calls of the route start with that isolation.
+/// If a call reads or writes in another way, it runs again with a stronger
+/// isolation. All later calls of the route start with that isolation.
 #[derive(Debug, Default)]
 pub struct AccessPattern {
     needs_snapshot: AtomicBool,
@@ -28,7 +28,7 @@ pub struct AccessPattern {
 /// Points that one write conflict adds to the conflict score. A success
 /// subtracts one.
 const CONFLICT_POINTS: u32 = 4;
-/// Conflict score from which calls take the lock before they run.
+/// Conflict score from which calls take the write lock before they run.
 const LOCK_SCORE: u32 = 16;
 /// Upper bound of the conflict score. It bounds the number of successes after
 /// which a route runs optimistically again.
@@ -69,13 +69,14 @@ impl AccessPattern {
         self.needs_transaction.load(Ordering::Relaxed)
     }
 
-    /// Records that a writing call made such a query.
+    /// Records that a writing call made a query that only a serializable
+    /// transaction can protect; see [`AccessPattern::needs_transaction`].
     pub fn note_query(&self) {
         self.needs_transaction.store(true, Ordering::Relaxed);
     }
 
     /// Returns whether write conflicts are so frequent that calls should take
-    /// the lock before they run.
+    /// the write lock before they run.
     pub fn is_contended(&self) -> bool {
         self.score.load(Ordering::Relaxed) >= LOCK_SCORE
     }

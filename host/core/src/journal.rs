@@ -136,7 +136,7 @@ impl Journals {
         Arc::clone(&self.areas.entry(area.to_owned()).or_insert_with(begin))
     }
 
-    /// The area's journal; `None` if it has no entry yet.
+    /// Returns the area's journal; `None` if it has no entry yet.
     #[must_use]
     pub fn find(&self, area: &str) -> Option<Arc<Journal>> {
         self.areas.get(area).map(|journal| Arc::clone(&journal))
@@ -185,8 +185,9 @@ impl Journal {
         kept.faults.push(bytes, entry);
     }
 
-    /// Returns the newest lines and faults or, with `after`, the first entries
-    /// after that id.
+    /// Returns at most `limit` of the newest lines, and all faults. With
+    /// `after`, returns the first lines after that id instead, and the faults
+    /// up to the last of them.
     #[must_use]
     pub fn page(&self, after: Option<i64>, limit: usize) -> JournalPage {
         let kept = self.kept.lock();

@@ -25,9 +25,9 @@ pub struct LinkGrant {
     pub operation: String,
     /// Workspace that the link gives access to.
     pub workspace: WorkspaceId,
-    /// The user on whose behalf it was signed; `None` if a job signed it.
+    /// The user on whose behalf the link was signed; `None` if a job signed it.
     pub user: Option<UserId>,
-    /// Time from which it is refused.
+    /// Time from which the link is refused.
     pub expires_at: Timestamp,
     /// Claims for the area, as a JSON object.
     pub claims: String,

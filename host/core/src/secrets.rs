@@ -90,8 +90,8 @@ impl Keys {
         }
     }
 
-    /// Creates the file with a new key, and reads it. If another process
-    /// created it first, reads that file.
+    /// Creates the file with a new key and reads the key. If another process
+    /// created the file first, reads that file.
     pub fn create(path: &Path) -> Result<Self, MasterKeyError> {
         let file = |source| MasterKeyError::File { path: path.to_owned(), source };
         create(path).map_err(file)?;

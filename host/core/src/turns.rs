@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Maximum processor time of one poll of a task. Tests run unoptimized code, so
-/// the bound is generous; the faults they look for take seconds.
+/// Longest processor time of one poll that tests accept. Tests run unoptimized
+/// code, so the limit is generous; the faults that they look for take seconds.
 pub const LONGEST_TURN: Duration = Duration::from_millis(50);
 
 /// Runs a future on an executor of its own. Returns its result, and the longest

@@ -127,7 +127,8 @@ impl Account {
         self.running.load(Ordering::Relaxed) == 0 && self.window.lock().at(moment.minute).is_empty()
     }
 
-    /// Returns the exhausted resource; `None` if one more call may run.
+    /// Returns the resource whose budget for the current minute is exhausted;
+    /// `None` if another call may run.
     fn used_up(&self, moment: WindowTime) -> Option<Resource> {
         let budget = self.bounds.load().budget;
         if !budget.is_of_minutes() {
@@ -175,7 +176,8 @@ impl Account {
     }
 }
 
-/// Returns usage and limit of each limited resource in this minute.
+/// Returns each resource that has a limit per minute, with its usage and its
+/// limit.
 fn usage_by_resource(
     budget: &BudgetConfig,
     used: Usage,
@@ -190,7 +192,8 @@ fn usage_by_resource(
     .filter_map(|(resource, used, max)| Some((resource, used, max?)))
 }
 
-/// A running call in one account; dropping it releases its memory.
+/// Counts one running call in the account of an area or workspace, from
+/// [`AccountSlot::take`] until it is dropped.
 pub(super) struct AccountSlot {
     account: Arc<Account>,
     budgets: Arc<Budgets>,

@@ -27,7 +27,7 @@ pub use write_pauses::WritePauses;
 /// Length of one accounting window.
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// A budget is exhausted.
+/// Refusal of a call: the budget of its area or workspace is exhausted.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{whose} {name} has used its budget of {resource} on this node")]
 pub struct BudgetExceeded {
@@ -50,21 +50,24 @@ pub struct Budgets {
     turns: WritePauses,
 }
 
-/// A point in time, as accounting windows count it.
+/// A point in time: the number of the minute since the node started, and the
+/// seconds that are left in this minute.
 #[derive(Clone, Copy, Debug)]
 struct WindowTime {
     minute: u64,
     left_s: u64,
 }
 
-/// Permission for one call to run; dropping it ends the call's use.
+/// Permission for one call to run, counted in the accounts of its area and
+/// workspace. Dropping it ends the call there.
 #[derive(Debug)]
 pub struct BudgetPermit {
     places: [AccountSlot; 2],
 }
 
 impl Budgets {
-    /// Creates the accounts without any usage.
+    /// Creates an empty set of accounts. The first call of an area or workspace
+    /// adds its account.
     #[must_use]
     pub fn new(settings: config::BudgetsConfig) -> Self {
         let settings = ArcSwap::from_pointee(settings);
@@ -83,7 +86,8 @@ impl Budgets {
         self.settings.store(Arc::new(settings));
     }
 
-    /// Returns the pauses of calls that held the write lock for too long.
+    /// Returns the write pauses of areas and workspaces whose calls held the
+    /// write lock for too long.
     #[must_use]
     pub fn write_pauses(&self) -> &WritePauses {
         &self.turns
@@ -114,7 +118,8 @@ impl Budgets {
         areas
     }
 
-    /// Returns the `most` workspaces with the largest usage in two minutes.
+    /// Returns at most `most` workspaces: those that used the most processor
+    /// time in the current and the previous minute, in descending order.
     #[must_use]
     pub fn busiest_workspaces(&self, most: usize) -> Vec<BudgetStatus> {
         let moment = self.moment();
@@ -126,8 +131,8 @@ impl Budgets {
         standings
     }
 
-    /// Deletes the accounts of workspaces without calls in the current and the
-    /// previous minute.
+    /// Deletes the accounts of workspaces without running calls and without
+    /// usage in the current and the previous minute.
     pub fn forget_idle(&self) {
         let moment = self.moment();
         self.workspaces.retain(|_, account| !account.is_idle(moment));

@@ -77,14 +77,16 @@ pub(super) struct Window {
     pub(super) before: Usage,
     /// Number of calls refused in the current minute.
     pub(super) refused: u64,
-    /// Whether the current minute already has a log line for a nearly exhausted
-    /// budget, and one for an exhausted budget.
+    /// Whether a nearly exhausted budget was already logged in the current
+    /// minute.
     pub(super) logged_warning: bool,
+    /// Whether an exhausted budget was already logged in the current minute.
     pub(super) logged_exhausted: bool,
 }
 
 impl Window {
-    /// Returns the window moved forward to `minute`.
+    /// Moves the window forward to `minute` and returns it. An earlier minute
+    /// changes nothing.
     pub(super) fn at(&mut self, minute: u64) -> &mut Self {
         if minute > self.minute {
             let before = if minute == self.minute + 1 { self.now } else { Usage::default() };
@@ -97,7 +99,8 @@ impl Window {
         self.now.add(used);
     }
 
-    /// Returns whether nothing was used in both minutes.
+    /// Returns whether both minutes are without usage, and the current one
+    /// without refused calls.
     pub(super) fn is_empty(&self) -> bool {
         self.now == Usage::default() && self.before == Usage::default() && self.refused == 0
     }

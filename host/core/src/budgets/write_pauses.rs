@@ -16,8 +16,8 @@ use crate::domain::id::WorkspaceId;
 const PAUSE_FACTOR: u32 = 9;
 /// Upper bound of a pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(120);
-/// Time without a violation after which the pause starts from its first length
-/// again.
+/// Time since the end of a pause after which the next pause starts from the
+/// first length again.
 const FORGET: Duration = Duration::from_secs(600);
 
 /// Pauses on this node, by area and workspace.

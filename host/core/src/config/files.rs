@@ -16,7 +16,7 @@ pub enum FileError {
     Exposed {
         /// Path of the file.
         path: PathBuf,
-        /// Its permission bits.
+        /// Permission bits of the file.
         mode: u32,
     },
     /// The file cannot be read.

@@ -7,10 +7,12 @@ use serde_json::{Map, Value as Json};
 
 use super::{Config, ConfigError, KeyError};
 
-/// Prefix of environment variables. `__` separates the parts of a key.
+/// Prefix of environment variables, in lower case. `__` separates the parts of
+/// a key.
 const PREFIX: &str = "assurance_";
 
-/// One source: a tree of keys, and its name for errors.
+/// One configuration source: its keys as a JSON tree, and its name for error
+/// messages.
 #[derive(Debug)]
 pub(super) struct ConfigLayer {
     name: String,
@@ -89,7 +91,8 @@ fn typed(text: String) -> Json {
     }
 }
 
-/// Maximum number of errors that are reported: each costs a pass.
+/// Maximum number of reported errors. Each error costs another pass over all
+/// keys.
 const MAX_ERRORS: usize = 50;
 
 /// Merges the layers over the defaults; the last layer wins. Returns the
@@ -145,7 +148,7 @@ fn merge(into: &mut Map<String, Json>, from: Map<String, Json>) {
     }
 }
 
-/// The error of a value that cannot be deserialized.
+/// Returns the error of a value that cannot be deserialized.
 fn unread(mut key: String, mut problem: String, layers: &[ConfigLayer]) -> KeyError {
     if let Some((field, known)) = unknown_field(&problem) {
         if key.rsplit('.').next() != Some(&field) {
@@ -156,7 +159,8 @@ fn unread(mut key: String, mut problem: String, layers: &[ConfigLayer]) -> KeyEr
     refusal(key, problem, layers)
 }
 
-/// The error of a key, with the layer that sets it.
+/// Returns the error of a key, with the name of the last layer that sets the
+/// key.
 pub(super) fn refusal(key: String, problem: String, layers: &[ConfigLayer]) -> KeyError {
     let layer = layers.iter().rev().find(|layer| layer.sets(&key));
     let source_name = layer.map_or("the defaults", |layer| &layer.name).to_owned();

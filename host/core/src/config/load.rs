@@ -7,13 +7,14 @@ use serde_json::{Map, Value as Json};
 use super::Config;
 use super::layers::{self, ConfigLayer};
 
-/// Variables with the prefix that are not configuration. The development tasks
-/// and the command line use them, in addition to `ASSURANCE_TEST_…`.
+/// Environment variables `ASSURANCE_…` that are not configuration keys, without
+/// the prefix and in lower case. The development tasks and the command line use
+/// them.
 const NOT_CONFIGURATION: [&str; 7] =
     ["areas", "bin", "config", "corpus", "fixtures", "operators_token", "operators_url"];
 
-/// Name of the file in the areas' folder with the grants, limits and settings
-/// of its areas.
+/// Name of the file in the folder of components with the grants, limits and
+/// settings of its areas.
 pub const AREAS_FILE: &str = "areas.toml";
 
 /// Errors of loading the configuration.
@@ -40,7 +41,8 @@ pub struct KeyError {
     pub key: String,
     /// Description of the error and its fix.
     pub problem: String,
-    /// Path of the file, or the environment.
+    /// Source that sets the key: the path of a file, or `the environment`, `the
+    /// flags` or `the defaults`.
     pub source_name: String,
 }
 
@@ -53,7 +55,8 @@ fn lines(errors: &[KeyError]) -> String {
 pub struct FlagOverrides(Map<String, Json>);
 
 impl FlagOverrides {
-    /// Sets a dotted key if the flag was given.
+    /// Sets a dotted key to a flag's value; does nothing if the value is
+    /// `None`.
     #[must_use]
     pub fn set<T: serde::Serialize>(mut self, key: &str, value: Option<T>) -> Self {
         let Some(value) = value.and_then(|given| serde_json::to_value(given).ok()) else {
@@ -84,8 +87,8 @@ pub struct ConfigSource {
     pub flags: FlagOverrides,
 }
 
-/// A configuration, and its defaults: the values without the operator's file,
-/// environment and flags, but with the file next to the components.
+/// The loaded configuration, and its defaults: the values without the
+/// operator's file, environment and flags, but with `areas.toml`.
 pub(super) struct LoadedConfig {
     pub(super) config: Config,
     pub(super) defaults: Config,
@@ -122,8 +125,9 @@ pub(super) fn load(source: &ConfigSource) -> Result<LoadedConfig, ConfigError> {
     Ok(LoadedConfig { config, defaults })
 }
 
-/// Reads the file next to the components with the `grants`, `limits` and
-/// `settings` of its areas, which are keys of the section `areas`.
+/// Reads `areas.toml` from the folder of components: the `grants`, `limits` and
+/// `settings` of its areas, which are keys of the section `areas`. `None` if
+/// there is no such file.
 fn areas_policy(config: &Config) -> Result<Option<ConfigLayer>, ConfigError> {
     let file = config.areas_dir().join(AREAS_FILE);
     if !file.is_file() {

@@ -7,7 +7,8 @@ use serde_json::{Map, Value as Json};
 
 use super::Config;
 
-/// Values equal to those of `defaults` are comments.
+/// Returns the configuration as an annotated TOML file. Values equal to those
+/// of `defaults` are commented out.
 pub(super) fn documented_toml(config: &Config, defaults: Option<&Config>) -> String {
     let schema = schemars::schema_for!(Config).to_value();
     let mut value = serde_json::to_value(config).unwrap_or_default();
@@ -42,7 +43,7 @@ impl Document<'_> {
     fn table(&mut self, name: &str, fields: &Map<String, Json>, defaults: &Json, schema: &Json) {
         let of = |key: &str| match schema["properties"].get(key) {
             Some(property) => property,
-            // The key is a map key that the operator chose.
+            // The operator chose the key, because this part is a map.
             None => &schema["additionalProperties"],
         };
         for (key, value) in fields.iter().filter(|(_, value)| !value.is_object()) {
@@ -63,7 +64,8 @@ impl Document<'_> {
         }
     }
 
-    /// A default is a comment without a space, unlike a description.
+    /// Writes one key with its value. A default is commented out with `#` but
+    /// without a space, unlike a description.
     fn value(&mut self, key: &str, value: &Json, is_default: bool) {
         let key = toml_key(key);
         let _ = match toml_value(value) {

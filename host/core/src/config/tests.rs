@@ -205,7 +205,8 @@ fn an_area_has_its_own_grants_or_those_of_all() {
     assert!(!other.contains(&Capability::Egress) && !other.contains(&Capability::AllEvents));
 }
 
-/// Loads a configuration with `text` in the file next to the components.
+/// Loads the configuration `text`, with `areas` as the content of `areas.toml`
+/// next to the components.
 fn load_beside(areas: &str, text: &str) -> Result<Config, ConfigError> {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join(AREAS_FILE), areas).unwrap();

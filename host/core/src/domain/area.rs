@@ -23,7 +23,7 @@ pub struct CallContext {
     pub origin: CallOrigin,
 }
 
-/// Reason for a call; operators can look it up in logs and recordings.
+/// Cause of a call; operators can search logs and recordings for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallOrigin {
     /// A request, or a shadow's copy of it. Contains the request id.
@@ -39,7 +39,7 @@ pub enum CallOrigin {
 pub struct Parameter {
     /// Name that the manifest declares.
     pub name: String,
-    /// A JSON scalar of the declared type.
+    /// Value of the declared type, as a JSON scalar.
     pub value: String,
 }
 
@@ -52,7 +52,7 @@ pub struct MultipartPart {
     pub filename: Option<String>,
     /// `Content-Type` as the client sent it.
     pub content_type: Option<String>,
-    /// The content.
+    /// Bytes of the part.
     pub content: Vec<u8>,
 }
 
@@ -113,7 +113,7 @@ pub struct Request {
 pub struct Reply {
     /// JSON body; `None` for a 204.
     pub body: Option<String>,
-    /// Sent as `ETag`.
+    /// Version of the resource; sent as `ETag`.
     pub version: Option<u64>,
     /// Whether this repeats an earlier result of an area that keeps its own
     /// idempotency records.
@@ -170,7 +170,7 @@ pub struct JobRun {
     pub id: super::id::JobId,
     /// The job's kind.
     pub kind: String,
-    /// A JSON object.
+    /// Payload of the job, a JSON object.
     pub payload: String,
     /// Number of this attempt, from 1.
     pub attempt: u32,

@@ -12,22 +12,23 @@ use super::words::words;
 words! {
     /// Stage of a version in its life cycle.
     Stage {
-        /// It requests more capabilities than are granted and waits for an
-        /// operator's approval.
+        /// The version requests more capabilities than are granted and waits
+        /// for an operator's approval.
         AwaitingApproval = "awaiting_approval",
-        /// It can be activated.
+        /// The version can be activated.
         Staged = "staged",
-        /// It serves some of the workspaces.
+        /// The version serves some of the workspaces.
         Canary = "canary",
-        /// It receives copies of requests; its responses are discarded.
+        /// The version receives copies of requests; its responses are
+        /// discarded.
         Shadow = "shadow",
-        /// It serves the area.
+        /// The version serves the area.
         Live = "live",
-        /// It was live until another version replaced it; a rollback can
+        /// The version was live until another one replaced it; a rollback can
         /// activate it again.
         Retired = "retired",
-        /// It was rolled back, or removed with its area. Only an operator who
-        /// names it can activate it again.
+        /// The version was rolled back, or removed with its area. Only an
+        /// operator who names it can activate it again.
         Withdrawn = "withdrawn",
     }
 }
@@ -41,30 +42,32 @@ words! {
         Verified = "verified",
         /// The component was compiled.
         Compiled = "compiled",
-        /// It passed all checks: world, grants, manifest, compatibility,
-        /// indexes, smoke test.
+        /// The version passed all checks: world, grants, manifest,
+        /// compatibility, indexes, smoke test.
         Checked = "checked",
-        /// It is stored and requests more capabilities than are granted.
+        /// The version is stored and requests more capabilities than are
+        /// granted.
         AwaitingApproval = "awaiting_approval",
-        /// An operator approved its capabilities.
+        /// An operator approved the version's capabilities.
         Approved = "approved",
-        /// It is stored and can be activated.
+        /// The version is stored and can be activated.
         Staged = "staged",
-        /// It was refused by one of the previous steps.
+        /// The version failed a previous step and was refused.
         Refused = "refused",
-        /// It became the live version.
+        /// The version became live.
         Activated = "activated",
-        /// It became the live version again and replaced its successor.
+        /// The version became live again and replaced its successor.
         RolledBack = "rolled_back",
-        /// Its area was removed and is no longer served.
+        /// The version's area was removed and is no longer served.
         Removed = "removed",
-        /// It began to serve some of the workspaces.
+        /// The version began to serve some of the workspaces, as a canary.
         CanaryBegun = "canary_begun",
-        /// It began to receive copies of requests.
+        /// The version began to receive copies of requests, as a shadow.
         ShadowBegun = "shadow_begun",
-        /// An operator ended its trial.
+        /// An operator ended the version's trial.
         TrialStopped = "trial_stopped",
-        /// A node ended its trial because it was worse than the live version.
+        /// A node ended the version's trial because it was worse than the live
+        /// version.
         CanaryRolledBack = "canary_rolled_back",
         /// An operators' token was created.
         TokenCreated = "token_created",
@@ -78,7 +81,7 @@ words! {
 pub struct Deployment {
     /// Sequence number of the version, over all areas.
     pub number: i64,
-    /// The area of the version.
+    /// Name of the version's area.
     pub area: String,
     /// SHA-256 of the component, lower-case hex.
     pub digest: String,
@@ -89,40 +92,40 @@ pub struct Deployment {
     /// Name of the component in the blob store.
     #[serde(skip)]
     pub object: String,
-    /// Publisher who signed it; `None` if it is unsigned.
+    /// Publisher who signed the component; `None` if it is unsigned.
     pub publisher: Option<String>,
     /// Signature of the publisher.
     #[serde(skip)]
     pub signature: Option<Vec<u8>>,
     /// Current stage.
     pub stage: Stage,
-    /// When it was received.
+    /// Time at which the component was received.
     pub received_at: Timestamp,
-    /// Operator who sent it.
+    /// Operator who uploaded the component.
     pub received_by: String,
-    /// When an operator approved its capabilities; `None` if no approval was
-    /// needed or given.
+    /// Time at which an operator approved the version's capabilities; `None` if
+    /// no approval was needed or given.
     pub approved_at: Option<Timestamp>,
-    /// Operator who approved its capabilities.
+    /// Operator who approved the version's capabilities.
     pub approved_by: Option<String>,
-    /// When it last became live.
+    /// Time at which the version last became live; `None` if it never was.
     pub live_at: Option<Timestamp>,
 }
 
 /// The version of an area that every node must run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LivePointer {
-    /// The area.
+    /// Name of the area.
     pub area: String,
     /// Digest of the live version; `None` if the area was removed.
     pub digest: Option<String>,
     /// Digest of the version that a rollback activates.
     pub previous: Option<String>,
-    /// Revision of this row; grows with every change.
+    /// Revision of the pointer; grows with every change.
     pub revision: i64,
-    /// When it was changed.
+    /// Time of the last change.
     pub changed_at: Timestamp,
-    /// Operator who changed it.
+    /// Operator who made the last change.
     pub changed_by: String,
 }
 
@@ -158,30 +161,30 @@ pub struct AuditEntry {
 words! {
     /// Whether a node runs the version of an area that it should run.
     NodeState {
-        /// It runs that version.
+        /// The node runs the expected version.
         Running = "running",
-        /// It has not loaded that version yet.
+        /// The node has not loaded the expected version yet.
         Loading = "loading",
-        /// It cannot load that version.
+        /// The node cannot load the expected version.
         Failed = "failed",
     }
 }
 
-/// Version of one area that one process runs.
+/// Report of one process: the version of one area that it runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct NodeReport {
     /// Id of the process.
     pub node: Uuid,
-    /// Name of its machine.
+    /// Name of the machine that the process runs on.
     pub host: String,
-    /// The area.
+    /// Name of the area.
     #[serde(skip)]
     pub area: String,
-    /// Digest of the running version; `None` if none runs.
+    /// Digest of the version that the process runs; `None` if it runs none.
     pub digest: Option<String>,
-    /// Digest of the version on trial there.
+    /// Digest of the version on trial in this process; `None` if there is none.
     pub candidate: Option<String>,
-    /// Whether it is the expected version.
+    /// Whether the process runs the expected version.
     pub state: NodeState,
     /// Why the expected version does not run.
     pub why: Option<String>,

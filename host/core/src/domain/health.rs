@@ -22,7 +22,8 @@ pub enum HealthCheck {
     Writes,
     /// Every live version runs on this node.
     Areas,
-    /// This node's master key is the one that the database is used with.
+    /// This node's master key is the one that the database's secrets are
+    /// encrypted with.
     MasterKey,
     /// This machine's clock differs from the database's clock by at most
     /// `readiness.max_clock_difference_ms`.
@@ -37,11 +38,13 @@ pub enum HealthCheck {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Readiness {
-    /// Yes: all checks are `ok`.
+    /// The node is ready: all checks are `ok`.
     Ready,
-    /// Yes: only checks of `readiness.degraded_by` fail.
+    /// The node still accepts requests: only checks of `readiness.degraded_by`
+    /// fail.
     Degraded,
-    /// No: another check fails.
+    /// The node is not ready: a check that is not in `readiness.degraded_by`
+    /// fails.
     Unready,
 }
 
@@ -56,8 +59,8 @@ pub struct HealthReport {
 }
 
 impl HealthReport {
-    /// Combines the results of checks. Checks in `degrading` do not make a node
-    /// unready.
+    /// Combines the results of checks. Checks in `degrading` only degrade a
+    /// node if they fail; other checks make it unready.
     #[must_use]
     pub fn new(checks: BTreeMap<HealthCheck, String>, degrading: &[HealthCheck]) -> Self {
         let mut failed = checks.iter().filter(|(_, line)| *line != OK).map(|(check, _)| check);

@@ -60,7 +60,7 @@ id!(
     SessionId
 );
 id!(
-    /// One access token of a workspace; not its secret.
+    /// Id of a workspace's access token; not its secret.
     AccessTokenId
 );
 id!(

@@ -15,15 +15,15 @@ use super::time::Timestamp;
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Lane {
-    /// Audits.
+    /// Jobs that run audits.
     Scanner,
-    /// Import of uploads and submitted evidence.
+    /// Jobs that import uploads and submitted evidence.
     Ingest,
-    /// Model calls.
+    /// Jobs that call language models.
     Assistant,
-    /// Outgoing messages: webhooks, mail.
+    /// Jobs that send outgoing messages: webhooks, mail.
     Delivery,
-    /// Maintenance without urgency.
+    /// Maintenance jobs without urgency.
     Maintenance,
     /// Event deliveries to subscribers. Reserved for the host: areas cannot use
     /// it for their jobs.
@@ -75,9 +75,9 @@ impl FromStr for Lane {
 /// share its capacity.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct JobFlow {
-    /// The workspace of all its jobs.
+    /// Workspace of all jobs of the flow.
     pub workspace: WorkspaceId,
-    /// The resource of all its jobs; `None` for jobs without a resource.
+    /// Resource of all jobs of the flow; `None` for jobs without a resource.
     pub resource: Option<uuid::Uuid>,
 }
 
@@ -88,7 +88,7 @@ pub struct NewJob {
     pub id: JobId,
     /// The workspace of the job.
     pub workspace: WorkspaceId,
-    /// The area that runs it.
+    /// Name of the area that runs the job.
     pub area: String,
     /// Job kind from the area's manifest, or `event`.
     pub kind: String,
@@ -103,9 +103,10 @@ pub struct NewJob {
     pub available_at: Timestamp,
     /// Number of attempts after which the job is dead.
     pub max_attempts: u32,
-    /// Wall-clock limit of one attempt.
+    /// Wall-clock limit of one attempt, in milliseconds.
     pub timeout_ms: u32,
-    /// Key of which at most one waiting or running job of the kind may exist.
+    /// Of a workspace's jobs of this kind with the same key, at most one waits
+    /// or runs.
     pub dedupe_key: Option<String>,
 }
 
@@ -167,18 +168,18 @@ pub const EVENT_KIND: &str = "event";
 pub enum JobOutcome {
     /// The job is finished.
     Done,
-    /// Run again immediately from this checkpoint.
+    /// The job runs again at once, from this checkpoint.
     Continue(String),
-    /// Run again at this time, as a new attempt, for the given reason.
+    /// The job runs again at this time, as a new attempt, for the given reason.
     Retry(Timestamp, String),
 }
 
 /// Outcome of a run whose effects are discarded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JobFailure {
-    /// Run again after the lane's backoff.
+    /// The job runs again after the lane's backoff; contains the reason.
     Retry(String),
-    /// Do not run again.
+    /// The job does not run again; contains the reason.
     Fail(String),
 }
 
@@ -201,11 +202,11 @@ pub enum JobStatus {
 }
 
 impl JobStatus {
-    /// Every status.
+    /// Every status, in the order of declaration.
     pub const ALL: [Self; 6] =
         [Self::Queued, Self::Running, Self::Retrying, Self::Succeeded, Self::Failed, Self::Dead];
 
-    /// The name as stored and sent.
+    /// Returns the name that is stored and sent.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -255,17 +256,17 @@ pub struct JobEnd {
 pub enum JobEndKind {
     /// The job succeeded.
     Done {
-        /// Whether the row stays visible in the queue for a while; otherwise it
-        /// is deleted at once.
+        /// Whether the job's row stays visible in the queue for
+        /// `jobs.keep_succeeded_minutes`; otherwise it is deleted at once.
         keep: bool,
     },
-    /// A step is finished. The next step begins from this checkpoint. It does
+    /// A step is finished. The next step begins from this checkpoint and does
     /// not count as an attempt.
     Continue {
         /// Checkpoint for the next step.
         checkpoint: String,
         /// True: the job goes to the end of the lane, for any worker. False:
-        /// the worker keeps the lease and continues.
+        /// the worker keeps the lease and continues with the next step.
         requeue: bool,
     },
     /// The job waits for its next attempt.

@@ -92,11 +92,11 @@ pub enum ParameterPlace {
 pub struct ParameterSpec {
     /// Name as clients send it.
     pub name: String,
-    /// Part of the request that contains it.
+    /// Part of the request that contains the parameter.
     pub place: ParameterPlace,
     /// Description for OpenAPI.
     pub summary: String,
-    /// Type and bounds of its values.
+    /// Type and bounds of the parameter's values.
     pub kind: ParameterKind,
     /// Whether a request without it is refused.
     pub required: bool,
@@ -113,7 +113,7 @@ pub struct FormPart {
     pub summary: String,
     /// Whether a request without it is refused.
     pub required: bool,
-    /// Whether it is a file; otherwise a text field.
+    /// Whether the part is a file; otherwise it is a text field.
     pub file: bool,
     /// Maximum size of the content, in bytes.
     pub max_bytes: u64,
@@ -165,7 +165,7 @@ pub enum RateClass {
 pub enum WorkspaceSource {
     /// The path parameter `workspace_id`.
     Path,
-    /// This member of the JSON body.
+    /// The member of the JSON body with this name.
     BodyMember(String),
     /// A signed link.
     SignedLink(Link),
@@ -195,7 +195,7 @@ pub enum LinkHolder {
 /// One operation of the HTTP API.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Route {
-    /// Unique among all areas.
+    /// Operation id, unique among all areas.
     pub operation_id: String,
     /// HTTP method.
     pub method: Method,
@@ -209,7 +209,7 @@ pub struct Route {
     pub in_contract: bool,
     /// How the request's workspace is found.
     pub workspace: WorkspaceSource,
-    /// Lowest role that may call it.
+    /// Lowest role that may call the operation.
     pub least_role: Role,
     /// Feature flag that must be on in the workspace.
     pub feature_flag: Option<String>,
@@ -253,7 +253,7 @@ pub enum FieldKind {
 pub struct FieldSpec {
     /// Name of a top-level member of the document.
     pub name: String,
-    /// Type of its values.
+    /// Type of the field's values.
     pub kind: FieldKind,
 }
 
@@ -262,14 +262,15 @@ pub struct FieldSpec {
 pub struct IndexSpec {
     /// Declared fields of the index, in order.
     pub fields: Vec<String>,
-    /// Whether at most one document may have the same values.
+    /// Whether at most one document of a workspace may have the same values in
+    /// these fields.
     pub unique: bool,
 }
 
 /// A collection of documents.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CollectionSpec {
-    /// Name without the area's name.
+    /// Name of the collection without the area's name.
     pub name: String,
     /// Summary in one line.
     pub summary: String,
@@ -277,7 +278,7 @@ pub struct CollectionSpec {
     pub schema: Json,
     /// Fields for queries and indexes.
     pub fields: Vec<FieldSpec>,
-    /// Database indexes over its fields.
+    /// Database indexes over the declared fields.
     pub indexes: Vec<IndexSpec>,
     /// Areas that may read the collection; `*`: all.
     pub readers: Vec<String>,
@@ -295,7 +296,7 @@ impl CollectionSpec {
 /// An event an area publishes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EventSpec {
-    /// Dotted lower-case name.
+    /// Name of the event, dotted and in lower case.
     pub name: String,
     /// Summary in one line.
     pub summary: String,
@@ -306,9 +307,9 @@ pub struct EventSpec {
 /// A kind of job an area runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct JobSpec {
-    /// Name in snake_case.
+    /// Name of the job kind in snake_case.
     pub name: String,
-    /// Lane of its jobs.
+    /// Lane of the jobs of this kind.
     pub lane: Lane,
     /// Number of attempts after which a job is dead.
     pub max_attempts: u32,
@@ -319,7 +320,8 @@ pub struct JobSpec {
 /// Makes the enum of the capabilities that `wit/` lists.
 macro_rules! capabilities {
     ($($(#[$summary:meta])* $variant:ident = $name:literal,)*) => {
-        /// What an area wants to import.
+        /// Right that an area requests: an interface of the contract, or
+        /// `AllEvents`.
         #[derive(
             Clone,
             Copy,
@@ -335,16 +337,19 @@ macro_rules! capabilities {
         )]
         pub enum Capability {
             $($(#[$summary])* #[serde(rename = $name)] $variant,)*
-            /// The events of all areas (subscription `*`); no import shows it.
+            /// Subscription to the events of all areas (`*`). It is not an
+            /// interface, so the component's imports do not show it.
             #[serde(rename = "all_events")]
             AllEvents,
         }
 
         impl Capability {
-            /// Those that a component imports, in the contract's order.
+            /// Capabilities that a component imports, in the contract's order;
+            /// all except `AllEvents`.
             pub const IMPORTED: &[Self] = &[$(Self::$variant,)*];
 
-            /// The name of the interface in the contract, or of the grant.
+            /// Returns the name of the interface in the contract, or
+            /// `all_events`.
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self {
@@ -361,26 +366,26 @@ include!(concat!(env!("OUT_DIR"), "/capabilities.rs"));
 /// Declaration of an area.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Manifest {
-    /// Unique name in snake_case.
+    /// Name of the area, unique and in snake_case.
     pub name: String,
-    /// Semantic version.
+    /// Semantic version of the component.
     #[schemars(with = "String")]
     pub version: semver::Version,
     /// Summary in one line.
     pub summary: String,
-    /// Operations.
+    /// Operations of the area's HTTP API.
     pub routes: Vec<Route>,
     /// Collections of documents.
     pub collections: Vec<CollectionSpec>,
-    /// Areas that may read its blobs; `*`: all.
+    /// Areas that may read this area's blobs; `*`: all.
     pub blob_readers: Vec<String>,
-    /// Events that it publishes.
+    /// Events that the area publishes.
     pub publishes: Vec<EventSpec>,
-    /// Events that it receives; `*`: all.
+    /// Names of the events that the area receives; `*`: all.
     pub subscriptions: Vec<String>,
-    /// Job kinds.
+    /// Job kinds that the area runs.
     pub jobs: Vec<JobSpec>,
-    /// Requested capabilities.
+    /// Capabilities that the area requests.
     pub capabilities: Vec<Capability>,
 }
 
@@ -396,8 +401,9 @@ impl Manifest {
         asks
     }
 
-    /// Returns whether its calls can obtain a secret or something derived from
-    /// one: signatures, links, vouchers, responses of other services.
+    /// Returns whether the area's calls can obtain a secret or something
+    /// derived from one: signatures, links, vouchers, responses of other
+    /// services.
     #[must_use]
     pub fn can_obtain_secrets(&self) -> bool {
         use Capability::{Egress, Links, Membership, Secrets};

@@ -58,9 +58,9 @@ impl FromStr for TokenScope {
 pub struct OperatorToken {
     /// Id of the token; never reused.
     pub id: Uuid,
-    /// Name that the audit log shows.
+    /// Name of the token, which the audit log shows as the operator.
     pub name: String,
-    /// Operations that it permits.
+    /// Operations that the token permits.
     pub scopes: BTreeSet<TokenScope>,
     /// Time of creation.
     pub created_at: Timestamp,

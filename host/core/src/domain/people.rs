@@ -51,21 +51,23 @@ impl Session {
 /// A credential of a machine for one workspace, without its secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessToken {
-    /// For revoking it; the secret cannot be derived from it.
+    /// Public id, used to revoke the token. The secret cannot be derived from
+    /// it.
     pub id: AccessTokenId,
-    /// The only workspace that it opens.
+    /// The only workspace that the token gives access to.
     pub workspace: WorkspaceId,
-    /// The person who made it; requests with it act as this person.
+    /// Maker of the token. Requests with the token act as this person.
     pub user: UserId,
-    /// For people.
+    /// Display name that the maker chose.
     pub name: String,
-    /// Highest role of a request with it. The maker's own counts if it is lower.
+    /// Highest role of a request with the token. If the maker's role is lower,
+    /// the maker's role applies.
     pub role: Role,
-    /// When it was made.
+    /// Time of creation.
     pub created_at: Timestamp,
-    /// When it ends, however much it is used.
+    /// Time from which the token is refused, even if it is used.
     pub expires_at: Timestamp,
-    /// The last use, kept to the minute; `None` before the first.
+    /// Time of the last use, to the minute; `None` if the token was never used.
     pub last_used_at: Option<Timestamp>,
 }
 

@@ -11,7 +11,7 @@ use super::time::Timestamp;
 pub struct QueuedJob {
     /// Id of the job.
     pub id: JobId,
-    /// The area that runs it.
+    /// Name of the area that runs the job.
     pub area: String,
     /// Job kind from the area's manifest, or `event`.
     pub kind: String,

@@ -12,13 +12,13 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// May read.
+    /// May read the workspace's data.
     Viewer,
-    /// May also write.
+    /// May also write the workspace's data.
     Member,
     /// May also configure the workspace.
     Admin,
-    /// May also add and remove owners.
+    /// May also add and remove other owners.
     Owner,
 }
 

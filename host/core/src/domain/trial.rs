@@ -43,7 +43,7 @@ words! {
 pub struct TrafficShare(#[schemars(with = "f64", range(min = 0, max = 100))] u16);
 
 impl TrafficShare {
-    /// All of them, in hundredths of a percent.
+    /// All workspaces (100 %), in hundredths of a percent.
     const ALL: u16 = 10_000;
 
     /// Parses a percentage from 0 to 100; `None` if it is out of range or has
@@ -114,13 +114,13 @@ pub struct Trial {
     pub state: TrialState,
     /// Reason for the trial; after its end, the reason for the end.
     pub why: Option<String>,
-    /// Revision of this row; grows with every change.
+    /// Revision of the trial; grows with every change.
     pub revision: i64,
-    /// When it began.
+    /// Time of the start.
     pub begun_at: Timestamp,
-    /// Operator who began it.
+    /// Operator who began the trial.
     pub begun_by: String,
-    /// When it ended.
+    /// Time of the end; `None` while the trial runs.
     pub ended_at: Option<Timestamp>,
 }
 

@@ -36,8 +36,8 @@ struct RecordingFile {
 }
 
 impl Recordings {
-    /// Opens the recordings with the operator's settings. The folder is created
-    /// with the first recording.
+    /// Opens the recordings with the operator's settings. Creates the folder if
+    /// the settings record any call.
     ///
     /// # Errors
     /// The folder cannot be created.
@@ -48,8 +48,8 @@ impl Recordings {
         Ok(opened)
     }
 
-    /// Sets selection and retention for calls that begin from now on. The
-    /// folder stays the same.
+    /// Replaces the settings for calls that begin from now on. The folder stays
+    /// the same; it is created if the settings record any call.
     ///
     /// # Errors
     /// The folder cannot be created; the settings are then unchanged.
@@ -82,8 +82,8 @@ impl Recordings {
         self.0.settings.load().faults
     }
 
-    /// Stores the recording of an ended call in the background, if it was
-    /// picked, or if it ended in a fault and faults are stored.
+    /// Stores the recording of an ended call in the background, if `picked` is
+    /// true, or if the call ended in a fault and faults are stored.
     pub fn keep(&self, recorder: &Recorder, picked: bool) {
         let wanted = picked || (self.keeps_faults() && recorder.is_fault());
         if !wanted {
@@ -95,9 +95,9 @@ impl Recordings {
             Ok(path) => tracing::info!(
                 recording = %path.display(),
                 area.name = recording.about.area,
-                "a call was recorded"
+                "call recorded"
             ),
-            Err(error) => tracing::warn!(%error, "a recording could not be written"),
+            Err(error) => tracing::warn!(%error, "cannot write a recording"),
         });
     }
 }

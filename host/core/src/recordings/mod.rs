@@ -20,7 +20,7 @@ pub use folder::Recordings;
 pub use player::{HostCallMismatch, Player, ReplayStop};
 pub use recorder::{Recorder, WithholdReason, frames};
 
-/// Format that this release writes; it reads no other.
+/// Version of the file format. This release reads and writes only this version.
 pub const FORMAT: u32 = 1;
 
 /// WIT package whose types describe the recorded values: the current
@@ -31,9 +31,9 @@ pub const CONTRACT: &str = "assurance:area@0.2.0";
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recording {
-    /// Format; see [`FORMAT`].
+    /// Version of the file format; see [`FORMAT`].
     pub format: u32,
-    /// WIT package; see [`CONTRACT`].
+    /// WIT package of the recorded values; see [`CONTRACT`].
     pub contract: String,
     /// Metadata of the call.
     pub about: RecordedCall,
@@ -50,7 +50,8 @@ pub struct Recording {
     pub calls: Vec<HostCall>,
     /// Outcome of the call.
     pub outcome: RecordedOutcome,
-    /// Part of the recording that has only names of host calls.
+    /// Point from which the recording has only the names of host calls; `None`
+    /// if nothing is withheld.
     pub withheld: Option<Truncation>,
 }
 

@@ -6,8 +6,9 @@ use serde_json::Value as Json;
 
 use super::{HostCall, HostCallResult, Recording, Truncation};
 
-/// Host functions whose results only confirm receipt. If a version makes a
-/// different call here, it gets the recorded result and continues.
+/// Host functions whose results only confirm receipt. If the replayed version
+/// calls one of them with other arguments, it gets the recorded result and
+/// continues.
 const RECEIPT_CALLS: [&str; 5] =
     ["documents.apply", "events.publish", "jobs.enqueue", "mail.send", "queue.cancel"];
 
@@ -65,7 +66,7 @@ impl Player {
         Self { recording, state: Mutex::default() }
     }
 
-    /// The recording that is replayed.
+    /// Returns the recording that is replayed.
     #[must_use]
     pub fn recording(&self) -> &Recording {
         &self.recording
@@ -76,7 +77,8 @@ impl Player {
     pub fn wasi_seed(&self) -> [u8; 32] {
         let mut seed = [0; 32];
         let recorded = self.recording.wasi_seed.as_deref().unwrap_or_default();
-        // Validated when the recording was read; zeros if withheld.
+        // The recorder writes 32 bytes in hex. If the seed is withheld, the
+        // result is zeros.
         let _ = hex::decode_to_slice(recorded, &mut seed);
         seed
     }
@@ -185,8 +187,9 @@ impl HostCallRequest {
     }
 }
 
-/// Returns whether the recorded result fits the replayed call: for writes, if
-/// both have the same number of changes.
+/// Returns whether the recorded result also fits a replayed call with other
+/// arguments: the function only confirms receipt, and both calls have the same
+/// number of changes.
 fn has_as_many_writes(recorded: &HostCallRequest, asked: &HostCallRequest) -> bool {
     let writes =
         |said: &HostCallRequest| said.arguments.get(1).and_then(Json::as_array).map(Vec::len);

@@ -22,7 +22,7 @@ const SECRET_CALLS: [(&str, &str); 5] = [
     ("secrets.hmac_sha256", "a value computed with a secret may be as sensitive"),
 ];
 
-/// The host function that receives a secret which the guest already had.
+/// The host function by which a guest passes a secret to the host.
 const PUT_SECRET: &str = "secrets.put";
 
 /// Why a call's input must be withheld.
@@ -191,7 +191,8 @@ impl RecordedParts {
         self.withheld = Some(Truncation { from, why: why.to_owned() });
     }
 
-    /// Serializes to JSON; `None` beyond `max_bytes`.
+    /// Serializes a value to JSON; `None` if the recording would exceed
+    /// `max_bytes` bytes.
     fn written(&mut self, value: &impl Serialize, max_bytes: usize) -> Option<Box<RawValue>> {
         let left = max_bytes.checked_sub(self.bytes)?;
         let mut text = BoundedText { text: Vec::new(), left };
@@ -227,7 +228,7 @@ fn without_guest_text(
     }
 }
 
-/// Returns the lines of a stack that name a frame.
+/// Returns the non-empty lines of a backtrace, one for each frame.
 #[must_use]
 pub fn frames(backtrace: &str) -> Vec<String> {
     let lines = backtrace.lines().map(str::trim);

@@ -37,7 +37,8 @@ fn refuse_without_url(blobs: &BlobsConfig, found: &mut Problems) {
     }
 }
 
-/// The error omits the text itself, which might contain a password.
+/// Checks the URL of the S3-compatible service. The error omits the URL, which
+/// might contain a password.
 fn check_endpoint(blobs: &BlobsConfig, endpoint: &str) -> Result<(), &'static str> {
     let url = match url::Url::parse(endpoint) {
         Ok(url) if matches!(url.scheme(), "https" | "http") => url,

@@ -289,7 +289,8 @@ impl Problems {
 
 const NOT_ZERO: &str = "is 0, and must be at least 1";
 
-/// The error omits the parser's reason, which might quote a password.
+/// Checks the URL of the mail server. The error omits the parser's reason,
+/// which might quote a password.
 fn check_smtp_url(url: &str) -> Result<(), &'static str> {
     let url = url::Url::parse(url).map_err(|_| "is not a URL like smtps://USER:PASSWORD@HOST")?;
     if !matches!(url.scheme(), "smtp" | "smtps") || !url.has_host() {
@@ -305,13 +306,14 @@ fn check_smtp_url(url: &str) -> Result<(), &'static str> {
 /// machine.
 fn sends_password_openly(url: &url::Url) -> bool {
     let required = url.query_pairs().any(|(key, value)| key == "tls" && value == "required");
-    // For schemes that the URL standard does not know, the host is plain text.
+    // `smtp` is not a special scheme of the URL standard, so the parser returns
+    // an IPv4 address as a plain host name.
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     let here = host == "localhost" || host.parse().is_ok_and(|host: IpAddr| host.is_loopback());
     url.password().is_some() && url.scheme() == "smtp" && !required && !here
 }
 
-/// Address space of a 32-bit guest.
+/// Address space of a 32-bit guest, in bytes.
 const MAX_MEMORY_BYTES: u64 = 4 << 30;
 
 fn check_base_url(base: &str, found: &mut Problems) {
@@ -329,7 +331,7 @@ fn check_base_url(base: &str, found: &mut Problems) {
     }
 }
 
-/// Rejects filters that `tracing` cannot parse.
+/// Rejects log filters that `tracing` cannot parse.
 fn check_filter(filter: &str, found: &mut Problems) {
     if let Err(error) = EnvFilter::try_new(filter) {
         let problem =

@@ -161,7 +161,8 @@ pub struct Publisher {
     pub areas: Vec<String>,
 }
 
-/// Limits of one call of an area; a limit that is not set is that of all areas.
+/// Limits of one call of an area. A limit that is not set is taken from
+/// `[limits]` or `[runtime]`.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AreaLimits {
@@ -183,7 +184,8 @@ pub struct AreaLimits {
     pub max_turn_ms: Option<u32>,
 }
 
-/// Environment variables that look like numbers are parsed as numbers.
+/// A value of `settings`, which becomes text. It can be a number or boolean,
+/// because environment variables that look like these are parsed so.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum SettingValue {

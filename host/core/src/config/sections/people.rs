@@ -38,10 +38,10 @@ impl Default for SessionConfig {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AccessTokensConfig {
-    /// Longest time, in days, between making a token and its end.
+    /// Maximum lifetime of a token, in days.
     pub max_days: u32,
-    /// Tokens that a workspace may have, those included that have expired
-    /// within the last 30 days and were not revoked.
+    /// Maximum number of tokens of a workspace, including tokens that expired
+    /// within the last 30 days. Revoked tokens do not count.
     pub max_per_workspace: u32,
 }
 
@@ -57,11 +57,11 @@ impl Default for AccessTokensConfig {
 pub struct PasswordsConfig {
     /// Memory of one hash, in KiB.
     pub memory_kib: u32,
-    /// Passes over that memory.
+    /// Passes over the memory of one hash.
     pub iterations: u32,
-    /// Lanes of one hash.
+    /// Parallel lanes of one hash.
     pub parallelism: u32,
-    /// Hashes computed at a time; further sign-ins wait.
+    /// Hashes that are computed concurrently; further sign-ins wait.
     pub max_concurrent: u32,
     /// Shortest password accepted, in characters.
     pub min_length: u32,

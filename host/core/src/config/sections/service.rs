@@ -17,7 +17,7 @@ use crate::domain::health::HealthCheck;
 pub struct SecretString(Zeroizing<String>);
 
 impl SecretString {
-    /// The text itself.
+    /// Returns the secret text.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
@@ -33,7 +33,8 @@ impl From<String> for SecretString {
 impl TryFrom<serde_json::Value> for SecretString {
     type Error = &'static str;
 
-    /// Unlike serde's own error, this one does not repeat the value.
+    /// Converts a JSON string. Unlike serde's own error, the error does not
+    /// contain the value.
     fn try_from(value: serde_json::Value) -> Result<Self, Self::Error> {
         match value {
             serde_json::Value::String(text) => Ok(text.into()),
@@ -72,8 +73,8 @@ pub struct ApiConfig {
     pub drain_seconds: u32,
     /// Time after SIGTERM for which the service still accepts requests, in
     /// milliseconds. It reports that it is not ready, and each HTTP/1 response
-    /// closes its connection. Set it to the time in which the load balancer
-    /// notices.
+    /// closes its connection. Set it to the time that the load balancer needs
+    /// to detect this.
     pub shutdown_delay_ms: u32,
     /// Maximum number of open connections. A further connection replaces the
     /// one that has been idle for longest.
@@ -109,8 +110,9 @@ pub struct OperatorsConfig {
     /// File with the bearer token, mode 0600; created if missing; not set:
     /// `operators.token` in the data folder.
     pub token_file: Option<PathBuf>,
-    /// Listen outside of loopback although tokens travel without TLS. Only for
-    /// a private network, or behind a proxy with TLS.
+    /// Allow `listen` to be another address than loopback, although tokens are
+    /// then sent without TLS. Only for a private network, or behind a proxy
+    /// with TLS.
     pub allow_http: bool,
 }
 

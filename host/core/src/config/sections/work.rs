@@ -67,17 +67,17 @@ impl Default for JobsConfig {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct LanesConfig {
-    /// Audits.
+    /// Jobs that run audits.
     pub scanner: LaneConfig,
-    /// Import of uploads and submitted evidence.
+    /// Jobs that import uploads and submitted evidence.
     pub ingest: LaneConfig,
-    /// Model calls.
+    /// Jobs that call language models.
     pub assistant: LaneConfig,
-    /// Outgoing messages: webhooks, mail.
+    /// Jobs that send outgoing messages: webhooks, mail.
     pub delivery: LaneConfig,
-    /// Maintenance without urgency.
+    /// Maintenance jobs without urgency.
     pub maintenance: LaneConfig,
-    /// Events to the areas that subscribe to them.
+    /// Deliveries of events to the areas that subscribe to them.
     pub events: LaneConfig,
 }
 
@@ -150,8 +150,8 @@ pub struct EgressConfig {
     pub ca_file: Option<PathBuf>,
     /// Maximum time to open a connection, in milliseconds.
     pub connect_timeout_ms: u32,
-    /// Maximum time from the first byte sent to the last byte received, in
-    /// milliseconds.
+    /// Maximum time of one request, from connecting to the last byte received,
+    /// in milliseconds.
     pub max_timeout_ms: u32,
     /// Largest response, in bytes.
     pub max_response_bytes: u32,
