@@ -1,4 +1,4 @@
-//! Access tokens of workspaces, known by the hash of their text.
+//! Access tokens of workspaces, stored by the hash of their text.
 
 use uuid::Uuid;
 
@@ -15,7 +15,7 @@ type Row = (Uuid, Uuid, Uuid, String, String, i64, i64, Option<i64>);
 type TokenAndMakerRow =
     (Uuid, Uuid, Uuid, String, String, i64, i64, Option<i64>, String, String, bool);
 
-/// Adds a token of a member.
+/// Adds a token with the hash of its text.
 pub async fn insert(
     connection: &mut Connection,
     token: &AccessToken,
@@ -39,8 +39,9 @@ pub async fn insert(
     Ok(())
 }
 
-/// Finds a token and its maker, expired or not, in one query. Returns `None`
-/// for a maker who is disabled; one who is no member any more has no tokens.
+/// Finds a token, expired or not, and its maker in one query. Returns `None` if
+/// there is no such token, or if its maker is disabled. Tokens of former
+/// members are deleted with the membership.
 pub async fn find(
     connection: &mut Connection,
     token_hash: &TokenHash,
@@ -63,7 +64,7 @@ pub async fn find(
     Ok(Some((token, maker)))
 }
 
-/// Notes a use, unless a later one than `before` is noted already.
+/// Records a use, unless a use later than `before` is already recorded.
 pub async fn touch(
     connection: &mut Connection,
     id: AccessTokenId,
@@ -84,7 +85,7 @@ pub async fn touch(
     Ok(())
 }
 
-/// How many tokens a workspace has.
+/// Returns the number of a workspace's tokens, including expired ones.
 pub async fn count(connection: &mut Connection, workspace: WorkspaceId) -> Result<i64, Error> {
     Ok(on!(connection, c => {
         sqlx::query_scalar("SELECT COUNT(*) FROM access_tokens WHERE workspace_id = $1")
@@ -94,9 +95,9 @@ pub async fn count(connection: &mut Connection, workspace: WorkspaceId) -> Resul
     }))
 }
 
-/// One page of a workspace's tokens, expired ones included, newest first; and
-/// the next page's cursor. [`Error::InvalidCursor`] for a cursor of another
-/// list.
+/// Returns one page of a workspace's tokens, newest first, and the cursor of
+/// the next page. Includes expired tokens. Returns [`Error::InvalidCursor`] for
+/// a cursor of another list.
 pub async fn page(
     connection: &mut Connection,
     workspace: WorkspaceId,
@@ -146,7 +147,8 @@ async fn before_id(
     rows.into_iter().map(read).collect()
 }
 
-/// Revokes one of a workspace's tokens; returns its hash.
+/// Revokes one of a workspace's tokens. Returns the hash of its text; `None` if
+/// there is no such token.
 pub async fn delete(
     connection: &mut Connection,
     workspace: WorkspaceId,
@@ -164,7 +166,8 @@ pub async fn delete(
     Ok(row.and_then(|(hash,)| hash.try_into().ok()))
 }
 
-/// Revokes all tokens that a person has made, in every workspace.
+/// Revokes all tokens that a person has made, in all workspaces. Returns their
+/// number.
 pub async fn delete_of_user(connection: &mut Connection, user: UserId) -> Result<u64, Error> {
     Ok(on!(connection, c => {
         sqlx::query("DELETE FROM access_tokens WHERE user_id = $1")
@@ -175,7 +178,8 @@ pub async fn delete_of_user(connection: &mut Connection, user: UserId) -> Result
     }))
 }
 
-/// Removes a workspace's tokens that expired at this moment or before.
+/// Deletes a workspace's tokens that expired at or before the time `expired`.
+/// Returns their number.
 pub async fn sweep(
     connection: &mut Connection,
     workspace: WorkspaceId,

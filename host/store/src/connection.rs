@@ -87,7 +87,8 @@ impl Connection {
         }
     }
 
-    /// Must be called when the server has confirmed that this state has ended.
+    /// Must be called when the server has confirmed that the session has no
+    /// such state any more: no transaction, advisory lock or changed setting.
     pub(super) fn end_session_state(&mut self) {
         match &mut self.0 {
             ConnectionKind::Reader(one, _) | ConnectionKind::Writer(one) => one.ended_transaction(),
@@ -132,7 +133,8 @@ impl Connection {
             Raw::Sqlite(c) => {
                 sqlx::query(AssertSqlSafe(text)).execute(c).await?;
             }
-            // Not prepared, so that one message can contain several statements.
+            // The statement is not prepared, so that one message can contain
+            // several statements.
             Raw::Postgres(c) => {
                 sqlx::raw_sql(AssertSqlSafe(text)).execute(c).await?;
             }
@@ -145,7 +147,7 @@ impl Connection {
 #[derive(Debug)]
 pub struct Tx {
     connection: Option<Connection>,
-    /// The workspace's lock; `None` if the transaction does not hold it.
+    /// The workspace's gate; `None` if the transaction does not hold it.
     gate: Option<GatePass>,
     /// Permit to hold a connection while an area's code runs.
     place: Option<ConnectionShare>,

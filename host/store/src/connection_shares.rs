@@ -24,7 +24,7 @@ pub struct ShareOwner {
     pub in_job: bool,
 }
 
-/// Permits to hold connections of one pool.
+/// Permits to hold connections of one pool while an area's code runs.
 #[derive(Debug)]
 pub(super) struct ConnectionShares {
     all: Arc<Semaphore>,
@@ -35,7 +35,7 @@ pub(super) struct ConnectionShares {
     workspaces: KeyedLocks<WorkspaceId, Semaphore>,
 }
 
-/// A permit; dropping it releases it.
+/// Permit to hold one connection; dropping it releases the permit.
 #[derive(Debug)]
 pub(super) struct ConnectionShare {
     _permits: [Option<OwnedSemaphorePermit>; 4],

@@ -13,7 +13,7 @@ const TAG_BYTES: usize = 16;
 /// Position after one document in the order of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CursorPosition {
-    /// Values of the order's fields.
+    /// The document's values in the fields of the order.
     pub(super) values: Vec<FieldValue>,
     pub(super) id: String,
 }

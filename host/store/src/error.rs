@@ -84,8 +84,8 @@ impl Error {
         )
     }
 
-    /// Returns whether only the statement failed. After other errors SQLite may have rolled back
-    /// the whole transaction.
+    /// Returns whether only the statement failed. After other errors SQLite may
+    /// have rolled back the whole transaction.
     pub(crate) fn is_of_the_statement(&self) -> bool {
         match self {
             Self::Database(sqlx::Error::Database(error)) => error.is_unique_violation(),
@@ -132,7 +132,8 @@ impl From<sqlx::Error> for Error {
     }
 }
 
-/// An unknown migration was applied by a newer release.
+/// Returns the message of a failed migration. A migration that this release
+/// does not contain was applied by a newer release.
 fn refused_schema(cause: &sqlx::migrate::MigrateError) -> String {
     match cause {
         sqlx::migrate::MigrateError::VersionMissing(version) => format!(

@@ -15,7 +15,7 @@ const MAX_FIELDS: usize = 32;
 /// Maximum number of values in one condition.
 pub(super) const MAX_VALUES: usize = 1_000;
 
-/// A declared field.
+/// A field that a collection declares.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DeclaredField<'a> {
     pub(super) name: &'a str,
@@ -228,13 +228,15 @@ fn only_text(field: DeclaredField<'_>, test: &str) -> Result<(), QueryError> {
     Err(QueryError::Misuse(format!("{test} tests text; field {:?} holds {kind}", field.name)))
 }
 
-/// Stored text never contains U+0000, so nothing equals a value that does.
+/// Returns whether the value contains U+0000. Stored text never does, so
+/// nothing equals such a value.
 fn has_nul(value: &FieldValue) -> bool {
     matches!(value, FieldValue::Text(text) if text.contains('\0'))
 }
 
-/// PostgreSQL does not accept U+0000 even in parameters. Among texts without
-/// it, the range that begins at `ab\0…` begins at `ab\u{1}`.
+/// Replaces U+0000 in a bound of a range, because PostgreSQL does not accept it
+/// even in parameters. Among texts without it, the range that begins at `ab\0…`
+/// begins at `ab\u{1}`.
 fn without_nul(value: &FieldValue) -> FieldValue {
     match value {
         FieldValue::Text(text) => FieldValue::Text(match text.split_once('\0') {
@@ -263,7 +265,8 @@ fn after_prefix(prefix: &str) -> Option<String> {
     None
 }
 
-/// Pattern for `ILIKE`, with its wildcards escaped by a backslash.
+/// Returns the `ILIKE` pattern that finds a substring. Wildcards in the text
+/// are escaped by a backslash.
 pub(super) fn like_pattern(text: &str) -> String {
     let mut pattern = String::from("%");
     for c in text.chars() {
@@ -275,8 +278,8 @@ pub(super) fn like_pattern(text: &str) -> String {
     pattern + "%"
 }
 
-/// Pattern for `GLOB`: each letter becomes the set of its cases, because
-/// SQLite's `LIKE` and `lower` handle ASCII only.
+/// Returns the `GLOB` pattern that finds a substring. Each letter becomes the
+/// set of its cases, because SQLite's `LIKE` and `lower` handle ASCII only.
 fn glob_pattern(text: &str) -> String {
     let mut pattern = String::from("*");
     for c in text.chars() {
@@ -294,8 +297,8 @@ fn glob_pattern(text: &str) -> String {
     pattern + "*"
 }
 
-/// Returns the character in the other case; `None` if that is several
-/// characters.
+/// Returns the character in the other case, or `c` itself if that would be
+/// several characters.
 fn single(c: char, mut cased: impl ExactSizeIterator<Item = char>) -> char {
     if cased.len() == 1 { cased.next().unwrap_or(c) } else { c }
 }

@@ -1,13 +1,13 @@
 //! Commits units of work on SQLite in groups, with one `fdatasync` for all.
 //!
-//! A unit that holds no transaction leaves its effects here. One task at a time
-//! takes SQLite's turn to write and applies everything that waits by then, each
-//! unit in a savepoint, so that one that fails takes no other with it. Units
-//! that arrive meanwhile are the next group.
+//! A unit of work without an open transaction adds its effects to a queue. One
+//! task at a time takes SQLite's write lock and applies all queued units, each
+//! in a savepoint, so that a unit that fails does not affect the others. Units
+//! that arrive meanwhile form the next group.
 //!
 //! Invariant: a unit is acknowledged only after the commit of its group. If the
-//! group itself fails, nothing of it is kept, and each of its units is tried
-//! in a transaction of its own, so that it gets an error of its own.
+//! group itself fails, it is rolled back. Each of its units is then committed
+//! in a separate transaction, so that each caller gets its own error.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -23,28 +23,31 @@ use super::error::Error;
 use super::{Access, Store, jobs};
 use assurance_core::domain::job::JobEnd;
 
-/// Units of one group at most: others that want to write wait for the group.
+/// Maximum number of units in one group. Other writers wait until the group is
+/// committed.
 const MAX_UNITS: usize = 64;
 
 const GROUPS: &str = "assurance_database_group_commits_total";
 const UNITS: &str = "assurance_database_group_commit_units_total";
 
-/// Describes the metrics.
+/// Describes the metrics of group commits.
 pub(super) fn describe_metrics() {
     metrics::describe_counter!(GROUPS, "Commits that groups of calls shared (SQLite)");
-    metrics::describe_counter!(UNITS, "Calls that such a commit has kept (SQLite)");
+    metrics::describe_counter!(UNITS, "Calls committed by group commits (SQLite)");
 }
 
-/// The units that wait for a commit.
+/// Queue of units that wait for a commit.
 #[derive(Debug)]
 pub(super) struct GroupCommit {
     queue: Mutex<Queue>,
-    /// Where groups are committed: a caller may be on a thread of low priority.
+    /// Runtime on which groups are committed, because a caller may run on a
+    /// low-priority thread.
     runtime: Handle,
 }
 
 impl GroupCommit {
-    /// Groups of the runtime that this is called in.
+    /// Creates an empty queue, whose groups are committed on the current
+    /// runtime.
     pub(super) fn new() -> Self {
         Self { queue: Mutex::default(), runtime: Handle::current() }
     }
@@ -53,7 +56,7 @@ impl GroupCommit {
 #[derive(Debug, Default)]
 struct Queue {
     waiting: VecDeque<Unit>,
-    /// A task takes what waits.
+    /// Whether a task is committing groups.
     running: bool,
 }
 
@@ -66,12 +69,13 @@ struct Unit {
 }
 
 impl Store {
-    /// Applies a unit's effects and the end of its job in one commit, which it
-    /// may share with others. Only for SQLite. Returns the number of requested
-    /// deliveries that were enqueued.
+    /// Commits a unit's effects and the end of its job, together with other
+    /// waiting units. Only for SQLite.
+    /// Returns the number of requested deliveries that were enqueued.
     ///
     /// # Errors
-    /// As [`apply::apply`] and [`jobs::end`]; nothing of the unit is kept.
+    /// Those of [`apply::apply`] and [`jobs::end`]; the unit is then rolled
+    /// back.
     pub async fn commit_in_group(
         &self,
         effects: Effects,
@@ -89,8 +93,9 @@ impl Store {
         committed.await.unwrap_or(Err(Error::Unavailable(sqlx::Error::WorkerCrashed)))
     }
 
-    /// Whether a caller still waits. If none does, the task must end: the next
-    /// unit starts another.
+    /// Removes units whose caller was cancelled, and returns whether any unit
+    /// waits. If none does, the task must end, because the next unit starts
+    /// another task.
     fn has_waiting_units(&self) -> bool {
         let mut queue = self.0.group_commit.queue.lock();
         queue.waiting.retain(|unit| !unit.done.is_closed());
@@ -104,7 +109,8 @@ impl Store {
         queue.waiting.drain(..units).filter(|unit| !unit.done.is_closed()).collect()
     }
 
-    /// Refuses the units that have waited for the turn as long as a call may. Later ones wait on.
+    /// Refuses the units that have waited for the write lock for the maximum
+    /// time (`acquire_timeout_ms`). Later units continue to wait.
     fn refuse_overdue(&self) {
         let mut queue = self.0.group_commit.queue.lock();
         while let Some(unit) =
@@ -115,10 +121,11 @@ impl Store {
     }
 }
 
-/// Commits group after group until nothing waits.
+/// Commits groups until no unit waits.
 async fn commit_groups(store: Store) {
     while store.has_waiting_units() {
-        // The turn comes first: what arrives while this waits joins the group.
+        // The group is taken after the write lock, so that units that arrive
+        // while the task waits for the lock join it.
         match store.begin(Access::WriteLocked).await {
             Ok(tx) => commit(&store, tx, store.next_group()).await,
             Err(error) if error.is_pool_timeout() => store.refuse_overdue(),
@@ -137,7 +144,7 @@ async fn commit(store: &Store, mut tx: Tx, units: Vec<Unit>) {
                 let _ = unit.done.send(Err(error));
             }
             Err(error) => {
-                tracing::debug!(%error, "a group of units is committed one by one");
+                tracing::debug!(%error, "group commit failed; committing its units one by one");
                 drop(tx);
                 let applied = applied.into_iter().map(|(unit, _)| unit);
                 return commit_each(store, applied.chain([unit]).chain(units)).await;
@@ -217,7 +224,7 @@ mod tests {
         effects
     }
 
-    /// Commits units that all wait for the turn at the same time.
+    /// Commits units that all wait for the write lock at the same time.
     async fn together(
         store: &Store,
         units: Vec<(Effects, Option<JobEnd>)>,

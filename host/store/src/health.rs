@@ -11,8 +11,8 @@ use super::sql::DATABASE_NOW;
 use super::{Access, Store, migrations};
 use assurance_core::domain::time::{Clock, SharedClock, Timestamp};
 
-/// Maximum number of retries. Only this process's heartbeat writes the same
-/// row.
+/// Maximum number of retries of the test write. Only this process's heartbeat
+/// writes the same row.
 const MAX_RERUNS: u32 = 3;
 
 /// Returns the clock that all processes of this database share: the database's

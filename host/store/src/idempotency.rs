@@ -77,7 +77,8 @@ pub async fn find(
 /// [`Error::KeyTaken`] if the key already has one.
 pub async fn keep(tx: &mut Tx, reply: StoredReply, now: Timestamp) -> Result<(), Error> {
     let nothing_else = Effects::new(reply.workspace, "", now);
-    // No call of an area uses this scope, so the gate is not needed.
+    // No call of an area uses the keys of the host's operations, so the gate is
+    // not needed.
     let within = TransactionKind::Transaction { gated: true };
     apply(tx, Effects { reply: Some(reply), ..nothing_else }, within).await?;
     Ok(())

@@ -193,7 +193,8 @@ async fn create(
         if backend == Backend::Postgres {
             run(connection, format!("DROP INDEX CONCURRENTLY IF EXISTS {name}")).await?;
         }
-        // SQLite does not report the index name while it creates one.
+        // While SQLite creates an index, its error does not contain the index's
+        // name.
         return Err(match error.broken_constraint() {
             Some(_) => Error::UniqueConflict {
                 collection: scope.full_name.clone(),
@@ -234,9 +235,9 @@ async fn run(connection: &mut Connection, sql: String) -> Result<(), Error> {
     Ok(())
 }
 
-/// Takes the lock; one process creates indexes at a time. It polls instead of
-/// waiting in a statement: a waiting statement holds a snapshot, and a
-/// concurrent index build waits for all older snapshots.
+/// Takes the advisory lock, so that only one process creates indexes at a time.
+/// It polls instead of waiting in a statement: a waiting statement holds a
+/// snapshot, and a concurrent index build waits for all older snapshots.
 async fn lock(connection: &mut Connection) -> Result<(), Error> {
     unbind(connection).await?;
     let Raw::Postgres(c) = connection.raw() else { return Ok(()) };

@@ -16,7 +16,7 @@ impl LaneWaker {
         self.0[lane as usize].notify_one();
     }
 
-    /// Waits for [`LaneWaker::wake`].
+    /// Waits until [`LaneWaker::wake`] is called for the lane.
     pub async fn wait(&self, lane: Lane) {
         self.0[lane as usize].notified().await;
     }

@@ -120,7 +120,7 @@ struct Inner {
     group_commit: GroupCommit,
     /// Permits to hold reading connections while an area's code runs.
     reading: ConnectionShares,
-    /// The same for writing connections.
+    /// Permits to hold writing connections while an area's code runs.
     writing: ConnectionShares,
     wake: LaneWaker,
     outcomes: WriteOutcomes,
@@ -133,13 +133,13 @@ enum Databases {
     Sqlite {
         readers: Pool<SqliteConnection>,
         /// The only connection that writes, and the queue for the write lock. A
-        /// reader that becomes a writer takes the lock too. First come, first
-        /// served.
+        /// reader that begins to write takes the lock too. Callers get the lock
+        /// in the order of their requests.
         writer: Pool<SqliteConnection>,
     },
     Postgres {
-        /// Read committed connections, for reads and for the host's own short
-        /// writes.
+        /// Connections with the isolation level read committed, for reads and
+        /// for the host's own short writes.
         common: Pool<PgConnection>,
         /// Connections whose default isolation is serializable, also for single
         /// statements.
@@ -237,7 +237,8 @@ impl Store {
         Ok(connection)
     }
 
-    /// The same; `None` if another call holds SQLite's write lock.
+    /// Returns a connection for single statements that write; `None` if another
+    /// call holds SQLite's write lock. PostgreSQL always returns one.
     pub async fn writer_if_free(&self) -> Result<Option<Connection>, Error> {
         match &self.0.databases {
             Databases::Sqlite { writer, .. } => {
@@ -296,7 +297,7 @@ impl Store {
         let Databases::Postgres { .. } = &self.0.databases else {
             return self.begin_held(Access::WriteLocked, holder).await;
         };
-        // Holds neither a connection nor a permit while waiting.
+        // The call holds neither a connection nor a permit while it waits.
         let gate = self.wait(self.0.gates.queue(holder.workspace)).await?;
         let place = self.wait(self.0.writing.place(holder)).await?;
         let mut connection = self.serializable().await?;
@@ -337,8 +338,9 @@ impl Store {
         }
     }
 
-    /// Limits waiting to the time that a call may wait for a connection,
-    /// because an unreachable server may never respond.
+    /// Runs `work`, but at most for the time that a call may wait for a
+    /// connection (`acquire_timeout_ms`), because an unreachable server may
+    /// never respond.
     pub async fn in_time<T>(
         &self,
         work: impl Future<Output = Result<T, Error>>,

@@ -1,10 +1,11 @@
-//! Number of mails per address and per workspace and day.
+//! Number of mails per day, for each recipient and for each sending workspace.
 
 use super::connection::{Connection, on};
 use super::error::Error;
 use assurance_core::domain::time::Timestamp;
 
-/// Mails of one day, which begins with the first mail.
+/// Mails of one recipient or workspace on one day, which begins with the first
+/// mail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MailCount {
     /// Number of mails.
@@ -15,8 +16,8 @@ pub struct MailCount {
     pub last_at: Timestamp,
 }
 
-/// Reads the counts. Other mails of the subject wait until the transaction
-/// ends.
+/// Reads the counts of a recipient or workspace (`subject`). Other mails of the
+/// subject wait until the transaction ends.
 pub async fn lock(
     connection: &mut Connection,
     subject: &str,
@@ -36,7 +37,7 @@ pub async fn lock(
     Ok(MailCount { mails, since: Timestamp(since), last_at: Timestamp(last_at) })
 }
 
-/// Writes the counts after a mail was sent.
+/// Writes the counts of a subject that [`lock`] has read.
 pub async fn put(
     connection: &mut Connection,
     subject: &str,
@@ -57,7 +58,7 @@ pub async fn put(
     Ok(())
 }
 
-/// Subtracts one mail that was not sent.
+/// Subtracts one mail that was counted but not sent.
 pub async fn take_back(connection: &mut Connection, subject: &str) -> Result<(), Error> {
     on!(connection, c => {
         sqlx::query("UPDATE mail_counts SET mails = mails - 1 WHERE subject = $1 AND mails > 0")
@@ -69,7 +70,7 @@ pub async fn take_back(connection: &mut Connection, subject: &str) -> Result<(),
     Ok(())
 }
 
-/// Deletes counts of days that began before `before`.
+/// Deletes counts of days that began at or before a time. Returns their number.
 pub async fn sweep(connection: &mut Connection, before: Timestamp) -> Result<u64, Error> {
     Ok(on!(connection, c => {
         sqlx::query("DELETE FROM mail_counts WHERE since <= $1")

@@ -74,8 +74,8 @@ pub async fn lock(connection: &mut Connection, user: UserId) -> Result<Option<To
     }))
 }
 
-/// Marks a time step as used. Returns false if it, or a later one, was used
-/// before.
+/// Marks a time step of authenticator codes as used. Returns false if this step
+/// or a later one was used before.
 pub async fn take_step(
     connection: &mut Connection,
     user: UserId,
@@ -122,7 +122,7 @@ pub async fn remove(connection: &mut Connection, user: UserId) -> Result<(), Err
     Ok(())
 }
 
-/// Replaces all recovery codes.
+/// Replaces all recovery codes of a person.
 pub async fn replace_recovery_codes(
     connection: &mut Connection,
     user: UserId,
@@ -167,8 +167,8 @@ pub async fn take_recovery_code(
     Ok(changed == 1)
 }
 
-/// Records a wrong code, deletes those before `since`, and returns the number
-/// of the others.
+/// Records a wrong code and deletes the person's wrong codes at or before
+/// `since`. Returns the number of the remaining ones, including this one.
 pub async fn record_failure(
     connection: &mut Connection,
     user: UserId,
@@ -211,7 +211,7 @@ pub async fn lock_recovery(
     Ok(())
 }
 
-/// Deletes the recorded wrong codes.
+/// Deletes the recorded wrong codes of a person.
 pub async fn forget_failures(connection: &mut Connection, user: UserId) -> Result<(), Error> {
     on!(connection, c => {
         sqlx::query("DELETE FROM second_factor_failures WHERE user_id = $1")

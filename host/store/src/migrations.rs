@@ -8,7 +8,7 @@ use sqlx::migrate::{Migration, MigrationType, Migrator};
 
 use super::Backend;
 
-/// Name (`0001_documents`) and text of each file in `migrations/`.
+/// Name (for example `0001_documents`) and text of each file in `migrations/`.
 mod files {
     include!(concat!(env!("OUT_DIR"), "/migrations.rs"));
 }

@@ -13,7 +13,8 @@ use super::{Databases, Store};
 pub struct NotificationListener(Option<PgListener>);
 
 impl Store {
-    /// Subscribes, on a connection of its own.
+    /// Subscribes to notifications of moved live pointers, on a separate
+    /// connection.
     pub async fn notices(&self) -> Result<NotificationListener, Error> {
         let Databases::Postgres { options, .. } = &self.0.databases else {
             return Ok(NotificationListener(None));

@@ -59,26 +59,28 @@ impl Default for Timeouts {
     }
 }
 
-/// Maximum age of a PostgreSQL connection.
+/// Age after which a PostgreSQL connection is closed when it is returned.
 const LIFETIME: Duration = Duration::from_secs(30 * 60);
 /// Maximum time that a migration's statement waits for a lock. All other work
 /// on the table waits behind it.
 const MIGRATION_LOCK_MS: u32 = 1_000;
-/// Total time for which a migration is retried, and the first and the longest
-/// pause.
+/// Total time for which a migration is retried.
 const MIGRATION_PATIENCE: Duration = Duration::from_secs(300);
+/// First and longest pause between two attempts of a migration; the pause
+/// doubles each time.
 const MIGRATION_PAUSES: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(5)];
 /// Number of prepared statements per PostgreSQL connection.
 const STATEMENTS: usize = 512;
-/// The same for SQLite, where they take about 10 KiB each of this process's
-/// memory.
+/// Number of prepared statements per SQLite connection. Each takes about 10 KiB
+/// of this process's memory.
 const SQLITE_STATEMENTS: usize = 256;
 /// Maximum time that SQLite waits for another process's write.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-/// Size of SQLite's page cache (a negative number is in KiB). A transaction
-/// larger than the writer's cache is written twice. Readers are many and small,
-/// because the kernel caches the file too.
+/// Page cache of SQLite's writer: 16 MiB, because a negative number is in KiB.
+/// A transaction larger than this cache is written twice.
 const WRITER_CACHE: &str = "-16384";
+/// Page cache of one SQLite reader: 1 MiB. It is small, because there are many
+/// readers and the kernel caches the file too.
 const READER_CACHE: &str = "-1024";
 
 /// PostgreSQL session settings.
@@ -171,8 +173,8 @@ async fn open_sqlite(settings: &Settings, timeout: Duration) -> Result<Databases
     Ok(Databases::Sqlite { readers, writer })
 }
 
-/// Migrates SQLite under a lock file next to the database, because sqlx does
-/// not lock SQLite during migrations.
+/// Migrates SQLite's schema while it holds a lock file next to the database,
+/// because sqlx does not lock SQLite during migrations.
 async fn migrate_sqlite(
     connection: &mut SqliteConnection,
     options: &SqliteConnectOptions,
@@ -208,7 +210,7 @@ async fn open_postgres(settings: &Settings, timeout: Duration) -> Result<Databas
     .map_err(|_| Error::Unavailable(sqlx::Error::PoolTimedOut))??;
     migrate_postgres(&mut first).await?;
     let folding = find_folding(&mut first).await?;
-    // The result does not matter.
+    // An error while closing needs no handling.
     let _ = first.close().await;
     let serializable = settings.max_connections.div_ceil(2);
     let common = settings.max_connections.saturating_sub(serializable);
@@ -238,9 +240,9 @@ impl Timeouts {
     }
 }
 
-/// Migrates while other nodes serve. A statement waits for locks only for a
-/// short time, because other work queues behind it; then the migration is
-/// retried.
+/// Migrates PostgreSQL's schema while other nodes serve. A statement waits for
+/// a lock for at most one second, because other work queues behind it; then the
+/// migration is retried.
 async fn migrate_postgres(connection: &mut PgConnection) -> Result<(), Error> {
     let bounds = format!("SET lock_timeout = {MIGRATION_LOCK_MS}; SET statement_timeout = 0");
     sqlx::raw_sql(AssertSqlSafe(bounds)).execute(&mut *connection).await?;

@@ -34,7 +34,7 @@ pub async fn insert(
     if added == 0 { Err(Error::AlreadyExists) } else { Ok(()) }
 }
 
-/// Returns the valid token with this hash.
+/// Returns the valid token with this hash; `None` if there is none.
 pub async fn find(
     connection: &mut Connection,
     hash: &[u8; 32],

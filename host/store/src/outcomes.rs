@@ -11,8 +11,8 @@ use super::Error;
 /// Number of consecutive failures that indicate a problem of the database;
 /// fewer may be caused by one workspace.
 const MIN_FAILURES: u32 = 5;
-/// Time for which failures count: a node that is not ready receives no writes
-/// that could succeed.
+/// Time for which failures count. It is limited because a node that is not
+/// ready receives no writes that could succeed.
 const RECENT: Duration = Duration::from_secs(10);
 
 /// Consecutive failures since the last successful write.

@@ -140,7 +140,8 @@ impl<C: DatabaseSession> Pool<C> {
         self.in_time(work).await
     }
 
-    /// Returns a connection if one is free.
+    /// Returns a connection if one is free; `None` otherwise. Waits only to
+    /// open or ping the connection.
     pub(super) async fn try_acquire(&self) -> Result<Option<PooledConnection<C>>, sqlx::Error> {
         match Arc::clone(&self.0.permits).try_acquire_owned() {
             Ok(permit) => self.in_time(self.lend(permit)).await.map(Some),
@@ -148,7 +149,7 @@ impl<C: DatabaseSession> Pool<C> {
         }
     }
 
-    /// Waits for a permit of the pool without taking a connection; used as
+    /// Waits for a permit of the pool without taking a connection. Used as
     /// SQLite's write lock.
     pub(super) async fn turn(&self) -> Result<OwnedSemaphorePermit, sqlx::Error> {
         self.in_time(self.permit()).await
@@ -310,12 +311,13 @@ fn report_open(what: &'static str) {
 }
 
 impl<C: DatabaseSession> PooledConnection<C> {
-    /// Must be called before a transaction begins on the connection.
+    /// Records that a transaction begins; must be called before the `BEGIN`.
     pub(super) fn begins_transaction(&mut self) {
         self.state = ConnectionState::Transaction;
     }
 
-    /// Must be called when the server has confirmed the transaction's end.
+    /// Records that the transaction has ended; must be called after the server
+    /// has confirmed its end.
     pub(super) fn ended_transaction(&mut self) {
         self.state = ConnectionState::Statements;
     }
@@ -329,8 +331,8 @@ impl<C: DatabaseSession> PooledConnection<C> {
         Err(sqlx::Error::Protocol("a transaction was open on a borrowed connection".into()))
     }
 
-    /// Returns a connection whose work was interrupted; `then_drop` is dropped
-    /// after the reset.
+    /// Returns to the pool a connection whose work was interrupted. `then_drop`
+    /// is dropped after the reset.
     pub(super) fn abandon(mut self, then_drop: impl Send + 'static) {
         if let Some(connection) = self.connection.take() {
             self.settle_later(connection, then_drop);
@@ -347,8 +349,8 @@ impl<C: DatabaseSession> PooledConnection<C> {
         });
     }
 
-    /// Returns a connection whose work has ended, without an open transaction
-    /// or a running statement.
+    /// Returns to the pool a connection whose work has ended, without an open
+    /// transaction or a running statement.
     pub(super) fn release(mut self) {
         if self.state == ConnectionState::Statements {
             self.state = ConnectionState::Finished;

@@ -24,7 +24,7 @@ pub(super) const MAX_ORDER: usize = 8;
 /// Why a query failed.
 #[derive(Debug, thiserror::Error)]
 pub enum QueryError {
-    /// An invalid query; the message is for the area's author.
+    /// The query is invalid; the message is for the area's author.
     #[error("{0}")]
     Misuse(String),
     /// [`Error::NotFound`] if the document to start after does not exist.
@@ -89,8 +89,8 @@ pub async fn page(
     Ok(DocumentPage { documents: taken.documents, next })
 }
 
-/// Adds documents of the keys that a search finds, key by key, until the page
-/// is full.
+/// Adds the documents of the keys that a search finds, key by key, until the
+/// page is full.
 async fn searched_page(
     connection: &mut Connection,
     target: QueryTarget<'_>,
@@ -115,7 +115,7 @@ async fn searched_page(
     }
 }
 
-/// A page under construction.
+/// Documents of a page that is being read.
 struct PageBuilder<'a> {
     keys: &'a [SortKey<'a>],
     limit: usize,

@@ -15,9 +15,9 @@ pub struct CollectionScope {
     pub own: bool,
     /// Declared fields, which queries can use.
     pub fields: BTreeMap<String, FieldKind>,
-    /// Its indexes, unique ones included.
+    /// Declared indexes of the collection, including unique ones.
     pub indexes: Vec<IndexSpec>,
-    /// Text fields with a substring index.
+    /// Text fields that have a substring index.
     pub searched: Vec<SearchableText>,
 }
 

@@ -6,7 +6,7 @@ use super::error::Error;
 use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::sealed::StoredSecret;
 
-/// Returns the stored secret.
+/// Returns an area's secret, encrypted; `None` if there is none with this name.
 pub async fn find(
     connection: &mut Connection,
     workspace: WorkspaceId,

@@ -8,14 +8,14 @@ use assurance_core::domain::id::{SessionId, UserId};
 use assurance_core::domain::people::{Session, User};
 use assurance_core::domain::time::Timestamp;
 
-/// SHA-256 of a session's token.
+/// SHA-256 of the token of a session, or of an access token.
 pub type TokenHash = [u8; 32];
 
 type SessionRow = (Uuid, i64, i64, i64, Option<String>, Option<String>);
 type SessionAndUserRow =
     (Uuid, i64, i64, i64, Option<String>, Option<String>, Uuid, String, String, bool);
 
-/// Adds a session.
+/// Adds a session with the hash of its token.
 pub async fn insert(
     connection: &mut Connection,
     user: UserId,

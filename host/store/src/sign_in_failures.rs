@@ -1,10 +1,11 @@
-//! Failed sign-ins by account and place, and by address.
+//! Counts of failed sign-ins: by account and place (device or network), and by
+//! address.
 
 use super::connection::{Connection, on};
 use super::error::Error;
 use assurance_core::domain::time::Timestamp;
 
-/// Failed sign-ins of one account or network.
+/// Failed sign-ins of one subject: an account at a place, or an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SignInFailures {
     /// Number of consecutive failures.
@@ -16,8 +17,8 @@ pub struct SignInFailures {
     pub blocked_until: Timestamp,
 }
 
-/// Reads the failures of a subject. Other attempts on the subject wait until
-/// the transaction ends.
+/// Reads the failures of a subject (an account at a place, or an address).
+/// Other attempts on the subject wait until the transaction ends.
 pub async fn lock(
     connection: &mut Connection,
     subject: &str,
@@ -42,7 +43,7 @@ pub async fn lock(
     })
 }
 
-/// Writes the failures of one account or network.
+/// Writes the failures of a subject that [`lock`] has read.
 pub async fn put(
     connection: &mut Connection,
     subject: &str,
@@ -96,7 +97,8 @@ pub async fn forget_all(connection: &mut Connection, account: &str) -> Result<()
     Ok(())
 }
 
-/// Deletes failures before a time.
+/// Deletes the failures of subjects whose last recorded failure was at or
+/// before a time. Returns their number.
 pub async fn sweep(connection: &mut Connection, before: Timestamp) -> Result<u64, Error> {
     Ok(on!(connection, c => {
         sqlx::query("DELETE FROM sign_in_failures WHERE last_failed_at <= $1")

@@ -4,7 +4,8 @@ use super::connection::{Connection, on};
 use super::error::Error;
 use assurance_core::domain::time::Timestamp;
 
-/// Returns whether the account has signed in from the place since a time.
+/// Returns whether the account has signed in from a device or network since a
+/// time.
 pub async fn is_known(
     connection: &mut Connection,
     account: &str,
@@ -24,7 +25,7 @@ pub async fn is_known(
     }))
 }
 
-/// Records a sign-in of the account from the place.
+/// Records a sign-in of the account from a device or network.
 pub async fn keep(
     connection: &mut Connection,
     account: &str,
@@ -46,7 +47,7 @@ pub async fn keep(
     Ok(())
 }
 
-/// Deletes one place of the account.
+/// Deletes one device or network of the account.
 pub async fn forget(connection: &mut Connection, account: &str, place: &str) -> Result<(), Error> {
     on!(connection, c => {
         sqlx::query("DELETE FROM sign_in_places WHERE account = $1 AND place = $2")

@@ -16,10 +16,10 @@ use super::Backend;
 use super::connection::{Connection, Raw};
 use super::error::Error;
 
-/// PostgreSQL's clock in microseconds since 1970.
+/// SQL expression of PostgreSQL's clock, in microseconds since 1970.
 pub(super) const DATABASE_NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
 
-/// A parameter value.
+/// Value of a statement's parameter.
 #[derive(Clone, Debug)]
 pub(super) enum SqlParameter {
     Uuid(Uuid),
@@ -81,10 +81,10 @@ impl Sql {
         self
     }
 
-    /// Appends a limit as a literal. With a bound limit, SQLite plans the
-    /// statement again each time. PostgreSQL assumes a tenth of all rows for
-    /// it, and so never reuses a generic plan. Both cost more than the rest of
-    /// a small page.
+    /// Appends a limit as a literal. If the limit were a parameter, SQLite
+    /// would plan the statement again each time, and PostgreSQL would assume a
+    /// tenth of all rows and never reuse a generic plan. Both cost more than
+    /// the rest of a small page.
     pub(super) fn push_limit(&mut self, rows: u32) -> &mut Self {
         self.push(&format!(" LIMIT {rows}"))
     }
@@ -115,7 +115,7 @@ impl Sql {
         Ok(sqlx::query_with(AssertSqlSafe(self.text), arguments))
     }
 
-    /// The same for PostgreSQL.
+    /// Returns the query with its parameters for PostgreSQL.
     pub(super) fn postgres(self) -> Result<Query<'static, Postgres, PgArguments>, Error> {
         let mut arguments = PgArguments::default();
         for arg in self.args {

@@ -12,12 +12,13 @@ use assurance_core::domain::id::WorkspaceId;
 
 /// Interval between two measurements of a workspace with a full quota.
 const REMEASURE_INTERVAL: Duration = Duration::from_secs(10);
-/// A workspace is measured after each written 1/16 of a quota.
+/// Part of a quota (1/16) after which a workspace is measured again, in written
+/// bytes.
 const MEASURE_FRACTION: u64 = 16;
 /// Maximum number of workspaces in memory. Beyond it, those without a
 /// measurement are reset to zero.
 const MOST_KNOWN: usize = 10_000;
-/// Number of documents measured by one statement.
+/// Maximum number of documents that one statement measures.
 const PAGE: i64 = 20_000;
 
 /// Storage quotas in bytes. A fleet exceeds a quota by at most a sixteenth for
@@ -30,7 +31,7 @@ pub struct Quota {
     pub workspace: u64,
 }
 
-/// A quota is used up.
+/// Refusal of a write: the area or workspace has used its storage quota.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "{whose} {stored} bytes; the quota is {most} ({setting}). Delete data that is not needed, \
@@ -51,7 +52,7 @@ pub(super) struct StoredBytes(Mutex<HashMap<WorkspaceId, ByteGauge>>);
 struct ByteGauge {
     /// Bytes written since the last measurement.
     written: u64,
-    /// Last measurement, by area.
+    /// Stored bytes at the last measurement, by area.
     areas: BTreeMap<String, u64>,
     measured_at: Option<Instant>,
 }
@@ -102,7 +103,8 @@ impl Store {
         checked.map_err(Error::OverQuota)
     }
 
-    /// Adds written bytes to the usage.
+    /// Adds written bytes to the usage of a workspace; measures it after a
+    /// sixteenth of the smaller quota.
     pub fn note_stored(&self, workspace: WorkspaceId, bytes: u64, quota: Quota) {
         let mut gauges = self.stored_bytes().0.lock();
         if gauges.len() >= MOST_KNOWN {
@@ -116,7 +118,8 @@ impl Store {
         }
     }
 
-    /// Measures in the background, without delaying the writer.
+    /// Measures a workspace in the background, so that the writer is not
+    /// delayed.
     fn measure(&self, workspace: WorkspaceId) {
         let store = self.clone();
         tokio::spawn(async move {

@@ -9,7 +9,7 @@ use super::blobs::BlobLocation;
 use super::connection::{Connection, on};
 use super::{Backend, Settings, Store, Timeouts};
 
-/// A store for one test. Its database and files are deleted with it.
+/// A store for one test. Dropping it deletes its database and files.
 #[derive(Debug)]
 pub struct TestStore {
     /// An empty store with all migrations.

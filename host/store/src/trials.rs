@@ -27,7 +27,7 @@ pub async fn list(connection: &mut Connection) -> Result<Vec<Trial>, Error> {
     rows.into_iter().map(trial).collect()
 }
 
-/// Returns an area's last trial.
+/// Returns an area's last trial, running or ended; `None` if there was none.
 pub async fn of(connection: &mut Connection, area: &str) -> Result<Option<Trial>, Error> {
     let row: Option<Row> = on!(connection, c => {
         sqlx::query_as(trials!("WHERE area = $1")).bind(area).fetch_optional(&mut *c).await?

@@ -8,7 +8,7 @@
 use super::scope::CollectionScope;
 use assurance_core::domain::document::{FieldTest, FieldValue, Query};
 
-/// Maximum number of index ranges that form a page.
+/// Maximum number of index ranges whose union forms a page.
 const MAX_BRANCHES: usize = 4;
 
 /// Splits the query into queries whose results together are those of this one,
@@ -51,7 +51,8 @@ fn tests<'q>(query: &'q Query, field: &'q str) -> impl Iterator<Item = (usize, &
         .map(|(at, condition)| (at, &condition.test))
 }
 
-/// Returns the distinct values of a list.
+/// Returns the distinct values of a `one_of` test; `None` for other tests, an
+/// empty list, or more than [`MAX_BRANCHES`] values.
 fn listed(test: &FieldTest) -> Option<Vec<&FieldValue>> {
     let FieldTest::OneOf(values) = test else { return None };
     if values.is_empty() || values.len() > MAX_BRANCHES {

@@ -86,8 +86,8 @@ pub async fn set_password(
     if changed == 0 { Err(Error::NotFound) } else { Ok(()) }
 }
 
-/// Keeps a person from being disabled until the transaction ends;
-/// [`Error::NotFound`] if the person is.
+/// Locks a person against being disabled until the transaction ends. Returns
+/// [`Error::NotFound`] if the person does not exist or is disabled.
 pub async fn hold(connection: &mut Connection, user: UserId) -> Result<(), Error> {
     let held = on!(connection, c => {
         sqlx::query("UPDATE users SET id = id WHERE id = $1 AND disabled_at IS NULL")

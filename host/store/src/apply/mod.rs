@@ -1,10 +1,10 @@
-//! What a call leaves behind, written in one batch.
+//! Writes the effects of a call to the database in one batch.
 //!
-//! PostgreSQL takes it as one statement, which without a transaction around it
-//! is one round trip for everything a write-only call does; SQLite as one
-//! script that is a single message to its thread. Deletions come before
-//! changes, and changes before additions, so that what goes makes room in a
-//! unique index for what comes.
+//! On PostgreSQL the batch is one statement. A call that only writes needs no
+//! transaction around it, and so costs one round trip. On SQLite the batch is
+//! sent to the connection's thread as scripts of a few statements, one message
+//! each. Deletions come before changes, and changes before insertions, so that
+//! the values of deleted documents are free in unique indexes.
 
 mod postgres;
 mod sqlite;
@@ -18,89 +18,90 @@ use assurance_core::domain::job::{NewJob, RequestedDelivery};
 use assurance_core::domain::sealed::StoredSecret;
 use assurance_core::domain::time::Timestamp;
 
-/// Everything to be written for one workspace.
+/// All effects of one call, to be written together.
 #[derive(Clone, Debug)]
 pub struct Effects {
-    /// The workspace.
+    /// Workspace of the call.
     pub workspace: WorkspaceId,
-    /// The area that owns the secrets and blobs.
+    /// Name of the area that owns the secrets and blobs.
     pub area: String,
-    /// When it happens.
+    /// Time of the call; the written rows get it as time of creation or change.
     pub now: Timestamp,
-    /// Documents that were read before and must still be the same.
+    /// Documents that the call read; writing fails if one of them has changed.
     pub seen: Vec<ReadDocument>,
-    /// New documents.
+    /// Documents to create.
     pub inserts: Vec<Insert>,
-    /// Changed documents.
+    /// Documents to replace.
     pub updates: Vec<Update>,
-    /// Documents that go.
+    /// Documents to delete.
     pub deletes: Vec<Delete>,
-    /// Jobs for the queue.
+    /// Jobs to add to the queue.
     pub jobs: Vec<NewJob>,
-    /// Jobs that deliver an event, if a document of the workspace requests it.
+    /// Jobs that deliver an event if a document of the workspace requests it.
     pub deliveries: Vec<RequestedDelivery>,
-    /// Secrets by name, sealed; nothing: forgotten.
+    /// Encrypted secrets to store, by name; `None` deletes the secret.
     pub secrets: Vec<(String, Option<StoredSecret>)>,
-    /// Blobs by name; nothing: forgotten.
+    /// Blobs to store, by name; `None` deletes the blob.
     pub blobs: Vec<(String, Option<StoredBlob>)>,
-    /// The answer kept for a retry.
+    /// Response to store for the request's idempotency key.
     pub reply: Option<StoredReply>,
 }
 
-/// A document that was read.
+/// A document that the call read, or found missing.
 #[derive(Clone, Debug)]
 pub struct ReadDocument {
-    /// `area.name`.
+    /// Full name of the collection, `area.name`.
     pub collection: String,
-    /// Which.
+    /// Id of the document.
     pub id: String,
-    /// At which version it was; nothing: there was none.
+    /// Version that the call read; `None` if the document did not exist.
     pub version: Option<u64>,
 }
 
-/// A new document.
+/// A document to create.
 #[derive(Clone, Debug)]
 pub struct Insert {
-    /// `area.name`.
+    /// Full name of the collection, `area.name`.
     pub collection: String,
-    /// Which.
+    /// Id of the document.
     pub id: String,
-    /// 1, but for one that was changed in the call that made it.
+    /// Version of the new document: 1, or more if the call changed it again.
     pub version: u64,
-    /// A JSON object.
+    /// Content, a JSON object.
     pub body: String,
 }
 
-/// A changed document.
+/// A document to replace.
 #[derive(Clone, Debug)]
 pub struct Update {
-    /// `area.name`.
+    /// Full name of the collection, `area.name`.
     pub collection: String,
-    /// Which.
+    /// Id of the document.
     pub id: String,
-    /// At which version it must be.
+    /// Version that the stored document must have; otherwise the write fails.
     pub from: u64,
-    /// At which version it is then.
+    /// Version after the write.
     pub to: u64,
-    /// Creation time; for a document that was deleted and created again, the call's time.
+    /// Time of creation. For a document that was deleted and created again in
+    /// this call, the time of the call.
     pub created_at: Timestamp,
-    /// A JSON object.
+    /// Content, a JSON object.
     pub body: String,
 }
 
-/// A document that goes.
+/// A document to delete.
 #[derive(Clone, Debug)]
 pub struct Delete {
-    /// `area.name`.
+    /// Full name of the collection, `area.name`.
     pub collection: String,
-    /// Which.
+    /// Id of the document.
     pub id: String,
-    /// At which version it must be.
+    /// Version that the stored document must have; otherwise the write fails.
     pub from: u64,
 }
 
 impl Effects {
-    /// Nothing yet.
+    /// Creates an empty set of effects.
     #[must_use]
     pub fn new(workspace: WorkspaceId, area: &str, now: Timestamp) -> Self {
         Self {
@@ -119,7 +120,8 @@ impl Effects {
         }
     }
 
-    /// Whether there is nothing to write, whatever was read.
+    /// Returns whether there is nothing to write. Documents in `seen` do not
+    /// count.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.inserts.is_empty()
@@ -133,25 +135,27 @@ impl Effects {
     }
 }
 
-/// In which transaction effects are written.
+/// Transaction in which effects are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TransactionKind {
-    /// One of its own: the statement is committed when it has ended.
+    /// None: the statement is a transaction by itself, committed when it ends.
     Itself,
-    /// One that the caller has begun.
+    /// A transaction that the caller has begun.
     Transaction {
-        /// It holds the workspace's gate.
+        /// Whether the transaction holds the workspace's gate, a lock against
+        /// other calls of the workspace.
         gated: bool,
     },
 }
 
-/// Writes it all. [`Error::RunAgain`] if a document is not as it was read,
-/// [`Error::KeyTaken`] if the idempotency key is stored already,
-/// [`Error::GateBusy`] if another call holds or waits for the workspace's gate;
-/// a broken unique index is explained by `indexes::explain`.
+/// Writes all effects. Returns [`Error::RunAgain`] if a document has changed
+/// since it was read, [`Error::KeyTaken`] if a response is already stored for
+/// the idempotency key, and [`Error::GateBusy`] if another call holds the
+/// workspace's gate or waits for it. `indexes::explain` converts the error of a
+/// violated unique index.
 ///
-/// PostgreSQL asserts in the statement that it is part of a transaction, or
-/// not, as `within` says.
+/// On PostgreSQL, the statement asserts that it runs inside or outside a
+/// transaction, as `within` requires.
 ///
 /// Returns the number of requested deliveries that were enqueued.
 pub async fn apply(
@@ -168,10 +172,10 @@ pub async fn apply(
     }
 }
 
-/// Writes it all to SQLite, in a transaction that the caller has begun.
+/// Writes all effects to SQLite, in a transaction that the caller has begun.
 ///
 /// # Errors
-/// As [`apply`].
+/// Those of [`apply`].
 pub(crate) async fn apply_on_sqlite(
     connection: &mut Connection,
     effects: &Effects,

@@ -1,9 +1,10 @@
-//! PostgreSQL: one statement, an arm for each kind of thing to be written.
+//! Builds PostgreSQL's statement for all effects of a call, with a common table
+//! expression (CTE) for each kind of effect.
 //!
-//! All ctes see the state before the statement, and each touches rows of its
-//! own, so their order does not matter but for unique indexes. What must have
-//! changed a certain number of rows is counted by `must_match` inside the
-//! statement, which fails as a whole where it has not.
+//! All CTEs see the state before the statement, and each one changes other
+//! rows. Their order matters only for unique indexes. Some CTEs must change a
+//! certain number of rows. The SQL function `must_match` checks this number
+//! inside the statement, and the whole statement fails if it differs.
 
 use std::collections::BTreeMap;
 
@@ -61,9 +62,10 @@ struct CteBuilder {
 }
 
 impl CteBuilder {
-    /// Asserts that the statement is part of a transaction of the store's, or
-    /// of none. A single statement inside a transaction that somebody left open
-    /// would be acknowledged and rolled back later.
+    /// Asserts that the statement runs inside a transaction of the store, or
+    /// outside any, as `within` requires. A single statement inside a
+    /// transaction that was left open would be reported as committed and rolled
+    /// back later.
     fn transaction(&mut self, within: TransactionKind) {
         let wanted = u8::from(within != TransactionKind::Itself);
         self.checks.push(format!(
@@ -72,9 +74,10 @@ impl CteBuilder {
         ));
     }
 
-    /// The first arm: whether the workspace's gate is open to this call. The
-    /// others select from it, and so come after it. Nothing waits here, since
-    /// the statement holds locks of its tables already.
+    /// Writes the first CTE, which tests whether the workspace's gate is open
+    /// to this call. All other CTEs select from it, and so run after it. The
+    /// test does not wait, because the statement already holds locks on its
+    /// tables.
     fn gate(&mut self, effects: &Effects, within: TransactionKind) {
         self.sql.push("gate AS MATERIALIZED (SELECT ");
         if within == (TransactionKind::Transaction { gated: true }) {
@@ -87,8 +90,8 @@ impl CteBuilder {
         self.sql.push(")");
     }
 
-    /// Those of the documents that were read which are as they were, and those
-    /// which were not there and have come.
+    /// Writes the CTE of documents that were read: those that are unchanged,
+    /// and those that did not exist at the read but do now (`came`).
     fn seen(&mut self, effects: &Effects) {
         let seen = &effects.seen;
         if seen.is_empty() {
@@ -98,7 +101,7 @@ impl CteBuilder {
             .push(", seen AS (SELECT u.version = 0 AS came FROM gate, documents d JOIN unnest(");
         self.sql.bind(texts(seen.iter().map(|one| &one.collection))).push("::text[], ");
         self.sql.bind(texts(seen.iter().map(|one| &one.id))).push("::text[], ");
-        // No document is at version 0.
+        // 0 means that the document did not exist; versions begin at 1.
         self.sql.bind(versions(seen.iter().map(|one| one.version.unwrap_or_default())));
         self.sql.push(
             "::bigint[]) AS u(collection, id, version) ON d.collection = u.collection \
@@ -178,7 +181,7 @@ impl CteBuilder {
         self.sql.push(")");
     }
 
-    /// Inserts the same rows as `jobs::insert`.
+    /// Writes the CTE that inserts jobs, with the same rows as `jobs::insert`.
     fn jobs(&mut self, effects: &Effects) {
         let jobs: Vec<&NewJob> = effects.jobs.iter().collect();
         if !jobs.is_empty() {
@@ -308,7 +311,8 @@ impl CteBuilder {
         self.forget("blobs", gone.map(|(name, _)| name.clone()).collect(), effects);
     }
 
-    /// Replaces an expired stored response of the same key.
+    /// Writes the CTE that stores the response for the idempotency key. It
+    /// replaces only an expired response.
     fn reply(&mut self, reply: &StoredReply, effects: &Effects) {
         let sql = &mut self.sql;
         sql.push(
@@ -358,7 +362,8 @@ impl CteBuilder {
         self.sql.push(" AND t.name = ANY(").bind(SqlParameter::Texts(names)).push("))");
     }
 
-    /// Asking for an arm's count runs it first.
+    /// Makes the current CTE run after another one, by reading the number of
+    /// its rows.
     fn after(&mut self, arm: &str, exists: bool) {
         if exists {
             self.sql.push(&format!(" AND (SELECT count(*) FROM {arm}) >= 0"));

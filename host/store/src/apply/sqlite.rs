@@ -1,4 +1,5 @@
-//! SQLite: a script of a few statements, sent to its thread as one message.
+//! Writes the effects of a call to SQLite: scripts of a few statements, each
+//! sent to the connection's thread as one message.
 
 use futures::TryStreamExt;
 
@@ -12,10 +13,11 @@ use super::{Delete, Effects, Insert, ReadDocument, Update};
 use assurance_core::domain::job::{EventRequests, RequestedDelivery};
 use assurance_core::domain::sealed::StoredSecret;
 
-/// Rows of one statement. Each number of rows is a statement text of its own,
-/// and all of them together must fit into the statement cache.
+/// Maximum number of rows in one statement. Each number of rows has its own
+/// statement text, and all texts together must fit into the statement cache.
 const ROWS: usize = 32;
-/// Statements of one script, so that its text stays short.
+/// Number of statements after which a script is sent, so that its text stays
+/// short.
 const STATEMENTS: usize = 8;
 
 pub(super) async fn apply(connection: &mut Connection, effects: &Effects) -> Result<u64, Error> {
@@ -80,7 +82,8 @@ async fn deliver_if_requested(
     Ok(1)
 }
 
-/// Whether the documents that were read are as they were.
+/// Returns [`Error::RunAgain`] unless all documents that were read are
+/// unchanged.
 async fn check(
     connection: &mut Connection,
     seen: &[ReadDocument],
@@ -91,7 +94,7 @@ async fn check(
         "SELECT count(*) FILTER (WHERE u.column3 = d.version), \
          count(*) FILTER (WHERE u.column3 = 0) FROM (VALUES ",
     );
-    // No document is at version 0.
+    // 0 means that the document did not exist; versions begin at 1.
     rows(&mut sql, seen, |one| {
         let version = one.version.unwrap_or_default().cast_signed();
         vec![text(&one.collection), text(&one.id), SqlParameter::Integer(version)]
@@ -108,11 +111,12 @@ async fn check(
 
 struct Script {
     sql: Sql,
-    /// What each statement must come to.
+    /// Required number of changed rows, for each statement; `None`: any.
     expected: Vec<Option<ExpectedRows>>,
 }
 
-/// Number of rows that a statement must change, and the error otherwise.
+/// Number of rows that a statement must change, and the error if it changes
+/// another number.
 struct ExpectedRows {
     rows: u64,
     otherwise: fn() -> Error,
@@ -270,7 +274,8 @@ impl Script {
         sql.push(" AND area = ").bind(text(&effects.area)).push(" AND name = ").bind(text(name));
     }
 
-    /// Replaces an expired stored response of the same key.
+    /// Adds the statement that stores the response for the idempotency key. It
+    /// replaces only an expired response.
     fn reply(&mut self, reply: &StoredReply, effects: &Effects) {
         let sql = self.begin(
             "INSERT INTO idempotency (workspace_id, user_id, operation, key, fingerprint, \
@@ -299,7 +304,7 @@ impl Script {
     }
 }
 
-/// `(?, …), (?, …)`
+/// Appends one list of placeholders for each row: `(?, …), (?, …)`.
 fn rows<T>(sql: &mut Sql, rows: &[T], values: impl Fn(&T) -> Vec<SqlParameter>) {
     for (at, row) in rows.iter().enumerate() {
         sql.push(if at == 0 { "(" } else { ", (" });

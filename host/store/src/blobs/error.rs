@@ -11,7 +11,8 @@ impl From<object_store::Error> for Error {
     }
 }
 
-/// The writer wraps the blob store's error in an I/O error.
+/// Converts an error of an upload's writer, which wraps the blob store's error
+/// in an I/O error.
 pub(super) fn of_writer(failed: &std::io::Error) -> Error {
     Error::Blobs(message_with_cause(failed).into())
 }
@@ -49,7 +50,7 @@ fn way_out(failed: &object_store::Error) -> &'static str {
     }
 }
 
-/// Returns the error's text, followed by its first cause if the text does not
+/// Returns the error's text, followed by its root cause if the text does not
 /// contain it.
 fn message_with_cause(failed: &(dyn StdError + 'static)) -> String {
     let mut text = without_document(&failed.to_string());

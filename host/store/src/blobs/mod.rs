@@ -31,7 +31,7 @@ pub use upload::Upload;
 /// Number of bytes that are hashed before the task yields to others.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// Name of the object that [`Blobs::check`] writes and deletes.
+/// Name of the object that [`Blobs::check`] writes and deletes to test access.
 const CHECK_OBJECT: &str = "trial";
 /// Name of a path that never exists, for queries with an empty result.
 const EMPTY_PREFIX: &str = "nothing";
@@ -193,7 +193,7 @@ impl Blobs {
         Upload::begin(Arc::clone(&self.objects), fresh_object(workspace, area))
     }
 
-    /// Reads at most `length` bytes from `offset`; returns nothing at or after
+    /// Reads at most `length` bytes from `offset`; returns no bytes at or after
     /// the end.
     pub async fn read(&self, blob: &StoredBlob, offset: u64, length: u64) -> Result<Bytes, Error> {
         let end = blob.size.min(offset.saturating_add(length));

@@ -81,7 +81,7 @@ pub async fn insert(
     Ok(())
 }
 
-/// Finds a version.
+/// Returns an area's version with this digest; `None` if there is none.
 pub async fn find(
     connection: &mut Connection,
     area: &str,
@@ -280,12 +280,12 @@ pub struct PointerMove<'a> {
     pub area: &'a str,
     /// Digest of the new live version; `None` removes the area.
     pub digest: Option<&'a str>,
-    /// Digest of the previous live version, if it came from a folder and so has
-    /// no pointer.
+    /// Digest of the previous live version if it was loaded from a folder and
+    /// so has no pointer; otherwise `None`.
     pub answered: Option<&'a str>,
     /// Time of the change.
     pub at: Timestamp,
-    /// Operator who made it.
+    /// Operator who made the change.
     pub by: &'a str,
 }
 
@@ -346,7 +346,8 @@ async fn last_retired(connection: &mut Connection, area: &str) -> Result<Option<
     .await?))
 }
 
-/// Notifies the other nodes when the transaction commits.
+/// Notifies the other nodes, when the transaction commits, that the live
+/// pointer or trial of an area has changed.
 pub(super) async fn notify(connection: &mut Connection, area: &str) -> Result<(), Error> {
     if connection.backend() == Backend::Postgres {
         on!(connection, c => {

@@ -25,8 +25,8 @@ pub async fn change(
     if changed == 1 { Ok(()) } else { Err(Error::RunAgain) }
 }
 
-/// Returns the statement. Parameters: `$1` workspace, `$2` job, `$3` now, then
-/// those of the change.
+/// Returns the statement of a change. Parameters: `$1` workspace, `$2` job,
+/// `$3` now, then those of the change.
 fn change_sql(how: &JobChangeKind) -> &'static str {
     match how {
         // Keeps the checkpoint, so that the job continues after its last
@@ -44,7 +44,8 @@ fn change_sql(how: &JobChangeKind) -> &'static str {
     }
 }
 
-/// Another job with the same dedupe key was enqueued between check and change.
+/// Converts a violated unique index into a write conflict: another job with the
+/// same dedupe key was enqueued between check and change.
 fn lost_race(error: sqlx::Error) -> Error {
     let error = Error::from(error);
     if error.broken_constraint().is_some() { Error::RunAgain } else { error }

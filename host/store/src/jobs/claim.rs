@@ -30,8 +30,9 @@ pub struct ClaimRequest<'a> {
     pub lease: Uuid,
 }
 
-/// Returns the statement. Parameters: `$1` lease, `$2` worker, `$3` now, `$4`
-/// lane, `$5` areas; then workspace, resource and number of each flow.
+/// Returns SQLite's statement that claims jobs from this number of flows.
+/// Parameters: `$1` lease, `$2` worker, `$3` now, `$4` lane, `$5` areas; then
+/// workspace, resource and number of each flow.
 fn claim_sqlite(flows: usize) -> String {
     let mut sql = String::from(
         "UPDATE jobs SET status = 'running', attempts = attempts + 1, \
@@ -56,9 +57,9 @@ fn claim_sqlite(flows: usize) -> String {
     sql + ") RETURNING *"
 }
 
-/// Materialized, so that rows are picked and locked once. The row-wise range
-/// and the order by all columns leave the planner only one index, whatever its
-/// statistics.
+/// PostgreSQL's statement that claims jobs. The CTE is materialized, so that
+/// rows are picked and locked once. The row-wise range and the order by all
+/// columns leave the planner only one index, whatever its statistics.
 const CLAIM_POSTGRES: &str = "WITH picked AS MATERIALIZED (SELECT due.workspace_id, due.id \
      FROM unnest($6::uuid[], $7::uuid[], $8::bigint[]) AS flow (workspace_id, resource, jobs) \
      CROSS JOIN LATERAL (SELECT workspace_id, id FROM jobs \

@@ -112,9 +112,10 @@ pub async fn walk(
     Ok(FlowScan { due: due.collect(), stopped_at })
 }
 
-/// Returns the statement. A flow is the pair of workspace and resource (zeros
-/// for none). Parameters: `$1` lane, `$2` areas, `$3` now, `$4` and `$5` the
-/// flow before the first, `$6` a resource greater than all others.
+/// Returns PostgreSQL's statement of [`walk`]. A flow is the pair of workspace
+/// and resource (zeros for none). Parameters: `$1` lane, `$2` areas, `$3` now,
+/// `$4` and `$5` the flow before the first, `$6` a resource greater than all
+/// others.
 fn walk_postgres() -> String {
     let resource = "coalesce(resource_id, '00000000-0000-0000-0000-000000000000'::uuid)";
     let waits = "lane = $1 AND status IN ('queued', 'retrying')";
@@ -145,9 +146,9 @@ fn walk_postgres() -> String {
     )
 }
 
-/// The same for SQLite, which compares rows along an index only if all parts
-/// are columns. So one step queries the workspace's next resource, and another
-/// the next workspace.
+/// Returns SQLite's statement of [`walk`]. SQLite compares rows along an index
+/// only if all parts are columns. So one step queries the workspace's next
+/// resource, and another the next workspace.
 fn walk_sqlite() -> String {
     let resource = "coalesce(resource_id, zeroblob(16))";
     let waits = "lane = $1 AND status IN ('queued', 'retrying')";
@@ -178,12 +179,13 @@ fn walk_sqlite() -> String {
     )
 }
 
-/// Returns the resource as the index of flows stores it.
+/// Returns the resource as the index of flows stores it: zeros for `None`.
 pub(super) fn resource_key(resource: Option<Uuid>) -> Uuid {
     resource.unwrap_or(Uuid::nil())
 }
 
-/// Returns `,a,b,`; names of areas contain no comma.
+/// Returns names of areas as one text, `,a,b,`, in which SQL searches for
+/// `,name,`. Names contain no comma.
 pub(super) fn listed(areas: &[String]) -> String {
     areas.iter().fold(String::from(","), |list, area| list + area + ",")
 }

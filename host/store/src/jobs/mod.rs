@@ -32,8 +32,8 @@ pub use leases::{forget_worker, heartbeat, lease_clock, recover, release};
 pub use view::{LaneDepth, depths, find, loads, overview, page};
 pub(super) use waiting::WaitingJobs;
 
-/// Rows of one insert: with 12 values each, well below both databases' limits
-/// on parameters.
+/// Maximum number of rows in one insert. Each row has 12 values, so the number
+/// of parameters is well below both databases' limits.
 const ROWS_PER_INSERT: usize = 500;
 
 /// Maximum number of rows that one sweep deletes.
@@ -102,7 +102,8 @@ fn insert_sql(rows: usize) -> String {
     sql + " ON CONFLICT DO NOTHING"
 }
 
-/// Ends a run if the job still has the run's lease.
+/// Ends a run of a job. Returns [`Error::LeaseLost`] if the job does not have
+/// the run's lease any more.
 pub async fn end(connection: &mut Connection, end: &JobEnd, now: Timestamp) -> Result<(), Error> {
     let (workspace, job, lease) = (end.workspace.0, end.job.0, end.lease);
     let ended = on!(connection, c => {
@@ -122,8 +123,8 @@ pub async fn end(connection: &mut Connection, end: &JobEnd, now: Timestamp) -> R
     if ended == 1 { Ok(()) } else { Err(Error::LeaseLost) }
 }
 
-/// Returns the statement. Parameters: `$1` workspace, `$2` job, `$3` lease,
-/// `$4` now, then those of the end.
+/// Returns the statement that ends a run. Parameters: `$1` workspace, `$2` job,
+/// `$3` lease, `$4` now, then those of the end.
 fn end_sql(how: &JobEndKind) -> &'static str {
     match how {
         JobEndKind::Done { keep: false } => {

@@ -76,8 +76,8 @@ pub async fn loads(
     Ok(loads)
 }
 
-/// Columns of the queue. Payloads are not included; only the job's area may
-/// read them.
+/// Columns of the jobs table that queries of the queue return. Payloads are not
+/// included, because only the job's area may read them.
 const COLUMNS: &str = "id, area, kind, lane, resource_id, status, attempts, max_attempts, \
      available_at, last_error, created_at, updated_at";
 
@@ -135,7 +135,7 @@ pub async fn page(
     Ok((jobs, next.map(|position| binding.encode(&position))))
 }
 
-/// Finds one job.
+/// Returns one of a workspace's jobs; `None` if there is none with this id.
 pub async fn find(
     connection: &mut Connection,
     workspace: WorkspaceId,

@@ -21,7 +21,8 @@ const MOST_KNOWN: usize = 10_000;
 /// Interval between two counts of a full queue.
 const RECOUNT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Counts of the queues that this process enqueues to.
+/// Approximate number of waiting jobs, for each workspace and area that this
+/// process enqueues jobs for.
 #[derive(Debug, Default)]
 pub(crate) struct WaitingJobs(Mutex<HashMap<(WorkspaceId, String), QueueGauge>>);
 
@@ -33,7 +34,8 @@ struct QueueGauge {
 }
 
 impl Store {
-    /// Returns whether an area's queue in a workspace is full.
+    /// Returns whether `most` or more jobs of an area wait in a workspace, as
+    /// of the last count.
     #[must_use]
     pub fn has_full_queue(&self, workspace: WorkspaceId, area: &str, most: u64) -> bool {
         let mut gauges = self.waiting().0.lock();
@@ -59,7 +61,8 @@ impl Store {
         }
     }
 
-    /// Counts in the background, so that the enqueuing call is not delayed.
+    /// Counts the waiting jobs in the background, so that the enqueuing call is
+    /// not delayed.
     fn count_in_background(&self, workspace: WorkspaceId, area: String, most: u64) {
         let store = self.clone();
         tokio::spawn(async move {

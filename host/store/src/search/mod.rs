@@ -42,13 +42,16 @@ const FREQUENT: u32 = 63;
 /// and paths. Each character is stored as a capital letter, which folded text
 /// does not contain.
 const MARKS: &str = "._@/-:+~";
+/// Capital letters that replace [`MARKS`], in the same order.
 const CAPITALS: &str = "JVXZQWKY";
 /// Condition for pairs that fit into an entry of the key index, so that the
-/// index alone answers. Longer pairs are queried separately.
+/// index alone answers.
 const SHORT: &str = " AND octet_length(key) + octet_length(folded) <= 2000";
+/// Condition for pairs that are too long for the key index. They are queried
+/// separately.
 const LONG: &str = " AND octet_length(key) + octet_length(folded) > 2000";
 
-/// First key of a page.
+/// Key at which a page starts.
 #[derive(Clone, Debug)]
 pub(super) enum KeyStart {
     First,
@@ -57,7 +60,8 @@ pub(super) enum KeyStart {
     After(String),
 }
 
-/// A substring search that the pairs can answer.
+/// A substring search that the pairs of key and text in `search_texts` can
+/// answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Search<'a> {
     searched: &'a SearchableText,
@@ -85,8 +89,8 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// Returns the first key of the page after a position; `None` if the
-    /// position's key is null, because a null has no text.
+    /// Returns the first key of the page after a position with this key.
+    /// Without a key, the page starts at the first one.
     pub(super) fn from(key: Option<&FieldValue>) -> KeyStart {
         match key {
             Some(FieldValue::Text(key)) => KeyStart::At(key.clone()),
@@ -192,7 +196,8 @@ impl<'a> Search<'a> {
         push_folded(sql, like_pattern(self.part), target.folding);
     }
 
-    /// Writes the condition in a form that no text index can answer.
+    /// Writes the condition that the text contains the substring, in a form
+    /// that no text index can answer.
     fn push_contains(self, sql: &mut Sql, target: QueryTarget<'_>) {
         sql.push("strpos(folded, ");
         push_folded(sql, self.part.to_owned(), target.folding);
@@ -243,8 +248,8 @@ fn has_trigrams(part: &str) -> bool {
     false
 }
 
-/// Returns the number of keys for the next query, if this one found too few
-/// documents.
+/// Returns the number of keys for the next query of a search, after a query
+/// with `keys` keys found too few documents.
 pub(super) fn more(keys: u32) -> u32 {
     keys.saturating_mul(4).min(MOST_KEYS)
 }

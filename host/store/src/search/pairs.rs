@@ -14,7 +14,8 @@ use super::super::{Backend, Store};
 use super::{SAMPLE, folded};
 use assurance_core::domain::id::WorkspaceId;
 
-/// Columns of the pairs of documents that are about to be written.
+/// Pairs of key and text of the documents that a call is about to write, as
+/// columns for one insert.
 #[derive(Debug)]
 pub struct PairColumns {
     workspace: WorkspaceId,
@@ -46,7 +47,8 @@ impl PairColumns {
         pairs
     }
 
-    /// Inserts the pairs by a separate statement.
+    /// Inserts the pairs by a separate statement, which must end before their
+    /// documents are committed.
     pub async fn keep(self, store: &Store) -> Result<(), Error> {
         if self.keys.is_empty() {
             return Ok(());
@@ -60,7 +62,7 @@ impl PairColumns {
     }
 
     fn add(&mut self, scope: &CollectionScope, body: &str) {
-        // Bodies have been validated; a body that cannot be parsed has no
+        // The bodies are already validated. A body that cannot be parsed has no
         // texts.
         let Ok(members) = serde_json::from_str::<BTreeMap<String, &RawValue>>(body) else { return };
         let text = |name: &String| {
@@ -77,7 +79,8 @@ impl PairColumns {
         }
     }
 
-    /// Sorted, so that two concurrent inserts cannot deadlock.
+    /// Returns the statement that inserts the pairs. They are sorted, so that
+    /// two concurrent inserts cannot deadlock.
     fn insert(self, folding: &str) -> Sql {
         let mut sql = Sql::new(Backend::Postgres, "INSERT INTO search_texts ");
         sql.push("(workspace_id, collection, field, key, folded) SELECT DISTINCT ");
