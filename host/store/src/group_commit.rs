@@ -152,13 +152,13 @@ async fn commit(store: &Store, mut tx: Tx, units: Vec<Unit>) {
         }
     }
     if let Err(error) = tx.commit().await {
-        tracing::debug!(%error, "a group of units is committed one by one");
+        tracing::debug!(%error, "group commit failed; committing its units one by one");
         return commit_each(store, applied.into_iter().map(|(unit, _)| unit)).await;
     }
     counter!(GROUPS).increment(1);
     counter!(UNITS).increment(applied.len() as u64);
     for (unit, enqueued) in applied {
-        // The caller may have been dropped meanwhile.
+        // Fails if the caller was cancelled, which does not concern the commit.
         let _ = unit.done.send(Ok(enqueued));
     }
 }
@@ -177,8 +177,9 @@ async fn commit_each(store: &Store, units: impl IntoIterator<Item = Unit>) {
     }
 }
 
-/// The inner result is the unit's. The outer one is the transaction's: an error
-/// after which SQLite may have rolled back everything.
+/// Applies one unit in a savepoint. The inner result is that of the unit. An
+/// outer error is one after which SQLite may have rolled back the whole
+/// transaction.
 async fn apply_in_savepoint(tx: &mut Tx, unit: &Unit) -> Result<Result<u64, Error>, Error> {
     tx.savepoint().await?;
     let error = match apply_to(tx, unit).await {

@@ -1,4 +1,4 @@
-//! Blobs of the workspace and area.
+//! Reads and writes blobs of the call's workspace and area.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use assurance_store::blobs::{self, StoredBlob};
 
 /// Maximum length of a blob's or secret's name, in characters.
 const MAX_NAME: usize = 200;
-/// Maximum bytes of one read. The host holds them in addition to the guest's
-/// memory, for every reading call.
+/// Maximum number of bytes of one read. The host holds this memory for each
+/// reading call, in addition to the guest's memory.
 const MAX_PIECE: u64 = 8 << 20;
 
 impl UnitOfWork {
@@ -33,8 +33,8 @@ impl UnitOfWork {
         Ok(self.blobs.get(name).and_then(|kept| kept.now.clone()))
     }
 
-    /// Reads at most `length` bytes from `offset`, and at most 8 MiB; returns
-    /// nothing at the end.
+    /// Reads at most `length` bytes, and at most 8 MiB, from `offset`; returns
+    /// no bytes at the end.
     pub async fn blob_read(
         &mut self,
         name: &str,
@@ -58,8 +58,9 @@ impl UnitOfWork {
         content.map(Into::into).map_err(away)
     }
 
-    /// Returns size and hash of another area's blob, if that area shares its
-    /// blobs.
+    /// Returns size and hash of another area's blob; `None` if it does not
+    /// exist or that area is not live. Refused unless that area shares its
+    /// blobs with this one.
     pub async fn shared_blob_stat(
         &mut self,
         area: &str,
@@ -143,7 +144,7 @@ impl UnitOfWork {
         Ok(blob)
     }
 
-    /// Gives a name to content that was uploaded before the call.
+    /// Gives a name to content that the host stored before the call.
     pub fn blob_attach(&mut self, name: &str, blob: StoredBlob) -> Result<(), BlobError> {
         self.check_blob(name)?;
         self.blobs.insert(name.to_owned(), ContentState { now: Some(blob), changed: true });
@@ -184,8 +185,8 @@ pub(super) fn is_name(name: &str) -> bool {
     (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(allowed)
 }
 
-/// Converts an error of reading a blob. Missing content of an existing row is
-/// an error of the blob store.
+/// Logs an error of the blob store and converts it for the guest. Missing
+/// content of an existing row is an error of the blob store too.
 fn away(error: Error) -> OperationError<BlobError> {
     tracing::warn!(%error, "the blob store failed");
     OperationError::Refused(BlobError::Unavailable)

@@ -40,7 +40,8 @@ pub(super) fn check_object(text: &str) -> Result<(), String> {
     parse(&BTreeMap::new(), text).map(drop)
 }
 
-/// Parses the object and returns the lengths of the declared text fields.
+/// Parses the object and returns the lengths of its declared text fields, in
+/// bytes.
 fn parse<'f>(
     fields: &'f BTreeMap<String, FieldKind>,
     text: &str,
@@ -128,7 +129,8 @@ fn no_nul<E: de::Error>(text: &str) -> Result<(), E> {
     if text.contains('\0') { Err(E::custom("U+0000 cannot be stored")) } else { Ok(()) }
 }
 
-/// Deserializes a declared field's value and returns the length of a text.
+/// Deserializes a declared field's value. Returns the length of a text in
+/// bytes; `None` for other values.
 struct FieldColumn<'f> {
     name: &'f str,
     kind: FieldKind,

@@ -16,12 +16,13 @@ use assurance_core::recordings::Player;
 /// Runs one area's code. Each call is isolated from all others.
 pub trait AreaCode: Send + Sync + 'static {
     /// Returns whether the code can run; false for a live version that this
-    /// process cannot load and knows only by its manifest.
+    /// process cannot load, so that only its manifest is available.
     fn is_loaded(&self) -> bool {
         true
     }
 
-    /// Calls `describe` again; `None` for code that is not a component.
+    /// Calls the component's `describe` again; `None` for code that is not a
+    /// component.
     fn describe(&self) -> BoxFuture<'_, Result<Option<Manifest>, CallError>> {
         Box::pin(async { Ok(None) })
     }
@@ -42,8 +43,8 @@ pub trait AreaCode: Send + Sync + 'static {
         timeout: Duration,
     ) -> BoxFuture<'a, CallOutcome<Result<JobOutcome, JobFailure>>>;
 
-    /// Ends calls that are running now; later calls are not affected.
-    /// Uncommitted writes are discarded.
+    /// Ends the selected running calls and discards their uncommitted writes.
+    /// Later calls are not affected.
     fn end_calls(&self, _which: CallsToEnd) {}
 
     /// Replays a recorded request with the recorded results of its host calls;
@@ -70,8 +71,8 @@ pub trait AreaCode: Send + Sync + 'static {
 pub enum CallsToEnd {
     /// Calls that block other writers, and still do so after half a second.
     HoldingWriteLock,
-    /// Calls that began before the version was replaced or removed. Later calls
-    /// belong to a version that was activated again.
+    /// Calls that began before this time, at which the version was replaced or
+    /// removed. Later calls belong to a version that was activated again.
     BegunBefore(Instant),
 }
 

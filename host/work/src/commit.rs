@@ -89,8 +89,8 @@ impl UnitOfWork {
         Ok(())
     }
 
-    /// The same with a savepoint: a violated unique index undoes only this
-    /// flush. The call continues and the guest receives
+    /// Like [`UnitOfWork::flush`], but with a savepoint: a violated unique
+    /// index undoes only this flush. The call continues and the guest receives
     /// [`Error::UniqueConflict`].
     pub(super) async fn flush_with_savepoint(&mut self) -> Result<(), Error> {
         let (mut tx, effects) = self.prepare_flush().await?;
@@ -151,8 +151,9 @@ impl UnitOfWork {
         }
     }
 
-    /// Returns everything to be written; with `checked`, also the versions of
-    /// documents that were read.
+    /// Takes all pending writes out of the unit; with `checked`, also the
+    /// versions of documents that were read, which must be unchanged at the
+    /// commit.
     pub(super) fn effects(&mut self, checked: bool) -> Effects {
         let call = &self.spec.call;
         let mut effects = Effects::new(call.workspace, &self.spec.area.area, call.now);
@@ -213,7 +214,8 @@ impl UnitOfWork {
     /// Commits a call in the transaction that it has read from.
     async fn keep_in(&self, tx: Tx, effects: Effects, job: Option<&JobEnd>) -> Result<u64, Error> {
         let pairs = self.pairs(&effects);
-        // Runs concurrently: both take a large part of an import's time.
+        // The two writes run concurrently, because each takes a large part of
+        // an import's time.
         let keeping = pairs.keep(&self.store);
         let (tx, kept) = tokio::join!(self.write_effects(tx, effects), keeping);
         kept?;
@@ -243,13 +245,15 @@ impl UnitOfWork {
         tx.commit().await
     }
 
-    /// Returns the search table's pairs for the documents to be written.
+    /// Returns the pairs of key and text, for the search table, of the
+    /// documents to be written.
     fn pairs(&self, effects: &Effects) -> PairColumns {
         let own = self.spec.area.collections.values().filter(|scope| scope.own);
         PairColumns::of(&self.store, own, effects)
     }
 
-    /// Writes less frequent effects of calls, each by a separate statement.
+    /// Writes new members and changes of jobs, which few calls have, each by a
+    /// separate statement.
     async fn change_more(&self, tx: &mut Tx) -> Result<(), Error> {
         let call = &self.spec.call;
         for (user, role) in &self.new_members {
@@ -279,7 +283,7 @@ impl UnitOfWork {
         }
     }
 
-    /// Converts an error of writing into the error for the caller.
+    /// Converts an error of writing into the error that the caller receives.
     async fn explain(&self, error: Error, reply: Option<&StoredReply>) -> Error {
         let own = self.spec.area.collections.values().filter(|scope| scope.own);
         let error = match indexes::explain(error, own) {
@@ -307,7 +311,8 @@ fn within(tx: &Tx) -> TransactionKind {
 }
 
 impl UnitOfWork {
-    /// Logs changes of secrets and members; it has no access to secret values.
+    /// Logs changes of secrets and members. It gets only the names of secrets,
+    /// never their values.
     fn log_security_events(&self, secrets: &[(String, bool)]) {
         let UnitSpec { area, call, actor, .. } = &self.spec;
         let (area, workspace) = (&area.area, call.workspace);
@@ -339,7 +344,7 @@ impl UnitOfWork {
     }
 }
 
-/// Ends the snapshot in the background.
+/// Ends the transaction of a call's reads in the background.
 fn end_snapshot(reading: ReadProgress) {
     if let ReadProgress::Snapshot(tx) | ReadProgress::In(tx) = reading {
         tokio::spawn(tx.commit());

@@ -1,4 +1,4 @@
-//! Documents of the workspace.
+//! Reads and writes documents of the call's workspace.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ type DocumentsResult<T> = Result<T, OperationError<DocumentError>>;
 const MAX_ID: usize = 200;
 
 impl UnitOfWork {
-    /// Returns the document; `None` if there is none.
+    /// Returns the document with this id; `None` if there is none.
     pub async fn get(&mut self, collection: &str, id: &str) -> DocumentsResult<Option<Document>> {
         let area = Arc::clone(&self.spec.area);
         let Some(scope) = reach(&area, collection)? else { return Ok(None) };
@@ -45,7 +45,7 @@ impl UnitOfWork {
         Ok(found)
     }
 
-    /// Returns the existing documents, in the order of the ids.
+    /// Returns those documents of `ids` that exist, in the order of `ids`.
     pub async fn get_many(
         &mut self,
         collection: &str,
@@ -280,8 +280,8 @@ impl UnitOfWork {
         if dirty { self.flush().await } else { Ok(()) }
     }
 
-    /// Returns the connection unless the database failed, and converts the
-    /// error for the guest or for the host.
+    /// Returns the connection to the unit unless the database failed. Converts
+    /// the error for the guest or for the host.
     fn answered<T>(
         &mut self,
         lease: ReadConnection,

@@ -16,7 +16,7 @@ use super::{OperationError, UnitOfWork};
 use assurance_outside::egress::{Egress, EgressError, EgressRequest, EgressResponse};
 use assurance_outside::mail::{Mail, MailError, Message};
 
-/// Response to a request or a mail.
+/// Response to a network request, or the result of sending a mail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum EgressResult {
     Request(Result<EgressResponse, EgressError>),
@@ -28,8 +28,8 @@ enum EgressResult {
 #[derive(Debug, Default)]
 pub struct EgressLog(Mutex<Vec<(RequestFingerprint, EgressResult)>>);
 
-/// Hash of a request. The request itself is not kept, because it may contain a
-/// secret.
+/// Hash of a request or mail. Its content is not stored, because it may contain
+/// a secret.
 type RequestFingerprint = [u8; 32];
 
 impl UnitOfWork {
@@ -140,7 +140,8 @@ impl EgressResult {
     }
 }
 
-/// Returns the limit of a response if `left` bytes remain.
+/// Returns the limit of a response in bytes if `left` bytes remain; `None` if
+/// none remain. 0 for `requested` means as many as possible.
 fn room(requested: u32, left: u64) -> Option<u32> {
     let left = u32::try_from(left).unwrap_or(u32::MAX);
     match (requested, left) {

@@ -83,23 +83,23 @@ pub struct UnitSpec {
     pub writes: bool,
     /// Whether the call is a job or event delivery.
     pub in_job: bool,
-    /// Whether the call runs locked after write conflicts. It takes the
-    /// workspace's write lock before the first read. It checks the database
+    /// Whether the call runs locked, after write conflicts. It takes the
+    /// workspace's write lock before the first read, and checks the database
     /// before every write, so that the guest receives a conflict as an error.
     pub locked: bool,
     /// Limits of the call.
     pub limits: WorkLimits,
     /// Storage access pattern of earlier calls; all calls of a route share one.
-    /// `None`: assume nothing.
+    /// `None`: the call begins a transaction at its first read if it may write.
     pub access_pattern: Option<Arc<AccessPattern>>,
 }
 
 /// Additional data that is committed with a unit of work.
 #[derive(Clone, Debug, Default)]
 pub struct CommitOptions {
-    /// Response to store for the idempotency key.
+    /// Response to store for the request's idempotency key.
     pub reply: Option<StoredReply>,
-    /// End of the job's run.
+    /// End of the run, if the call runs a job.
     pub job: Option<JobEnd>,
 }
 
@@ -120,16 +120,19 @@ pub struct UnitOfWork {
     new_members: Vec<(UserId, Role)>,
     job_changes: Vec<JobChange>,
     used: LimitUsage,
-    /// Random number generator, created on first use.
+    /// Generator of the call's random bytes and ids, created on first use.
     random: Option<Box<ChaCha20Rng>>,
     /// Whether documents were sent to the database before the commit.
     flushed: bool,
     turn: Arc<WriteLockState>,
-    /// Whether earlier reads used a connection that was released since.
+    /// Whether the call has ended the transaction of its earlier reads, to wait
+    /// for another service.
     released_connection: bool,
-    /// Responses of earlier attempts of this job step, and the number of
-    /// requests in this attempt.
+    /// Log of responses, shared by all attempts of this job step; `None` if
+    /// responses are not kept.
     sent: Option<Arc<EgressLog>>,
+    /// Number of requests and mails of this attempt so far, including those
+    /// with a response from the log.
     sends: usize,
     read_log: ReadLogMode,
     /// Effects for the comparison with another version, if the call is recorded
@@ -138,14 +141,14 @@ pub struct UnitOfWork {
     recorder: Option<Arc<Recorder>>,
 }
 
-/// State of a secret or blob as the call knows it.
+/// State of a secret or blob after the call's own changes.
 #[derive(Debug)]
 struct ContentState<T> {
     now: Option<T>,
     changed: bool,
 }
 
-/// The call's usage of its limits.
+/// Amounts that the call has used of its limits.
 #[derive(Debug, Default)]
 struct LimitUsage {
     documents: u32,
@@ -186,7 +189,8 @@ impl UnitOfWork {
         }
     }
 
-    /// Uses the responses that earlier attempts of this job step received.
+    /// Sets the log of responses that earlier attempts of this job step
+    /// received; the unit returns these responses instead of sending again.
     #[must_use]
     pub fn with_egress_log(mut self, sent: &Arc<EgressLog>) -> Self {
         self.sent = Some(Arc::clone(sent));
@@ -238,15 +242,16 @@ impl UnitOfWork {
         })
     }
 
-    /// Returns `n` unpredictable bytes, the same ones each time the call runs.
+    /// Returns `n` unpredictable bytes. They are the same each time the call
+    /// runs again.
     pub fn random_bytes(&mut self, n: usize) -> Vec<u8> {
         let mut bytes = vec![0; n];
         self.random().fill_bytes(&mut bytes);
         bytes
     }
 
-    /// Returns a UUIDv7 of the call's time, the same one each time the call
-    /// runs.
+    /// Returns the next UUIDv7 with the call's time. The ids are the same each
+    /// time the call runs again.
     fn fresh_id(&mut self) -> Uuid {
         let mut random = [0; 10];
         self.random().fill_bytes(&mut random);

@@ -1,4 +1,4 @@
-//! Signing links in a call.
+//! Signs links for an area's own routes.
 
 use super::UnitOfWork;
 use super::error::LinkError;

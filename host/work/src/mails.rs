@@ -76,7 +76,7 @@ fn next_to(known: &MailCount, limits: &MailLimits, now: Timestamp) -> Result<Mai
     let most = limits.max_per_recipient_per_day;
     let next = next(known, most, now).ok_or_else(|| {
         MailError::Rejected(format!(
-            "{most} mails went to this address within a day, the most that do \
+            "{most} mails went to this address within a day, which is the limit \
              (mail.max_per_recipient_per_day); try again tomorrow"
         ))
     })?;
@@ -99,7 +99,7 @@ fn next_from(
     let most = limits.max_per_workspace_per_day;
     next(known, most, now).ok_or_else(|| {
         MailError::Rejected(format!(
-            "this workspace sent {most} mails within a day, the most that it may \
+            "this workspace sent {most} mails within a day, which is the limit \
              (mail.max_per_workspace_per_day); try again tomorrow"
         ))
     })

@@ -1,4 +1,4 @@
-//! Members of the workspace.
+//! Reads and adds members of the call's workspace.
 
 use super::reading::ReadKind;
 use super::{MembershipError, OperationError, UnitOfWork};
@@ -9,13 +9,13 @@ use assurance_core::domain::time::Timestamp;
 use assurance_identity::{is_email, normalise_email, vouch};
 use assurance_store::{Error, memberships, users, workspaces};
 
-/// Maximum lifetime of a voucher: 30 days.
+/// Maximum lifetime of a voucher: 30 days, in milliseconds.
 const MAX_VOUCHER_MS: i64 = 30 * 86_400_000;
 
 type MembershipResult<T> = Result<T, OperationError<MembershipError>>;
 
 impl UnitOfWork {
-    /// Returns the member; `None` if the user is not one.
+    /// Returns a member of the workspace; `None` if the user is not a member.
     pub async fn member(&mut self, user: UserId) -> Result<Option<Member>, Error> {
         let workspace = self.spec.call.workspace;
         let mut lease = self.lease(ReadKind::Other, 1).await?;
@@ -42,7 +42,8 @@ impl UnitOfWork {
         found.map(|workspace| (workspace.name, workspace.slug)).ok_or(Error::WorkspaceGone)
     }
 
-    /// Returns the account with this address, in any workspace or none.
+    /// Returns the account with this email address, whether or not it is a
+    /// member of the workspace; `None` if there is none.
     pub async fn account(&mut self, email: &str) -> Result<Option<User>, Error> {
         let email = normalise_email(email);
         let mut lease = self.lease(ReadKind::Other, 1).await?;
@@ -51,7 +52,8 @@ impl UnitOfWork {
         Ok(found.map(|(user, _)| user))
     }
 
-    /// Adds a member with the commit; an existing member keeps a higher role.
+    /// Adds a member when the call commits. An existing member keeps a higher
+    /// role.
     pub async fn add_member(&mut self, user: UserId, role: Role) -> MembershipResult<()> {
         if !self.spec.writes {
             return misuse(

@@ -1,4 +1,4 @@
-//! Events and jobs of the call, written with the commit.
+//! Publishes events and enqueues jobs; they are written when the call commits.
 
 use std::sync::Arc;
 
@@ -27,8 +27,8 @@ pub struct JobRequest {
     pub resource: Option<Uuid>,
     /// Earliest start time; `None` for at once.
     pub available_at: Option<Timestamp>,
-    /// Of the jobs of one kind with the same key, only one waits or runs; at
-    /// most 200 characters.
+    /// Of a workspace's jobs of this kind with the same key, at most one waits
+    /// or runs; at most 200 characters.
     pub dedupe_key: Option<String>,
 }
 
@@ -75,7 +75,7 @@ impl UnitOfWork {
         Ok(event)
     }
 
-    /// Enqueues a job.
+    /// Enqueues a job of the area for the call's workspace.
     pub fn enqueue(&mut self, request: JobRequest) -> Result<JobId, WorkError> {
         let area = Arc::clone(&self.spec.area);
         let Some(kind) = area.jobs.get(&request.kind) else {
@@ -121,7 +121,8 @@ impl UnitOfWork {
         if fits { Ok(()) } else { Err(WorkError::LimitExceeded) }
     }
 
-    /// Charges payload bytes, which are held in memory until the commit.
+    /// Counts payload bytes against the call's limit, because they are held in
+    /// memory until the commit.
     fn charge_outgoing(&mut self, bytes: usize) -> Result<(), WorkError> {
         self.used.outgoing_bytes = self.used.outgoing_bytes.saturating_add(bytes as u64);
         let fits = self.used.outgoing_bytes <= self.spec.limits.max_outgoing_bytes;

@@ -23,7 +23,7 @@ struct OverlayEntry {
 /// State of a document in the database, in this call's snapshot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum StoredState {
-    /// Not read; the call created it and expects that the id is free.
+    /// Not read. The call created the document and expects that the id is free.
     Unknown,
     Absent,
     At(u64),
@@ -44,14 +44,14 @@ pub(super) struct OverlayUndo {
     entries: Vec<(String, Option<OverlayEntry>)>,
 }
 
-/// What the overlay knows about a document.
+/// Content of the overlay for one document.
 #[derive(Debug)]
 pub(super) enum KnownDocument<'a> {
     /// The document does not exist.
     Absent,
     /// The complete document.
     Whole(&'a Document),
-    /// Too little is known; the document must be read.
+    /// The overlay has no content for the document, which must be read.
     Unread,
 }
 
@@ -76,7 +76,8 @@ impl Overlay {
         self.collection(collection).insert(id.to_owned(), entry);
     }
 
-    /// Records the documents of a page, without replacing more detailed states.
+    /// Records the metadata of a page's documents. Existing entries are not
+    /// replaced.
     pub(super) fn note_page(&mut self, collection: &str, documents: &[Document]) {
         let known = self.collection(collection);
         for document in documents {
@@ -123,8 +124,8 @@ impl Overlay {
     }
 
     /// Records the result of reading metadata; documents without metadata do
-    /// not exist. Returns false if a document exists that the call believed to
-    /// have created.
+    /// not exist. Returns false if a document exists although the call created
+    /// it without reading.
     pub(super) fn note_heads(
         &mut self,
         collection: &str,

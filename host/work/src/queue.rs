@@ -1,4 +1,4 @@
-//! Jobs of the workspace, of all areas, and members' changes to them.
+//! Reads and changes jobs of the call's workspace, of all areas.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ type QueueResult<T> = Result<T, OperationError<QueueError>>;
 /// Maximum number of jobs of one page, or of one lane and status of an
 /// overview.
 const MAX_JOBS: u32 = 500;
-/// Maximum length of a reason, in characters.
+/// Maximum length of the reason for a cancellation, in characters.
 const MAX_REASON: usize = 1_000;
 
 impl UnitOfWork {
@@ -64,7 +64,8 @@ impl UnitOfWork {
         }
     }
 
-    /// Returns one of the workspace's jobs.
+    /// Returns one of the workspace's jobs; `None` if there is none with this
+    /// id.
     pub async fn queued_job(&mut self, job: JobId) -> Result<Option<QueuedJob>, Error> {
         let workspace = self.spec.call.workspace;
         let mut lease = self.lease(ReadKind::Other, 1).await?;

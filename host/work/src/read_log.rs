@@ -31,7 +31,7 @@ struct ReadLogEntries {
     missed: bool,
 }
 
-/// Result of a query.
+/// Recorded result of a query.
 #[derive(Clone, Debug)]
 pub(super) enum ReadResult {
     Page(DocumentPage),
@@ -61,12 +61,13 @@ pub(super) struct CallEffects {
 }
 
 impl ReadLog {
-    /// Discards the reads and effects of an earlier run.
+    /// Discards the reads and effects that an earlier run of the call recorded.
     fn rewind(&self) {
         *self.0.lock() = ReadLogEntries::default();
     }
 
-    /// Returns whether the log contained all requested reads.
+    /// Returns whether the log contained every read that the other version
+    /// made.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         !self.0.lock().missed
@@ -80,7 +81,8 @@ impl ReadLog {
 }
 
 impl UnitOfWork {
-    /// Records reads and effects to a log.
+    /// Makes the unit record its reads and effects in a log, whose previous
+    /// entries are discarded.
     #[must_use]
     pub fn with_read_log(mut self, log: &Arc<ReadLog>) -> Self {
         log.rewind();
@@ -88,8 +90,8 @@ impl UnitOfWork {
         self
     }
 
-    /// Answers reads from the log, and never begins a transaction that writes.
-    /// The unit must not be committed.
+    /// Makes the unit take the results of its reads from a log. It never begins
+    /// a transaction that writes, and must not be committed.
     #[must_use]
     pub fn replaying(mut self, log: &Arc<ReadLog>) -> Self {
         self.read_log = ReadLogMode::Playing(Arc::clone(log));
@@ -163,7 +165,7 @@ impl UnitOfWork {
         }
     }
 
-    /// Records effects that are sent to the database.
+    /// Records effects when they are sent to the database.
     pub(super) fn note_effects(&self, effects: &Effects) {
         if let ReadLogMode::Recording(log) = &self.read_log {
             let left = &mut log.0.lock().left;

@@ -6,7 +6,7 @@ use assurance_store::{Access, Connection, Error, ShareOwner, Tx};
 /// State of a call's reads.
 #[derive(Debug)]
 pub(super) enum ReadProgress {
-    /// Nothing was read.
+    /// No read has been made.
     NotYet,
     /// One statement ran without a transaction; a second one would see another
     /// state.
@@ -22,12 +22,13 @@ pub(super) enum ReadProgress {
     Broken,
 }
 
-/// Kind of a read.
+/// Kind of a read; it decides whether the read needs a transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ReadKind {
     /// Documents by id; the commit can verify that they are unchanged.
     Documents,
-    /// Anything else; only a transaction can protect it.
+    /// Any other read; only a transaction can ensure that its result is still
+    /// valid at the commit.
     Other,
 }
 
@@ -50,7 +51,9 @@ impl ReadConnection {
 }
 
 impl UnitOfWork {
-    /// Borrows a connection for a number of statements.
+    /// Borrows the unit's connection for a read of this number of statements.
+    /// Returns [`Error::RunAgain`] if the read needs a stronger isolation than
+    /// the unit has.
     pub(super) async fn lease(
         &mut self,
         what: ReadKind,
@@ -70,7 +73,7 @@ impl UnitOfWork {
         }
     }
 
-    /// Returns a connection whose statements succeeded.
+    /// Returns to the unit a connection whose statements succeeded.
     pub(super) fn done(&mut self, lease: ReadConnection) {
         self.reading = match lease {
             ReadConnection::In(tx) => ReadProgress::In(tx),
@@ -119,7 +122,8 @@ impl UnitOfWork {
         self.store.begin_held(Access::Write, self.holder()).await
     }
 
-    /// Returns the owner of the connection's share.
+    /// Returns the area, workspace and kind of call that a held connection
+    /// counts for.
     pub(super) fn holder(&self) -> ShareOwner {
         ShareOwner {
             area: self.spec.area.area.clone(),
@@ -138,7 +142,7 @@ impl UnitOfWork {
     }
 
     /// Records that the call read more than the access pattern of its route
-    /// allows.
+    /// allows; `asked` is true if the read needs a transaction.
     pub(super) fn note_access_pattern(&self, asked: bool) {
         if let Some(access_pattern) = &self.spec.access_pattern {
             access_pattern.note_second_read();

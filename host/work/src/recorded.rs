@@ -10,7 +10,8 @@ use assurance_core::domain::job::{JobFailure, JobOutcome};
 use assurance_core::recordings::{RecordedFault, RecordedOutcome, Recorder};
 
 impl UnitOfWork {
-    /// Records the call with all its host calls.
+    /// Sets the recorder of the call and all its host calls; `None` if the call
+    /// is not recorded.
     #[must_use]
     pub fn with_recorder(mut self, recorder: Option<&Arc<Recorder>>) -> Self {
         self.recorder = recorder.cloned();

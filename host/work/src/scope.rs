@@ -1,4 +1,4 @@
-//! The parts of an area's manifest and limits that its calls need.
+//! The parts of an area's manifest and limits that its calls use.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,33 +7,37 @@ use assurance_core::domain::job::{EventRequests, Lane};
 use assurance_core::domain::manifest::{JobSpec, LinkHolder};
 use assurance_store::{CollectionScope, Quota};
 
-/// Data and limits that an area's calls can access.
+/// Collections, rights and limits of an area's calls.
 #[derive(Clone, Debug, Default)]
 pub struct AreaScope {
-    /// The area's name.
+    /// Name of the area.
     pub area: String,
     /// Version of the area.
     pub version: String,
-    /// SHA-256 of its component, lower-case hex.
+    /// SHA-256 of the area's component, lower-case hex.
     pub digest: String,
     /// Collections by the name that the guest uses: the short name for its own,
     /// `area.name` for readable ones of other areas.
     pub collections: BTreeMap<String, CollectionScope>,
-    /// Areas whose blobs it may read.
+    /// Areas whose blobs the area may read.
     pub shared_blobs: BTreeSet<String>,
-    /// Routes that accept a signed link, by operation id.
+    /// Operation ids of the area's routes that accept a signed link, with who
+    /// may use the link.
     pub links: BTreeMap<String, LinkHolder>,
-    /// All live areas; collections of other areas are empty.
+    /// Names of all live areas. Collections of an area that is not live read as
+    /// empty.
     pub live: BTreeSet<String>,
-    /// Published events with their subscribers.
+    /// Events that the area publishes, with their subscribers.
     pub events: BTreeMap<String, Vec<Subscriber>>,
-    /// Job kinds by name.
+    /// Job kinds of the area, by name.
     pub jobs: BTreeMap<String, JobSpec>,
     /// Limits of one call.
     pub limits: WorkLimits,
-    /// Storage access patterns of its jobs' earlier runs.
+    /// Storage access patterns of earlier runs of the area's jobs, by kind.
     pub access_patterns: AccessPatterns,
-    /// See [`Manifest::can_obtain_secrets`](assurance_core::domain::manifest::Manifest::can_obtain_secrets).
+    /// Whether the area's calls can obtain a secret or something derived from
+    /// one; see
+    /// [`Manifest::can_obtain_secrets`](assurance_core::domain::manifest::Manifest::can_obtain_secrets).
     pub can_obtain_secrets: bool,
 }
 
@@ -56,25 +60,27 @@ pub struct Subscriber {
 /// Limits of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkLimits {
-    /// Documents read and written.
+    /// Maximum number of documents read and written.
     pub max_documents: u32,
-    /// Bytes of documents read and written.
+    /// Maximum bytes of documents read and written.
     pub max_bytes: u64,
-    /// Jobs enqueued.
+    /// Maximum number of jobs enqueued.
     pub max_jobs: u32,
-    /// Jobs of the area that may wait in the workspace.
+    /// Maximum number of the area's jobs that wait in the workspace.
     pub max_waiting_jobs: u64,
-    /// Storage quotas.
+    /// Storage quotas of the area and the workspace, in bytes.
     pub quota: Quota,
-    /// Events published.
+    /// Maximum number of events published.
     pub max_events: u32,
-    /// Bytes of one job's payload, and of one event's data.
+    /// Maximum bytes of one job's payload, and of one event's data.
     pub max_payload_bytes: u64,
-    /// Total bytes of payloads; an event counts once for each subscriber.
+    /// Maximum total bytes of payloads; an event counts once for each
+    /// subscriber.
     pub max_outgoing_bytes: u64,
-    /// Total bytes of responses from the network to one step of a job.
+    /// Maximum total bytes of network responses that one step of a job
+    /// receives.
     pub max_incoming_bytes: u64,
-    /// Bytes of blobs read and written by the guest.
+    /// Maximum bytes of blobs that the guest reads and writes.
     pub max_blob_bytes: u64,
 }
 

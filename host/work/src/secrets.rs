@@ -1,4 +1,5 @@
-//! Secrets of the workspace and area, encrypted and bound to both.
+//! Stores and reads secrets of the call's workspace and area, encrypted and
+//! bound to both.
 
 use zeroize::Zeroizing;
 
@@ -106,8 +107,8 @@ impl UnitOfWork {
         if !own {
             self.bind_secret(name, &stored, &bound).await?;
         }
-        // A secret stored by this call is bound at its commit. Until then, its
-        // code knows the value anyway.
+        // A secret that this call itself stored is bound to the origin at the
+        // commit. Until then, no other call can send it.
         self.secrets.insert(name.to_owned(), ContentState { now: Some(bound), changed: own });
         Ok(secret)
     }
@@ -141,8 +142,8 @@ impl UnitOfWork {
         Ok(())
     }
 
-    /// Reads the secret on a separate connection; with the call's other reads
-    /// it would begin a transaction.
+    /// Reads the secret on a separate connection. As one of the call's reads it
+    /// would begin a transaction.
     async fn stored_secret(&mut self, name: &str) -> Result<Option<StoredSecret>, Error> {
         let workspace = self.spec.call.workspace;
         let area = std::sync::Arc::clone(&self.spec.area);

@@ -1,5 +1,5 @@
-//! State that shows whether a running call blocks other writers. The unit of
-//! work sets it; the runtime limits the time.
+//! Shared state that shows whether a running call blocks other writers. The
+//! unit of work sets it; the runtime reads it to limit the time.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -9,8 +9,8 @@ use super::*;
 use crate::DocumentError;
 use assurance_store::testing::on_both;
 
-/// Changes between two pages: documents are created (spread over the order),
-/// and some of them are deleted.
+/// Changes between two pages: up to `go` documents of earlier changes are
+/// deleted, and the documents `come` are created, spread over the order.
 #[derive(Clone, Debug)]
 struct Traffic {
     come: Vec<(u16, Option<i64>, Option<bool>)>,
