@@ -1,4 +1,4 @@
-//! Access tokens of machines: made, listed, recognized, revoked.
+//! Creates, lists, authenticates and revokes access tokens for machines.
 
 use std::sync::Arc;
 
@@ -14,73 +14,77 @@ use assurance_core::domain::time::Timestamp;
 use assurance_store::sessions::TokenHash;
 use assurance_store::{self as store, Access, Tx, access_tokens, memberships, users};
 
-/// Interval at which a use is written, in milliseconds.
+/// Minimum interval between two recorded uses of a token, in milliseconds.
 const NOTE_USE_MS: i64 = 60_000;
 const DAY_MS: i64 = 86_400_000;
-/// How long an expired token is still listed, in milliseconds.
+/// Time for which an expired token is still listed, in milliseconds.
 const LIST_EXPIRED_MS: i64 = 30 * DAY_MS;
 
 /// An access token and its maker. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct TokenPrincipal {
-    /// The maker, who is not disabled.
+    /// Maker of the token, whose account is not disabled.
     pub user: Arc<User>,
-    /// The token, which has not expired.
+    /// The token without its secret; not expired when it was authenticated.
     pub token: Arc<AccessToken>,
 }
 
-/// A request to make a token.
+/// Request to create an access token.
 #[derive(Clone, Debug)]
 pub struct NewAccessToken {
-    /// The workspace that it opens.
+    /// Workspace that the token gives access to.
     pub workspace: WorkspaceId,
-    /// The maker, a member of it.
+    /// Maker of the token, a member of the workspace.
     pub user: UserId,
-    /// For people.
+    /// Display name, 1 to 120 characters on one line.
     pub name: String,
-    /// Highest role: admin at most, and not above the maker's.
+    /// Highest role of requests with the token: at most admin, and at most the
+    /// maker's role.
     pub role: Role,
-    /// When it ends.
+    /// Time from which the token is refused.
     pub expires_at: Timestamp,
 }
 
-/// A new token; the only time its secret is known.
+/// A new token with its secret, which is not stored and cannot be read again.
 #[derive(Debug)]
 pub struct IssuedAccessToken {
     /// The token without its secret.
     pub token: AccessToken,
-    /// The text that machines send.
+    /// Text of the token, as machines send it in `Authorization: Bearer`.
     pub secret: Zeroizing<String>,
 }
 
-/// Why a token was not made.
+/// Reason why a token was not created.
 #[derive(Debug, thiserror::Error)]
 pub enum AccessTokenError {
     /// The name is empty, too long or has more than one line.
     #[error(transparent)]
     Name(#[from] PeopleError),
-    /// No token is an owner, and none has a higher role than its maker.
+    /// The role is higher than admin, or than the maker's role. Contains the
+    /// highest role that is allowed.
     #[error("the role is higher than {0}, the highest that this maker's tokens may have")]
     RoleTooHigh(Role),
-    /// In the past, or later than `access_tokens.max_days` from now.
-    #[error("the end of a token is in the future and at most {0} days from now")]
+    /// The expiry time is in the past, or later than `access_tokens.max_days`
+    /// from now. Contains that number of days.
+    #[error("a token must expire in the future, at most {0} days from now")]
     Expiry(u32),
-    /// The workspace has `access_tokens.max_per_workspace`.
-    #[error("the workspace has {0} access tokens, the most that it may have")]
+    /// The workspace has `access_tokens.max_per_workspace` tokens, the maximum.
+    /// Contains that number.
+    #[error("the workspace has {0} access tokens, which is the limit; revoke one first")]
     TooMany(u32),
-    /// The maker is no member of the workspace, or is disabled.
+    /// The maker is not a member of the workspace, or is disabled.
     #[error("the person is not a member of the workspace, or is disabled")]
     NotAMember,
-    /// The database cannot be asked.
+    /// The database is unavailable.
     #[error(transparent)]
     Store(#[from] store::Error),
 }
 
 impl Identity {
-    /// Makes a token. Only a hash of its secret is stored.
+    /// Creates a token. Only a hash of its secret is stored.
     ///
     /// # Errors
-    /// See [`AccessTokenError`]; nothing was made.
+    /// See [`AccessTokenError`]; no token was created.
     pub async fn create_access_token(
         &self,
         new: NewAccessToken,
@@ -90,7 +94,8 @@ impl Identity {
         let hash = token_text::hash_of(&secret);
         let hash = hash.unwrap_or_else(|| unreachable!("a new token has the form of one"));
         let mut tx = self.0.store.begin(Access::WriteLocked).await?;
-        // Waits for who disables the maker or removes the membership.
+        // Waits for transactions that disable the maker or remove the
+        // membership.
         users::hold(&mut tx, token.user).await.map_err(not_a_member)?;
         let own = memberships::lock_role(&mut tx, token.workspace, token.user).await?;
         let most = own.ok_or(AccessTokenError::NotAMember)?.min(Role::Admin);
@@ -104,7 +109,8 @@ impl Identity {
         Ok(IssuedAccessToken { token, secret })
     }
 
-    /// Drops tokens that are no longer listed, then counts the others.
+    /// Deletes tokens that expired more than 30 days ago. Returns an error if
+    /// the workspace then has the maximum number of tokens.
     async fn make_room(&self, tx: &mut Tx, new: &AccessToken) -> Result<(), AccessTokenError> {
         let most = self.0.settings.access_tokens.max_per_workspace;
         let expired = new.created_at.plus_ms(-LIST_EXPIRED_MS);
@@ -134,8 +140,9 @@ impl Identity {
         })
     }
 
-    /// One page of a workspace's tokens, newest first, and the next page's
-    /// cursor. Those that expired within the last 30 days are included.
+    /// Returns one page of a workspace's tokens, newest first, and the next
+    /// page's cursor. Includes expired tokens, which are deleted when a token
+    /// is created 30 days after their expiry or later.
     ///
     /// # Errors
     /// [`store::Error::InvalidCursor`] for a cursor of another list.
@@ -152,12 +159,12 @@ impl Identity {
         Ok(page)
     }
 
-    /// Revokes a token on behalf of a person, or of an operator; false if the
-    /// workspace has no such token. Other nodes follow within
-    /// `session.cache_ms`.
+    /// Revokes a token on behalf of a person, or of an operator (`None`).
+    /// Returns false if the workspace has no such token. Other nodes refuse the
+    /// token within `session.cache_ms`.
     ///
     /// # Errors
-    /// The store's.
+    /// The database is unavailable.
     pub async fn revoke_access_token(
         &self,
         workspace: WorkspaceId,
@@ -180,8 +187,9 @@ impl Identity {
         Ok(true)
     }
 
-    /// The principal of a token that was recognized within the cache's time.
-    /// Costs no database query.
+    /// Returns the principal of a token that this node authenticated within
+    /// `session.cache_ms`; `None` for any other. Sends no query to the
+    /// database.
     #[must_use]
     pub fn remembered_token(&self, text: &str) -> Option<TokenPrincipal> {
         let now = self.0.clock.now();
@@ -189,19 +197,19 @@ impl Identity {
         (known.token.expires_at > now).then_some(known)
     }
 
-    /// Whether the database would be asked for a token that was not recognized
-    /// here for a while, if it ever was.
+    /// Returns whether this node has not recognized the token within the last
+    /// 15 minutes; false for a text that is not a token.
     #[must_use]
     pub fn is_unknown_token(&self, text: &str) -> bool {
         token_text::hash_of(text).is_some_and(|hash| !self.is_recognised(&hash))
     }
 
-    /// The principal of a valid token. Costs no database query for a text that
-    /// has not the form of a token, and within the cache's time. Notes the use,
-    /// at most once a minute.
+    /// Returns the principal of a valid token, from the cache or the database;
+    /// `None` if the token is not valid. Sends no query for a text that is not
+    /// a token. Records the use, at most once per minute.
     ///
     /// # Errors
-    /// The store's.
+    /// The database is unavailable.
     pub async fn authenticate_token(
         &self,
         text: &str,

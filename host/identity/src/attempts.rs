@@ -18,7 +18,7 @@ use assurance_core::domain::time::Timestamp;
 use assurance_store::connection::Connection;
 use assurance_store::{self as store, Access, sign_in_failures, sign_in_places};
 
-/// Origin of an attempt.
+/// Origin of a sign-in attempt: the client's address and device.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct AttemptSource<'a> {
     /// The client's address; `None` for a code from a signed-in person.
@@ -40,7 +40,7 @@ pub(super) struct AttemptKeys {
     elsewhere: Option<String>,
 }
 
-/// An attempt that is refused without checking the password.
+/// Reason why an attempt is refused without checking the password.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum AttemptRefusal {
     #[error("too early")]
@@ -103,7 +103,8 @@ impl Identity {
         Ok(attempt(&place, Some(address), known))
     }
 
-    /// Reverts the count of an attempt that neither failed nor succeeded.
+    /// Subtracts from all counters an attempt that neither failed nor
+    /// succeeded.
     pub(super) async fn withdraw(
         &self,
         connection: &mut Connection,
@@ -175,7 +176,7 @@ impl Identity {
     }
 }
 
-/// Length of the pseudonym, in characters.
+/// Length of an account's pseudonym in the log, in characters.
 const LABEL: usize = 16;
 
 /// Maximum number of known devices, and of known networks, of an account.

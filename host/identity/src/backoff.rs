@@ -26,7 +26,7 @@ pub(super) fn count(
 }
 
 /// Counts a failure towards a daily limit of `most`. The day begins with the
-/// first failure.
+/// first failure. Beyond the limit, returns the end of the day as an error.
 pub(super) fn count_daily(
     known: &SignInFailures,
     most: u32,
@@ -45,7 +45,8 @@ pub(super) fn count_daily(
 /// Milliseconds of a day.
 pub(super) const DAY_MS: i64 = 86_400_000;
 
-/// Returns the delay: 0 for the free attempts, then doubling up to the maximum.
+/// Returns the delay before the next attempt, in milliseconds: 0 for the free
+/// attempts, then doubling up to the maximum.
 fn wait_ms(count: i64, free: u32, settings: &SignInConfig) -> i64 {
     let beyond = count - i64::from(free);
     if beyond < 0 {

@@ -1,21 +1,23 @@
-//! What a request is authenticated with, and the rights that follow from it.
+//! The credential of a request (a session or an access token) and its rights in
+//! a workspace.
 
 use super::{Identity, Principal, TokenPrincipal};
 use assurance_core::domain::id::{AccessTokenId, SessionId, WorkspaceId};
 use assurance_core::domain::people::{Membership, User};
 use assurance_store as store;
 
-/// A valid session or a valid access token. Cheap to clone.
+/// Credential of a request: a valid session or a valid access token. Cheap to
+/// clone.
 #[derive(Clone, Debug)]
 pub enum Credential {
-    /// The session cookie.
+    /// A session, from the session cookie.
     Session(Principal),
-    /// `Authorization: Bearer`.
+    /// An access token, from `Authorization: Bearer`.
     Token(TokenPrincipal),
 }
 
 impl Credential {
-    /// The acting user; for a token, its maker.
+    /// Returns the acting user; for an access token, its maker.
     #[must_use]
     pub fn user(&self) -> &User {
         match self {
@@ -24,7 +26,7 @@ impl Credential {
         }
     }
 
-    /// The session, if it is one.
+    /// Returns the session with its person; `None` for an access token.
     #[must_use]
     pub fn session(&self) -> Option<&Principal> {
         match self {
@@ -33,13 +35,13 @@ impl Credential {
         }
     }
 
-    /// The session's id, if it is one.
+    /// Returns the session's id; `None` for an access token.
     #[must_use]
     pub fn session_id(&self) -> Option<SessionId> {
         self.session().map(|principal| principal.session.id)
     }
 
-    /// The token's id, if it is one.
+    /// Returns the access token's id; `None` for a session.
     #[must_use]
     pub fn token_id(&self) -> Option<AccessTokenId> {
         match self {
@@ -50,12 +52,13 @@ impl Credential {
 }
 
 impl Identity {
-    /// What the credential may do in the workspace; `None` if nothing. A token
-    /// opens its own workspace only, with no higher role than its own and its
-    /// maker's present one.
+    /// Returns the role and features of the credential in a workspace; `None`
+    /// if it has no access. An access token gives access only to its own
+    /// workspace, with its own role or its maker's current role, whichever is
+    /// lower.
     ///
     /// # Errors
-    /// The store's.
+    /// The database is unavailable.
     pub async fn membership_by(
         &self,
         credential: &Credential,

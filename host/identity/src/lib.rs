@@ -68,11 +68,11 @@ const RECOGNISED_MS: u32 = 15 * 60_000;
 pub struct Settings {
     /// Lifetime of sessions.
     pub session: config::SessionConfig,
-    /// How long access tokens last.
+    /// Maximum lifetime and number of access tokens.
     pub access_tokens: config::AccessTokensConfig,
     /// Password hashing.
     pub passwords: config::PasswordsConfig,
-    /// Limits of wrong attempts.
+    /// Limits on wrong passwords and codes.
     pub sign_in: config::SignInConfig,
 }
 
@@ -92,11 +92,11 @@ impl From<&Config> for Settings {
 pub struct Principal {
     /// The person.
     pub user: Arc<User>,
-    /// Session of the request.
+    /// Session of the request, without its secret.
     pub session: Arc<Session>,
 }
 
-/// A new session. Its cookie is known only here.
+/// A new session with its cookie, of which only a hash is stored.
 #[derive(Clone)]
 pub struct NewSession {
     /// Value of the session cookie.
@@ -104,7 +104,7 @@ pub struct NewSession {
     /// New value of the client's device cookie, which makes this device known;
     /// `None` unless the person signed in with a password.
     pub device: Option<String>,
-    /// CSRF token for its first write.
+    /// CSRF token for the session's first write.
     pub csrf_token: String,
     /// The signed-in person.
     pub principal: Principal,
@@ -116,7 +116,7 @@ impl std::fmt::Debug for NewSession {
     }
 }
 
-/// Response of operation 2: security status.
+/// Security status of an account, as the contract's operation 2 returns it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SecurityStatus {
     /// Whether an authenticator is confirmed.
@@ -138,13 +138,13 @@ pub struct SessionItem {
     pub created_at: Timestamp,
     /// Time of the last use, to the minute.
     pub last_seen_at: Timestamp,
-    /// Time at which it ends if it is not used again.
+    /// Time at which the session ends if it is not used again.
     pub expires_at: Timestamp,
     /// IP address of the sign-in request.
     pub ip: Option<String>,
     /// `User-Agent` of the sign-in request.
     pub user_agent: Option<String>,
-    /// Whether it is the session of this request.
+    /// Whether this is the session of the current request.
     pub current: bool,
 }
 
@@ -160,7 +160,8 @@ struct Inner {
     settings: Settings,
     passwords: PasswordHasher,
     csrf_key: [u8; 32],
-    /// Key of the hash under which attempts of an email address are counted.
+    /// Key of the hash under which sign-in attempts on an email address are
+    /// counted.
     attempts_key: [u8; 32],
     sessions: SessionCache<TokenHash, Principal>,
     tokens: SessionCache<TokenHash, TokenPrincipal>,
@@ -172,7 +173,7 @@ struct Inner {
 }
 
 impl Identity {
-    /// Creates the service. Sends nothing to the database.
+    /// Creates the service without a query to the database.
     #[must_use]
     pub fn new(store: Store, keys: Arc<Keys>, clock: Clock, settings: Settings) -> Self {
         let cache_ms = settings.session.cache_ms;

@@ -114,7 +114,8 @@ impl Identity {
         }
         tx.commit().await?;
         self.0.memberships.invalidate(&(user, workspace));
-        // Their access tokens went with the membership.
+        // Deleting the membership has also deleted the person's access tokens
+        // of this workspace.
         let theirs_here =
             |token: &TokenPrincipal| token.user.id == user && token.token.workspace == workspace;
         self.0.tokens.invalidate_where(|_, known| theirs_here(known));

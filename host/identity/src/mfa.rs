@@ -12,9 +12,9 @@ use assurance_store::{self as store, Access, mfa, sessions};
 /// Secret for the person's authenticator app. It has no effect until it is
 /// confirmed with a code.
 pub struct TotpEnrollment {
-    /// Base32, for manual input.
+    /// The secret in Base32, for manual input.
     pub secret: Zeroizing<String>,
-    /// URL for a QR code.
+    /// The secret as an `otpauth://` URL, for a QR code.
     pub otpauth_url: Zeroizing<String>,
 }
 
@@ -85,7 +85,8 @@ impl Identity {
         mfa::confirm(&mut tx, user, now).await?;
         let recovery_codes = recovery::new_codes();
         mfa::replace_recovery_codes(&mut tx, user, &hashes(principal, &recovery_codes)).await?;
-        // The holder of another session may not have the authenticator.
+        // All sessions end, because the holder of another session may not have
+        // the authenticator.
         let mut ended = sessions::delete_all(&mut tx, user).await?;
         let origin = SessionOrigin {
             ip: principal.session.ip.clone(),
@@ -104,7 +105,7 @@ impl Identity {
     /// authenticator or an old recovery code.
     ///
     /// # Errors
-    /// Those of a code at sign-in.
+    /// The code is refused, or the database is unavailable; see [`CodeError`].
     pub async fn renew_recovery_codes(
         &self,
         principal: &Principal,
@@ -127,7 +128,7 @@ impl Identity {
     /// a code.
     ///
     /// # Errors
-    /// Those of a code at sign-in.
+    /// The code is refused, or the database is unavailable; see [`CodeError`].
     pub async fn disable_totp(&self, principal: &Principal, code: &str) -> Result<(), CodeError> {
         self.take_code_of(principal, code).await?;
         let mut tx = self.0.store.begin(Access::WriteLocked).await?;

@@ -24,7 +24,7 @@ pub(super) struct PasswordHasher {
     params: Params,
     turns: Semaphore,
     /// Hash that is verified for unknown accounts, so that the response takes
-    /// as long as for known ones.
+    /// as long as for known ones; computed on first use.
     decoy: Arc<OnceLock<String>>,
 }
 
@@ -78,8 +78,8 @@ impl PasswordHasher {
         let password = Zeroizing::new(cut(password).to_owned());
         let (params, decoy) = (self.params.clone(), Arc::clone(&self.decoy));
         self.in_turn(move || {
-            // Created in either case, so that the time of the first attempt
-            // reveals nothing.
+            // The decoy is created in either case, so that the time of the
+            // first attempt does not reveal whether the account exists.
             let decoy = decoy.get_or_init(|| hash(&params, "decoy").unwrap_or_default());
             let verdict = verify(&params, &password, stored.as_deref().unwrap_or(decoy))?;
             Ok(PasswordCheck { right: verdict.right && known, ..verdict })
@@ -121,8 +121,8 @@ fn verify(params: &Params, password: &str, stored: &str) -> Result<PasswordCheck
     Ok(PasswordCheck { right, outdated: !used.as_ref().is_some_and(same) })
 }
 
-/// Truncates a password. No account has a longer one, so a truncated one is
-/// always wrong.
+/// Replaces a password above the maximum size by an empty one. No account has
+/// such a password, so both are wrong.
 fn cut(password: &str) -> &str {
     if password.len() <= MAX_PASSWORD_BYTES { password } else { "" }
 }

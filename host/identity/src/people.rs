@@ -25,7 +25,7 @@ pub struct NewUser {
     pub display_name: String,
     /// Password; `None` for an account that cannot sign in with one.
     pub password: Option<String>,
-    /// Whether the address is known to belong to the person.
+    /// Whether it is verified that the address belongs to the person.
     pub email_verified: bool,
 }
 
@@ -216,8 +216,9 @@ impl Identity {
         self.create_workspace_once((owner, None), name, slug, |_| None).await
     }
 
-    /// The same with a limit on the number of workspaces that the owner may
-    /// have, and with a response to store for the idempotency key.
+    /// Like [`Identity::create_workspace`], with a maximum number of workspaces
+    /// that the owner may have, and a response to store for the idempotency
+    /// key.
     ///
     /// # Errors
     /// Those of [`Identity::create_workspace`];
@@ -358,7 +359,8 @@ async fn insert(
     }
 }
 
-/// Returns the form of an email address in which it is stored and looked up.
+/// Returns an email address in the form in which it is stored and looked up:
+/// trimmed and in lower case.
 #[must_use]
 pub fn normalise_email(email: &str) -> String {
     email.trim().to_lowercase()

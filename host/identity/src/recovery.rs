@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 use assurance_core::domain::id::UserId;
 use assurance_store::mfa::CodeHash;
 
-/// Number of codes of a person.
+/// Number of recovery codes of a person.
 const CODES: usize = 10;
 /// Crockford's Base32 alphabet, without I, L, O, U.
 const ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
@@ -29,7 +29,8 @@ fn new_code() -> String {
     groups.join("-")
 }
 
-/// Hash of a recovery code, independent of case, spaces and dashes.
+/// Returns the hash of a person's recovery code. Case, spaces and dashes make
+/// no difference.
 pub(super) fn hash(user: UserId, code: &str) -> CodeHash {
     let mut sha = Sha256::new();
     sha.update(b"recovery code\0");

@@ -1,5 +1,6 @@
-//! Verifies codes: of the authenticator (each time step once) or recovery codes
-//! (each once). Too many wrong codes lock the recovery codes.
+//! Verifies second-factor codes: codes of the authenticator (each time step
+//! once) and recovery codes (each once). Too many wrong codes lock the recovery
+//! codes.
 
 use super::attempts::{AttemptRefusal, AttemptSource};
 use super::{Identity, Principal, recovery, totp};
@@ -70,7 +71,8 @@ impl Identity {
         taken
     }
 
-    /// Verifies a code and marks it as used; records a wrong one.
+    /// Verifies a person's code and marks it as used, or records that it was
+    /// wrong.
     pub(super) async fn take_code(
         &self,
         user: UserId,
@@ -110,8 +112,8 @@ impl Identity {
         let Some(step) = totp::step_of(&secret, code, now) else { return Ok(false) };
         let taken = mfa::take_step(connection, user, step).await?;
         if taken {
-            // A person with the authenticator is not the one who guessed, so
-            // the lock ends.
+            // The person has the authenticator, so the lock against guessing
+            // recovery codes ends.
             mfa::lock_recovery(connection, user, Timestamp(0)).await?;
         }
         Ok(taken)

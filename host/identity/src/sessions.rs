@@ -1,4 +1,4 @@
-//! Sessions: made, recognised, ended.
+//! Creates, authenticates and ends sessions.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -22,11 +22,11 @@ use assurance_store::{
     self as store, Access, mfa, sessions, sign_in_failures, sign_in_places, users,
 };
 
-/// A use is noted at most so often.
+/// Minimum interval between two recorded uses of a session, in milliseconds.
 const TOUCH_MS: i64 = 60_000;
 /// Interval at which a sign-in also removes ended sessions, in milliseconds.
 const SWEEP_MS: i64 = 600_000;
-/// Longest user agent kept, in characters.
+/// Maximum length of a stored user agent, in characters; the rest is cut off.
 const MAX_USER_AGENT: usize = 300;
 
 /// Origin of a session, shown to its owner.
@@ -43,8 +43,8 @@ impl SessionOrigin {
 }
 
 impl Identity {
-    /// Returns the session's person from the cache, if cached within the last
-    /// second; `None` otherwise. Sends no query to the database.
+    /// Returns the person and session that this node authenticated within
+    /// `session.cache_ms`; `None` otherwise. Sends no query to the database.
     #[must_use]
     pub fn remembered(&self, cookie: &str) -> Option<Principal> {
         let now = self.0.clock.now();
@@ -59,12 +59,13 @@ impl Identity {
         hash_of(cookie).is_some_and(|hash| !self.is_recognised(&hash))
     }
 
-    /// Whether a session or token of this hash was somebody's not long ago.
+    /// Returns whether this node recognized a session or token with this hash
+    /// within the last 15 minutes.
     pub(super) fn is_recognised(&self, token_hash: &TokenHash) -> bool {
         self.0.recognised.get(token_hash, self.0.clock.now()).is_some()
     }
 
-    /// Notes whether a session or token of this hash is somebody's.
+    /// Records whether a session or token with this hash is valid.
     pub(super) fn recognise(&self, token_hash: TokenHash, is_somebodys: bool) {
         let recognised = &self.0.recognised;
         if is_somebodys {
@@ -74,8 +75,9 @@ impl Identity {
         }
     }
 
-    /// Returns the session's person, from the cache or the database. Records
-    /// the use, at most once per minute.
+    /// Returns the person and session of a cookie, from the cache or the
+    /// database; `None` if the session is not valid. Records the use, at most
+    /// once per minute.
     ///
     /// # Errors
     /// The database is unavailable.
@@ -139,7 +141,7 @@ impl Identity {
         Ok(ended.len())
     }
 
-    /// Returns the security status of the account (operation 2).
+    /// Returns the security status of the account (the contract's operation 2).
     ///
     /// # Errors
     /// The database is unavailable.
@@ -170,7 +172,8 @@ impl Identity {
         })
     }
 
-    /// Creates a session without a password, for the command line.
+    /// Creates a session without a password, for the command line. `label` is
+    /// stored as the user agent.
     ///
     /// # Errors
     /// [`PeopleError::Disabled`], or the database is unavailable.
@@ -243,7 +246,8 @@ impl Identity {
         session
     }
 
-    /// Deletes ended sessions in a separate transaction, so that no sign-in's
+    /// Deletes ended sessions, old counts of failures and old places, at most
+    /// every ten minutes. Uses a separate transaction, so that no sign-in's
     /// rows are locked. A failure does not refuse the sign-in.
     pub(super) async fn sweep_sometimes(&self, now: Timestamp) {
         let last = self.0.last_sweep.load(Ordering::Relaxed);
@@ -263,7 +267,7 @@ impl Identity {
             Ok::<_, store::Error>(())
         };
         if let Err(error) = swept.await {
-            tracing::warn!(%error, "ended sessions could not be removed");
+            tracing::warn!(%error, "cannot delete ended sessions");
         }
     }
 
@@ -276,8 +280,8 @@ impl Identity {
     }
 }
 
-/// Returns the token's hash; `None` for a malformed token, which needs no
-/// query.
+/// Returns the hash of a session's token; `None` for a malformed cookie, which
+/// needs no query.
 fn hash_of(cookie: &str) -> Option<TokenHash> {
     let token = Zeroizing::new(URL_SAFE_NO_PAD.decode(cookie).ok()?);
     (token.len() == 32).then(|| Sha256::digest(&*token).into())

@@ -96,7 +96,8 @@ impl Identity {
     /// Signs a person in; always creates a new session.
     ///
     /// # Errors
-    /// The reason, as far as the caller may know it.
+    /// The reason, without revealing to a caller without the right password
+    /// whether the account exists.
     pub async fn sign_in(&self, given: SignInAttempt) -> Result<NewSession, SignInError> {
         let account = self.account_label(&given.email);
         let address = given.ip.map(|ip| ip.to_string());

@@ -8,15 +8,15 @@ use zeroize::Zeroizing;
 
 use assurance_store::sessions::TokenHash;
 
-/// How every access token begins.
+/// Prefix of every access token.
 const TOKEN_PREFIX: &str = "was_";
 
 const RANDOM_CHARS: usize = 40;
-/// CRC-32 in base62, padded with zeros.
+/// Number of characters of the checksum: CRC-32 in base62, padded with zeros.
 const CHECKSUM_CHARS: usize = 6;
 const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// A new token.
+/// Returns the text of a new access token.
 pub(super) fn random() -> Zeroizing<String> {
     let length = TOKEN_PREFIX.len() + RANDOM_CHARS + CHECKSUM_CHARS;
     let mut text = Zeroizing::new(String::with_capacity(length));
@@ -27,9 +27,9 @@ pub(super) fn random() -> Zeroizing<String> {
     text
 }
 
-/// SHA-256 of a token; `None` if the text has not the form of one. Tokens are
-/// stored and found by it, so that the time of a comparison reveals nothing
-/// about a token.
+/// Returns the SHA-256 of a token's text; `None` if the text does not have the
+/// form of a token. Tokens are stored and found by this hash, so that the time
+/// of a comparison reveals nothing about a token.
 pub(super) fn hash_of(text: &str) -> Option<TokenHash> {
     let random = text.strip_prefix(TOKEN_PREFIX)?;
     let fits = random.len() == RANDOM_CHARS + CHECKSUM_CHARS

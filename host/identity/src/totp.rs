@@ -10,7 +10,7 @@ use assurance_core::domain::time::Timestamp;
 const ISSUER: &str = "Workspace Assurance";
 pub(super) const SECRET_BYTES: usize = 20;
 
-/// Secret of a person's authenticator.
+/// Secret of a person's authenticator, as text and as URL.
 #[derive(Debug)]
 pub(super) struct TotpSecret {
     pub(super) secret_base32: Zeroizing<String>,

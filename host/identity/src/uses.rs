@@ -1,4 +1,5 @@
-//! The last use of a session or an access token, written at most so often.
+//! Records the last use of sessions and access tokens, at most once per
+//! interval.
 
 use super::Identity;
 use assurance_core::domain::id::{AccessTokenId, SessionId};
@@ -6,7 +7,7 @@ use assurance_core::domain::time::Timestamp;
 use assurance_store::connection::Connection;
 use assurance_store::{self as store, access_tokens, sessions};
 
-/// What was used.
+/// Credential whose use is recorded.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum UsedCredential {
     /// A session.
@@ -33,10 +34,11 @@ impl UsedCredential {
 }
 
 impl Identity {
-    /// Writes a use, unless one within `every_ms` is written: in the background
-    /// if others write, since a request that reads does not wait for them.
-    /// Returns whether it is written or about to be. A failure is logged only:
-    /// it is no reason to refuse the request.
+    /// Records a use, unless a use within the last `every_ms` milliseconds is
+    /// already recorded. If another call holds SQLite's write lock, the use is
+    /// recorded in the background, so that requests that only read do not wait.
+    /// Returns whether the use is or will be recorded. An error is only logged;
+    /// the request continues.
     pub(super) async fn note_use(
         &self,
         used: UsedCredential,
@@ -60,5 +62,5 @@ impl Identity {
 }
 
 fn not_written(error: store::Error) {
-    tracing::warn!(%error, "the use of a session or token could not be noted");
+    tracing::warn!(%error, "cannot record the use of a session or token");
 }

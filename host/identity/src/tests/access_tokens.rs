@@ -1,4 +1,4 @@
-//! Access tokens: their use, their end, and how many there are.
+//! Tests of the use, end and number of access tokens.
 
 use super::*;
 
@@ -60,7 +60,8 @@ people_on_both! {
         assert!(place.identity.authenticate_token(&issued.secret).await.unwrap().is_some());
         place.micros.fetch_add(500_000, Ordering::AcqRel);
         assert!(place.identity.authenticate_token(&issued.secret).await.unwrap().is_none());
-        // It is still listed, and goes when another is made long after.
+        // The expired token is still listed. It is deleted when another token
+        // is created 30 days later.
         assert!(!place.identity.access_tokens_of(workspace, None, 10).await.unwrap().0.is_empty());
         place.pass(30 * 86_400);
         place.identity.create_access_token(new(&place, workspace)).await.unwrap();
