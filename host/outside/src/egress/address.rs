@@ -6,10 +6,10 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Permitted use of an address.
+/// Whether requests may be sent to an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddressPolicy {
-    /// Always allowed.
+    /// A public address; always allowed.
     Public,
     /// An address of this machine; allowed only with `egress.allow_loopback`.
     Loopback,
@@ -23,7 +23,7 @@ pub fn is_public(address: IpAddr) -> bool {
     reach(address) == AddressPolicy::Public
 }
 
-/// Classifies an address.
+/// Returns whether requests may be sent to an address.
 #[must_use]
 pub(super) fn reach(address: IpAddr) -> AddressPolicy {
     match address {
@@ -65,8 +65,8 @@ fn reach_v4(address: Ipv4Addr) -> AddressPolicy {
         .map_or(AddressPolicy::Public, |(_, _, what)| AddressPolicy::Forbidden(what))
 }
 
-/// Names the kind for error messages; everything outside 2000::/3 is refused in
-/// any case.
+/// Network, prefix length in bits, and kind for error messages; the first match
+/// counts. Addresses outside 2000::/3 are refused in any case.
 const FORBIDDEN_V6: [(Ipv6Addr, u32, &str); 16] = [
     (Ipv6Addr::new(0, 0, 0, 0, 0, 0xffff, 0, 0), 96, "an IPv4-mapped form"),
     (Ipv6Addr::new(0, 0, 0, 0, 0xffff, 0, 0, 0), 96, "an IPv4-translated form"),

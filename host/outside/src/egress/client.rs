@@ -22,13 +22,14 @@ const USER_AGENT: &str = concat!("workspace-assurance/", env!("CARGO_PKG_VERSION
 /// The HTTP client for all requests of areas. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Egress {
-    /// `None` for a client that sends nothing.
+    /// Opens the connections; `None` for a client that sends nothing.
     connector: Option<GuardedConnector>,
     settings: Arc<Settings>,
 }
 
 impl Egress {
-    /// Loads the trusted certificates.
+    /// Creates a client that trusts the system's certificates and those of
+    /// `ca_file`.
     ///
     /// # Errors
     /// Certificates cannot be read; the message names the file.
@@ -89,8 +90,8 @@ impl Egress {
         let exchange = async {
             let connected = connecting.await.map_err(|_| EgressError::Timeout)?;
             let stream = connected.map_err(|error| blame(&*error))?;
-            // A connection is used for one request only; a kept one would
-            // outlive the check of its address.
+            // A connection is used for one request only. A connection that is
+            // kept would outlive the check of its address.
             let (mut sender, connection) =
                 http1::handshake(stream).await.map_err(|error| blame(&error))?;
             let _driven = AbortOnDropHandle::new(tokio::spawn(connection));
@@ -160,7 +161,7 @@ fn method(name: &str) -> Result<Method, EgressError> {
     }
 }
 
-/// Hop-by-hop headers and others that the caller may not set.
+/// Hop-by-hop headers and others that the sender of a request may not set.
 const NOT_THE_CALLERS: [&str; 10] = [
     "connection",
     "content-length",
@@ -189,7 +190,8 @@ fn read_headers(given: &[(String, String)]) -> Result<HeaderMap, EgressError> {
     Ok(map)
 }
 
-/// Finds the cause of a connection error.
+/// Converts a connection error, by the first known error in its chain of
+/// causes.
 fn blame(error: &(dyn Error + 'static)) -> EgressError {
     let mut cause = Some(error);
     while let Some(inner) = cause {

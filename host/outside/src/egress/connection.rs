@@ -26,8 +26,8 @@ use super::url::literal;
 /// Bytes that a receiver may send in addition to the response body:
 /// certificates, header fields, interim responses.
 const OVERHEAD_BYTES: u64 = 256 * 1024;
-/// Bytes on the connection allowed for each byte of a body, which may be sent
-/// in small chunks.
+/// Number of received bytes allowed for each byte of the body, which may arrive
+/// in small chunks with a header each.
 const BYTES_PER_BODY_BYTE: u64 = 4;
 /// Number of bytes after which reading yields to other tasks.
 const TURN_BYTES: usize = 64 * 1024;
@@ -53,7 +53,8 @@ pub(super) struct GuardedConnector {
 }
 
 impl GuardedConnector {
-    /// Trusts the system's certificates and those in `extra`.
+    /// Creates a connector that trusts the system's certificates and those in
+    /// `extra`.
     ///
     /// # Errors
     /// No certificate can be read.
@@ -77,7 +78,8 @@ impl GuardedConnector {
         Ok(Self { tcp, tls: Arc::new(tls) })
     }
 
-    /// Connects. The receiver may then send a body of at most `max_body_bytes`.
+    /// Connects to the host of a URL. The receiver may then send a body of at
+    /// most `max_body_bytes`.
     pub(super) async fn connect(&self, to: Uri, max_body_bytes: u64) -> Result<Stream, BoxError> {
         let left = max_body_bytes.saturating_mul(BYTES_PER_BODY_BYTE) + OVERHEAD_BYTES;
         let bounded = move |stream: TokioIo<TcpStream>| {
@@ -113,8 +115,8 @@ impl Service<Name> for CheckedResolver {
     }
 }
 
-/// All addresses of a name must be allowed. A name that also points to an
-/// internal address is treated as an attack.
+/// Returns the addresses of a host name if all of them are allowed. A name that
+/// also points to an internal address is treated as an attack.
 fn only_allowed(found: &[SocketAddr], allow_loopback: bool) -> Result<Vec<SocketAddr>, BoxError> {
     if found.is_empty() {
         return Err(Unresolved.into());
@@ -125,8 +127,8 @@ fn only_allowed(found: &[SocketAddr], allow_loopback: bool) -> Result<Vec<Socket
     Ok(found.to_vec())
 }
 
-/// A stream that returns an error after a number of bytes, and yields
-/// regularly.
+/// A stream that returns an error after a number of received bytes, and yields
+/// to other tasks every 64 KiB.
 #[derive(Debug)]
 pub(super) struct BoundedStream<S> {
     stream: S,

@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use super::*;
 use assurance_core::turns::{LONGEST_TURN, longest_turn};
 
-/// Answers every connection with these bytes, then keeps it open.
+/// Sends these bytes on every connection, then keeps it open for 5 seconds.
 async fn receiver(answer: Vec<u8>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

@@ -31,8 +31,9 @@ const LOCAL_NAMES: [&str; 9] = [
     "metadata",
 ];
 
-/// Parses a URL by the WHATWG rules, so that unusual spellings of addresses
-/// (octal, hexadecimal, one number) are recognized as addresses.
+/// Parses a URL and checks that requests may be sent to it. The WHATWG parser
+/// recognizes unusual spellings of addresses (octal, hexadecimal, one number)
+/// as addresses.
 pub(super) fn checked(text: &str, allow_loopback: bool) -> Result<Url, UrlRefusal> {
     if text.len() > MAX_URL_BYTES {
         return refused(format!("the URL is longer than {MAX_URL_BYTES} bytes"));
@@ -75,8 +76,8 @@ fn authority<'t>(text: &'t str, scheme: &str) -> Option<&'t str> {
     rest.split(['/', '\\', '?', '#']).next()
 }
 
-/// Checks whether an address is allowed; returns whether it is a loopback
-/// address.
+/// Checks that requests may be sent to an IP address. Returns whether it is a
+/// loopback address.
 pub(super) fn literal(address: IpAddr, allow_loopback: bool) -> Result<bool, UrlRefusal> {
     match reach(address) {
         AddressPolicy::Public => Ok(false),

@@ -22,7 +22,7 @@ use self::smtp::Smtp;
 use assurance_core::config::{Config, SecretString};
 use assurance_core::domain::time::Timestamp;
 
-/// Sender of mail in the folder if none is configured.
+/// Sender of messages in the mail folder if `mail.from` is not set.
 const NOBODY: &str = "Workspace Assurance <assurance@localhost>";
 
 /// The operator's settings for mail.
@@ -30,7 +30,7 @@ const NOBODY: &str = "Workspace Assurance <assurance@localhost>";
 pub struct Settings {
     /// URL of the mail server; `None`: messages are written into the folder.
     pub smtp_url: Option<SecretString>,
-    /// Sender of all messages.
+    /// Sender of all messages; `None` only without a mail server.
     pub from: Option<String>,
     /// Maximum time to send one message, in milliseconds.
     pub timeout_ms: u32,
@@ -78,9 +78,9 @@ impl From<&assurance_core::config::MailConfig> for MailLimits {
 pub struct Message {
     /// Address without a display name.
     pub to: String,
-    /// Subject, one line.
+    /// Subject, 1 to 200 characters on one line.
     pub subject: String,
-    /// Plain text body.
+    /// Plain text body, at most 64 KiB.
     pub text: String,
 }
 
@@ -98,7 +98,7 @@ pub enum MailError {
     Unavailable(String),
 }
 
-/// Sends mail. Cheap to clone.
+/// Sends mail by the mail server or into the folder. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Mail(Arc<Inner>);
 
@@ -116,7 +116,7 @@ enum MailTransport {
 }
 
 impl Mail {
-    /// Creates the sender without connecting.
+    /// Creates the mail sender without connecting to the server.
     ///
     /// # Errors
     /// The message names the invalid configuration key.

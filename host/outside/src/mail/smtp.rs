@@ -28,8 +28,8 @@ impl Smtp {
         Ok(Self { transport: builder.timeout(Some(timeout)).build(), timeout })
     }
 
-    /// Sends one message. The library's timeout is for each step; this one is
-    /// for all steps together.
+    /// Sends one message within the timeout. The library's own timeout is for
+    /// each step of the protocol; this one is for all steps together.
     pub(super) async fn send(&self, message: Message) -> Result<(), MailError> {
         match tokio::time::timeout(self.timeout, self.transport.send(message)).await {
             Ok(Ok(_)) => Ok(()),

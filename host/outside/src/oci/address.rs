@@ -17,7 +17,7 @@ const SCHEME: &str = "oci://";
 pub struct OciReference(Reference);
 
 impl OciReference {
-    /// Returns whether a text begins like such a reference.
+    /// Returns whether a text begins with `oci://`.
     #[must_use]
     pub fn is_meant(text: &str) -> bool {
         text.starts_with(SCHEME)

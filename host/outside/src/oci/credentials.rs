@@ -6,7 +6,8 @@ use oci_client::secrets::RegistryAuth;
 
 use super::Error;
 
-/// Docker Hub's credentials are stored under its former address.
+/// Docker Hub: its registry, and the former address under which Docker stores
+/// its credentials.
 const HUB: (&str, &str) = ("index.docker.io", "https://index.docker.io/v1/");
 
 /// Returns the credentials for a registry; anonymous if there are none.

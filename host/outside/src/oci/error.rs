@@ -31,7 +31,7 @@ pub enum Error {
     Credentials {
         /// Host and port of the registry.
         registry: String,
-        /// Why the credentials cannot be used.
+        /// Reason why the credentials cannot be used.
         why: String,
     },
     /// The registry cannot be reached, or does not speak the registry protocol.
@@ -73,7 +73,7 @@ pub enum Error {
     OtherKind {
         /// Reference of the artifact.
         address: String,
-        /// Media type of the artifact.
+        /// Description of the difference, for example the media type.
         what: String,
     },
     /// The file to push is not a component.
@@ -114,7 +114,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// Converts an error of the client.
+    /// Converts an error of the registry client. `whom` describes the
+    /// credentials that were used.
     pub(super) fn of(
         address: &OciReference,
         whom: &'static str,

@@ -10,9 +10,9 @@ use wasmparser::{BinaryReaderError, Encoding, Parser, Payload};
 
 use super::{Error, OciReference};
 
-/// Media type of the configuration.
+/// Media type of an artifact's configuration.
 pub(super) const CONFIG: &str = "application/vnd.wasm.config.v0+json";
-/// Media type of the layer.
+/// Media type of an artifact's only layer, the component.
 pub(super) const LAYER: &str = "application/wasm";
 
 #[derive(Serialize)]

@@ -1,4 +1,4 @@
-//! Pulls artifacts.
+//! Pulls components from a registry.
 
 use futures::TryStreamExt as _;
 use oci_client::RegistryOperation;
@@ -27,7 +27,7 @@ impl OciRegistry {
         Ok((Artifact { component: component.into(), annotations }, address.at(digest)))
     }
 
-    /// Returns the layer's bytes, which the client has verified against the
+    /// Returns the layer's bytes. The client has verified them against the
     /// layer's digest.
     async fn component(
         &self,

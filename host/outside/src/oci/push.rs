@@ -1,4 +1,4 @@
-//! Pushes artifacts.
+//! Pushes components to a registry.
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};

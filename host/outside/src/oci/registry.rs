@@ -9,7 +9,7 @@ use oci_client::{Client, RegistryOperation};
 
 use super::{Error, OciReference, credentials};
 
-/// Maximum time to connect.
+/// Maximum time to connect to the registry.
 const CONNECT: Duration = Duration::from_secs(10);
 /// Maximum time between two chunks of a response.
 const READ: Duration = Duration::from_secs(60);
@@ -45,7 +45,8 @@ impl OciRegistry {
         Ok(Self { client, auth: credentials::of(address.registry())? })
     }
 
-    /// Authenticates for an operation, if the registry requires it.
+    /// Authenticates at the registry for an operation, if the registry requires
+    /// it.
     pub(super) async fn enter(
         &self,
         address: &OciReference,
