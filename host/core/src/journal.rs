@@ -30,13 +30,13 @@ const BYTES: usize = 256 << 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LogLevel {
-    /// Details for the area's developers.
+    /// A detail for the area's developers.
     Debug,
-    /// Normal operation.
+    /// An event of normal operation.
     Info,
-    /// May need attention.
+    /// An event that may need attention.
     Warn,
-    /// An error.
+    /// An error that the guest reports.
     Error,
 }
 
@@ -45,7 +45,7 @@ pub enum LogLevel {
 pub struct LogLine {
     /// Severity of the line.
     pub level: LogLevel,
-    /// One line of printable characters.
+    /// Text of the line, printable characters only.
     pub message: String,
 }
 
@@ -54,7 +54,7 @@ pub struct LogLine {
 pub struct CallFault {
     /// `trap`, `deadline`, `cpu_time`, `out_of_memory`, `limit` or `contract`.
     pub kind: String,
-    /// Description for a person.
+    /// Description of the fault, for a person.
     pub message: String,
     /// The guest's symbolized stack, innermost frame first; empty if there is
     /// none.
@@ -69,7 +69,7 @@ pub struct JournalEntry<T> {
     /// Id of the entry; later entries of the area have larger ids, also after a
     /// restart.
     pub id: i64,
-    /// Time of the entry.
+    /// Time at which the entry was added.
     pub at: Timestamp,
     /// SHA-256 of the component that ran, lower-case hex.
     pub digest: Arc<str>,
@@ -101,7 +101,7 @@ pub struct Journals {
     areas: DashMap<String, Arc<Journal>>,
 }
 
-/// Journal of one area.
+/// The latest log lines and faults of one area on this node.
 pub struct Journal {
     clock: Clock,
     kept: Mutex<RetainedEntries>,

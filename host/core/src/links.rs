@@ -19,9 +19,9 @@ const MAX_TOKEN: usize = 8_192;
 /// Authorization that a signed link carries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkGrant {
-    /// Area of the route.
+    /// Name of the area whose route the link opens.
     pub area: String,
-    /// Operation id of the route.
+    /// Operation id of the route that the link opens.
     pub operation: String,
     /// Workspace that the link gives access to.
     pub workspace: WorkspaceId,
@@ -33,7 +33,7 @@ pub struct LinkGrant {
     pub claims: String,
 }
 
-/// Serialized form of a grant.
+/// Fields of a [`LinkGrant`], in the order of the serialized form.
 #[derive(Serialize, Deserialize)]
 struct LinkPayload(String, String, WorkspaceId, Option<UserId>, Timestamp, Box<RawValue>);
 

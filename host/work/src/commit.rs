@@ -199,7 +199,8 @@ impl UnitOfWork {
         self.write_in(tx, effects, job).await
     }
 
-    /// Most calls need one statement, which is a transaction by itself.
+    /// Commits a call in one attempt. Most calls need only one statement, which
+    /// is a transaction by itself.
     async fn keep_once(&self, effects: Effects, job: Option<&JobEnd>) -> Result<u64, Error> {
         if job.is_some() || self.changes_more() {
             let tx = self.store.begin(Access::Write).await?;

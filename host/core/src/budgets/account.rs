@@ -41,9 +41,9 @@ impl fmt::Display for BudgetOwner {
 pub struct BudgetStatus {
     /// The area's name or the workspace's id.
     pub name: String,
-    /// The configured limits.
+    /// Limits that the operator configured for this area or workspace.
     pub budget: BudgetConfig,
-    /// Number of calls that are running.
+    /// Number of calls of the area or workspace that are running on this node.
     pub running: u32,
     /// Memory of the running calls, beyond the first MiB of each, in bytes.
     pub memory_bytes: u64,
@@ -51,7 +51,7 @@ pub struct BudgetStatus {
     pub call_memory_peak_bytes: u64,
     /// Usage since the current minute began.
     pub this_minute: Usage,
-    /// Usage of the previous minute.
+    /// Usage in the previous minute.
     pub last_minute: Usage,
     /// Number of calls refused in the current minute.
     pub refused: u64,
@@ -76,7 +76,7 @@ struct BudgetLimits {
     warn_percent: u32,
 }
 
-/// Metrics of one account.
+/// Counters that one account exports as metrics.
 struct AccountMetrics {
     calls: Counter,
     cpu_us: Counter,

@@ -24,7 +24,7 @@ pub use account::{BudgetOwner, BudgetStatus};
 pub use window::{Resource, Usage};
 pub use write_pauses::WritePauses;
 
-/// Length of one accounting window.
+/// Length of the period that budgets per minute are counted in.
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// Refusal of a call: the budget of its area or workspace is exhausted.
@@ -35,7 +35,7 @@ pub struct BudgetExceeded {
     pub whose: BudgetOwner,
     /// The area's name or the workspace's id.
     pub name: String,
-    /// The exhausted resource.
+    /// The resource whose budget is exhausted.
     pub resource: Resource,
     /// Seconds after which a retry can succeed.
     pub retry_after_s: u64,
@@ -93,7 +93,7 @@ impl Budgets {
         &self.turns
     }
 
-    /// Admits one call.
+    /// Admits one call and counts it in the accounts of its area and workspace.
     ///
     /// # Errors
     /// The budget of its workspace or of its area is exhausted.

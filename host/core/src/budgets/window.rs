@@ -11,9 +11,9 @@ pub enum Resource {
     HostCalls,
     /// Documents read and written per minute.
     Documents,
-    /// Memory in use.
+    /// Memory that is in use at one time.
     Memory,
-    /// Concurrent calls.
+    /// Calls that run at the same time.
     Calls,
     /// Time for which a call may block other writers.
     Turn,
@@ -47,14 +47,14 @@ impl fmt::Display for Resource {
     }
 }
 
-/// Resources used by calls.
+/// Amounts of resources that calls have used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Usage {
     /// Number of calls that have ended.
     pub calls: u64,
     /// Processor time, in microseconds.
     pub cpu_us: u64,
-    /// Number of host calls.
+    /// Number of calls of host functions by guests.
     pub host_calls: u64,
     /// Number of documents read and written.
     pub documents: u64,

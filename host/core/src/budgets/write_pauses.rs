@@ -14,7 +14,7 @@ use crate::domain::id::WorkspaceId;
 /// Length of the first pause, as a multiple of the time that the write lock was
 /// held.
 const PAUSE_FACTOR: u32 = 9;
-/// Upper bound of a pause.
+/// Longest pause of writing calls.
 const LONGEST_PAUSE: Duration = Duration::from_secs(120);
 /// Time since the end of a pause after which the next pause starts from the
 /// first length again.
@@ -43,7 +43,7 @@ impl WritePauses {
         paused.insert(key, WritePause { until: now + pause, times: times + 1 });
     }
 
-    /// Admits a writing call.
+    /// Checks that the writing calls of this area and workspace are not paused.
     ///
     /// # Errors
     /// The writing calls of this workspace and area are paused.

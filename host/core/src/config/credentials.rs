@@ -11,11 +11,11 @@ use super::files::{self, FileError};
 /// Access key and secret for an S3-compatible service.
 #[derive(Clone, Debug)]
 pub struct AccessKey {
-    /// The access key id.
+    /// Access key id (`aws_access_key_id`), which is not secret.
     pub id: String,
-    /// The secret key itself.
+    /// Secret access key (`aws_secret_access_key`).
     pub secret: SecretString,
-    /// Session token of temporary credentials.
+    /// Session token of temporary credentials; `None` for permanent ones.
     pub session_token: Option<SecretString>,
 }
 

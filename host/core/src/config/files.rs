@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 /// Errors of private files; each message includes the fix.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// Other users can read the file.
+    /// A private file can be read by other users.
     #[error("{path} can be read by others (mode {mode:04o}); make it private: chmod 600 {path}")]
     Exposed {
         /// Path of the file.
@@ -19,7 +19,7 @@ pub enum FileError {
         /// Permission bits of the file.
         mode: u32,
     },
-    /// The file cannot be read.
+    /// A private file cannot be read.
     #[error("{path} cannot be read: {source}")]
     Read {
         /// Path of the file.
@@ -27,7 +27,7 @@ pub enum FileError {
         /// Error of the operating system.
         source: io::Error,
     },
-    /// The file cannot be written.
+    /// A private file cannot be written.
     #[error(
         "{path} cannot be written: {source}; check that its folder exists and belongs to this user"
     )]

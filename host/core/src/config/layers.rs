@@ -24,7 +24,7 @@ impl ConfigLayer {
         Self { name: name.into(), keys }
     }
 
-    /// Reads a TOML file.
+    /// Reads a TOML file as a configuration source.
     pub(super) fn file(path: &Path) -> Result<Self, ConfigError> {
         let unreadable = |why: &dyn std::fmt::Display| {
             ConfigError::Unreadable(format!("{}: {why}", path.display()))

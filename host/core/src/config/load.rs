@@ -25,10 +25,10 @@ pub enum ConfigError {
         "there is no configuration file at {0}; give another --config, or leave it out to use the defaults"
     )]
     NoFile(PathBuf),
-    /// Keys have invalid values.
+    /// Configuration keys have invalid values, or do not exist.
     #[error("{}", lines(.0))]
     Keys(Vec<KeyError>),
-    /// A source cannot be parsed.
+    /// A configuration source cannot be parsed.
     #[error("the configuration cannot be read: {0}")]
     Unreadable(String),
 }
@@ -37,7 +37,7 @@ pub enum ConfigError {
 #[derive(Debug, thiserror::Error)]
 #[error("configuration key {key}: {problem} (set in {source_name})")]
 pub struct KeyError {
-    /// Dotted path of the key.
+    /// Dotted path of the configuration key.
     pub key: String,
     /// Description of the error and its fix.
     pub problem: String,

@@ -203,7 +203,7 @@ impl Config {
         self.in_data_dir(self.areas.dir.as_deref(), "areas")
     }
 
-    /// Returns the folder of blobs.
+    /// Returns the folder that blobs are stored in, if no bucket is configured.
     #[must_use]
     pub fn blobs_dir(&self) -> PathBuf {
         self.in_data_dir(self.blobs.dir.as_deref(), "blobs")
@@ -215,7 +215,7 @@ impl Config {
         self.in_data_dir(self.runtime.cache_dir.as_deref(), "compiled")
     }
 
-    /// Returns the folder of recordings.
+    /// Returns the folder that recordings are stored in.
     #[must_use]
     pub fn recordings_dir(&self) -> PathBuf {
         self.in_data_dir(self.areas.record.dir.as_deref(), "recordings")

@@ -28,7 +28,7 @@ pub struct CallContext {
 pub enum CallOrigin {
     /// A request, or a shadow's copy of it. Contains the request id.
     Request(Arc<str>),
-    /// A job or event delivery.
+    /// A job or event delivery. Contains the job's id.
     Job(JobId),
     /// A smoke test of a new version.
     SmokeTest,
@@ -37,7 +37,7 @@ pub enum CallOrigin {
 /// One validated request parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parameter {
-    /// Name that the manifest declares.
+    /// Name as the area's manifest declares it.
     pub name: String,
     /// Value of the declared type, as a JSON scalar.
     pub value: String,
@@ -46,7 +46,7 @@ pub struct Parameter {
 /// One part of a multipart body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MultipartPart {
-    /// Name that the manifest declares.
+    /// Name as the area's manifest declares it.
     pub name: String,
     /// File name; `None` for a text field.
     pub filename: Option<String>,
@@ -61,9 +61,9 @@ pub struct MultipartPart {
 pub struct ReceivedBlob {
     /// Name of the blob for the `blobs` capability.
     pub name: String,
-    /// Size in bytes.
+    /// Size of the content in bytes.
     pub size: u64,
-    /// SHA-256 in lower-case hex.
+    /// SHA-256 of the content, in lower-case hex.
     pub sha256: String,
     /// `Content-Type` as the client sent it.
     pub content_type: Option<String>,
@@ -72,7 +72,7 @@ pub struct ReceivedBlob {
 /// A request body, of the kind the route declares.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestBody {
-    /// No body.
+    /// The request has no body.
     None,
     /// JSON that is valid against the route's schema.
     Json(String),
@@ -87,7 +87,7 @@ pub enum RequestBody {
 pub struct Request {
     /// Context of the call.
     pub call: CallContext,
-    /// The signed-in user.
+    /// The signed-in user who sent the request.
     pub user: UserId,
     /// The user's role in the workspace.
     pub role: Role,
@@ -96,7 +96,7 @@ pub struct Request {
     /// Path, query and header parameters; missing optional ones have their
     /// defaults.
     pub parameters: Vec<Parameter>,
-    /// The body.
+    /// Validated body of the request.
     pub body: RequestBody,
     /// The `Idempotency-Key`, if the route accepts one and the client sent it.
     pub idempotency_key: Option<String>,
@@ -146,18 +146,18 @@ pub struct Violation {
     pub message: String,
 }
 
-/// An area's refusal.
+/// An area's refusal of a request; sent as an RFC 9457 problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// Kind of refusal; it defines the HTTP status.
     pub kind: ProblemKind,
     /// Problem code that is more specific than the kind.
     pub code: Option<String>,
-    /// Description for a person.
+    /// Description of the problem, for a person.
     pub detail: String,
     /// How to fix the request.
     pub hint: Option<String>,
-    /// The invalid values.
+    /// The invalid values of the request; may be empty.
     pub violations: Vec<Violation>,
 }
 
@@ -168,12 +168,12 @@ pub struct JobRun {
     pub call: CallContext,
     /// Id of the job.
     pub id: super::id::JobId,
-    /// The job's kind.
+    /// Kind of the job, or `event` for an event delivery.
     pub kind: String,
     /// Payload of the job, a JSON object.
     pub payload: String,
     /// Number of this attempt, from 1.
     pub attempt: u32,
-    /// Checkpoint from the previous `continue`.
+    /// Checkpoint of the last finished step; `None` if no step has finished.
     pub checkpoint: Option<String>,
 }

@@ -85,7 +85,7 @@ pub struct Deployment {
     pub area: String,
     /// SHA-256 of the component, lower-case hex.
     pub digest: String,
-    /// Version from the manifest.
+    /// Semantic version from the component's manifest.
     pub version: String,
     /// Size of the component in bytes.
     pub size: u64,
@@ -94,10 +94,10 @@ pub struct Deployment {
     pub object: String,
     /// Publisher who signed the component; `None` if it is unsigned.
     pub publisher: Option<String>,
-    /// Signature of the publisher.
+    /// The publisher's signature of the component; `None` if it is unsigned.
     #[serde(skip)]
     pub signature: Option<Vec<u8>>,
-    /// Current stage.
+    /// Current stage of the version.
     pub stage: Stage,
     /// Time at which the component was received.
     pub received_at: Timestamp,
@@ -132,7 +132,7 @@ pub struct LivePointer {
 /// An entry of the audit log that has no number yet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct NewAuditEntry {
-    /// Time of the step.
+    /// Time at which the step was taken.
     pub at: Timestamp,
     /// Operator, by the name of the token.
     pub who: String,
@@ -140,7 +140,7 @@ pub struct NewAuditEntry {
     pub area: Option<String>,
     /// Digest of the version concerned; `None` if it concerns none.
     pub digest: Option<String>,
-    /// The step that was taken.
+    /// The step in the life cycle that the entry records.
     pub step: Step,
     /// Reason, given by the operator or the refusal.
     pub why: Option<String>,
@@ -188,6 +188,6 @@ pub struct NodeReport {
     pub state: NodeState,
     /// Why the expected version does not run.
     pub why: Option<String>,
-    /// Time of the last heartbeat.
+    /// Time of the process's last heartbeat.
     pub seen_at: Timestamp,
 }

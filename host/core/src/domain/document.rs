@@ -1,10 +1,10 @@
-//! Documents, and queries for them.
+//! Documents of areas, their changes, and queries for documents.
 
 use serde::{Deserialize, Serialize};
 
 use super::time::Timestamp;
 
-/// One stored document.
+/// One stored document of a collection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document {
     /// Id that the area chose; 1 to 200 characters.
@@ -13,9 +13,9 @@ pub struct Document {
     pub version: u64,
     /// Content, a JSON object.
     pub body: String,
-    /// Time of creation.
+    /// Time at which the document was created.
     pub created_at: Timestamp,
-    /// Time of the last write.
+    /// Time at which the document was last written.
     pub updated_at: Timestamp,
 }
 
@@ -23,7 +23,7 @@ pub struct Document {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum FieldValue {
-    /// Missing, or JSON `null`.
+    /// The field is missing, or JSON `null`.
     Null,
     /// JSON `true` or `false`.
     Boolean(bool),
@@ -52,25 +52,25 @@ pub enum FieldTest {
 /// A condition that holds if any of the fields passes the test.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Condition {
-    /// Declared fields, at least one.
+    /// Names of declared fields, at least one.
     pub fields: Vec<String>,
-    /// Comparison for these fields.
+    /// Comparison that one of the fields must pass.
     pub test: FieldTest,
 }
 
 /// One field of a sort order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Order {
-    /// A declared field.
+    /// Name of a declared field.
     pub field: String,
     /// Whether the largest value comes first.
     pub descending: bool,
 }
 
-/// Start of a page.
+/// Document that a page of a query starts with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PageStart {
-    /// The first document.
+    /// The first document in the query's order.
     First,
     /// The document after the page that returned this cursor.
     Cursor(String),
@@ -98,7 +98,7 @@ pub struct Query {
 /// Result of a [`Query`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DocumentPage {
-    /// At most `limit` documents.
+    /// Documents of the page, in the query's order; at most `limit`.
     pub documents: Vec<Document>,
     /// Cursor of the next page; `None` on the last page.
     pub next: Option<String>,

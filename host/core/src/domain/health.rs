@@ -16,9 +16,9 @@ pub const OK: &str = "ok";
 pub enum HealthCheck {
     /// The process has started and is not stopping.
     Serving,
-    /// The database responds.
+    /// The database responds to queries.
     Database,
-    /// A write commits.
+    /// A test write to the database commits.
     Writes,
     /// Every live version runs on this node.
     Areas,

@@ -1,4 +1,4 @@
-//! Jobs, their states and outcomes.
+//! Jobs of the durable queue, their states and outcomes.
 
 use std::fmt;
 use std::str::FromStr;
@@ -94,12 +94,12 @@ pub struct NewJob {
     pub kind: String,
     /// Lane of the job.
     pub lane: Lane,
-    /// Payload, a JSON object.
+    /// Payload that the job kind receives, a JSON object.
     pub payload: String,
     /// Resource that the job concerns. It orders jobs within a lane and is
     /// shown in the queue.
     pub resource: Option<uuid::Uuid>,
-    /// Earliest start time.
+    /// Earliest time at which the job runs.
     pub available_at: Timestamp,
     /// Number of attempts after which the job is dead.
     pub max_attempts: u32,
@@ -141,11 +141,11 @@ pub struct EventRequests {
 /// A job that a worker claimed under a lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeasedJob {
-    /// The claimed job.
+    /// The job that the worker claimed.
     pub job: NewJob,
     /// Number of this attempt, from 1.
     pub attempt: u32,
-    /// Checkpoint from the previous `Continue`.
+    /// Checkpoint of the last finished step; `None` if no step has finished.
     pub checkpoint: Option<String>,
     /// Id of this lease. A job can be completed only while its row still has
     /// this lease.
@@ -183,21 +183,22 @@ pub enum JobFailure {
     Fail(String),
 }
 
-/// State of a job.
+/// State of a job in the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JobStatus {
     /// Waiting for its first run, or for the next step after a successful one.
     Queued,
-    /// A worker runs it.
+    /// A worker runs the job under a lease.
     Running,
-    /// Waiting for its next attempt.
+    /// Waiting for the next attempt; an earlier attempt has failed.
     Retrying,
-    /// Finished successfully.
+    /// The job finished successfully.
     Succeeded,
-    /// The area reported that no attempt can succeed.
+    /// The area reported that no attempt can succeed, or a member cancelled the
+    /// job.
     Failed,
-    /// All attempts failed.
+    /// All attempts failed. The job runs again only if a member retries it.
     Dead,
 }
 
@@ -245,7 +246,7 @@ pub struct JobEnd {
     pub workspace: WorkspaceId,
     /// Id of the job.
     pub job: JobId,
-    /// Lease of the run.
+    /// Lease under which the job ran.
     pub lease: uuid::Uuid,
     /// New state of the job.
     pub how: JobEndKind,
@@ -271,7 +272,7 @@ pub enum JobEndKind {
     },
     /// The job waits for its next attempt.
     Retry {
-        /// Earliest start time.
+        /// Earliest time at which the job runs.
         at: Timestamp,
         /// Reason for the retry.
         error: String,
@@ -279,12 +280,12 @@ pub enum JobEndKind {
     /// The job returns to the queue as if it had not run; the attempt does not
     /// count.
     Release {
-        /// Earliest start time.
+        /// Earliest time at which the job runs.
         at: Timestamp,
     },
     /// The area reported that no attempt can succeed.
     Failed {
-        /// Reason from the area.
+        /// Reason that the area gave.
         error: String,
     },
     /// The job has used all attempts.

@@ -57,9 +57,9 @@ pub enum ParameterKind {
     },
     /// An integer; both bounds are inclusive.
     Integer {
-        /// Smallest value.
+        /// Smallest value that is accepted.
         minimum: i64,
-        /// Largest value.
+        /// Largest value that is accepted.
         maximum: i64,
     },
     /// `true` or `false`.
@@ -68,9 +68,9 @@ pub enum ParameterKind {
     Uuid,
     /// A timestamp (RFC 3339).
     Timestamp,
-    /// One of the listed words.
+    /// A text that must be one of the listed words.
     OneOf {
-        /// The allowed words.
+        /// The words that are accepted.
         values: Vec<String>,
     },
 }
@@ -79,18 +79,18 @@ pub enum ParameterKind {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ParameterPlace {
-    /// In the path template.
+    /// The parameter is a part of the path template.
     Path,
-    /// In the query string.
+    /// The parameter is in the query string.
     Query,
-    /// In a header.
+    /// The parameter is a header.
     Header,
 }
 
-/// One parameter of a route.
+/// Declaration of one parameter of a route.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ParameterSpec {
-    /// Name as clients send it.
+    /// Name of the parameter, as clients send it.
     pub name: String,
     /// Part of the request that contains the parameter.
     pub place: ParameterPlace,
@@ -104,10 +104,10 @@ pub struct ParameterSpec {
     pub default: Option<Json>,
 }
 
-/// One part of a multipart body.
+/// Declaration of one part of a multipart body.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FormPart {
-    /// The part's name.
+    /// Name of the part, as clients send it.
     pub name: String,
     /// Description for OpenAPI.
     pub summary: String,
@@ -123,7 +123,7 @@ pub struct FormPart {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BodyKind {
-    /// No body.
+    /// The route accepts no body.
     None,
     /// JSON that is valid against this schema.
     Json(Json),
@@ -151,11 +151,11 @@ pub enum IdempotencyMode {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RateClass {
-    /// A small read.
+    /// A small read; consumes `rates.light_units`.
     Light,
-    /// An ordinary call.
+    /// An ordinary call; consumes `rates.standard_units`.
     Standard,
-    /// An import or a rebuild.
+    /// An import or a rebuild; consumes `rates.heavy_units`.
     Heavy,
 }
 
@@ -176,7 +176,7 @@ pub enum WorkspaceSource {
 pub struct Link {
     /// The query parameter that contains the token.
     pub parameter: String,
-    /// Who may use it.
+    /// Who may use the link.
     pub holder: LinkHolder,
 }
 
@@ -197,13 +197,13 @@ pub enum LinkHolder {
 pub struct Route {
     /// Operation id, unique among all areas.
     pub operation_id: String,
-    /// HTTP method.
+    /// HTTP method of the operation.
     pub method: Method,
-    /// Path template.
+    /// Path template of the operation, with parameters in braces.
     pub path: String,
-    /// Summary in one line.
+    /// Summary in one line, for documentation.
     pub summary: String,
-    /// Description of any length.
+    /// Description of any length, for documentation.
     pub description: String,
     /// Whether it is one of the 22 contract operations.
     pub in_contract: bool,
@@ -215,7 +215,7 @@ pub struct Route {
     pub feature_flag: Option<String>,
     /// All parameters except `workspace_id`.
     pub parameters: Vec<ParameterSpec>,
-    /// Request body.
+    /// Kind of request body that the operation accepts.
     pub body: BodyKind,
     /// Largest body, decompressed, in bytes; 0: the operator's default.
     pub max_body_bytes: u64,
@@ -257,7 +257,7 @@ pub struct FieldSpec {
     pub kind: FieldKind,
 }
 
-/// A database index.
+/// Declaration of a database index on a collection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct IndexSpec {
     /// Declared fields of the index, in order.
@@ -267,12 +267,12 @@ pub struct IndexSpec {
     pub unique: bool,
 }
 
-/// A collection of documents.
+/// Declaration of a collection of documents.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CollectionSpec {
     /// Name of the collection without the area's name.
     pub name: String,
-    /// Summary in one line.
+    /// Summary in one line, for documentation.
     pub summary: String,
     /// JSON Schema of the documents.
     pub schema: Json,
@@ -293,18 +293,18 @@ impl CollectionSpec {
     }
 }
 
-/// An event an area publishes.
+/// Declaration of an event that an area publishes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EventSpec {
     /// Name of the event, dotted and in lower case.
     pub name: String,
-    /// Summary in one line.
+    /// Summary in one line, for documentation.
     pub summary: String,
-    /// JSON Schema of the data.
+    /// JSON Schema of the event's data.
     pub schema: Json,
 }
 
-/// A kind of job an area runs.
+/// Declaration of a job kind that an area runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct JobSpec {
     /// Name of the job kind in snake_case.
@@ -363,7 +363,8 @@ macro_rules! capabilities {
 
 include!(concat!(env!("OUT_DIR"), "/capabilities.rs"));
 
-/// Declaration of an area.
+/// An area's declaration of its API, collections, events, jobs and
+/// capabilities.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Manifest {
     /// Name of the area, unique and in snake_case.
@@ -371,7 +372,7 @@ pub struct Manifest {
     /// Semantic version of the component.
     #[schemars(with = "String")]
     pub version: semver::Version,
-    /// Summary in one line.
+    /// Summary in one line, for documentation.
     pub summary: String,
     /// Operations of the area's HTTP API.
     pub routes: Vec<Route>,

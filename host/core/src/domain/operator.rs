@@ -1,4 +1,4 @@
-//! Operators' tokens and scopes.
+//! Tokens of operators and their scopes.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -62,8 +62,8 @@ pub struct OperatorToken {
     pub name: String,
     /// Operations that the token permits.
     pub scopes: BTreeSet<TokenScope>,
-    /// Time of creation.
+    /// Time at which the token was created.
     pub created_at: Timestamp,
-    /// Time of revocation; `None` while it is valid.
+    /// Time at which the token was revoked; `None` while it is valid.
     pub revoked_at: Option<Timestamp>,
 }

@@ -12,9 +12,9 @@ use super::time::Timestamp;
 /// A person who can sign in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct User {
-    /// Id; never reused.
+    /// Id, which is never reused.
     pub id: UserId,
-    /// Email address, lower case, unique.
+    /// Email address in lower case, unique among all users.
     pub email: String,
     /// Name that the person chose.
     pub display_name: String,
@@ -22,13 +22,13 @@ pub struct User {
     pub email_verified: bool,
 }
 
-/// A session without its secret.
+/// A session of a signed-in person, without its secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Session {
     /// Public id, shown to the session's owner. The cookie cannot be derived
     /// from it.
     pub id: SessionId,
-    /// When the person signed in.
+    /// Time at which the person signed in.
     pub created_at: Timestamp,
     /// Time of the last use, to the minute.
     pub last_seen_at: Timestamp,
@@ -101,12 +101,12 @@ pub struct Member {
     pub role: Role,
 }
 
-/// A customer workspace.
+/// A customer's workspace: the boundary between tenants' data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Workspace {
-    /// Id; never reused.
+    /// Id, which is never reused.
     pub id: WorkspaceId,
-    /// Display name.
+    /// Name of the workspace for display.
     pub name: String,
     /// Unique name for URLs; lower-case letters, digits and hyphens.
     pub slug: String,

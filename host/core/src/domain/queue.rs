@@ -25,7 +25,7 @@ pub struct QueuedJob {
     pub attempts: u32,
     /// Maximum number of runs.
     pub max_attempts: u32,
-    /// Earliest start time.
+    /// Earliest time at which the job runs.
     pub available_at: Timestamp,
     /// Error of the last failed run.
     pub last_error: Option<String>,
@@ -41,7 +41,7 @@ pub struct QueuedJob {
 /// Number of a workspace's jobs in one lane.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LaneLoad {
-    /// Number of running jobs.
+    /// Number of jobs that workers are running.
     pub active: u64,
     /// Number of jobs that wait for the first run or for the next step.
     pub queued: u64,
@@ -50,13 +50,13 @@ pub struct LaneLoad {
 /// Filter of a job list. All members that are set must match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JobFilter {
-    /// Lane of the jobs.
+    /// Lane that the jobs must be in.
     pub lane: Option<Lane>,
-    /// Job kind.
+    /// Kind that the jobs must have.
     pub kind: Option<String>,
-    /// Status of the jobs.
+    /// Status that the jobs must have.
     pub status: Option<JobStatus>,
-    /// Resource that the jobs concern.
+    /// Resource that the jobs must concern.
     pub resource: Option<Uuid>,
 }
 
@@ -67,7 +67,7 @@ pub struct JobChange {
     pub job: JobId,
     /// Lane of the job.
     pub lane: Lane,
-    /// The change.
+    /// Kind of change.
     pub how: JobChangeKind,
 }
 

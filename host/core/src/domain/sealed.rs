@@ -9,7 +9,7 @@ use super::id::{UserId, WorkspaceId};
 pub struct SealedValue {
     /// Associated data of the encryption: the location of the value.
     pub place: Vec<u8>,
-    /// Ciphertext as stored.
+    /// Stored ciphertext of the value.
     pub sealed: Vec<u8>,
 }
 

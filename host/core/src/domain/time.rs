@@ -1,4 +1,4 @@
-//! Timestamps and clocks.
+//! Timestamps, and the clocks that the host reads.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -53,7 +53,7 @@ impl<'de> Deserialize<'de> for Timestamp {
 /// system's wall clock.
 #[derive(Clone, Debug)]
 pub enum Clock {
-    /// The system's wall clock.
+    /// The machine's wall clock.
     System,
     /// The clock of the shared database, so that everything expires at the same
     /// time on all nodes.

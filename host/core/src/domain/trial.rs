@@ -104,7 +104,7 @@ pub struct Trial {
     pub area: String,
     /// Digest of the version on trial.
     pub digest: String,
-    /// Canary or shadow.
+    /// Whether the version is a canary or a shadow.
     pub mode: Mode,
     /// Share of the workspaces, or of a shadow's requests.
     pub share: TrafficShare,
@@ -116,7 +116,7 @@ pub struct Trial {
     pub why: Option<String>,
     /// Revision of the trial; grows with every change.
     pub revision: i64,
-    /// Time of the start.
+    /// Time at which the trial began.
     pub begun_at: Timestamp,
     /// Operator who began the trial.
     pub begun_by: String,

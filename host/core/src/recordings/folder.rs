@@ -28,7 +28,7 @@ struct Inner {
     changing: Mutex<()>,
 }
 
-/// A recording in the folder.
+/// File of a recording in the folder.
 struct RecordingFile {
     written: SystemTime,
     bytes: u64,

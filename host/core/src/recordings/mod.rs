@@ -37,7 +37,7 @@ pub struct Recording {
     pub contract: String,
     /// Metadata of the call.
     pub about: RecordedCall,
-    /// Limits of the call.
+    /// Resource limits that the call ran with.
     pub limits: RecordedLimits,
     /// Argument of the export as the guest received it; `None` if withheld
     /// because it may contain a secret.
@@ -63,11 +63,11 @@ pub struct RecordedCall {
     pub id: String,
     /// Time of the call.
     pub at: Timestamp,
-    /// The area's name.
+    /// Name of the area.
     pub area: String,
     /// Version of the area.
     pub version: String,
-    /// SHA-256 of its component, lower-case hex.
+    /// SHA-256 of the area's component, lower-case hex.
     pub digest: String,
     /// Export that the host called.
     pub export: RecordedExport,
@@ -81,9 +81,9 @@ pub struct RecordedCall {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RecordedExport {
-    /// Handles a request.
+    /// The export that handles a request.
     Handle,
-    /// Runs a job or event delivery.
+    /// The export that runs a job or event delivery.
     Run,
 }
 
@@ -91,13 +91,14 @@ pub enum RecordedExport {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecordedLimits {
-    /// Linear memory, in bytes.
+    /// Maximum linear memory, in bytes.
     pub memory_bytes: u64,
-    /// Number of host calls.
+    /// Maximum number of host calls.
     pub host_calls: u32,
-    /// Processor time, in milliseconds; `None` if only the deadline limits it.
+    /// Maximum processor time, in milliseconds; `None` if only the deadline
+    /// limits it.
     pub cpu_ms: Option<u32>,
-    /// Total time of the call, in milliseconds.
+    /// Maximum total time of the call, in milliseconds.
     pub deadline_ms: u64,
     /// Largest reply, in bytes.
     pub reply_bytes: u64,
@@ -119,9 +120,9 @@ pub struct HostCall {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HostCallResult {
-    /// Success.
+    /// The function succeeded with this result.
     Ok(Box<RawValue>),
-    /// Typed error of the interface.
+    /// The function returned this typed error of its interface.
     Error(Box<RawValue>),
     /// No result: the host function ended the call.
     Ended(RecordedFault),
@@ -134,7 +135,7 @@ pub enum RecordedOutcome {
     /// The area returned a reply, a refusal, or the outcome of a job. `None` if
     /// it is withheld.
     Answered(Option<serde_json::Value>),
-    /// The area's code failed.
+    /// The area's code failed with this fault.
     Fault(RecordedFault),
 }
 
@@ -159,7 +160,7 @@ pub struct Truncation {
     /// Index of the first host call without arguments and result, from 0;
     /// `None` if the input is withheld too.
     pub from: Option<usize>,
-    /// Reason for a person.
+    /// Reason for the withholding, for a person.
     pub why: String,
 }
 

@@ -12,7 +12,8 @@ use super::{HostCall, HostCallResult, Recording, Truncation};
 const RECEIPT_CALLS: [&str; 5] =
     ["documents.apply", "events.publish", "jobs.enqueue", "mail.send", "queue.cancel"];
 
-/// The replay of one call.
+/// Replays one recorded call: answers its host calls and collects the
+/// differences.
 #[derive(Debug)]
 pub struct Player {
     recording: Recording,

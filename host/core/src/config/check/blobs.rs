@@ -1,4 +1,4 @@
-//! Checks the section `[blobs]`.
+//! Checks the configuration section `[blobs]`.
 
 use super::Problems;
 use crate::config::{BlobsConfig, Config};

@@ -172,7 +172,7 @@ pub struct AreaLimits {
     pub max_documents: Option<u32>,
     /// Bytes of documents that one call may read and write.
     pub max_document_bytes: Option<u64>,
-    /// Host calls per call.
+    /// Calls of host functions that one call may make.
     pub max_host_calls: Option<u32>,
     /// Processor time of one call, in milliseconds; waiting for the host does
     /// not count. Not set: only the deadline limits it.

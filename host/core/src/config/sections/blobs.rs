@@ -1,4 +1,4 @@
-//! Storage of large content.
+//! Configuration of the storage for large content.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Limits for many calls together.
+//! Configuration of limits for many calls together.
 
 use std::collections::BTreeMap;
 
@@ -46,14 +46,14 @@ pub struct BudgetConfig {
     /// Processor time per minute, in milliseconds; waiting for the host does
     /// not count.
     pub cpu_ms_per_minute: Option<u64>,
-    /// Host calls per minute.
+    /// Calls of host functions per minute.
     pub host_calls_per_minute: Option<u64>,
     /// Documents read and written per minute.
     pub documents_per_minute: Option<u64>,
     /// Memory of all concurrent instances, beyond the first MiB of each, in
     /// bytes.
     pub max_memory_bytes: Option<u64>,
-    /// Concurrent calls.
+    /// Calls that may run at the same time.
     pub max_concurrent: Option<u32>,
 }
 

@@ -108,9 +108,9 @@ pub struct LimitsConfig {
     pub max_workspaces_per_person: u32,
     /// Bytes of documents that one call may read and write.
     pub max_document_bytes: u64,
-    /// Jobs one call may enqueue.
+    /// Jobs that one call may enqueue.
     pub max_jobs: u32,
-    /// Events one call may publish.
+    /// Events that one call may publish.
     pub max_events: u32,
     /// Largest payload of one job, and largest data of one event, in bytes.
     pub max_payload_bytes: u64,
@@ -160,7 +160,7 @@ impl Default for LimitsConfig {
     }
 }
 
-/// Idempotency keys.
+/// How long responses are kept for idempotency keys.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct IdempotencyConfig {
@@ -183,7 +183,7 @@ pub struct RuntimeConfig {
     /// Memory of all instances together, beyond the first MiB of each, in
     /// bytes.
     pub max_total_memory_bytes: u64,
-    /// Concurrent instances of all areas.
+    /// Instances of all areas that may run at the same time in this process.
     pub max_instances: u32,
     /// Concurrent instances of one area. An instance with several memories, or
     /// with more than three tables, counts as several.
@@ -198,7 +198,7 @@ pub struct RuntimeConfig {
     pub first_slice_ms: u32,
     /// Largest reply of an area, in bytes.
     pub max_reply_bytes: u64,
-    /// Host calls per call.
+    /// Calls of host functions that one call may make.
     pub max_host_calls: u32,
     /// Processor time for which a call may block other writers, in
     /// milliseconds: on SQLite all writers, on PostgreSQL those of its

@@ -1,4 +1,4 @@
-//! Limits of a component's declarations.
+//! Configuration of limits for a component's declarations.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -62,7 +62,7 @@ impl Default for ManifestLimits {
 }
 
 impl ManifestLimits {
-    /// Every limit with its name.
+    /// Returns every limit with its configuration key.
     #[must_use]
     pub fn all(&self) -> [(&'static str, u32); 14] {
         [

@@ -1,4 +1,4 @@
-//! Sign-in and sessions.
+//! Configuration of sign-in, sessions and access tokens.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Recordings of calls.
+//! Configuration of recordings of calls.
 
 use std::path::PathBuf;
 

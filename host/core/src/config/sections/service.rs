@@ -1,4 +1,4 @@
-//! Listeners, database and keys.
+//! Configuration of listeners, readiness, database and keys.
 
 use std::fmt;
 use std::net::SocketAddr;

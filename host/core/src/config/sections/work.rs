@@ -1,4 +1,4 @@
-//! Background work: jobs, outgoing requests and mail, the log.
+//! Configuration of jobs, outgoing requests, mail and the log.
 
 use std::path::PathBuf;
 
@@ -208,10 +208,10 @@ impl Default for MailConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LogFormat {
-    /// Text for a terminal.
+    /// Readable text, for a terminal.
     #[default]
     Human,
-    /// One JSON object per line.
+    /// One JSON object per log line.
     Json,
 }
 
