@@ -9,7 +9,7 @@ use assurance_core::domain::time::Timestamp;
 type Row =
     (i64, i64, String, Option<String>, Option<String>, String, Option<String>, Option<String>);
 
-/// Adds an entry.
+/// Adds an entry to the audit log.
 pub async fn append(connection: &mut Connection, line: &NewAuditEntry) -> Result<(), Error> {
     let changed = line.changed.as_ref().map(ToString::to_string);
     on!(connection, c => sqlx::query(

@@ -17,7 +17,7 @@ use super::{Backend, migrations};
 pub struct EmbeddedDatabase(SqliteConnection);
 
 impl EmbeddedDatabase {
-    /// Opens an existing database.
+    /// Opens an existing embedded database, without migrating it.
     pub async fn open(file: &Path) -> Result<Self, Error> {
         let options = SqliteConnectOptions::new()
             .filename(file)
@@ -65,7 +65,7 @@ impl EmbeddedDatabase {
         Ok((found != "ok").then_some(found))
     }
 
-    /// Closes the file.
+    /// Closes the connection and the file.
     pub async fn close(self) -> Result<(), Error> {
         Ok(self.0.close().await?)
     }

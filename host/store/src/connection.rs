@@ -34,9 +34,9 @@ pub(crate) use on;
 /// A borrowed connection of one of the two drivers.
 #[derive(Debug)]
 pub(crate) enum Raw<'c> {
-    /// SQLite.
+    /// A connection of SQLite's driver.
     Sqlite(&'c mut SqliteConnection),
-    /// PostgreSQL.
+    /// A connection of PostgreSQL's driver.
     Postgres(&'c mut PgConnection),
 }
 
@@ -51,7 +51,7 @@ pub(super) enum ConnectionKind {
     Reader(PooledConnection<SqliteConnection>, Option<OwnedSemaphorePermit>),
     /// SQLite's only writer.
     Writer(PooledConnection<SqliteConnection>),
-    /// PostgreSQL.
+    /// A connection to PostgreSQL.
     Postgres(PooledConnection<PgConnection>),
 }
 

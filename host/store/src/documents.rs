@@ -1,4 +1,4 @@
-//! Reading documents by id.
+//! Reads documents by id.
 
 use super::Backend;
 use super::connection::Connection;
@@ -11,12 +11,12 @@ use assurance_core::domain::time::Timestamp;
 /// Maximum number of ids in one statement.
 const IDS_PER_STATEMENT: usize = 1_000;
 
-/// A collection in one workspace.
+/// Workspace and collection of documents.
 #[derive(Clone, Copy, Debug)]
 pub struct CollectionKey<'a> {
     /// Id of the workspace.
     pub workspace: WorkspaceId,
-    /// `area.name`.
+    /// Full name of the collection, `area.name`.
     pub collection: &'a str,
 }
 
@@ -25,9 +25,9 @@ pub struct CollectionKey<'a> {
 pub struct DocumentHead {
     /// Id of the document.
     pub id: String,
-    /// Current version.
+    /// Current version of the document.
     pub version: u64,
-    /// Time of creation.
+    /// Time at which the document was created.
     pub created_at: Timestamp,
 }
 

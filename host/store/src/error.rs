@@ -10,7 +10,7 @@ pub enum Error {
     /// Another call holds the workspace's gate or waits for it.
     #[error("another call holds the workspace's gate")]
     GateBusy,
-    /// The row does not exist.
+    /// The requested row does not exist.
     #[error("not found")]
     NotFound,
     /// The call's workspace was deleted.
@@ -64,7 +64,7 @@ pub enum Error {
     /// The database URL has an unsupported form.
     #[error("{0:?} is not a database URL; use sqlite:PATH or postgres://USER@HOST/NAME")]
     Url(String),
-    /// Any other error of the database.
+    /// Any other error that the database returned.
     #[error("the database failed: {0}")]
     Database(#[source] sqlx::Error),
 }

@@ -19,7 +19,7 @@ const MAX_RERUNS: u32 = 3;
 /// own on PostgreSQL, the machine's on SQLite.
 ///
 /// # Errors
-/// The database does not respond.
+/// The database does not respond within the acquire timeout.
 pub async fn clock(store: &Store) -> Result<Clock, Error> {
     let measured = store.in_time(async {
         let mut connection = store.reader().await?;

@@ -8,7 +8,7 @@ use super::error::Error;
 use assurance_core::domain::id::{UserId, WorkspaceId};
 use assurance_core::domain::time::Timestamp;
 
-/// A stored response.
+/// A response that is stored for an idempotency key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredReply {
     /// The workspace of the request.
@@ -27,7 +27,7 @@ pub struct StoredReply {
     pub body: Option<String>,
     /// `ETag` of the response.
     pub version: Option<u64>,
-    /// Expiration time.
+    /// Time from which the key can be used again.
     pub expires_at: Timestamp,
 }
 

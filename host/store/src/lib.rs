@@ -90,13 +90,13 @@ pub struct Store(Arc<Inner>);
 /// Kind of database.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Backend {
-    /// SQLite, embedded.
+    /// SQLite, embedded in this process.
     Sqlite,
     /// PostgreSQL, shared by any number of hosts.
     Postgres,
 }
 
-/// Purpose of a transaction.
+/// Kind of access that a transaction needs; it decides the isolation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Access {
     /// Reads one snapshot. It writes nothing, takes no lock and never causes a

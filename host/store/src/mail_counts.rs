@@ -8,11 +8,11 @@ use assurance_core::domain::time::Timestamp;
 /// mail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MailCount {
-    /// Number of mails.
+    /// Number of mails on this day.
     pub mails: i64,
-    /// Time of the first mail.
+    /// Time of the day's first mail, at which the day begins.
     pub since: Timestamp,
-    /// Time of the last mail.
+    /// Time of the day's last mail.
     pub last_at: Timestamp,
 }
 

@@ -92,7 +92,7 @@ pub async fn take_step(
     Ok(changed == 1)
 }
 
-/// Confirms a pending authenticator.
+/// Marks a person's pending authenticator as confirmed.
 pub async fn confirm(
     connection: &mut Connection,
     user: UserId,

@@ -10,14 +10,14 @@ use assurance_core::domain::time::Timestamp;
 
 type Row = (Uuid, String, String, Option<String>, Option<String>, String, Option<String>, i64);
 
-/// A running node.
+/// A node that has sent a heartbeat.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LiveNode {
     /// Id of the process.
     pub node: Uuid,
-    /// Name of its machine.
+    /// Name of the machine that the process runs on.
     pub host: String,
-    /// Time of its last heartbeat.
+    /// Time of the node's last heartbeat.
     pub seen_at: Timestamp,
 }
 

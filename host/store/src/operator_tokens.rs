@@ -51,7 +51,7 @@ pub async fn find(
     row.map(token).transpose()
 }
 
-/// Lists all tokens, oldest first.
+/// Lists all tokens, including revoked ones, oldest first.
 pub async fn list(connection: &mut Connection) -> Result<Vec<OperatorToken>, Error> {
     let rows: Vec<Row> = on!(connection, c => {
         sqlx::query_as(

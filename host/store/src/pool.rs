@@ -72,12 +72,12 @@ impl<C: DatabaseSession> Clone for Pool<C> {
     }
 }
 
-/// Limits of a pool.
+/// Limits of a connection pool.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PoolLimits {
     /// Maximum number of connections.
     pub(super) connections: u32,
-    /// Maximum time that a caller waits for one.
+    /// Maximum time that a caller waits for a connection.
     pub(super) timeout: Duration,
     /// Maximum age of a connection, checked when it is returned. It bounds the
     /// server's memory per connection.
@@ -115,7 +115,8 @@ enum ConnectionState {
     Transaction,
 }
 
-/// A borrowed connection.
+/// A connection borrowed from a pool. Dropping it returns it, after a reset
+/// unless [`PooledConnection::release`] was called.
 #[derive(Debug)]
 pub(super) struct PooledConnection<C: DatabaseSession> {
     connection: Option<C>,

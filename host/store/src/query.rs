@@ -21,7 +21,7 @@ const MAX_CONDITIONS: usize = 64;
 /// Maximum number of fields in an order or grouping.
 pub(super) const MAX_ORDER: usize = 8;
 
-/// Why a query failed.
+/// Reason why a query failed.
 #[derive(Debug, thiserror::Error)]
 pub enum QueryError {
     /// The query is invalid; the message is for the area's author.
@@ -37,7 +37,7 @@ pub enum QueryError {
 pub struct QueryTarget<'a> {
     /// Id of the workspace.
     pub workspace: WorkspaceId,
-    /// The collection.
+    /// The collection with its declared fields and indexes.
     pub scope: &'a CollectionScope,
     /// Suffix that `ILIKE` needs on this database; see `Store::folding`.
     pub folding: &'a str,
@@ -283,7 +283,8 @@ impl<'a> QueryTarget<'a> {
     }
 }
 
-/// Writes the conditions after `WHERE`.
+/// Writes the condition after `WHERE`: the workspace, the collection and the
+/// query's conditions.
 pub(super) fn push_where(
     sql: &mut Sql,
     target: QueryTarget<'_>,

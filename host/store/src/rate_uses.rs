@@ -11,13 +11,13 @@ use assurance_core::domain::time::Timestamp;
 /// Units that another node admitted for one rate limit key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RateUse {
-    /// Id of the node.
+    /// Id of the node that admitted the units.
     pub node: Uuid,
     /// Rate limit key: a session, workspace or address.
     pub key: String,
     /// Total units since the row was created.
     pub units: i64,
-    /// Time of the last report.
+    /// Time of the node's last report for the key.
     pub told_at: Timestamp,
 }
 

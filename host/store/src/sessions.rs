@@ -172,7 +172,8 @@ pub async fn delete_beyond(
     Ok(hashes(rows))
 }
 
-/// Deletes sessions that have ended.
+/// Deletes sessions that expired at or before `now`, or were last used at or
+/// before `idle_since`. Returns their number.
 pub async fn sweep(
     connection: &mut Connection,
     now: Timestamp,

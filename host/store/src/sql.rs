@@ -53,7 +53,7 @@ impl Sql {
         Self { backend, text: text.to_owned(), args: Vec::new(), kept: true }
     }
 
-    /// Appends text without values.
+    /// Appends SQL text without parameters.
     pub(super) fn push(&mut self, text: &str) -> &mut Self {
         self.text.push_str(text);
         self
@@ -163,7 +163,7 @@ fn encoding(error: sqlx::error::BoxDynError) -> Error {
     Error::Database(sqlx::Error::Encode(error))
 }
 
-/// A row of either database.
+/// A result row of either database.
 #[derive(Debug)]
 pub(super) enum Row {
     Sqlite(SqliteRow),

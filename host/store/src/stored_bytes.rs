@@ -25,9 +25,9 @@ const PAGE: i64 = 20_000;
 /// each node, and by the bytes of one call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Quota {
-    /// Quota of one area in one workspace.
+    /// Quota of one area in one workspace, in bytes.
     pub area: u64,
-    /// Quota of one workspace.
+    /// Quota of one workspace, in bytes.
     pub workspace: u64,
 }
 
@@ -85,7 +85,8 @@ impl Store {
     /// Checks whether an area may store more in a workspace.
     ///
     /// # Errors
-    /// [`Error::OverQuota`].
+    /// [`Error::OverQuota`] if the quota of the area or the workspace is used
+    /// up.
     pub fn check_quota(
         &self,
         workspace: WorkspaceId,

@@ -47,7 +47,7 @@ pub async fn fresh(backend: Backend) -> Option<TestStore> {
 /// without the store.
 ///
 /// # Panics
-/// The database refuses it.
+/// The database refuses the statement.
 pub async fn execute(connection: &mut Connection, sql: &str) {
     let done = on!(connection, c => {
         sqlx::query(AssertSqlSafe(sql)).execute(&mut *c).await.map(drop)

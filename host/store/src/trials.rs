@@ -78,7 +78,7 @@ pub struct TrialEnd<'a> {
     pub why: Option<&'a str>,
     /// Time of the end.
     pub at: Timestamp,
-    /// New stage of its version.
+    /// New stage of the version that was on trial.
     pub stage: Stage,
 }
 

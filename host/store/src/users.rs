@@ -52,7 +52,7 @@ pub async fn by_email(
     }))
 }
 
-/// Finds a person by id.
+/// Finds a person by id, disabled or not.
 pub async fn find(connection: &mut Connection, id: UserId) -> Result<Option<User>, Error> {
     let row: Option<(String, String, bool)> = on!(connection, c => {
         sqlx::query_as("SELECT email, display_name, email_verified FROM users WHERE id = $1")

@@ -108,7 +108,7 @@ async fn of_user(
         .collect()
 }
 
-/// Turns a feature on or off.
+/// Turns a feature of a workspace on or off.
 pub async fn set_flag(
     connection: &mut Connection,
     workspace: WorkspaceId,

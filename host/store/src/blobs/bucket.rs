@@ -35,7 +35,7 @@ pub struct Bucket {
     pub region: Option<String>,
     /// Whether the bucket's name is part of the host name.
     pub virtual_host: bool,
-    /// Whether plain http is allowed.
+    /// Whether an endpoint with plain http is allowed.
     pub allow_http: bool,
     /// Credentials; `None`: those of the `AWS_…` variables or of the machine's
     /// role.

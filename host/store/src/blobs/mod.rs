@@ -45,7 +45,7 @@ pub enum BlobLocation {
     Bucket(Box<Bucket>),
 }
 
-/// The blob store.
+/// The blob store: a folder or a bucket. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Blobs {
     objects: Arc<dyn ObjectStore>,
@@ -57,9 +57,9 @@ pub struct Blobs {
 pub struct StoredBlob {
     /// Name of the object in the blob store.
     pub object: String,
-    /// Size in bytes.
+    /// Size of the content in bytes.
     pub size: u64,
-    /// SHA-256 in lower-case hex.
+    /// SHA-256 of the content, in lower-case hex.
     pub sha256: String,
 }
 
@@ -104,7 +104,7 @@ impl Blobs {
         self.objects.list(Some(&Path::from(EMPTY_PREFIX))).next().await.transpose().map(drop)
     }
 
-    /// Writes content from memory.
+    /// Writes content from memory under a random name.
     pub async fn write(
         &self,
         workspace: WorkspaceId,
@@ -132,7 +132,8 @@ impl Blobs {
         Ok(object)
     }
 
-    /// Reads a component.
+    /// Reads a component by the name of its object. Returns [`Error::NotFound`]
+    /// if there is none.
     pub async fn read_component(&self, object: &str) -> Result<Bytes, Error> {
         match self.objects.get(&Path::from(object)).await {
             Ok(found) => Ok(found.bytes().await?),

@@ -43,7 +43,7 @@ impl Upload {
         Self { writer: Some(writer), object, digest: Sha256::new(), size: 0 }
     }
 
-    /// Writes the next chunk.
+    /// Writes the next chunk of the content.
     pub async fn write(&mut self, piece: Bytes) -> Result<(), Error> {
         self.digest.update(&piece);
         self.size += piece.len() as u64;

@@ -273,7 +273,7 @@ pub async fn approve(
     Ok(approved > 0)
 }
 
-/// Change of a live pointer.
+/// Change of an area's live pointer.
 #[derive(Clone, Copy, Debug)]
 pub struct PointerMove<'a> {
     /// Name of the area.

@@ -23,12 +23,12 @@ const JOBS_PER_FLOW: usize = 4;
 /// the next workspace.
 const FLOWS_PER_WORKSPACE: usize = 100;
 
-/// A waiting job.
+/// A waiting job, due or not.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WaitingJob {
     /// Flow of the job.
     pub flow: JobFlow,
-    /// Earliest start time.
+    /// Earliest time at which the job runs.
     pub available_at: Timestamp,
 }
 

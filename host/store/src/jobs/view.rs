@@ -16,12 +16,12 @@ use assurance_core::domain::job::{JobStatus, Lane};
 use assurance_core::domain::queue::{JobFilter, LaneLoad, QueuedJob};
 use assurance_core::domain::time::Timestamp;
 
-/// Number of jobs in one lane.
+/// Number of jobs in one lane, over all workspaces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LaneDepth {
     /// Waiting jobs, due or not.
     pub waiting: u64,
-    /// Jobs under a lease.
+    /// Running jobs, which have a lease.
     pub running: u64,
 }
 

@@ -55,7 +55,7 @@ const LONG: &str = " AND octet_length(key) + octet_length(folded) > 2000";
 #[derive(Clone, Debug)]
 pub(super) enum KeyStart {
     First,
-    /// At this key, inclusive.
+    /// The page starts at this key, inclusive.
     At(String),
     After(String),
 }
