@@ -4,7 +4,7 @@
 use assurance_core::domain::job::JobStatus;
 use assurance_store as store;
 
-/// Error of a host call.
+/// Error of a guest's host call.
 #[derive(Debug, thiserror::Error)]
 pub enum OperationError<E: std::error::Error> {
     /// The guest receives the error.
@@ -24,7 +24,7 @@ impl<E: std::error::Error> From<store::Error> for OperationError<E> {
 /// Errors of documents, as the guest receives them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DocumentError {
-    /// No document has this id.
+    /// The collection has no document with this id.
     #[error("no such document")]
     NotFound,
     /// A document with this id exists.
@@ -77,7 +77,7 @@ pub enum SecretError {
     /// No secret has this name.
     #[error("no such secret")]
     NotFound,
-    /// The name is invalid.
+    /// The name is not 1 to 200 characters of `A-Za-z0-9._/-`.
     #[error("invalid secret name: use 1 to 200 characters of A-Z, a-z, 0-9 and ._/-")]
     InvalidName,
     /// The secret is too large, there are too many, or the route is read-only.
@@ -163,7 +163,8 @@ pub enum WorkError {
     /// The area used the interface wrongly; the text is for its author.
     #[error("misuse: {0}")]
     Misuse(String),
-    /// The call's limit is exceeded.
+    /// The call's limit of jobs, events or bytes is exceeded, or the area's
+    /// queue is full.
     #[error("the call's limit is used up")]
     LimitExceeded,
 }

@@ -21,11 +21,11 @@ const MAX_KEY: usize = 200;
 pub struct JobRequest {
     /// Job kind from the area's manifest.
     pub kind: String,
-    /// Payload, a JSON object.
+    /// Payload that the job receives, a JSON object.
     pub payload: String,
     /// Resource that the job concerns.
     pub resource: Option<Uuid>,
-    /// Earliest start time; `None` for at once.
+    /// Earliest time at which the job runs; `None`: at once.
     pub available_at: Option<Timestamp>,
     /// Of a workspace's jobs of this kind with the same key, at most one waits
     /// or runs; at most 200 characters.

@@ -47,9 +47,9 @@ pub(super) struct OverlayUndo {
 /// Content of the overlay for one document.
 #[derive(Debug)]
 pub(super) enum KnownDocument<'a> {
-    /// The document does not exist.
+    /// The document does not exist, or the call has deleted it.
     Absent,
-    /// The complete document.
+    /// The complete document, with the call's changes.
     Whole(&'a Document),
     /// The overlay has no content for the document, which must be read.
     Unread,

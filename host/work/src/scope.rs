@@ -12,7 +12,7 @@ use assurance_store::{CollectionScope, Quota};
 pub struct AreaScope {
     /// Name of the area.
     pub area: String,
-    /// Version of the area.
+    /// Semantic version of the area.
     pub version: String,
     /// SHA-256 of the area's component, lower-case hex.
     pub digest: String,
@@ -31,7 +31,7 @@ pub struct AreaScope {
     pub events: BTreeMap<String, Vec<Subscriber>>,
     /// Job kinds of the area, by name.
     pub jobs: BTreeMap<String, JobSpec>,
-    /// Limits of one call.
+    /// Limits of one call of the area.
     pub limits: WorkLimits,
     /// Storage access patterns of earlier runs of the area's jobs, by kind.
     pub access_patterns: AccessPatterns,
@@ -46,7 +46,7 @@ pub struct AreaScope {
 pub struct Subscriber {
     /// Name of the area.
     pub area: String,
-    /// Lane of the delivery.
+    /// Lane of the delivery jobs.
     pub lane: Lane,
     /// Number of attempts after which the delivery is dead.
     pub max_attempts: u32,
@@ -57,7 +57,7 @@ pub struct Subscriber {
     pub requests: Option<EventRequests>,
 }
 
-/// Limits of one call.
+/// Limits of one call on documents, jobs, events and blobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkLimits {
     /// Maximum number of documents read and written.
@@ -101,7 +101,7 @@ impl Default for WorkLimits {
     }
 }
 
-/// Limits of calls, by area.
+/// Limits of one call, for each area.
 #[derive(Clone, Debug, Default)]
 pub struct LimitsByArea {
     /// Limits of areas without an entry.

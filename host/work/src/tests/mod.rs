@@ -117,7 +117,7 @@ impl Area {
         UnitOfWork::new(self.store.clone(), Arc::clone(&self.keys), spec)
     }
 
-    /// Writes and commits.
+    /// Writes the documents in a call of their own and commits it.
     pub(super) async fn put(&self, writes: Vec<DocumentWrite>) -> Result<Vec<u64>, Error> {
         let mut unit = self.unit();
         let versions = unit.write("items", writes).await.unwrap();
