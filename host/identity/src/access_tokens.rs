@@ -48,7 +48,7 @@ pub struct NewAccessToken {
 /// A new token with its secret, which is not stored and cannot be read again.
 #[derive(Debug)]
 pub struct IssuedAccessToken {
-    /// The token without its secret.
+    /// The token's data, without its secret.
     pub token: AccessToken,
     /// Text of the token, as machines send it in `Authorization: Bearer`.
     pub secret: Zeroizing<String>,

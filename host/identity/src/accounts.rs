@@ -45,7 +45,7 @@ impl Identity {
     /// number of ended sessions.
     ///
     /// # Errors
-    /// Those of the store.
+    /// The database is unavailable.
     pub async fn reset_factor(&self, user: UserId) -> Result<(bool, usize), store::Error> {
         let mut tx = self.0.store.begin(Access::WriteLocked).await?;
         let existed = mfa::lock(&mut tx, user).await?.is_some();

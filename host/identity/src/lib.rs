@@ -1,4 +1,4 @@
-//! Identity: authentication, sessions, accounts, memberships.
+//! People, authentication, sessions, access tokens and memberships.
 //!
 //! Invariants: no secret is stored in plain text. Responses never reveal
 //! whether an email address has an account. A revoked session or access token
@@ -90,7 +90,7 @@ impl From<&Config> for Settings {
 /// A signed-in person with the session. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Principal {
-    /// The person.
+    /// The signed-in person.
     pub user: Arc<User>,
     /// Session of the request, without its secret.
     pub session: Arc<Session>,
@@ -119,7 +119,7 @@ impl std::fmt::Debug for NewSession {
 /// Security status of an account, as the contract's operation 2 returns it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SecurityStatus {
-    /// Whether an authenticator is confirmed.
+    /// Whether the account has a confirmed authenticator.
     pub mfa_enabled: bool,
     /// Number of unused recovery codes.
     pub recovery_codes_remaining: i64,
@@ -134,7 +134,7 @@ pub struct SecurityStatus {
 pub struct SessionItem {
     /// Id, used to revoke the session.
     pub id: SessionId,
-    /// When the person signed in.
+    /// Time at which the person signed in.
     pub created_at: Timestamp,
     /// Time of the last use, to the minute.
     pub last_seen_at: Timestamp,

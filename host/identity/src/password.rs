@@ -31,7 +31,7 @@ pub(super) struct PasswordHasher {
 /// Reason why a password was not hashed or verified.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum HashError {
-    /// Too many sign-ins are waiting.
+    /// Too many hashes are computed; no thread became free in 10 seconds.
     #[error("too many sign-ins are waiting")]
     Busy,
     /// The hash function failed.
@@ -39,7 +39,7 @@ pub(super) enum HashError {
     Failed(String),
 }
 
-/// Result of a verification.
+/// Result of verifying a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PasswordCheck {
     /// Whether the password is right.

@@ -16,7 +16,7 @@ const MAX_EMAIL_BYTES: usize = 254;
 const MAX_NAME_CHARS: usize = 120;
 const MAX_SLUG_BYTES: usize = 63;
 
-/// A user to create.
+/// Data of a user to create.
 #[derive(Clone)]
 pub struct NewUser {
     /// Email address; normalized by the service.
@@ -78,7 +78,7 @@ pub enum PeopleError {
     /// Another account has the email address.
     #[error("a user with the email address {0} exists")]
     EmailTaken(String),
-    /// The slug is invalid.
+    /// The workspace's slug is invalid.
     #[error(
         "{0:?} is not a slug: 1 to {MAX_SLUG_BYTES} lower-case letters, digits and hyphens within"
     )]
@@ -86,7 +86,7 @@ pub enum PeopleError {
     /// Another workspace has the slug.
     #[error("a workspace with the slug {0} exists; choose another")]
     SlugTaken(String),
-    /// The flag's name is invalid.
+    /// The feature flag's name is invalid.
     #[error("{0:?} is not a feature flag: lower-case letters, digits and underscores")]
     InvalidFlag(String),
     /// No user has this id or address.

@@ -19,7 +19,7 @@ pub enum CodeError {
     /// Recovery codes are locked after too many wrong codes.
     #[error("recovery codes are locked after too many wrong codes; use the authenticator")]
     RecoveryLocked {
-        /// End of the lock.
+        /// Time at which the lock ends.
         until: Timestamp,
     },
     /// Too many failed attempts on this account.

@@ -62,7 +62,7 @@ pub enum SignInError {
     /// Recovery codes are locked after too many wrong codes.
     #[error("recovery codes are locked after too many wrong codes; use the authenticator")]
     RecoveryLocked {
-        /// End of the lock.
+        /// Time at which the lock ends.
         until: Timestamp,
     },
     /// Too many failures of this account from this place, or from this address.
@@ -71,7 +71,7 @@ pub enum SignInError {
         /// Time from which an attempt is accepted.
         retry_at: Timestamp,
     },
-    /// Too many concurrent sign-ins.
+    /// Too many concurrent sign-ins; the password was not checked.
     #[error("too many sign-ins at the moment")]
     Busy,
     /// The database is unavailable.

@@ -10,9 +10,9 @@ use assurance_store::{self as store, access_tokens, sessions};
 /// Credential whose use is recorded.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum UsedCredential {
-    /// A session.
+    /// A session, by its public id.
     Session(SessionId),
-    /// An access token.
+    /// An access token, by its public id.
     Token(AccessTokenId),
 }
 

@@ -13,7 +13,7 @@ use assurance_store::testing::{TestStore, fresh};
 
 const START: i64 = 1_700_000_000_000_000;
 const PASSWORD: &str = "correct horse battery";
-/// Maximum time of a wait.
+/// Maximum time that a test waits for an event.
 const PATIENCE: Duration = Duration::from_secs(10);
 const HERE: &str = "203.0.113.9";
 
@@ -61,7 +61,7 @@ impl TestNode {
         self.node_with(|_| {})
     }
 
-    /// The same with changed settings.
+    /// Returns another process on the same database, with changed settings.
     fn node_with(&self, adapt: impl FnOnce(&mut Settings)) -> Identity {
         let clock = Clock::Manual(Arc::clone(&self.micros));
         let mut settings = self.identity.0.settings.clone();
