@@ -58,7 +58,7 @@ impl Egress {
     /// Checks whether `send` accepts this URL, without resolving its host name.
     ///
     /// # Errors
-    /// The violated rule.
+    /// The URL is not allowed; the error names the violated rule.
     pub fn check(&self, url: &str) -> Result<(), UrlRefusal> {
         checked(url, self.settings.allow_loopback).map(|_| ())
     }
@@ -67,7 +67,7 @@ impl Egress {
     /// accepts, as in an `Origin` header.
     ///
     /// # Errors
-    /// The violated rule.
+    /// The URL is not allowed; the error names the violated rule.
     pub fn origin(&self, url: &str) -> Result<String, UrlRefusal> {
         let url = checked(url, self.settings.allow_loopback)?;
         Ok(url.origin().ascii_serialization())

@@ -58,7 +58,7 @@ impl From<&assurance_core::config::EgressConfig> for Settings {
 pub struct EgressRequest {
     /// GET, POST, PUT, PATCH, DELETE or HEAD.
     pub method: String,
-    /// Absolute URL.
+    /// Absolute URL of the receiver.
     pub url: String,
     /// Header fields in order; hop-by-hop ones and `Host` are refused.
     pub headers: Vec<(String, String)>,
@@ -97,7 +97,7 @@ pub enum EgressError {
     /// The host name does not resolve.
     #[error("the host name does not resolve")]
     Unresolved,
-    /// The connection failed.
+    /// The connection failed; contains the cause.
     #[error("connection failed: {0}")]
     Connection(String),
     /// The response was not complete in time.

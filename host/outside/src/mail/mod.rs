@@ -76,7 +76,7 @@ impl From<&assurance_core::config::MailConfig> for MailLimits {
 /// A message to one person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Address without a display name.
+    /// Email address of the recipient, without a display name.
     pub to: String,
     /// Subject, 1 to 200 characters on one line.
     pub subject: String,

@@ -7,7 +7,7 @@ use super::OciReference;
 /// Error of a registry operation.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The reference is invalid.
+    /// The reference to an artifact is invalid.
     #[error(
         "{text} is not a reference to an artifact: {why}; write oci://REGISTRY/REPOSITORY:TAG or \
          oci://REGISTRY/REPOSITORY@sha256:DIGEST"
@@ -46,7 +46,7 @@ pub enum Error {
         #[source]
         source: reqwest::Error,
     },
-    /// The registry denies access.
+    /// The registry denies access to the artifact.
     #[error(
         "{registry} refuses {whom}; run `docker login {registry}` with an account that has access"
     )]

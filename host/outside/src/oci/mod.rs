@@ -24,7 +24,7 @@ use bytes::Bytes;
 /// A component in a registry, with its annotations.
 #[derive(Clone, Debug)]
 pub struct Artifact {
-    /// The component.
+    /// Bytes of the component.
     pub component: Bytes,
     /// Annotations from the publisher, by name.
     pub annotations: BTreeMap<String, String>,

@@ -1,4 +1,4 @@
-//! Client of one registry.
+//! Client of one OCI registry.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ impl OciRegistry {
             protocol: if plain { ClientProtocol::Http } else { ClientProtocol::Https },
             connect_timeout: Some(CONNECT),
             read_timeout: Some(READ),
-            // Components are independent of platforms.
+            // Components do not depend on a platform, so none is selected.
             platform_resolver: None,
             user_agent: concat!("assurance/", env!("CARGO_PKG_VERSION")),
             ..ClientConfig::default()
