@@ -79,7 +79,7 @@ impl SigningKey {
     /// Returns the key as the text of a PKCS#8 PEM file.
     ///
     /// # Errors
-    /// The encoder fails.
+    /// The key cannot be encoded.
     pub fn to_pem(&self) -> Result<Zeroizing<String>, SigningKeyError> {
         // Version 1, without the public key (RFC 8410, section 7), because
         // OpenSSL and programs based on it cannot read version 2.
@@ -99,7 +99,7 @@ impl SigningKey {
         STANDARD.encode(self.public_key())
     }
 
-    /// Signs a message.
+    /// Returns the Ed25519 signature of a message.
     #[must_use]
     pub fn sign(&self, message: &[u8]) -> [u8; 64] {
         self.0.sign(message).to_bytes()

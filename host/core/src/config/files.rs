@@ -88,7 +88,7 @@ pub fn read_private(path: &Path) -> Result<Zeroizing<Vec<u8>>, FileError> {
 /// private file. Safe if several processes start at once.
 ///
 /// # Errors
-/// Those of [`read_private`] and [`create_private`].
+/// The errors of [`read_private`] and [`create_private`].
 pub fn read_or_create_private(
     path: &Path,
     make: impl FnOnce() -> Zeroizing<Vec<u8>>,

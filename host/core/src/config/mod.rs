@@ -129,7 +129,7 @@ impl Config {
     /// pin them.
     ///
     /// # Errors
-    /// See [`Config::load`].
+    /// The errors of [`Config::load`].
     pub fn documented_toml(source: &ConfigSource) -> Result<String, ConfigError> {
         let loaded = load::load(source)?;
         Ok(show::documented_toml(&loaded.config, Some(&loaded.defaults)))

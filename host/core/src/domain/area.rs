@@ -9,7 +9,7 @@ use super::id::{JobId, UserId, WorkspaceId};
 use super::role::Role;
 use super::time::Timestamp;
 
-/// Context of one call.
+/// Workspace, time, random seed and cause of one call of an area.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallContext {
     /// Workspace whose data the call may access.
@@ -125,11 +125,11 @@ pub struct Reply {
 pub enum ProblemKind {
     /// The content is invalid although its shape is valid.
     ValidationFailed,
-    /// The caller may not do this.
+    /// The caller may not perform the operation.
     PermissionDenied,
     /// The resource does not exist, or the caller may not see it.
     NotFound,
-    /// The state of the resource does not allow this.
+    /// The state of the resource does not allow the operation.
     Conflict,
     /// `If-Match` has another version than the resource.
     VersionConflict,

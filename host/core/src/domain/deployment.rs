@@ -123,9 +123,9 @@ pub struct LivePointer {
     pub previous: Option<String>,
     /// Revision of the pointer; grows with every change.
     pub revision: i64,
-    /// Time of the last change.
+    /// Time of the pointer's last change.
     pub changed_at: Timestamp,
-    /// Operator who made the last change.
+    /// Operator who made the pointer's last change.
     pub changed_by: String,
 }
 

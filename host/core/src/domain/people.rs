@@ -63,7 +63,7 @@ pub struct AccessToken {
     /// Highest role of a request with the token. If the maker's role is lower,
     /// the maker's role applies.
     pub role: Role,
-    /// Time of creation.
+    /// Time at which the token was created.
     pub created_at: Timestamp,
     /// Time from which the token is refused, even if it is used.
     pub expires_at: Timestamp,
@@ -110,6 +110,6 @@ pub struct Workspace {
     pub name: String,
     /// Unique name for URLs; lower-case letters, digits and hyphens.
     pub slug: String,
-    /// Time of creation.
+    /// Time at which the workspace was created.
     pub created_at: Timestamp,
 }

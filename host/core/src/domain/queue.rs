@@ -29,9 +29,9 @@ pub struct QueuedJob {
     pub available_at: Timestamp,
     /// Error of the last failed run.
     pub last_error: Option<String>,
-    /// Time of creation.
+    /// Time at which the job was enqueued.
     pub created_at: Timestamp,
-    /// Time of the last change.
+    /// Time at which the job's row was last changed.
     pub updated_at: Timestamp,
     /// Position among the workspace's queued jobs of the lane, from 1. Jobs of
     /// other workspaces are not counted, so the position does not reveal them.

@@ -10,7 +10,7 @@ macro_rules! words {
         }
 
         impl $name {
-            /// All values.
+            /// All values of the enum, in the order of declaration.
             pub const ALL: &[Self] = &[$(Self::$item),+];
 
             /// Returns the word that is stored and sent.

@@ -186,7 +186,7 @@ impl Recording {
     /// Parses a recording.
     ///
     /// # Errors
-    /// See [`RecordingError`].
+    /// The text is not a recording of this release's format and WIT package.
     pub fn read(text: &str) -> Result<Self, RecordingError> {
         let value: serde_json::Value = serde_json::from_str(text)?;
         match (value["format"].as_u64(), value["contract"].as_str()) {

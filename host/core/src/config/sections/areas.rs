@@ -166,7 +166,7 @@ pub struct Publisher {
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AreaLimits {
-    /// Memory of one instance, in bytes.
+    /// Linear memory of one instance, in bytes.
     pub max_memory_bytes: Option<u64>,
     /// Documents one call may read and write.
     pub max_documents: Option<u32>,

@@ -178,7 +178,7 @@ impl Default for IdempotencyConfig {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RuntimeConfig {
-    /// Memory of one instance, in bytes.
+    /// Linear memory of one instance, in bytes.
     pub max_memory_bytes: u64,
     /// Memory of all instances together, beyond the first MiB of each, in
     /// bytes.

@@ -95,9 +95,10 @@ pub struct SignInConfig {
     pub known_place_days: u32,
     /// Wrong attempts from one address before further attempts are delayed.
     pub address_free_failures: u32,
-    /// First delay, in seconds; it doubles with every failure.
+    /// First delay after too many failures, in seconds; it doubles with every
+    /// further failure.
     pub backoff_first_seconds: u32,
-    /// Longest delay, in seconds.
+    /// Longest delay after repeated failures, in seconds.
     pub backoff_max_seconds: u32,
     /// Minutes without a failure after which earlier failures are forgotten.
     pub forget_minutes: u32,
