@@ -190,7 +190,7 @@ impl Tx {
         self.control("ROLLBACK TO SAVEPOINT flush").await
     }
 
-    /// Releases the savepoint.
+    /// Removes the savepoint and keeps the changes made since it was set.
     pub async fn release_savepoint(&mut self) -> Result<(), Error> {
         self.control("RELEASE SAVEPOINT flush").await
     }

@@ -20,7 +20,7 @@ pub struct ShareOwner {
     pub area: String,
     /// Id of the workspace.
     pub workspace: WorkspaceId,
-    /// Whether a job holds it; otherwise a request.
+    /// Whether a job holds the connection; otherwise a request holds it.
     pub in_job: bool,
 }
 

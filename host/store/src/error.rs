@@ -33,7 +33,7 @@ pub enum Error {
     /// The cursor was altered, or belongs to another query.
     #[error("the cursor does not belong to this query")]
     InvalidCursor,
-    /// The job now has another lease.
+    /// The job no longer has the lease of the run that ends.
     #[error("the job has another lease now")]
     LeaseLost,
     /// A response is already stored for the idempotency key.

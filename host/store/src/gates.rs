@@ -54,7 +54,7 @@ impl GatePass {
         format!("SELECT pg_advisory_lock({})", gate_key(self.workspace))
     }
 
-    /// Returns the statement that releases it.
+    /// Returns the statement that releases the advisory lock.
     pub(super) fn unlock(&self) -> String {
         format!("SELECT pg_advisory_unlock({})", gate_key(self.workspace))
     }

@@ -74,8 +74,8 @@ impl Store {
     /// Returns the number of requested deliveries that were enqueued.
     ///
     /// # Errors
-    /// Those of [`apply::apply`] and [`jobs::end`]; the unit is then rolled
-    /// back.
+    /// The errors of [`apply::apply`] and [`jobs::end`]; the unit is then
+    /// rolled back.
     pub async fn commit_in_group(
         &self,
         effects: Effects,

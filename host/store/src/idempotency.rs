@@ -25,7 +25,7 @@ pub struct StoredReply {
     pub status: u16,
     /// Body of the response.
     pub body: Option<String>,
-    /// `ETag` of the response.
+    /// Resource version of the response, sent as `ETag`; `None` if it has none.
     pub version: Option<u64>,
     /// Time from which the key can be used again.
     pub expires_at: Timestamp,

@@ -19,7 +19,7 @@ use assurance_core::domain::manifest::{FieldKind, IndexSpec};
 
 /// Key of the advisory lock for creating indexes on PostgreSQL.
 const LOCK: i64 = 0x6173_7375_7265_6978;
-/// Interval at which the lock is polled.
+/// Interval at which the advisory lock for creating indexes is polled.
 const LOCK_POLL: Duration = Duration::from_millis(50);
 /// Maximum number of fields in one index.
 const MAX_FIELDS: usize = 8;

@@ -30,7 +30,7 @@ const TRUSTED_FOR: Duration = Duration::from_secs(20);
 /// Idle time after which a connection is closed, because each has its own
 /// caches.
 const IDLE_FOR: Duration = Duration::from_secs(120);
-/// Maximum time of a ping or reset.
+/// Maximum time of a ping or reset of a connection.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Metric: connections dropped during their work, by how they were reset.
 const DROPPED: &str = "assurance_database_connections_dropped_total";

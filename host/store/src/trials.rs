@@ -69,14 +69,14 @@ pub async fn begin(connection: &mut Connection, trial: &Trial, stage: Stage) -> 
     notify(connection, &trial.area).await
 }
 
-/// End of a trial.
+/// State, reason and time with which a trial ends.
 #[derive(Clone, Copy, Debug)]
 pub struct TrialEnd<'a> {
     /// New state of the trial.
     pub state: TrialState,
-    /// Reason for the end.
+    /// Reason for the end of the trial; `None` if none is given.
     pub why: Option<&'a str>,
-    /// Time of the end.
+    /// Time at which the trial ended.
     pub at: Timestamp,
     /// New stage of the version that was on trial.
     pub stage: Stage,

@@ -175,7 +175,7 @@ pub async fn apply(
 /// Writes all effects to SQLite, in a transaction that the caller has begun.
 ///
 /// # Errors
-/// Those of [`apply`].
+/// The errors of [`apply`].
 pub(crate) async fn apply_on_sqlite(
     connection: &mut Connection,
     effects: &Effects,
