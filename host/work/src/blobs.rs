@@ -151,7 +151,7 @@ impl UnitOfWork {
         Ok(())
     }
 
-    /// Deletes a blob.
+    /// Deletes one of the area's blobs.
     pub async fn blob_delete(&mut self, name: &str) -> Result<(), OperationError<BlobError>> {
         self.check_blob(name).map_err(OperationError::Refused)?;
         if self.blob_stat(name).await?.is_none() {

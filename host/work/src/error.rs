@@ -85,7 +85,7 @@ pub enum SecretError {
     LimitExceeded,
 }
 
-/// Why a secret is not sent.
+/// Reason why a secret is not sent to another service.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SendSecretError {
     /// No secret has this name.

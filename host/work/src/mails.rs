@@ -13,7 +13,7 @@ use assurance_store::{Access, Error};
 
 const DAY_MS: i64 = 86_400_000;
 
-/// Counters that one mail is charged to.
+/// Subjects of the two daily counters that one mail is added to.
 pub(super) struct MailCounters {
     recipient: String,
     workspace: String,

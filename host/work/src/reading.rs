@@ -6,7 +6,7 @@ use assurance_store::{Access, Connection, Error, ShareOwner, Tx};
 /// State of a call's reads.
 #[derive(Debug)]
 pub(super) enum ReadProgress {
-    /// No read has been made.
+    /// The call has not read anything yet.
     NotYet,
     /// One statement ran without a transaction; a second one would see another
     /// state.

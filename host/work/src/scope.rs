@@ -60,17 +60,17 @@ pub struct Subscriber {
 /// Limits of one call on documents, jobs, events and blobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkLimits {
-    /// Maximum number of documents read and written.
+    /// Maximum number of documents that the call reads and writes.
     pub max_documents: u32,
-    /// Maximum bytes of documents read and written.
+    /// Maximum bytes of documents that the call reads and writes.
     pub max_bytes: u64,
-    /// Maximum number of jobs enqueued.
+    /// Maximum number of jobs that the call enqueues.
     pub max_jobs: u32,
     /// Maximum number of the area's jobs that wait in the workspace.
     pub max_waiting_jobs: u64,
     /// Storage quotas of the area and the workspace, in bytes.
     pub quota: Quota,
-    /// Maximum number of events published.
+    /// Maximum number of events that the call publishes.
     pub max_events: u32,
     /// Maximum bytes of one job's payload, and of one event's data.
     pub max_payload_bytes: u64,

@@ -32,7 +32,7 @@ impl UnitOfWork {
         Ok(())
     }
 
-    /// Deletes a secret.
+    /// Deletes one of the area's secrets.
     pub async fn secret_delete(&mut self, name: &str) -> Result<(), OperationError<SecretError>> {
         self.check_secret(name)?;
         if !self.spec.writes {

@@ -44,7 +44,8 @@ async fn a_full_disk_stops_writes_for_as_long_as_it_is_full() {
     assert!(area.get("large-0").await.is_none());
 }
 
-/// A store with short lock timeouts.
+/// Returns a store with short lock timeouts; `None` if no PostgreSQL is
+/// available.
 async fn impatient() -> Option<(assurance_store::testing::TestStore, Store)> {
     let fresh = fresh(Backend::Postgres).await?;
     let timeouts = Timeouts { lock_ms: LOCK_MS, ..Timeouts::default() };
