@@ -23,11 +23,11 @@ use assurance_store::{self as store, Access, sign_in_failures, sign_in_places};
 pub(super) struct AttemptSource<'a> {
     /// The client's address; `None` for a code from a signed-in person.
     pub(super) address: Option<IpAddr>,
-    /// Value of the client's device cookie.
+    /// Value of the client's device cookie; `None` if the client sent none.
     pub(super) device: Option<&'a str>,
 }
 
-/// Counters that an attempt is charged to.
+/// Subjects of the failure counters that one attempt is counted in.
 #[derive(Clone, Debug)]
 pub(super) struct AttemptKeys {
     account: String,

@@ -48,7 +48,7 @@ impl Identity {
     /// used to guess it.
     ///
     /// # Errors
-    /// See [`ChangePasswordError`].
+    /// The password was not changed; [`ChangePasswordError`] has the reason.
     pub async fn change_password(
         &self,
         principal: &Principal,

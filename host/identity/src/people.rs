@@ -116,7 +116,7 @@ impl From<HashError> for PeopleError {
 }
 
 impl Identity {
-    /// Creates a user.
+    /// Creates a user account, with or without a password.
     ///
     /// # Errors
     /// An error that names the refused member of the request.
@@ -221,7 +221,7 @@ impl Identity {
     /// key.
     ///
     /// # Errors
-    /// Those of [`Identity::create_workspace`];
+    /// The errors of [`Identity::create_workspace`];
     /// [`PeopleError::TooManyWorkspaces`]; or the key already has a response.
     pub async fn create_workspace_once(
         &self,

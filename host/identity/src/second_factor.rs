@@ -28,7 +28,7 @@ pub enum CodeError {
         /// Time from which an attempt is accepted.
         retry_at: Timestamp,
     },
-    /// There is no authenticator, or none is being enrolled.
+    /// The account has no authenticator, or no enrollment is pending.
     #[error("the account has no authenticator")]
     NotEnrolled,
     /// An authenticator exists; it must be disabled first.

@@ -31,7 +31,8 @@ pub struct SignInAttempt {
     pub ip: Option<IpAddr>,
     /// `User-Agent` of the client.
     pub user_agent: Option<String>,
-    /// Value of the device cookie.
+    /// Value of the device cookie, which marks a device of an earlier sign-in;
+    /// `None` if the client sent none.
     pub device: Option<String>,
 }
 
