@@ -142,7 +142,7 @@ fn push_one_of(
             Some(SqlParameter::Text(text)) => texts.push(text),
             Some(SqlParameter::Integer(number)) => integers.push(number),
             Some(SqlParameter::Boolean(truth)) => booleans.push(truth),
-            Some(other) => unreachable!("{other:?} is no field's value"),
+            Some(other) => unreachable!("{other:?} is not a field's value"),
         }
     }
     let list = match field.kind {

@@ -99,7 +99,7 @@ impl Sql {
             SqlParameter::Texts(values) => serde_json::to_string(values),
             SqlParameter::Integers(values) => serde_json::to_string(values),
             SqlParameter::Booleans(values) => serde_json::to_string(values),
-            other => unreachable!("{other:?} is no list"),
+            other => unreachable!("{other:?} is not a list"),
         };
         // Lists of texts and numbers can always be serialized.
         let json = SqlParameter::Text(json.unwrap_or_default());

@@ -83,7 +83,7 @@ macro_rules! on_both {
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn sqlite() {
                 let fresh = $crate::testing::fresh($crate::Backend::Sqlite).await;
-                body(&fresh.expect("SQLite is always there").store).await;
+                body(&fresh.expect("SQLite is always available").store).await;
             }
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
