@@ -243,7 +243,7 @@ impl Overlay {
         if !self.0.contains_key(name) {
             self.0.insert(name.to_owned(), BTreeMap::new());
         }
-        self.0.get_mut(name).expect("the collection was put there just now")
+        self.0.get_mut(name).expect("the collection was inserted above")
     }
 }
 
