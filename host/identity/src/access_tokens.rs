@@ -92,7 +92,7 @@ impl Identity {
         let token = self.checked_token(new)?;
         let secret = token_text::random();
         let hash = token_text::hash_of(&secret);
-        let hash = hash.unwrap_or_else(|| unreachable!("a new token has the form of one"));
+        let hash = hash.unwrap_or_else(|| unreachable!("a new token has the form of a token"));
         let mut tx = self.0.store.begin(Access::WriteLocked).await?;
         // Waits for transactions that disable the maker or remove the
         // membership.
