@@ -14,29 +14,31 @@ use parking_lot::Mutex;
 use crate::convert;
 
 /// A read whose result the handler needs before it can continue.
-pub(crate) enum Question {
+pub(crate) enum PendingRead {
     Get(String, String),
     Query(Query),
 }
 
 /// Result of a host call, stored so that a repeated run gets the same one.
 #[derive(Clone)]
-pub(crate) enum Answer {
+pub(crate) enum HostCallResult {
     Document(Result<Option<documents::Document>, documents::Error>),
     Page(Result<documents::Page, documents::Error>),
     Versions(Result<Vec<u64>, documents::Error>),
     Event(Result<String, events::Error>),
 }
 
-impl Question {
+impl PendingRead {
     /// Executes the read through the unit of work.
-    pub(crate) async fn ask(self, unit: &mut UnitOfWork) -> Result<Answer, store::Error> {
+    pub(crate) async fn ask(self, unit: &mut UnitOfWork) -> Result<HostCallResult, store::Error> {
         Ok(match self {
             Self::Get(collection, id) => {
                 let found = told(unit.get(&collection, &id).await)?;
-                Answer::Document(found.map(|document| document.map(convert::document)))
+                HostCallResult::Document(found.map(|document| document.map(convert::document)))
             }
-            Self::Query(query) => Answer::Page(told(unit.query(&query).await)?.map(convert::page)),
+            Self::Query(query) => {
+                HostCallResult::Page(told(unit.query(&query).await)?.map(convert::page))
+            }
         })
     }
 }
@@ -55,8 +57,8 @@ fn told<T>(
 /// Results of one call, in the order of its host calls.
 pub(crate) struct Answers {
     unit: Option<UnitOfWork>,
-    known: Vec<Answer>,
-    question: Option<Question>,
+    known: Vec<HostCallResult>,
+    question: Option<PendingRead>,
 }
 
 impl Answers {
@@ -64,7 +66,7 @@ impl Answers {
         Self { unit: Some(unit), known: Vec::new(), question: None }
     }
 
-    pub(crate) fn take_question(&mut self) -> Option<Question> {
+    pub(crate) fn take_question(&mut self) -> Option<PendingRead> {
         self.question.take()
     }
 
@@ -76,24 +78,27 @@ impl Answers {
         self.unit = Some(unit);
     }
 
-    pub(crate) fn learn(&mut self, answer: Answer) {
+    pub(crate) fn learn(&mut self, answer: HostCallResult) {
         self.known.push(answer);
     }
 }
 
 /// Host functions for one run of a handler, which return the stored results in order.
-pub(crate) struct Line {
+pub(crate) struct RepeatableHost {
     answers: Arc<Mutex<Answers>>,
     position: std::cell::Cell<usize>,
 }
 
-impl Line {
+impl RepeatableHost {
     pub(crate) fn new(answers: Arc<Mutex<Answers>>) -> Self {
         Self { answers, position: std::cell::Cell::new(0) }
     }
 
     /// Returns the next stored result, or a new one; `None` if the result must be awaited first.
-    fn next(&self, fresh: impl FnOnce(&mut Answers) -> Option<Answer>) -> Option<Answer> {
+    fn next(
+        &self,
+        fresh: impl FnOnce(&mut Answers) -> Option<HostCallResult>,
+    ) -> Option<HostCallResult> {
         let position = self.position.replace(self.position.get() + 1);
         let mut answers = self.answers.lock();
         if let Some(answer) = answers.known.get(position) {
@@ -117,18 +122,18 @@ impl Line {
 const WAIT: documents::Error = documents::Error::LimitExceeded;
 
 /// Host functions that the benchmark's operations use. Any other function ends the call.
-impl Host for Line {
+impl Host for RepeatableHost {
     fn documents_get(
         &self,
         collection: &str,
         id: &str,
     ) -> Result<Option<documents::Document>, documents::Error> {
         let answer = self.next(|answers| {
-            answers.question = Some(Question::Get(collection.to_owned(), id.to_owned()));
+            answers.question = Some(PendingRead::Get(collection.to_owned(), id.to_owned()));
             None
         });
         match answer {
-            Some(Answer::Document(found)) => found,
+            Some(HostCallResult::Document(found)) => found,
             _ => Err(WAIT),
         }
     }
@@ -138,11 +143,11 @@ impl Host for Line {
         query: &documents::Query,
     ) -> Result<documents::Page, documents::Error> {
         let answer = self.next(|answers| {
-            answers.question = Some(Question::Query(convert::query(query)));
+            answers.question = Some(PendingRead::Query(convert::query(query)));
             None
         });
         match answer {
-            Some(Answer::Page(page)) => page,
+            Some(HostCallResult::Page(page)) => page,
             _ => Err(WAIT),
         }
     }
@@ -158,14 +163,14 @@ impl Host for Line {
             let writes = writes.iter().map(convert::write).collect();
             let kept = unit.write(collection, writes).now_or_never();
             let kept = kept.expect("a creation waits for nothing");
-            Some(Answer::Versions(match kept {
+            Some(HostCallResult::Versions(match kept {
                 Ok(versions) => Ok(versions),
                 Err(OperationError::Refused(error)) => Err(convert::document_error(error)),
                 Err(OperationError::Abort(error)) => panic!("{error}"),
             }))
         });
         match answer {
-            Some(Answer::Versions(versions)) => versions,
+            Some(HostCallResult::Versions(versions)) => versions,
             _ => Err(WAIT),
         }
     }
@@ -174,10 +179,12 @@ impl Host for Line {
         let answer = self.next(|answers| {
             let id = answers.unit.as_mut()?.publish(name, data.to_owned());
             let id = id.map(|id| id.to_string());
-            Some(Answer::Event(id.map_err(|error| events::Error::Misuse(error.to_string()))))
+            Some(HostCallResult::Event(
+                id.map_err(|error| events::Error::Misuse(error.to_string())),
+            ))
         });
         match answer {
-            Some(Answer::Event(id)) => id,
+            Some(HostCallResult::Event(id)) => id,
             _ => Err(events::Error::LimitExceeded),
         }
     }

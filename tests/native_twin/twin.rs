@@ -16,7 +16,7 @@ use assurance_work::{AreaCode, CallError, CallOutcome, UnitOfWork};
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 
-use crate::answers::{Answers, Line};
+use crate::answers::{Answers, RepeatableHost};
 use crate::convert;
 
 /// Creates an area.
@@ -56,11 +56,11 @@ impl NativeArea {
     async fn settle<T>(
         &self,
         unit: UnitOfWork,
-        call: impl Fn(&Area, Line) -> T,
+        call: impl Fn(&Area, RepeatableHost) -> T,
     ) -> (Option<UnitOfWork>, Result<T, CallError>) {
         let answers = Arc::new(Mutex::new(Answers::new(unit)));
         loop {
-            let line = Line::new(Arc::clone(&answers));
+            let line = RepeatableHost::new(Arc::clone(&answers));
             let result = self.with_area(|area| call(area, line));
             let Some(question) = answers.lock().take_question() else {
                 return (answers.lock().take_unit(), Ok(result));

@@ -67,9 +67,9 @@ mod tests {
 
     use super::*;
     use crate::testing::on_both;
-    use assurance_core::domain::deployment::Step;
+    use assurance_core::domain::deployment::AuditStep;
 
-    fn said(area: &str, step: Step) -> NewAuditEntry {
+    fn said(area: &str, step: AuditStep) -> NewAuditEntry {
         NewAuditEntry {
             at: Timestamp(7),
             who: "ada".into(),
@@ -85,19 +85,19 @@ mod tests {
         async fn lines_are_read_newest_first_and_by_area(store: &Store) {
             let mut connection = store.writer().await.unwrap();
             for area in ["notes", "support", "notes"] {
-                append(&mut connection, &said(area, Step::Staged)).await.unwrap();
+                append(&mut connection, &said(area, AuditStep::Staged)).await.unwrap();
             }
             let all = list(&mut connection, None, i64::MAX, 2).await.unwrap();
             assert_eq!(all.len(), 2);
             let rest = list(&mut connection, None, all[1].id, 2).await.unwrap();
-            assert_eq!((rest.len(), &rest[0].said), (1, &said("notes", Step::Staged)));
+            assert_eq!((rest.len(), &rest[0].said), (1, &said("notes", AuditStep::Staged)));
             let notes = list(&mut connection, Some("notes"), i64::MAX, 9).await.unwrap();
             assert_eq!(notes.len(), 2);
         }
 
         async fn no_line_is_ever_changed_or_deleted(store: &Store) {
             let mut connection = store.writer().await.unwrap();
-            append(&mut connection, &said("notes", Step::Activated)).await.unwrap();
+            append(&mut connection, &said("notes", AuditStep::Activated)).await.unwrap();
             for forbidden in ["UPDATE audit_log SET who = 'x'", "DELETE FROM audit_log"] {
                 let refused = async {
                     on!(connection, c => sqlx::query(forbidden).execute(&mut *c).await.map(drop))

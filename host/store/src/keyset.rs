@@ -217,11 +217,11 @@ fn id_descending(keys: &[SortKey<'_>]) -> bool {
 #[derive(Debug)]
 struct KeyRange<'a> {
     equal: Vec<(DeclaredField<'a>, &'a FieldValue)>,
-    then: Continuation<'a>,
+    then: NextKeyCondition<'a>,
 }
 
 #[derive(Debug)]
-enum Continuation<'a> {
+enum NextKeyCondition<'a> {
     Beyond(SortKey<'a>, &'a FieldValue),
     Null(DeclaredField<'a>),
     NotNull(DeclaredField<'a>),
@@ -232,14 +232,16 @@ fn segments<'a>(keys: &[SortKey<'a>], after: &'a CursorPosition) -> Vec<KeyRange
     let equal = |count: usize| -> Vec<(DeclaredField<'a>, &'a FieldValue)> {
         keys.iter().zip(&after.values).take(count).map(|(key, value)| (key.field, value)).collect()
     };
-    let ties = Continuation::Id { beyond: &after.id, descending: id_descending(keys) };
+    let ties = NextKeyCondition::Id { beyond: &after.id, descending: id_descending(keys) };
     let mut segments = vec![KeyRange { equal: equal(keys.len()), then: ties }];
     for (at, (key, value)) in keys.iter().zip(&after.values).enumerate().rev() {
         let thens = match (value, key.descending) {
-            (FieldValue::Null, false) => vec![Continuation::NotNull(key.field)],
+            (FieldValue::Null, false) => vec![NextKeyCondition::NotNull(key.field)],
             (FieldValue::Null, true) => vec![],
-            (_, false) => vec![Continuation::Beyond(*key, value)],
-            (_, true) => vec![Continuation::Beyond(*key, value), Continuation::Null(key.field)],
+            (_, false) => vec![NextKeyCondition::Beyond(*key, value)],
+            (_, true) => {
+                vec![NextKeyCondition::Beyond(*key, value), NextKeyCondition::Null(key.field)]
+            }
         };
         segments.extend(thens.into_iter().map(|then| KeyRange { equal: equal(at), then }));
     }
@@ -257,12 +259,14 @@ impl KeyRange<'_> {
             };
         }
         match &self.then {
-            Continuation::Null(field) => sql.push(&field.sql(sql.backend)).push(" IS NULL"),
-            Continuation::NotNull(field) => sql.push(&field.sql(sql.backend)).push(" IS NOT NULL"),
-            Continuation::Id { beyond, descending } => sql
+            NextKeyCondition::Null(field) => sql.push(&field.sql(sql.backend)).push(" IS NULL"),
+            NextKeyCondition::NotNull(field) => {
+                sql.push(&field.sql(sql.backend)).push(" IS NOT NULL")
+            }
+            NextKeyCondition::Id { beyond, descending } => sql
                 .push(if *descending { "id < " } else { "id > " })
                 .bind(SqlParameter::Text((*beyond).to_owned())),
-            Continuation::Beyond(key, value) => {
+            NextKeyCondition::Beyond(key, value) => {
                 sql.push(&key.field.sql(sql.backend));
                 sql.push(if key.descending { " < " } else { " > " });
                 // Nothing is greater than a null in this direction; `segments`

@@ -3,7 +3,7 @@
 use super::connection::{Connection, on};
 use super::deployments::notify;
 use super::error::Error;
-use assurance_core::domain::deployment::Stage;
+use assurance_core::domain::deployment::VersionStage;
 use assurance_core::domain::time::Timestamp;
 use assurance_core::domain::trial::{TrafficShare, Trial, TrialState};
 
@@ -39,7 +39,11 @@ pub async fn of(connection: &mut Connection, area: &str) -> Result<Option<Trial>
 /// stage, and notifies every node. Returns [`Error::RunAgain`] if the last
 /// trial's revision is not the one before the new one's; 0 means that there was
 /// none.
-pub async fn begin(connection: &mut Connection, trial: &Trial, stage: Stage) -> Result<(), Error> {
+pub async fn begin(
+    connection: &mut Connection,
+    trial: &Trial,
+    stage: VersionStage,
+) -> Result<(), Error> {
     let workspaces =
         serde_json::to_string(&trial.workspaces).map_err(|e| decode("workspaces", e))?;
     let begun = on!(connection, c => sqlx::query(
@@ -79,7 +83,7 @@ pub struct TrialEnd<'a> {
     /// Time at which the trial ended.
     pub at: Timestamp,
     /// New stage of the version that was on trial.
-    pub stage: Stage,
+    pub stage: VersionStage,
 }
 
 /// Ends a running trial and notifies every node. Returns false if the trial at
@@ -123,7 +127,7 @@ pub(super) async fn end_for_new_pointer(
     } else {
         (TrialState::Stopped, Some("the live version was changed"))
     };
-    end(connection, &trial, &TrialEnd { state, why, at, stage: Stage::Staged }).await?;
+    end(connection, &trial, &TrialEnd { state, why, at, stage: VersionStage::Staged }).await?;
     Ok(())
 }
 
@@ -131,7 +135,7 @@ async fn set_stage(
     connection: &mut Connection,
     area: &str,
     digest: &str,
-    stage: Stage,
+    stage: VersionStage,
 ) -> Result<(), Error> {
     let found = on!(connection, c => {
         sqlx::query("UPDATE area_versions SET stage = $3 WHERE area = $1 AND digest = $2")
@@ -172,13 +176,13 @@ mod tests {
     use crate::{Access, Store};
     use assurance_core::domain::deployment::Deployment;
     use assurance_core::domain::id::WorkspaceId;
-    use assurance_core::domain::trial::Mode;
+    use assurance_core::domain::trial::TrialMode;
 
     fn canary(revision: i64) -> Trial {
         Trial {
             area: "notes".into(),
             digest: "b".into(),
-            mode: Mode::Canary,
+            mode: TrialMode::Canary,
             share: TrafficShare::of_percent(12.5).unwrap(),
             workspaces: [WorkspaceId(uuid::Uuid::nil())].into(),
             state: TrialState::Running,
@@ -203,7 +207,7 @@ mod tests {
                 object: String::new(),
                 publisher: None,
                 signature: None,
-                stage: Stage::Staged,
+                stage: VersionStage::Staged,
                 received_at: Timestamp(1),
                 received_by: "ada".into(),
                 approved_at: None,
@@ -219,11 +223,11 @@ mod tests {
             at: Timestamp(1),
             by: "ada",
         };
-        deployments::point(&mut tx, &moved, 0, Stage::Retired).await.unwrap();
+        deployments::point(&mut tx, &moved, 0, VersionStage::Retired).await.unwrap();
         tx.commit().await.unwrap();
     }
 
-    async fn stage_of_b(connection: &mut Connection) -> Stage {
+    async fn stage_of_b(connection: &mut Connection) -> VersionStage {
         deployments::find(connection, "notes", "b").await.unwrap().unwrap().stage
     }
 
@@ -231,35 +235,35 @@ mod tests {
         async fn a_trial_is_read_as_it_was_begun_and_ends_once(store: &Store) {
             scene(store).await;
             let mut connection = store.writer().await.unwrap();
-            begin(&mut connection, &canary(1), Stage::Canary).await.unwrap();
+            begin(&mut connection, &canary(1), VersionStage::Canary).await.unwrap();
             assert_eq!(list(&mut connection).await.unwrap(), [canary(1)]);
-            assert_eq!(stage_of_b(&mut connection).await, Stage::Canary);
-            let stale = begin(&mut connection, &canary(1), Stage::Canary).await;
+            assert_eq!(stage_of_b(&mut connection).await, VersionStage::Canary);
+            let stale = begin(&mut connection, &canary(1), VersionStage::Canary).await;
             assert!(matches!(stale, Err(Error::RunAgain)), "{stale:?}");
-            begin(&mut connection, &canary(2), Stage::Canary).await.unwrap();
+            begin(&mut connection, &canary(2), VersionStage::Canary).await.unwrap();
 
-            let (state, stage) = (TrialState::RolledBack, Stage::Withdrawn);
+            let (state, stage) = (TrialState::RolledBack, VersionStage::Withdrawn);
             let ending = TrialEnd { state, why: Some("slow"), at: Timestamp(3), stage };
             assert!(!end(&mut connection, &canary(1), &ending).await.unwrap());
             assert!(end(&mut connection, &canary(2), &ending).await.unwrap());
             assert!(!end(&mut connection, &canary(3), &ending).await.unwrap());
             let ended = of(&mut connection, "notes").await.unwrap().unwrap();
             assert_eq!((ended.state, ended.why.as_deref()), (state, Some("slow")));
-            assert_eq!(stage_of_b(&mut connection).await, Stage::Withdrawn);
+            assert_eq!(stage_of_b(&mut connection).await, VersionStage::Withdrawn);
         }
 
         async fn a_pointer_that_moves_ends_the_trial(store: &Store) {
             scene(store).await;
             let expected = [
-                (1, Some("a"), TrialState::Stopped, Stage::Staged),
-                (3, Some("b"), TrialState::Promoted, Stage::Live),
+                (1, Some("a"), TrialState::Stopped, VersionStage::Staged),
+                (3, Some("b"), TrialState::Promoted, VersionStage::Live),
             ];
             for (revision, digest, state, stage) in expected {
                 let mut tx = store.begin(Access::WriteLocked).await.unwrap();
-                begin(&mut tx, &canary(revision), Stage::Canary).await.unwrap();
+                begin(&mut tx, &canary(revision), VersionStage::Canary).await.unwrap();
                 let pointer = deployments::pointer_of(&mut tx, "notes").await.unwrap().unwrap();
                 let moved = PointerMove { area: "notes", digest, answered: None, at: Timestamp(4), by: "ada" };
-                deployments::point(&mut tx, &moved, pointer.revision, Stage::Retired).await.unwrap();
+                deployments::point(&mut tx, &moved, pointer.revision, VersionStage::Retired).await.unwrap();
                 assert_eq!(of(&mut tx, "notes").await.unwrap().unwrap().state, state);
                 assert_eq!(stage_of_b(&mut tx).await, stage);
                 tx.commit().await.unwrap();

@@ -207,7 +207,7 @@ impl UnitOfWork {
             return self.write_in(tx, effects, job).await;
         }
         let mut connection = self.store.serializable().await?;
-        let delivered = apply(&mut connection, effects, TransactionKind::Itself).await?;
+        let delivered = apply(&mut connection, effects, TransactionKind::Autocommit).await?;
         connection.release();
         Ok(delivered)
     }

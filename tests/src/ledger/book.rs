@@ -60,16 +60,16 @@ pub struct Entry {
 
 /// All requests of a run.
 #[derive(Debug)]
-pub struct Book {
+pub struct RequestLog {
     run: u32,
     next: AtomicU64,
     begun: Instant,
-    pages: Mutex<Pages>,
+    pages: Mutex<RequestLogState>,
 }
 
 /// Content of the book, under its lock.
 #[derive(Debug, Default)]
-pub struct Pages {
+pub struct RequestLogState {
     /// Requests since the last check.
     pub entries: HashMap<Marker, Entry>,
     /// Number of responses by operation and status; 0 means no response.
@@ -83,7 +83,7 @@ pub struct Pages {
     pub replays: u64,
 }
 
-impl Book {
+impl RequestLog {
     /// Creates an empty book. Runs with different numbers ignore each other's markers.
     #[must_use]
     pub fn new(run: u32) -> Self {
@@ -150,7 +150,7 @@ impl Book {
     }
 
     /// Reads or changes the content.
-    pub fn with<T>(&self, look: impl FnOnce(&mut Pages) -> T) -> T {
+    pub fn with<T>(&self, look: impl FnOnce(&mut RequestLogState) -> T) -> T {
         look(&mut self.pages.lock())
     }
 

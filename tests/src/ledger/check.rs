@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
-use super::book::{Book, Effect, Entry, Marker, Outcome};
+use super::book::{Effect, Entry, Marker, Outcome, RequestLog};
 use super::database::{Database, Event, StoredDocument};
 use super::mix::{CREATIONS, Change, DELETIONS, Target};
 use super::report::Report;
@@ -17,7 +17,7 @@ type Key = (String, String);
 
 /// One check of the requests since the previous check.
 pub(crate) struct Check<'a> {
-    book: &'a Book,
+    book: &'a RequestLog,
     entries: HashMap<Marker, Entry>,
     documents: HashMap<Key, (StoredDocument, Value)>,
     /// Number of events by name and document.
@@ -40,7 +40,7 @@ pub(crate) type Versions = HashMap<String, u64>;
 impl<'a> Check<'a> {
     /// Reads everything that was written since `since`.
     pub(crate) async fn read(
-        book: &'a Book,
+        book: &'a RequestLog,
         database: &mut Database,
         since: i64,
         report: &'a mut Report,
@@ -272,7 +272,7 @@ fn changed_members(entries: &HashMap<Marker, Entry>) -> HashSet<(&str, &str)> {
 
 /// Returns the documents with this marker in the creation's member.
 fn by_marker(
-    book: &Book,
+    book: &RequestLog,
     documents: &HashMap<Key, (StoredDocument, Value)>,
 ) -> HashMap<(&'static str, Marker), Vec<String>> {
     let mut found: HashMap<_, Vec<String>> = HashMap::new();

@@ -24,7 +24,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use tokio::task::JoinHandle;
 
-pub use self::book::Book;
+pub use self::book::RequestLog;
 pub use self::cluster::{Addresses, Cluster};
 pub use self::report::Report;
 pub use self::tenant::Tenant;
@@ -139,7 +139,7 @@ impl Load {
             versions.insert(stored.id, stored.version);
         }
         let shared = Arc::new(LedgerState {
-            book: Book::new(rng.random()),
+            book: RequestLog::new(rng.random()),
             addresses: cluster.addresses.clone(),
             tenants,
             gate: tokio::sync::RwLock::new(()),

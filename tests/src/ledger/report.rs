@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::book::Book;
+use super::book::RequestLog;
 use super::check::{Parts, Versions};
 use super::database::StoredDocument;
 
@@ -101,7 +101,7 @@ impl Report {
     /// Compares a document with its acknowledged changes.
     pub(super) fn history(
         &mut self,
-        book: &Book,
+        book: &RequestLog,
         parts: &Parts<'_>,
         (stored, body): (&StoredDocument, &Value),
         versions: &mut Versions,
@@ -135,7 +135,7 @@ impl Report {
     }
 
     /// Copies the book's counters.
-    pub(super) fn take_counts(&mut self, book: &Book) {
+    pub(super) fn take_counts(&mut self, book: &RequestLog) {
         book.with(|pages| {
             self.statuses = std::mem::take(&mut pages.statuses);
             self.replays = pages.replays;

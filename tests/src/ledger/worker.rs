@@ -11,7 +11,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use reqwest::Method;
 use serde_json::json;
 
-use super::book::{Book, Effect, Marker, Outcome};
+use super::book::{Effect, Marker, Outcome, RequestLog};
 use super::cluster::Addresses;
 use super::mix::{self, Body, Draft, Request};
 use super::tenant::Tenant;
@@ -31,7 +31,7 @@ const REPLAYED_PERCENT: u32 = 5;
 #[derive(Debug)]
 pub struct LedgerState {
     /// Requests and outcomes.
-    pub book: Book,
+    pub book: RequestLog,
     /// Addresses of the nodes.
     pub addresses: Addresses,
     /// The workspaces.

@@ -11,7 +11,7 @@ use super::words::words;
 
 words! {
     /// Stage of a version in its life cycle.
-    Stage {
+    VersionStage {
         /// The version requests more capabilities than are granted and waits
         /// for an operator's approval.
         AwaitingApproval = "awaiting_approval",
@@ -35,7 +35,7 @@ words! {
 
 words! {
     /// A step in the life cycle of a version, as recorded in the audit log.
-    Step {
+    AuditStep {
         /// The component was received.
         Received = "received",
         /// The signature of a trusted publisher was verified.
@@ -98,7 +98,7 @@ pub struct Deployment {
     #[serde(skip)]
     pub signature: Option<Vec<u8>>,
     /// Current stage of the version.
-    pub stage: Stage,
+    pub stage: VersionStage,
     /// Time at which the component was received.
     pub received_at: Timestamp,
     /// Operator who uploaded the component.
@@ -141,7 +141,7 @@ pub struct NewAuditEntry {
     /// Digest of the version concerned; `None` if it concerns none.
     pub digest: Option<String>,
     /// The step in the life cycle that the entry records.
-    pub step: Step,
+    pub step: AuditStep,
     /// Reason, given by the operator or the refusal.
     pub why: Option<String>,
     /// The values before and after, if the step changed any.

@@ -13,7 +13,7 @@ use super::words::words;
 
 words! {
     /// Kind of trial.
-    Mode {
+    TrialMode {
         /// The version serves some of the workspaces.
         Canary = "canary",
         /// The version receives copies of requests; its responses are
@@ -105,7 +105,7 @@ pub struct Trial {
     /// Digest of the version on trial.
     pub digest: String,
     /// Whether the version is a canary or a shadow.
-    pub mode: Mode,
+    pub mode: TrialMode,
     /// Share of the workspaces, or of a shadow's requests.
     pub share: TrafficShare,
     /// Workspaces that are included whatever the share.
@@ -128,7 +128,7 @@ impl Trial {
     /// Returns whether the version on trial serves a workspace.
     #[must_use]
     pub fn covers(&self, workspace: WorkspaceId) -> bool {
-        self.mode == Mode::Canary
+        self.mode == TrialMode::Canary
             && (self.workspaces.contains(&workspace) || self.share.has(&self.area, workspace))
     }
 }

@@ -13,7 +13,7 @@ use crate::registry::{AreaVersion, OnTrial, RouteMatch, Snapshot, TrialSide};
 use assurance_contract::RouteContract;
 use assurance_core::domain::area::ProblemKind;
 use assurance_core::domain::id::WorkspaceId;
-use assurance_core::domain::trial::Mode;
+use assurance_core::domain::trial::TrialMode;
 
 /// Executes one operation on the version that serves the request's workspace.
 ///
@@ -29,7 +29,7 @@ pub async fn answer(
     let Some(trial) = snapshot.trial(&live.manifest.name) else {
         return Call { app, area: live, route, capture: None }.run(request).await;
     };
-    if trial.trial.mode == Mode::Shadow {
+    if trial.trial.mode == TrialMode::Shadow {
         return Box::pin(shadow::answer(app, trial, found, request)).await;
     }
     let candidate = candidate(trial, route, request.workspace);
@@ -77,7 +77,7 @@ pub fn runs_jobs(
 ) -> Option<(Arc<AreaVersion>, Option<CountedJobs>)> {
     let live = snapshot.area(area)?;
     let Some(trial) = snapshot.trial(area) else { return Some((Arc::clone(live), None)) };
-    if trial.trial.mode == Mode::Shadow {
+    if trial.trial.mode == TrialMode::Shadow {
         return Some((Arc::clone(live), None));
     }
     let canary = trial.trial.covers(workspace);

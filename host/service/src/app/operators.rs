@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
-use assurance_core::domain::deployment::{NewAuditEntry, Step};
+use assurance_core::domain::deployment::{AuditStep, NewAuditEntry};
 use assurance_core::domain::operator::{OperatorToken, TokenScope};
 use assurance_core::domain::time::Timestamp;
 use assurance_store::{self as store, Access, Store, audit, operator_tokens};
@@ -47,7 +47,8 @@ pub async fn create(
     let token = OperatorToken { id, name, scopes, created_at: now, revoked_at: None };
     let mut tx = store.begin(Access::WriteLocked).await?;
     operator_tokens::insert(&mut tx, &token, &hash(&secret)).await?;
-    let line = line(now, Step::TokenCreated, json!({"token": token.name, "scopes": token.scopes}));
+    let line =
+        line(now, AuditStep::TokenCreated, json!({"token": token.name, "scopes": token.scopes}));
     audit::append(&mut tx, &line).await?;
     tx.commit().await?;
     Ok(NewToken { token, secret })
@@ -62,7 +63,7 @@ pub async fn revoke(store: &Store, now: Timestamp, name: &str) -> Result<(), sto
     if !operator_tokens::revoke(&mut tx, name, now).await? {
         return Err(store::Error::NotFound);
     }
-    audit::append(&mut tx, &line(now, Step::TokenRevoked, json!({"token": name}))).await?;
+    audit::append(&mut tx, &line(now, AuditStep::TokenRevoked, json!({"token": name}))).await?;
     tx.commit().await
 }
 
@@ -95,7 +96,7 @@ pub fn hash(secret: &str) -> [u8; 32] {
 }
 
 /// Creates the audit log entry for a token that was changed with the command line.
-fn line(at: Timestamp, step: Step, changed: serde_json::Value) -> NewAuditEntry {
+fn line(at: Timestamp, step: AuditStep, changed: serde_json::Value) -> NewAuditEntry {
     let (who, changed) = ("command line".to_owned(), Some(changed));
     NewAuditEntry { at, who, area: None, digest: None, step, why: None, changed }
 }

@@ -139,7 +139,7 @@ impl Effects {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TransactionKind {
     /// None: the statement is a transaction by itself, committed when it ends.
-    Itself,
+    Autocommit,
     /// A transaction that the caller has begun.
     Transaction {
         /// Whether the transaction holds the workspace's gate, a lock against

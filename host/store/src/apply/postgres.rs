@@ -67,7 +67,7 @@ impl CteBuilder {
     /// transaction that was left open would be reported as committed and rolled
     /// back later.
     fn transaction(&mut self, within: TransactionKind) {
-        let wanted = u8::from(within != TransactionKind::Itself);
+        let wanted = u8::from(within != TransactionKind::Autocommit);
         self.checks.push(format!(
             "must_match((coalesce(current_setting('assurance.transaction', true), '') = 'open')\
              ::int::bigint, {wanted}, 'AS002')"

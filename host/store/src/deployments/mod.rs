@@ -7,7 +7,7 @@ use super::Backend;
 use super::connection::{Connection, on};
 use super::error::Error;
 use super::trials;
-use assurance_core::domain::deployment::{Deployment, LivePointer, Stage};
+use assurance_core::domain::deployment::{Deployment, LivePointer, VersionStage};
 use assurance_core::domain::time::Timestamp;
 
 /// PostgreSQL channel that notifies all nodes of a changed pointer.
@@ -195,10 +195,10 @@ pub async fn point(
     connection: &mut Connection,
     now: &PointerMove<'_>,
     revision: i64,
-    left: Stage,
+    left: VersionStage,
 ) -> Result<(), Error> {
     trials::end_for_new_pointer(connection, now.area, now.digest, now.at).await?;
-    set_stage(connection, now.area, Stage::Live, left).await?;
+    set_stage(connection, now.area, VersionStage::Live, left).await?;
     if let Some(digest) = now.digest {
         mark_live(connection, now.area, digest, now.at).await?;
     }
@@ -292,8 +292,8 @@ pub struct PointerMove<'a> {
 async fn set_stage(
     connection: &mut Connection,
     area: &str,
-    from: Stage,
-    to: Stage,
+    from: VersionStage,
+    to: VersionStage,
 ) -> Result<(), Error> {
     on!(connection, c => {
         sqlx::query("UPDATE area_versions SET stage = $3 WHERE area = $1 AND stage = $2")

@@ -14,7 +14,7 @@ fn version(digest: &str) -> Deployment {
         object: format!("components/{digest}"),
         publisher: None,
         signature: None,
-        stage: Stage::Staged,
+        stage: VersionStage::Staged,
         received_at: Timestamp(1),
         received_by: "ada".into(),
         approved_at: None,
@@ -23,7 +23,7 @@ fn version(digest: &str) -> Deployment {
     }
 }
 
-async fn go(store: &Store, digest: Option<&str>, left: Stage, at: i64) -> Result<(), Error> {
+async fn go(store: &Store, digest: Option<&str>, left: VersionStage, at: i64) -> Result<(), Error> {
     let mut tx = store.begin(Access::WriteLocked).await?;
     let revision = pointer_of(&mut tx, "notes").await?.map_or(0, |pointer| pointer.revision);
     let at = Timestamp(at);
@@ -49,20 +49,20 @@ on_both! {
             insert(&mut connection, &version(digest), "{}").await.unwrap();
         }
         drop(connection);
-        go(store, Some("a"), Stage::Retired, 1).await.unwrap();
+        go(store, Some("a"), VersionStage::Retired, 1).await.unwrap();
         assert_eq!(state(store).await, at("a", None));
-        go(store, Some("b"), Stage::Retired, 2).await.unwrap();
-        go(store, Some("c"), Stage::Retired, 3).await.unwrap();
+        go(store, Some("b"), VersionStage::Retired, 2).await.unwrap();
+        go(store, Some("c"), VersionStage::Retired, 3).await.unwrap();
         assert_eq!(state(store).await, at("c", Some("b")));
-        go(store, Some("b"), Stage::Withdrawn, 4).await.unwrap();
+        go(store, Some("b"), VersionStage::Withdrawn, 4).await.unwrap();
         assert_eq!(state(store).await, at("b", Some("a")));
-        go(store, None, Stage::Withdrawn, 5).await.unwrap();
+        go(store, None, VersionStage::Withdrawn, 5).await.unwrap();
         assert_eq!(state(store).await, (None, Some("b".into())));
         let mut reader = store.reader().await.unwrap();
         let history = history(&mut reader, "notes", i64::MAX, 10).await.unwrap();
         let stages: Vec<_> = history.iter().map(|v| (v.digest.as_str(), v.stage)).collect();
         let expected =
-            [("c", Stage::Withdrawn), ("b", Stage::Withdrawn), ("a", Stage::Retired)];
+            [("c", VersionStage::Withdrawn), ("b", VersionStage::Withdrawn), ("a", VersionStage::Retired)];
         assert_eq!(stages, expected);
         assert_eq!(history[1].live_at, Some(Timestamp(4)));
     }
@@ -73,16 +73,16 @@ on_both! {
             insert(&mut connection, &version(digest), "{}").await.unwrap();
         }
         drop(connection);
-        go(store, Some("a"), Stage::Retired, 1).await.unwrap();
+        go(store, Some("a"), VersionStage::Retired, 1).await.unwrap();
         for at in [2, 3] {
-            go(store, None, Stage::Withdrawn, at).await.unwrap();
+            go(store, None, VersionStage::Withdrawn, at).await.unwrap();
             assert_eq!(state(store).await, (None, Some("a".into())), "removed again or not");
         }
-        go(store, Some("a"), Stage::Withdrawn, 4).await.unwrap();
+        go(store, Some("a"), VersionStage::Withdrawn, 4).await.unwrap();
         assert_eq!(state(store).await, at("a", None));
-        go(store, Some("b"), Stage::Retired, 5).await.unwrap();
-        go(store, None, Stage::Withdrawn, 6).await.unwrap();
-        go(store, Some("b"), Stage::Withdrawn, 7).await.unwrap();
+        go(store, Some("b"), VersionStage::Retired, 5).await.unwrap();
+        go(store, None, VersionStage::Withdrawn, 6).await.unwrap();
+        go(store, Some("b"), VersionStage::Withdrawn, 7).await.unwrap();
         assert_eq!(state(store).await, at("b", Some("a")), "the next step back is older");
     }
 
@@ -93,12 +93,12 @@ on_both! {
         }
         drop(connection);
         for (at, digest) in ["a", "b", "c", "d"].into_iter().enumerate() {
-            go(store, Some(digest), Stage::Retired, i64::try_from(at).unwrap()).await.unwrap();
+            go(store, Some(digest), VersionStage::Retired, i64::try_from(at).unwrap()).await.unwrap();
         }
         let mut connection = store.writer().await.unwrap();
         withdraw_later(&mut connection, "notes", "b").await.unwrap();
         drop(connection);
-        go(store, Some("b"), Stage::Withdrawn, 9).await.unwrap();
+        go(store, Some("b"), VersionStage::Withdrawn, 9).await.unwrap();
         assert_eq!(state(store).await, at("b", Some("a")));
     }
 
@@ -122,30 +122,30 @@ on_both! {
 
     async fn an_approval_is_given_once_and_stays_with_the_version(store: &Store) {
         let mut connection = store.writer().await.unwrap();
-        let waiting = Deployment { stage: Stage::AwaitingApproval, ..version("a") };
+        let waiting = Deployment { stage: VersionStage::AwaitingApproval, ..version("a") };
         insert(&mut connection, &waiting, "{}").await.unwrap();
         let at = Timestamp(9);
         assert!(approve(&mut connection, "notes", "a", "bob", at).await.unwrap());
         assert!(!approve(&mut connection, "notes", "a", "eve", at).await.unwrap());
         insert(&mut connection, &waiting, "{}").await.unwrap();
         let kept = find(&mut connection, "notes", "a").await.unwrap().unwrap();
-        assert_eq!((kept.stage, kept.approved_by.as_deref()), (Stage::Staged, Some("bob")));
+        assert_eq!((kept.stage, kept.approved_by.as_deref()), (VersionStage::Staged, Some("bob")));
     }
 
     async fn of_two_who_move_a_pointer_one_wins(store: &Store) {
         let mut connection = store.writer().await.unwrap();
         insert(&mut connection, &version("a"), "{}").await.unwrap();
         drop(connection);
-        go(store, Some("a"), Stage::Retired, 1).await.unwrap();
+        go(store, Some("a"), VersionStage::Retired, 1).await.unwrap();
         let digest = Some("a");
         let moved =
             PointerMove { area: "notes", digest, answered: None, at: Timestamp(2), by: "bob" };
         for stale in [0, 7] {
             let mut tx = store.begin(Access::WriteLocked).await.unwrap();
-            let lost = point(&mut tx, &moved, stale, Stage::Retired).await;
+            let lost = point(&mut tx, &moved, stale, VersionStage::Retired).await;
             assert!(matches!(lost, Err(Error::RunAgain)), "{lost:?}");
         }
-        let unknown = go(store, Some("x"), Stage::Retired, 2).await;
+        let unknown = go(store, Some("x"), VersionStage::Retired, 2).await;
         assert!(matches!(unknown, Err(Error::NotFound)), "{unknown:?}");
         assert_eq!(state(store).await, at("a", None));
     }

@@ -14,7 +14,7 @@ use super::token::AuthenticatedOperator;
 use super::views::{self, DecisionView, DifferencesView, OutcomeView};
 use crate::http::problem::Refusal;
 use assurance_core::domain::id::WorkspaceId;
-use assurance_core::domain::trial::{Mode, TrafficShare};
+use assurance_core::domain::trial::{TrafficShare, TrialMode};
 use assurance_service::app::areas::{self, DeployAction, InstallError, TrialRequest};
 
 /// Default share of requests that a shadow receives, in percent.
@@ -42,7 +42,7 @@ pub(super) async fn canary(
     let CanaryBody { digest, share, workspaces, reason: why } = body(&sent)?;
     let ids = workspaces.iter().map(|id| workspace("/workspaces", id));
     let (share, workspaces) = some("/share", share, ids.collect::<Result<_, _>>()?)?;
-    let wish = TrialRequest { area, digest, mode: Mode::Canary, share, workspaces, why };
+    let wish = TrialRequest { area, digest, mode: TrialMode::Canary, share, workspaces, why };
     begin(&operators, &operator, &wish).await
 }
 
@@ -67,7 +67,7 @@ pub(super) async fn shadow(
     let share = TrafficShare::of_percent(share.unwrap_or(SHADOWED));
     let share = share.ok_or_else(|| out_of_bounds("/share"))?;
     let workspaces = BTreeSet::new();
-    let wish = TrialRequest { area, digest, mode: Mode::Shadow, share, workspaces, why };
+    let wish = TrialRequest { area, digest, mode: TrialMode::Shadow, share, workspaces, why };
     begin(&operators, &operator, &wish).await
 }
 
@@ -87,7 +87,7 @@ pub(super) async fn compared(
     Path(area): Path<String>,
 ) -> Result<Json<DifferencesView>, Refusal> {
     let snapshot = operators.app.registry.snapshot();
-    let here = snapshot.trial(&area).filter(|here| here.trial.mode == Mode::Shadow);
+    let here = snapshot.trial(&area).filter(|here| here.trial.mode == TrialMode::Shadow);
     let here = here.ok_or_else(|| refused(InstallError::NoTrial { area }))?;
     Ok(Json(DifferencesView::of(here)))
 }
@@ -110,7 +110,7 @@ pub(super) fn then(parameters: &mut OperatorQuery) -> Result<DeployAction, Refus
     if let Some(share) = parameters.text("shadow") {
         let share = share.parse().ok().and_then(TrafficShare::of_percent);
         let share = share.ok_or_else(|| out_of_bounds("shadow"))?;
-        return Ok(DeployAction::Try(Mode::Shadow, share, BTreeSet::new()));
+        return Ok(DeployAction::Try(TrialMode::Shadow, share, BTreeSet::new()));
     }
     let share = parameters.text("canary").map(|text| text.parse());
     let share = share.transpose().map_err(|_| out_of_bounds("canary"))?;
@@ -120,7 +120,7 @@ pub(super) fn then(parameters: &mut OperatorQuery) -> Result<DeployAction, Refus
         listed.map(|id| workspace("workspaces", id)).collect::<Result<_, _>>()?;
     if share.is_some() || !ids.is_empty() {
         let (share, workspaces) = some("canary", share, ids)?;
-        return Ok(DeployAction::Try(Mode::Canary, share, workspaces));
+        return Ok(DeployAction::Try(TrialMode::Canary, share, workspaces));
     }
     let activate = parameters.boolean("activate", true)?;
     Ok(if activate { DeployAction::Activate } else { DeployAction::Wait })

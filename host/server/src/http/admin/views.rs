@@ -8,7 +8,7 @@ use assurance_core::budgets::{self, Usage};
 use assurance_core::config::BudgetConfig;
 use assurance_core::domain::deployment::{Deployment, LivePointer, NodeReport};
 use assurance_core::domain::manifest::Capability;
-use assurance_core::domain::trial::{Mode, Trial};
+use assurance_core::domain::trial::{Trial, TrialMode};
 use assurance_service::app::areas::{AreaOverview, DeployOutcome, DeployResult};
 use assurance_service::registry::{
     self, AreaVersion, LiveChange, OnTrial, ShadowCounts, SideStats,
@@ -362,10 +362,10 @@ impl DeployedView {
 }
 
 /// Returns the result for the beginning of a trial.
-pub(super) fn begun(mode: Mode) -> OutcomeView {
+pub(super) fn begun(mode: TrialMode) -> OutcomeView {
     match mode {
-        Mode::Canary => OutcomeView::Canary,
-        Mode::Shadow => OutcomeView::Shadow,
+        TrialMode::Canary => OutcomeView::Canary,
+        TrialMode::Shadow => OutcomeView::Shadow,
     }
 }
 

@@ -43,12 +43,12 @@ pub(super) fn resolved<'a>(document: &'a Json, schema: &'a Json) -> &'a Json {
 /// size limit. The limit is needed because areas write schemas, and a few
 /// references can expand to millions of members.
 #[derive(Debug)]
-pub(super) struct Schemas<'a> {
+pub(super) struct PageSchemas<'a> {
     pub(super) document: &'a Json,
     left: Cell<usize>,
 }
 
-impl<'a> Schemas<'a> {
+impl<'a> PageSchemas<'a> {
     pub(super) fn new(document: &'a Json) -> Self {
         Self { document, left: Cell::new(PAGE_UNITS) }
     }
@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     fn paths(document: &Json, schema: &Json) -> Vec<String> {
-        Schemas::new(document).members(schema).into_iter().map(|member| member.path).collect()
+        PageSchemas::new(document).members(schema).into_iter().map(|member| member.path).collect()
     }
 
     #[test]
@@ -237,7 +237,7 @@ mod tests {
                 }},
             },
         });
-        let found = Schemas::new(&Json::Null).members(&schema);
+        let found = PageSchemas::new(&Json::Null).members(&schema);
         let first = found.first().unwrap();
         assert_eq!((first.path.as_str(), first.required), ("items", true));
         assert_eq!(first.kind, "array of object");
@@ -254,14 +254,15 @@ mod tests {
             "description": "A tree",
             "properties": {"child": {"$ref": "#/components/schemas/Tree"}},
         }}}});
-        let found = Schemas::new(&document).members(&json!({"$ref": "#/components/schemas/Tree"}));
+        let found =
+            PageSchemas::new(&document).members(&json!({"$ref": "#/components/schemas/Tree"}));
         assert_eq!(found.len(), MAX_DEPTH + 1);
         assert_eq!(found.first().unwrap().description, "A tree");
     }
 
     #[test]
     fn kinds_say_what_a_value_may_be() {
-        let of = |schema: Json| Schemas::new(&Json::Null).kind(&schema);
+        let of = |schema: Json| PageSchemas::new(&Json::Null).kind(&schema);
         assert_eq!(of(json!({"enum": ["low", "high"]})), r#""low" | "high""#);
         assert_eq!(of(json!({"oneOf": [{"const": 1}, {"type": "null"}]})), "1 | null");
         assert_eq!(
@@ -290,7 +291,7 @@ mod tests {
         let document = json!({"components": {"schemas": levels}});
         let schema = json!({"$ref": "#/components/schemas/L0"});
         let begun = std::time::Instant::now();
-        let schemas = Schemas::new(&document);
+        let schemas = PageSchemas::new(&document);
         let (kind, rows) = (schemas.kind(&schema), schemas.members(&schema));
         let took = begun.elapsed();
         assert!(schemas.is_exhausted() && took.as_secs() < 2, "{took:?}");

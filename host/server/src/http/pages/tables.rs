@@ -4,11 +4,11 @@ use maud::{Markup, html};
 use serde_json::Value as Json;
 
 use super::markdown::description;
-use super::members::{SchemaMember, Schemas, resolved};
+use super::members::{PageSchemas, SchemaMember, resolved};
 use super::reference::text;
 
 /// Renders the table of an operation's parameters.
-pub(super) fn parameters(schemas: &Schemas<'_>, described: &Json) -> Markup {
+pub(super) fn parameters(schemas: &PageSchemas<'_>, described: &Json) -> Markup {
     let all = described["parameters"].as_array().map(Vec::as_slice).unwrap_or_default();
     let rows = all.iter().map(|parameter| {
         let parameter = resolved(schemas.document, parameter);

@@ -11,7 +11,7 @@ use super::execute::{ActionResult, Decision, execute};
 use super::plan::{self, AreaEvent, TrialRequest};
 use super::{removed, rows, selection};
 use crate::registry::LiveChange;
-use assurance_core::domain::deployment::Step;
+use assurance_core::domain::deployment::AuditStep;
 use assurance_core::domain::trial::Trial;
 use assurance_store::{Access, deployments};
 
@@ -197,7 +197,7 @@ pub async fn approve(
         let (area, digest, stage) = (found.area, found.digest, found.stage);
         return Err(InstallError::NotWaiting { area, digest, stage });
     }
-    trail.note(Step::Approved, why, Some(json!({"stage": "staged"})));
+    trail.note(AuditStep::Approved, why, Some(json!({"stage": "staged"})));
     trail.keep_with(&mut tx).await?;
     tx.commit().await?;
     tracing::info!(

@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 
 use super::super::App;
 use super::error::InstallError;
-use assurance_core::domain::deployment::{NewAuditEntry, Step};
+use assurance_core::domain::deployment::{AuditStep, NewAuditEntry};
 use assurance_store::{self as store, Access, Connection};
 
 /// Steps of one request that are not written to the audit log yet.
@@ -23,7 +23,7 @@ impl<'a> AuditTrail<'a> {
     }
 
     /// Adds a step.
-    pub(super) fn note(&mut self, step: Step, why: Option<&str>, changed: Option<Json>) {
+    pub(super) fn note(&mut self, step: AuditStep, why: Option<&str>, changed: Option<Json>) {
         self.steps.push(NewAuditEntry {
             at: self.app.clock.now(),
             who: self.who.to_owned(),
@@ -57,7 +57,7 @@ impl<'a> AuditTrail<'a> {
     /// Writes the error to the audit log as the reason of a refusal, and
     /// returns it.
     pub(super) async fn refuse(mut self, error: InstallError) -> InstallError {
-        self.note(Step::Refused, Some(&error.to_string()), None);
+        self.note(AuditStep::Refused, Some(&error.to_string()), None);
         if let Err(away) = self.keep().await {
             tracing::error!(
                 area.name = self.area,

@@ -13,7 +13,7 @@ use super::execute::{ActionResult, Decision, execute};
 use super::plan::AreaEvent;
 use super::verdict::{CanaryRegression, verdict};
 use crate::registry::OnTrial;
-use assurance_core::domain::trial::{Mode, TrialState};
+use assurance_core::domain::trial::{TrialMode, TrialState};
 
 /// Actor in the audit log when the host ends a canary.
 const WHO: &str = "assurance";
@@ -27,7 +27,7 @@ pub async fn watch_canaries(app: App) {
     loop {
         wait(&app).await;
         let snapshot = app.registry.snapshot();
-        for on_trial in snapshot.trials().filter(|one| one.trial.mode == Mode::Canary) {
+        for on_trial in snapshot.trials().filter(|one| one.trial.mode == TrialMode::Canary) {
             let Some(worse) = verdict(&app.config.areas.canary, &on_trial.figures) else {
                 continue;
             };

@@ -20,9 +20,9 @@ use super::trust::{self, Signature};
 use super::{compiled, load, rows};
 use crate::registry::{AreaTarget, AreaVersion, LiveChange};
 use assurance_contract::compatibility::CompatibilityReport;
-use assurance_core::domain::deployment::{Stage, Step};
+use assurance_core::domain::deployment::{AuditStep, VersionStage};
 use assurance_core::domain::id::WorkspaceId;
-use assurance_core::domain::trial::{Mode, TrafficShare, Trial};
+use assurance_core::domain::trial::{TrafficShare, Trial, TrialMode};
 use assurance_runtime::LoadedArea;
 use assurance_store::{Access, deployments};
 
@@ -51,7 +51,7 @@ pub enum DeployAction {
     /// The version is activated.
     Activate,
     /// A trial begins, with this mode, share of traffic, and additional workspaces.
-    Try(Mode, TrafficShare, BTreeSet<WorkspaceId>),
+    Try(TrialMode, TrafficShare, BTreeSet<WorkspaceId>),
 }
 
 /// Result of a deployment.
@@ -90,7 +90,7 @@ pub async fn deploy(
     let digest = load::digest_of(received.component.clone()).await?;
     let mut trail = AuditTrail::new(app, who, &received.area, Some(&digest));
     let why = received.why.as_deref();
-    trail.note(Step::Received, why, Some(json!({"bytes": received.component.len()})));
+    trail.note(AuditStep::Received, why, Some(json!({"bytes": received.component.len()})));
     trail.keep().await?;
     let staged = Staging { app, who, received: &received, digest: &digest }.run(&mut trail).await;
     let report = match staged {
@@ -127,7 +127,7 @@ async fn perform_action(
 pub(super) fn trial_request(
     received: &ReceivedComponent,
     digest: &str,
-    mode: Mode,
+    mode: TrialMode,
     share: TrafficShare,
     workspaces: &BTreeSet<WorkspaceId>,
 ) -> TrialRequest {
@@ -154,7 +154,7 @@ impl Staging<'_> {
         // Checks again, because another version may be live by now.
         let checked = self.check(&version).await?;
         let force = self.received.force.as_deref();
-        trail.note(Step::Checked, force, Some(json!(checked.report)));
+        trail.note(AuditStep::Checked, force, Some(json!(checked.report)));
         self.keep(&version, &checked, trail).await?;
         self.app.node.keep_warm(&version);
         Ok(checked)
@@ -177,14 +177,14 @@ impl Staging<'_> {
         let publisher = trust::publisher_of(&self.app.config, self.digest, signature.as_ref())?;
         publisher.may_publish(area)?;
         let publisher = signature.as_ref().map(|signature| &signature.publisher);
-        trail.note(Step::Verified, None, Some(json!({"publisher": publisher})));
+        trail.note(AuditStep::Verified, None, Some(json!({"publisher": publisher})));
         let loaded = load::component(self.app, Arc::from(&component[..])).await?;
         if loaded.manifest.name != *area {
             let (expected, found) = (area.clone(), loaded.manifest.name);
             return Err(InstallError::OtherArea { expected, found });
         }
         let took_ms = loaded.compiled_in.map(|took| took.as_millis());
-        trail.note(Step::Compiled, None, Some(json!({"took_ms": took_ms})));
+        trail.note(AuditStep::Compiled, None, Some(json!({"took_ms": took_ms})));
         Ok(loaded)
     }
 
@@ -207,8 +207,8 @@ impl Staging<'_> {
         let mut tx = with_writers_ended(self.app, &row.area, beginning).await?;
         deployments::insert(&mut tx, &row, &manifest).await?;
         let found = deployments::find(&mut tx, &row.area, self.digest).await?;
-        let waits = found.is_some_and(|found| found.stage == Stage::AwaitingApproval);
-        let step = if waits { Step::AwaitingApproval } else { Step::Staged };
+        let waits = found.is_some_and(|found| found.stage == VersionStage::AwaitingApproval);
+        let step = if waits { AuditStep::AwaitingApproval } else { AuditStep::Staged };
         trail.note(step, None, Some(json!({"version": row.version, "asks": checked.asks})));
         trail.keep_with(&mut tx).await?;
         tx.commit().await?;

@@ -12,8 +12,8 @@ use super::smoke_test::smoke_test;
 use super::{load, rows, trust};
 use crate::registry::{AreaTarget, AreaVersion};
 use assurance_contract::compatibility::CompatibilityReport;
-use assurance_core::domain::deployment::Stage;
-use assurance_core::domain::trial::Mode;
+use assurance_core::domain::deployment::VersionStage;
+use assurance_core::domain::trial::TrialMode;
 use assurance_runtime::{LoadError, LoadedArea};
 
 /// Result of the checks.
@@ -122,7 +122,7 @@ impl DryRun<'_> {
         let as_live = Comparison::Live { force };
         let checked = checks::check(self.app, &desired, version, as_live).await?;
         self.report = checked.report.clone();
-        if let DeployAction::Try(Mode::Canary, ..) = self.received.then {
+        if let DeployAction::Try(TrialMode::Canary, ..) = self.received.then {
             checks::check(self.app, &desired, version, Comparison::Canary).await?;
         }
         self.approved(version, &checked).await
@@ -139,7 +139,7 @@ impl DryRun<'_> {
             return Ok(());
         }
         let known = rows::find(self.app, &version.manifest.name, &self.digest).await?;
-        if known.is_some_and(|known| known.stage != Stage::AwaitingApproval) {
+        if known.is_some_and(|known| known.stage != VersionStage::AwaitingApproval) {
             return Ok(());
         }
         Err(checks::needs_approval(version, checked))

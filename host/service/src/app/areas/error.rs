@@ -5,7 +5,7 @@ use std::fmt;
 use super::trust::TrustError;
 use crate::registry::{LostDependency, RegistryError};
 use assurance_contract::compatibility::{Compatibility, CompatibilityReport};
-use assurance_core::domain::deployment::Stage;
+use assurance_core::domain::deployment::VersionStage;
 use assurance_runtime::LoadError;
 use assurance_store as store;
 
@@ -139,7 +139,7 @@ pub enum InstallError {
         /// Digest of the version.
         digest: String,
         /// Stage of the version.
-        stage: Stage,
+        stage: VersionStage,
     },
     /// A call of the smoke test failed with a fault of the version.
     #[error(

@@ -18,8 +18,8 @@ use super::plan::{AreaEvent, Transition, plan, stage_after_trial, stage_on_trial
 use super::state::AreaState;
 use super::{load, rows};
 use crate::registry::{AreaTarget, AreaVersion, LiveChange};
-use assurance_core::domain::deployment::Stage;
-use assurance_core::domain::trial::{Mode, Trial};
+use assurance_core::domain::deployment::VersionStage;
+use assurance_core::domain::trial::{Trial, TrialMode};
 use assurance_store::deployments::{self, PointerMove};
 use assurance_store::trials::{self, TrialEnd};
 use assurance_store::{self as store, Access, Connection};
@@ -103,14 +103,14 @@ async fn permit(
     let comparison = match event {
         AreaEvent::Activate { force, .. } => Comparison::Live { force: *force },
         AreaEvent::BeginTrial { request, .. } => match request.mode {
-            Mode::Canary => Comparison::Canary,
-            Mode::Shadow => Comparison::Shadow,
+            TrialMode::Canary => Comparison::Canary,
+            TrialMode::Shadow => Comparison::Shadow,
         },
         _ => return Ok(()),
     };
     let stage = rows::version(app, &state.area, &version.digest).await?.stage;
     let checked = checks::check(app, &state.desired, version, comparison).await?;
-    if stage == Stage::AwaitingApproval && !checked.asks.is_empty() {
+    if stage == VersionStage::AwaitingApproval && !checked.asks.is_empty() {
         return Err(checks::needs_approval(version, &checked));
     }
     Ok(())
@@ -176,7 +176,7 @@ async fn write(
             let (digest, answered) = (digest.as_deref(), from_folder.as_deref());
             let revision = state.desired.pointer.as_ref().map_or(0, |row| row.revision);
             let moved = PointerMove { area, digest, answered, at, by };
-            if let (Some(digest), Stage::Withdrawn) = (digest, left) {
+            if let (Some(digest), VersionStage::Withdrawn) = (digest, left) {
                 deployments::withdraw_later(tx, area, digest).await?;
             }
             deployments::point(tx, &moved, revision, *left).await

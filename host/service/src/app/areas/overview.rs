@@ -9,7 +9,7 @@ use super::state::DesiredArea;
 use super::{rows, selection};
 use crate::registry::{AreaVersion, OnTrial};
 use assurance_core::domain::deployment::{
-    AuditEntry, Deployment, LivePointer, NodeReport, NodeState, Stage,
+    AuditEntry, Deployment, LivePointer, NodeReport, NodeState, VersionStage,
 };
 use assurance_core::domain::trial::Trial;
 use assurance_store::nodes::LiveNode;
@@ -105,7 +105,7 @@ impl AreaOverview {
         let previous = self.pointer.as_ref().and_then(|pointer| pointer.previous.as_ref());
         if previous == Some(&version.digest) {
             self.previous = Some(version);
-        } else if version.stage != Stage::Live {
+        } else if version.stage != VersionStage::Live {
             self.staged.push(version);
         }
     }

@@ -13,9 +13,9 @@ use std::collections::BTreeSet;
 use super::error::InstallError;
 use super::state::AreaState;
 use crate::registry::RegistryError;
-use assurance_core::domain::deployment::{Stage, Step};
+use assurance_core::domain::deployment::{AuditStep, VersionStage};
 use assurance_core::domain::id::WorkspaceId;
-use assurance_core::domain::trial::{Mode, TrafficShare, Trial, TrialState};
+use assurance_core::domain::trial::{TrafficShare, Trial, TrialMode, TrialState};
 
 /// Request to try a version next to the live one.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ pub struct TrialRequest {
     /// Version: its digest, the first characters of the digest, or its version number.
     pub digest: String,
     /// Mode of the trial: canary or shadow.
-    pub mode: Mode,
+    pub mode: TrialMode,
     /// Share of the workspaces that a canary serves, or of the requests that a shadow receives.
     pub share: TrafficShare,
     /// Workspaces that a canary serves in addition to the share.
@@ -72,7 +72,7 @@ pub(super) enum Transition {
         /// New live version; `None` removes the area.
         digest: Option<String>,
         /// New stage of the version that was live.
-        left: Stage,
+        left: VersionStage,
         /// Digest of the version that was live, if it came from a folder, so the row does not
         /// contain it.
         from_folder: Option<String>,
@@ -100,40 +100,40 @@ impl AreaEvent<'_> {
     }
 
     /// Returns the step for the audit log.
-    pub(super) fn step(&self) -> Step {
+    pub(super) fn step(&self) -> AuditStep {
         match self {
-            Self::Activate { .. } => Step::Activated,
-            Self::RollBack { .. } => Step::RolledBack,
-            Self::Remove { .. } => Step::Removed,
+            Self::Activate { .. } => AuditStep::Activated,
+            Self::RollBack { .. } => AuditStep::RolledBack,
+            Self::Remove { .. } => AuditStep::Removed,
             Self::BeginTrial { request, .. } => match request.mode {
-                Mode::Canary => Step::CanaryBegun,
-                Mode::Shadow => Step::ShadowBegun,
+                TrialMode::Canary => AuditStep::CanaryBegun,
+                TrialMode::Shadow => AuditStep::ShadowBegun,
             },
-            Self::EndTrial { end: TrialState::RolledBack, .. } => Step::CanaryRolledBack,
-            Self::EndTrial { .. } => Step::TrialStopped,
+            Self::EndTrial { end: TrialState::RolledBack, .. } => AuditStep::CanaryRolledBack,
+            Self::EndTrial { .. } => AuditStep::TrialStopped,
         }
     }
 }
 
 /// Returns the stage of a version that passed the checks.
-pub(super) fn stage_after_checks(asks_for_more: bool) -> Stage {
-    if asks_for_more { Stage::AwaitingApproval } else { Stage::Staged }
+pub(super) fn stage_after_checks(asks_for_more: bool) -> VersionStage {
+    if asks_for_more { VersionStage::AwaitingApproval } else { VersionStage::Staged }
 }
 
 /// Returns the stage of a version on trial.
-pub(super) fn stage_on_trial(mode: Mode) -> Stage {
+pub(super) fn stage_on_trial(mode: TrialMode) -> VersionStage {
     match mode {
-        Mode::Canary => Stage::Canary,
-        Mode::Shadow => Stage::Shadow,
+        TrialMode::Canary => VersionStage::Canary,
+        TrialMode::Shadow => VersionStage::Shadow,
     }
 }
 
 /// Returns the stage of a version after its trial. A shadow returns to `staged`, because its
 /// responses were never used.
-pub(super) fn stage_after_trial(mode: Mode) -> Stage {
+pub(super) fn stage_after_trial(mode: TrialMode) -> VersionStage {
     match mode {
-        Mode::Canary => Stage::Withdrawn,
-        Mode::Shadow => Stage::Staged,
+        TrialMode::Canary => VersionStage::Withdrawn,
+        TrialMode::Shadow => VersionStage::Staged,
     }
 }
 
@@ -178,7 +178,9 @@ pub(super) fn plan(
         AreaEvent::RollBack { to, last: true } if state.desired.previous() != Some(to) => {
             Err(state.overtaken())
         }
-        AreaEvent::RollBack { to, .. } => Ok(Some(to_live(Some(to.clone()), Stage::Withdrawn))),
+        AreaEvent::RollBack { to, .. } => {
+            Ok(Some(to_live(Some(to.clone()), VersionStage::Withdrawn)))
+        }
         AreaEvent::Remove { from_folder, force } => {
             remove(state, from_folder.as_deref(), *force).map(Some)
         }
@@ -206,7 +208,7 @@ fn activate(
     if on_trial && !is_tried {
         return Err(state.overtaken());
     }
-    Ok(Some(to_live(Some(digest.to_owned()), Stage::Retired)))
+    Ok(Some(to_live(Some(digest.to_owned()), VersionStage::Retired)))
 }
 
 fn remove(
@@ -221,7 +223,7 @@ fn remove(
     if state.desired.live().is_none() && state.running.digest.is_none() {
         return Err(RegistryError::NotLive(area).into());
     }
-    let (left, from_folder) = (Stage::Withdrawn, from_folder.map(str::to_owned));
+    let (left, from_folder) = (VersionStage::Withdrawn, from_folder.map(str::to_owned));
     Ok(Transition::MoveLive { digest: None, left, from_folder })
 }
 
@@ -250,6 +252,6 @@ fn begin(state: &AreaState, request: &TrialRequest, who: &str) -> Result<Trial, 
     })
 }
 
-fn to_live(digest: Option<String>, left: Stage) -> Transition {
+fn to_live(digest: Option<String>, left: VersionStage) -> Transition {
     Transition::MoveLive { digest, left, from_folder: None }
 }

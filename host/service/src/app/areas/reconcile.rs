@@ -15,7 +15,7 @@ use super::node_plan::{NodeStep, node_plan};
 use super::state::{DesiredArea, DesiredAreas};
 use super::{load, rows, unloaded};
 use crate::registry::{AreaTarget, AreaVersion};
-use assurance_core::domain::deployment::{LivePointer, Stage};
+use assurance_core::domain::deployment::{LivePointer, VersionStage};
 use assurance_core::domain::trial::Trial;
 use assurance_store as store;
 
@@ -166,5 +166,5 @@ async fn is_withdrawn(app: &App, area: &str) -> Result<bool, store::Error> {
     let live = app.registry.snapshot();
     let Some(running) = live.running(area) else { return Ok(false) };
     let found = rows::find(app, area, &running.digest).await?;
-    Ok(found.is_some_and(|version| version.stage == Stage::Withdrawn))
+    Ok(found.is_some_and(|version| version.stage == VersionStage::Withdrawn))
 }

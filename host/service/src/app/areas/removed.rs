@@ -8,7 +8,7 @@ use super::install::with_writers_ended;
 use super::rows;
 use super::trust::Signature;
 use crate::registry::AreaVersion;
-use assurance_core::domain::deployment::Stage;
+use assurance_core::domain::deployment::VersionStage;
 use assurance_store::{Access, deployments};
 
 /// Stores the version that runs from the folder as if operators had deployed
@@ -40,7 +40,7 @@ async fn keep(app: &App, who: &str, version: &AreaVersion) -> Result<bool, Insta
     let size = component.len();
     // Stores the bytes first, so that no row names a missing object.
     let object = app.store.blobs().write_component(&version.digest, component).await?;
-    let (signature, stage) = (signature.as_ref(), Stage::Withdrawn);
+    let (signature, stage) = (signature.as_ref(), VersionStage::Withdrawn);
     let (row, manifest) = rows::new_version(app, who, version, (object, size), signature, stage)?;
     let beginning = app.store.begin(Access::WriteLocked);
     let mut tx = with_writers_ended(app, &version.manifest.name, beginning).await?;

@@ -8,7 +8,7 @@ use super::error::InstallError;
 use super::state::{AreaState, DesiredArea, DesiredAreas};
 use super::trust::Signature;
 use crate::registry::AreaVersion;
-use assurance_core::domain::deployment::{Deployment, Stage};
+use assurance_core::domain::deployment::{Deployment, VersionStage};
 use assurance_runtime::LoadError;
 use assurance_store::{self as store, Connection, deployments, trials};
 
@@ -95,7 +95,7 @@ pub(super) fn new_version(
     version: &AreaVersion,
     (object, size): (String, usize),
     signature: Option<&Signature>,
-    stage: Stage,
+    stage: VersionStage,
 ) -> Result<(Deployment, String), InstallError> {
     let manifest =
         serde_json::to_string(&version.manifest).map_err(|error| LoadError::Host(error.into()))?;

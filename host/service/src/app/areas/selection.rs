@@ -5,7 +5,7 @@ use super::super::App;
 use super::error::InstallError;
 use super::rows;
 use super::state::AreaState;
-use assurance_core::domain::deployment::{Deployment, Stage};
+use assurance_core::domain::deployment::{Deployment, VersionStage};
 use assurance_store::{self as store, deployments};
 
 /// Minimum length of a digest prefix that selects a version, in characters.
@@ -62,7 +62,8 @@ pub(super) async fn only_waiting(app: &App, area: &str) -> Result<String, Instal
     let waiting = rows::read(app, async |connection| deployments::current(connection).await);
     let mut waiting = waiting.await?;
     waiting.retain(|version| {
-        version.area == area && matches!(version.stage, Stage::Staged | Stage::AwaitingApproval)
+        version.area == area
+            && matches!(version.stage, VersionStage::Staged | VersionStage::AwaitingApproval)
     });
     match waiting.as_slice() {
         [one] => Ok(one.digest.clone()),
@@ -88,7 +89,7 @@ pub(super) async fn rollback_target(
     }
     let found = rows::version(app, area, &digest).await?;
     match found.stage {
-        Stage::Retired | Stage::Withdrawn => Ok(digest),
+        VersionStage::Retired | VersionStage::Withdrawn => Ok(digest),
         _ if found.live_at.is_some() => Ok(digest),
         _ => Err(InstallError::NeverLive { area: area.clone(), digest }),
     }

@@ -7,7 +7,7 @@ use super::error::InstallError;
 use crate::registry::LostDependency;
 use assurance_core::domain::deployment::LivePointer;
 use assurance_core::domain::time::Timestamp;
-use assurance_core::domain::trial::{Mode, Trial, TrialState};
+use assurance_core::domain::trial::{Trial, TrialMode, TrialState};
 
 /// Rows of an area: the state that every node should reach.
 #[derive(Clone, Debug, Default)]
@@ -71,7 +71,7 @@ impl DesiredArea {
 
     /// Returns the trial if it is running and a canary.
     pub(super) fn canary(&self) -> Option<&Trial> {
-        self.running_trial().filter(|trial| trial.mode == Mode::Canary)
+        self.running_trial().filter(|trial| trial.mode == TrialMode::Canary)
     }
 }
 

@@ -22,11 +22,11 @@ use crate::registry::{AreaTarget, AreaVersion};
 use assurance_contract::fixtures::{creating, manifest, route};
 use assurance_core::config::{Config, ConfigSource};
 use assurance_core::domain::area::{JobRun, Problem, Reply, Request};
-use assurance_core::domain::deployment::{Deployment, Stage};
+use assurance_core::domain::deployment::{Deployment, VersionStage};
 use assurance_core::domain::job::{JobFailure, JobOutcome};
 use assurance_core::domain::manifest::{Capability, CollectionSpec, Manifest};
 use assurance_core::domain::time::Timestamp;
-use assurance_core::domain::trial::{Mode, TrafficShare};
+use assurance_core::domain::trial::{TrafficShare, TrialMode};
 use assurance_runtime::{LoadError, LoadedArea};
 use assurance_store::deployments;
 use assurance_work::{AreaCode, CallError, CallOutcome, UnitOfWork};
@@ -178,7 +178,7 @@ async fn a_version_that_fails_its_first_call_is_told_which_it_was() {
 }
 
 /// Stores a version as if it had been deployed, and keeps it in memory.
-async fn keep(app: &App, manifest: Manifest, stage: Stage) -> String {
+async fn keep(app: &App, manifest: Manifest, stage: VersionStage) -> String {
     let text = serde_json::to_string(&manifest).unwrap();
     let loaded = loaded(manifest);
     let version = Deployment {
@@ -211,10 +211,10 @@ fn activation(digest: &str) -> Activation<'_> {
 #[tokio::test]
 async fn a_version_that_waits_answers_only_when_it_is_approved() {
     let (app, _folder) = scene().await;
-    let first = keep(&app, notes(), Stage::Staged).await;
+    let first = keep(&app, notes(), VersionStage::Staged).await;
     activate(&app, "ada", activation(&first)).await.unwrap();
     let asking = Manifest { capabilities: vec![Capability::Egress], ..next() };
-    let digest = keep(&app, asking, Stage::AwaitingApproval).await;
+    let digest = keep(&app, asking, VersionStage::AwaitingApproval).await;
     let refused = activate(&app, "ada", activation(&digest)).await;
     assert!(matches!(refused, Err(InstallError::NeedsApproval { .. })), "{refused:?}");
     approve(&app, "bob", "notes", &digest, Some("it sends mail")).await.unwrap();
@@ -232,13 +232,13 @@ async fn a_version_that_waits_answers_only_when_it_is_approved() {
 #[tokio::test]
 async fn to_remove_an_area_is_no_way_around_an_approval() {
     let (app, _folder) = scene().await;
-    let first = keep(&app, notes(), Stage::Staged).await;
+    let first = keep(&app, notes(), VersionStage::Staged).await;
     activate(&app, "ada", activation(&first)).await.unwrap();
     let asking = Manifest { capabilities: vec![Capability::Egress], ..next() };
-    let asking = keep(&app, asking, Stage::AwaitingApproval).await;
+    let asking = keep(&app, asking, VersionStage::AwaitingApproval).await;
     let mut breaking = Manifest { version: semver::Version::new(0, 3, 0), ..notes() };
     breaking.routes.pop();
-    let breaking = keep(&app, breaking, Stage::Staged).await;
+    let breaking = keep(&app, breaking, VersionStage::Staged).await;
     remove(&app, "ada", "notes", None, true).await.unwrap();
 
     let refused = activate(&app, "ada", activation(&asking)).await;
@@ -259,7 +259,7 @@ fn canary(digest: &str) -> TrialRequest {
     TrialRequest {
         area: "notes".into(),
         digest: digest.into(),
-        mode: Mode::Canary,
+        mode: TrialMode::Canary,
         share: TrafficShare::of_percent(5.0).unwrap(),
         workspaces: [].into(),
         why: None,
@@ -269,20 +269,20 @@ fn canary(digest: &str) -> TrialRequest {
 #[tokio::test]
 async fn a_version_that_cannot_be_tried_is_told_why() {
     let (app, _folder) = scene().await;
-    let live = keep(&app, notes(), Stage::Staged).await;
+    let live = keep(&app, notes(), VersionStage::Staged).await;
     activate(&app, "ada", activation(&live)).await.unwrap();
     let again = begin_trial(&app, "ada", &canary(&live)).await;
     insta::assert_snapshot!(again.expect_err("it is live"));
 
     let mut breaking = Manifest { version: semver::Version::new(0, 3, 0), ..notes() };
     breaking.routes.pop();
-    let breaking = keep(&app, breaking, Stage::Staged).await;
+    let breaking = keep(&app, breaking, VersionStage::Staged).await;
     let refused = begin_trial(&app, "ada", &canary(&breaking)).await;
     insta::assert_snapshot!(refused.expect_err("clients would notice"));
 
     let none = stop_trial(&app, "ada", "notes", "x").await;
     insta::assert_snapshot!(none.expect_err("nothing is tried"));
-    let good = keep(&app, next(), Stage::Staged).await;
+    let good = keep(&app, next(), VersionStage::Staged).await;
     begin_trial(&app, "ada", &canary(&good)).await.unwrap();
     let other = begin_trial(&app, "ada", &canary(&breaking)).await;
     insta::assert_snapshot!(other.expect_err("another is tried"));
@@ -291,9 +291,9 @@ async fn a_version_that_cannot_be_tried_is_told_why() {
 #[tokio::test]
 async fn a_trial_ends_when_the_live_version_changes() {
     let (app, _folder) = scene().await;
-    let live = keep(&app, notes(), Stage::Staged).await;
+    let live = keep(&app, notes(), VersionStage::Staged).await;
     activate(&app, "ada", activation(&live)).await.unwrap();
-    let tried = keep(&app, next(), Stage::Staged).await;
+    let tried = keep(&app, next(), VersionStage::Staged).await;
     begin_trial(&app, "ada", &canary(&tried)).await.unwrap();
     assert_eq!(app.registry.snapshot().trial("notes").unwrap().version.digest, tried);
     remove(&app, "ada", "notes", None, false).await.unwrap();
@@ -307,12 +307,12 @@ async fn without_a_name_the_only_version_that_waits_is_activated() {
     let (app, _folder) = scene().await;
     let nothing = || activate(&app, "ada", Activation { digest: None, ..activation("") });
     insta::assert_snapshot!(nothing().await.expect_err("none waits"));
-    let live = keep(&app, notes(), Stage::Staged).await;
+    let live = keep(&app, notes(), VersionStage::Staged).await;
     nothing().await.unwrap();
     assert_eq!(app.registry.snapshot().area("notes").unwrap().digest, live);
-    let waiting = keep(&app, next(), Stage::Staged).await;
+    let waiting = keep(&app, next(), VersionStage::Staged).await;
     let third = Manifest { version: semver::Version::new(0, 3, 0), ..notes() };
-    keep(&app, third, Stage::Staged).await;
+    keep(&app, third, VersionStage::Staged).await;
     insta::assert_snapshot!(nothing().await.expect_err("two wait"));
     activate(&app, "ada", activation("0.2.0")).await.unwrap();
     assert_eq!(app.registry.snapshot().area("notes").unwrap().digest, waiting);
@@ -321,9 +321,9 @@ async fn without_a_name_the_only_version_that_waits_is_activated() {
 #[tokio::test]
 async fn a_rollback_goes_only_to_a_version_that_was_live() {
     let (app, _folder) = scene().await;
-    let live = keep(&app, notes(), Stage::Staged).await;
+    let live = keep(&app, notes(), VersionStage::Staged).await;
     activate(&app, "ada", activation(&live)).await.unwrap();
-    keep(&app, next(), Stage::Staged).await;
+    keep(&app, next(), VersionStage::Staged).await;
     let back = |to| roll_back(&app, "ada", "notes", "it is slow", Some(to));
     insta::assert_snapshot!(back("0.2.0").await.expect_err("never live"));
     insta::assert_snapshot!(back("0.1.0").await.expect_err("live already"));
@@ -333,9 +333,9 @@ async fn a_rollback_goes_only_to_a_version_that_was_live() {
 #[tokio::test]
 async fn a_trial_that_runs_here_is_not_begun_again() {
     let (app, _folder) = scene().await;
-    let live = keep(&app, notes(), Stage::Staged).await;
+    let live = keep(&app, notes(), VersionStage::Staged).await;
     activate(&app, "ada", activation(&live)).await.unwrap();
-    let tried = keep(&app, next(), Stage::Staged).await;
+    let tried = keep(&app, next(), VersionStage::Staged).await;
     let trial = begin_trial(&app, "ada", &canary(&tried)).await.unwrap();
     let figures = || Arc::clone(&app.registry.snapshot().trial("notes").unwrap().figures);
     let seen = figures();

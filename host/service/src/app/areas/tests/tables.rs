@@ -9,7 +9,7 @@ use super::super::state::{AreaState, DesiredArea, RunningArea};
 use crate::registry::LostDependency;
 use assurance_core::domain::deployment::LivePointer;
 use assurance_core::domain::time::Timestamp;
-use assurance_core::domain::trial::{Mode, TrafficShare, Trial, TrialState};
+use assurance_core::domain::trial::{TrafficShare, Trial, TrialMode, TrialState};
 
 fn rows(live: Option<&str>, previous: Option<&str>) -> DesiredArea {
     let pointer = LivePointer {
@@ -23,7 +23,7 @@ fn rows(live: Option<&str>, previous: Option<&str>) -> DesiredArea {
     DesiredArea { pointer: Some(pointer), trial: None }
 }
 
-fn trial(digest: &str, mode: Mode) -> Trial {
+fn trial(digest: &str, mode: TrialMode) -> Trial {
     Trial {
         area: "notes".into(),
         digest: digest.into(),
@@ -80,12 +80,12 @@ fn outcome(state: &AreaState, event: Result<AreaEvent<'_>, InstallError>) -> Str
 #[test]
 fn what_a_decision_changes_depends_on_the_state_of_the_area() {
     let live = || rows(Some("a"), Some("b"));
-    let ended = Trial { state: TrialState::Stopped, ..trial("c", Mode::Canary) };
+    let ended = Trial { state: TrialState::Stopped, ..trial("c", TrialMode::Canary) };
     let states = [
         ("no rows", DesiredArea::default(), RunningArea::default()),
         ("a live, before it b", live(), runs("a")),
-        ("and canary c", with_trial(live(), trial("c", Mode::Canary)), runs("a")),
-        ("and shadow c", with_trial(live(), trial("c", Mode::Shadow)), runs("a")),
+        ("and canary c", with_trial(live(), trial("c", TrialMode::Canary)), runs("a")),
+        ("and shadow c", with_trial(live(), trial("c", TrialMode::Shadow)), runs("a")),
         ("and c stopped", with_trial(live(), ended), runs("a")),
         ("a live, b runs here", live(), runs("b")),
         ("a removed", rows(None, Some("a")), RunningArea::default()),
@@ -94,7 +94,7 @@ fn what_a_decision_changes_depends_on_the_state_of_the_area() {
     let request = |digest: &str| TrialRequest {
         area: "notes".into(),
         digest: digest.into(),
-        mode: Mode::Shadow,
+        mode: TrialMode::Shadow,
         share: TrafficShare::default(),
         workspaces: [].into(),
         why: None,
@@ -145,9 +145,9 @@ fn a_decision_about_a_state_that_has_changed_is_refused() {
         AreaState { area, now, desired, running, dependents }
     };
     let live = || rows(Some("a"), Some("b"));
-    let canary = state(with_trial(live(), trial("c", Mode::Canary)), runs("a"));
+    let canary = state(with_trial(live(), trial("c", TrialMode::Canary)), runs("a"));
     let (alone, promoted) = (state(live(), runs("a")), state(rows(Some("c"), None), runs("c")));
-    let again = Trial { revision: 5, ..trial("c", Mode::Canary) };
+    let again = Trial { revision: 5, ..trial("c", TrialMode::Canary) };
     let begun_again = state(with_trial(live(), again), runs("a"));
 
     let promotion = activation(&canary, None, None).unwrap();
@@ -181,8 +181,8 @@ fn a_node_runs_what_the_rows_name() {
         ("a", runs("a")),
         ("a's manifest", RunningArea { loaded: false, ..runs("a") }),
         ("a, b failed", RunningArea { failed: failed("b"), ..runs("a") }),
-        ("a, canary c", on_trial(runs("a"), trial("c", Mode::Canary))),
-        ("a, shadow c", on_trial(runs("a"), trial("c", Mode::Shadow))),
+        ("a, canary c", on_trial(runs("a"), trial("c", TrialMode::Canary))),
+        ("a, shadow c", on_trial(runs("a"), trial("c", TrialMode::Shadow))),
         ("a, c failed", RunningArea { failed_trial: failed("c"), ..runs("a") }),
         ("an older file", file(9)),
         ("a newer file", file(11)),
@@ -193,7 +193,7 @@ fn a_node_runs_what_the_rows_name() {
         ("a", a()),
         ("b", rows(Some("b"), None)),
         ("none", rows(None, Some("a"))),
-        ("a, canary c", with_trial(a(), trial("c", Mode::Canary))),
+        ("a, canary c", with_trial(a(), trial("c", TrialMode::Canary))),
     ];
     let columns = desired.each_ref().map(|(name, _)| *name);
     let lines = running.map(|(name, running)| {
