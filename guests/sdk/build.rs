@@ -1,4 +1,4 @@
-//! Lists the functions of `wit/` for `src/host.rs`, a line for each.
+//! Writes the list of functions in `wit/` for `src/host.rs`, one on each line.
 
 use std::fmt::Write as _;
 

@@ -6,7 +6,7 @@ pub mod packing;
 pub mod stream;
 mod zstd;
 
-/// Maximum size of content as sent, in bytes.
+/// Maximum size of uploaded content as sent (packed or not), in bytes.
 pub const MAX_SENT_BYTES: u64 = 26_214_400;
 
 /// Maximum size of content that is stored unpacked, in bytes. Larger content is stored as sent and

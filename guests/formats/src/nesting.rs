@@ -3,7 +3,7 @@
 /// Maximum nesting of a CycloneDX or SPDX document, in arrays and objects.
 pub const MAX_SBOM_DEPTH: usize = 40;
 
-/// Returns the nesting depth of a JSON text.
+/// Returns the maximum nesting depth of a JSON text, in arrays and objects.
 pub fn depth(text: &[u8]) -> usize {
     let mut scan = Scan::default();
     scan.read(text);
@@ -23,7 +23,7 @@ enum ScanState {
     #[default]
     Outside,
     String,
-    /// After a backslash: the next byte ends nothing.
+    /// After a backslash in a string: the next byte does not end the string.
     Escape,
 }
 

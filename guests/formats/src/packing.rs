@@ -16,13 +16,13 @@ const MAX_ENTRIES: usize = 1_000;
 pub enum Packing {
     /// Not packed.
     None,
-    /// RFC 1952.
+    /// gzip (RFC 1952).
     Gzip,
-    /// RFC 8878.
+    /// Zstandard (RFC 8878).
     Zstd,
-    /// An archive with one file.
+    /// A zip archive with one file.
     Zip,
-    /// An unsupported packing.
+    /// An unsupported packing, with its name.
     Other(&'static str),
 }
 
@@ -52,12 +52,12 @@ impl PackingError {
     }
 }
 
-/// Result of reading packed content.
+/// Result of [`read`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnpackResult<T> {
-    /// Result of the reading function.
+    /// Value that the given function returned.
     pub result: T,
-    /// Filename in a zip archive.
+    /// Name of the file in the zip archive; `None` for other packings.
     pub filename: Option<String>,
 }
 
@@ -160,7 +160,7 @@ fn only_file(archive: &ZipSliceArchive<&[u8]>) -> Result<Entry, PackingError> {
     Ok(file)
 }
 
-/// Whether desktop systems add this file to archives.
+/// Whether this is a file that desktop systems add to archives, such as `.DS_Store`.
 fn is_clutter(name: &str) -> bool {
     let file = name.rsplit(['/', '\\']).next().unwrap_or(name);
     name.starts_with("__MACOSX/") || matches!(file, ".DS_Store" | "Thumbs.db" | "desktop.ini")
@@ -186,7 +186,7 @@ mod tests {
         read.result.map_err(|error| error.to_string())
     }
 
-    /// A frame that decoders skip.
+    /// Returns a skippable Zstandard frame with this content.
     fn skippable(content: &[u8]) -> Vec<u8> {
         let length = u32::try_from(content.len()).expect("a length").to_le_bytes();
         [&[0x5a, 0x2a, 0x4d, 0x18], &length[..], content].concat()

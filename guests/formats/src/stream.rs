@@ -7,7 +7,7 @@ use std::io::{self, BufReader, Read};
 use crate::nesting::Scan;
 use crate::packing::{self, PackingError};
 
-/// Size of one read, in bytes.
+/// Number of bytes read at a time from the unpacked stream.
 const PIECE_BYTES: usize = 64 << 10;
 
 /// Limits of a stream.
@@ -24,11 +24,11 @@ pub struct Limits {
 /// Result of a stream that was read to its end within its limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParsedStream<T> {
-    /// Result of the parser.
+    /// Value that the parser returned.
     pub result: T,
     /// Size of the content in bytes.
     pub bytes: u64,
-    /// Nesting of arrays and objects.
+    /// Maximum nesting depth of arrays and objects.
     pub depth: usize,
 }
 
@@ -74,7 +74,7 @@ pub fn parse<T>(
     unpacked.map_err(LimitExceeded::Packing)?.result
 }
 
-/// A stream with its limits.
+/// Reader that checks the limits of the bytes that pass through it.
 struct Watched<R, F> {
     source: R,
     limits: Limits,
@@ -152,7 +152,7 @@ impl<R: Read, F: FnMut(&[u8])> Read for Watched<R, F> {
     }
 }
 
-/// A stream without its byte order mark.
+/// Reader that skips a UTF-8 byte order mark at the beginning.
 struct WithoutMark<R> {
     source: R,
     /// First bytes, which were read to find the mark.

@@ -1,6 +1,6 @@
-//! An area: what it answers, keeps, publishes and puts off, and the dispatch of
-//! calls to its functions. Schemas are made in `manifest` only; a call costs
-//! the building of this list and one comparison a route.
+//! Declares an area (routes, collections, events, jobs) and dispatches calls to its handlers.
+//! Schemas are generated only for the manifest. Each call builds this declaration again and
+//! searches its routes linearly.
 
 use std::fmt;
 
@@ -37,7 +37,7 @@ struct Subscription {
     run: Run,
 }
 
-/// An area of the service.
+/// Declaration of an area: its routes, collections, events, jobs, subscriptions and capabilities.
 #[must_use]
 pub struct Area {
     name: &'static str,
@@ -63,7 +63,7 @@ impl fmt::Debug for Area {
 }
 
 impl Area {
-    /// An area of this name (`snake_case`) and semantic version.
+    /// Declares an area with this name (`snake_case`) and semantic version.
     pub fn new(name: &'static str, version: &'static str) -> Self {
         Self {
             name,
@@ -79,37 +79,38 @@ impl Area {
         }
     }
 
-    /// One line for operators.
+    /// Sets the summary for operators, one line.
     pub fn summary(mut self, summary: &'static str) -> Self {
         self.summary = summary;
         self
     }
 
-    /// Answers this operation.
+    /// Adds a route (one operation).
     pub fn route(mut self, route: Route) -> Self {
         self.routes.push(route);
         self
     }
 
-    /// Keeps documents of this kind.
+    /// Adds a collection of documents.
     pub fn collection(mut self, collection: Collection) -> Self {
         self.collections.push(collection);
         self.uses(&[Capability::Documents])
     }
 
-    /// Areas that may read this one's blobs; `*` for all.
+    /// Sets the areas that may read this area's blobs; `*` means all.
     pub fn blobs_readable_by(mut self, areas: &'static [&'static str]) -> Self {
         self.blob_readers = areas;
         self.uses(&[Capability::Blobs])
     }
 
-    /// Publishes this event.
+    /// Adds an event that this area publishes.
     pub fn event<E: Event + JsonSchema>(mut self, summary: &'static str) -> Self {
         self.events.push(EventKind { name: E::NAME, summary, schema: schema::published::<E> });
         self.uses(&[Capability::Events])
     }
 
-    /// Runs this kind of job: at most so many attempts, so long for each.
+    /// Adds a kind of job, with its maximum number of attempts and its timeout for each attempt in
+    /// milliseconds.
     pub fn job<J: Job + 'static>(
         mut self,
         lane: Lane,
@@ -127,7 +128,8 @@ impl Area {
         self.uses(&[Capability::Jobs])
     }
 
-    /// Is run for each event of this name; `*` for all.
+    /// Subscribes to events with this name; `*` means all events. `run` is called for each
+    /// delivery.
     pub fn on(
         mut self,
         event: &'static str,
@@ -143,8 +145,7 @@ impl Area {
         self
     }
 
-    /// Uses these capabilities too. Those of its collections, events and jobs are
-    /// declared with them.
+    /// Adds capabilities. Those that collections, events and jobs need are added automatically.
     pub fn uses(mut self, capabilities: &[Capability]) -> Self {
         for &capability in capabilities {
             if !self.capabilities.contains(&capability) {
@@ -154,10 +155,10 @@ impl Area {
         self
     }
 
-    /// What this area is, as the host reads it.
+    /// Builds the manifest that the host reads.
     ///
     /// # Panics
-    /// If the area contradicts itself; a test that makes the manifest shows it.
+    /// If the declaration contradicts itself. A test that builds the manifest finds this.
     #[must_use]
     pub fn manifest(&self) -> Manifest {
         Manifest {
@@ -174,13 +175,13 @@ impl Area {
         }
     }
 
-    /// Answers one operation.
+    /// Executes a request to one operation.
     ///
     /// # Errors
-    /// The handler's refusal.
+    /// The problem that the handler returned.
     ///
     /// # Panics
-    /// Where the operation is not this area's.
+    /// If this area has no such operation.
     pub fn handle(&self, host: Handle, request: Request) -> Result<Reply, Problem> {
         let operation = &request.operation;
         let Some(route) = self.routes.iter().find(|route| route.facts.operation == operation)
@@ -191,11 +192,11 @@ impl Area {
         (route.call)(&ctx, input)
     }
 
-    /// Does one job or event delivery.
+    /// Runs one job, or handles one event delivery.
     ///
     /// # Errors
-    /// The handler's failure; a kind that this version does not know fails for
-    /// good.
+    /// The error that the handler returned. A kind of job that this version does not have fails
+    /// permanently.
     #[expect(clippy::needless_pass_by_value, reason = "as the world exports it")]
     pub fn run(&self, host: Handle, job: wit::Job) -> Result<wit::Outcome, wit::JobError> {
         let ctx = JobCtx::new(host, &job);
@@ -213,7 +214,7 @@ impl Area {
     }
 }
 
-/// The name in an event's envelope.
+/// Returns the name of the event in a delivery's payload.
 fn event_name(payload: &str) -> Option<String> {
     #[derive(serde::Deserialize)]
     struct Named {

@@ -1,46 +1,45 @@
-//! Content too large for a document, by name: an area's own, and that of
-//! areas which share theirs.
+//! Content too large for a document, stored by name: this area's blobs, and those that other areas
+//! share.
 
 use crate::context::Scope;
 pub use crate::wit::assurance::area::blobs::{Error as BlobError, Info as BlobInfo};
 
-/// What is read at a time where the whole is wanted.
+/// Size of one read when a whole blob is read, in bytes.
 const PIECE_BYTES: u32 = 4 << 20;
 
-/// This area's blobs.
+/// Blobs of this area in the workspace.
 #[derive(Debug)]
 pub struct Blobs<'a>(pub(crate) &'a Scope);
 
 #[expect(clippy::missing_errors_doc, reason = "documented with the error in wit/capabilities.wit")]
 impl Blobs<'_> {
-    /// Size and digest, where there is such a blob.
+    /// Returns size and digest; `None` if the blob does not exist.
     pub fn stat(&self, name: &str) -> Result<Option<BlobInfo>, BlobError> {
         self.0.host.blobs_stat(name)
     }
 
-    /// At most `length` bytes from `offset`; empty at the end.
+    /// Returns at most `length` bytes from `offset`; empty at the end of the blob.
     pub fn read(&self, name: &str, offset: u64, length: u32) -> Result<Vec<u8>, BlobError> {
         self.0.host.blobs_read(name, offset, length)
     }
 
-    /// The whole blob; `LimitExceeded` where it has more than `limit` bytes.
+    /// Returns the whole blob; `LimitExceeded` if it has more than `limit` bytes.
     pub fn read_all(&self, name: &str, limit: u64) -> Result<Vec<u8>, BlobError> {
         whole(self.stat(name)?, limit, |offset| self.read(name, offset, PIECE_BYTES))
     }
 
-    /// Keeps content under a name.
+    /// Creates or replaces a blob.
     pub fn write(&self, name: &str, content: &[u8]) -> Result<BlobInfo, BlobError> {
         self.0.host.blobs_write(name, content)
     }
 
-    /// Removes a blob.
+    /// Deletes a blob.
     pub fn delete(&self, name: &str) -> Result<(), BlobError> {
         self.0.host.blobs_delete(name)
     }
 }
 
-/// The blobs of another area that shares them with this one. While that area
-/// is not live, there are none.
+/// Blobs that another area shares with this one. While that area is not live, no blob exists.
 #[derive(Debug)]
 pub struct SharedBlobs<'a> {
     pub(crate) scope: &'a Scope,
@@ -49,17 +48,17 @@ pub struct SharedBlobs<'a> {
 
 #[expect(clippy::missing_errors_doc, reason = "documented with the error in wit/capabilities.wit")]
 impl SharedBlobs<'_> {
-    /// Size and digest, where there is such a blob.
+    /// Returns size and digest; `None` if the blob does not exist.
     pub fn stat(&self, name: &str) -> Result<Option<BlobInfo>, BlobError> {
         self.scope.host.blobs_stat_shared(self.area, name)
     }
 
-    /// At most `length` bytes from `offset`; empty at the end.
+    /// Returns at most `length` bytes from `offset`; empty at the end of the blob.
     pub fn read(&self, name: &str, offset: u64, length: u32) -> Result<Vec<u8>, BlobError> {
         self.scope.host.blobs_read_shared(self.area, name, offset, length)
     }
 
-    /// The whole blob; `LimitExceeded` where it has more than `limit` bytes.
+    /// Returns the whole blob; `LimitExceeded` if it has more than `limit` bytes.
     pub fn read_all(&self, name: &str, limit: u64) -> Result<Vec<u8>, BlobError> {
         whole(self.stat(name)?, limit, |offset| self.read(name, offset, PIECE_BYTES))
     }

@@ -1,5 +1,5 @@
-//! What a call can reach. [`Scope`] is what requests and jobs have in common,
-//! [`Ctx`] adds the caller, [`JobCtx`] the way out to the network.
+//! Contexts of calls. [`Scope`] has the functions that requests and jobs share, [`Ctx`] adds the
+//! caller of a request, [`JobCtx`] adds network access.
 
 use std::fmt;
 use std::ops::Deref;
@@ -22,7 +22,7 @@ use crate::wit::assurance::area::{
     calendar, directory, egress, events, jobs, links, malware, secrets,
 };
 
-/// What any call can reach: one workspace, at one moment.
+/// Context of any call, a request or a job: one workspace at one time.
 pub struct Scope {
     pub(crate) host: Handle,
     workspace: Uuid,
@@ -39,7 +39,7 @@ impl fmt::Debug for Scope {
     }
 }
 
-/// A UUID the host wrote.
+/// Parses a UUID that the host wrote.
 pub(crate) fn uuid(text: &str) -> Uuid {
     text.parse().unwrap_or_else(|_| panic!("the host gave {text:?} for a UUID"))
 }
@@ -54,45 +54,45 @@ impl Scope {
         }
     }
 
-    /// The workspace everything in this call belongs to.
+    /// Returns the id of the call's workspace.
     #[must_use]
     pub fn workspace_id(&self) -> Uuid {
         self.workspace
     }
 
-    /// The one moment at which this call happens.
+    /// Returns the time of the call. It does not change during the call.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.now
     }
 
-    /// Every function of the contract, with the contract's types.
+    /// Returns the host functions of the contract, with the contract's own types.
     #[must_use]
     pub fn host(&self) -> &Handle {
         &self.host
     }
 
-    /// A new time-ordered id (UUIDv7).
+    /// Returns a new time-ordered id (UUIDv7).
     #[must_use]
     pub fn new_id(&self) -> Uuid {
         self.ids.next_id(self.now)
     }
 
-    /// A number below `bound`, for jitter and shuffles; not for secrets.
+    /// Returns a number below `bound`, for jitter and shuffles; not for secrets.
     #[must_use]
     pub fn random_below(&self, bound: u64) -> u64 {
         let wide = u128::from(self.ids.next_u64()) * u128::from(bound);
         u64::try_from(wide >> 64).unwrap_or_default()
     }
 
-    /// The documents of a collection.
+    /// Returns access to the documents of a collection.
     #[must_use]
     pub fn documents<T: Document>(&self) -> Documents<'_, T> {
         Documents::new(self)
     }
 
-    /// Publishes an event to other areas and webhooks, if the call commits. The
-    /// event's id is the same at every delivery.
+    /// Publishes an event to other areas and webhooks if the call commits. Returns the event's id,
+    /// which is the same at every delivery.
     #[expect(clippy::needless_pass_by_value, reason = "an event is published once")]
     pub fn publish<E: Event>(&self, event: E) -> Uuid {
         match self.host.events_publish(E::NAME, &json(&event)) {
@@ -102,12 +102,13 @@ impl Scope {
         }
     }
 
-    /// Puts work off until after the commit.
+    /// Enqueues a job, which runs after the commit. Returns the job's id.
     pub fn enqueue<J: Job>(&self, job: &J) -> Uuid {
         self.enqueue_with(job, Later::default())
     }
 
-    /// Puts work off, with more said about it.
+    /// Enqueues a job with options: earliest time, resource, deduplication key. Returns the job's
+    /// id.
     pub fn enqueue_with<J: Job>(&self, job: &J, later: Later) -> Uuid {
         let job = NewJob {
             kind: J::KIND.to_owned(),
@@ -123,27 +124,28 @@ impl Scope {
         }
     }
 
-    /// Secrets that the host stores and uses, and never returns.
+    /// Returns access to the secrets that the host stores for this area; their values cannot be
+    /// read.
     #[must_use]
     pub fn secrets(&self) -> Secrets<'_> {
         Secrets(self)
     }
 
-    /// Content too large for a document.
+    /// Returns access to this area's blobs: content too large for a document.
     #[must_use]
     pub fn blobs(&self) -> Blobs<'_> {
         Blobs(self)
     }
 
-    /// The blobs of another area, which its manifest shares with this one.
+    /// Returns access to the blobs of another area, if its manifest shares them with this area.
     #[must_use]
     pub fn shared_blobs<'a>(&'a self, area: &'a str) -> SharedBlobs<'a> {
         SharedBlobs { scope: self, area }
     }
 
-    /// A token that lets whom the route says use one of this area's routes
-    /// until a moment; the route's [`Link`](crate::Link) gets the claims,
-    /// which whoever holds the token can read.
+    /// Signs a link to one of this area's routes, valid until `expires_at`, and returns its token.
+    /// The route's [`Link`](crate::Link) argument receives the claims. Anyone who has the token can
+    /// read the claims.
     #[must_use]
     pub fn sign_link(
         &self,
@@ -158,25 +160,25 @@ impl Scope {
         }
     }
 
-    /// What the operator has set for this area.
+    /// Returns the operator's setting with this key for this area; `None` if it is not set.
     #[must_use]
     pub fn setting(&self, key: &str) -> Option<String> {
         self.host.settings_get(key)
     }
 
-    /// Unpredictable bytes, at most 4096.
+    /// Returns cryptographically random bytes, at most 4096.
     #[must_use]
     pub fn random_bytes(&self, length: u32) -> Vec<u8> {
         self.host.crypto_random_bytes(length)
     }
 
-    /// SHA-256.
+    /// Returns the SHA-256 digest, 32 bytes.
     #[must_use]
     pub fn sha256(&self, data: &[u8]) -> Vec<u8> {
         self.host.crypto_sha256(data)
     }
 
-    /// SHA-256 in lower-case hex, as the contract writes digests.
+    /// Returns the SHA-256 digest in lower-case hex, the form of digests in the contract.
     #[must_use]
     pub fn sha256_hex(&self, data: &[u8]) -> String {
         self.sha256(data).iter().fold(String::with_capacity(64), |mut hex, byte| {
@@ -187,51 +189,52 @@ impl Scope {
         })
     }
 
-    /// Strict Ed25519 verification; false for anything that is no signature.
+    /// Verifies an Ed25519 signature strictly (RFC 8032). Returns false for any invalid key or
+    /// signature.
     #[must_use]
     pub fn ed25519_verify(&self, public_key: &[u8], message: &[u8], signature: &[u8]) -> bool {
         self.host.crypto_ed25519_verify(public_key, message, signature)
     }
 
-    /// The member, where the user is one.
+    /// Returns the member of the workspace with this id; `None` if the user is not a member.
     #[must_use]
     pub fn member(&self, user: Uuid) -> Option<directory::Person> {
         self.host.directory_member(&user.to_string())
     }
 
-    /// All members, by e-mail.
+    /// Returns all members of the workspace, ordered by e-mail.
     #[must_use]
     pub fn members(&self) -> Vec<directory::Person> {
         self.host.directory_members()
     }
 
-    /// The workspace's name and slug.
+    /// Returns the workspace's name and slug.
     #[must_use]
     pub fn workspace(&self) -> (String, String) {
         self.host.directory_workspace()
     }
 
-    /// The local time of a moment in an IANA zone.
+    /// Converts a time to local time in an IANA time zone.
     ///
     /// # Errors
-    /// Where there is no such zone.
+    /// If the zone is unknown or the time is out of range.
     pub fn local(&self, zone: &str, at: Timestamp) -> Result<calendar::Civil, calendar::Error> {
         self.host.calendar_local(zone, at.0)
     }
 
-    /// The moment of a local time: in a gap the offset before it counts, in a
-    /// fold the first of the two.
+    /// Converts a local time to UTC. In a gap (a clock set forward), the offset before the gap is
+    /// used. In a fold (a clock set back), the first of the two times is returned.
     ///
     /// # Errors
-    /// Where there is no such zone.
+    /// If the zone is unknown or the time is out of range.
     pub fn resolve(&self, zone: &str, at: calendar::Civil) -> Result<Timestamp, calendar::Error> {
         self.host.calendar_resolve(zone, at).map(Timestamp)
     }
 
-    /// Would a job be allowed to send to this URL, before names are resolved?
+    /// Checks whether a job may send to this URL. The host name is not resolved.
     ///
     /// # Errors
-    /// Which rule it breaks.
+    /// The rule that the URL violates.
     pub fn check_url(&self, url: &str) -> Result<(), String> {
         self.host.egress_check(url).map_err(|error| match error {
             egress::Error::Refused(rule) => rule,
@@ -239,20 +242,20 @@ impl Scope {
         })
     }
 
-    /// A line for the operator; the macros [`info!`](crate::info) and
+    /// Writes a line to the operator's log. The macros [`info!`](crate::info) and
     /// [`warn!`](crate::warn) format one.
     pub fn log(&self, level: Level, message: &str) {
         self.host.log_write(level, message);
     }
 }
 
-/// Logs something for the operator: `info!(ctx, "{n} records")`.
+/// Logs a line at level `info` for the operator: `info!(ctx, "{n} records")`.
 #[macro_export]
 macro_rules! info {
     ($ctx:expr, $($message:tt)+) => { $ctx.log($crate::Level::Info, &format!($($message)+)) };
 }
 
-/// Logs something odd for the operator.
+/// Logs a line at level `warn` for the operator.
 #[macro_export]
 macro_rules! warn {
     ($ctx:expr, $($message:tt)+) => { $ctx.log($crate::Level::Warn, &format!($($message)+)) };
@@ -262,18 +265,18 @@ fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("a payload that JSON can express")
 }
 
-/// When and how a job is run.
+/// Options of an enqueued job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Later {
-    /// Not before; at once where nothing is said.
+    /// Earliest time of the first run; `None` means as soon as a worker is free.
     pub at: Option<Timestamp>,
-    /// What it is about, shown in the queue.
+    /// Id of the resource that the job is about, shown in the queue.
     pub resource: Option<Uuid>,
-    /// Of jobs of one kind with one key only one waits or runs at a time.
+    /// At most one job with this kind and key waits or runs; another one is not enqueued.
     pub dedupe_key: Option<String>,
 }
 
-/// A request's context: the [`Scope`], and who asks.
+/// Context of a request: the [`Scope`], and the caller with the request's headers.
 #[derive(Debug)]
 pub struct Ctx {
     scope: Scope,
@@ -293,7 +296,7 @@ impl Deref for Ctx {
 }
 
 impl Ctx {
-    /// Parts a request into its circumstances and what the handler takes.
+    /// Splits a request into its context and the input of the handler's arguments.
     pub(crate) fn new(host: Handle, request: Request, path: &'static str) -> (Self, Input) {
         let ctx = Self {
             scope: Scope::new(host, &request.call),
@@ -307,34 +310,35 @@ impl Ctx {
         (ctx, Input { path, parameters, body, link })
     }
 
-    /// The signed-in user.
+    /// Returns the id of the signed-in user.
     #[must_use]
     pub fn user(&self) -> Uuid {
         self.user
     }
 
-    /// The user's role in the workspace.
+    /// Returns the user's role in the workspace.
     #[must_use]
     pub fn role(&self) -> Role {
         self.role
     }
 
-    /// `Idempotency-Key`; always there where the route keeps its own record.
+    /// Returns the value of `Idempotency-Key`; always `Some` on a route with
+    /// [`idempotency_kept_by_area`](crate::RouteBuilder::idempotency_kept_by_area).
     #[must_use]
     pub fn idempotency_key(&self) -> Option<&str> {
         self.idempotency_key.as_deref()
     }
 
-    /// The version in `If-Match`.
+    /// Returns the resource version in `If-Match`; `None` if the client sent none.
     #[must_use]
     pub fn if_match(&self) -> Option<u64> {
         self.if_match
     }
 
-    /// Refuses a change to another version than the one the client has seen.
+    /// Refuses the request if `If-Match` names another version than `current`.
     ///
     /// # Errors
-    /// A 409 that names the current version.
+    /// A 409 with the current version.
     pub fn check_if_match(&self, current: u64) -> crate::Result<()> {
         match self.if_match {
             Some(seen) if seen != current => Err(Problem::version_conflict(current)),
@@ -342,14 +346,14 @@ impl Ctx {
         }
     }
 
-    /// Where this service answers for clients, without a trailing slash.
+    /// Returns the base URL of this service for clients, without a trailing slash.
     #[must_use]
     pub fn base_url(&self) -> &str {
         &self.base_url
     }
 }
 
-/// A job's context: the [`Scope`], which job it is, and the way out.
+/// Context of a job: the [`Scope`], the job's id and attempt, and network access.
 #[derive(Debug)]
 pub struct JobCtx {
     scope: Scope,
@@ -370,42 +374,42 @@ impl JobCtx {
         Self { scope: Scope::new(host, &job.call), job: uuid(&job.id), attempt: job.attempt }
     }
 
-    /// The job's id, the same at every attempt.
+    /// Returns the job's id, which is the same at every attempt.
     #[must_use]
     pub fn job_id(&self) -> Uuid {
         self.job
     }
 
-    /// 1 at the first run.
+    /// Returns the number of the attempt, from 1.
     #[must_use]
     pub fn attempt(&self) -> u32 {
         self.attempt
     }
 
-    /// Sends a request out to the network. What a job sends cannot be taken
-    /// back: an attempt that fails afterwards sends it again.
+    /// Sends an HTTP request to another server. A sent request cannot be undone: if the attempt
+    /// fails afterwards, the next one sends it again.
     ///
     /// # Errors
-    /// Where no answer came; any status is an answer.
+    /// If there is no response. A response with any status is a success.
     pub fn send(&self, request: &egress::Outgoing) -> Result<egress::Incoming, egress::Error> {
         self.host.egress_send(request)
     }
 
-    /// Has the operator's malware scanner look at a blob of this area.
+    /// Scans a blob of this area with the operator's malware scanner.
     ///
     /// # Errors
-    /// Where there is no verdict.
+    /// If the scanner returns no verdict.
     pub fn scan(&self, blob: &str) -> Result<malware::Verdict, malware::Error> {
         self.host.malware_scan(blob)
     }
 }
 
-/// Secrets of this workspace and area.
+/// Secrets of this workspace and area. The host stores and uses them; their values cannot be read.
 #[derive(Debug)]
 pub struct Secrets<'a>(&'a Scope);
 
 impl Secrets<'_> {
-    /// Keeps or replaces a secret of 1 to 4096 bytes.
+    /// Creates or replaces a secret of 1 to 4096 bytes.
     pub fn put(&self, name: &str, value: &[u8]) {
         self.0
             .host
@@ -413,7 +417,7 @@ impl Secrets<'_> {
             .unwrap_or_else(|error| panic!("secret {name:?}: {error:?}"));
     }
 
-    /// Forgets a secret, where there is one.
+    /// Deletes a secret, if it exists.
     pub fn delete(&self, name: &str) {
         match self.0.host.secrets_delete(name) {
             Ok(()) | Err(secrets::Error::NotFound) => {}
@@ -421,7 +425,7 @@ impl Secrets<'_> {
         }
     }
 
-    /// Is there such a secret?
+    /// Returns whether a secret with this name exists.
     #[must_use]
     pub fn exists(&self, name: &str) -> bool {
         self.0

@@ -1,4 +1,4 @@
-//! The workspace's documents, typed.
+//! Typed access to the workspace's documents.
 
 mod all;
 
@@ -18,27 +18,27 @@ use crate::time::Timestamp;
 use crate::wit::assurance::area::documents as wit;
 pub use crate::wit::assurance::area::documents::Value;
 
-/// What a collection keeps.
+/// A type whose values are the documents of a collection.
 pub trait Document: Serialize + DeserializeOwned {
-    /// The collection's name; `area.name` for another area's.
+    /// Name of the collection; `area.name` for a collection of another area.
     const COLLECTION: &'static str;
 }
 
-/// Why a document could not be read or written. `?` in a handler turns it into
-/// the fitting refusal; asking for what the manifest does not declare panics.
+/// Error of reading or writing documents. In a handler, `?` converts it to a problem. Access to a
+/// collection or field that the manifest does not declare panics instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DocumentError {
-    /// There is none of that id.
+    /// No document with this id exists.
     NotFound,
-    /// There is one of that id.
+    /// A document with this id already exists.
     AlreadyExists,
-    /// It is at this version.
+    /// The document has this version, not the expected one.
     VersionConflict(u64),
-    /// Another has these fields' values in a unique index.
+    /// Another document has the same values in a unique index; these are the fields of the index.
     UniqueConflict(Vec<String>),
-    /// Altered, too old, or of another query.
+    /// The cursor was altered, is too old, or belongs to another query.
     InvalidCursor,
-    /// The call's limit of documents or bytes is used up.
+    /// The call has reached its limit of documents or bytes.
     LimitExceeded,
 }
 
@@ -56,23 +56,23 @@ impl From<wit::Error> for DocumentError {
     }
 }
 
-/// A document as it is kept; reads and writes like what it holds.
+/// A stored document: the value with its id, version and times. Dereferences to the value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stored<T> {
-    /// Its id.
+    /// Id of the document.
     pub id: String,
-    /// 1 at creation, one more at each change.
+    /// Version, 1 at creation and incremented at each change.
     pub version: u64,
-    /// When it was first written.
+    /// Time of creation.
     pub created_at: Timestamp,
-    /// When it was last written.
+    /// Time of the last change.
     pub updated_at: Timestamp,
-    /// What it holds.
+    /// Content of the document.
     pub value: T,
 }
 
 impl<T> Stored<T> {
-    /// The id of a document whose area gave it a UUID.
+    /// Returns the id as a UUID. Panics if the area uses other ids for these documents.
     #[must_use]
     pub fn uuid(&self) -> Uuid {
         self.id.parse().unwrap_or_else(|_| panic!("document id {:?} is no UUID", self.id))
@@ -112,21 +112,21 @@ impl<T: Document> Stored<T> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "{T}Page")]
 pub struct Page<T> {
-    /// At most `limit` of them.
+    /// Items of this page, at most `limit`.
     pub items: Vec<T>,
     /// For the parameter `cursor` of the next page; null on the last one.
     pub next_cursor: Option<String>,
 }
 
 impl<T> Page<T> {
-    /// The same page of something else.
+    /// Converts the items and keeps the cursor.
     #[must_use]
     pub fn map<U>(self, convert: impl FnMut(T) -> U) -> Page<U> {
         Page { items: self.items.into_iter().map(convert).collect(), next_cursor: self.next_cursor }
     }
 }
 
-/// A collection, as one call sees it.
+/// Access to a collection within one call.
 #[derive(Debug)]
 pub struct Documents<'a, T> {
     scope: &'a Scope,
@@ -142,27 +142,27 @@ impl<'a, T: Document> Documents<'a, T> {
         Self { scope, of: PhantomData }
     }
 
-    /// The document, or nothing.
+    /// Returns the document; `None` if it does not exist.
     ///
     /// # Errors
-    /// When the call's limits are used up.
+    /// If the call has reached its limits.
     pub fn find(&self, id: impl fmt::Display) -> Result<Option<Stored<T>>, DocumentError> {
         let found = self.scope.host.documents_get(T::COLLECTION, &id.to_string())?;
         Ok(found.map(Stored::read))
     }
 
-    /// The document.
+    /// Returns the document.
     ///
     /// # Errors
-    /// [`DocumentError::NotFound`], and when the call's limits are used up.
+    /// [`DocumentError::NotFound`], or if the call has reached its limits.
     pub fn get(&self, id: impl fmt::Display) -> Result<Stored<T>, DocumentError> {
         self.find(id)?.ok_or(DocumentError::NotFound)
     }
 
-    /// Those that exist, in the order of the ids.
+    /// Returns the documents that exist, in the order of `ids`.
     ///
     /// # Errors
-    /// When the call's limits are used up.
+    /// If the call has reached its limits.
     pub fn get_many(
         &self,
         ids: impl IntoIterator<Item = impl fmt::Display>,
@@ -172,8 +172,8 @@ impl<'a, T: Document> Documents<'a, T> {
         Ok(found.into_iter().map(Stored::read).collect())
     }
 
-    /// A question about the collection; without more, all of it, newest first
-    /// for time-ordered ids.
+    /// Starts a query. Without conditions and order, it matches all documents, ordered by id
+    /// descending: newest first for time-ordered ids.
     pub fn query(&self) -> Query<'a, T> {
         Query {
             scope: self.scope,
@@ -188,7 +188,7 @@ impl<'a, T: Document> Documents<'a, T> {
         }
     }
 
-    /// Keeps a new document.
+    /// Creates a document.
     ///
     /// # Errors
     /// [`DocumentError::AlreadyExists`], [`DocumentError::UniqueConflict`].
@@ -196,10 +196,10 @@ impl<'a, T: Document> Documents<'a, T> {
         self.write(wit::Write::Create((id.to_string(), body(value)))).map(drop)
     }
 
-    /// Keeps many new documents at once.
+    /// Creates many documents at once.
     ///
     /// # Errors
-    /// As for [`create`](Self::create); then none of them is kept.
+    /// As for [`create`](Self::create); no document is created then.
     pub fn create_all<'v>(
         &self,
         documents: impl IntoIterator<Item = (impl fmt::Display, &'v T)>,
@@ -215,10 +215,11 @@ impl<'a, T: Document> Documents<'a, T> {
         Ok(())
     }
 
-    /// Keeps what was changed in a document since it was read.
+    /// Replaces the document and updates its version and time, unless it has changed since it was
+    /// read.
     ///
     /// # Errors
-    /// [`DocumentError::VersionConflict`] where it was changed meanwhile.
+    /// [`DocumentError::VersionConflict`] if it has changed since it was read.
     pub fn replace(&self, document: &mut Stored<T>) -> Result<(), DocumentError> {
         let write = wit::Write::Replace((
             document.id.clone(),
@@ -230,10 +231,10 @@ impl<'a, T: Document> Documents<'a, T> {
         Ok(())
     }
 
-    /// Keeps what was changed in many documents since they were read.
+    /// Replaces many documents at once, unless one has changed since it was read.
     ///
     /// # Errors
-    /// As for [`replace`](Self::replace); then none of them is kept.
+    /// As for [`replace`](Self::replace); no document is replaced then.
     pub fn replace_all<'v>(
         &self,
         documents: impl IntoIterator<Item = &'v Stored<T>>,
@@ -252,10 +253,10 @@ impl<'a, T: Document> Documents<'a, T> {
         Ok(())
     }
 
-    /// Removes many documents as they were read.
+    /// Deletes many documents at once, unless one has changed since it was read.
     ///
     /// # Errors
-    /// As for [`delete`](Self::delete); then none of them is removed.
+    /// As for [`delete`](Self::delete); no document is deleted then.
     pub fn delete_all<'v>(
         &self,
         documents: impl IntoIterator<Item = &'v Stored<T>>,
@@ -271,10 +272,10 @@ impl<'a, T: Document> Documents<'a, T> {
         Ok(())
     }
 
-    /// Removes a document as it was read.
+    /// Deletes the document, unless it has changed since it was read.
     ///
     /// # Errors
-    /// [`DocumentError::VersionConflict`] where it was changed meanwhile.
+    /// [`DocumentError::VersionConflict`] if it has changed since it was read.
     pub fn delete(&self, document: &Stored<T>) -> Result<(), DocumentError> {
         self.write(wit::Write::Delete((document.id.clone(), Some(document.version)))).map(drop)
     }
@@ -286,7 +287,8 @@ impl<'a, T: Document> Documents<'a, T> {
     }
 }
 
-/// A question about a collection, over declared fields.
+/// A query of a collection. Conditions and orders use fields that the manifest declares; all
+/// conditions must hold.
 #[derive(Debug)]
 #[must_use]
 pub struct Query<'a, T> {
@@ -302,12 +304,12 @@ impl<'a, T: Document> Query<'a, T> {
         self
     }
 
-    /// The field has this value.
+    /// Requires that the field equals this value.
     pub fn equals(self, field: &str, value: impl Into<Value>) -> Self {
         self.test(&[field], wit::Test::Equals(value.into()))
     }
 
-    /// The field has this value, where one is given.
+    /// Requires that the field equals this value; no condition if it is `None`.
     pub fn equals_if(self, field: &str, value: Option<impl Into<Value>>) -> Self {
         match value {
             Some(value) => self.equals(field, value),
@@ -315,23 +317,23 @@ impl<'a, T: Document> Query<'a, T> {
         }
     }
 
-    /// The field has one of these values.
+    /// Requires that the field equals one of these values.
     pub fn one_of(self, field: &str, values: impl IntoIterator<Item = impl Into<Value>>) -> Self {
         let values = values.into_iter().map(Into::into).collect();
         self.test(&[field], wit::Test::OneOf(values))
     }
 
-    /// The field lies between the bounds, the upper one excluded.
+    /// Requires that the field is at least `from` and less than `below`.
     pub fn range(self, field: &str, from: Option<Value>, below: Option<Value>) -> Self {
         self.test(&[field], wit::Test::Range((from, below)))
     }
 
-    /// The field's text begins so.
+    /// Requires that the field's text starts with this text.
     pub fn prefix(self, field: &str, text: &str) -> Self {
         self.test(&[field], wit::Test::Prefix(text.to_owned()))
     }
 
-    /// One of the fields' texts contains this, case ignored.
+    /// Requires that the text of one of these fields contains this text, ignoring case.
     pub fn contains(self, fields: &[&str], text: &str) -> Self {
         self.test(fields, wit::Test::Contains(text.to_owned()))
     }
@@ -341,23 +343,23 @@ impl<'a, T: Document> Query<'a, T> {
         self
     }
 
-    /// Smallest first.
+    /// Orders by this field, smallest first.
     pub fn ascending(self, field: &str) -> Self {
         self.order(field, false)
     }
 
-    /// Largest first.
+    /// Orders by this field, largest first.
     pub fn descending(self, field: &str) -> Self {
         self.order(field, true)
     }
 
-    /// At most so many; 50 where nothing is said.
+    /// Sets the maximum number of documents of a page; the default is 50.
     pub fn limit(mut self, limit: u32) -> Self {
         self.query.limit = limit;
         self
     }
 
-    /// From where the page that gave this cursor ended.
+    /// Continues after the page that returned this cursor; `None` starts at the first page.
     pub fn cursor(mut self, cursor: Option<String>) -> Self {
         if let Some(cursor) = cursor {
             self.query.start = wit::Start::Cursor(cursor);
@@ -365,7 +367,7 @@ impl<'a, T: Document> Query<'a, T> {
         self
     }
 
-    /// The page that a request asks for.
+    /// Selects the page that the request asks for: its limit and cursor.
     pub fn paging<const LIMIT: u32, const MAX_LIMIT: u32, const MAX_CURSOR: u32>(
         self,
         paging: Paging<LIMIT, MAX_LIMIT, MAX_CURSOR>,
@@ -373,7 +375,8 @@ impl<'a, T: Document> Query<'a, T> {
         self.limit(paging.limit).cursor(paging.cursor)
     }
 
-    /// After the document of this id.
+    /// Continues after the document with this id, in the query's order; `None` starts at the first
+    /// page.
     pub fn after(mut self, id: Option<impl fmt::Display>) -> Self {
         if let Some(id) = id {
             self.query.start = wit::Start::After(id.to_string());
@@ -381,10 +384,10 @@ impl<'a, T: Document> Query<'a, T> {
         self
     }
 
-    /// A page of them.
+    /// Returns one page of matching documents.
     ///
     /// # Errors
-    /// [`DocumentError::InvalidCursor`], and when the call's limits are used up.
+    /// [`DocumentError::InvalidCursor`], or if the call has reached its limits.
     pub fn page(self) -> Result<Page<Stored<T>>, DocumentError> {
         let page = self.scope.host.documents_find(&self.query)?;
         Ok(Page {
@@ -393,7 +396,7 @@ impl<'a, T: Document> Query<'a, T> {
         })
     }
 
-    /// Those on the first page.
+    /// Returns the documents of one page without a cursor.
     ///
     /// # Errors
     /// As for [`page`](Self::page).
@@ -401,8 +404,8 @@ impl<'a, T: Document> Query<'a, T> {
         Ok(self.page()?.items)
     }
 
-    /// Deletes those on the first page, and returns how many there were. A job
-    /// that deletes all of them runs again until there were none.
+    /// Deletes the documents of one page and returns their number. A job that deletes all of them
+    /// runs again until the number is 0.
     ///
     /// # Errors
     /// As for [`page`](Self::page).
@@ -413,14 +416,13 @@ impl<'a, T: Document> Query<'a, T> {
         Ok(page.len())
     }
 
-    /// All of them, page by page as they are taken; the limit is a page's.
-    ///
-    /// An error is the last item.
+    /// Returns an iterator over all matching documents. It loads page by page; `limit` is the size
+    /// of a page. After an error it ends.
     pub fn all(self) -> AllDocuments<'a, T> {
         AllDocuments::of(self)
     }
 
-    /// The first of them.
+    /// Returns the first matching document.
     ///
     /// # Errors
     /// As for [`page`](Self::page).
@@ -428,27 +430,27 @@ impl<'a, T: Document> Query<'a, T> {
         Ok(self.limit(1).list()?.pop())
     }
 
-    /// How many there are, whatever the limit.
+    /// Returns the number of matching documents, regardless of the limit.
     ///
     /// # Errors
-    /// When the call's limits are used up.
+    /// If the call has reached its limits.
     pub fn count(self) -> Result<u64, DocumentError> {
         Ok(self.scope.host.documents_count(T::COLLECTION, &self.query.conditions, None)?)
     }
 
-    /// How many there are, or `most` where there are more: quick where the
-    /// whole number would take long, for limits and for "more than 1,000".
+    /// Returns the number of matching documents, at most `most`. Faster than [`count`](Self::count)
+    /// for many documents; for limits and texts such as "more than 1,000".
     ///
     /// # Errors
-    /// When the call's limits are used up.
+    /// If the call has reached its limits.
     pub fn count_up_to(self, most: u32) -> Result<u64, DocumentError> {
         Ok(self.scope.host.documents_count(T::COLLECTION, &self.query.conditions, Some(most))?)
     }
 
-    /// How many there are for each combination of the fields' values.
+    /// Returns the number of matching documents for each combination of the fields' values.
     ///
     /// # Errors
-    /// When the call's limits are used up.
+    /// If the call has reached its limits.
     pub fn count_by(self, fields: &[&str]) -> Result<Vec<(Vec<Value>, u64)>, DocumentError> {
         let fields: Vec<String> = fields.iter().map(|&field| field.to_owned()).collect();
         let groups =

@@ -1,4 +1,4 @@
-//! What handlers take after the context, and what it says of the route.
+//! Arguments of handlers after the context, and the parts of a route that they declare.
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -11,27 +11,27 @@ use crate::schema;
 use crate::wit::assurance::area::manifest::{BodyKind, ParameterPlace, Route, WorkspaceSource};
 use crate::wit::assurance::area::types::{Body as WitBody, Parameter, Part, ReceivedBlob};
 
-/// What of a request is not in the context: each extractor takes its share.
+/// Content of a request that is not in the context. Each argument of the handler takes its part.
 #[derive(Debug)]
 pub struct Input {
-    /// The route's path template.
+    /// Path template of the route.
     pub path: &'static str,
-    /// Those that were given or have a default.
+    /// Parameters that the client sent, or that have a default.
     pub parameters: Vec<Parameter>,
-    /// Of the kind the route declares.
+    /// Body, of the kind that the route declares.
     pub body: WitBody,
-    /// The claims of the signed link it came by.
+    /// Claims of the signed link, as JSON; `None` if the route takes no signed link.
     pub link: Option<String>,
 }
 
-/// An argument of a handler.
+/// A type that can be an argument of a handler.
 pub trait FromRequest: Sized {
-    /// Takes the argument out of the request.
+    /// Extracts the argument from the request.
     ///
     /// # Errors
-    /// A refusal, where the schema let pass what the type does not take.
+    /// A problem, if the value passes the JSON Schema but the type does not accept it.
     fn from_request(ctx: &Ctx, input: &mut Input) -> Result<Self, Problem>;
-    /// Writes into the manifest's route what the argument needs.
+    /// Adds the parameters or the body of this argument to the manifest's route.
     fn describe(route: &mut Route);
 }
 
@@ -46,7 +46,7 @@ fn json_body(input: &mut Input) -> String {
     }
 }
 
-/// The JSON body. Unknown members are refused before the handler runs.
+/// Argument with the JSON body. Unknown members are refused before the handler runs.
 #[derive(Clone, Copy, Debug)]
 pub struct Body<T>(pub T);
 
@@ -60,13 +60,13 @@ impl<T: DeserializeOwned + JsonSchema> FromRequest for Body<T> {
     }
 }
 
-/// The JSON body together with its text as the client wrote it, for what is
-/// signed or hashed.
+/// Argument with the JSON body and its text as the client sent it, for content that is signed or
+/// hashed.
 #[derive(Clone, Debug)]
 pub struct Verbatim<T> {
-    /// What it says.
+    /// The parsed body.
     pub value: T,
-    /// As it was sent.
+    /// The body's text, exactly as the client sent it.
     pub text: String,
 }
 
@@ -82,10 +82,9 @@ impl<T: DeserializeOwned + JsonSchema> FromRequest for Verbatim<T> {
     }
 }
 
-/// The parameters of path, query and headers as one struct. A member that the
-/// path template names is a path parameter, one marked
-/// `#[schemars(extend("x-header" = true))]` a header, any other a query
-/// parameter; bounds, formats and defaults come from the schema.
+/// Argument with the parameters in path, query and headers as one struct. A member that the path
+/// template names is a path parameter, one marked `#[schemars(extend("x-header" = true))]` a
+/// header, any other a query parameter. Bounds, formats and defaults come from the schema.
 #[derive(Clone, Copy, Debug)]
 pub struct Params<T>(pub T);
 
@@ -108,7 +107,7 @@ impl<T: DeserializeOwned + JsonSchema> FromRequest for Params<T> {
     }
 }
 
-/// The one parameter of the path in addition to the workspace.
+/// Argument with the only path parameter in addition to `workspace_id`.
 #[derive(Clone, Copy, Debug)]
 pub struct Path<T>(pub T);
 
@@ -134,13 +133,13 @@ impl<T: DeserializeOwned + JsonSchema> FromRequest for Path<T> {
     }
 }
 
-/// The parts of a `multipart/form-data` body; the route declares them with
+/// Argument with the parts of a `multipart/form-data` body, which the route declares with
 /// [`RouteBuilder::part`](crate::RouteBuilder::part).
 #[derive(Clone, Debug)]
 pub struct Form(pub Vec<Part>);
 
 impl Form {
-    /// The part of this name.
+    /// Returns the part with this name.
     #[must_use]
     pub fn part(&self, name: &str) -> Option<&Part> {
         self.0.iter().find(|part| part.name == name)
@@ -162,7 +161,7 @@ impl FromRequest for Form {
     }
 }
 
-/// A body of any content, already in the blob store.
+/// Argument with a body of any content, which the host has already written to the blob store.
 #[derive(Clone, Debug)]
 pub struct Blob(pub ReceivedBlob);
 
@@ -179,16 +178,16 @@ impl FromRequest for Blob {
     }
 }
 
-/// The claims of the signed link that the request came by, as they were given
-/// to [`Scope::sign_link`](crate::Scope::sign_link).
+/// Argument with the claims of the signed link, as passed to
+/// [`Scope::sign_link`](crate::Scope::sign_link).
 #[derive(Clone, Copy, Debug)]
 pub struct Link<T>(pub T);
 
 impl<T: DeserializeOwned> FromRequest for Link<T> {
     fn from_request(_: &Ctx, input: &mut Input) -> Result<Self, Problem> {
         let Some(claims) = input.link.take() else { panic!("the host gave no link") };
-        // A link of an earlier version of the area may say less than this one
-        // wants: it is as good as expired.
+        // An earlier version of the area may have signed claims without members that this type
+        // requires. Such a link is treated as expired.
         serde_json::from_str(&claims)
             .map(Self)
             .map_err(|_| Problem::permission_denied("The link has expired or is not valid."))

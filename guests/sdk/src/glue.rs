@@ -1,5 +1,5 @@
-//! What only a component needs: an allocator that suits an instance that dies
-//! with its call, and a panic message for the operator.
+//! Runtime support of a component: an allocator for instances that live for one call, and a log
+//! line for each panic.
 #![allow(
     unsafe_code,
     clippy::allow_attributes_without_reason,
@@ -11,32 +11,30 @@ use std::cell::{Cell, UnsafeCell};
 
 use crate::wit::assurance::area::log;
 
-/// What every exported function does first: a panic is logged for the operator
-/// before the instance aborts.
+/// Called first in every exported function. Logs a panic for the operator before the instance
+/// aborts.
 pub fn begin() {
     std::panic::set_hook(Box::new(|panic| {
         log::write(log::Level::Error, &panic.to_string());
     }));
 }
 
-/// What follows may take much memory, so none of it comes out of the arena: the
-/// host wipes every page that any call has written there after each later call
-/// in its place, while it forgets what an instance has grown by.
+/// Makes all further allocations use the system allocator instead of the arena. Called before work
+/// that needs much memory: after each later call in the same slot, the host clears every arena page
+/// that any call has written, but it releases memory that an instance has grown by.
 pub fn leave_arena() {
     ALLOCATOR.used.set(ARENA_BYTES);
 }
 
-/// What an instance can allocate before it has to ask for memory: growing a
-/// memory costs more than the rest of a small call, and so would wiping a
-/// larger arena.
+/// Size of the arena in bytes: memory that an instance can allocate before it has to grow. Growing
+/// costs more than the rest of a small call, and so would clearing a larger arena.
 const ARENA_BYTES: usize = 128 * 1024;
 
 #[repr(C, align(16))]
 struct Arena(UnsafeCell<[u8; ARENA_BYTES]>);
 
-/// Hands out the arena from the bottom upwards and takes only the last block
-/// back: small calls end before it is full, and the instance with them. What
-/// does not fit any more is the system allocator's, which reuses what is freed.
+/// Allocates from the arena upwards and reuses only the last block that was freed, because a small
+/// call ends before the arena is full. The system allocator serves all blocks that do not fit.
 struct ArenaFirst {
     used: Cell<usize>,
 }
@@ -56,7 +54,7 @@ impl ArenaFirst {
         ARENA.0.get() as usize
     }
 
-    /// Where a block lies in the arena, if it does.
+    /// Returns a block's offset in the arena; `None` if the system allocator owns it.
     fn offset(block: *mut u8) -> Option<usize> {
         (block as usize).checked_sub(Self::base()).filter(|offset| *offset < ARENA_BYTES)
     }
@@ -73,7 +71,7 @@ unsafe impl GlobalAlloc for ArenaFirst {
                 self.used.set(end);
                 (Self::base() + start) as *mut u8
             }
-            // SAFETY: the caller's layout.
+            // SAFETY: the caller guarantees a valid layout.
             _ => unsafe { System.alloc(layout) },
         }
     }
@@ -83,7 +81,7 @@ unsafe impl GlobalAlloc for ArenaFirst {
         match Self::offset(block) {
             Some(offset) if offset + layout.size() == self.used.get() => self.used.set(offset),
             Some(_) => {}
-            // SAFETY: it is not the arena's, so it is the system allocator's.
+            // SAFETY: the block is not in the arena, so the system allocator owns it.
             None => unsafe { System.dealloc(block, layout) },
         }
     }
@@ -91,7 +89,7 @@ unsafe impl GlobalAlloc for ArenaFirst {
     #[inline]
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         let Some(offset) = Self::offset(block) else {
-            // SAFETY: it is not the arena's, so it is the system allocator's.
+            // SAFETY: the block is not in the arena, so the system allocator owns it.
             return unsafe { System.realloc(block, layout, size) };
         };
         let last = offset + layout.size() == self.used.get();

@@ -1,39 +1,39 @@
-//! The functions of the contract, as an area calls them. On wasm32 they are the
-//! component's imports; natively a [`Host`] implements them, for a test or a
-//! benchmark.
+//! The host functions of the contract. On wasm32 they are the component's imports. Natively, a
+//! [`Host`] implements them, for a test or a benchmark.
 
 #[allow(clippy::wildcard_imports, reason = "every interface of the contract")]
 use crate::wit::assurance::area::*;
 
-/// The functions of the contract, documented in `wit/`.
+/// Gives access to the host functions of the contract, which `wit/` documents.
 #[cfg(target_arch = "wasm32")]
 pub struct Handle;
 
-/// The functions of the contract, documented in `wit/`.
+/// Gives access to the host functions of the contract, which `wit/` documents.
 #[cfg(not(target_arch = "wasm32"))]
 pub struct Handle(Box<dyn Host>);
 
 #[cfg(not(target_arch = "wasm32"))]
 impl Handle {
-    /// Calls go to this host.
+    /// Forwards all calls to this host.
     pub fn new(host: impl Host + 'static) -> Self {
         Self(Box::new(host))
     }
 }
 
-/// Makes the functions of the contract from the list that `build.rs` writes.
+/// Defines [`Host`] and the methods of [`Handle`], one for each function in the list that
+/// `build.rs` generates.
 macro_rules! host_functions {
     ($(
         $(#[$docs:meta])*
         $capability:ident $module:ident::$function:ident
             as $name:ident($($argument:ident: $type:ty),*) -> $output:ty;
     )*) => {
-        /// The host of an area that runs natively. A function that it does not
-        /// implement ends the call with a panic.
+        /// Host of an area that runs natively. A function without an implementation panics, which
+        /// ends the call.
         #[cfg(not(target_arch = "wasm32"))]
         #[allow(missing_docs, clippy::missing_errors_doc, reason = "documented in wit/")]
         pub trait Host {
-            /// Comes before each call of a function, with its capability.
+            /// Called before each host function, with the capability to which the function belongs.
             fn enter(&self, capability: manifest::Capability) {
                 let _ = capability;
             }

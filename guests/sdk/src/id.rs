@@ -1,5 +1,5 @@
-//! Ids a call makes for itself: UUIDv7 from the call's moment and seed, so that
-//! a call that is run again makes the same ones.
+//! Generates ids within a call: UUIDv7 from the call's time and seed. A call that runs again
+//! generates the same ids.
 
 use std::cell::Cell;
 
@@ -7,8 +7,8 @@ use uuid::{Builder, Uuid};
 
 use crate::time::Timestamp;
 
-/// A source of ids and of numbers for shuffling; xoroshiro128++ by Blackman and
-/// Vigna. Not for secrets.
+/// Deterministic generator of ids and random numbers (xoroshiro128++ by Blackman and Vigna). Not
+/// for secrets.
 #[derive(Debug)]
 pub(crate) struct Ids {
     state: Cell<(u64, u64)>,
@@ -29,8 +29,8 @@ impl Ids {
         mixed
     }
 
-    /// Sorts by the call's moment to the microsecond, then by the order of
-    /// making within the call (RFC 9562, section 6.2, methods 3 and 1).
+    /// Returns an id that sorts by the call's time in microseconds, then by the number of ids
+    /// generated in the call (RFC 9562, section 6.2, methods 3 and 1).
     pub(crate) fn next_id(&self, now: Timestamp) -> Uuid {
         let micros = u64::try_from(now.0).unwrap_or(0);
         let (ms, fraction) = (micros / 1000, (micros % 1000) * 4096 / 1000);

@@ -1,5 +1,4 @@
-//! Work for later, and what happened: the traits that name them, and how a run
-//! ends.
+//! Traits for jobs and events, and the results of a run.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -12,55 +11,55 @@ use crate::time::Timestamp;
 use crate::wit;
 pub use crate::wit::JobError;
 
-/// An event's data, as its area publishes it.
+/// Data of an event that an area publishes.
 pub trait Event: Serialize {
-    /// Dotted, lower case: `support_case.created`.
+    /// Name of the event, dotted and in lower case: `support_case.created`.
     const NAME: &'static str;
 }
 
-/// A kind of job, by its payload. The payload is also the checkpoint: a run
-/// that continues leaves the payload the next run begins with.
+/// Payload of a kind of job. It is also the checkpoint: [`Outcome::Continue`] has the payload of
+/// the next run.
 pub trait Job: Serialize + DeserializeOwned {
-    /// `snake_case`.
+    /// Name of the kind, in `snake_case`.
     const KIND: &'static str;
 }
 
-/// An event as it is delivered to a subscriber, at least once.
+/// An event as delivered to a subscriber, at least once.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct EventDelivery {
-    /// The same at every delivery.
+    /// Id of the event, the same at every delivery.
     pub id: Uuid,
-    /// Which event.
+    /// Name of the event.
     pub name: String,
-    /// What its area says of it: a JSON object.
+    /// Data of the event, a JSON object defined by the area that published it.
     pub data: Box<RawValue>,
-    /// When it happened.
+    /// Time at which the event was published.
     pub occurred_at: Timestamp,
 }
 
 impl EventDelivery {
-    /// The data as a type.
+    /// Parses the event's data.
     ///
     /// # Errors
-    /// The job fails for good where the data is not that.
+    /// If the data has another shape; the job then fails permanently.
     pub fn data<T: DeserializeOwned>(&self) -> Result<T, JobError> {
         serde_json::from_str(self.data.get())
             .map_err(|error| JobError::Fail(format!("{} with odd data: {error}", self.name)))
     }
 }
 
-/// How a run ends that keeps what it did.
+/// End of a run whose effects are committed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome<J> {
-    /// Finished.
+    /// The job is finished.
     Done,
-    /// Run again at once, with this payload.
+    /// The job runs again at once, with this payload.
     Continue(J),
-    /// Run again at that moment, as a new attempt; the text is for the queue.
+    /// The job runs again at this time, as a new attempt. The queue shows the text as the reason.
     Retry(Timestamp, String),
 }
 
-/// How a run ends. An error drops what it did.
+/// Result of a run. An error discards the effects of the run.
 pub type JobResult<J> = Result<Outcome<J>, JobError>;
 
 impl<J: Serialize> Outcome<J> {

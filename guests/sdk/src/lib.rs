@@ -1,8 +1,8 @@
-//! What an area of the Workspace Assurance Service is written with.
+//! The crate that an area of the Workspace Assurance Service is written with.
 //!
-//! An area is a list of typed functions, one an operation, and of what they
-//! keep, publish and put off. The same structs that the functions take and
-//! return make the schemas that the host validates with and documents:
+//! An area declares typed functions, one for each operation, and its collections, events and jobs.
+//! The argument and return types of the functions also define the JSON Schemas with which the host
+//! validates and documents requests:
 //!
 //! ```
 //! use area_sdk::prelude::*;
@@ -30,9 +30,9 @@
 //! # fn main() {}
 //! ```
 //!
-//! Every call gets a fresh instance and is one transaction: a handler that
-//! returns an error leaves nothing behind, and any handler may be run again.
-//! Handlers are plain functions; [`testing`] runs them natively.
+//! Every call has a fresh instance and is one transaction. If a handler returns an error, none of
+//! its effects are stored. Any handler may run again. Handlers are plain functions; [`testing`]
+//! runs them natively.
 
 mod area;
 mod blobs;
@@ -82,10 +82,10 @@ pub use wit::assurance::area::malware::{Error as ScanError, Verdict};
 pub use wit::assurance::area::manifest::{Capability, LinkHolder, RateClass};
 pub use wit::assurance::area::types::Role;
 
-/// What a handler returns: a success, or the refusal the client will read.
+/// Result of a handler: a success, or the problem that the client receives.
 pub type Result<T, E = Problem> = std::result::Result<T, E>;
 
-/// What nearly every area names.
+/// The items that nearly every area imports.
 pub mod prelude {
     pub use crate::{
         Area, Body, Capability, Collection, Created, Ctx, Document, Event, Job, JobCtx, JobResult,
@@ -96,8 +96,8 @@ pub mod prelude {
     pub use serde::{Deserialize, Serialize};
 }
 
-/// Makes a function that returns an [`Area`] the component's exports. Does
-/// nothing on other targets than wasm32.
+/// Exports a function that returns an [`Area`] as the component. Does nothing on targets other than
+/// wasm32.
 #[macro_export]
 macro_rules! export {
     ($area:path) => {

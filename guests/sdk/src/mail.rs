@@ -1,14 +1,15 @@
-//! Mail to people; only in jobs.
+//! Sends e-mail; available in jobs only.
 
 use crate::context::JobCtx;
 pub use crate::wit::assurance::area::mail::{Error as MailError, Message};
 
 impl JobCtx {
-    /// Sends a message, and waits until the mail server has taken it. A job
-    /// that fails afterwards sends it again.
+    /// Sends an e-mail and waits until the mail server accepts it. A job that fails afterwards
+    /// sends it again when it is retried.
     ///
     /// # Errors
-    /// Says whether it is worth another try.
+    /// The message is invalid, the mail server rejects it, or the server is unavailable; only the
+    /// last is worth a retry.
     pub fn send_mail(&self, message: &Message) -> Result<(), MailError> {
         self.host.mail_send(message)
     }

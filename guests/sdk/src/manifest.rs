@@ -1,4 +1,4 @@
-//! What the manifest has in addition to the routes: collections, lanes, parameters.
+//! Parts of the manifest other than routes: collections, lanes and parameters.
 
 use schemars::JsonSchema;
 use serde_json::Value;
@@ -10,18 +10,18 @@ use crate::wit::assurance::area::manifest::{
     Route, TextBounds,
 };
 
-/// A lane of the host's queue: a share of its workers.
+/// A lane of the host's job queue. Each lane has its own workers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lane {
-    /// Audits.
+    /// For jobs that run audits.
     Scanner,
-    /// Bringing in what was uploaded or submitted.
+    /// For jobs that import uploads and submitted evidence.
     Ingest,
-    /// Model calls.
+    /// For jobs that call language models.
     Assistant,
-    /// Events and webhooks.
+    /// For deliveries of events and webhooks.
     Delivery,
-    /// Everything that can wait.
+    /// For jobs that can wait, such as cleanup.
     Maintenance,
 }
 
@@ -37,8 +37,8 @@ impl Lane {
     }
 }
 
-/// A kind of document an area keeps. Only declared fields can be asked for, and
-/// only indexed ones quickly.
+/// Declaration of a collection: a kind of document. Queries can use only declared fields, and only
+/// fields with an index are fast to query.
 #[derive(Debug)]
 #[must_use]
 pub struct Collection {
@@ -51,7 +51,7 @@ pub struct Collection {
 }
 
 impl Collection {
-    /// The collection of this type's documents.
+    /// Declares the collection of this type's documents.
     pub fn of<T: Document + JsonSchema>() -> Self {
         Self {
             name: T::COLLECTION,
@@ -63,7 +63,7 @@ impl Collection {
         }
     }
 
-    /// One line for other areas' authors.
+    /// Sets the summary for authors of other areas, one line.
     pub fn summary(mut self, summary: &'static str) -> Self {
         self.summary = summary;
         self
@@ -74,35 +74,36 @@ impl Collection {
         self
     }
 
-    /// A member that holds text (ids and moments too) and can be asked for.
+    /// Declares a field with text (also ids and timestamps), for queries.
     pub fn text(self, name: &'static str) -> Self {
         self.field(name, FieldKind::Text)
     }
 
-    /// A member that holds an integer and can be asked for.
+    /// Declares a field with an integer, for queries.
     pub fn integer(self, name: &'static str) -> Self {
         self.field(name, FieldKind::Integer)
     }
 
-    /// A member that holds true or false and can be asked for.
+    /// Declares a field with a boolean, for queries.
     pub fn boolean(self, name: &'static str) -> Self {
         self.field(name, FieldKind::Boolean)
     }
 
-    /// Makes questions about these fields quick, ordered by the last of them.
+    /// Declares an index on these fields. It serves conditions on the first fields and the order by
+    /// the last.
     pub fn index(mut self, fields: &'static [&'static str]) -> Self {
         self.indexes.push((fields, false));
         self
     }
 
-    /// At most one document of the workspace has these values; one in which any
-    /// is missing or null is not counted.
+    /// Declares a unique index: at most one document of the workspace has these values. Documents
+    /// in which one of them is missing or null are not compared.
     pub fn unique(mut self, fields: &'static [&'static str]) -> Self {
         self.indexes.push((fields, true));
         self
     }
 
-    /// Areas that may read it; `*` for all.
+    /// Sets the areas that may read the collection; `*` means all.
     pub fn readable_by(mut self, areas: &'static [&'static str]) -> Self {
         self.readers = areas;
         self
@@ -142,7 +143,7 @@ fn owned(names: &[&str]) -> Vec<String> {
     names.iter().map(|&name| name.to_owned()).collect()
 }
 
-/// The parameters that a path template names, without the workspace.
+/// Returns the names of the path template's parameters except `workspace_id`.
 pub(crate) fn path_parameters(template: &str) -> impl Iterator<Item = &str> {
     template
         .split('/')
@@ -150,7 +151,7 @@ pub(crate) fn path_parameters(template: &str) -> impl Iterator<Item = &str> {
         .filter(|&name| name != "workspace_id")
 }
 
-/// Adds a parameter for each member of a struct's schema.
+/// Adds a parameter to the route for each member of a struct's schema.
 pub(crate) fn parameters(schema: &Value, route: &mut Route) {
     let required: Vec<&str> =
         schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
@@ -167,7 +168,7 @@ pub(crate) fn parameters(schema: &Value, route: &mut Route) {
     }
 }
 
-/// A parameter of a scalar schema.
+/// Returns the declaration of a parameter with this schema.
 pub(crate) fn parameter(
     name: &str,
     place: ParameterPlace,
@@ -185,7 +186,7 @@ pub(crate) fn parameter(
     }
 }
 
-/// What an optional parameter is when it is given.
+/// Returns the schema without the null alternative of an optional parameter.
 fn not_null(schema: &Value) -> &Value {
     let branches = schema["anyOf"].as_array();
     branches

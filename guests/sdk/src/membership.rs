@@ -1,4 +1,4 @@
-//! Who belongs to the workspace, changed; for areas whose work that is.
+//! Changes the members of the workspace; for areas that manage members.
 
 use uuid::Uuid;
 
@@ -8,22 +8,22 @@ pub use crate::wit::assurance::area::membership::Account;
 use crate::wit::assurance::area::membership::Error;
 use crate::wit::assurance::area::types::Role;
 
-/// There is no such user.
+/// Error: no user has this id.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NoSuchUser;
 
 impl Scope {
-    /// Whoever signs in with this address, in any letter case, in any
-    /// workspace or none.
+    /// Returns the account with this e-mail address, in any letter case, even if it belongs to no
+    /// workspace.
     #[must_use]
     pub fn account(&self, email: &str) -> Option<Account> {
         self.host.membership_find_account(email)
     }
 
-    /// Makes a person a member with the commit; a member keeps a higher role.
+    /// Makes a user a member when the call commits. A member with a higher role keeps that role.
     ///
     /// # Errors
-    /// Where nobody has this id.
+    /// If no user has this id.
     pub fn add_member(&self, user: Uuid, role: Role) -> Result<(), NoSuchUser> {
         match self.host.membership_add(&user.to_string(), role) {
             Ok(()) => Ok(()),
@@ -32,8 +32,8 @@ impl Scope {
         }
     }
 
-    /// A token with which whoever reads the mail of this address can make an
-    /// account of it until a moment. To be sent there and nowhere else.
+    /// Returns a token that allows its holder to register an account with this address until
+    /// `expires_at`. Send it to this address and nowhere else.
     #[must_use]
     pub fn vouch(&self, email: &str, expires_at: Timestamp) -> String {
         self.host

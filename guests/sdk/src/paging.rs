@@ -1,4 +1,4 @@
-//! The parameters `limit` and `cursor` of every operation that lists in pages.
+//! The parameters `limit` and `cursor` of every operation that returns pages.
 
 use serde::de::DeserializeOwned;
 
@@ -9,16 +9,14 @@ use crate::wit::assurance::area::manifest::{
     IntegerBounds, Parameter, ParameterPlace, ParameterType, Route, TextBounds,
 };
 
-/// The page that a request asks for: an argument of a handler that declares
-/// the query parameters `limit` and `cursor`. Pass it to
+/// Argument with the requested page. Declares the query parameters `limit` and `cursor`. Pass it to
 /// [`Query::paging`](crate::Query::paging).
 ///
-/// `LIMIT` is the number of items without `limit`, `MAX_LIMIT` the largest
-/// that is accepted. `MAX_CURSOR` is the longest cursor in characters: a list
-/// ordered by long texts has long cursors.
+/// `LIMIT` is the default of `limit`, `MAX_LIMIT` its maximum. `MAX_CURSOR` is the maximum length
+/// of a cursor in characters: a list ordered by long texts has long cursors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paging<const LIMIT: u32 = 50, const MAX_LIMIT: u32 = 100, const MAX_CURSOR: u32 = 2000> {
-    /// Most items of the page.
+    /// Maximum number of items of the page.
     pub limit: u32,
     /// `next_cursor` of the previous page; `None` for the first page.
     pub cursor: Option<String>,

@@ -1,4 +1,4 @@
-//! Refusals, as the client will read them.
+//! Constructors of error responses (RFC 9457).
 
 use crate::documents::DocumentError;
 use crate::wit::assurance::area::types::ProblemKind;
@@ -9,8 +9,8 @@ impl Problem {
         Self { kind, code: None, detail: detail.into(), hint: None, violations: Vec::new() }
     }
 
-    /// 422: a member of the body, named by its JSON Pointer, or a parameter,
-    /// named by its name, has the right shape and is wrong all the same.
+    /// Returns a 422 for an invalid value. `pointer` is the JSON Pointer of a member in the body,
+    /// or the name of a parameter.
     pub fn validation(pointer: impl Into<String>, message: impl Into<String>) -> Self {
         let message = message.into();
         let mut problem = Self::new(ProblemKind::ValidationFailed, message.clone());
@@ -18,46 +18,46 @@ impl Problem {
         problem
     }
 
-    /// 422 with a code of its own, declared in the route.
+    /// Returns a 422 with a specific code, which the route must declare.
     pub fn unprocessable(code: &str, detail: impl Into<String>) -> Self {
         Self::new(ProblemKind::ValidationFailed, detail).code(code)
     }
 
-    /// 403.
+    /// Returns a 403.
     pub fn permission_denied(detail: impl Into<String>) -> Self {
         Self::new(ProblemKind::PermissionDenied, detail)
     }
 
-    /// 404: not there, or not the caller's.
+    /// Returns a 404: the resource does not exist, or the caller may not see it.
     #[must_use]
     pub fn not_found() -> Self {
         Self::new(ProblemKind::NotFound, "There is no such thing here.")
     }
 
-    /// 409 with a code of its own, declared in the route.
+    /// Returns a 409 with a specific code, which the route must declare.
     pub fn conflict(code: &str, detail: impl Into<String>) -> Self {
         Self::new(ProblemKind::Conflict, detail).code(code)
     }
 
-    /// 409: the resource is at this version, not at the one in `If-Match`.
+    /// Returns a 409: the resource's version is `current`, not the one in `If-Match`.
     #[must_use]
     pub fn version_conflict(current: u64) -> Self {
         Self::new(ProblemKind::VersionConflict, format!("The current version is {current}."))
     }
 
-    /// 503: something this needs is away for the moment.
+    /// Returns a 503: a dependency is temporarily unavailable.
     pub fn unavailable(detail: impl Into<String>) -> Self {
         Self::new(ProblemKind::Unavailable, detail)
     }
 
-    /// With a code more exact than the kind's own.
+    /// Sets a more specific code than the default one of the kind.
     #[must_use]
     pub fn code(mut self, code: &str) -> Self {
         self.code = Some(code.to_owned());
         self
     }
 
-    /// With advice on what to do about it.
+    /// Sets the hint: how to fix the error.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());

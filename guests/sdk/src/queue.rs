@@ -1,4 +1,4 @@
-//! The workspace's jobs, of every area, for the area that shows them.
+//! Access to the workspace's jobs of all areas, for the area that shows the job queue.
 
 use uuid::Uuid;
 
@@ -6,12 +6,12 @@ use crate::context::Scope;
 use crate::documents::Page;
 pub use crate::wit::assurance::area::queue::{Error, Filter, Job, Lane, Status};
 
-/// The queue, as the workspace sees it.
+/// The jobs of one workspace, of all areas. Created by [`Scope::queue`].
 #[derive(Debug)]
 pub struct Queue<'a>(&'a Scope);
 
 impl Scope {
-    /// The workspace's jobs, whichever area runs them.
+    /// Returns access to the workspace's jobs of all areas.
     #[must_use]
     pub fn queue(&self) -> Queue<'_> {
         Queue(self)
@@ -20,19 +20,19 @@ impl Scope {
 
 #[expect(clippy::missing_errors_doc, reason = "documented with the error in wit/queue.wit")]
 impl Queue<'_> {
-    /// Every lane, by name.
+    /// Returns every lane with its load, ordered by name.
     #[must_use]
     pub fn lanes(&self) -> Vec<Lane> {
         self.0.host.queue_lanes()
     }
 
-    /// The jobs by lane and position, then those without one; of each lane at
-    /// most so many of each kind of status.
+    /// Returns the jobs ordered by lane and position, then those without a position: running,
+    /// retrying and ended. Each of these groups has at most `limit` jobs (1 to 500) in each lane.
     pub fn overview(&self, limit: u32) -> Result<Vec<Job>, Error> {
         self.0.host.queue_overview(limit)
     }
 
-    /// All jobs, newest first, a page at a time.
+    /// Returns a page of the jobs that match the filter, newest first.
     pub fn page(
         &self,
         filter: &Filter,
@@ -43,19 +43,19 @@ impl Queue<'_> {
         Ok(Page { items: page.jobs, next_cursor: page.next })
     }
 
-    /// The job, where there is one.
+    /// Returns the job; `None` if the workspace has no such job.
     #[must_use]
     pub fn get(&self, job: Uuid) -> Option<Job> {
         self.0.host.queue_get(&job.to_string())
     }
 
-    /// Puts a failed or dead job back into its lane; as it will be then.
+    /// Enqueues a failed or dead job again. Returns the job after the change.
     pub fn retry(&self, job: Uuid) -> Result<Job, Error> {
         self.0.host.queue_retry(&job.to_string())
     }
 
-    /// Ends a job that waits or runs, with this text as its last error; as it
-    /// will be then.
+    /// Ends a waiting or running job with the status `failed` and `reason` as its last error.
+    /// Returns the job after the change.
     pub fn cancel(&self, job: Uuid, reason: &str) -> Result<Job, Error> {
         self.0.host.queue_cancel(&job.to_string(), reason)
     }

@@ -1,4 +1,4 @@
-//! What handlers return, and what it says of the route.
+//! Return types of handlers, and the status and response schema that they declare.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -7,12 +7,12 @@ use crate::schema;
 use crate::wit::assurance::area::manifest::Route;
 use crate::wit::assurance::area::types::Reply;
 
-/// A success: its reply, and the status and schema it gives the route. Any
-/// serialisable value with a schema is a 200 with that body.
+/// A success that a handler can return. Any serializable value with a schema becomes a 200 with
+/// that value as the JSON body.
 pub trait IntoReply {
-    /// The reply.
+    /// Converts the value to a reply.
     fn into_reply(self) -> Reply;
-    /// Writes status and response schema into the manifest's route.
+    /// Adds the status and the response schema to the manifest's route.
     fn describe(route: &mut Route);
 }
 
@@ -27,7 +27,7 @@ impl<T: Serialize + JsonSchema> IntoReply for T {
     }
 }
 
-/// 201.
+/// A reply with status 201.
 #[derive(Clone, Copy, Debug)]
 pub struct Created<R>(pub R);
 
@@ -42,9 +42,9 @@ impl<R: IntoReply> IntoReply for Created<R> {
     }
 }
 
-/// A body and the resource's version, sent as `ETag` and expected back in
-/// `If-Match`. To a read the host adds a digest of the body: who sends that in
-/// `If-None-Match` gets 304 while the body is the same.
+/// A reply with the resource's version in `ETag`, which clients send back in `If-Match`. For reads,
+/// the host adds a digest of the body to the `ETag`; a request with that `ETag` in `If-None-Match`
+/// gets 304 while the body is the same.
 #[derive(Clone, Copy, Debug)]
 pub struct Versioned<R>(pub R, pub u64);
 
@@ -60,8 +60,8 @@ impl<R: IntoReply> IntoReply for Versioned<R> {
     }
 }
 
-/// A body, and whether it is an earlier call's answer, of an area that keeps
-/// its own idempotency record.
+/// A reply of an area that keeps its own idempotency records. The second value is true if the reply
+/// repeats an earlier result.
 #[derive(Clone, Copy, Debug)]
 pub struct Replayable<R>(pub R, pub bool);
 
@@ -75,7 +75,7 @@ impl<R: IntoReply> IntoReply for Replayable<R> {
     }
 }
 
-/// 204.
+/// A reply with status 204 and no body.
 #[derive(Clone, Copy, Debug)]
 pub struct NoContent;
 

@@ -1,5 +1,4 @@
-//! Routes: what an operation is called, where it is, who may call it, and the
-//! function that answers it.
+//! Declares routes: operation id, method, path, access rules and handler of each operation.
 
 use std::fmt;
 
@@ -15,15 +14,15 @@ use crate::wit::assurance::area::manifest::{
 };
 use crate::wit::assurance::area::types::{Reply, Role};
 
-/// A function that answers an operation: the context first, then up to four
-/// arguments taken from the request, and what comes back.
+/// A function that executes an operation. Its arguments are the context and up to four extractors;
+/// it returns a reply or a problem.
 pub trait Handler<Arguments>: 'static {
-    /// Answers.
+    /// Executes the operation.
     ///
     /// # Errors
-    /// The refusal the client will read.
+    /// The problem that the client receives.
     fn call(&self, ctx: &Ctx, input: Input) -> Result<Reply, Problem>;
-    /// Writes into the manifest's route what arguments and reply say of it.
+    /// Adds the parameters, body and response of this handler to the manifest's route.
     fn describe(route: &mut wit::Route);
 }
 
@@ -55,7 +54,7 @@ handler!(A, B);
 handler!(A, B, C);
 handler!(A, B, C, D);
 
-/// An operation, ready to be listed by its area.
+/// An operation with its handler, to pass to [`Area::route`](crate::Area::route).
 pub struct Route {
     pub(crate) facts: RouteBuilder,
     pub(crate) describe: fn(&mut wit::Route),
@@ -70,7 +69,7 @@ impl fmt::Debug for Route {
     }
 }
 
-/// An operation that still wants its handler.
+/// An operation without its handler. [`handler`](Self::handler) completes it.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct RouteBuilder {
@@ -93,7 +92,7 @@ pub struct RouteBuilder {
     example: Option<&'static str>,
 }
 
-/// Where the workspace comes from.
+/// Part of a request that names the workspace.
 #[derive(Clone, Copy, Debug)]
 enum Workspace {
     Path,
@@ -133,100 +132,101 @@ fn route(method: Method, operation: &'static str, path: &'static str) -> RouteBu
     }
 }
 
-/// Reads; every member of the workspace may, and nothing is written.
+/// Declares a `GET` route. It is read-only, and every member of the workspace may call it (role
+/// viewer).
 pub fn get(operation: &'static str, path: &'static str) -> RouteBuilder {
     route(Method::Get, operation, path)
 }
 
-/// Creates or acts; members and above may, `Idempotency-Key` is honoured.
+/// Declares a `POST` route. The minimum role is member, and clients may send `Idempotency-Key`.
 pub fn post(operation: &'static str, path: &'static str) -> RouteBuilder {
     route(Method::Post, operation, path)
 }
 
-/// Replaces, or sends content; members and above may.
+/// Declares a `PUT` route. The minimum role is member.
 pub fn put(operation: &'static str, path: &'static str) -> RouteBuilder {
     route(Method::Put, operation, path)
 }
 
-/// Changes; members and above may.
+/// Declares a `PATCH` route. The minimum role is member.
 pub fn patch(operation: &'static str, path: &'static str) -> RouteBuilder {
     route(Method::Patch, operation, path)
 }
 
-/// Removes; members and above may.
+/// Declares a `DELETE` route. The minimum role is member.
 pub fn delete(operation: &'static str, path: &'static str) -> RouteBuilder {
     route(Method::Delete, operation, path)
 }
 
 impl RouteBuilder {
-    /// One line for the documentation.
+    /// Sets the summary in the documentation, one line.
     pub fn summary(mut self, summary: &'static str) -> Self {
         self.summary = summary;
         self
     }
 
-    /// The rules a client should know.
+    /// Sets the description in the documentation: the rules of the operation for clients.
     pub fn description(mut self, description: &'static str) -> Self {
         self.description = description;
         self
     }
 
-    /// One of the 22 operations of the published contract.
+    /// Marks the operation as one of the 22 of the published contract.
     pub fn in_contract(mut self) -> Self {
         self.in_contract = true;
         self
     }
 
-    /// The workspace is named by a member of the body, not by the path.
+    /// Takes the workspace id from this member of the JSON body instead of the path.
     pub fn workspace_in_body(mut self, member: &'static str) -> Self {
         self.workspace = Workspace::BodyMember(member);
         self
     }
 
-    /// The workspace is named by a link that this area had signed, in this
-    /// query parameter; a [`Link`](crate::Link) argument takes its claims.
+    /// Takes the workspace from a link that this area signed. `parameter` is the query parameter
+    /// with the token; a [`Link`](crate::Link) argument receives the claims.
     pub fn signed_link(mut self, parameter: &'static str, holder: LinkHolder) -> Self {
         self.workspace = Workspace::Link(parameter, holder);
         self
     }
 
-    /// Writes though it is a `get`: where a browser comes back from elsewhere
-    /// by a signed link of its own session.
+    /// Allows a `get` to write. Only for a link that is bound to the caller's session, for example
+    /// a browser's return from another site.
     pub fn writes(mut self) -> Self {
         self.writes = true;
         self
     }
 
-    /// The least role that may call it.
+    /// Sets the minimum role of the caller.
     pub fn role(mut self, role: Role) -> Self {
         self.least_role = role;
         self
     }
 
-    /// The workspace's feature flag that must be on.
+    /// Sets the feature flag that must be on in the workspace.
     pub fn feature_flag(mut self, flag: &'static str) -> Self {
         self.feature_flag = Some(flag);
         self
     }
 
-    /// Largest body, decompressed.
+    /// Sets the maximum size of the decompressed body, in bytes.
     pub fn max_body_bytes(mut self, bytes: u64) -> Self {
         self.max_body_bytes = bytes;
         self
     }
 
-    /// Codes this operation may answer with beyond the common ones.
+    /// Sets the problem codes of this operation in addition to the common ones.
     pub fn problems(mut self, codes: &'static [&'static str]) -> Self {
         self.problem_codes = codes;
         self
     }
 
-    /// A text field of a multipart body.
+    /// Adds a required text field to the multipart body, with its maximum size in bytes.
     pub fn part(self, name: &'static str, summary: &'static str, max_bytes: u64) -> Self {
         self.add(Part { name, summary, required: true, file: false, max_bytes })
     }
 
-    /// A file of a multipart body.
+    /// Adds a required file to the multipart body, with its maximum size in bytes.
     pub fn file(self, name: &'static str, summary: &'static str, max_bytes: u64) -> Self {
         self.add(Part { name, summary, required: true, file: true, max_bytes })
     }
@@ -236,38 +236,39 @@ impl RouteBuilder {
         self
     }
 
-    /// A request without an `Idempotency-Key` is refused.
+    /// Refuses requests without an `Idempotency-Key`.
     pub fn idempotency_required(mut self) -> Self {
         self.idempotency = Idempotency::Required;
         self
     }
 
-    /// A key is required and handed to the handler, which keeps the record.
+    /// Requires an `Idempotency-Key` and passes it to the handler, which keeps the idempotency
+    /// record itself.
     pub fn idempotency_kept_by_area(mut self) -> Self {
         self.idempotency = Idempotency::KeptByArea;
         self
     }
 
-    /// How the rate limiter weighs it.
+    /// Sets the cost of a request for the rate limiter.
     pub fn rate(mut self, rate: RateClass) -> Self {
         self.rate = rate;
         self
     }
 
-    /// Wall-clock limit, where the default second is too short.
+    /// Sets the deadline in milliseconds of wall-clock time; the default is 1000.
     pub fn deadline_ms(mut self, deadline_ms: u32) -> Self {
         self.deadline_ms = deadline_ms;
         self
     }
 
-    /// A recorded call for the documentation: JSON with the members `request`
-    /// (the body, if it is JSON) and `response`.
+    /// Sets an example for the documentation: JSON with the members `request` (the body, if it is
+    /// JSON) and `response`.
     pub fn example(mut self, example: &'static str) -> Self {
         self.example = Some(example);
         self
     }
 
-    /// The function that answers it.
+    /// Sets the function that executes the operation.
     pub fn handler<Arguments, H: Handler<Arguments>>(self, handler: H) -> Route {
         Route {
             facts: self,
@@ -311,7 +312,7 @@ impl RouteBuilder {
     }
 }
 
-/// Adds a recorded call to the schemas of the route.
+/// Adds an example to the request and response schemas of the route.
 fn add_example(route: &mut wit::Route, example: &str) {
     let example: Value = serde_json::from_str(example)
         .unwrap_or_else(|error| panic!("{}: the example: {error}", route.operation_id));
@@ -325,7 +326,7 @@ fn add_example(route: &mut wit::Route, example: &str) {
 }
 
 impl Route {
-    /// The route as the host reads it.
+    /// Builds the route for the manifest.
     pub(crate) fn manifest(&self) -> wit::Route {
         let mut route = self.facts.to_wit();
         (self.describe)(&mut route);

@@ -1,10 +1,10 @@
-//! JSON Schemas (2020-12) from Rust types. Only `describe` makes any.
+//! Generates JSON Schemas (2020-12) from Rust types. Used only for the manifest.
 
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value};
 
-/// A schema that is whole without definitions. Code reads its members.
+/// Returns a schema without `$defs`, so that code can read its members directly.
 fn inline<T: JsonSchema>(settings: SchemaSettings) -> Schema {
     of::<T>(settings.with(|settings| settings.inline_subschemas = true))
 }
@@ -14,13 +14,13 @@ fn of<T: JsonSchema>(settings: SchemaSettings) -> Schema {
     settings.into_generator().into_root_schema_for::<T>()
 }
 
-/// Of parameters: whole without definitions.
+/// Returns the schema of a struct of parameters, without `$defs`.
 pub(crate) fn parameters<T: JsonSchema>() -> Value {
     inline::<T>(SchemaSettings::draft2020_12().for_deserialize()).to_value()
 }
 
-/// Of a request body: unknown members are refused at every level. Named types
-/// are definitions; OpenAPI publishes them under their names.
+/// Returns the schema of a request body. It refuses unknown members at every level. Named types are
+/// in `$defs`, and OpenAPI publishes them under their names.
 pub(crate) fn body<T: JsonSchema>() -> String {
     let mut schema = of::<T>(SchemaSettings::draft2020_12().for_deserialize()).to_value();
     for_each_object(&mut schema, &mut |object| {
@@ -31,18 +31,18 @@ pub(crate) fn body<T: JsonSchema>() -> String {
     schema.to_string()
 }
 
-/// Of a response or an event: every member is there, null where unknown. Named
-/// types are definitions; OpenAPI publishes them under their names.
+/// Returns the schema of a response or an event. Every member is required; an unknown value is
+/// null. Named types are in `$defs`, and OpenAPI publishes them under their names.
 pub(crate) fn published<T: JsonSchema>() -> String {
     of::<T>(SchemaSettings::draft2020_12().for_serialize()).to_value().to_string()
 }
 
-/// Of a collection's documents: whole without definitions.
+/// Returns the schema of a collection's documents, without `$defs`.
 pub(crate) fn stored<T: JsonSchema>() -> String {
     inline::<T>(SchemaSettings::draft2020_12().for_serialize()).to_value().to_string()
 }
 
-/// The schema with a member added at its root.
+/// Returns the schema with a member added at its root.
 pub(crate) fn with(schema: &str, member: &str, value: Value) -> String {
     let mut members: Map<String, Value> = serde_json::from_str(schema).unwrap_or_default();
     members.insert(member.to_owned(), value);

@@ -1,27 +1,26 @@
-//! Texts of limited length.
+//! Truncates texts.
 
-/// The first `most` characters (Unicode scalar values), or all if there are
-/// fewer.
+/// Returns the first `most` characters (Unicode scalar values), or the whole text if it is shorter.
 #[must_use]
 pub fn truncate_chars(text: &str, most: usize) -> &str {
     text.char_indices().nth(most).map_or(text, |(end, _)| &text[..end])
 }
 
-/// The longest beginning that has at most `most` bytes of UTF-8.
+/// Returns the longest prefix with at most `most` bytes of UTF-8.
 #[must_use]
 pub fn truncate_bytes(text: &str, most: usize) -> &str {
     &text[..text.floor_char_boundary(most)]
 }
 
-/// The first `most` characters, followed by `…` if characters are missing.
+/// Returns the first `most` characters, followed by `…` if the text is longer.
 #[must_use]
 pub fn ellipsize(text: &str, most: usize) -> String {
     let shown = truncate_chars(text, most);
     if shown.len() < text.len() { format!("{shown}…") } else { text.to_owned() }
 }
 
-/// The first line that is not blank, without the white space around it; empty
-/// if there is none.
+/// Returns the first line that is not blank, without surrounding whitespace; empty if there is
+/// none.
 #[must_use]
 pub fn first_line(text: &str) -> &str {
     text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Moments, as the contract writes them.
+//! Timestamps in the contract's format.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,44 +7,43 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Microseconds since 1970-01-01T00:00:00Z. Written as RFC 3339 in UTC with `Z`
-/// and six decimals, so that the texts sort as the moments do. The default is
-/// 1970.
+/// Microseconds since 1970-01-01T00:00:00Z. Its text is RFC 3339 in UTC with `Z` and six decimals,
+/// so that texts sort like times. The default is 1970-01-01T00:00:00Z.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Timestamp(pub i64);
 
-/// Not a date and time of RFC 3339.
+/// Error: the text is not an RFC 3339 date and time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NotATimestamp;
 
 impl Timestamp {
-    /// This moment and so many seconds.
+    /// Returns this time plus a number of seconds, which may be negative.
     #[must_use]
     pub fn plus_seconds(self, seconds: i64) -> Self {
         self.plus_ms(seconds.saturating_mul(1000))
     }
 
-    /// This moment and so many milliseconds.
+    /// Returns this time plus a number of milliseconds, which may be negative.
     #[must_use]
     pub fn plus_ms(self, ms: i64) -> Self {
         Self(self.0.saturating_add(ms.saturating_mul(1000)))
     }
 
-    /// Seconds from `earlier` to this moment, rounded down; negative where it
-    /// is later.
+    /// Returns the seconds from `earlier` to this time, rounded down; negative if `earlier` is
+    /// later.
     #[must_use]
     pub fn seconds_since(self, earlier: Self) -> i64 {
         self.0.saturating_sub(earlier.0).div_euclid(1_000_000)
     }
 
-    /// Whole seconds since the epoch.
+    /// Returns the whole seconds since 1970-01-01T00:00:00Z, rounded down.
     #[must_use]
     pub fn unix_seconds(self) -> i64 {
         self.0.div_euclid(1_000_000)
     }
 }
 
-/// Year, month and day of a day counted from 1970-01-01 (Hinnant's algorithm).
+/// Converts days since 1970-01-01 to year, month and day (Hinnant's algorithm).
 fn civil(days: i64) -> (i64, u32, u32) {
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);
@@ -59,7 +58,7 @@ fn civil(days: i64) -> (i64, u32, u32) {
     (year, u32::try_from(month).unwrap_or(1), u32::try_from(day).unwrap_or(1))
 }
 
-/// The day, counted from 1970-01-01, of a year, month and day.
+/// Converts year, month and day to days since 1970-01-01.
 fn days(year: i64, month: u32, day: u32) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
@@ -69,7 +68,7 @@ fn days(year: i64, month: u32, day: u32) -> i64 {
     era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
 }
 
-/// Writes `value` in decimal, right-aligned in `place`, padded with zeros.
+/// Writes `value` in decimal to `place`, right-aligned and padded with zeros.
 fn digits(place: &mut [u8], value: i64) {
     let mut rest = value.unsigned_abs();
     for digit in place.iter_mut().rev() {
@@ -95,8 +94,8 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// A number of exactly `width` digits at the text's beginning, and what
-/// follows it.
+/// Parses a number of exactly `width` digits at the beginning. Returns the number and the rest of
+/// the text.
 fn number(text: &[u8], width: usize) -> Option<(u32, &[u8])> {
     let (head, rest) = text.split_at_checked(width)?;
     let value = head.iter().try_fold(0_u32, |value, byte| {
@@ -105,13 +104,14 @@ fn number(text: &[u8], width: usize) -> Option<(u32, &[u8])> {
     Some((value, rest))
 }
 
-/// What follows a byte that is one of `expected`.
+/// Returns the text after its first byte, if that byte is one of `expected`.
 fn after<'a>(text: &'a [u8], expected: &[u8]) -> Option<&'a [u8]> {
     let (first, rest) = text.split_first()?;
     expected.contains(first).then_some(rest)
 }
 
-/// Microseconds of a decimal fraction, digits beyond the sixth dropped.
+/// Parses an optional decimal fraction of a second to microseconds; 0 if there is none. Digits
+/// beyond the sixth are dropped.
 fn fraction(text: &[u8]) -> Option<(i64, &[u8])> {
     let Some(rest) = after(text, b".") else { return Some((0, text)) };
     let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -121,7 +121,7 @@ fn fraction(text: &[u8]) -> Option<(i64, &[u8])> {
     (count > 0).then(|| (micros, &rest[count..]))
 }
 
-/// Seconds east of UTC.
+/// Parses an RFC 3339 offset to seconds east of UTC.
 fn offset(text: &[u8]) -> Option<i64> {
     let (sign, rest) = text.split_first()?;
     if matches!(sign, b'Z' | b'z') {
@@ -150,7 +150,7 @@ fn parse(text: &[u8]) -> Option<Timestamp> {
 
     let day_number = days(i64::from(year), month, day);
     let exists = (1..=12).contains(&month) && civil(day_number) == (i64::from(year), month, day);
-    // A leap second is the second after it, as POSIX counts.
+    // A leap second (`:60`) is the first second of the next minute, as in POSIX.
     if !exists || hour > 23 || minute > 59 || second > 60 {
         return None;
     }

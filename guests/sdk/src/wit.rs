@@ -1,6 +1,5 @@
-//! The area contract as Rust types and functions, generated from `wit/`.
-//! Nothing else lives here. On other targets than wasm32 the types are the
-//! same ones, and the functions abort.
+//! The area contract as Rust types and functions, generated from `wit/`. On targets other than
+//! wasm32 the types are the same and the functions abort.
 #![allow(
     unsafe_code,
     missing_docs,

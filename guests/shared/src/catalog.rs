@@ -6,13 +6,14 @@ use area_sdk::prelude::*;
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Repository {
-    /// Unique in the workspace.
+    /// Name, unique in the workspace.
     pub name: String,
     /// Hosting service as a lower-case word: `github`, `gitlab`, `git`.
     pub provider: String,
-    /// `None` in documents of former versions.
+    /// Name of the default branch; `None` in documents of former versions.
     pub default_branch: Option<String>,
-    /// Archived repositories stay in the catalog and are not audited.
+    /// Whether the repository is archived. Archived repositories stay in the catalog and are not
+    /// audited.
     pub archived: bool,
 }
 
@@ -24,15 +25,15 @@ impl Document for Repository {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Service {
-    /// Unique in the workspace.
+    /// Name, unique in the workspace.
     pub name: String,
-    /// Repositories from which it is built.
+    /// Ids of the repositories from which the service is built.
     pub repository_ids: Vec<Uuid>,
-    /// User who owns it.
+    /// User who owns the service.
     pub owner_id: Option<Uuid>,
-    /// Group that owns it.
+    /// Group that owns the service.
     pub group_id: Option<Uuid>,
-    /// Environment, for example `production`.
+    /// Deployment environment, for example `production`.
     pub environment: Option<String>,
 }
 
@@ -44,15 +45,15 @@ impl Document for Service {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Group {
-    /// Unique in the workspace.
+    /// Name, unique in the workspace.
     pub name: String,
-    /// Users of the workspace.
+    /// Ids of the users who are members of the group.
     pub member_ids: Vec<Uuid>,
-    /// Names in other systems: `@organisation/team`, `@user`, e-mail.
+    /// Names of the group in other systems: `@organisation/team`, `@user`, e-mail.
     pub identities: Vec<String>,
-    /// Trust zone. Groups of one zone trust each other.
+    /// Trust zone of the group. Groups of one zone trust each other.
     pub trust_zone: String,
-    /// Classification of the data that it handles.
+    /// Classification of the data that the group handles.
     pub data_classification: DataClassification,
 }
 
@@ -66,19 +67,19 @@ impl Document for Group {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum DataClassification {
-    /// Public.
+    /// Data that anybody may see.
     Public,
-    /// For the organization.
+    /// Data for everybody in the organization.
     #[default]
     Internal,
-    /// For people who need it.
+    /// Data only for people who need it.
     Confidential,
-    /// Regulated, or harmful if disclosed.
+    /// Data that is regulated, or harmful if disclosed.
     Restricted,
 }
 
 impl DataClassification {
-    /// Returns the value in documents, for queries.
+    /// Returns the value as stored in documents, for queries.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

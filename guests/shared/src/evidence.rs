@@ -18,21 +18,21 @@ pub struct EvidenceRecord {
     pub producer_id: Uuid,
     /// Kind: `service`, `finding`, `deployment`, and so on.
     pub kind: String,
-    /// Name of its subject, in the form that the kind defines.
+    /// Name of the record's subject, in the form that the kind defines.
     pub subject_key: String,
-    /// At most 4,000 characters.
+    /// Summary, at most 4,000 characters.
     pub summary: String,
-    /// Lower-case hex digest of the content, which an upload may have.
+    /// Lower-case hex SHA-256 of the record's content. An upload with this digest has the content.
     pub content_sha256: String,
-    /// Confidence from 0 to 1.
+    /// Confidence of the producer, from 0 to 1.
     pub confidence: f64,
-    /// Time at which the producer observed it.
+    /// Time at which the producer observed the fact.
     pub observed_at: Timestamp,
-    /// System of origin.
+    /// Name of the system of origin.
     pub provider: String,
-    /// Reference within that system.
+    /// Reference of the record within the system of origin.
     pub source_ref: String,
-    /// Type of the reference, as a lower-case word.
+    /// Type of `source_ref`, as a lower-case word.
     pub source_type: String,
     /// Kind of the envelope's source.
     pub source_kind: String,
@@ -49,7 +49,7 @@ impl Document for EvidenceRecord {
 /// Name of the event that [`EvidenceConsumer::accepted`] handles.
 pub const ENVELOPE_ACCEPTED: &str = "evidence_envelope.accepted";
 
-/// Data of that event.
+/// Data of the event [`ENVELOPE_ACCEPTED`].
 #[derive(Deserialize)]
 struct EnvelopeAccepted {
     envelope_id: Uuid,
@@ -70,17 +70,18 @@ pub trait EvidenceConsumer: Sized + 'static {
     /// Maximum number of records imported in one step of the job.
     const STEP: u32;
 
-    /// Imports records, in the order in which they were observed. A record may
-    /// come again.
+    /// Imports records, in the order in which they were observed. A record may be passed more than
+    /// once.
     ///
     /// # Errors
-    /// As for the job.
+    /// The error of the job.
     fn import(ctx: &JobCtx, records: Vec<Stored<EvidenceRecord>>) -> Result<(), JobError>;
 
-    /// Enqueues the import of an envelope that has such records.
+    /// Handles [`ENVELOPE_ACCEPTED`]: enqueues the import of the envelope's records if some have
+    /// one of [`RECORD_KINDS`](Self::RECORD_KINDS).
     ///
     /// # Errors
-    /// If the event has other data.
+    /// If the event's data has another shape.
     fn accepted(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
         let accepted: EnvelopeAccepted = event.data()?;
         if Self::RECORD_KINDS.iter().any(|kind| accepted.kinds.contains(*kind)) {
@@ -91,10 +92,11 @@ pub trait EvidenceConsumer: Sized + 'static {
         Ok(Outcome::Done)
     }
 
-    /// Enqueues the import of the records whose content an upload has.
+    /// Handles [`UploadReady::NAME`]: enqueues the import of the records whose content the upload
+    /// has.
     ///
     /// # Errors
-    /// If the event has other data.
+    /// If the event's data has another shape.
     fn ready(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
         let ready: UploadReady = event.data()?;
         let Some(digest) = ready.content_sha256 else { return Ok(Outcome::Done) };
@@ -107,7 +109,8 @@ pub trait EvidenceConsumer: Sized + 'static {
         Ok(Outcome::Done)
     }
 
-    /// Imports some records.
+    /// Imports one page of records, at most [`STEP`](Self::STEP), and continues until all are
+    /// imported.
     ///
     /// # Errors
     /// As for [`import`](Self::import).
@@ -134,7 +137,7 @@ pub trait EvidenceConsumer: Sized + 'static {
     }
 }
 
-/// The job of a consumer.
+/// Job of an [`EvidenceConsumer`] that imports records.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(bound = "")]
 pub struct ImportRecords<C> {
@@ -144,7 +147,7 @@ pub struct ImportRecords<C> {
     consumer: PhantomData<fn() -> C>,
 }
 
-/// Selection of records.
+/// Records that a job imports.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Records {

@@ -14,21 +14,21 @@ const MAX_CONTENT_BYTES: u64 = 64 * 1024;
 pub struct Upload {
     /// Filename from the client, with its path.
     pub filename: String,
-    /// `audit` or `evidence`; former versions took any word.
+    /// `audit` or `evidence`; documents of former versions may have any word.
     pub purpose: String,
-    /// Repository of the content.
+    /// Repository to which the content belongs.
     pub repository_id: Option<Uuid>,
-    /// Branch of the content.
+    /// Branch to which the content belongs, as sent by the client.
     pub branch_ref: Option<String>,
-    /// Commit of the content.
+    /// Commit to which the content belongs, as sent by the client.
     pub commit_sha: Option<String>,
-    /// `sarif`, `cyclonedx`, and so on.
+    /// Detected format: `sarif`, `cyclonedx`, and so on.
     pub format: Option<String>,
     /// Lower-case hex digest of the unpacked content.
     pub content_sha256: Option<String>,
     /// Size of the unpacked content, in bytes.
     pub content_bytes: Option<u64>,
-    /// Blob of the area `uploads` with the content.
+    /// Name of the blob in the area `uploads` with the content.
     pub blob: Option<String>,
     /// Time at which the content became readable.
     pub ready_at: Option<Timestamp>,
@@ -41,11 +41,11 @@ impl Document for Upload {
 /// Data of the event `upload.ready`.
 #[derive(Clone, Debug, Deserialize)]
 pub struct UploadReady {
-    /// The upload; `None` in events of former versions.
+    /// Id of the upload; `None` in events of former versions.
     pub upload_id: Option<Uuid>,
-    /// As [`Upload::format`].
+    /// Format of the content, as in [`Upload::format`].
     pub format: Option<String>,
-    /// As [`Upload::content_sha256`].
+    /// Digest of the content, as in [`Upload::content_sha256`].
     pub content_sha256: Option<String>,
 }
 
@@ -79,7 +79,7 @@ pub fn contents<'a>(
             Err(BlobError::Unavailable) => {
                 return Err(JobError::Retry("the blob store is unavailable".to_owned()));
             }
-            // The content was deleted or is too large.
+            // The content was deleted or exceeds the limit.
             Err(_) => {}
         }
     }

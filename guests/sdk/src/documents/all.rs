@@ -1,12 +1,12 @@
-//! All that a question finds, page by page as it is taken.
+//! Iterator over all documents of a query, loaded page by page.
 
 use super::{Document, DocumentError, Query, Stored};
 
-/// See [`Query::all`].
+/// Iterator over all documents of a query; see [`Query::all`].
 #[derive(Debug)]
 #[must_use]
 pub struct AllDocuments<'a, T> {
-    /// Where the next page begins; nothing after the last.
+    /// Query of the next page; `None` after the last page or an error.
     query: Option<Query<'a, T>>,
     page: std::vec::IntoIter<Stored<T>>,
 }

@@ -1,4 +1,4 @@
-//! The fake host's side of every capability, held to the area's manifest.
+//! The fake host's implementation of each capability. It enforces the area's manifest.
 
 use std::rc::Rc;
 
@@ -21,7 +21,8 @@ use crate::wit::assurance::area::{
 };
 
 impl FakeHost {
-    /// Is the collection the area's own, or named like another's?
+    /// Checks that the collection belongs to this area, or that its name has the form
+    /// `area.collection`.
     fn readable(&self, collection: &str) -> Result<(), documents::Error> {
         if collection.contains('.') { Ok(()) } else { self.declared(collection).map(drop) }
     }
@@ -55,7 +56,7 @@ impl FakeHost {
         self.fields(collection, conditions.iter().flat_map(|condition| &condition.fields))
     }
 
-    /// Counts documents that the call reads or writes.
+    /// Counts documents that the call reads or writes, and enforces the limit.
     fn charge(&self, documents: usize) -> Result<(), documents::Error> {
         let used = self.0.used.get() + documents;
         self.0.used.set(used);
@@ -70,7 +71,7 @@ impl FakeHost {
 }
 
 impl Host for FakeHost {
-    /// Refuses what the area did not ask for.
+    /// Panics if the area's manifest does not list the capability.
     fn enter(&self, capability: Capability) {
         let asked = self.0.manifest.capabilities.contains(&capability);
         assert!(asked, "the area uses {capability:?} without asking for it");
@@ -426,7 +427,7 @@ impl Host for FakeHost {
     }
 }
 
-/// HMAC-SHA256, as somebody computes it who was shown the key.
+/// Returns the HMAC-SHA256 that a test expects, computed with the plain key.
 #[must_use]
 pub fn hmac_sha256(key: &[u8], message: &[u8]) -> Vec<u8> {
     let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("a key of any length");

@@ -1,5 +1,4 @@
-//! Native tests of an area: a host in memory that holds the area to its own
-//! manifest.
+//! Native tests of an area: an in-memory host that enforces the area's manifest.
 //!
 //! ```
 //! # use area_sdk::prelude::*;
@@ -47,26 +46,24 @@ use queue::Queue;
 pub use request::Request;
 use store::Documents;
 
-/// The moment at which a fake host's clock stands at first:
-/// 2026-09-21T14:13:20Z.
+/// Initial time of a fake host's clock: 2026-09-21T14:13:20Z.
 pub const START: Timestamp = Timestamp(1_790_000_000_000_000);
 
-/// The user that calls where a test names none.
+/// User who sends a request by default.
 pub const USER: Uuid = Uuid::from_u128(0x0196_0000_0000_7000_8000_0000_0000_0001);
 
-/// The workspace of every call.
+/// Workspace of every call.
 pub const WORKSPACE: Uuid = Uuid::from_u128(0x0196_0000_0000_7000_8000_0000_0000_0002);
 
-/// Documents that one call may read and write, as a service allows it where its
-/// operator says nothing else.
+/// Maximum number of documents that one call may read and write, the service's default.
 const MOST_DOCUMENTS: usize = 10_000;
 
 type MailServer = Box<dyn FnMut(&Message) -> Result<(), MailError>>;
 type Network = Box<dyn FnMut(&Outgoing) -> Result<Incoming, EgressError>>;
 type Scanner = Box<dyn FnMut(&[u8]) -> Result<Verdict, ScanError>>;
 
-/// A host in memory. What a call writes is kept if it succeeds, and dropped if
-/// it does not.
+/// A host in memory. It keeps the effects of a call that succeeds, and discards those of a call
+/// that fails.
 #[derive(Clone)]
 pub struct FakeHost(Rc<Inner>);
 
@@ -75,14 +72,14 @@ struct Inner {
     manifest: Manifest,
     now: Cell<Timestamp>,
     calls: Cell<u64>,
-    /// Documents that the call has read and written.
+    /// Number of documents that the current call has read and written.
     used: Cell<usize>,
     in_job: Cell<bool>,
     state: RefCell<State>,
     network: RefCell<Network>,
     scanner: RefCell<Scanner>,
     settings: RefCell<BTreeMap<String, String>>,
-    /// By area and name.
+    /// Contents of shared blobs, by area and name.
     shared_blobs: RefCell<BTreeMap<(String, String), Vec<u8>>>,
     sent: RefCell<Vec<Outgoing>>,
     mail_server: RefCell<MailServer>,
@@ -90,7 +87,7 @@ struct Inner {
     log: RefCell<Vec<String>>,
 }
 
-/// What commits or not.
+/// State that is committed or rolled back with a call.
 #[derive(Clone, Default)]
 struct State {
     documents: Documents,
@@ -104,57 +101,57 @@ struct State {
     queue: Queue,
 }
 
-/// An event that was published.
+/// An event that the area published.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PublishedEvent {
-    /// Its id.
+    /// Id of the event.
     pub id: Uuid,
-    /// Its name.
+    /// Name of the event.
     pub name: String,
-    /// Its data.
+    /// Data of the event, a JSON object.
     pub data: Value,
 }
 
-/// A job that was put off.
+/// A job that the area enqueued.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EnqueuedJob {
-    /// Its id.
+    /// Id of the job.
     pub id: Uuid,
-    /// Its kind.
+    /// Kind of the job.
     pub kind: String,
-    /// Its payload.
+    /// Payload of the job.
     pub payload: Value,
-    /// Not before; nothing: at once.
+    /// Earliest time of the first run; `None` means as soon as a worker is free.
     pub available_at: Option<Timestamp>,
-    /// What it is about.
+    /// Id of the resource that the job is about.
     pub resource: Option<Uuid>,
-    /// At most one waits with it.
+    /// Deduplication key: at most one job with this kind and key waits or runs.
     pub dedupe_key: Option<String>,
 }
 
-/// A link that was signed.
+/// A link that the area signed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SignedLink {
-    /// The route it is for.
+    /// Operation that the link calls.
     pub operation: String,
-    /// What its handler gets.
+    /// Claims that the operation's handler receives.
     pub claims: Value,
-    /// From then on it is refused.
+    /// Expiry of the link.
     pub expires_at: Timestamp,
-    /// What the area was given.
+    /// Token that the area received from the host.
     pub token: String,
 }
 
-/// A success.
+/// A successful response.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
-    /// The route's.
+    /// Success status that the route declares.
     pub status: u16,
-    /// Null for a 204.
+    /// JSON body; null for a 204.
     pub body: Value,
-    /// `ETag`.
+    /// Resource version in `ETag`.
     pub version: Option<u64>,
-    /// An earlier result.
+    /// Whether the area returned the result of an earlier request with the same idempotency key.
     pub replayed: bool,
 }
 
@@ -165,8 +162,8 @@ impl std::fmt::Debug for FakeHost {
 }
 
 impl FakeHost {
-    /// A host with nothing in it that has loaded this area. The network is
-    /// away, and there is no malware scanner.
+    /// Creates an empty host for this area. Network requests fail with `Unresolved`, and the
+    /// malware scanner returns `Skipped`.
     #[must_use]
     pub fn new(area: Area) -> Self {
         let manifest = area.manifest();
@@ -189,7 +186,7 @@ impl FakeHost {
         }))
     }
 
-    /// The area's manifest.
+    /// Returns the area's manifest.
     #[must_use]
     pub fn manifest(&self) -> &Manifest {
         &self.0.manifest
@@ -202,7 +199,7 @@ impl FakeHost {
         Call { workspace: WORKSPACE.to_string(), now: self.now().0, seed: (calls, 1) }
     }
 
-    /// Runs in a transaction.
+    /// Runs a call in a transaction: an error restores the previous state.
     fn attempt<T, E>(&self, run: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         let before = self.0.state.borrow().clone();
         let result = run();
@@ -212,13 +209,13 @@ impl FakeHost {
         result
     }
 
-    /// Makes a request.
+    /// Executes a request.
     ///
     /// # Errors
-    /// The area's refusal.
+    /// The problem that the area returned.
     ///
     /// # Panics
-    /// Where the area has no such operation, or answers what is not JSON.
+    /// If the area has no such operation, or its reply is not JSON.
     pub fn call(&self, request: Request) -> Result<Answer, Problem> {
         let routes = &self.0.manifest.routes;
         let route = routes.iter().find(|route| route.operation_id == request.operation);
@@ -244,10 +241,10 @@ impl FakeHost {
         })
     }
 
-    /// Runs a job, or an event delivery of kind `event`.
+    /// Runs a job, or an event delivery if `kind` is `event`.
     ///
     /// # Errors
-    /// The job's failure.
+    /// The error that the job returned.
     #[expect(clippy::needless_pass_by_value, reason = "called with json!")]
     pub fn run(&self, kind: &str, payload: Value, attempt: u32) -> Result<Outcome, JobError> {
         let job = wit::Job {
@@ -264,10 +261,10 @@ impl FakeHost {
         result
     }
 
-    /// Delivers an event, under this id.
+    /// Delivers an event with this id to the area.
     ///
     /// # Errors
-    /// The subscriber's failure.
+    /// The error that the subscriber returned.
     #[expect(clippy::needless_pass_by_value, reason = "called with json!")]
     pub fn deliver(&self, id: Uuid, name: &str, data: Value) -> Result<Outcome, JobError> {
         let occurred_at = self.now();
@@ -275,90 +272,90 @@ impl FakeHost {
         self.run("event", event, 1)
     }
 
-    /// What the clock says.
+    /// Returns the time of the clock.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.0.now.get()
     }
 
-    /// Moves the clock on.
+    /// Advances the clock by this number of seconds.
     pub fn advance(&self, seconds: i64) {
         self.0.now.set(self.now().plus_seconds(seconds));
     }
 
-    /// The events published so far.
+    /// Returns the events published so far.
     #[must_use]
     pub fn events(&self) -> Vec<PublishedEvent> {
         self.0.state.borrow().events.iter().map(|event| (**event).clone()).collect()
     }
 
-    /// The jobs put off so far.
+    /// Returns the jobs enqueued and not yet taken.
     #[must_use]
     pub fn jobs(&self) -> Vec<EnqueuedJob> {
         self.0.state.borrow().jobs.clone()
     }
 
-    /// Takes the jobs put off so far out of the queue.
+    /// Removes the enqueued jobs and returns them.
     #[must_use]
     pub fn take_jobs(&self) -> Vec<EnqueuedJob> {
         std::mem::take(&mut self.0.state.borrow_mut().jobs)
     }
 
-    /// The documents of a collection, by id.
+    /// Returns the documents of a collection, ordered by id.
     #[must_use]
     pub fn documents(&self, collection: &str) -> Vec<Value> {
         self.0.state.borrow().documents.all(collection)
     }
 
-    /// Puts a document there, of another area's collection perhaps.
+    /// Stores a document. The collection may belong to another area (`area.collection`).
     #[expect(clippy::needless_pass_by_value, reason = "called with json!")]
     pub fn put_document(&self, collection: &str, id: &str, body: Value) {
         let now = self.now();
         self.0.state.borrow_mut().documents.put(collection, id, body.to_string(), now);
     }
 
-    /// Removes all documents of a collection, as where a version without it
-    /// wrote the rest.
+    /// Deletes all documents of a collection, to simulate data of a version without that
+    /// collection.
     pub fn delete_documents(&self, collection: &str) {
         self.0.state.borrow_mut().documents.clear(collection);
     }
 
-    /// Puts a blob of this area there.
+    /// Stores a blob of this area.
     pub fn put_blob(&self, name: &str, content: &[u8]) -> ReceivedBlob {
         self.0.state.borrow_mut().blobs.insert(name.to_owned(), content.to_vec());
         let BlobInfo { size, sha256 } = host::info(content);
         ReceivedBlob { name: name.to_owned(), size, sha256, content_type: None }
     }
 
-    /// The names of this area's blobs.
+    /// Returns the names of this area's blobs.
     #[must_use]
     pub fn blobs(&self) -> Vec<String> {
         self.0.state.borrow().blobs.keys().cloned().collect()
     }
 
-    /// Puts a blob of another area there, which that area shares.
+    /// Stores a blob that another area shares with this one.
     pub fn put_shared_blob(&self, area: &str, name: &str, content: &[u8]) {
         let key = (area.to_owned(), name.to_owned());
         self.0.shared_blobs.borrow_mut().insert(key, content.to_vec());
     }
 
-    /// Sets what the operator would have set.
+    /// Sets a value of the operator's configuration for this area.
     pub fn set(&self, key: &str, value: &str) {
         self.0.settings.borrow_mut().insert(key.to_owned(), value.to_owned());
     }
 
-    /// Lets the malware scanner answer like this.
+    /// Sets the function that replaces the malware scanner.
     pub fn scanner(&self, scan: impl FnMut(&[u8]) -> Result<Verdict, ScanError> + 'static) {
         *self.0.scanner.borrow_mut() = Box::new(scan);
     }
 
-    /// The links signed so far.
+    /// Returns the links signed so far.
     #[must_use]
     pub fn links(&self) -> Vec<SignedLink> {
         self.0.state.borrow().links.clone()
     }
 
-    /// Makes somebody a member.
+    /// Adds a user to the workspace with this role.
     pub fn put_member(&self, user: Uuid, email: &str, role: Role) {
         self.0.state.borrow_mut().members.push(Person {
             user: user.to_string(),
@@ -368,7 +365,7 @@ impl FakeHost {
         });
     }
 
-    /// Makes an account for somebody, who belongs to no workspace.
+    /// Adds an account that belongs to no workspace.
     pub fn put_account(&self, user: Uuid, email: &str) {
         self.0.state.borrow_mut().accounts.push(Account {
             user: user.to_string(),
@@ -377,30 +374,30 @@ impl FakeHost {
         });
     }
 
-    /// Everybody who is a member.
+    /// Returns the members of the workspace.
     #[must_use]
     pub fn members(&self) -> Vec<Person> {
         self.0.state.borrow().members.clone()
     }
 
-    /// Puts a job of some area into the queue that the `queue` capability
-    /// shows; its position is counted, not taken from here.
+    /// Adds a job to the queue that the `queue` capability shows. Its `position` is ignored and
+    /// computed by the host.
     pub fn put_job(&self, job: Job) {
         self.0.state.borrow_mut().queue.put(job);
     }
 
-    /// Lets the mail server answer like this.
+    /// Sets the function that replaces the mail server.
     pub fn mail_server(&self, answer: impl FnMut(&Message) -> Result<(), MailError> + 'static) {
         *self.0.mail_server.borrow_mut() = Box::new(answer);
     }
 
-    /// The mail that was sent so far.
+    /// Returns the e-mails sent so far.
     #[must_use]
     pub fn mail(&self) -> Vec<Message> {
         self.0.mail.borrow().clone()
     }
 
-    /// Lets the network answer like this.
+    /// Sets the function that replaces the network.
     pub fn network(
         &self,
         answer: impl FnMut(&Outgoing) -> Result<Incoming, EgressError> + 'static,
@@ -408,13 +405,13 @@ impl FakeHost {
         *self.0.network.borrow_mut() = Box::new(answer);
     }
 
-    /// What was sent out so far.
+    /// Returns the HTTP requests sent so far.
     #[must_use]
     pub fn sent(&self) -> Vec<Outgoing> {
         self.0.sent.borrow().clone()
     }
 
-    /// Lines for the operator so far.
+    /// Returns the log lines written so far.
     #[must_use]
     pub fn log_lines(&self) -> Vec<String> {
         self.0.log.borrow().clone()

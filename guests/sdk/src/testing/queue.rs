@@ -1,19 +1,18 @@
-//! The workspace's queue in memory, with the meaning that `wit/queue.wit`
-//! gives it.
+//! The workspace's job queue in memory, with the behavior that `wit/queue.wit` defines.
 
 use std::cmp::Reverse;
 
 use crate::wit::assurance::area::queue::{Error, Filter, Job, Lane, Page, Status};
 
-/// Names and capacities.
+/// Name and capacity of each lane; the capacity is the number of jobs that run at a time.
 const LANES: [(&str, u32); 5] =
     [("assistant", 4), ("delivery", 8), ("ingest", 4), ("maintenance", 2), ("scanner", 2)];
 
-/// The jobs of all areas.
+/// The jobs of all areas in the workspace.
 #[derive(Clone, Default)]
 pub(super) struct Queue(Vec<Job>);
 
-/// Where jobs of a status stand within their lane.
+/// Returns the sort rank of a status within a lane.
 fn rank(status: Status) -> u8 {
     match status {
         Status::Queued => 0,
@@ -51,7 +50,7 @@ impl Queue {
         jobs
     }
 
-    /// The next page begins below the last one's last id.
+    /// Returns jobs in descending order of id. The cursor is the last id of the previous page.
     pub(super) fn page(
         &self,
         filter: &Filter,
@@ -104,7 +103,7 @@ impl Queue {
         self.0.iter_mut().find(|job| job.id == id).ok_or(Error::NotFound)
     }
 
-    /// The job with its place among the queued ones of its lane.
+    /// Returns the job with its position among the queued jobs of its lane.
     fn placed(&self, job: &Job) -> Job {
         let place = |other: &&Job| {
             other.status == Status::Queued

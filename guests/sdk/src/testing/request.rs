@@ -1,4 +1,4 @@
-//! Requests that a test makes.
+//! Requests for tests.
 
 use serde_json::Value;
 use uuid::Uuid;
@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::USER;
 use crate::wit::assurance::area::types::{Body, Parameter, Part, ReceivedBlob, Role};
 
-/// A request to be made.
+/// A request to pass to [`FakeHost::call`](super::FakeHost::call).
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Request {
@@ -21,7 +21,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// To an operation, by [`USER`] as an owner.
+    /// Creates a request to an operation, sent by [`USER`] as an owner.
     pub fn to(operation: &str) -> Self {
         Self {
             operation: operation.to_owned(),
@@ -35,61 +35,61 @@ impl Request {
         }
     }
 
-    /// By this user.
+    /// Sets the calling user.
     pub fn by(mut self, user: Uuid) -> Self {
         self.user = user;
         self
     }
 
-    /// In this role.
+    /// Sets the role of the calling user.
     pub fn role(mut self, role: Role) -> Self {
         self.role = role;
         self
     }
 
-    /// With a parameter.
+    /// Adds a parameter.
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.parameters.push(Parameter { name: name.to_owned(), value: value.into().to_string() });
         self
     }
 
-    /// With a JSON body.
+    /// Sets a JSON body.
     #[expect(clippy::needless_pass_by_value, reason = "called with json!")]
     pub fn json(self, body: Value) -> Self {
         self.json_text(body.to_string())
     }
 
-    /// With a JSON body in exactly these characters.
+    /// Sets a JSON body with exactly this text.
     pub fn json_text(mut self, body: impl Into<String>) -> Self {
         self.body = Body::Json(body.into());
         self
     }
 
-    /// With a multipart body.
+    /// Sets a multipart body.
     pub fn form(mut self, parts: Vec<Part>) -> Self {
         self.body = Body::Form(parts);
         self
     }
 
-    /// With content that is in the area's blobs already.
+    /// Sets a body whose content is already one of the area's blobs.
     pub fn blob(mut self, blob: ReceivedBlob) -> Self {
         self.body = Body::Blob(blob);
         self
     }
 
-    /// By a signed link with these claims.
+    /// Sets the claims of the signed link by which the request is made.
     pub fn link(mut self, claims: Value) -> Self {
         self.link = Some(claims);
         self
     }
 
-    /// With an `Idempotency-Key`.
+    /// Sets `Idempotency-Key`.
     pub fn key(mut self, key: &str) -> Self {
         self.idempotency_key = Some(key.to_owned());
         self
     }
 
-    /// With `If-Match`.
+    /// Sets `If-Match` to this version.
     pub fn if_match(mut self, version: u64) -> Self {
         self.if_match = Some(version);
         self

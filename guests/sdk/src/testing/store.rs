@@ -1,4 +1,4 @@
-//! Documents in memory, with the meaning that `wit/documents.wit` gives them.
+//! Documents in memory, with the behavior that `wit/documents.wit` defines.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use crate::wit::assurance::area::documents::{
 };
 use crate::wit::assurance::area::manifest::Collection;
 
-/// By collection. Every call begins with a copy, so what it does not change is
+/// Collections by name. Each call begins with a copy; collections that it does not change stay
 /// shared.
 #[derive(Clone, Default)]
 pub(super) struct Documents(BTreeMap<String, Rc<CollectionDocuments>>);
@@ -20,7 +20,7 @@ pub(super) struct Documents(BTreeMap<String, Rc<CollectionDocuments>>);
 /// The documents of a collection, by id.
 type CollectionDocuments = BTreeMap<String, Rc<ReadDocument>>;
 
-/// A document, and its body as it was read once.
+/// A document and its parsed body.
 struct ReadDocument {
     document: Document,
     body: Json,
@@ -32,7 +32,7 @@ impl ReadDocument {
         Self { document, body }
     }
 
-    /// The body's member as a value of a field.
+    /// Returns the value of a field; `Null` if the body lacks it.
     fn value(&self, field: &str) -> Value {
         member(&self.body[field])
     }
@@ -81,8 +81,7 @@ fn matches(document: &ReadDocument, conditions: &[Condition]) -> bool {
     })
 }
 
-/// Where a document stands in an order: the values of the order's fields, then
-/// its id.
+/// Sort position of a document: the values of the order's fields, then the id.
 #[derive(Clone)]
 struct Position {
     values: Vec<Value>,
@@ -95,7 +94,7 @@ impl Position {
         Self { values, id: document.document.id.clone() }
     }
 
-    /// A cursor: that of a document that has gone still has its place.
+    /// Encodes the position as a cursor. The cursor stays valid if its document is deleted.
     fn encode(&self) -> String {
         let json = |value: &Value| match value {
             Value::Text(text) => Json::from(text.as_str()),
@@ -187,7 +186,7 @@ impl Documents {
         groups
     }
 
-    /// The page, and the cursor of the next one.
+    /// Returns a page of documents and the cursor of the next page.
     pub(super) fn query(&self, query: &Query) -> Result<(Vec<Document>, Option<String>), Error> {
         let order = &query.order;
         let found = self.matching(&query.collection, &query.conditions).into_iter();
