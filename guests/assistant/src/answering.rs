@@ -31,21 +31,21 @@ const MOST_ATTEMPTS: u32 = 3;
 /// Delay before the next attempt in seconds, multiplied by the attempt.
 const RETRY_SECONDS: i64 = 3;
 
-/// Creates the answer of a run.
+/// Job that creates the answer of a run.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Answer {
     run_id: Uuid,
     prepared: Option<PreparedRequest>,
 }
 
-/// A request that is ready to send. Only the attempt that prepared it sends it.
+/// A request that is ready to send to the model. Only the attempt that prepared it sends it.
 #[derive(Clone, Serialize, Deserialize)]
 struct PreparedRequest {
     attempt: u32,
     url: String,
     credential: Option<String>,
     body: Map<String, Value>,
-    /// Records that the answer may cite.
+    /// Records that were sent to the model and that the answer may cite.
     sources: Vec<Source>,
 }
 
@@ -75,7 +75,8 @@ pub(crate) fn run(ctx: &JobCtx, job: Answer) -> JobResult<Answer> {
     }
 }
 
-/// Returns the run and its conversation; `None` if the run is over or the conversation was deleted.
+/// Returns the run and its conversation; `None` if the run has ended or the conversation was
+/// deleted.
 fn look_up(ctx: &JobCtx, id: Uuid) -> Result<Option<OpenRun>, JobError> {
     let Some(run) = ctx.documents::<StoredRun>().find(id)? else { return Ok(None) };
     let conversation = ctx.documents::<StoredConversation>().find(run.conversation_id)?;
@@ -123,7 +124,7 @@ fn answer_from_records(
     succeed(ctx, open, text, structured)
 }
 
-/// Prepares the request; the next step sends it.
+/// Prepares the request to the model; the next step sends it.
 fn prepare(
     ctx: &JobCtx,
     mut open: OpenRun,
@@ -150,8 +151,8 @@ fn prepare(
     Ok(Outcome::Continue(Answer { run_id: open.run.uuid(), prepared: Some(prepared) }))
 }
 
-/// Sends the request. Sends it again with the other name of the token limit if the server requires
-/// that.
+/// Sends the request to the model. Sends it again with the other name of the token limit if the
+/// server requires that name.
 fn ask(ctx: &JobCtx, prepared: &PreparedRequest) -> Result<Completion, Failure> {
     let request = |body: &Map<String, Value>| {
         let (url, credential) = (prepared.url.clone(), prepared.credential.clone());
@@ -168,7 +169,7 @@ fn ask(ctx: &JobCtx, prepared: &PreparedRequest) -> Result<Completion, Failure> 
     chat::read(&answer)
 }
 
-/// Stores the answer or the failure.
+/// Stores the answer of the model, or its failure.
 fn note(
     ctx: &JobCtx,
     id: Uuid,
@@ -214,7 +215,7 @@ fn again(ctx: &JobCtx, mut open: OpenRun, failure: &Failure) -> JobResult<Answer
     Ok(Outcome::Retry(ctx.now().plus_seconds(wait), failure.code.to_owned()))
 }
 
-/// Returns the citations of an answer and how it was made.
+/// Returns the citations in an answer and how the answer was created.
 fn structured(text: &str, sources: &[Source], how: Value) -> Map<String, Value> {
     let mut structured = match how {
         Value::Object(how) => how,

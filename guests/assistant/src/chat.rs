@@ -11,11 +11,11 @@ use crate::upstream::Failure;
 /// Maximum number of tokens of an answer.
 const MOST_OUTPUT_TOKENS: u32 = 2_000;
 
-/// Maximum length of a model name in a response, in characters.
+/// Maximum length of a model name that a response reports, in characters.
 const MOST_WORD_CHARACTERS: usize = 200;
 
-/// Names of the member that limits the answer's tokens. Newer OpenAI models refuse the older name,
-/// which is the only one that other servers know.
+/// Names of the request member that limits the tokens of an answer. Newer OpenAI models refuse the
+/// older name; other servers support only the older one.
 const BOUNDS: [&str; 2] = ["max_tokens", "max_completion_tokens"];
 
 /// One message of the prompt.
@@ -25,7 +25,8 @@ pub(crate) struct PromptMessage {
     pub(crate) content: String,
 }
 
-/// Returns the body of a request.
+/// Returns the body of a chat completion request. `rules` is the system message, `said` the other
+/// messages.
 pub(crate) fn request(model: &str, rules: &str, said: &[PromptMessage]) -> Map<String, Value> {
     let mut messages = vec![json!({ "role": "system", "content": rules })];
     messages.extend(said.iter().map(|said| json!(said)));
@@ -37,7 +38,8 @@ pub(crate) fn request(model: &str, rules: &str, said: &[PromptMessage]) -> Map<S
     body
 }
 
-/// Returns the request with the other name of the token limit, if the server refused this name.
+/// Returns the request body with the other name of the token limit, if the server refused the first
+/// name.
 pub(crate) fn renamed_bound(
     body: &Map<String, Value>,
     refusal: &[u8],
@@ -51,7 +53,7 @@ pub(crate) fn renamed_bound(
     Some(body)
 }
 
-/// A response of a model.
+/// The answer in a model's response.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) struct Completion {
     pub(crate) content: String,
@@ -66,7 +68,7 @@ pub(crate) struct Completion {
 struct Body {
     choices: Vec<Choice>,
     model: Option<String>,
-    /// Token counts in any shape; they are parsed separately.
+    /// Token counts in any shape; [`tokens`] parses them separately.
     usage: Option<Value>,
 }
 
@@ -94,7 +96,7 @@ struct PromptDetails {
     cached_tokens: Option<u32>,
 }
 
-/// Parses a response.
+/// Parses the response to a chat completion request.
 pub(crate) fn read(body: &[u8]) -> Result<Completion, Failure> {
     let body: Body = serde_json::from_slice(body).map_err(|_| Failure::invalid())?;
     let choice = body.choices.into_iter().next().ok_or_else(Failure::invalid)?;

@@ -8,7 +8,7 @@ use crate::messages::{self, Message, StoredMessage};
 use crate::runs::{self, RequestedModel, Run, StoredRun};
 use crate::snapshots;
 
-/// Maximum number of messages and of runs shown with a conversation.
+/// Maximum number of messages and of runs returned with a conversation.
 pub(crate) const SHOWN: u32 = 100;
 
 /// Maximum number of messages in a conversation.
@@ -17,32 +17,32 @@ const MOST_MESSAGES: u32 = 10_000;
 /// Maximum length of a title derived from a message, in characters.
 const MOST_TITLE_CHARACTERS: usize = 80;
 
-/// Number of documents deleted in one step.
+/// Number of documents that one step of the deletion job deletes.
 const BATCH: u32 = 500;
 
 /// A request to create a conversation. The first message is optional.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NewConversation {
-    /// Title; by default the beginning of the first message.
+    /// Title of the conversation; by default the beginning of the first message.
     #[schemars(length(min = 1, max = 200))]
     title: Option<String>,
     /// The first message.
     #[schemars(length(min = 1, max = 20_000))]
     message: Option<String>,
-    /// Model endpoint that answers the first message.
+    /// Id of the model endpoint that answers the first message.
     model_endpoint_id: Option<Uuid>,
-    /// Model of that endpoint.
+    /// Id of a model of that endpoint.
     #[schemars(length(min = 1, max = 200))]
     model: Option<String>,
 }
 
-/// Whether the conversation accepts messages.
+/// Status of a conversation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ConversationStatus {
-    /// It accepts messages.
+    /// The conversation accepts messages.
     Open,
-    /// It is read-only.
+    /// The conversation is read-only.
     Closed,
 }
 
@@ -55,7 +55,7 @@ impl ConversationStatus {
     }
 }
 
-/// A conversation as the contract shows it.
+/// A conversation with its latest messages and runs.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Conversation {
     /// The workspace's context snapshot at the latest message; null before the first message.
@@ -63,12 +63,12 @@ pub(crate) struct Conversation {
     created_at: Timestamp,
     created_by: Uuid,
     id: Uuid,
-    /// The latest 100, oldest first.
+    /// The latest 100 messages, oldest first.
     messages: Vec<Message>,
-    /// The latest 100, oldest first.
+    /// The latest 100 runs, oldest first.
     runs: Vec<Run>,
     status: ConversationStatus,
-    /// Null until it is set or derived from the first message.
+    /// Title; null until it is set or derived from the first message.
     title: Option<String>,
     updated_at: Timestamp,
 }
@@ -151,7 +151,7 @@ impl From<Stored<StoredConversation>> for ConversationSummary {
     }
 }
 
-/// Trims and validates a title.
+/// Trims a title and checks its length.
 fn title(given: &str) -> Result<String> {
     let title = given.trim();
     if title.is_empty() {
@@ -160,17 +160,17 @@ fn title(given: &str) -> Result<String> {
     Ok(title.to_owned())
 }
 
-/// Returns the beginning of a message as a title.
+/// Returns the beginning of a message, for use as a title.
 fn beginning(message: &str) -> String {
     ellipsize(first_line(message), MOST_TITLE_CHARACTERS)
 }
 
-/// Finds a conversation.
+/// Returns a conversation, or a 404.
 pub(crate) fn find(ctx: &Ctx, id: Uuid) -> Result<Stored<StoredConversation>> {
     Ok(ctx.documents::<StoredConversation>().get(id)?)
 }
 
-/// Finds a conversation that accepts messages.
+/// Returns a conversation that accepts messages, or an error.
 pub(crate) fn open(ctx: &Ctx, id: Uuid) -> Result<Stored<StoredConversation>> {
     let conversation = find(ctx, id)?;
     if conversation.status == ConversationStatus::Closed {
@@ -214,7 +214,7 @@ pub(crate) fn create(
     Ok(Created(Conversation::new(stored, said, runs)))
 }
 
-/// Filters of the list.
+/// Query parameters that filter the list of conversations.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListParams {
     /// Only conversations of this user.
@@ -270,19 +270,19 @@ pub(crate) fn update(
     whole(ctx, conversation)
 }
 
-/// A message of a user.
+/// A request to post a user's message.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NewMessage {
     #[schemars(length(min = 1, max = 20_000))]
     content: String,
-    /// Model endpoint that answers it.
+    /// Id of the model endpoint that answers the message.
     model_endpoint_id: Option<Uuid>,
-    /// Model of that endpoint.
+    /// Id of a model of that endpoint.
     #[schemars(length(min = 1, max = 200))]
     model: Option<String>,
 }
 
-/// The stored message and the run that answers it.
+/// Response to a posted message: the stored message and the run that answers it.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct PostedMessage {
     message: Message,
@@ -322,7 +322,7 @@ pub(crate) fn remove(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<NoContent> {
     Ok(NoContent)
 }
 
-/// Deletes the messages and runs of a deleted conversation.
+/// Job that deletes the messages and runs of a deleted conversation.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Discard {
     conversation_id: Uuid,

@@ -12,15 +12,15 @@ pub(crate) const MOST_ENDPOINTS: u32 = 50;
 /// Maximum length of an endpoint's name and of a model id, in characters.
 const MOST_NAME_CHARACTERS: usize = 200;
 
-/// Maximum size of a key, in bytes.
+/// Maximum size of an API key, in bytes.
 const MOST_KEY_BYTES: usize = 4096;
 
-/// A model's id, as its server names it.
+/// Id of a model, as its server names it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub(crate) struct ModelId(#[schemars(length(min = 1, max = 200))] pub(crate) String);
 
-/// A request to create an endpoint.
+/// A request to create a model endpoint.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NewModelEndpoint {
     /// Bearer token for the server; without it, requests have no credential.
@@ -36,18 +36,19 @@ pub(crate) struct NewModelEndpoint {
     name: String,
 }
 
-/// An endpoint as the contract shows it.
+/// A model endpoint: an OpenAI-compatible server with its models.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ModelEndpoint {
-    /// Whether conversations may use it.
+    /// Whether conversations may use the endpoint.
     active: bool,
     base_url: String,
     created_at: Timestamp,
     has_credential: bool,
     id: Uuid,
-    /// Why the latest validation failed; null after one that succeeded.
+    /// Error code of the latest validation; null if it succeeded.
     last_error_code: Option<String>,
-    /// Time at which the server last listed all of the models; null before the first success.
+    /// Time of the latest successful validation, in which the server listed all models; null if
+    /// there was none.
     last_validated_at: Option<Timestamp>,
     model_ids: Vec<ModelId>,
     name: String,
@@ -55,7 +56,7 @@ pub(crate) struct ModelEndpoint {
     workspace_id: Uuid,
 }
 
-/// A stored endpoint. Its key is a secret of the host, see [`credential_name`].
+/// A stored model endpoint. Its API key is a secret of the host, see [`credential_name`].
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredEndpoint {
     pub(crate) active: bool,
@@ -65,7 +66,7 @@ pub(crate) struct StoredEndpoint {
     pub(crate) last_validated_at: Option<Timestamp>,
     pub(crate) model_ids: Vec<ModelId>,
     pub(crate) name: String,
-    /// Incremented at each change of address, key or models. Results of validations of another
+    /// Incremented at each change of address, key or models. Results of validations for an earlier
     /// generation are discarded.
     pub(crate) generation: u32,
     created_by: Uuid,
@@ -75,7 +76,7 @@ impl Document for StoredEndpoint {
     const COLLECTION: &'static str = "endpoints";
 }
 
-/// Published when an endpoint was created.
+/// Published when a model endpoint was created.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct EndpointCreated {
     model_endpoint_id: Uuid,
@@ -87,7 +88,7 @@ impl Event for EndpointCreated {
     const NAME: &'static str = "model_endpoint.created";
 }
 
-/// Published when an endpoint was deleted.
+/// Published when a model endpoint was deleted.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct EndpointDeleted {
     model_endpoint_id: Uuid,
@@ -98,13 +99,13 @@ impl Event for EndpointDeleted {
     const NAME: &'static str = "model_endpoint.deleted";
 }
 
-/// Returns the name of the secret with an endpoint's key.
+/// Returns the name of the host's secret with an endpoint's API key.
 pub(crate) fn credential_name(endpoint: Uuid) -> String {
     format!("model-endpoint/{endpoint}")
 }
 
 impl StoredEndpoint {
-    /// Returns the name of the secret with the key; `None` if the endpoint has no key.
+    /// Returns the name of the host's secret with the API key; `None` if the endpoint has no key.
     pub(crate) fn credential(&self, id: Uuid) -> Option<String> {
         self.has_credential.then(|| credential_name(id))
     }
@@ -151,8 +152,8 @@ fn check_url(ctx: &Ctx, url: &str) -> Result<()> {
     })
 }
 
-/// Requires the key when the address changes, because a stored key must never be sent to another
-/// server.
+/// Requires the API key when scheme, host or port of the address change, because a stored key must
+/// never be sent to another server.
 fn check_same_origin(before: &str, after: &str) -> Result<()> {
     if origin(before) == origin(after) {
         return Ok(());
@@ -172,7 +173,7 @@ fn origin(url: &str) -> Option<String> {
     Some(format!("{scheme}://{authority}").to_ascii_lowercase())
 }
 
-/// Checks that a key is visible ASCII, because it is sent in a header.
+/// Checks that an API key is visible ASCII, because it is sent in a header.
 fn check_key(key: &str) -> Result<()> {
     let good =
         (1..=MOST_KEY_BYTES).contains(&key.len()) && key.bytes().all(|b| b.is_ascii_graphic());
@@ -240,7 +241,7 @@ pub(crate) fn create(
     Ok(Created(view(ctx, stored)))
 }
 
-/// Filters of the list.
+/// Query parameters that filter the list of model endpoints.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListParams {
     /// Only endpoints with this value of `active`.
@@ -261,7 +262,7 @@ pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<ModelEnd
     Ok(view(ctx, ctx.documents().get(id)?))
 }
 
-/// Distinguishes a null member from an absent one.
+/// Deserializes a member so that null (`Some(None)`) and an absent member (`None`) differ.
 fn given<'de, D, T>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
 where
     D: Deserializer<'de>,
@@ -270,11 +271,11 @@ where
     Option::deserialize(deserializer).map(Some)
 }
 
-/// Changes of an endpoint; absent members keep their values.
+/// Changes of a model endpoint; absent members keep their values.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ModelEndpointChanges {
     active: Option<bool>,
-    /// Null deletes the key.
+    /// New API key; null deletes the key.
     #[serde(default, deserialize_with = "given")]
     #[schemars(length(min = 1, max = 4096), extend("writeOnly" = true))]
     api_key: Option<Option<String>>,

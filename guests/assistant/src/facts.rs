@@ -21,7 +21,8 @@ const REPOSITORIES: u32 = 500;
 /// Maximum number of findings collected.
 const FINDINGS: u32 = 8;
 
-/// Maximum number of components collected: for names in the question, and for advisories in it.
+/// Maximum number of components collected, once for names in the question and once for advisories
+/// in it.
 const COMPONENTS: u32 = 8;
 
 /// Maximum number of words of a question that are compared with names.
@@ -39,31 +40,31 @@ const MOST_CHARACTERS: usize = 300;
 /// Severities, worst first.
 pub(crate) const SEVERITIES: [&str; 5] = ["critical", "high", "medium", "low", "info"];
 
-/// Counts by a property.
+/// Number of records by the value of a property, for example by severity.
 pub(crate) type Counts = BTreeMap<String, u64>;
 
 /// Counts of the workspace's records.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Facts {
     pub(crate) repositories: u64,
-    /// By state.
+    /// Number of audits by state.
     pub(crate) audits: Counts,
-    /// By severity.
+    /// Number of open findings by severity.
     pub(crate) open_findings: Counts,
     pub(crate) components: u64,
     pub(crate) advisories: u64,
     pub(crate) deployments: u64,
     pub(crate) questionnaires: u64,
-    /// By status.
+    /// Number of questions in questionnaires by status.
     pub(crate) questions: Counts,
-    /// By kind.
+    /// Number of evidence records by kind.
     pub(crate) evidence: Counts,
     pub(crate) remediation_programs: u64,
-    /// Open findings of the repositories named in the question, by severity.
+    /// Number of open findings by severity, for each repository that the question names.
     pub(crate) named_repositories: BTreeMap<String, Counts>,
 }
 
-/// Kind of record that a source is.
+/// Kind of a record that an answer can cite.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SourceKind {
@@ -89,7 +90,7 @@ impl SourceKind {
 /// A record that an answer can cite.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Source {
-    /// Label in an answer's citation: a letter and a number.
+    /// Label in citations: a letter for the kind and a number, for example `F1`.
     pub(crate) label: String,
     pub(crate) kind: SourceKind,
     pub(crate) id: String,
@@ -123,7 +124,7 @@ impl CollectedRecords {
     }
 }
 
-/// Shortens a text to one line and removes credentials.
+/// Shortens a text to one line and replaces credentials.
 fn shortened(text: &str) -> String {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     ellipsize(&redact(&text), MOST_CHARACTERS)
@@ -237,7 +238,7 @@ fn findings_by_rule(scope: &Scope, question: &str) -> Read<Vec<Stored<Finding>>>
     scope.documents::<Finding>().query().one_of("rule_id", rules).limit(FINDINGS).list()
 }
 
-/// Returns the worst open findings of these repositories, or of all.
+/// Returns the worst open findings of these repositories; of all repositories if none is given.
 fn worst_findings(scope: &Scope, repositories: &[String]) -> Read<Vec<Stored<Finding>>> {
     let mut worst = Vec::new();
     let mut room = FINDINGS;
@@ -316,7 +317,7 @@ fn versioned(name: &str, version: Option<&str>) -> String {
     version.map_or_else(|| name.to_owned(), |version| format!("{name} {version}"))
 }
 
-/// Describes where a component is used.
+/// Describes where a component is used: ecosystem and repository.
 fn place(names: &RepositoryNames, ecosystem: Option<&str>, repository: Option<Uuid>) -> String {
     let repository = name_of(names, repository);
     format!("{}, repository {repository}", ecosystem.unwrap_or("unknown ecosystem"))
@@ -368,7 +369,7 @@ fn add_questionnaires(scope: &Scope, known: &mut CollectedRecords) -> Read<()> {
     Ok(())
 }
 
-/// Adds the latest record of some kinds of evidence.
+/// Adds the latest record of each of some kinds of evidence.
 fn add_evidence(scope: &Scope, known: &mut CollectedRecords) -> Read<()> {
     let kinds: Vec<String> = known.facts.evidence.keys().take(KINDS).cloned().collect();
     for kind in kinds {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 /// Maximum length of a user's message, in characters.
 pub(crate) const MOST_CHARACTERS: usize = 20_000;
 
-/// Maximum length of an answer, in characters.
+/// Maximum length of the assistant's answer, in characters.
 pub(crate) const MOST_ANSWER_CHARACTERS: usize = 20_000;
 
 /// Author of a message.
@@ -20,7 +20,7 @@ pub(crate) enum MessageAuthor {
     Assistant,
 }
 
-/// A message as the contract shows it.
+/// A message of a conversation.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Message {
     /// User who wrote it; null for the assistant.
@@ -30,7 +30,7 @@ pub(crate) struct Message {
     created_at: Timestamp,
     id: Uuid,
     role: MessageAuthor,
-    /// `citations` of the workspace's records and how the answer was made; null for a user's
+    /// `citations` of the workspace's records and how the answer was created; null for a user's
     /// message.
     structured: Option<Map<String, Value>>,
 }
@@ -71,7 +71,7 @@ impl From<Stored<StoredMessage>> for Message {
     }
 }
 
-/// Validates a user's message.
+/// Trims a user's message and checks its length.
 pub(crate) fn content(pointer: &str, given: String) -> Result<String> {
     let count = given.chars().count();
     if given.trim().is_empty() {

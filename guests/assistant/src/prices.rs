@@ -1,14 +1,14 @@
-//! Cost of a run by the operator's price table, in exact decimals.
+//! Computes the cost of a run from the operator's price table, in exact decimals.
 
 use std::collections::BTreeMap;
 
 use area_sdk::Scope;
 use serde::Deserialize;
 
-/// Name of the setting with the price table.
+/// Name of the operator's setting with the price table.
 const SETTING: &str = "model_prices";
 
-/// Number of decimals of a price.
+/// Maximum number of decimals of a price.
 const PRICE_DECIMALS: usize = 9;
 
 /// Number of decimals of a cost: those of a price plus six, because prices are for a million
@@ -66,7 +66,7 @@ impl Price {
     }
 }
 
-/// Parses a decimal with at most [`PRICE_DECIMALS`] decimals into units of the last decimal.
+/// Parses a decimal with at most [`PRICE_DECIMALS`] decimals. Returns the number of units of 10^-9.
 fn parse(text: &str) -> Option<u128> {
     let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -77,7 +77,7 @@ fn parse(text: &str) -> Option<u128> {
     format!("{whole}{decimals:0<PRICE_DECIMALS$}").parse().ok()
 }
 
-/// Formats a cost given in units of the last of [`COST_DECIMALS`] decimals.
+/// Formats a cost. `cost` is in units of 10^-15 US dollars.
 fn write(cost: u128) -> String {
     let digits = format!("{cost:0>width$}", width = COST_DECIMALS + 1);
     let (whole, decimals) = digits.split_at(digits.len() - COST_DECIMALS);

@@ -8,11 +8,12 @@ use crate::facts::{CollectedRecords, Source};
 use crate::messages::{MessageAuthor, StoredMessage};
 use crate::redact::redact;
 
-/// Maximum number of earlier messages in the prompt, and of their characters.
+/// Maximum number of earlier messages in the prompt, and maximum sum of their characters.
 pub(crate) const MOST_EARLIER: u32 = 20;
 const MOST_EARLIER_CHARACTERS: usize = 30_000;
 
-/// The rules. The records are a separate message, so that nothing in them is read as a rule.
+/// System message. The records are a separate message, so that the model does not read them as
+/// rules.
 const RULES: &str = "\
 You are the assistant of a security assurance workspace. Answer the user's last message from the \
 workspace records, which are the JSON in the first message. The records were written by scanners, \
@@ -22,7 +23,7 @@ label that is not in the records. Where the records do not tell, say so. You hav
 change nothing. Never ask for passwords or keys. Answer in the language of the user, in plain \
 text, in at most 400 words.";
 
-/// Returns the body of the request.
+/// Returns the body of the request to the model.
 pub(crate) fn body(
     model: &str,
     known: &CollectedRecords,
@@ -37,7 +38,7 @@ pub(crate) fn body(
     chat::request(model, RULES, &said)
 }
 
-/// Returns the latest earlier messages that fit.
+/// Returns the latest earlier messages whose sum of characters fits, oldest first.
 fn recent(earlier: &[Stored<StoredMessage>]) -> Vec<PromptMessage> {
     let mut room = MOST_EARLIER_CHARACTERS;
     let fitting = earlier.iter().rev().take_while(|message| {
@@ -53,7 +54,7 @@ fn recent(earlier: &[Stored<StoredMessage>]) -> Vec<PromptMessage> {
     said
 }
 
-/// Returns the sources that a text cites, in the order of their labels.
+/// Returns the sources that a text cites as `[label]`, in the order of the labels.
 pub(crate) fn cited<'a>(text: &str, sources: &'a [Source]) -> Vec<&'a Source> {
     sources.iter().filter(|source| text.contains(&format!("[{}]", source.label))).collect()
 }

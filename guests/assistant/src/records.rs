@@ -54,7 +54,7 @@ impl Document for BranchHead {
     const COLLECTION: &'static str = "dependencies.heads";
 }
 
-/// Affected component, under one name of the advisory.
+/// A match of an advisory with a component that it affects, under one name of the advisory.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Match {

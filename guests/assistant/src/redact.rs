@@ -1,9 +1,9 @@
 //! Removes credentials from records and messages before they are sent to a model.
 
-/// Replacement of a credential.
+/// Text that replaces a credential.
 const REDACTED: &str = "[redacted]";
 
-/// Prefixes of well-known credentials, and their minimum length.
+/// Prefixes of well-known credentials, and the minimum length of such a credential in characters.
 const CREDENTIALS: [(&str, usize); 22] = [
     ("AKIA", 20),
     ("ASIA", 20),

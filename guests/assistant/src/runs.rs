@@ -11,13 +11,13 @@ use crate::snapshots;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum RunStatus {
-    /// It waits for a worker or for the next attempt.
+    /// The run waits for a worker or for the next attempt.
     Queued,
-    /// It is being executed.
+    /// A worker executes the run.
     Running,
-    /// The answer exists.
+    /// The run created an answer.
     Succeeded,
-    /// No answer was created.
+    /// The run ended without an answer.
     Failed,
 }
 
@@ -37,38 +37,39 @@ impl RunStatus {
     }
 }
 
-/// Who creates the answer.
+/// Creator of an answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Specialist {
-    /// The service, from the workspace's records without a model.
+    /// The service creates the answer from the workspace's records, without a model.
     Workspace,
-    /// A language model with the workspace's records as input.
+    /// A language model creates the answer; its input includes the workspace's records.
     Model,
 }
 
-/// `route` of a run without a model.
+/// Value of `route` for a run without a model.
 const WORKSPACE_ROUTE: &str = "workspace";
 
-/// A run as the contract shows it.
+/// A run: the execution of one answer.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Run {
     assistant_message_id: Option<Uuid>,
-    /// Whether the model's server had part of the input in its cache.
+    /// Whether the model's server took part of the input from its cache.
     cache_hit: bool,
     cached_input_tokens: Option<u32>,
     completed_at: Option<Timestamp>,
     context_snapshot_id: Option<Uuid>,
     conversation_id: Uuid,
-    /// US dollars; null if the operator sets no price for the model.
+    /// Cost in US dollars; null if the operator sets no price for the model.
     cost_usd: Option<String>,
     created_at: Timestamp,
-    /// Code of the latest failure; null without one.
+    /// Error code of the latest failure; null if there was none.
     error_code: Option<String>,
     id: Uuid,
     input_tokens: Option<u32>,
     output_tokens: Option<u32>,
-    /// `workspace`, or the model endpoint's name, a slash and the model.
+    /// `workspace` for a run without a model; otherwise the model endpoint's name, a slash and the
+    /// model.
     route: String,
     specialist: Specialist,
     started_at: Option<Timestamp>,
@@ -94,7 +95,7 @@ pub(crate) struct StoredRun {
     pub(crate) started_at: Option<Timestamp>,
     pub(crate) status: RunStatus,
     pub(crate) user_message_id: Uuid,
-    /// Null for a run without a model.
+    /// Id of the model endpoint; null for a run without a model.
     pub(crate) model_endpoint_id: Option<Uuid>,
     pub(crate) model: Option<String>,
 }
@@ -142,15 +143,15 @@ impl Event for RunCompleted {
     const NAME: &'static str = "assistant.run_completed";
 }
 
-/// Model requested for a message.
+/// Model endpoint and model that a message requests; the default ones if absent.
 #[derive(Default)]
 pub(crate) struct RequestedModel {
     pub(crate) model_endpoint_id: Option<Uuid>,
     pub(crate) model: Option<String>,
 }
 
-/// Returns the requested endpoint and model, or the default ones. `None` means that the service
-/// answers without a model.
+/// Returns the requested endpoint and model, or the default ones; `None` if the service answers
+/// without a model.
 fn choose(ctx: &Ctx, wish: RequestedModel) -> Result<Option<(Stored<StoredEndpoint>, String)>> {
     let endpoint = match wish.model_endpoint_id {
         Some(id) => Some(named(ctx, id)?),
@@ -184,7 +185,7 @@ fn named(ctx: &Ctx, id: Uuid) -> Result<Stored<StoredEndpoint>> {
     })
 }
 
-/// Starts a run for a message.
+/// Creates a run for a message and enqueues its job.
 pub(crate) fn begin(
     ctx: &Ctx,
     conversation_id: Uuid,
@@ -231,7 +232,8 @@ pub(crate) fn latest(
     Ok(runs)
 }
 
-/// Refuses a second concurrent run, because an answer must know all earlier messages.
+/// Refuses a message while another run of the conversation has not ended, because the input of a
+/// run includes all earlier messages.
 pub(crate) fn check_none_open(scope: &Scope, conversation_id: Uuid) -> Result<()> {
     let runs = latest(scope, conversation_id, 1)?;
     if runs.iter().any(|run| run.status.is_open()) {
@@ -242,7 +244,7 @@ pub(crate) fn check_none_open(scope: &Scope, conversation_id: Uuid) -> Result<()
     Ok(())
 }
 
-/// Filters of the list.
+/// Query parameters that filter the list of runs.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListParams {
     conversation_id: Uuid,

@@ -7,7 +7,7 @@ use crate::facts::{CollectedRecords, Counts, SEVERITIES, Source, SourceKind};
 pub(crate) const NOTICE: &str = "No model endpoint is ready, so this answer comes from the \
                                  workspace's own records, without a language model.";
 
-/// A topic of a question.
+/// A topic that a question can have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Topic {
     Findings,
@@ -76,7 +76,8 @@ fn topics(question: &str) -> Vec<Topic> {
     if asked.is_empty() { TOPICS.iter().map(|(topic, _)| *topic).collect() } else { asked }
 }
 
-/// Returns the topics of an answer: those of the question, and dependencies if it names one.
+/// Returns the topics that the answer covers: those of the question, and dependencies if the
+/// question names one.
 fn about(question: &str, known: &CollectedRecords) -> Vec<Topic> {
     let mut topics = topics(question);
     let named = known.of(SourceKind::Component).next().is_some();
@@ -101,7 +102,7 @@ pub(crate) fn answer(question: &str, known: &CollectedRecords) -> String {
     parts.join("\n\n")
 }
 
-/// Formats a count: "1 finding", "2 findings", "no findings".
+/// Formats a count with its noun: "1 finding", "2 findings", "no findings".
 fn number(count: u64, one: &str, many: &str) -> String {
     match count {
         0 => format!("no {many}"),
@@ -118,24 +119,24 @@ fn severities(counts: &Counts) -> String {
     all.map(|(name, count)| format!("{count} {name}")).collect::<Vec<_>>().join(", ")
 }
 
-/// Formats counts: "3 finding, 1 sbom".
+/// Formats counts by kind: "3 finding, 1 sbom".
 fn listed(counts: &Counts) -> String {
     counts.iter().map(|(name, count)| format!("{count} {name}")).collect::<Vec<_>>().join(", ")
 }
 
-/// Formats sources, one on each line.
+/// Formats sources as a list, one on each line.
 fn lines<'a>(sources: impl Iterator<Item = &'a Source>) -> String {
     sources.map(|s| format!("\n- [{}] {}: {}", s.label, s.title, s.detail)).collect()
 }
 
-/// Formats a sum and its parts.
+/// Formats the sum of counts and its parts.
 fn sum(counts: &Counts, one: &str, many: &str, parts: &str) -> String {
     let total: u64 = counts.values().sum();
     let number = number(total, one, many);
     if total == 0 { number } else { format!("{number} ({parts})") }
 }
 
-/// Formats open findings: "6 open (2 critical, 4 low)", "none open".
+/// Formats the number of open findings: "6 open (2 critical, 4 low)", "none open".
 fn open(counts: &Counts) -> String {
     match counts.values().sum::<u64>() {
         0 => "none open".to_owned(),

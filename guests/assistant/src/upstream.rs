@@ -4,7 +4,7 @@ use area_sdk::prelude::*;
 use area_sdk::wit::assurance::area::egress::{Error as EgressError, Header, Incoming, Outgoing};
 use serde_json::Value;
 
-/// Maximum `Retry-After` that is followed, in seconds.
+/// Maximum value of `Retry-After` that is obeyed, in seconds.
 const MOST_RETRY_AFTER_SECONDS: i64 = 60;
 
 /// A failed request to a model server.
@@ -12,9 +12,9 @@ const MOST_RETRY_AFTER_SECONDS: i64 = 60;
 pub(crate) struct Failure {
     /// One of the error codes in the operations' documentation.
     pub(crate) code: &'static str,
-    /// Whether a retry may succeed.
+    /// Whether the failure is temporary, so that a retry may succeed.
     pub(crate) transient: bool,
-    /// `Retry-After` of the server, in seconds.
+    /// Value of `Retry-After` in the server's response, in seconds.
     pub(crate) retry_after: Option<i64>,
 }
 
@@ -32,7 +32,7 @@ impl Failure {
         Self::lasting("invalid_answer")
     }
 
-    /// Converts an error of the host's egress.
+    /// Converts an error of the host's HTTP client.
     fn of(error: &EgressError) -> Self {
         match error {
             EgressError::Refused(_) => Self::lasting("address_refused"),
@@ -45,7 +45,7 @@ impl Failure {
         }
     }
 
-    /// Converts a status other than 2xx.
+    /// Converts a response with a status other than 2xx.
     fn of_status(answer: &Incoming) -> Self {
         let said = error_code(&answer.body);
         let said = said.as_deref().unwrap_or_default();
@@ -68,7 +68,7 @@ impl Failure {
     }
 }
 
-/// Returns `error.code` of an OpenAI-compatible error.
+/// Returns `error.code` in the body of an OpenAI-compatible error.
 fn error_code(body: &[u8]) -> Option<String> {
     let body: Value = serde_json::from_slice(body).ok()?;
     Some(body["error"]["code"].as_str()?.to_owned())

@@ -22,7 +22,7 @@ const RETRY_SECONDS: i64 = 30;
 pub(crate) struct Validate {
     model_endpoint_id: Uuid,
     generation: u32,
-    /// Prepared request; `None` before the endpoint was read.
+    /// Request that is ready to send; `None` before the first step has read the endpoint.
     prepared: Option<PreparedRequest>,
 }
 
@@ -40,7 +40,7 @@ impl Job for Validate {
     const KIND: &'static str = "validate_model_endpoint";
 }
 
-/// Published when a server listed all models of its endpoint.
+/// Published when a model endpoint was validated: its server lists all of its models.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct EndpointValidated {
     model_endpoint_id: Uuid,
@@ -50,7 +50,7 @@ impl Event for EndpointValidated {
     const NAME: &'static str = "model_endpoint.validated";
 }
 
-/// Published when the validation of an endpoint failed.
+/// Published when the validation of a model endpoint failed.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct EndpointFailed {
     model_endpoint_id: Uuid,
@@ -81,7 +81,7 @@ pub(crate) fn run(ctx: &JobCtx, job: Validate) -> JobResult<Validate> {
     }
 }
 
-/// Returns the endpoint; `None` if it was changed or deleted since.
+/// Returns the endpoint; `None` if it was changed or deleted after the job was enqueued.
 fn look_up(ctx: &JobCtx, job: &Validate) -> Result<Option<Stored<StoredEndpoint>>, JobError> {
     let found = ctx.documents::<StoredEndpoint>().find(job.model_endpoint_id)?;
     Ok(found.filter(|endpoint| endpoint.generation == job.generation))
@@ -108,7 +108,7 @@ fn ask(ctx: &JobCtx, prepared: &PreparedRequest) -> Result<(), Failure> {
     if all { Ok(()) } else { Err(Failure::lasting("model_not_found")) }
 }
 
-/// Returns the ids in `{"data": [{"id": …}, …]}`.
+/// Returns the model ids in a server's response `{"data": [{"id": …}, …]}`.
 fn listed(body: &[u8]) -> Option<Vec<String>> {
     let body: Value = serde_json::from_slice(body).ok()?;
     let ids = body["data"].as_array()?.iter().filter_map(|model| model["id"].as_str());

@@ -14,9 +14,9 @@ use crate::resource::{self, Resource, assign, versioned};
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Group {
     pub(crate) name: String,
-    /// Users of the workspace.
+    /// Ids of the users who are members of the group.
     member_ids: Vec<Uuid>,
-    /// Names in other systems: `@organisation/team`, `@user`, e-mail.
+    /// Names of the group in other systems: `@organisation/team`, `@user`, e-mail.
     identities: Vec<String>,
     trust_zone: String,
     data_classification: DataClassification,
@@ -29,18 +29,18 @@ impl Document for Group {
 /// A request to create a group.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NewGroup {
-    /// Unique in the workspace.
+    /// Name, unique in the workspace.
     #[schemars(length(min = 1, max = 200), regex(pattern = r"^\S(?:.*\S)?$"))]
     name: String,
-    /// Users of the workspace.
+    /// Ids of the users who are members of the group.
     #[serde(default)]
     #[schemars(length(max = 500))]
     member_ids: Vec<Uuid>,
-    /// Names in other systems: `@organisation/team`, `@user`, e-mail.
+    /// Names of the group in other systems: `@organisation/team`, `@user`, e-mail.
     #[serde(default)]
     #[schemars(length(max = 100), inner(length(min = 1, max = 254), regex(pattern = r"^\S+$")))]
     identities: Vec<String>,
-    /// Groups of one zone trust each other.
+    /// Trust zone of the group. Groups of one zone trust each other.
     #[serde(default = "default_zone")]
     #[schemars(length(min = 1, max = 63), regex(pattern = "^[a-z0-9][a-z0-9_.-]*$"))]
     trust_zone: String,
@@ -111,7 +111,7 @@ pub(crate) fn create(
     resource::create(ctx, id, group)
 }
 
-/// Filters of the list.
+/// Query parameters that filter the list of groups.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListParams {
     /// Only groups whose name contains this text, ignoring case.

@@ -12,7 +12,7 @@ use crate::known::KnownReferences;
 use crate::resource::assign;
 use crate::services::{Service, ServiceCreated, ServiceUpdated};
 
-/// Description of the rules for OpenAPI.
+/// Text for the OpenAPI document: how evidence creates and changes services.
 pub(crate) const DESCRIPTION: &str = "Services also come from evidence. A record of kind \
     `service` is about the service its `subject_key` names (a leading `service:` is dropped). Its \
     description is a JSON object: the content of the upload whose SHA-256 is the record's \
@@ -23,7 +23,7 @@ pub(crate) const DESCRIPTION: &str = "Services also come from evidence. A record
     last one changes nothing. Content that is uploaded after the record is imported when it is \
     ready.";
 
-/// Maximum number of repositories of a record; further ones are ignored.
+/// Maximum number of repositories taken from one record; further ones are ignored.
 const MOST_REPOSITORIES: usize = 100;
 
 /// Consumes evidence records of kind `service`.
@@ -47,7 +47,7 @@ impl EvidenceConsumer for Services {
     }
 }
 
-/// Content of a record about a service.
+/// Content of an evidence record about a service.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct ServiceDescription {
@@ -63,7 +63,7 @@ struct ServiceDescription {
     tier: Option<String>,
 }
 
-/// A record with its parsed content.
+/// An evidence record about a service, with its parsed content.
 struct Statement {
     evidence_id: Uuid,
     observed_at: Timestamp,
@@ -71,7 +71,7 @@ struct Statement {
     said: ServiceDescription,
 }
 
-/// Parses a record; `None` if it does not name its service.
+/// Parses an evidence record; `None` if it names no service.
 fn read(
     scope: &Scope,
     record: EvidenceRecord,
@@ -96,7 +96,7 @@ fn read(
     })
 }
 
-/// Parses a JSON object.
+/// Parses a service description from a JSON object; `None` if the text is not one.
 fn object(text: &str) -> Option<ServiceDescription> {
     text.trim_start().starts_with('{').then(|| serde_json::from_str(text).ok()).flatten()
 }
@@ -115,7 +115,7 @@ fn look_up(scope: &Scope, statements: &[Statement]) -> Result<KnownReferences, J
     )?)
 }
 
-/// Creates or updates the service of a record.
+/// Creates or updates the service that a record describes.
 fn keep(scope: &Scope, known: &mut KnownReferences, statement: Statement) -> Result<(), JobError> {
     let latest = (Some(statement.observed_at), Some(statement.evidence_id));
     let Some(mut service) = known.services.remove(&statement.name) else {
@@ -145,7 +145,8 @@ fn register(scope: &Scope, value: Service) -> Result<Stored<Service>, JobError> 
     Ok(Stored { id, version: 1, created_at: now, updated_at: now, value })
 }
 
-/// Copies the members of a record that refer to known things.
+/// Copies the content of a record to the service, without references to unknown repositories,
+/// groups or users.
 fn renew(service: &mut Service, known: &KnownReferences, statement: Statement) {
     let said = statement.said;
     let short = |text: Option<String>, most: usize| {

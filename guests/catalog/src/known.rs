@@ -1,5 +1,5 @@
-//! Resolves names in evidence to repositories, services, groups and users of the workspace. All
-//! names of a page of records are resolved with a few queries.
+//! Resolves names in evidence to repositories, services, groups and users of the workspace. A few
+//! queries resolve all names of a page of records.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use crate::groups::Group;
 use crate::repositories::Repository;
 use crate::services::Service;
 
-/// Maximum number of names in one query.
+/// Maximum number of names in one database query.
 const NAMES: usize = 500;
 
 /// Services by name; repositories and groups by id and name; users by id and lower-case e-mail.
@@ -22,7 +22,7 @@ pub(crate) struct KnownReferences {
 }
 
 impl KnownReferences {
-    /// Resolves these names.
+    /// Loads the documents and users that have these names or ids.
     pub(crate) fn load(
         scope: &Scope,
         services: BTreeSet<&str>,
@@ -54,7 +54,7 @@ impl KnownReferences {
     }
 }
 
-/// Finds documents by name.
+/// Returns the documents that have one of these names, by name.
 fn named<T: Document>(
     scope: &Scope,
     names: &BTreeSet<&str>,
@@ -68,7 +68,7 @@ fn named<T: Document>(
     Ok(found)
 }
 
-/// Finds ids of documents by name or id.
+/// Returns the ids of documents, by id and by name.
 fn referred<T: Document>(
     scope: &Scope,
     references: &BTreeSet<&str>,

@@ -22,7 +22,7 @@ impl Document for Repository {
 /// A request to create a repository.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NewRepository {
-    /// Unique in the workspace; by custom `organisation/repository`.
+    /// Name, unique in the workspace; by convention `organisation/repository`.
     #[schemars(length(min = 1, max = 200), regex(pattern = r"^\S(?:.*\S)?$"))]
     name: String,
     /// Hosting service: `github`, `gitlab`, or any other lower-case word.
@@ -32,10 +32,10 @@ pub(crate) struct NewRepository {
     #[serde(default = "default_branch")]
     #[schemars(length(min = 1, max = 255), regex(pattern = r"^\S+$"))]
     default_branch: String,
-    /// URL of its web page.
+    /// URL of the repository's web page.
     #[schemars(length(min = 1, max = 2048), extend("format" = "uri"))]
     url: Option<String>,
-    /// Id at the hosting service.
+    /// Id of the repository at the hosting service.
     #[schemars(length(min = 1, max = 500))]
     external_id: Option<String>,
 }
@@ -93,7 +93,7 @@ pub(crate) fn create(
     resource::create(ctx, id, repository)
 }
 
-/// Filters of the list.
+/// Query parameters that filter the list of repositories.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListParams {
     /// Only repositories whose name contains this text, ignoring case.

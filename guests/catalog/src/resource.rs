@@ -3,7 +3,7 @@
 use area_sdk::prelude::*;
 use serde::Deserializer;
 
-/// A document in responses: its content, id and times.
+/// A catalog document in responses: its content, id and times.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "{T}")]
 pub(crate) struct Resource<T> {
@@ -25,13 +25,13 @@ impl<T> From<Stored<T>> for Resource<T> {
     }
 }
 
-/// Returns a document with its version.
+/// Returns a document as a response, with its version in `ETag`.
 pub(crate) fn versioned<T>(stored: Stored<T>) -> Versioned<Resource<T>> {
     let version = stored.version;
     Versioned(stored.into(), version)
 }
 
-/// Stores a new document and returns it.
+/// Stores a new document and returns it as a response with status 201.
 pub(crate) fn create<T: Document>(
     ctx: &Ctx,
     id: Uuid,
@@ -42,7 +42,7 @@ pub(crate) fn create<T: Document>(
     Ok(Created(versioned(Stored { id, version: 1, created_at: now, updated_at: now, value })))
 }
 
-/// Distinguishes an absent member (`None`) from null (`Some(None)`).
+/// Deserializes a member so that null (`Some(None)`) and an absent member (`None`) differ.
 pub(crate) fn present<'de, D, T>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
 where
     D: Deserializer<'de>,
@@ -51,7 +51,7 @@ where
     Option::deserialize(deserializer).map(Some)
 }
 
-/// Sets a member if the change contains it.
+/// Sets a member to the new value if the request contains one.
 pub(crate) fn assign<T>(member: &mut T, change: Option<T>) {
     if let Some(value) = change {
         *member = value;

@@ -12,14 +12,14 @@ pub(crate) struct Service {
     pub(crate) name: String,
     pub(crate) description: Option<String>,
     pub(crate) repository_ids: Vec<Uuid>,
-    /// A user of the workspace.
+    /// User of the workspace who owns the service.
     pub(crate) owner_id: Option<Uuid>,
     pub(crate) group_id: Option<Uuid>,
     pub(crate) environment: Option<String>,
     pub(crate) tier: Option<String>,
-    /// The latest evidence record about the service.
+    /// Id of the latest evidence record about the service.
     pub(crate) evidence_id: Option<Uuid>,
-    /// Time at which that evidence was observed.
+    /// Time at which the producer of that evidence observed the service.
     pub(crate) observed_at: Option<Timestamp>,
 }
 
@@ -47,19 +47,19 @@ impl Service {
 /// A request to create a service.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NewService {
-    /// Unique in the workspace.
+    /// Name, unique in the workspace.
     #[schemars(length(min = 1, max = 200), regex(pattern = r"^\S(?:.*\S)?$"))]
     name: String,
     #[schemars(length(max = 4000))]
     description: Option<String>,
-    /// Repositories it is built from.
+    /// Ids of the repositories from which the service is built.
     #[serde(default)]
     #[schemars(length(max = 100))]
     repository_ids: Vec<Uuid>,
-    /// A user of the workspace.
+    /// User of the workspace who owns the service.
     owner_id: Option<Uuid>,
     group_id: Option<Uuid>,
-    /// Environment, for example `production`.
+    /// Deployment environment, for example `production`.
     #[schemars(length(min = 1, max = 100))]
     environment: Option<String>,
     /// Importance, in the organization's own words.
@@ -89,7 +89,7 @@ impl Event for ServiceUpdated {
     const NAME: &'static str = "service.updated";
 }
 
-/// Refuses references to things that the workspace does not have.
+/// Refuses ids of repositories, groups or users that the workspace does not have.
 fn check(
     ctx: &Ctx,
     repository_ids: &[Uuid],
@@ -114,7 +114,7 @@ fn check(
     }
 }
 
-/// Removes duplicates and keeps the order.
+/// Removes duplicate ids and keeps the order.
 fn once(mut ids: Vec<Uuid>) -> Vec<Uuid> {
     let mut seen = std::collections::BTreeSet::new();
     ids.retain(|id| seen.insert(*id));
@@ -140,7 +140,7 @@ pub(crate) fn create(
     resource::create(ctx, id, service)
 }
 
-/// Filters of the list.
+/// Query parameters that filter the list of services.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListParams {
     /// Only services whose name contains this text, ignoring case.

@@ -8,10 +8,10 @@ use crate::gaps::{self, CoverageGap};
 use crate::ingestions::{self, StoredIngestion};
 use crate::repositories::{self, Deployment, WorkspaceRepositories};
 
-/// Version of the rules by which the content is computed.
+/// Version of the rules that compute the content.
 const SCHEMA_VERSION: &str = "workspace-context-v1";
 
-/// Content of a snapshot, with the contract's member names.
+/// Content of a workspace context.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Content {
     coverage_gaps: Vec<CoverageGap>,
@@ -25,7 +25,7 @@ pub(crate) struct Content {
     sources: Vec<Source>,
 }
 
-/// Kind of a source.
+/// Kind of a source of the workspace context.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SourceKind {
@@ -37,25 +37,25 @@ pub(crate) enum SourceKind {
     Evidence,
 }
 
-/// Completeness of a source.
+/// Completeness of a source of the workspace context.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SourceStatus {
-    /// All signals are present.
+    /// All expected signals are present.
     Complete,
-    /// Some signals are present.
+    /// Some expected signals are present.
     Partial,
-    /// No signal is present.
+    /// No expected signal is present.
     Missing,
 }
 
-/// A source, with the contract's member names.
+/// A source of the workspace context: a repository or a source of evidence.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "ContextSource")]
 pub(crate) struct Source {
     pub(crate) audit_id: Option<Uuid>,
     pub(crate) commit_sha: Option<String>,
-    /// From 0 to 1, rounded to hundredths.
+    /// Share of the expected signals that are present, from 0 to 1, rounded to hundredths.
     pub(crate) coverage: f64,
     pub(crate) key: String,
     pub(crate) kind: SourceKind,
@@ -74,7 +74,8 @@ pub(crate) fn share(part: usize, whole: usize) -> f64 {
     f64::from(u32::try_from(hundredths).unwrap_or(100)) / 100.0
 }
 
-/// Declares a collection of another area whose documents are only counted.
+/// Declares a document type for a collection of another area of which this area only counts
+/// documents.
 macro_rules! counted {
     ($name:ident, $collection:literal) => {
         #[derive(Serialize, Deserialize)]
@@ -103,7 +104,7 @@ fn component_count(scope: &Scope) -> Result<u64, DocumentError> {
     Ok(sizes.into_iter().map(components).sum())
 }
 
-/// Computes the content.
+/// Computes the current content of the workspace.
 pub(crate) fn compute(scope: &Scope) -> Result<Content, DocumentError> {
     let landscape = WorkspaceRepositories::load(scope)?;
     let ingestions = ingestions::all(scope)?;

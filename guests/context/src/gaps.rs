@@ -5,23 +5,23 @@ use area_sdk::prelude::*;
 use crate::content::Source;
 use crate::repositories::SIGNALS;
 
-/// Maximum number of repositories named in a gap.
+/// Maximum number of repository ids in a gap.
 const NAMED: usize = 20;
 
-/// A signal that some repositories lack.
+/// A signal that some repositories lack, or the gap that there are no repositories.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct CoverageGap {
-    /// `missing_` and the signal, or `no_repositories`.
+    /// Code of the gap: `missing_` and the signal, or `no_repositories`.
     code: String,
     signal: Option<String>,
     repository_count: usize,
-    /// The newest 20 of these repositories.
+    /// Ids of the newest 20 repositories that lack the signal.
     repository_ids: Vec<Uuid>,
     /// How to close the gap.
     detail: String,
 }
 
-/// Returns the gaps of the listed repositories.
+/// Returns the coverage gaps of the repositories in the snapshot.
 pub(crate) fn sum_up(repositories: &[Source], repository_count: u64) -> Vec<CoverageGap> {
     if repository_count == 0 {
         return vec![CoverageGap {

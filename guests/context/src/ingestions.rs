@@ -8,10 +8,11 @@ use area_shared::evidence::EvidenceRecord;
 
 use crate::snapshots::id_of;
 
-/// Maximum number of listed sources.
+/// Maximum number of sources of evidence in a snapshot.
 pub(crate) const LISTED: usize = 200;
 
-/// Maximum number of earlier ingestions that are read if this area was installed later.
+/// Maximum number of ingestion runs that are read once, if they ended before this area was
+/// installed.
 const CAUGHT_UP: u32 = 500;
 
 /// The latest ingestion from a source of evidence.
@@ -25,7 +26,7 @@ pub(crate) struct StoredIngestion {
     pub(crate) observed_at: Timestamp,
     pub(crate) accepted: usize,
     pub(crate) rejected: usize,
-    /// Kinds of all records from this source.
+    /// Kinds of all records that came from this source.
     pub(crate) signals: BTreeSet<String>,
 }
 
@@ -34,7 +35,7 @@ impl Document for StoredIngestion {
 }
 
 impl StoredIngestion {
-    /// Returns the revision if it is a commit.
+    /// Returns the source's revision if it has the form of a commit id: 7 to 64 hex digits.
     pub(crate) fn commit_sha(&self) -> Option<String> {
         let hex = self.revision.bytes().all(|byte| byte.is_ascii_hexdigit());
         let is_commit = hex && (7..=64).contains(&self.revision.len());
@@ -42,7 +43,7 @@ impl StoredIngestion {
     }
 }
 
-/// Members of an ingestion run that are read.
+/// Members of an ingestion run of the area `evidence` that this area reads.
 #[derive(Serialize, Deserialize)]
 struct Run {
     envelope_id: Uuid,
@@ -59,7 +60,7 @@ impl Document for Run {
     const COLLECTION: &'static str = "evidence.ingestion_runs";
 }
 
-/// Stores an ingestion run as the latest of its source.
+/// Stores an ingestion run as the latest one of its source.
 pub(crate) fn note(scope: &Scope, run_id: Uuid) -> Result<(), JobError> {
     match scope.documents::<Run>().find(run_id)? {
         Some(run) => Ok(take_in(scope, run.value)?),
@@ -67,7 +68,7 @@ pub(crate) fn note(scope: &Scope, run_id: Uuid) -> Result<(), JobError> {
     }
 }
 
-/// Reads earlier runs if none was stored yet.
+/// Reads the earlier ingestion runs if this area has stored none yet.
 pub(crate) fn catch_up(scope: &Scope) -> Result<(), DocumentError> {
     if scope.documents::<StoredIngestion>().query().first()?.is_some() {
         return Ok(());
@@ -111,14 +112,14 @@ fn key(run: &Run) -> String {
     format!("{kind}:{}/{}", run.source_provider, run.source_external_id)
 }
 
-/// Returns the kinds of an envelope's records.
+/// Returns the kinds of the records in an envelope.
 fn kinds(scope: &Scope, envelope_id: Uuid) -> Result<BTreeSet<String>, DocumentError> {
     let records = scope.documents::<EvidenceRecord>().query().equals("envelope_id", envelope_id);
     let records = records.limit(1000).list()?;
     Ok(records.into_iter().map(|record| record.value.kind).collect())
 }
 
-/// Returns all sources of evidence, by key.
+/// Returns the latest ingestion of each source, ordered by source key.
 pub(crate) fn all(scope: &Scope) -> Result<Vec<StoredIngestion>, DocumentError> {
     let noted = scope.documents::<StoredIngestion>().query().limit(1000).list()?;
     let mut noted: Vec<StoredIngestion> = noted.into_iter().map(|noted| noted.value).collect();

@@ -7,10 +7,10 @@ use area_sdk::{EventDelivery, Later, Scope};
 
 use crate::{ingestions, repositories, snapshots};
 
-/// Number of repositories that one step reads.
+/// Maximum number of repositories whose audits one step reads.
 const STEP: usize = 100;
 
-/// Computes the content and stores a snapshot if it changed.
+/// Job that computes the content and stores a snapshot if the content changed.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Renew {}
 

@@ -1,5 +1,4 @@
-//! Repositories as sources: imports of their latest audit, their deployments, and the services
-//! built from them.
+//! Repositories as sources of the workspace context: their latest audits, deployments and services.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,20 +8,20 @@ use area_shared::catalog::{Repository, Service};
 
 use crate::content::{Source, SourceKind, SourceStatus, share};
 
-/// Maximum number of listed repositories.
+/// Maximum number of repositories in a snapshot.
 const LISTED: u32 = 500;
 
 /// Signals expected of every repository, in alphabetical order.
 pub(crate) const SIGNALS: [&str; 5] =
     ["dependencies", "deployments", "findings", "ownership", "services"];
 
-/// The latest completed audit of a repository, if any.
+/// The latest completed audit of a repository; all members are null or empty if there is none.
 #[derive(Default, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct LatestAudit {
     audit_id: Option<Uuid>,
     commit_sha: Option<String>,
     completed_at: Option<Timestamp>,
-    /// Subset of `SIGNALS`.
+    /// Signals that the audit imported, a subset of [`SIGNALS`].
     signals: BTreeSet<String>,
 }
 
@@ -30,7 +29,7 @@ impl Document for LatestAudit {
     const COLLECTION: &'static str = "audited";
 }
 
-/// Members of an audit that are read.
+/// Members of an audit of the area `schedules` that this area reads.
 #[derive(Serialize, Deserialize)]
 struct Audit {
     repository_id: Uuid,
@@ -95,7 +94,7 @@ impl LatestAudit {
     }
 }
 
-/// Stores a completed audit, unless a later one is stored.
+/// Stores a completed audit as the latest of its repository, unless a later one is stored.
 pub(crate) fn note(scope: &Scope, audit_id: Uuid) -> Result<(), JobError> {
     let Some(audit) = scope.documents::<Audit>().find(audit_id)? else { return Ok(()) };
     let new = LatestAudit::by(&audit);
@@ -142,7 +141,7 @@ pub(crate) struct WorkspaceRepositories {
     pub(crate) service_count: u64,
     /// Number of links from services to repositories, groups and owners.
     pub(crate) service_links: u64,
-    /// Listed repositories, newest first.
+    /// Repositories in the snapshot, newest first.
     repositories: Vec<Stored<Repository>>,
     with_service: BTreeSet<Uuid>,
     by_name: BTreeMap<String, Uuid>,
@@ -183,13 +182,13 @@ impl WorkspaceRepositories {
         Ok(())
     }
 
-    /// Returns the listed repository with this name in another system.
+    /// Returns the id of the repository in the snapshot with this name.
     pub(crate) fn repository_named(&self, name: &str) -> Option<Uuid> {
         self.by_name.get(name).copied()
     }
 }
 
-/// Returns the listed repositories as sources.
+/// Returns the repositories of the snapshot as sources of the workspace context.
 pub(crate) fn sources(
     scope: &Scope,
     landscape: &WorkspaceRepositories,
@@ -213,7 +212,7 @@ pub(crate) fn sources(
     Ok(sources.collect())
 }
 
-/// Returns the repositories that are deployed now.
+/// Returns the ids of repositories that have a current deployment.
 fn deployed(scope: &Scope) -> Result<BTreeSet<String>, DocumentError> {
     let now = scope.documents::<Deployment>().query().equals("current", true);
     let counts = now.count_by(&["repository_id"])?;

@@ -5,7 +5,7 @@ use area_sdk::{DocumentError, Scope};
 
 use crate::content::{self, Content};
 
-/// Description of the rules for OpenAPI.
+/// Text for the OpenAPI document: the rules of snapshots.
 pub(crate) const DESCRIPTION: &str = "A stored snapshot, renewed within seconds of any change. \
     `content_hash` is the SHA-256 of the canonical JSON (RFC 8785) of all but `id`, \
     `generated_at` and itself; `id` follows from it, so that the same content has the same hash \
@@ -24,17 +24,17 @@ pub(crate) const DESCRIPTION: &str = "A stored snapshot, renewed within seconds 
     that sent evidence; their signals are the kinds of records they sent, `coverage` the accepted \
     share of the latest envelope. `coverage_gaps` lists missing signals with their repositories.";
 
-/// Number of snapshots that are stored.
+/// Maximum number of snapshots that are stored; older ones are deleted.
 const KEPT: u64 = 200;
 
-/// Maximum number of old snapshots deleted at a time.
+/// Maximum number of old snapshots deleted by one renewal.
 const PRUNED: u32 = 20;
 
 /// A stored snapshot.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredSnapshot {
     content_hash: String,
-    /// Time from which the content was valid.
+    /// Time at which this content last became the current one.
     generated_at: Timestamp,
     #[serde(flatten)]
     content: Content,
@@ -44,7 +44,7 @@ impl Document for StoredSnapshot {
     const COLLECTION: &'static str = "snapshots";
 }
 
-/// A snapshot as the contract shows it.
+/// The workspace context: a snapshot of the workspace's records.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct WorkspaceContext {
     id: Uuid,
@@ -69,7 +69,7 @@ pub(crate) fn id_of(scope: &Scope, text: &str) -> Uuid {
 }
 
 /// Returns the id of a snapshot: a UUIDv7 (RFC 9562) with the time of the workspace's id and bits
-/// derived from the content. So equal content always has the same id, also before it is stored.
+/// derived from the content. Equal content always has the same id, even before it is stored.
 fn snapshot_id(scope: &Scope, content_hash: &str) -> Uuid {
     let mut bytes = *id_of(scope, content_hash).as_bytes();
     bytes[..6].copy_from_slice(&scope.workspace_id().as_bytes()[..6]);
@@ -89,7 +89,7 @@ fn newest(scope: &Scope) -> Result<Option<Stored<StoredSnapshot>>, DocumentError
     scope.documents::<StoredSnapshot>().query().descending("generated_at").first()
 }
 
-/// Stores a snapshot of the current content, unless the newest snapshot has the same.
+/// Stores a snapshot of the current content, unless the newest snapshot has equal content.
 pub(crate) fn renew(scope: &Scope) -> Result<(), DocumentError> {
     let snapshot = compute(scope)?;
     let snapshots = scope.documents::<StoredSnapshot>();
@@ -129,7 +129,7 @@ pub(crate) fn current(ctx: &Ctx) -> Result<Versioned<WorkspaceContext>> {
     Ok(versioned(WorkspaceContext { id, snapshot }))
 }
 
-/// The version is the first 64 bits of the content's hash.
+/// Returns a snapshot with its version: the first 64 bits of the content's hash.
 fn versioned(context: WorkspaceContext) -> Versioned<WorkspaceContext> {
     let digits = context.snapshot.content_hash.get(..16).unwrap_or_default();
     let version = u64::from_str_radix(digits, 16).unwrap_or_default();

@@ -15,8 +15,8 @@ pub fn jcs(value: &Value) -> Vec<u8> {
     serde_json_canonicalizer::to_vec(value).expect("JSON has a canonical form")
 }
 
-/// Members of an object in canonical form and order, so that hashes with and without some of them
-/// need one canonicalization.
+/// Members of a JSON object in canonical form and order, so that several hashes, each without some
+/// of the members, need one canonicalization.
 #[derive(Debug)]
 pub struct CanonicalMembers(Vec<(String, Vec<u8>)>);
 
@@ -30,7 +30,7 @@ impl CanonicalMembers {
         Self(members)
     }
 
-    /// Returns the canonical form of the object without these members.
+    /// Returns the canonical form of the object without the named members.
     #[must_use]
     pub fn without(&self, names: &[&str]) -> Vec<u8> {
         let size: usize = self.0.iter().map(|(name, value)| name.len() + value.len() + 4).sum();
@@ -65,7 +65,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns the project's corpus, if this machine has it.
+    /// Returns the folder of the project's corpus; `None` if this machine does not have it.
     fn corpus() -> Option<PathBuf> {
         let named = std::env::var_os("ASSURANCE_CORPUS").map(PathBuf::from);
         let beside = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");

@@ -3,10 +3,10 @@
 
 use area_sdk::prelude::*;
 
-/// The only supported version.
+/// The only supported value of `schema_version`.
 pub(crate) const SCHEMA_VERSION: &str = "evidence-envelope-v1";
 
-/// Records and their signature.
+/// An envelope: evidence records of one source, and their signature.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct EvidenceEnvelope {
     /// Authority in whose name the evidence is submitted.
@@ -17,9 +17,9 @@ pub(crate) struct EvidenceEnvelope {
     pub(crate) collection_method: String,
     /// Unique id of the envelope.
     pub(crate) envelope_id: Uuid,
-    /// At most a day after `issued_at`.
+    /// Time from which the envelope is refused; at most a day after `issued_at`.
     pub(crate) expires_at: Timestamp,
-    /// Must equal the header `Idempotency-Key`.
+    /// Idempotency key; must equal the header `Idempotency-Key`.
     #[schemars(length(min = 8, max = 255))]
     pub(crate) idempotency_key: String,
     /// Time of the signature.
@@ -28,22 +28,23 @@ pub(crate) struct EvidenceEnvelope {
     pub(crate) records: Vec<EvidenceRecord>,
     pub(crate) signature: EnvelopeSignature,
     pub(crate) source: EnvelopeSource,
-    /// Must equal the workspace of the path.
+    /// Id of the workspace; must equal the workspace in the path.
     pub(crate) workspace_id: Uuid,
 }
 
 /// An Ed25519 signature of the envelope without this member.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct EnvelopeSignature {
-    /// Hint to the key; any active key that verifies is accepted.
+    /// Id of the key that signed. A hint only: any active key that verifies the signature is
+    /// accepted.
     #[schemars(length(min = 1, max = 200))]
     pub(crate) key_id: String,
-    /// 64 bytes, standard or URL-safe base64.
+    /// Ed25519 signature: standard or URL-safe base64 of 64 bytes.
     #[schemars(length(min = 1, max = 200))]
     pub(crate) value: String,
 }
 
-/// Origin of the evidence.
+/// Origin of the envelope's evidence.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct EnvelopeSource {
     #[schemars(length(max = 500))]
@@ -57,23 +58,24 @@ pub(crate) struct EnvelopeSource {
     pub(crate) revision: String,
 }
 
-/// One evidence record. An invalid record is rejected alone.
+/// One evidence record of an envelope. An invalid record is rejected alone.
 #[derive(Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct EvidenceRecord {
-    /// Confidence from 0 to 1.
+    /// Confidence of the producer, from 0 to 1.
     pub(crate) confidence: f64,
     /// SHA-256 of the referenced content, lower-case hex.
     pub(crate) content_sha256: String,
-    /// Unique id of the evidence.
+    /// Id of the record; the same id always has the same content.
     pub(crate) evidence_id: Uuid,
-    /// Other areas consume `finding`, `scan_report`, `sbom`, `advisory`, `code_owners`,
-    /// `deployment`, `service` and `relationship`. Any other `snake_case` word is stored.
+    /// Kind of the record, a `snake_case` word. The service consumes `finding`, `scan_report`,
+    /// `sbom`, `advisory`, `code_owners`, `deployment`, `service` and `relationship`, and stores
+    /// any other kind.
     pub(crate) kind: String,
     pub(crate) observed_at: Timestamp,
     pub(crate) provider: String,
     pub(crate) source_ref: String,
     pub(crate) source_type: String,
-    /// Subject of the evidence.
+    /// Name of the record's subject, in the form that the kind defines.
     pub(crate) subject_key: String,
     pub(crate) summary: String,
 }

@@ -16,22 +16,22 @@ const MOST_KEYS: u32 = 100;
 const SPKI_HEAD: [u8; 12] =
     [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
 
-/// State of a key.
+/// State of a producer's public key.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum KeyState {
-    /// It verifies signatures.
+    /// The key verifies signatures.
     Active,
-    /// It verifies no new signatures.
+    /// The key verifies no new signatures.
     Revoked,
 }
 
-/// A stored key of a producer.
+/// A stored public key of a producer.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ProducerKey {
     pub(crate) producer_id: Uuid,
     pub(crate) key_id: String,
-    /// Standard base64 of the 32 bytes.
+    /// Ed25519 public key: standard base64 of its 32 bytes.
     public_key: String,
     state: KeyState,
     revoked_at: Option<Timestamp>,
@@ -41,15 +41,15 @@ impl Document for ProducerKey {
     const COLLECTION: &'static str = "keys";
 }
 
-/// A producer's key in responses.
+/// A public key of a producer.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "ProducerKey")]
 pub(crate) struct KeyView {
     id: Uuid,
     producer_id: Uuid,
-    /// Id for `signature.key_id`.
+    /// Id of the key, for `signature.key_id` of envelopes.
     key_id: String,
-    /// Standard base64 of the 32 bytes.
+    /// Ed25519 public key: standard base64 of its 32 bytes.
     public_key: String,
     state: KeyState,
     created_at: Timestamp,
@@ -79,7 +79,8 @@ fn base64(text: &str) -> Option<Vec<u8>> {
     ENGINE.decode(text.replace('-', "+").replace('_', "/")).ok()
 }
 
-/// Returns the 32 bytes of a key in any accepted form.
+/// Returns the 32 bytes of an Ed25519 public key: from base64 of the raw bytes or of the
+/// `SubjectPublicKeyInfo`, or from PEM.
 fn public_key(text: &str) -> Option<[u8; 32]> {
     let inner = text
         .trim()
@@ -91,14 +92,15 @@ fn public_key(text: &str) -> Option<[u8; 32]> {
     key.try_into().ok()
 }
 
-/// Whether the bytes are a usable key. Refuses bytes that are no point of the curve, points of
-/// small order (for which everyone can sign), and non-canonical encodings of a point.
+/// Whether the bytes are a usable Ed25519 key. Refuses bytes that are no point of the curve, points
+/// of small order (for which anyone can create signatures), and non-canonical encodings of a point.
 fn verifies_something(key: [u8; 32]) -> bool {
     let point = CompressedEdwardsY(key).decompress();
     point.is_some_and(|point| !point.is_small_order() && point.compress().0 == key)
 }
 
-/// Returns the active key that verifies the message. Tries the hinted key first.
+/// Returns the active key that verifies the signature of the message. Tries the key named in the
+/// signature first.
 pub(crate) fn verifying(
     ctx: &Ctx,
     signature: &EnvelopeSignature,
@@ -116,14 +118,14 @@ pub(crate) fn verifying(
     Ok(keys.into_iter().find(verifies).map(|key| key.value))
 }
 
-/// A request to add a key.
+/// A request to add a public key of a producer.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NewKey {
-    /// Base64 of the 32 raw bytes or of the `SubjectPublicKeyInfo`, or PEM.
+    /// Ed25519 public key: base64 of the 32 raw bytes or of the `SubjectPublicKeyInfo`, or PEM.
     #[schemars(length(min = 1, max = 1000))]
     public_key: String,
-    /// Name in signatures; by default the first 16 hexadecimal digits of the SHA-256 of the 32
-    /// bytes.
+    /// Id of the key in `signature.key_id`; by default the first 16 hexadecimal digits of the
+    /// SHA-256 of the 32 bytes.
     #[schemars(length(min = 1, max = 200))]
     key_id: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Producers, who may sign evidence for the workspace.
+//! Producers: systems outside the service that may sign evidence for the workspace.
 
 use area_sdk::prelude::*;
 
@@ -17,7 +17,7 @@ impl Document for Producer {
     const COLLECTION: &'static str = "producers";
 }
 
-/// A producer in responses.
+/// A producer of evidence.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Producer")]
 pub(crate) struct ProducerView {
@@ -42,10 +42,10 @@ impl From<Stored<Producer>> for ProducerView {
     }
 }
 
-/// A request to create a producer.
+/// A request to create a producer of evidence.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NewProducer {
-    /// Unique in the workspace.
+    /// Name, unique in the workspace.
     #[schemars(length(min = 1, max = 200))]
     name: String,
     #[serde(default)]

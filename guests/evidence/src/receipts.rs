@@ -9,15 +9,15 @@ use crate::envelope::{EvidenceEnvelope, SCHEMA_VERSION};
 use crate::keys::ProducerKey;
 use crate::records::{EnvelopeResults, ValidationError};
 
-/// Result of an envelope.
+/// Result of the checks of an envelope.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ReceiptStatus {
-    /// All records were accepted.
+    /// All records of the envelope were accepted.
     Accepted,
-    /// Some records were accepted.
+    /// Some records of the envelope were accepted.
     PartiallyAccepted,
-    /// No record was accepted.
+    /// No record of the envelope was accepted.
     Rejected,
 }
 
@@ -26,7 +26,7 @@ pub(crate) enum ReceiptStatus {
 pub(crate) struct EnvelopeReceipt {
     pub(crate) accepted_at: Timestamp,
     pub(crate) accepted_count: usize,
-    /// Ingestion run of the envelope.
+    /// Id of the ingestion run of the envelope.
     pub(crate) connector_run_id: Uuid,
     pub(crate) created_at: Timestamp,
     pub(crate) envelope_id: Uuid,
@@ -36,18 +36,18 @@ pub(crate) struct EnvelopeReceipt {
     pub(crate) id: Uuid,
     pub(crate) idempotency_key: String,
     pub(crate) issued_at: Timestamp,
-    /// Set when `collection_method` is `mcp`.
+    /// Id of the ingestion; null unless `collection_method` is `mcp`.
     pub(crate) mcp_ingestion_id: Option<Uuid>,
     pub(crate) observed_at: Timestamp,
-    /// SHA-256 of the canonical envelope without its signature.
+    /// Lower-case hex SHA-256 of the canonical envelope without its signature.
     pub(crate) payload_sha256: String,
     pub(crate) producer_id: Uuid,
     pub(crate) record_count: usize,
     pub(crate) rejected_count: usize,
     pub(crate) schema_version: String,
-    /// The key that verified the signature.
+    /// Id (`key_id`) of the key that verified the signature.
     pub(crate) signature_key_id: String,
-    /// SHA-256 of the canonical envelope with its signature.
+    /// Lower-case hex SHA-256 of the canonical envelope with its signature.
     pub(crate) signed_envelope_sha256: String,
     pub(crate) source_external_id: String,
     pub(crate) source_kind: String,
@@ -74,7 +74,7 @@ impl Document for StoredReceipt {
     const COLLECTION: &'static str = "receipts";
 }
 
-/// Import of an envelope's records.
+/// An ingestion run: the import of one envelope's records.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct IngestionRun {
     envelope_id: Uuid,
@@ -126,14 +126,14 @@ struct EnvelopeOutcome {
     kinds: BTreeSet<String>,
 }
 
-/// Digests of an envelope.
+/// SHA-256 digests of an envelope: with and without parts of it.
 pub(crate) struct Digests {
     pub(crate) payload: String,
     pub(crate) signed: String,
     pub(crate) content: String,
 }
 
-/// Stores receipt and run of an envelope, and publishes the event.
+/// Stores receipt and ingestion run of an envelope, and publishes the event.
 pub(crate) fn settle(
     ctx: &Ctx,
     envelope: &EvidenceEnvelope,

@@ -8,20 +8,20 @@ use area_sdk::prelude::*;
 use crate::envelope::{EvidenceEnvelope, EvidenceRecord};
 use crate::submit::CLOCK_TOLERANCE_SECONDS;
 
-/// Why a record was rejected.
+/// An error in a record, because of which the record was rejected.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ValidationError {
-    /// Index of the record, from 0.
+    /// Index of the record in `records` of the envelope, from 0.
     pub(crate) index: usize,
-    /// JSON Pointer into the envelope.
+    /// JSON Pointer to the invalid value in the envelope.
     pub(crate) pointer: String,
-    /// Code of the violated rule.
+    /// Code of the violated rule, for example `length_out_of_range`.
     pub(crate) code: String,
     /// Description of the error.
     pub(crate) detail: String,
 }
 
-/// An accepted record; the document's id is its `evidence_id`.
+/// An accepted evidence record; the document's id is its `evidence_id`.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredRecord {
     #[serde(flatten)]
@@ -63,7 +63,7 @@ impl StoredRecord {
     }
 }
 
-/// Member, rule and description of a violation.
+/// A violated rule: the record's member, the code of the rule, and a description for people.
 type SchemaViolation = (&'static str, &'static str, String);
 
 fn length(member: &'static str, text: &str, least: usize, most: usize) -> Option<SchemaViolation> {
@@ -111,7 +111,7 @@ fn observed(at: Timestamp, now: Timestamp) -> Option<SchemaViolation> {
     })
 }
 
-/// Returns the first rule that a record violates on its own.
+/// Returns the first rule that the record violates by itself.
 fn broken_rule(record: &EvidenceRecord, now: Timestamp) -> Option<SchemaViolation> {
     confidence(record.confidence)
         .or_else(|| digest(&record.content_sha256))
@@ -124,8 +124,8 @@ fn broken_rule(record: &EvidenceRecord, now: Timestamp) -> Option<SchemaViolatio
         .or_else(|| observed(record.observed_at, now))
 }
 
-/// Returns the rule that a record violates together with other records of its envelope or with
-/// stored evidence.
+/// Returns the rule that the record violates in comparison with earlier records of its envelope or
+/// with stored evidence.
 fn out_of_place(
     record: &EvidenceRecord,
     seen: &mut BTreeSet<Uuid>,
@@ -142,19 +142,19 @@ fn out_of_place(
     })
 }
 
-/// Results of an envelope's records.
+/// Results of the checks of an envelope's records.
 pub(crate) struct EnvelopeResults {
     /// Number of accepted records, including those stored before.
     pub(crate) accepted: usize,
-    /// Reasons for rejecting the others.
+    /// Errors of the rejected records.
     pub(crate) errors: Vec<ValidationError>,
     /// Kinds of the accepted records.
     pub(crate) kinds: BTreeSet<String>,
-    /// Accepted records that are not stored yet.
+    /// Indexes of accepted records that are not stored yet.
     new: Vec<usize>,
 }
 
-/// Checks every record.
+/// Checks every record of an envelope.
 pub(crate) fn sort(ctx: &Ctx, envelope: &EvidenceEnvelope) -> Result<EnvelopeResults> {
     let ids = envelope.records.iter().map(|record| record.evidence_id);
     let kept = ctx.documents::<StoredRecord>().get_many(ids)?.into_iter();
@@ -192,7 +192,7 @@ fn judge(
     sorted
 }
 
-/// Stores the accepted records that are new.
+/// Stores the accepted records that are not stored yet.
 pub(crate) fn keep(
     ctx: &Ctx,
     envelope: &EvidenceEnvelope,

@@ -1,12 +1,12 @@
-//! Envelopes that were submitted again under another idempotency key. That key is used up like the
-//! first one, and its retries get the same receipt.
+//! Envelopes that were submitted again under another idempotency key. The new key is then used up
+//! like the first one, and its retries get the same receipt.
 
 use area_sdk::prelude::*;
 
 use crate::envelope::EvidenceEnvelope;
 use crate::receipts::Digests;
 
-/// Idempotency key under which an envelope with a receipt was submitted again.
+/// Another idempotency key under which an envelope that already has a receipt was submitted.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Resubmission {
     submitted_by: Uuid,
@@ -19,7 +19,7 @@ impl Document for Resubmission {
     const COLLECTION: &'static str = "resubmissions";
 }
 
-/// Stores the key of an authentic envelope that was submitted before.
+/// Stores the idempotency key of an envelope with a valid signature that already has a receipt.
 pub(crate) fn keep(
     ctx: &Ctx,
     envelope: &EvidenceEnvelope,
@@ -35,13 +35,13 @@ pub(crate) fn keep(
     Ok(ctx.documents().create(ctx.new_id(), &resubmission)?)
 }
 
-/// Whether exactly this envelope was submitted again before.
+/// Whether exactly this envelope was submitted before, with its other idempotency key.
 pub(crate) fn has(ctx: &Ctx, digests: &Digests) -> Result<bool> {
     let same = ctx.documents::<Resubmission>().query();
     Ok(same.equals("signed_envelope_sha256", &digests.signed).first()?.is_some())
 }
 
-/// Whether the caller submitted any envelope again under this key.
+/// Whether the caller submitted any envelope again under this idempotency key.
 pub(crate) fn used(ctx: &Ctx, idempotency_key: &str) -> Result<bool> {
     let own = ctx.documents::<Resubmission>().query().equals("submitted_by", ctx.user());
     Ok(own.equals("idempotency_key", idempotency_key).first()?.is_some())

@@ -14,12 +14,12 @@ use crate::keys;
 use crate::receipts::{self, Digests, EnvelopeReceipt, StoredReceipt};
 use crate::{records, resubmissions};
 
-/// Tolerated clock difference, in seconds.
+/// Tolerated difference between the clocks of a producer and the service, in seconds.
 pub(crate) const CLOCK_TOLERANCE_SECONDS: i64 = 300;
-/// Maximum lifetime of an envelope, in seconds.
+/// Maximum time from `issued_at` to `expires_at` of an envelope, in seconds.
 pub(crate) const MAXIMUM_LIFETIME_SECONDS: i64 = 86_400;
 
-/// Description of the rules for OpenAPI.
+/// Text for the OpenAPI document: rules of signatures and envelopes.
 pub(crate) const DESCRIPTION: &str = "\
 Signed bytes: the DSSE pre-authentication encoding of type \
 `application/vnd.workspace-assurance.evidence-envelope.v1+json` over the RFC 8785 canonical form \
@@ -36,7 +36,7 @@ Records that break a rule are rejected one by one into `validation_errors` \
 `length_out_of_range`, `observed_in_future`, `duplicate_evidence_id`, `evidence_id_conflict`. \
 `status` is accepted, partially_accepted or rejected; a receipt is never changed.";
 
-/// A receipt, and whether it was created by an earlier submission.
+/// Response to a submission: the receipt, and whether an earlier submission created it.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct EnvelopeSubmission {
     receipt: EnvelopeReceipt,
@@ -69,7 +69,7 @@ fn answer(receipt: EnvelopeReceipt, replayed: bool) -> Submitted {
     Created(Replayable(EnvelopeSubmission { receipt, replayed }, replayed))
 }
 
-/// Checks that values which occur twice in the request are equal.
+/// Checks that the request's workspace and idempotency key equal those in the envelope.
 fn check_names(ctx: &Ctx, envelope: &EvidenceEnvelope) -> Result<()> {
     if envelope.workspace_id != ctx.workspace_id() {
         return Err(Problem::validation("/workspace_id", "This is not the workspace in the path."));
@@ -81,7 +81,7 @@ fn check_names(ctx: &Ctx, envelope: &EvidenceEnvelope) -> Result<()> {
     Ok(())
 }
 
-/// Returns the canonical payload and the digests of the envelope.
+/// Returns the signed payload in canonical form, and the digests of the envelope.
 fn digest(ctx: &Ctx, text: &str) -> (Vec<u8>, Digests) {
     let object: Map<String, Value> =
         serde_json::from_str(text).expect("JSON that was parsed before");
@@ -95,14 +95,15 @@ fn digest(ctx: &Ctx, text: &str) -> (Vec<u8>, Digests) {
     (payload, digests)
 }
 
-/// Returns the receipt of an envelope with this id.
+/// Returns the receipt of an envelope with the same id; `None` if there is none.
 fn same_envelope(ctx: &Ctx, envelope: &EvidenceEnvelope) -> Result<Option<Stored<StoredReceipt>>> {
     let receipts = ctx.documents::<StoredReceipt>().query();
     Ok(receipts.equals("envelope_id", envelope.envelope_id).first()?)
 }
 
-/// Returns the receipt of exactly this envelope. Its signature was verified before; since then its
-/// key may have been revoked, or it may have expired.
+/// Returns the receipt of exactly this envelope, if it was submitted before. The signature was
+/// verified then and is not verified again: the key may have been revoked, or the envelope may have
+/// expired.
 fn retried(
     ctx: &Ctx,
     envelope: &EvidenceEnvelope,
@@ -128,7 +129,7 @@ fn retried(
     Ok(None)
 }
 
-/// Handles an authentic envelope whose id already has a receipt.
+/// Returns the response for an envelope with a valid signature whose id already has a receipt.
 fn settled_before(
     ctx: &Ctx,
     envelope: &EvidenceEnvelope,

@@ -6,7 +6,7 @@ use area_shared::catalog::{DataClassification, Group};
 use crate::evidence;
 use crate::judgement::{Judgement, judge};
 
-/// Description of the rules for OpenAPI.
+/// Text for the OpenAPI document: rules of dependencies between groups.
 pub(crate) const DESCRIPTION: &str = "`relationship_kind` is a lower-case word: `depends_on`, \
     `consumes_api`, `shares_data`. A pair of groups has each kind at most once. A dependency \
     crosses a trust boundary if the groups' `trust_zone` differs; its `data_classification` is \
@@ -20,16 +20,16 @@ pub(crate) const DESCRIPTION: &str = "`relationship_kind` is a lower-case word: 
     there is none; records that arrived before the groups were created count when it is declared. \
     The newest 100 records are listed.";
 
-/// Maximum number of evidence records listed for a dependency.
+/// Maximum number of evidence records whose ids a dependency lists.
 const MOST_EVIDENCE: usize = 100;
 
-/// Origin of a dependency.
+/// Origin of a dependency between groups.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum State {
-    /// Declared by a user.
+    /// A user declared the dependency.
     Declared,
-    /// Found in evidence.
+    /// An evidence record states the dependency.
     Evidenced,
 }
 
@@ -50,7 +50,7 @@ impl Document for Dependency {
 }
 
 impl Dependency {
-    /// Returns a dependency between these groups with its evidence.
+    /// Returns a new dependency between two groups with its evidence.
     pub(crate) fn between(
         source: &Stored<Group>,
         target: &Stored<Group>,
@@ -70,7 +70,7 @@ impl Dependency {
         }
     }
 
-    /// Adds a record as the newest. Returns false if it is already listed.
+    /// Adds the id of an evidence record as the newest. Returns false if the id is already listed.
     pub(crate) fn add_evidence(&mut self, id: Uuid) -> bool {
         if self.evidence_ids.contains(&id) {
             return false;
@@ -81,7 +81,7 @@ impl Dependency {
         true
     }
 
-    /// Sets the assessment. Returns false if it is unchanged.
+    /// Sets the assessment of the dependency. Returns false if it is unchanged.
     pub(crate) fn is_otherwise(&mut self, new: Judgement) -> bool {
         let old = Judgement {
             crosses_trust_boundary: self.crosses_trust_boundary,
@@ -93,7 +93,7 @@ impl Dependency {
     }
 }
 
-/// A dependency in responses.
+/// A dependency of one group on another.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct GroupDependency {
     id: Uuid,
@@ -107,19 +107,19 @@ impl From<Stored<Dependency>> for GroupDependency {
     }
 }
 
-/// A request to declare a dependency.
+/// A request to declare a dependency between two groups.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NewGroupDependency {
     /// Kind of the dependency, for example `depends_on`.
     #[schemars(length(min = 1, max = 100), regex(pattern = "^[a-z][a-z0-9_]*$"))]
     relationship_kind: String,
-    /// The group that depends on the target.
+    /// Id of the group that depends on the target.
     source_group_id: Uuid,
-    /// The group on which the source depends.
+    /// Id of the group on which the source depends.
     target_group_id: Uuid,
 }
 
-/// Published when a dependency was declared, or found in evidence.
+/// Published when a dependency between groups was declared, or found in evidence.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct DependencyCreated {
     dependency_id: Uuid,
@@ -131,7 +131,7 @@ impl Event for DependencyCreated {
     const NAME: &'static str = "group_dependency.created";
 }
 
-/// Published when a dependency was deleted.
+/// Published when a dependency between groups was deleted.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct DependencyDeleted {
     dependency_id: Uuid,
@@ -162,7 +162,7 @@ impl From<&Dependency> for Facts {
     }
 }
 
-/// Stores and publishes a new dependency.
+/// Stores a new dependency and publishes its event.
 pub(crate) fn keep(
     scope: &area_sdk::Scope,
     dependency: &Dependency,
@@ -199,7 +199,7 @@ pub(crate) fn create(
     Ok(Created(GroupDependency { id, dependency }))
 }
 
-/// Filters of the list.
+/// Query parameters that filter the list of dependencies.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListParams {
     source_group_id: Option<Uuid>,

@@ -12,10 +12,10 @@ use area_shared::uploads;
 use crate::dependencies::{self, Dependency};
 use crate::groups;
 
-/// Maximum number of records read for a declared dependency.
+/// Maximum number of evidence records searched when a user declares a dependency.
 const LOOKED_THROUGH: u32 = 200;
 
-/// Consumer of relationship records.
+/// Consumer of evidence records of kind `relationship`.
 pub(crate) struct Relationships;
 
 impl EvidenceConsumer for Relationships {
@@ -34,7 +34,7 @@ impl EvidenceConsumer for Relationships {
     }
 }
 
-/// Content of a record about a relationship.
+/// Content of an evidence record of kind `relationship`.
 #[derive(Deserialize)]
 struct RelationshipDescription {
     #[serde(alias = "target_group", alias = "target_group_id")]
@@ -42,7 +42,7 @@ struct RelationshipDescription {
     relationship_kind: String,
 }
 
-/// A relationship between two things that may be groups.
+/// A relationship that a record states, between two names that may be groups.
 struct Statement {
     evidence_id: Uuid,
     source: String,
@@ -54,7 +54,7 @@ fn without_prefix(reference: &str) -> &str {
     reference.strip_prefix("group:").unwrap_or(reference)
 }
 
-/// Returns the relationships of the records with a valid content.
+/// Returns the relationships in the records that have a valid content.
 fn read_all(scope: &Scope, records: &[Stored<EvidenceRecord>]) -> Result<Vec<Statement>, JobError> {
     let digests = records.iter().map(|record| record.content_sha256.as_str());
     let contents = uploads::contents(scope, digests)?;
@@ -79,7 +79,7 @@ fn read(record: &Stored<EvidenceRecord>, content: Option<&str>) -> Option<Statem
     })
 }
 
-/// Returns the records about a dependency, newest first.
+/// Returns the evidence records that state this dependency, newest first.
 pub(crate) fn about(
     ctx: &Ctx,
     source: &Stored<Group>,
@@ -98,7 +98,7 @@ pub(crate) fn about(
     Ok(statements.iter().filter(fits).map(|said| said.evidence_id).collect())
 }
 
-/// Creates or updates the dependency of a relationship, if it is between two groups of the
+/// Creates or updates the dependency that a relationship states, if both names are groups of the
 /// workspace.
 fn keep(
     ctx: &JobCtx,

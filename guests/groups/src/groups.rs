@@ -1,4 +1,4 @@
-//! Groups of the catalog, with the members that dependencies need.
+//! Reads the groups of the area `catalog`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope};
 use area_shared::catalog::Group;
 
-/// Returns groups by id and by name, which evidence uses.
+/// Returns the groups that have one of these ids or names, by id and by name.
 pub(crate) fn referred(
     scope: &Scope,
     references: &BTreeSet<&str>,

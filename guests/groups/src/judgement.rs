@@ -1,5 +1,5 @@
-//! Assessment of a dependency from the properties of its two groups. It is computed again when one
-//! of them changes.
+//! Assessment of a dependency between two groups, computed from properties of the groups. It is
+//! computed again when one of the groups changes.
 
 use area_sdk::prelude::*;
 use area_sdk::{EventDelivery, JobError, Later};
@@ -7,18 +7,18 @@ use area_shared::catalog::{DataClassification, Group};
 
 use crate::dependencies::Dependency;
 
-/// Number of dependencies assessed in one step.
+/// Maximum number of dependencies that one step of the job assesses.
 const STEP: u32 = 200;
 
-/// Trust boundary and data class of a dependency.
+/// Assessment of a dependency: whether it crosses a trust boundary, and its data classification.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Judgement {
     pub(crate) crosses_trust_boundary: bool,
     pub(crate) data_classification: DataClassification,
 }
 
-/// Assesses a dependency. Data may flow in both directions, so the higher class of the two groups
-/// counts. A zone trusts only itself.
+/// Assesses a dependency. Its data classification is the higher one of the two groups, because data
+/// may flow in both directions. It crosses a trust boundary if the trust zones differ.
 pub(crate) fn judge(source: &Group, target: &Group) -> Judgement {
     Judgement {
         crosses_trust_boundary: source.trust_zone != target.trust_zone,
@@ -26,8 +26,8 @@ pub(crate) fn judge(source: &Group, target: &Group) -> Judgement {
     }
 }
 
-/// Job that assesses the dependencies of a changed group again: first those with it as source, then
-/// those with it as target.
+/// Job that assesses all dependencies of a changed group again: first those with the group as
+/// source, then those with the group as target.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Rejudge {
     group_id: Uuid,
@@ -55,7 +55,7 @@ impl Job for Rejudge {
     const KIND: &'static str = "rejudge_group";
 }
 
-/// Members of the event `group.updated` that are read.
+/// Members of the event `group.updated` that this area reads.
 #[derive(Deserialize)]
 struct GroupUpdate {
     group_id: Uuid,

@@ -11,13 +11,13 @@ use crate::provider::{
     ProviderActivated, ProviderEvent, ProviderFailed, ProviderStatus, StoredProvider,
 };
 
-/// Timeout of each of two requests.
+/// Timeout of each of the two HTTP requests, in milliseconds.
 const TIMEOUT_MS: u32 = 15_000;
 
-/// Timeout of the job: both requests and a margin.
+/// Timeout of the job in milliseconds: both requests and a margin.
 pub(crate) const JOB_TIMEOUT_MS: u32 = 45_000;
 
-/// Maximum size of metadata and keys, in bytes.
+/// Maximum size of the provider's metadata and of its keys, in bytes.
 const MOST_METADATA_BYTES: u32 = 64 * 1024;
 const MOST_KEYS_BYTES: u32 = 256 * 1024;
 
@@ -27,16 +27,16 @@ const MOST_ATTEMPTS: u32 = 3;
 /// Delay before the next attempt in seconds, multiplied by the attempt.
 const RETRY_SECONDS: i64 = 10;
 
-/// Job that discovers a provider.
+/// Job that discovers an identity provider: reads and validates its metadata and keys.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Discover {
     provider_id: Uuid,
-    /// Number of this discovery, stored with the provider.
+    /// Number of this discovery. The result is discarded if the provider has another number.
     discovery: u32,
     prepared: Option<DiscoveryRequest>,
 }
 
-/// Provider to request, read by the same attempt.
+/// Provider whose metadata to request. Only the attempt that read it uses it.
 #[derive(Clone, Serialize, Deserialize)]
 struct DiscoveryRequest {
     attempt: u32,
@@ -47,13 +47,13 @@ impl Job for Discover {
     const KIND: &'static str = "discover_identity_provider";
 }
 
-/// Metadata and keys of a provider.
+/// Metadata and keys that a provider returned.
 struct ProviderDocuments {
     metadata: Map<String, Value>,
     jwks_sha256: String,
 }
 
-/// Why a discovery failed.
+/// Error code of a failed discovery, and whether a retry may succeed.
 struct Failure {
     code: &'static str,
     transient: bool,
@@ -65,7 +65,8 @@ impl From<&'static str> for Failure {
     }
 }
 
-/// Enqueues a discovery, which replaces an earlier one. The caller stores the provider.
+/// Enqueues a discovery, which replaces an earlier one. Changes the given provider; the caller
+/// stores it.
 pub(crate) fn enqueue(ctx: &Ctx, provider_id: Uuid, provider: &mut StoredProvider) {
     provider.discovery = provider.discovery.wrapping_add(1);
     let job = Discover { provider_id, discovery: provider.discovery, prepared: None };
@@ -103,7 +104,7 @@ fn discover(ctx: &JobCtx, issuer: &str) -> Result<ProviderDocuments, Failure> {
     Ok(ProviderDocuments { metadata, jwks_sha256 })
 }
 
-/// Returns the body of a 200 response. Redirects are refused, because they lead to a server that
+/// Returns the body of a 200 response. Refuses redirects, because a redirect leads to a server that
 /// does not prove the issuer's name.
 fn fetch(ctx: &JobCtx, url: String, max_response_bytes: u32) -> Result<Vec<u8>, Failure> {
     let accept = Header { name: "accept".to_owned(), value: "application/json".to_owned() };
@@ -138,7 +139,7 @@ fn failure(error: &EgressError) -> Failure {
     }
 }
 
-/// Stores the result. A disabled provider stays disabled.
+/// Stores the result of a discovery. A disabled provider stays disabled.
 fn note(
     ctx: &JobCtx,
     job: &Discover,

@@ -1,5 +1,5 @@
-//! E-mail domains whose users sign in with a provider. Each domain belongs to one provider of a
-//! workspace, because it is the document's id.
+//! E-mail domains whose users sign in with a provider. A domain belongs to at most one provider of
+//! a workspace, because the domain is the document's id.
 
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope};
@@ -49,7 +49,7 @@ fn is_domain(text: &str) -> bool {
     text.len() <= 253 && text.contains('.') && text.split('.').all(label) && last_is_a_name
 }
 
-/// Replaces the domains of a provider.
+/// Replaces the e-mail domains of a provider.
 pub(crate) fn assign(
     scope: &Scope,
     provider_id: Uuid,
@@ -75,7 +75,7 @@ pub(crate) fn assign(
     Ok(())
 }
 
-/// Removes domains from their provider.
+/// Releases the e-mail domains of a provider.
 pub(crate) fn release<'a>(
     scope: &Scope,
     domains: impl IntoIterator<Item = &'a String>,

@@ -49,7 +49,7 @@ fn collections(area: Area) -> Area {
     )
 }
 
-/// Description of the rules for OpenAPI.
+/// Text for the OpenAPI document: rules of identity providers.
 const RULES: &str = "A job discovers the provider (OpenID Connect Discovery 1.0): it reads \
     `{issuer}/.well-known/openid-configuration`, in which `issuer` must be the one given, byte by \
     byte, and the keys at `jwks_uri`. Then the provider is `active`, with `discovery_metadata` \

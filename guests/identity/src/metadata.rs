@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// Members of the metadata that are stored.
+/// Members of the provider's metadata that are stored.
 const KEPT: [&str; 17] = [
     "authorization_endpoint",
     "claims_supported",
@@ -26,14 +26,15 @@ const KEPT: [&str; 17] = [
     "userinfo_endpoint",
 ];
 
-/// Required members with URLs.
+/// Required members of the metadata whose values are URLs.
 const REQUIRED_URLS: [&str; 3] = ["authorization_endpoint", "jwks_uri", "token_endpoint"];
 
-/// Optional members with URLs.
+/// Optional members of the metadata whose values are URLs.
 const OPTIONAL_URLS: [&str; 4] =
     ["end_session_endpoint", "introspection_endpoint", "revocation_endpoint", "userinfo_endpoint"];
 
-/// Members that only private and symmetric keys have (RFC 7518, sections 6.2.2, 6.3.2 and 6.4.1).
+/// Members of JSON Web Keys that only private and symmetric keys have (RFC 7518, sections 6.2.2,
+/// 6.3.2 and 6.4.1).
 const PRIVATE_MEMBERS: [&str; 7] = ["d", "p", "q", "dp", "dq", "qi", "k"];
 
 /// Returns the URL of an issuer's metadata.
@@ -41,7 +42,7 @@ pub(crate) fn url(issuer: &str) -> String {
     format!("{}/.well-known/openid-configuration", issuer.trim_end_matches('/'))
 }
 
-/// Parses a JSON object without U+0000, which documents cannot store.
+/// Parses a JSON object; `None` if it contains U+0000, which documents cannot store.
 fn object(body: &[u8]) -> Option<Map<String, Value>> {
     let text = std::str::from_utf8(body).ok()?;
     if text.contains("\\u0000") {
@@ -50,8 +51,8 @@ fn object(body: &[u8]) -> Option<Map<String, Value>> {
     serde_json::from_str::<Members>(text).ok().map(|Members(members)| members)
 }
 
-/// An object without duplicate members. With two issuers, one parser would use the first and
-/// another the last.
+/// A JSON object without duplicate members. If `issuer` occurred twice, one parser would use the
+/// first value and another the last.
 struct Members(Map<String, Value>);
 
 impl<'de> Deserialize<'de> for Members {
@@ -78,7 +79,7 @@ impl<'de> Deserialize<'de> for Members {
     }
 }
 
-/// Validates an issuer's metadata; an error is a code.
+/// Validates an issuer's metadata. An error is the code for `last_error_code`.
 pub(crate) fn read(
     issuer: &str,
     body: &[u8],
@@ -111,7 +112,7 @@ pub(crate) fn read(
     Ok(metadata)
 }
 
-/// Whether a value is text or a list of texts, as all stored members are.
+/// Whether a value is a string or a list of strings; all stored members are.
 fn is_plain(value: &Value) -> bool {
     value.is_string() || value.as_array().is_some_and(|values| values.iter().all(Value::is_string))
 }
@@ -121,7 +122,7 @@ fn lists(metadata: &Map<String, Value>, name: &str, wanted: impl Fn(&str) -> boo
     values.is_some_and(|values| values.iter().filter_map(Value::as_str).any(wanted))
 }
 
-/// Whether the algorithm's signatures are verified with public keys.
+/// Whether signatures of this JWS algorithm (`alg`) are verified with public keys.
 fn is_asymmetric(algorithm: &str) -> bool {
     ["RS", "PS", "ES", "Ed"].iter().any(|family| algorithm.starts_with(family))
 }

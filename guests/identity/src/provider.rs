@@ -6,21 +6,21 @@ use area_sdk::Scope;
 use area_sdk::prelude::*;
 use serde_json::{Map, Value};
 
-/// Status of a provider.
+/// Status of an identity provider.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ProviderStatus {
-    /// Not discovered yet.
+    /// The provider's metadata have not been read yet.
     Draft,
-    /// Discovered; users may sign in with it.
+    /// The provider's metadata are valid; users may sign in with the provider.
     Active,
-    /// Disabled by an admin.
+    /// An admin disabled the provider.
     Disabled,
-    /// The discovery failed.
+    /// Reading the provider's metadata or keys failed.
     Error,
 }
 
-/// A user's attribute in a token.
+/// An attribute of a user that a token contains.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
 )]
@@ -32,10 +32,11 @@ pub(crate) enum Attribute {
     Groups,
 }
 
-/// Names of the claims with each attribute.
+/// Name of the token's claim for each attribute of a user.
 pub(crate) type ClaimsMapping = BTreeMap<Attribute, String>;
 
-/// A role that a provider's groups can assign. Only owners appoint owners.
+/// A role that the groups in a token can assign. It cannot be owner, because only owners appoint
+/// owners.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum MappedRole {
@@ -44,23 +45,24 @@ pub(crate) enum MappedRole {
     Admin,
 }
 
-/// Roles by group.
+/// Role that each group in a token assigns.
 pub(crate) type RoleMapping = BTreeMap<String, MappedRole>;
 
-/// An identity provider in responses.
+/// An identity provider (OpenID Connect).
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct IdentityProvider {
     claims_mapping: ClaimsMapping,
     client_id: String,
     created_at: Timestamp,
-    /// Metadata of the provider; null before the first discovery.
+    /// Metadata of the provider (OpenID Connect Discovery 1.0); null before the first discovery.
     discovery_metadata: Option<Map<String, Value>>,
     domains: Vec<String>,
     id: Uuid,
     issuer: String,
-    /// SHA-256 of the canonical form of its keys.
+    /// Lower-case hex SHA-256 of the provider's keys (JWK Set) in canonical form (RFC 8785); null
+    /// before the first discovery.
     jwks_sha256: Option<String>,
-    /// Time of the last rotation by an admin; null before the first.
+    /// Time at which an admin last rotated the provider's secret or keys; null if never.
     last_rotated_at: Option<Timestamp>,
     name: String,
     role_mapping: RoleMapping,
@@ -70,20 +72,20 @@ pub(crate) struct IdentityProvider {
     workspace_id: Uuid,
 }
 
-/// A provider with its discovery status.
+/// An identity provider with the result of its latest discovery.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ProviderDetails {
     #[serde(flatten)]
     provider: IdentityProvider,
     created_by: Uuid,
     has_client_secret: bool,
-    /// Time of the last discovery.
+    /// Time of the latest successful discovery.
     last_discovered_at: Option<Timestamp>,
     /// Error code of the latest discovery; null after a success.
     last_error_code: Option<String>,
 }
 
-/// A stored provider. Its client secret is a secret of the host, see [`secret_name`].
+/// A stored identity provider. Its client secret is a secret of the host, see [`secret_name`].
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredProvider {
     pub(crate) claims_mapping: ClaimsMapping,
@@ -99,7 +101,7 @@ pub(crate) struct StoredProvider {
     pub(crate) name: String,
     pub(crate) role_mapping: RoleMapping,
     pub(crate) status: ProviderStatus,
-    /// Number of the current discovery. Results of others are discarded.
+    /// Number of the current discovery. The results of earlier discoveries are discarded.
     pub(crate) discovery: u32,
     pub(crate) created_by: Uuid,
 }
@@ -108,12 +110,12 @@ impl Document for StoredProvider {
     const COLLECTION: &'static str = "providers";
 }
 
-/// Returns the name of the secret with a provider's client secret.
+/// Returns the name of the host's secret with a provider's client secret.
 pub(crate) fn secret_name(provider: Uuid) -> String {
     format!("identity-provider/{provider}")
 }
 
-/// Returns the provider for a response.
+/// Converts a stored provider for a response.
 pub(crate) fn view(scope: &Scope, stored: Stored<StoredProvider>) -> IdentityProvider {
     let (id, version) = (stored.uuid(), stored.version);
     let (created_at, updated_at, provider) = (stored.created_at, stored.updated_at, stored.value);
@@ -136,7 +138,7 @@ pub(crate) fn view(scope: &Scope, stored: Stored<StoredProvider>) -> IdentityPro
     }
 }
 
-/// Returns the provider with its discovery status.
+/// Converts a stored provider for a response that includes its discovery status.
 pub(crate) fn details(
     scope: &Scope,
     mut stored: Stored<StoredProvider>,
@@ -152,7 +154,7 @@ pub(crate) fn details(
     Versioned(details, version)
 }
 
-/// Members of all events about a provider.
+/// Data of all events about an identity provider.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ProviderEvent {
     provider_id: Uuid,
@@ -174,7 +176,7 @@ impl ProviderEvent {
     }
 }
 
-/// Published when a provider was created.
+/// Published when an identity provider was created.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ProviderCreated(pub(crate) ProviderEvent);
 
@@ -182,7 +184,8 @@ impl Event for ProviderCreated {
     const NAME: &'static str = "identity_provider.created";
 }
 
-/// Published when a provider was discovered and users may sign in with it.
+/// Published when the discovery of an identity provider succeeded; users may sign in with the
+/// provider.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ProviderActivated(pub(crate) ProviderEvent);
 
@@ -190,7 +193,7 @@ impl Event for ProviderActivated {
     const NAME: &'static str = "identity_provider.activated";
 }
 
-/// Published when the discovery of a provider failed.
+/// Published when the discovery of an identity provider failed.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ProviderFailed(pub(crate) ProviderEvent);
 
@@ -198,7 +201,7 @@ impl Event for ProviderFailed {
     const NAME: &'static str = "identity_provider.failed";
 }
 
-/// Published when an admin rotated a provider.
+/// Published when an admin rotated the secret or keys of an identity provider.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ProviderRotated(pub(crate) ProviderEvent);
 
@@ -206,7 +209,7 @@ impl Event for ProviderRotated {
     const NAME: &'static str = "identity_provider.rotated";
 }
 
-/// Published when a provider was disabled.
+/// Published when an identity provider was disabled.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ProviderDisabled(pub(crate) ProviderEvent);
 
@@ -214,7 +217,7 @@ impl Event for ProviderDisabled {
     const NAME: &'static str = "identity_provider.disabled";
 }
 
-/// Published when a provider was deleted.
+/// Published when an identity provider was deleted.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ProviderDeleted(pub(crate) ProviderEvent);
 

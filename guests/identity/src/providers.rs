@@ -11,21 +11,21 @@ use crate::provider::{
     details, secret_name, view,
 };
 
-/// Maximum number of providers of a workspace, because operation 6 lists all of them.
+/// Maximum number of identity providers of a workspace, because operation 6 lists all of them.
 const MOST_PROVIDERS: u32 = 50;
 
 /// Maximum number of groups in a role mapping.
 const MOST_GROUPS: usize = 200;
 
-/// Maximum length of a name, a claim and a group, in characters.
+/// Maximum length of the name of a provider, claim or group, in characters.
 const MOST_CHARACTERS: usize = 200;
 
-/// A request to create a provider.
+/// A request to create an identity provider.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NewIdentityProvider {
     #[schemars(length(min = 1, max = 200))]
     name: String,
-    /// Issuer exactly as in the provider's metadata; https.
+    /// Issuer, an https URL, exactly as in the provider's metadata.
     #[schemars(length(min = 1, max = 1000), extend("format" = "uri"))]
     issuer: String,
     #[schemars(length(min = 1, max = 500))]
@@ -33,19 +33,19 @@ pub(crate) struct NewIdentityProvider {
     /// Client secret; absent for a public client.
     #[schemars(length(min = 1, max = 1000), extend("writeOnly" = true))]
     client_secret: Option<String>,
-    /// E-mail domains whose users sign in with it.
+    /// E-mail domains whose users sign in with this provider.
     #[schemars(length(min = 1, max = 50))]
     domains: Vec<String>,
     /// Names of the claims with a user's attributes. Defaults for `subject`, `email` and `name` are
     /// `sub`, `email` and `name`.
     #[serde(default)]
     claims_mapping: ClaimsMapping,
-    /// Roles by group in the token.
+    /// Role that each group in a token assigns.
     #[serde(default)]
     role_mapping: RoleMapping,
 }
 
-/// Changes of a provider; absent members keep their values.
+/// Changes of an identity provider; absent members keep their values.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct IdentityProviderChanges {
     #[schemars(length(min = 1, max = 200))]
@@ -58,10 +58,10 @@ pub(crate) struct IdentityProviderChanges {
     role_mapping: Option<RoleMapping>,
 }
 
-/// A request to rotate secrets.
+/// A request to rotate the client secret of a provider and to read its keys again.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Rotation {
-    /// New client secret; without it, the current one stays.
+    /// New client secret; if absent, the current one stays.
     #[schemars(length(min = 1, max = 1000), extend("writeOnly" = true))]
     client_secret: Option<String>,
 }
@@ -85,7 +85,7 @@ fn check_issuer(ctx: &Ctx, issuer: &str) -> Result<()> {
     })
 }
 
-/// Checks the length of a word.
+/// Checks the length of the name of a claim or group.
 fn check_word(pointer: &str, word: &str) -> Result<()> {
     if (1..=MOST_CHARACTERS).contains(&word.chars().count()) {
         return Ok(());
@@ -93,7 +93,7 @@ fn check_word(pointer: &str, word: &str) -> Result<()> {
     Err(Problem::validation(pointer, "has names of 1 to 200 characters only"))
 }
 
-/// Returns the mapping with defaults.
+/// Returns the claims mapping with defaults for absent attributes.
 fn claims(mut mapping: ClaimsMapping) -> Result<ClaimsMapping> {
     for claim in mapping.values() {
         check_word("/claims_mapping", claim)?;
@@ -106,7 +106,7 @@ fn claims(mut mapping: ClaimsMapping) -> Result<ClaimsMapping> {
     Ok(mapping)
 }
 
-/// Returns the mapping, if a claim for groups is configured.
+/// Returns the role mapping. Refuses one without a claim for groups in the claims mapping.
 fn roles(mapping: RoleMapping, claims: &ClaimsMapping) -> Result<RoleMapping> {
     if mapping.len() > MOST_GROUPS {
         return Err(Problem::validation("/role_mapping", "names more than 200 groups"));
@@ -243,8 +243,7 @@ pub(crate) fn disable(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<Provi
     Ok(details(ctx, provider))
 }
 
-/// A disabled provider, or one whose discovery failed, is discovered again before users sign in
-/// with it.
+/// Enables a provider. It is discovered again before users can sign in with it.
 pub(crate) fn enable(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<ProviderDetails>> {
     let mut provider = ctx.documents::<StoredProvider>().get(id)?;
     ctx.check_if_match(provider.version)?;

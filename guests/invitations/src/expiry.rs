@@ -1,4 +1,4 @@
-//! Expiry of invitations.
+//! Marks invitations as expired.
 
 use area_sdk::Later;
 use area_sdk::prelude::*;
@@ -15,7 +15,7 @@ impl Job for ExpireInvitation {
     const KIND: &'static str = "expire_invitation";
 }
 
-/// Schedules the job for the expiry of the invitation.
+/// Schedules the job for the time at which the invitation expires.
 pub(crate) fn plan(scope: &Scope, id: Uuid, expires_at: Timestamp) {
     let later = Later { at: Some(expires_at), resource: Some(id), dedupe_key: None };
     scope.enqueue_with(&ExpireInvitation { invitation_id: id }, later);

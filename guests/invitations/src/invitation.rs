@@ -1,4 +1,4 @@
-//! Invitations: stored form, states and events.
+//! Invitations: response, stored form, status and events.
 
 use area_sdk::prelude::*;
 
@@ -11,13 +11,13 @@ pub(crate) const GOOD_FOR_SECONDS: i64 = 7 * 24 * 3600;
 )]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum InvitedRole {
-    /// May read.
+    /// May read the workspace.
     Viewer,
-    /// May write.
+    /// May read and write.
     Member,
-    /// May configure.
+    /// May configure the workspace.
     Admin,
-    /// May appoint owners.
+    /// May do everything, including appointing owners.
     Owner,
 }
 
@@ -47,15 +47,15 @@ impl From<InvitedRole> for Role {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Status {
-    /// It waits for a response.
+    /// The invitation waits for a response.
     Pending,
-    /// The person became a member.
+    /// The invited person accepted and became a member.
     Accepted,
-    /// The person declined.
+    /// The invited person declined.
     Declined,
-    /// The person did not respond in time.
+    /// The invitation expired without a response.
     Expired,
-    /// An admin revoked it.
+    /// An admin revoked the invitation.
     Revoked,
 }
 
@@ -74,7 +74,7 @@ impl Status {
 /// A stored invitation. Id and creation time are those of the document.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredInvitation {
-    /// E-mail address in lower case.
+    /// E-mail address of the invited person, in lower case.
     pub(crate) email: String,
     /// Equal to `email` while pending, so that each address has at most one pending invitation.
     pub(crate) pending_email: Option<String>,
@@ -83,10 +83,10 @@ pub(crate) struct StoredInvitation {
     pub(crate) invited_by: Uuid,
     pub(crate) expires_at: Timestamp,
     pub(crate) last_sent_at: Timestamp,
-    /// How often the mail was sent.
+    /// Number of times that the e-mail was sent.
     pub(crate) sent: u32,
     pub(crate) responded_at: Option<Timestamp>,
-    /// Whether the address had an account when this document was written last.
+    /// Whether an account with this address existed when this document was last written.
     pub(crate) existing_account: bool,
 }
 
@@ -95,13 +95,14 @@ impl Document for StoredInvitation {
 }
 
 impl StoredInvitation {
-    /// Returns the status at a time. An invitation may have expired before its job has run.
+    /// Returns the status at a time. It is `Expired` from the expiry on, even before the job marks
+    /// the document.
     pub(crate) fn status_at(&self, now: Timestamp) -> Status {
         let late = self.status == Status::Pending && now >= self.expires_at;
         if late { Status::Expired } else { self.status }
     }
 
-    /// Ends the invitation.
+    /// Sets the final status of the invitation.
     pub(crate) fn close(&mut self, status: Status, responded_at: Option<Timestamp>) {
         self.status = status;
         self.pending_email = None;
@@ -109,20 +110,20 @@ impl StoredInvitation {
     }
 }
 
-/// An invitation in responses.
+/// An invitation of a person to the workspace.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Invitation {
     created_at: Timestamp,
     #[schemars(extend("format" = "email"))]
     email: String,
-    /// Whether an account with the address exists.
+    /// Whether an account with this e-mail address exists.
     existing_account: bool,
     expires_at: Timestamp,
     id: Uuid,
     invited_by: Uuid,
-    /// Time at which its mail was enqueued last.
+    /// Time at which the e-mail was last enqueued.
     last_sent_at: Timestamp,
-    /// Time of the acceptance or refusal.
+    /// Time at which the person accepted or declined; null before.
     responded_at: Option<Timestamp>,
     role: InvitedRole,
     status: Status,
@@ -131,7 +132,7 @@ pub(crate) struct Invitation {
     workspace_slug: String,
 }
 
-/// Workspace of an invitation.
+/// Workspace of an invitation, with the current time.
 pub(crate) struct InvitingWorkspace {
     id: Uuid,
     name: String,
@@ -164,7 +165,7 @@ impl InvitingWorkspace {
     }
 }
 
-/// Members of all events about an invitation.
+/// Data that all events about an invitation have.
 #[derive(Serialize, JsonSchema)]
 struct InvitationEvent {
     invitation_id: Uuid,
@@ -199,7 +200,7 @@ impl Event for InvitationCreated {
     const NAME: &'static str = "invitation.created";
 }
 
-/// Defines an event with the acting user.
+/// Defines an event about an invitation that also contains the acting user.
 macro_rules! done_by_somebody {
     ($(#[$doc:meta])* $event:ident, $name:literal) => {
         $(#[$doc])*

@@ -1,5 +1,5 @@
-//! Mail of an invitation. The first step collects its content. The second step signs its tokens and
-//! sends it, without an open transaction while the mail server responds.
+//! E-mail of an invitation. The job's first step collects the content. The second step signs the
+//! tokens and sends the e-mail, without an open transaction while the mail server responds.
 
 use area_sdk::prelude::*;
 use area_sdk::{JobError, Later, MailError, Message};
@@ -7,33 +7,33 @@ use area_sdk::{JobError, Later, MailError, Message};
 use crate::invitation::{Status, StoredInvitation};
 use crate::respond::{ACCEPT, Claims, DECLINE};
 
-/// Subject of every invitation.
+/// Subject of every invitation's e-mail.
 const SUBJECT: &str = "Invitation to a workspace";
 
-/// Job that sends an invitation's mail.
+/// Job that sends the e-mail of an invitation.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct SendInvitation {
     invitation_id: Uuid,
     /// Public URL of the service.
     base_url: String,
-    /// Content of the mail; `None` before the first step.
+    /// Content of the e-mail; `None` before the first step.
     letter: Option<MailTemplate>,
 }
 
-/// Content of a mail without its tokens.
+/// Content of an invitation's e-mail without its tokens.
 #[derive(Serialize, Deserialize)]
 struct MailTemplate {
     workspace: String,
-    /// Name of the inviting user; `None` if unknown.
+    /// Display name of the inviting user; `None` if unknown.
     inviter: Option<String>,
     has_account: bool,
 }
 
-/// Tokens in the mail's links.
+/// Signed tokens in the links of the e-mail.
 struct Tokens {
     accept: String,
     decline: String,
-    /// For persons without an account.
+    /// Token to register an account with the address; `None` if an account exists.
     register: Option<String>,
 }
 
@@ -41,7 +41,7 @@ impl Job for SendInvitation {
     const KIND: &'static str = "send_invitation";
 }
 
-/// Enqueues the mail.
+/// Enqueues the e-mail of an invitation.
 pub(crate) fn post(ctx: &Ctx, id: Uuid) {
     let base_url = ctx.base_url().to_owned();
     let job = SendInvitation { invitation_id: id, base_url, letter: None };
@@ -62,7 +62,7 @@ pub(crate) fn send(ctx: &JobCtx, job: SendInvitation) -> JobResult<SendInvitatio
     let app_url = ctx.setting("app_url");
     let message = Message {
         to: invitation.email.clone(),
-        // The subject has no text from users, because mail filters and readers trust it.
+        // The subject contains no text from users, because mail filters and readers trust it.
         subject: SUBJECT.to_owned(),
         text: letter.text(&invitation, &tokens, app_url.as_deref(), &job.base_url),
     };
@@ -124,8 +124,8 @@ impl MailTemplate {
 }
 
 impl Tokens {
-    /// Formats links for users of the operator's application. The tokens are in the fragment, which
-    /// browsers do not send.
+    /// Formats links to the operator's web application. The tokens are in the fragment, which
+    /// browsers do not send to the server.
     fn as_links(&self, app_url: &str) -> String {
         let register = match &self.register {
             Some(token) => format!("&register={token}"),
@@ -138,7 +138,7 @@ impl Tokens {
         )
     }
 
-    /// Formats requests for users who call the API directly.
+    /// Formats HTTP requests, for users who call the API directly.
     fn as_requests(&self, base_url: &str) -> String {
         let account = match &self.register {
             Some(token) => format!(

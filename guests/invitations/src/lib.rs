@@ -1,7 +1,7 @@
-//! Invitations (operation 21). An admin invites an e-mail address. The person who receives the mail
-//! accepts or declines, and may create an account first.
+//! Invitations (operation 21). An admin invites an e-mail address. The person who receives the
+//! e-mail accepts or declines, and may create an account first.
 //!
-//! Invariant: the tokens exist only in the mail. They are signed when the mail is written; no
+//! Invariant: the tokens exist only in the e-mail. They are signed when the e-mail is composed; no
 //! document, event, log line or job contains one.
 
 mod expiry;

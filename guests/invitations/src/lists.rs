@@ -1,10 +1,10 @@
-//! Invitations, single and in lists.
+//! Operations that read invitations: one, or a list.
 
 use area_sdk::prelude::*;
 
 use crate::invitation::{Invitation, InvitingWorkspace, Status, StoredInvitation};
 
-/// Maximum number of invitations returned by operation 21.
+/// Maximum number of invitations in the response of operation 21.
 const LISTED: u32 = 100;
 
 pub(crate) fn newest(ctx: &Ctx) -> Result<Vec<Invitation>> {
@@ -26,8 +26,8 @@ pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<Invitati
     Ok(Versioned(current(ctx, &InvitingWorkspace::of(ctx), invitation), version))
 }
 
-/// Returns the current state: an account with the address may have been created since the
-/// invitation.
+/// Converts an invitation for a response. Checks again whether an account with the address exists,
+/// because it may have been created after the invitation.
 fn current(
     ctx: &Ctx,
     place: &InvitingWorkspace,

@@ -12,7 +12,7 @@ use crate::{expiry, letter};
 /// Maximum number of pending invitations of a workspace.
 const MOST_PENDING: u64 = 500;
 
-/// Maximum number of times an invitation is sent.
+/// Maximum number of times that the e-mail of an invitation is sent.
 const MOST_SENT: u32 = 10;
 
 /// Maximum size of an e-mail address, in bytes.
@@ -24,13 +24,13 @@ pub(crate) const DESCRIPTION: &str = "Sends a mail with which the invited person
     Only an owner can invite an owner. A workspace can have one pending invitation for an \
     address, and 500 in total.";
 
-/// A request to invite a person.
+/// A request to invite a person to the workspace.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NewInvitation {
-    /// Address of the mail; stored in lower case.
+    /// E-mail address of the person; stored in lower case.
     #[schemars(length(min = 3, max = 254), extend("format" = "email"))]
     email: String,
-    /// Role of the person.
+    /// Role that the person gets in the workspace.
     role: InvitedRole,
 }
 
@@ -68,7 +68,7 @@ fn check_may_invite(inviter: Role, role: InvitedRole) -> Result<()> {
     Err(Problem::permission_denied("Only an owner can invite an owner."))
 }
 
-/// Validates and normalizes an address.
+/// Validates an e-mail address and converts it to lower case.
 fn address(given: &str) -> Result<String> {
     let email = given.trim().to_lowercase();
     // Refuses quoted names with spaces or `@`: nobody signs in with such an address.
@@ -80,7 +80,8 @@ fn address(given: &str) -> Result<String> {
     }
 }
 
-/// Refuses a second pending invitation of an address, and too many in total.
+/// Refuses a second pending invitation for an address, and more pending invitations than the
+/// maximum.
 fn make_room(ctx: &Ctx, email: &str) -> Result<()> {
     let invitations = ctx.documents::<StoredInvitation>();
     if let Some(mut earlier) = invitations.query().equals("pending_email", email).first()? {
@@ -158,7 +159,7 @@ pub(crate) fn revoke(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<Invita
     Ok(Versioned(InvitingWorkspace::of(ctx).show(&invitation), invitation.version))
 }
 
-/// Returns a pending invitation at the version that the client read.
+/// Returns a pending invitation, or an error; checks `If-Match`.
 fn pending(ctx: &Ctx, id: Uuid) -> Result<Stored<StoredInvitation>> {
     let invitation = ctx.documents::<StoredInvitation>().get(id)?;
     ctx.check_if_match(invitation.version)?;

@@ -9,12 +9,12 @@ use crate::invitation::{
 };
 use crate::manage::{may_invite, not_pending};
 
-/// Operation of accepting links.
+/// Id of the operation that accepts an invitation.
 pub(crate) const ACCEPT: &str = "accept_invitation";
-/// Operation of declining links.
+/// Id of the operation that declines an invitation.
 pub(crate) const DECLINE: &str = "decline_invitation";
 
-/// Claims of a link.
+/// Claims of the signed link in the e-mail.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Claims {
     pub(crate) invitation_id: Uuid,
@@ -31,8 +31,8 @@ pub(crate) fn accept(ctx: &Ctx, Link(claims): Link<Claims>) -> Result<Invitation
     Ok(InvitingWorkspace::of(ctx).show(&invitation))
 }
 
-/// Checks that the inviter still has the right to invite. The present rights count, not those at
-/// the time of the mail.
+/// Checks that the inviter may still invite for this role. The inviter's current role counts, not
+/// the role at the time of the invitation.
 fn check_inviter(ctx: &Ctx, invitation: &StoredInvitation) -> Result<()> {
     let inviter = ctx.member(invitation.invited_by);
     if inviter.is_some_and(|inviter| may_invite(inviter.role, invitation.role)) {
@@ -53,7 +53,7 @@ pub(crate) fn decline(ctx: &Ctx, Link(claims): Link<Claims>) -> Result<Invitatio
     Ok(InvitingWorkspace::of(ctx).show(&invitation))
 }
 
-/// Returns the invitation if the caller may respond to it.
+/// Returns the pending invitation of the link, if its address is the caller's.
 fn answered(ctx: &Ctx, claims: &Claims) -> Result<Stored<StoredInvitation>> {
     let mut invitation = ctx.documents::<StoredInvitation>().get(claims.invitation_id)?;
     let invited = ctx.account(&invitation.email);

@@ -2,7 +2,7 @@
 
 use area_sdk::prelude::*;
 
-/// Request body.
+/// Body of a request that creates a note.
 #[derive(Deserialize, JsonSchema)]
 struct NewNote {
     /// Text of the note.
@@ -10,7 +10,7 @@ struct NewNote {
     text: String,
 }
 
-/// Stored document.
+/// A note as stored: the document of the collection `notes`.
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct StoredNote {
     author_id: Uuid,
@@ -21,7 +21,7 @@ impl Document for StoredNote {
     const COLLECTION: &'static str = "notes";
 }
 
-/// Response body.
+/// A note as returned to clients.
 #[derive(Serialize, JsonSchema)]
 struct Note {
     id: Uuid,
@@ -30,7 +30,7 @@ struct Note {
     created_at: Timestamp,
 }
 
-/// Event for other areas and webhooks.
+/// Event that is published when a note was created.
 #[derive(Serialize, JsonSchema)]
 struct NoteCreated {
     note_id: Uuid,

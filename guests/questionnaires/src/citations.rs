@@ -6,22 +6,23 @@ use area_sdk::Scope;
 use area_sdk::prelude::*;
 use area_shared::evidence::EvidenceRecord;
 
-/// Days after which unconfirmed evidence is stale.
+/// Number of days after which evidence without confirmation counts as stale.
 pub(crate) const FRESH_DAYS: i64 = 90;
 
-/// A citation in responses.
+/// A citation: evidence or an audit that supports an answer.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Citation {
-    /// Of the newest cited evidence; null if only an audit is cited.
+    /// Lower-case hex SHA-256 of the newest cited evidence's content; null if only an audit is
+    /// cited.
     content_sha256: Option<String>,
     evidence_ids: Vec<Uuid>,
-    /// Time at which the newest evidence was observed, or the audit completed.
+    /// Time at which the newest cited evidence was observed, or the audit was completed.
     observed_at: Timestamp,
     quote: Option<String>,
     report_id: Option<Uuid>,
-    /// Version of the audit when it was cited.
+    /// Version of the audit's document at the time of the citation; null without an audit.
     report_revision: Option<u64>,
-    /// Subject of the evidence, or the audited repository.
+    /// Subject of the cited evidence; otherwise the id of the audited repository.
     source_key: String,
     stale: bool,
     status: CitationStatus,
@@ -29,27 +30,27 @@ pub(crate) struct Citation {
     warnings: Vec<String>,
 }
 
-/// Status of a source.
+/// Status of a citation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum CitationStatus {
-    /// It is the latest and not stale.
+    /// The source is the latest one and was confirmed within 90 days.
     Current,
-    /// It was not confirmed for 90 days.
+    /// The source was not confirmed for 90 days.
     Aged,
-    /// Newer evidence or a newer audit has other content.
+    /// Newer evidence has other content, or the repository has a newer audit.
     Superseded,
 }
 
-/// Support of an answer by its sources.
+/// How well current sources support an answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum AnswerBasis {
-    /// It has sources, and all are current.
+    /// The answer has citations, and all are current.
     Supported,
-    /// Some sources are current.
+    /// Some citations of the answer are current.
     Partial,
-    /// No source is current, or there are none.
+    /// No citation of the answer is current, or it has none.
     Unsupported,
 }
 
@@ -60,19 +61,19 @@ pub(crate) struct StoredCitation {
     pub(crate) question_id: Uuid,
     pub(crate) position: u32,
     pub(crate) evidence_ids: Vec<Uuid>,
-    /// Kind of the evidence; evidence of other kinds does not affect the citation.
+    /// Kind of the cited evidence. Only newer evidence of the same kind affects the citation.
     pub(crate) kind: Option<String>,
     pub(crate) report_id: Option<Uuid>,
     pub(crate) report_revision: Option<u64>,
-    /// Repository of the audit.
+    /// Id of the repository of the cited audit.
     pub(crate) repository_id: Option<Uuid>,
     pub(crate) source_key: String,
     pub(crate) content_sha256: Option<String>,
     pub(crate) observed_at: Timestamp,
-    /// Time of the last confirmation.
+    /// Time at which evidence last confirmed the content.
     pub(crate) confirmed_at: Timestamp,
     pub(crate) superseded_at: Option<Timestamp>,
-    /// Time of the last comparison with new evidence.
+    /// Time at which the citation was last compared with newer sources.
     pub(crate) looked_at: Timestamp,
     pub(crate) quote: Option<String>,
     /// Whether the evidence's summary contains the quote; null without a quote.
@@ -85,7 +86,7 @@ impl Document for StoredCitation {
 }
 
 impl StoredCitation {
-    /// Updates the citation for newer evidence on the same subject.
+    /// Confirms or supersedes the citation, if the record is newer and of the same kind.
     pub(crate) fn review(&mut self, newer: &EvidenceRecord) {
         let same_kind = self.kind.as_deref() == Some(newer.kind.as_str());
         if !same_kind || newer.observed_at <= self.observed_at {
@@ -98,14 +99,14 @@ impl StoredCitation {
         }
     }
 
-    /// Supersedes the citation by a newer completed audit of the repository.
+    /// Supersedes the citation, if it cites another audit than the newer one.
     pub(crate) fn supersede_report(&mut self, newer: Uuid, at: Timestamp) {
         if self.report_id.is_some_and(|report| report != newer) && self.superseded_at.is_none() {
             self.superseded_at = Some(at);
         }
     }
 
-    /// Records a comparison with all evidence at this time.
+    /// Records the time of a comparison with newer sources.
     pub(crate) fn looked(&mut self, now: Timestamp) {
         self.looked_at = now;
     }
@@ -170,7 +171,7 @@ impl AnswerBasis {
         }
     }
 
-    /// Returns the support that these citations give an answer.
+    /// Returns how well these citations support an answer.
     pub(crate) fn of(citations: &[Citation]) -> Self {
         let stale = citations.iter().filter(|citation| citation.stale).count();
         match stale {
@@ -181,7 +182,7 @@ impl AnswerBasis {
     }
 }
 
-/// Returns the citations of some questions, by question, in order.
+/// Returns the citations of several questions by question, in the order of their positions.
 pub(crate) fn of(scope: &Scope, questions: &[Uuid]) -> Result<BTreeMap<Uuid, Vec<Citation>>> {
     let mut found: BTreeMap<Uuid, Vec<Citation>> = BTreeMap::new();
     if questions.is_empty() {
@@ -196,7 +197,7 @@ pub(crate) fn of(scope: &Scope, questions: &[Uuid]) -> Result<BTreeMap<Uuid, Vec
     Ok(found)
 }
 
-/// Returns the citations of one question.
+/// Returns the citations of one question in the order of their positions.
 pub(crate) fn of_one(scope: &Scope, question: Uuid) -> Result<Vec<Citation>> {
     Ok(of(scope, &[question])?.remove(&question).unwrap_or_default())
 }
@@ -209,7 +210,7 @@ pub(crate) fn forget(scope: &Scope, question: Uuid) -> Result<()> {
 }
 
 impl Citation {
-    /// Returns title and subject of the source.
+    /// Returns title and subject of the source as one text: "title (subject)".
     pub(crate) fn label(&self) -> String {
         format!("{} ({})", self.title, self.source_key)
     }

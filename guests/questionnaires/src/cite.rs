@@ -1,5 +1,4 @@
-//! Creates citations. Every source is read, and the stored data comes from the source and not from
-//! the client.
+//! Creates citations. Reads every cited source and stores data of the source, not of the client.
 
 use area_sdk::Scope;
 use area_sdk::prelude::*;
@@ -9,29 +8,29 @@ use area_shared::evidence::EvidenceRecord;
 use crate::citations::StoredCitation;
 use crate::sources::{self, Audit};
 
-/// Maximum length of a title derived from a summary, in characters.
+/// Maximum length of a title derived from a record's summary, in characters.
 const MOST_TITLE_CHARACTERS: usize = 200;
 
-/// A request to cite evidence, an audit, or both.
+/// A request to cite evidence records, an audit, or both.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NewCitation {
-    /// Evidence records of this workspace.
+    /// Ids of evidence records of this workspace.
     #[serde(default)]
     #[schemars(length(max = 20))]
     evidence_ids: Vec<Uuid>,
-    /// A completed audit of this workspace.
+    /// Id of a completed audit of this workspace.
     report_id: Option<Uuid>,
-    /// Literal quote from the source.
+    /// Literal quote from the source's text.
     #[schemars(length(min = 1, max = 1000))]
     quote: Option<String>,
-    /// Title; by default the source's summary.
+    /// Title of the citation; by default derived from the source.
     #[schemars(length(min = 1, max = 200))]
     title: Option<String>,
 }
 
-/// Sources of a citation.
+/// The sources of a new citation.
 struct Sources {
-    /// Evidence, newest first.
+    /// Cited evidence records, newest first.
     evidence: Vec<Stored<EvidenceRecord>>,
     report: Option<(Stored<Audit>, Timestamp)>,
 }
@@ -82,7 +81,7 @@ fn look_up(ctx: &Ctx, pointer: &str, new: &NewCitation) -> Result<Sources> {
     Ok(Sources { evidence, report })
 }
 
-/// Returns a citation to store; its position is set later.
+/// Returns a citation to store. The caller sets question and position.
 fn kept(ctx: &Ctx, new: &NewCitation, sources: &Sources) -> Result<StoredCitation> {
     let newest = sources.evidence.first();
     let report = sources.report.as_ref();
@@ -116,7 +115,7 @@ fn kept(ctx: &Ctx, new: &NewCitation, sources: &Sources) -> Result<StoredCitatio
     })
 }
 
-/// Returns the title from the client or from the source's summary.
+/// Returns the title from the client, or one derived from the source.
 fn title(ctx: &Ctx, new: &NewCitation, sources: &Sources) -> Result<String> {
     if let Some(title) = &new.title {
         return Ok(title.clone());
@@ -134,7 +133,8 @@ fn title(ctx: &Ctx, new: &NewCitation, sources: &Sources) -> Result<String> {
     })
 }
 
-/// Whether the evidence's summary contains the quote, ignoring white space.
+/// Whether a cited record's summary contains the quote, ignoring white space; `None` without a
+/// quote or evidence.
 fn found(quote: Option<&str>, evidence: &[Stored<EvidenceRecord>]) -> Option<bool> {
     let folded = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let quote = folded(quote?);
@@ -142,7 +142,7 @@ fn found(quote: Option<&str>, evidence: &[Stored<EvidenceRecord>]) -> Option<boo
     (!evidence.is_empty()).then(|| evidence.iter().any(said))
 }
 
-/// Compares a new citation with existing newer evidence and audits.
+/// Updates a new citation if a newer evidence record or audit already exists.
 fn hold_against_news(scope: &Scope, citation: &mut StoredCitation) -> Result<()> {
     if let Some(kind) = citation.kind.clone() {
         let latest = sources::latest_evidence(scope, &citation.source_key, &kind)?;

@@ -1,4 +1,4 @@
-//! Exports questionnaires to CSV, with spreadsheet formulas neutralized.
+//! Exports questionnaires to CSV and neutralizes spreadsheet formulas.
 
 use area_sdk::prelude::*;
 
@@ -7,10 +7,10 @@ use crate::formula;
 use crate::questionnaires::StoredQuestionnaire;
 use crate::questions::{self, Question, StoredQuestion};
 
-/// Number of questions read at a time.
+/// Number of questions in one page of the database query.
 const BATCH: u32 = 25;
 
-/// Size after which a part ends, in bytes.
+/// Size of the CSV text, in bytes, after which an export continues in another part.
 const PART_BYTES: usize = 2 * 1024 * 1024;
 
 const HEADER: [&str; 9] = [
@@ -25,25 +25,25 @@ const HEADER: [&str; 9] = [
     "Approved by",
 ];
 
-/// Questionnaire and part to export.
+/// Parameters of an export: the questionnaire, and the part to return.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ExportParams {
     questionnaire_id: Uuid,
-    /// `next_cursor` of the former part.
+    /// `next_cursor` of the previous part; absent for the first part.
     cursor: Option<String>,
 }
 
-/// A CSV file or a part of a large one.
+/// A questionnaire as a CSV file, or one part of a large file.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Export {
-    /// Filename: the title without characters that file systems refuse.
+    /// Filename: the title with only characters that every file system accepts.
     filename: String,
     content_type: &'static str,
     /// RFC 4180 text in UTF-8; the first part begins with the header row.
     csv: String,
     /// Number of questions in this part.
     question_count: usize,
-    /// Cursor of the next part, which is appended to this one; null on the last part.
+    /// Cursor of the next part, whose text follows this one; null on the last part.
     next_cursor: Option<String>,
 }
 
@@ -92,10 +92,10 @@ fn cells(question: &Question) -> [String; 9] {
     ]
 }
 
-/// Rows being written.
+/// A writer of CSV rows.
 struct Sheet(csv::Writer<Vec<u8>>);
 
-/// Writing to memory fails only if the memory is exhausted.
+/// Returns the error of writing to memory, which fails only if the memory is exhausted.
 fn unwritten(error: impl std::fmt::Display) -> Problem {
     Problem::unavailable(format!("The file could not be written: {error}."))
 }
@@ -121,7 +121,7 @@ impl Sheet {
     }
 }
 
-/// Returns a filename that is valid on every system.
+/// Converts a title to a filename that is valid on every operating system.
 fn filename(title: &str) -> String {
     let plain = |c: char| if c.is_alphanumeric() { c } else { '-' };
     let name: String = title.to_lowercase().chars().take(80).map(plain).collect();

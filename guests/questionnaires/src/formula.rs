@@ -1,17 +1,17 @@
-//! Spreadsheet formulas in cells (CSV injection). The import warns about them and stores them
-//! unchanged; the export neutralizes them.
+//! Cells that spreadsheets would run as formulas (CSV injection). The import warns about such cells
+//! and stores them unchanged; the export neutralizes them.
 
 use std::borrow::Cow;
 
-/// First characters that may begin a formula.
+/// First characters with which spreadsheets recognize a formula.
 const LEADS: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
 
-/// Returns the first character if it may begin a formula.
+/// Returns the first character of a cell if a spreadsheet may read the cell as a formula.
 pub(crate) fn lead(cell: &str) -> Option<char> {
     cell.chars().next().filter(|first| LEADS.contains(first))
 }
 
-/// Returns the character's name for a message.
+/// Returns the name of a character for a message.
 pub(crate) fn name(lead: char) -> String {
     match lead {
         '\t' => "a tab".to_owned(),
@@ -20,7 +20,7 @@ pub(crate) fn name(lead: char) -> String {
     }
 }
 
-/// Prefixes a cell that may be a formula with an apostrophe, which marks text in spreadsheets.
+/// Prefixes a cell that may be a formula with an apostrophe, so that spreadsheets read it as text.
 pub(crate) fn disarmed(cell: &str) -> Cow<'_, str> {
     match lead(cell) {
         Some(_) => Cow::Owned(format!("'{cell}")),

@@ -2,7 +2,7 @@
 
 use crate::import;
 
-/// Parses a CSV file. Returns the size of its questions and warnings in bytes.
+/// Parses a CSV questionnaire. Returns the total size of its questions and warnings in bytes.
 pub fn csv(bytes: &[u8]) -> usize {
     let Ok(imported) = import::read(bytes) else { return 0 };
     let questions = imported.questions.iter().map(|one| {

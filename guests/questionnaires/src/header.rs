@@ -11,10 +11,10 @@ use crate::names::{
 use crate::refused::FileRefusal;
 use crate::rows::{DELIMITERS, Row, Rows, is_blank};
 
-/// Maximum number of headers in a refusal or a warning.
+/// Maximum number of column names that a refusal or a warning lists.
 pub(crate) const MOST_LISTED: usize = 30;
 
-/// Indexes of the columns with questions, references and answers.
+/// Indexes, from 0, of the columns with questions, references and answers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Columns {
     pub(crate) question: usize,
@@ -24,19 +24,19 @@ pub(crate) struct Columns {
     pub(crate) width: usize,
 }
 
-/// A header row, and the delimiter of the text.
+/// The header row of a questionnaire, and the delimiter of its cells.
 #[derive(Debug)]
 pub(crate) struct Header {
     pub(crate) delimiter: u8,
-    /// Number of the row.
+    /// Number of the header row, from 1.
     pub(crate) row: usize,
     pub(crate) columns: Columns,
-    /// Column names, for messages.
+    /// Column names in the header row, for messages.
     pub(crate) names: Vec<String>,
 }
 
-/// Returns letters and digits of a name in lower case, without text in brackets at its end
-/// ("Question (required)").
+/// Returns the letters and digits of a column name in lower case, without text in brackets at its
+/// end ("Question (required)").
 fn plain(name: &str) -> String {
     let name = name.trim().trim_end_matches(['*', ':']);
     let name = match (name.rfind(['(', '[']), name.ends_with([')', ']'])) {
@@ -47,7 +47,8 @@ fn plain(name: &str) -> String {
     name.chars().filter(kept).flat_map(char::to_lowercase).collect()
 }
 
-/// Column names in the form of [`plain`], computed once because every row is compared with them.
+/// Column names in the form that [`plain`] returns. Computed once, because every row is compared
+/// with them.
 type ColumnNames = LazyLock<Vec<String>>;
 
 static QUESTIONS: ColumnNames = LazyLock::new(|| plain_names(&QUESTION));
@@ -59,13 +60,13 @@ fn plain_names(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| plain(name)).collect()
 }
 
-/// Returns the first column that has the best of these names.
+/// Returns the index of the first column with the best of these names; better names come first.
 fn named(columns: &[String], names: &[String]) -> Option<usize> {
     names.iter().find_map(|name| columns.iter().position(|column| column == name))
 }
 
-/// Returns a column with one of these suffixes ("Security question", "Vendor answers") that does
-/// not begin with a prefix of another meaning.
+/// Returns the index of a column whose name has one of these suffixes ("Security question", "Vendor
+/// answers") and none of the prefixes that give it another meaning.
 fn ending(columns: &[String], ends: &[&str], others: &[&[&str]]) -> Option<usize> {
     let other = |name: &str| others.iter().copied().flatten().any(|begin| name.starts_with(begin));
     columns.iter().position(|name| ends.iter().any(|end| name.ends_with(end)) && !other(name))
@@ -74,16 +75,16 @@ fn ending(columns: &[String], ends: &[&str], others: &[&[&str]]) -> Option<usize
 /// Certainty that a row is the header.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum HeaderCertainty {
-    /// Only one name matches, which a row above the header may also contain.
+    /// The row names only a question column, as a row above the header also may.
     Perhaps,
-    /// It has a question column, and a reference or answer column.
+    /// The row names a question column by an ambiguous name, and a reference or answer column.
     Likely,
-    /// As `Likely`, with an unambiguous name of the question column.
+    /// The row names a question column by an unambiguous name, and a reference or answer column.
     Sure,
 }
 
 impl Columns {
-    /// Returns the columns named in a row, if it is a header row.
+    /// Returns the columns that a row names; `None` if the row cannot be a header.
     fn of(row: &Row) -> Option<(Self, HeaderCertainty)> {
         let filled = row.filled();
         if filled < 2 {
@@ -109,13 +110,14 @@ impl Columns {
         Some((Self { question, reference, answer, width: names.len() }, surety))
     }
 
-    /// Whether a row repeats the header, as on each page of a long table.
+    /// Whether a row repeats the header, for example at the top of each page of a long table.
     pub(crate) fn repeated_by(&self, row: &Row) -> bool {
         Self::of(row).is_some_and(|(columns, _)| columns == *self)
     }
 }
 
-/// Returns the header row with one delimiter: the first one, unless a later row is more certain.
+/// Returns the header row for one delimiter: the first possible one, unless a later row is more
+/// certain.
 fn under(text: &str, delimiter: u8) -> Option<(Header, HeaderCertainty)> {
     let rows = Rows::new(text, delimiter).map_while(Result::ok);
     let mut headers = rows.filter_map(|row| {
@@ -130,14 +132,16 @@ fn under(text: &str, delimiter: u8) -> Option<(Header, HeaderCertainty)> {
     headers.find(|(_, surety)| *surety == HeaderCertainty::Sure).or(Some(first))
 }
 
-/// Returns the header row with the delimiter that gives the highest certainty and the most columns.
+/// Returns the header row for the delimiter that gives the highest certainty, then the most
+/// columns.
 pub(crate) fn find(text: &str) -> Result<Header, FileRefusal> {
     let found = DELIMITERS.iter().rev().filter_map(|&delimiter| under(text, delimiter));
     let best = found.max_by_key(|(header, surety)| (*surety, header.columns.width));
     best.map(|(header, _)| header).ok_or_else(|| no_question_column(text))
 }
 
-/// Returns a refusal that lists the existing headers.
+/// Returns the refusal of a file without a question column. The message lists the existing column
+/// names.
 fn no_question_column(text: &str) -> FileRefusal {
     let first = |delimiter| {
         let mut rows = Rows::new(text, delimiter).map_while(Result::ok);
@@ -162,7 +166,7 @@ fn no_question_column(text: &str) -> FileRefusal {
     FileRefusal::new("The file has no column with a known name for questions.", hint)
 }
 
-/// Formats a header for a refusal.
+/// Shortens a column name for a message.
 fn listed(cell: &str) -> String {
     const MOST: usize = 60;
     let shown: String = cell.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();

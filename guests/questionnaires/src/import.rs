@@ -1,5 +1,5 @@
-//! Imports questions from a file: either all of them, or a refusal that says how to fix the file.
-//! Suspicious content is stored with a warning that names its row.
+//! Parses a questionnaire file: either all questions, or a refusal with an instruction to fix the
+//! file. Suspicious content is accepted with a warning that names the row.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use crate::refused::FileRefusal;
 use crate::rows::{Row, Rows, is_blank};
 use crate::text;
 
-/// Maximum size of a file, in bytes.
+/// Maximum size of a questionnaire file, in bytes.
 pub(crate) const MOST_BYTES: u64 = 5 * 1024 * 1024;
 
 /// Maximum number of questions of a questionnaire.
@@ -18,25 +18,25 @@ pub(crate) const MOST_QUESTIONS: usize = 2_000;
 /// Maximum number of warnings of a questionnaire.
 const MOST_WARNINGS: usize = 5_000;
 
-/// Content of a file.
+/// Questions and warnings of a questionnaire file.
 #[derive(Debug)]
 pub(crate) struct ParsedFile {
     pub(crate) questions: Vec<ImportedQuestion>,
-    /// Warnings about rows in their order, then about the file.
+    /// Warnings about rows, in the order of the file, then about the whole file.
     pub(crate) warnings: Vec<String>,
 }
 
-/// One question with its exact text.
+/// One question of the file, with its exact text.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) struct ImportedQuestion {
     pub(crate) question: String,
     pub(crate) reference: Option<String>,
     pub(crate) answer: Option<String>,
-    /// Warnings about this question.
+    /// Warnings about this row of the file.
     pub(crate) warnings: Vec<String>,
 }
 
-/// Parses a file.
+/// Parses a questionnaire file.
 pub(crate) fn read(bytes: &[u8]) -> Result<ParsedFile, FileRefusal> {
     let text = text::decode(bytes)?;
     let header = header::find(text)?;
@@ -50,7 +50,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<ParsedFile, FileRefusal> {
     import.finish(&header)
 }
 
-/// Why rows are skipped.
+/// Reason why rows of the file are skipped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SkipReason {
     Above,
@@ -59,24 +59,24 @@ enum SkipReason {
     Header,
 }
 
-/// State of an import.
+/// State of parsing a questionnaire file.
 struct Import {
     columns: Columns,
-    /// Number of questions, stored or not.
+    /// Number of questions found, including those beyond the maximum.
     count: usize,
     questions: Vec<ImportedQuestion>,
     warnings: Vec<String>,
-    /// Number of warnings that are not listed.
+    /// Number of warnings beyond the maximum, which are counted and not listed.
     unlisted: usize,
-    /// The last row read.
+    /// Number of the row that was read last.
     last: usize,
-    /// Non-empty columns that are not stored.
+    /// Indexes of columns that are not imported and have a cell that is not blank.
     untaken: BTreeSet<usize>,
-    /// The current range of skipped rows and its reason.
+    /// Current range of skipped rows: the reason, the first and the last row.
     passed: Option<(SkipReason, usize, usize)>,
-    /// Row of each question.
+    /// Number of the first row with each question text.
     seen: BTreeMap<String, usize>,
-    /// Row of each reference.
+    /// Number of the first row with each reference.
     referred: BTreeMap<String, usize>,
 }
 
@@ -105,7 +105,7 @@ impl Import {
         }
     }
 
-    /// Skips rows, and merges them with the skipped rows before them.
+    /// Records a range of skipped rows. Joins it with the previous range if the reason is the same.
     fn pass(&mut self, why: SkipReason, from: usize, to: usize) {
         match &mut self.passed {
             Some((reason, _, last)) if *reason == why => *last = to,
@@ -180,7 +180,7 @@ impl Import {
         self.untaken.extend(filled.map(|(at, _)| at));
     }
 
-    /// Without an answer column, warns that another column may have been meant.
+    /// If the file has no answer column, warns that an ignored column may have the answers.
     fn tell_untaken(&mut self, header: &Header) {
         if self.columns.answer.is_some() || self.untaken.is_empty() {
             return;
@@ -195,7 +195,7 @@ impl Import {
         ));
     }
 
-    /// Returns the warnings about a question.
+    /// Returns the warnings about the row of a question.
     fn judge(&mut self, row: &Row, question: &ImportedQuestion) -> Vec<String> {
         let number = row.number;
         let mut warnings = Vec::new();
@@ -253,18 +253,18 @@ impl Import {
     }
 }
 
-/// Normalizes case and white space for comparisons.
+/// Normalizes letter case and white space, so that texts can be compared.
 fn folded(text: &str) -> String {
     text.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the row in which a text occurred before; `None` the first time.
+/// Returns the number of an earlier row with this text; `None` if this row is the first.
 fn first_row(seen: &mut BTreeMap<String, usize>, text: String, row: usize) -> Option<usize> {
     let first = *seen.entry(text).or_insert(row);
     (first != row).then_some(first)
 }
 
-/// Returns warnings about a cell.
+/// Returns warnings about unusual content of a cell.
 fn odd(row: usize, what: &str, text: &str) -> Vec<String> {
     let mut warnings = Vec::new();
     let lines = lines(text);
@@ -281,7 +281,7 @@ fn odd(row: usize, what: &str, text: &str) -> Vec<String> {
     warnings
 }
 
-/// Returns the number of lines of a text with any line ends.
+/// Returns the number of lines of a text; accepts all line ends.
 fn lines(text: &str) -> usize {
     let pairs = text.matches("\r\n").count();
     1 + text.matches(['\r', '\n']).count() - pairs

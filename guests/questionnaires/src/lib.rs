@@ -86,11 +86,11 @@ fn collections(area: Area) -> Area {
     )
 }
 
-/// Size of the form without the file, in bytes.
+/// Maximum size of the form without the file, in bytes.
 const FORM_BYTES: u64 = 64 * 1024;
 
-/// Maximum size of a title in bytes; longer than the character limit, so that the limit is
-/// reported.
+/// Maximum size of the form part `title`, in bytes. Larger than the character limit, so that the
+/// error for a long title names the character limit.
 const TITLE_BYTES: u64 = 4096;
 
 /// Deadline of operations that read all warnings, questions and citations, in milliseconds.
@@ -221,7 +221,7 @@ fn question_routes(area: Area) -> Area {
     )
 }
 
-/// Description of the rules for OpenAPI.
+/// Text for the OpenAPI document: how questions are answered.
 const ANSWERING: &str = "Absent members keep their values; null deletes `answer` or \
     `review_notes`; `citations` are replaced as a whole. A change of the answer or its citations \
     withdraws an approval.\n\n\

@@ -1,8 +1,8 @@
 //! Common names of the columns of questionnaires.
 //!
-//! Names are compared by letters and digits, in lower case.
+//! Column names are compared by their letters and digits, in lower case.
 
-/// Description of the import rules for OpenAPI.
+/// Text for the OpenAPI document: rules of the import.
 pub(crate) const DESCRIPTION: &str = "RFC 4180 in UTF-8, with or without a byte order mark; cells \
     are separated by commas, semicolons or tabs, whichever gives the header row most columns. At \
     most 5 MiB, 2,000 questions, 32,767 characters a cell. All or nothing: an invalid file is \
@@ -43,8 +43,7 @@ pub(crate) const DESCRIPTION: &str = "RFC 4180 in UTF-8, with or without a byte 
     and, where it is about a question, in that question's too. The questions are in the order of \
     the file, `position` from 1.";
 
-/// Names of the question column, better ones first. They are compared by letters and digits, in
-/// lower case.
+/// Names of the question column, better ones first. Compared by letters and digits, in lower case.
 pub(crate) const QUESTION: [&str; 64] = [
     // English
     "question",
@@ -123,8 +122,8 @@ pub(crate) const QUESTION: [&str; 64] = [
     "질문",
 ];
 
-/// Names of the question column that count only in a certain header row: with a reference or answer
-/// column, or at least three columns.
+/// Ambiguous names of the question column. They count only if the row also names a reference or
+/// answer column, or has at least three columns.
 pub(crate) const VAGUE_QUESTION: [&str; 12] = [
     "description",
     "statement",
@@ -140,7 +139,7 @@ pub(crate) const VAGUE_QUESTION: [&str; 12] = [
     "descripción",
 ];
 
-/// Names of the column with the customer's references.
+/// Names of the column with the customer's references, for example question numbers.
 pub(crate) const REFERENCE: [&str; 48] = [
     "reference",
     "references",
@@ -192,7 +191,7 @@ pub(crate) const REFERENCE: [&str; 48] = [
     "番号",
 ];
 
-/// Names of the column with existing answers.
+/// Names of the column with answers that the file already has.
 pub(crate) const ANSWER: [&str; 37] = [
     "answer",
     "answers",
@@ -240,10 +239,10 @@ pub(crate) const QUESTION_ENDS: [&str; 4] = ["question", "questions", "frage", "
 pub(crate) const ANSWER_ENDS: [&str; 8] =
     ["answer", "answers", "response", "responses", "réponse", "réponses", "antwort", "antworten"];
 
-/// Prefixes of names of columns that count questions or answers.
+/// Prefixes of column names that mean a number of questions or answers.
 pub(crate) const COUNTS: [&str; 4] = ["number", "noof", "total", "countof"];
 
-/// Prefixes of names of columns with expected or former answers.
+/// Prefixes of column names that mean expected or earlier answers.
 pub(crate) const OTHER_ANSWERS: [&str; 11] = [
     "expected",
     "correct",

@@ -13,10 +13,10 @@ pub(crate) const MOST_TITLE_CHARACTERS: usize = 200;
 /// Maximum number of questionnaires of a workspace.
 const MOST_QUESTIONNAIRES: u64 = 1_000;
 
-/// Number of documents read at a time.
+/// Number of documents in one page of a database query.
 const BATCH: u32 = 500;
 
-/// A questionnaire in responses.
+/// A questionnaire.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Questionnaire {
     approved_count: u32,
@@ -26,11 +26,11 @@ pub(crate) struct Questionnaire {
     title: String,
     updated_at: Timestamp,
     version: u64,
-    /// Warnings of the import, by row.
+    /// Warnings of the import about rows, in the order of the file, then about the whole file.
     warnings: Vec<String>,
 }
 
-/// Response of an import.
+/// Response to an import: the questionnaire and its questions.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct QuestionnaireImport {
     questionnaire: Questionnaire,
@@ -43,7 +43,7 @@ pub(crate) struct QuestionnaireImport {
 pub(crate) struct QuestionnaireSummary {
     approved_count: u32,
     created_at: Timestamp,
-    /// The file it was imported from.
+    /// Name of the imported file; null if the client sent none.
     filename: Option<String>,
     id: Uuid,
     imported_by: Uuid,
@@ -62,7 +62,7 @@ pub(crate) struct StoredQuestionnaire {
     pub(crate) approved_count: u32,
     warning_count: u32,
     filename: Option<String>,
-    /// SHA-256 of the file.
+    /// Lower-case hex SHA-256 of the imported file.
     content_sha256: String,
     imported_by: Uuid,
 }
@@ -71,7 +71,7 @@ impl Document for StoredQuestionnaire {
     const COLLECTION: &'static str = "questionnaires";
 }
 
-/// Warnings of a questionnaire's import, under the same id.
+/// Warnings of a questionnaire's import; the document has the questionnaire's id.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ImportWarnings {
     warnings: Vec<String>,
@@ -95,7 +95,7 @@ impl Event for QuestionnaireImported {
     const NAME: &'static str = "questionnaire.imported";
 }
 
-/// Published when the last answer of a questionnaire was approved.
+/// Published when an admin approved the last answer of a questionnaire that was not approved.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct QuestionnaireApproved {
     pub(crate) questionnaire_id: Uuid,
@@ -118,7 +118,7 @@ impl Event for QuestionnaireDeleted {
     const NAME: &'static str = "questionnaire.deleted";
 }
 
-/// Returns the questionnaire for a response.
+/// Converts a stored questionnaire for a response.
 fn view(stored: Stored<StoredQuestionnaire>, warnings: Vec<String>) -> Questionnaire {
     Questionnaire {
         approved_count: stored.approved_count,
@@ -149,7 +149,7 @@ impl From<Stored<StoredQuestionnaire>> for QuestionnaireSummary {
     }
 }
 
-/// Trims and validates a title.
+/// Trims a title and checks its length.
 fn title(pointer: &str, given: &str) -> Result<String> {
     let title = given.trim();
     let count = title.chars().count();
@@ -160,7 +160,7 @@ fn title(pointer: &str, given: &str) -> Result<String> {
     Err(Problem::validation(pointer, message).hint("Send a short title."))
 }
 
-/// Returns a count that the import limits.
+/// Returns the number of items, which fits because the import limits it.
 fn count<T>(items: &[T]) -> u32 {
     u32::try_from(items.len()).unwrap_or(u32::MAX)
 }
@@ -189,7 +189,7 @@ pub(crate) fn import(ctx: &Ctx, form: Form) -> Result<Created<Versioned<Question
     keep(ctx, value, imported).map(|made| Created(Versioned(made, 1)))
 }
 
-/// Stores and publishes a questionnaire with its questions.
+/// Stores an imported questionnaire with its questions and publishes the event.
 fn keep(
     ctx: &Ctx,
     value: StoredQuestionnaire,
@@ -235,7 +235,7 @@ pub(crate) fn list(ctx: &Ctx, paging: Paging) -> Result<Page<QuestionnaireSummar
     Ok(page.map(QuestionnaireSummary::from))
 }
 
-/// Returns a questionnaire with its warnings and version.
+/// Returns a questionnaire with its warnings, and its version in `ETag`.
 fn whole(scope: &Scope, stored: Stored<StoredQuestionnaire>) -> Result<Versioned<Questionnaire>> {
     let warnings = scope.documents::<ImportWarnings>().find(&stored.id)?;
     let warnings = warnings.map(|warnings| warnings.value.warnings).unwrap_or_default();
@@ -279,7 +279,7 @@ pub(crate) fn remove(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<NoContent> {
     Ok(NoContent)
 }
 
-/// Job that deletes the documents of a deleted questionnaire.
+/// Job that deletes questions, citations and warnings of a deleted questionnaire.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Discard {
     questionnaire_id: Uuid,

@@ -1,4 +1,4 @@
-//! Questions with their answers, sources and approvals.
+//! Questions with their answers, citations and approvals.
 
 use area_sdk::Scope;
 use area_sdk::prelude::*;
@@ -9,13 +9,13 @@ use crate::cite::{self, NewCitation};
 use crate::import::ImportedQuestion;
 use crate::questionnaires::{QuestionnaireApproved, StoredQuestionnaire};
 
-/// Status of a question.
+/// Status of a question of a questionnaire.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum QuestionStatus {
-    /// No user has answered it; the file may have an answer.
+    /// No user has answered the question; the imported file may have an answer.
     Unanswered,
-    /// A user answered it.
+    /// A user answered the question.
     Answered,
     /// An admin approved the answer.
     Approved,
@@ -31,7 +31,7 @@ impl QuestionStatus {
     }
 }
 
-/// A question in responses.
+/// A question of a questionnaire, with its answer.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Question {
     pub(crate) answer: Option<String>,
@@ -40,7 +40,7 @@ pub(crate) struct Question {
     pub(crate) approved_by: Option<Uuid>,
     pub(crate) citations: Vec<Citation>,
     id: Uuid,
-    /// Position from 1, in the order of the file.
+    /// Position of the question from 1, in the order of the file.
     pub(crate) position: u32,
     pub(crate) question: String,
     pub(crate) reference: Option<String>,
@@ -134,14 +134,14 @@ impl Event for AnswerApproved {
     const NAME: &'static str = "questionnaire.answer_approved";
 }
 
-/// Path of a question.
+/// Path parameters of a question.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct QuestionPath {
     questionnaire_id: Uuid,
     question_id: Uuid,
 }
 
-/// Returns questionnaire and question, or a 404.
+/// Returns the questionnaire and its question, or a 404.
 fn find(
     ctx: &Ctx,
     path: &QuestionPath,
@@ -154,7 +154,7 @@ fn find(
     Ok((questionnaire, question))
 }
 
-/// Returns questions with their citations.
+/// Converts stored questions for a response, with their citations.
 pub(crate) fn with_citations(
     scope: &Scope,
     stored: Vec<Stored<StoredQuestion>>,
@@ -174,7 +174,7 @@ fn versioned(scope: &Scope, stored: Stored<StoredQuestion>) -> Result<Versioned<
     Ok(Versioned(Question::new(stored, citations), version))
 }
 
-/// Filters of the list.
+/// Query parameters that filter the list of questions.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListParams {
     questionnaire_id: Uuid,
@@ -201,7 +201,7 @@ pub(crate) fn show(ctx: &Ctx, Params(path): Params<QuestionPath>) -> Result<Vers
     versioned(ctx, question)
 }
 
-/// Distinguishes a null member from an absent one.
+/// Deserializes a member so that null (`Some(None)`) and an absent member (`None`) differ.
 fn given<'de, D, T>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
 where
     D: Deserializer<'de>,
@@ -210,7 +210,8 @@ where
     Option::deserialize(deserializer).map(Some)
 }
 
-/// Changes of a question; absent members keep their values, and null deletes them.
+/// Changes of a question. Absent members keep their values; null deletes `answer` or
+/// `review_notes`.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct QuestionChanges {
     #[serde(default, deserialize_with = "given")]
@@ -224,7 +225,7 @@ pub(crate) struct QuestionChanges {
     citations: Option<Vec<NewCitation>>,
 }
 
-/// Returns the text if it is not blank.
+/// Returns the text; `None` if it is blank.
 fn said(text: Option<String>) -> Option<String> {
     text.filter(|text| !text.trim().is_empty())
 }
@@ -275,7 +276,7 @@ fn answer_with(
     });
 }
 
-/// Removes an approval.
+/// Withdraws the approval of an answer, if it is approved.
 fn withdraw(
     ctx: &Ctx,
     mut questionnaire: Stored<StoredQuestionnaire>,

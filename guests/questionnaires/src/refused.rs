@@ -1,13 +1,13 @@
-//! Why a file is refused, and how to fix it.
+//! Error for a questionnaire file that is refused.
 
 use area_sdk::Problem;
 
-/// Refusal of the form part `file`.
+/// Reason why the form part `file` is refused, and how to fix the file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct FileRefusal {
-    /// The error.
+    /// Description of the error.
     pub(crate) message: String,
-    /// How to fix it.
+    /// Instruction to fix the file.
     pub(crate) hint: String,
 }
 

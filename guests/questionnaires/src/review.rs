@@ -9,26 +9,26 @@ use area_shared::evidence::EvidenceRecord;
 
 use crate::citations::StoredCitation;
 
-/// Number of citations compared in one step.
+/// Maximum number of citations compared in one step.
 const BATCH: u32 = 500;
 
-/// Number of subjects in one query.
+/// Maximum number of subjects in one database query.
 const SUBJECTS: usize = 100;
 
-/// Event of an accepted envelope.
+/// Members of the event `evidence_envelope.accepted` that this area reads.
 #[derive(Deserialize)]
 struct EnvelopeAccepted {
     envelope_id: Uuid,
 }
 
-/// Event of a completed audit.
+/// Members of the event `audit.completed` that this area reads.
 #[derive(Deserialize)]
 struct AuditCompleted {
     audit_id: Uuid,
     repository_id: Uuid,
 }
 
-/// Newest record of each kind, by subject.
+/// Newest evidence record of each kind, by subject and kind.
 type NewestRecords = BTreeMap<String, BTreeMap<String, Stored<EvidenceRecord>>>;
 
 fn news(records: Vec<Stored<EvidenceRecord>>) -> NewestRecords {
@@ -45,8 +45,8 @@ fn news(records: Vec<Stored<EvidenceRecord>>) -> NewestRecords {
     news
 }
 
-/// Handles new evidence: confirms or supersedes citations of older evidence on the same subject.
-/// Citations that were compared since are skipped, so the step is repeated until none is left.
+/// Handles new evidence: confirms or supersedes citations of older evidence about the same subject.
+/// Skips citations that were compared after the event, so the step repeats until none is left.
 pub(crate) fn evidence(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
     let accepted: EnvelopeAccepted = event.data()?;
     let records =
@@ -72,7 +72,7 @@ pub(crate) fn evidence(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDel
     Ok(Outcome::Done)
 }
 
-/// Handles a completed audit: supersedes citations of earlier audits of the same repository.
+/// Handles a completed audit: supersedes citations of earlier audits of the repository.
 pub(crate) fn audit(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
     let completed: AuditCompleted = event.data()?;
     let cited = ctx.documents::<StoredCitation>().query();
@@ -84,7 +84,7 @@ pub(crate) fn audit(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelive
     Ok(if more { Outcome::Continue(event) } else { Outcome::Done })
 }
 
-/// Compares citations. Returns whether there may be more.
+/// Compares citations and stores them. Returns whether there may be more to compare.
 fn hold(
     ctx: &JobCtx,
     cited: Vec<Stored<StoredCitation>>,

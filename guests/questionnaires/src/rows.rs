@@ -1,4 +1,4 @@
-//! Splits text into rows (RFC 4180), numbered as in a spreadsheet: a blank line is a row, and a
+//! Splits CSV text into rows (RFC 4180), numbered as in a spreadsheet: a blank line is a row, and a
 //! cell with several lines is part of one row.
 
 use std::io::{Chain, Read as _};
@@ -7,36 +7,36 @@ use csv::{Reader, ReaderBuilder, StringRecord};
 
 use crate::refused::FileRefusal;
 
-/// Supported delimiters.
+/// Supported delimiters of cells.
 pub(crate) const DELIMITERS: [u8; 3] = [b',', b';', b'\t'];
 
-/// Maximum length of a cell in characters, as in spreadsheets.
+/// Maximum length of a cell, in characters; the limit of spreadsheets.
 pub(crate) const MOST_CELL_CHARACTERS: usize = 32_767;
 
-/// Maximum number of columns, as in spreadsheets.
+/// Maximum number of columns; the limit of spreadsheets.
 const MOST_COLUMNS: usize = 16_384;
 
-/// Appended to the text. If it is not read as a separate row, a quotation mark was not closed,
-/// which the CSV reader accepts.
+/// Row that is appended to the text. If the CSV reader does not return it as a row of its own, a
+/// quotation mark was not closed; the reader reports no error for that.
 const LAST_ROW: &str = "\nend of file\n";
 
-/// A row that is not blank.
+/// A row of the CSV text that is not blank.
 #[derive(Debug)]
 pub(crate) struct Row {
-    /// Row number from 1, including blank rows.
+    /// Number of the row from 1, including blank rows.
     pub(crate) number: usize,
-    /// Whether a cell continues after its closing quotation mark.
+    /// Whether a cell has text after its closing quotation mark.
     pub(crate) stray_quote: bool,
     record: StringRecord,
 }
 
 impl Row {
-    /// Returns the cells in order.
+    /// Returns the cells in the order of the columns.
     pub(crate) fn cells(&self) -> impl Iterator<Item = &str> {
         self.record.iter()
     }
 
-    /// Returns the cell of a column; empty beyond the row's end.
+    /// Returns the cell of a column; empty if the row has fewer columns.
     pub(crate) fn cell(&self, column: usize) -> &str {
         self.record.get(column).unwrap_or_default()
     }
@@ -95,12 +95,13 @@ impl<'a> Rows<'a> {
         Self { text, delimiter, reader, number: 0, ended: false }
     }
 
-    /// Returns the number of blank lines before a record, and the offset of the record.
+    /// Returns the number of blank lines from this offset to the next row, and the offset of that
+    /// row.
     fn blank_lines(&self, from: usize) -> (usize, usize) {
         let bytes = self.text.as_bytes();
         let byte = |at: usize| bytes.get(at).copied();
         let mut at = from;
-        // Second half of the former record's line end.
+        // Skip the second half of the previous row's line end.
         if at > 0 && byte(at - 1) == Some(b'\r') && byte(at) == Some(b'\n') {
             at += 1;
         }
@@ -151,7 +152,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Whether a cell of a raw record continues after its closing quotation mark.
+/// Whether a cell of an unparsed row has text after its closing quotation mark.
 fn goes_on_behind_quote(record: &[u8], delimiter: u8) -> bool {
     let (mut begins, mut quoted) = (true, false);
     let mut bytes = record.iter().copied().peekable();

@@ -1,11 +1,11 @@
-//! Documents of other areas that can be cited, with the members that this area reads.
+//! Documents of other areas that citations refer to, with the members that this area reads.
 
 use area_sdk::Scope;
 use area_sdk::prelude::*;
 use area_shared::catalog::Repository;
 use area_shared::evidence::EvidenceRecord;
 
-/// An audit of a repository.
+/// An audit of a repository, from the area `schedules`.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Audit {
     pub(crate) repository_id: Uuid,
@@ -20,10 +20,11 @@ impl Document for Audit {
     const COLLECTION: &'static str = "schedules.audits";
 }
 
-/// State of audits that can be cited.
+/// State of an audit that can be cited.
 const COMPLETED: &str = "completed";
 
-/// Returns a completed audit and its completion time.
+/// Returns a completed audit and the time of its completion; `None` if it does not exist or is not
+/// completed.
 pub(crate) fn completed_audit(
     scope: &Scope,
     id: Uuid,
@@ -35,13 +36,13 @@ pub(crate) fn completed_audit(
     }))
 }
 
-/// Returns the repository's latest completed audit.
+/// Returns the latest completed audit of a repository.
 pub(crate) fn latest_audit(scope: &Scope, repository: Uuid) -> Result<Option<Stored<Audit>>> {
     let audits = scope.documents::<Audit>().query().equals("repository_id", repository);
     Ok(audits.equals("state", COMPLETED).descending("started_at").first()?)
 }
 
-/// Returns the latest evidence of this kind on this subject.
+/// Returns the latest evidence record of a kind about a subject.
 pub(crate) fn latest_evidence(
     scope: &Scope,
     subject: &str,
@@ -51,7 +52,7 @@ pub(crate) fn latest_evidence(
     Ok(records.equals("kind", kind).descending("observed_at").first()?)
 }
 
-/// Returns a repository's name; its id if it is not registered.
+/// Returns the name of a repository; its id if the catalog does not have it.
 pub(crate) fn repository_name(scope: &Scope, id: Uuid) -> Result<String> {
     let found = scope.documents::<Repository>().find(id)?;
     Ok(found.map_or_else(|| id.to_string(), |repository| repository.value.name))

@@ -3,14 +3,14 @@
 
 use crate::refused::FileRefusal;
 
-/// Maximum number of control characters; a file with more is no text.
+/// Maximum number of control characters; a file with more is refused as not being text.
 const MOST_CONTROL_CHARACTERS: usize = 1_000;
 
-/// Hint for unsupported encodings.
+/// Hint in refusals of files with another encoding.
 const SAVE_AS_UTF8: &str = "Save the file as UTF-8 and send it again; in a spreadsheet, choose \
                             \"CSV UTF-8\" under \"Save as\".";
 
-/// First bytes of other file formats, and their names.
+/// First bytes of other file formats, and the names of the formats for messages.
 const SIGNATURES: [(&[u8], &str); 6] = [
     (b"PK\x03\x04", "an Excel or OpenDocument workbook"),
     (b"\xd0\xcf\x11\xe0", "an Excel workbook of the old kind"),
@@ -20,7 +20,7 @@ const SIGNATURES: [(&[u8], &str); 6] = [
     (b"\xfe\xff", "UTF-16"),
 ];
 
-/// Returns the text of a file without its byte order mark.
+/// Returns the text of a UTF-8 file without its byte order mark.
 pub(crate) fn decode(bytes: &[u8]) -> Result<&str, FileRefusal> {
     if let Some((_, what)) = SIGNATURES.iter().find(|(first, _)| bytes.starts_with(first)) {
         return Err(FileRefusal::new(format!("The file is {what}, not UTF-8 text."), SAVE_AS_UTF8));
@@ -54,7 +54,7 @@ fn not_utf8(bytes: &[u8], at: usize) -> FileRefusal {
     FileRefusal::new(message, SAVE_AS_UTF8)
 }
 
-/// Returns the line number of an offset, from 1.
+/// Returns the number of the line at a byte offset, from 1.
 fn line_of(bytes: &[u8], at: usize) -> usize {
     1 + bytes.iter().take(at).filter(|&&byte| byte == b'\n').count()
 }

@@ -1,19 +1,19 @@
-//! Operations of admins on jobs.
+//! Operations with which admins retry and cancel jobs.
 
 use area_sdk::prelude::*;
 use area_sdk::queue;
 
 use crate::jobs::{JobStatus, QueueJob, misused, optional_uuid};
 
-/// Published when a failed job was queued again.
+/// Published when an admin enqueued a failed or dead job again.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct JobRetried(JobEvent);
 
-/// Published when a job was cancelled.
+/// Published when an admin cancelled a job.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct JobCancelled(JobEvent);
 
-/// The job and the acting user.
+/// Data of both events: the job and the acting user.
 #[derive(Serialize, JsonSchema)]
 struct JobEvent {
     job_id: Uuid,

@@ -1,13 +1,13 @@
-//! Jobs with their ids, single and in pages.
+//! Operations that read jobs: one, or a page of them.
 
 use area_sdk::prelude::*;
 use area_sdk::queue;
 
-/// A job with the members needed to act on it.
+/// A job of the workspace's queue.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct QueueJob {
     id: Uuid,
-    /// Area of the job.
+    /// Name of the area that runs the job.
     area: String,
     kind: String,
     lane: String,
@@ -20,7 +20,7 @@ pub(crate) struct QueueJob {
     last_error: Option<String>,
     /// Earliest time of the next run.
     available_at: Timestamp,
-    /// Position among the workspace's queued jobs of the lane, from 1.
+    /// Position among the workspace's queued jobs of the lane, from 1; null in any other status.
     #[schemars(range(min = 1))]
     position: Option<u64>,
     resource_id: Option<Uuid>,
@@ -33,31 +33,31 @@ pub(crate) struct QueueJob {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum JobStatus {
-    /// It waits for its first run, or for its continuation.
+    /// The job waits for its first run, or for the next step after a successful one.
     Queued,
-    /// A worker runs it.
+    /// A worker runs the job.
     Running,
-    /// It waits for its next attempt.
+    /// The job waits for its next attempt.
     Retrying,
-    /// It succeeded.
+    /// The job succeeded.
     Succeeded,
-    /// It will not run again: its area failed it, or a user cancelled it.
+    /// The job does not run again: its area reported a permanent failure, or a user cancelled it.
     Failed,
-    /// All attempts failed.
+    /// The job does not run again, because all attempts failed.
     Dead,
 }
 
-/// Progress of a job towards a worker.
+/// Position of a job on its way to a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum DispatchStatus {
-    /// Not due before `available_at`.
+    /// The job is not due before `available_at`.
     Scheduled,
-    /// Due, and waiting for a free slot in its lane.
+    /// The job is due and waits for a free worker of its lane.
     Waiting,
-    /// A worker runs it.
+    /// A worker runs the job.
     Dispatched,
-    /// It will not run again.
+    /// The job does not run again.
     Settled,
 }
 
@@ -96,7 +96,7 @@ impl QueueJob {
     }
 }
 
-/// Filters of the list.
+/// Query parameters that filter the list of jobs.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListParams {
     /// Only jobs of this lane.
@@ -105,7 +105,7 @@ pub(crate) struct ListParams {
     kind: Option<String>,
     /// Only jobs with this status.
     status: Option<JobStatus>,
-    /// Only jobs with this resource.
+    /// Only jobs about the resource with this id.
     resource_id: Option<Uuid>,
 }
 

@@ -1,11 +1,11 @@
-//! Operation 22: an overview of the queue at one moment.
+//! Operation 22: an overview of the workspace's job queue.
 
 use area_sdk::prelude::*;
 use area_sdk::queue;
 
 use crate::jobs::{DispatchStatus, JobStatus, misused, optional_uuid};
 
-/// Maximum number of jobs shown for each lane and each of queued, running, retrying and ended.
+/// Maximum number of jobs in each lane for each group: queued, running, retrying and ended.
 const SHOWN: u32 = 100;
 
 pub(crate) const DESCRIPTION: &str = "By lane and position. Of each lane the first 100 queued \
@@ -21,16 +21,16 @@ pub(crate) const DESCRIPTION: &str = "By lane and position. Of each lane the fir
     status. `dispatch_status` is `scheduled` before `available_at`, `waiting` for a place in the \
     lane, `dispatched` to a worker, or `settled`.";
 
-/// The queue in responses.
+/// Overview of the workspace's job queue.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct WorkspaceQueue {
     jobs: Vec<Job>,
     lanes: Vec<Lane>,
-    /// Time of the overview.
+    /// Time at which this overview was created.
     updated_at: Timestamp,
 }
 
-/// A lane: a share of the service's workers.
+/// A lane of the job queue: a share of the service's workers.
 #[derive(Serialize, JsonSchema)]
 struct Lane {
     active: u64,
@@ -39,7 +39,7 @@ struct Lane {
     queued: u64,
 }
 
-/// A job in responses.
+/// A job of the workspace's queue.
 #[derive(Serialize, JsonSchema)]
 struct Job {
     attempts: u32,

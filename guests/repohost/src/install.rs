@@ -1,33 +1,33 @@
-//! Installation at the repository host. The state parameter is signed for the session, and a
-//! document makes it usable once.
+//! Installation of the application at the repository host. The `state` parameter is signed for the
+//! user's session; a stored document ensures that it is used only once.
 
 use area_sdk::prelude::*;
 use area_sdk::{Later, Link};
 
 use crate::installations::{self, InstallationView};
 
-/// Operation to which the repository host redirects users.
+/// Id of the operation to which the repository host redirects the user.
 pub(crate) const COME_BACK: &str = "complete_repohost_install";
 
-/// Lifetime of the state, in seconds.
+/// Lifetime of the `state` parameter, in seconds.
 const STATE_SECONDS: i64 = 900;
 
-/// Setting of the operator: installation URL of the application.
+/// Name of the operator's setting with the application's installation URL.
 const APP_URL: &str = "app_url";
 
-/// Description of operation 14.
+/// Text for the OpenAPI document about operation 14.
 pub(crate) const DESCRIPTION: &str = "Send the browser to `installation_url`. It has a `state` \
     that is valid once, for 15 minutes, in this session and for this workspace. The application \
     must redirect users to `/v1/repohost/app/callback`. Returns 503 `unavailable` if the operator \
     has configured no application.";
 
-/// Description of the callback.
+/// Text for the OpenAPI document about the callback.
 pub(crate) const CALLBACK: &str = "The repository host sends the browser here, with the session's \
     cookie and the `state` it was given. Binds the installation to the workspace of the state, or \
     updates a bound one. A `setup_action` of `request` means that an owner at the repository host \
     must agree first: 409 `installation_requested`, and the state stays valid.";
 
-/// An installation in progress.
+/// A started installation that has not finished; the document's id is the `state_id` of the link.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct PendingInstall {
     user_id: Uuid,
@@ -38,7 +38,7 @@ impl Document for PendingInstall {
     const COLLECTION: &'static str = "pending_installs";
 }
 
-/// Job that deletes an installation that was not finished.
+/// Job that deletes a started installation after its `state` has expired.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct ForgetState {
     state_id: Uuid,
@@ -48,13 +48,13 @@ impl Job for ForgetState {
     const KIND: &'static str = "forget_state";
 }
 
-/// Content of the state parameter.
+/// Claims of the signed `state` parameter.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct State {
     state_id: Uuid,
 }
 
-/// A request to start an installation.
+/// A request to start an installation of the application.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "NewInstall")]
 pub(crate) struct StartInstall {
@@ -62,7 +62,7 @@ pub(crate) struct StartInstall {
     workspace_id: Uuid,
 }
 
-/// URL to which the user must go.
+/// Response with the URL of the repository host that the user must open.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Install")]
 pub(crate) struct InstallStarted {
@@ -81,7 +81,7 @@ pub(crate) fn start(ctx: &Ctx, Body(_): Body<StartInstall>) -> Result<InstallSta
     Ok(InstallStarted { installation_url: format!("{app_url}{joint}state={state}") })
 }
 
-/// Whether a text is a web URL to which a query can be added.
+/// Whether a text is an http or https URL to which a query can be appended.
 fn is_app_url(url: &str) -> bool {
     let host = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
     host.is_some_and(|host| !host.is_empty() && host.bytes().all(|b| b.is_ascii_graphic()))
@@ -95,30 +95,30 @@ fn not_set_up() -> Problem {
     )
 }
 
-/// Query parameters added by the repository host.
+/// Query parameters that the repository host adds to the callback URL.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Return {
     /// Id of the installation at the repository host.
     #[schemars(length(min = 1, max = 100))]
     installation_id: Option<String>,
-    /// Action at the repository host.
+    /// Action of the user at the repository host; default `install`.
     setup_action: Option<SetupAction>,
-    /// Sent by hosts that also identify the user; ignored.
+    /// Authorization code of the user, which some hosts send; ignored.
     #[expect(dead_code, reason = "taken, so that it is not refused")]
     #[schemars(length(max = 500))]
     code: Option<String>,
 }
 
-/// Action at the repository host.
+/// Action of a user at the repository host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SetupAction {
     /// The application was installed.
     #[default]
     Install,
-    /// Its permissions were changed.
+    /// The permissions of the installed application were changed.
     Update,
-    /// An owner was asked to install it.
+    /// The user asked an owner to install the application.
     Request,
 }
 

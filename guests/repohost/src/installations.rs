@@ -1,4 +1,5 @@
-//! Installations of the application, each bound to the workspace whose admin returned with it.
+//! Installations of the repository-host application. Each belongs to the workspace whose admin
+//! started it.
 
 use area_sdk::prelude::*;
 
@@ -7,7 +8,7 @@ use crate::install::SetupAction;
 /// A stored installation.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Installation {
-    /// Id at the repository host.
+    /// Id of the installation at the repository host.
     external_id: String,
     setup_action: SetupAction,
     installed_by: Uuid,
@@ -17,16 +18,16 @@ impl Document for Installation {
     const COLLECTION: &'static str = "installations";
 }
 
-/// An installation in responses.
+/// An installation of the repository-host application.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Installation")]
 pub(crate) struct InstallationView {
     id: Uuid,
-    /// Id at the repository host.
+    /// Id of the installation at the repository host.
     external_id: String,
-    /// Last action at the repository host.
+    /// Latest action of the user at the repository host.
     setup_action: SetupAction,
-    /// User who returned with it last.
+    /// Id of the user who last returned from the repository host with this installation.
     installed_by: Uuid,
     created_at: Timestamp,
     updated_at: Timestamp,
@@ -47,7 +48,7 @@ impl InstallationView {
     }
 }
 
-/// Published when a user returned with an installation.
+/// Published when a user returned from the repository host with an installation.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct InstallationAdded {
     installation_id: Uuid,
@@ -60,7 +61,7 @@ impl Event for InstallationAdded {
     const NAME: &'static str = "repohost.installed";
 }
 
-/// Published when an installation was removed.
+/// Published when an installation was removed from the workspace.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct InstallationRemoved {
     installation_id: Uuid,
@@ -71,7 +72,7 @@ impl Event for InstallationRemoved {
     const NAME: &'static str = "repohost.removed";
 }
 
-/// Binds an installation to the workspace, or updates a bound one.
+/// Adds an installation to the workspace, or updates an existing one.
 pub(crate) fn bind(
     ctx: &Ctx,
     external_id: String,

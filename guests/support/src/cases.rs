@@ -4,23 +4,23 @@ use area_sdk::prelude::*;
 
 use crate::triage;
 
-/// Maximum number of cases returned by operation 11.
+/// Maximum number of cases in the response of operation 11.
 const LISTED: usize = 1_000;
 
-/// Size of the response's text after which no more cases are added, in bytes; below an area's reply
-/// limit.
+/// Total size of the cases' texts, in bytes, after which the response contains no further cases.
+/// Below the maximum size of an area's reply.
 const LISTED_BYTES: usize = 4 << 20;
 
-/// Number of cases read at a time.
+/// Number of cases in one page of the database query.
 const READ_AT_ONCE: u32 = 50;
 
 /// Maximum number of notes in a case.
 const MOST_NOTES: usize = 200;
 
-/// A request to open a case.
+/// A request to open a support case.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NewSupportCase {
-    /// Subject in one line.
+    /// Subject, one line.
     #[schemars(length(min = 1, max = 200))]
     subject: String,
     /// Description of the problem and the expected behavior.
@@ -28,14 +28,14 @@ pub(crate) struct NewSupportCase {
     description: String,
 }
 
-/// A case in responses.
+/// A support case.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct SupportCase {
     category: triage::Category,
     created_at: Timestamp,
     description: String,
     id: Uuid,
-    /// Time of the latest note by a user other than the author.
+    /// Time of the latest note by a user other than the author; null if there is none.
     latest_response_at: Option<Timestamp>,
     notes: Vec<Note>,
     priority: triage::Priority,
@@ -44,19 +44,19 @@ pub(crate) struct SupportCase {
     updated_at: Timestamp,
 }
 
-/// Status of a case.
+/// Status of a support case.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Status {
-    /// Waiting for a response.
+    /// The case waits for a response.
     Open,
-    /// A response was added.
+    /// A user other than the author added a note.
     Answered,
-    /// Closed.
+    /// The case was closed.
     Closed,
 }
 
-/// A note added to a case.
+/// A note in a support case.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Note {
     id: Uuid,
@@ -65,7 +65,7 @@ pub(crate) struct Note {
     created_at: Timestamp,
 }
 
-/// A stored case. Id and times are those of the document.
+/// A stored support case. Id and times are those of the document.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredCase {
     author_id: Uuid,
@@ -106,7 +106,7 @@ impl From<Stored<StoredCase>> for SupportCase {
     }
 }
 
-/// Published when a case was opened.
+/// Published when a support case was opened.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct CaseCreated {
     case_id: Uuid,
@@ -120,7 +120,7 @@ impl Event for CaseCreated {
     const NAME: &'static str = "support_case.created";
 }
 
-/// Published when a note was added.
+/// Published when a note was added to a support case.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct CaseAnswered {
     case_id: Uuid,
@@ -132,7 +132,7 @@ impl Event for CaseAnswered {
     const NAME: &'static str = "support_case.note_added";
 }
 
-/// Published when a case was closed.
+/// Published when a support case was closed.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct CaseClosed {
     case_id: Uuid,
@@ -185,7 +185,7 @@ pub(crate) fn list(ctx: &Ctx) -> Result<Vec<SupportCase>> {
     }
 }
 
-/// Filters of the caller's cases.
+/// Query parameters that filter the caller's cases.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct PageParams {
     /// Only cases with this status.
@@ -212,7 +212,8 @@ impl Status {
     }
 }
 
-/// Returns a case that the caller may see: their own, or any for an admin.
+/// Returns a case that the caller may read, or a 404: the caller's own cases; any case for an
+/// admin.
 fn visible(ctx: &Ctx, id: Uuid) -> Result<Stored<StoredCase>> {
     let case = ctx.documents::<StoredCase>().get(id)?;
     if case.author_id == ctx.user() || ctx.role() >= Role::Admin {
@@ -228,7 +229,7 @@ pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<SupportC
     Ok(Versioned(case.into(), version))
 }
 
-/// A request to add a note.
+/// A request to add a note to a support case.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NewNote {
     /// Text of the note.

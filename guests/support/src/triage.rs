@@ -6,37 +6,37 @@
 
 use area_sdk::prelude::*;
 
-/// Category of a case.
+/// Category of a support case.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Category {
-    /// Unauthorized access is possible.
+    /// A report that unauthorized access is possible.
     Security,
-    /// Payments and invoices.
+    /// A question about payments or invoices.
     Billing,
-    /// A user lacks access.
+    /// A user cannot sign in or lacks a permission.
     Access,
-    /// Integration with another service.
+    /// A problem with the integration of another service.
     Integration,
-    /// Anything else.
+    /// Any other subject.
     General,
 }
 
-/// Priority of a case.
+/// Priority of a support case.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Priority {
-    /// Immediately.
+    /// To be handled immediately.
     Urgent,
-    /// Today.
+    /// To be handled today.
     High,
-    /// In order of arrival.
+    /// To be handled in order of arrival.
     Normal,
-    /// When there is time.
+    /// To be handled after all others.
     Low,
 }
 
-/// Description of the rules for OpenAPI.
+/// Text for the OpenAPI document: the rules for category and priority.
 pub(crate) const DESCRIPTION: &str = "\
 Category and priority are derived from whole words of subject and description, case ignored; the \
 first rule that holds decides.\n\n\
@@ -122,10 +122,10 @@ const PRIORITIES: [(Priority, &[&str]); 3] = [
     (Priority::Low, &["question", "suggestion", "feature", "typo", "cosmetic", "feedback"]),
 ];
 
-/// Longer words cannot match any rule.
+/// Length of the longest word in the rules, in bytes; longer words of a case match no rule.
 const LONGEST: usize = 16;
 
-/// Returns the matching rules, one bit for each.
+/// Returns a bit for each rule: whether a word of the rule occurs in the texts.
 fn holding<K>(texts: [&str; 2], rules: &[(K, &[&str])]) -> u8 {
     let words = texts.into_iter().flat_map(|text| text.split(|c: char| !c.is_alphanumeric()));
     words.filter(|word| (1..=LONGEST).contains(&word.len())).fold(0, |held, word| {
@@ -134,12 +134,12 @@ fn holding<K>(texts: [&str; 2], rules: &[(K, &[&str])]) -> u8 {
     })
 }
 
-/// Returns the first matching rule.
+/// Returns the category or priority of the first matching rule; `held` has a bit for each rule.
 fn first<K: Copy>(held: u8, rules: &[(K, &[&str])]) -> Option<K> {
     rules.get(held.trailing_zeros() as usize).map(|(kind, _)| *kind)
 }
 
-/// Returns category and priority of a case with these texts.
+/// Returns category and priority of a case with this subject and description.
 #[must_use]
 pub fn triage(subject: &str, description: &str) -> (Category, Priority) {
     let texts = [subject, description];

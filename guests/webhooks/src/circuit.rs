@@ -1,4 +1,4 @@
-//! Circuit breaker of an endpoint.
+//! Circuit breaker of a webhook's receiver.
 //!
 //! After several failed deliveries the circuit opens. While it is open, deliveries are held without
 //! a job, and one at a time is sent as a probe. Probes follow the retry schedule. A success closes
@@ -16,36 +16,38 @@ use crate::deliveries::{DeliveryStatus, StoredDelivery};
 use crate::schedule;
 use crate::subscriptions::Subscription;
 
-/// Number of different deliveries that must fail in a row to open the circuit.
+/// Number of different deliveries that must fail in a row before the circuit opens.
 const FAILURES_TO_OPEN: u32 = 3;
 
-/// Number of held deliveries among which a probe chooses.
+/// Number of held deliveries from which a probe chooses one.
 const CANDIDATES: u32 = 20;
 
-/// Number of held deliveries enqueued at a time, before a pause. If the endpoint fails again, only
-/// few of them are in the queue.
+/// Number of held deliveries that are enqueued between two pauses, so that few of them are in the
+/// queue if the receiver fails again.
 const DRAINED: u32 = 100;
 const DRAIN_PAUSE_MS: i64 = 500;
 
-/// State of an endpoint's circuit breaker.
+/// State of a receiver's circuit breaker.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Circuit {
-    /// Failures since the last success. While the circuit is closed, repeated failures of one
-    /// delivery count once.
+    /// Number of failures since the last success. While the circuit is closed, repeated failures of
+    /// one delivery count once.
     failures: u32,
-    /// The delivery that failed last.
+    /// Id of the delivery that failed last.
     last_failed: Option<Uuid>,
     /// Time of the next probe; null while the circuit is closed.
     pub(crate) retry_at: Option<Timestamp>,
 }
 
-/// Job that sends one held delivery to a failing endpoint.
+/// Job that sends one held delivery to a failing receiver, to test whether the receiver has
+/// recovered.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Probe {
     webhook_id: Uuid,
-    /// The probe that the circuit waits for; any other is outdated.
+    /// Time of the probe for which the circuit waits. If the circuit has another time, this job is
+    /// outdated.
     retry_at: Timestamp,
-    /// The chosen delivery, once it is ready to be sent.
+    /// Delivery that the probe sends; `None` before the first step has chosen one.
     sending: Option<Deliver>,
 }
 
@@ -53,7 +55,7 @@ impl Job for Probe {
     const KIND: &'static str = "probe";
 }
 
-/// Job that enqueues held deliveries.
+/// Job that enqueues the held deliveries after the circuit was closed.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Drain {
     webhook_id: Uuid,
@@ -65,14 +67,14 @@ impl Job for Drain {
 }
 
 impl Circuit {
-    /// Whether deliveries are held.
+    /// Whether the circuit is open, so that deliveries are held.
     pub(crate) fn is_open(&self) -> bool {
         self.retry_at.is_some()
     }
 }
 
 /// Records a failed attempt. `tries` is the delivery's number of attempts; `asked` is the
-/// receiver's `Retry-After`.
+/// `Retry-After` of the receiver.
 pub(crate) fn failed(
     ctx: &JobCtx,
     webhook: &mut Stored<Subscription>,
@@ -105,7 +107,7 @@ pub(crate) fn close(scope: &Scope, webhook: &mut Stored<Subscription>) {
     webhook.circuit = Circuit::default();
 }
 
-/// Enqueues a probe for a held delivery, unless there is one.
+/// Enqueues a probe for a held delivery, unless the circuit already waits for one.
 pub(crate) fn hold(scope: &Scope, webhook: &Stored<Subscription>) {
     if let Some(at) = webhook.circuit.retry_at {
         await_probe(scope, webhook.uuid(), at);
@@ -121,7 +123,7 @@ fn await_probe(scope: &Scope, webhook_id: Uuid, at: Timestamp) {
     scope.enqueue_with(&Probe { webhook_id, retry_at: at, sending: None }, later);
 }
 
-/// Returns a subscription's pending deliveries, oldest event first.
+/// Returns a query for a subscription's pending deliveries, oldest event first.
 fn pending(scope: &Scope, webhook: Uuid) -> area_sdk::Query<'_, StoredDelivery> {
     let all = scope.documents::<StoredDelivery>().query().equals("webhook_id", webhook);
     all.equals("status", DeliveryStatus::Pending.as_str()).ascending("occurred_at")
@@ -131,7 +133,7 @@ pub(crate) fn probe(ctx: &JobCtx, job: Probe) -> JobResult<Probe> {
     if let Some(sent) = job.sending.and_then(|sending| deliver::send_prepared(ctx, sending)) {
         let (delivery_id, heard) = sent;
         if let Some((at, _)) = deliver::note(ctx, delivery_id, &heard, true)? {
-            // The circuit was closed since.
+            // The circuit was closed after this probe was enqueued.
             crate::deliveries::enqueue_at(ctx, delivery_id, job.webhook_id, at);
         }
         return Ok(Outcome::Done);
@@ -143,7 +145,7 @@ pub(crate) fn probe(ctx: &JobCtx, job: Probe) -> JobResult<Probe> {
         return Ok(Outcome::Done);
     }
     let Some(delivery) = choose(ctx, job.webhook_id)? else {
-        // The next event becomes the probe.
+        // No delivery is held; the next event's delivery becomes the probe.
         webhook.circuit.retry_at = None;
         ctx.documents().replace(&mut webhook)?;
         return Ok(Outcome::Done);
@@ -152,8 +154,8 @@ pub(crate) fn probe(ctx: &JobCtx, job: Probe) -> JobResult<Probe> {
     Ok(Outcome::Continue(Probe { sending, ..job }))
 }
 
-/// Chooses the delivery with the fewest attempts, so that a single message cannot keep the circuit
-/// open.
+/// Chooses the held delivery with the fewest attempts, so that one message that the receiver always
+/// refuses does not keep the circuit open.
 fn choose(ctx: &JobCtx, webhook: Uuid) -> Result<Option<Stored<StoredDelivery>>, JobError> {
     let oldest = pending(ctx, webhook).limit(CANDIDATES).list()?;
     Ok(oldest.into_iter().min_by_key(|delivery| delivery.tries))

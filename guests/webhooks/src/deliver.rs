@@ -12,16 +12,16 @@ use crate::schedule::{self, GIVE_UP_SECONDS};
 use crate::signing;
 use crate::subscriptions::{self, DisabledReason, MOST_WEBHOOKS, Subscription};
 
-/// Timeout of a receiver, in milliseconds.
+/// Timeout of a request to a receiver, in milliseconds.
 const TIMEOUT_MS: u32 = 15_000;
 
-/// Maximum size of a response that is read, in bytes. Its body is ignored.
+/// Maximum size of a receiver's response, in bytes. The body is ignored.
 const MOST_RESPONSE_BYTES: u32 = 1024 * 1024;
 
-/// Time for which deliveries are stored, in seconds.
+/// Time for which deliveries are stored, in seconds (30 days).
 const KEPT_SECONDS: i64 = 30 * 24 * 3600;
 
-/// Description of the rules for OpenAPI.
+/// Text for the OpenAPI document: how events are delivered.
 pub(crate) const DESCRIPTION: &str = "Deliveries follow Standard Webhooks 1.0: a POST of `{type, \
     timestamp, data}` with `webhook-id` (the event's id, the same at every attempt), \
     `webhook-timestamp` and `webhook-signature` (`v1,` and base64 of HMAC-SHA256 over \
@@ -36,17 +36,17 @@ pub(crate) const DESCRIPTION: &str = "Deliveries follow Standard Webhooks 1.0: a
     success, those that were held are sent in the order of the events.\n\n\
     `url` is https, without user information, and has a public address.";
 
-/// Job of a delivery, with the signed message once it exists.
+/// Job that sends a delivery. It contains the signed message after its first step.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Deliver {
     delivery_id: Uuid,
     prepared: Option<SignedMessage>,
-    /// Whether it is sent even while the circuit is open, because a user requested it.
+    /// Whether the delivery is sent even while the circuit is open, because a user requested it.
     #[serde(default)]
     at_once: bool,
 }
 
-/// A signed message. Only the attempt that signed it sends it.
+/// A signed HTTP request that is ready to send. Only the attempt that signed it sends it.
 #[derive(Clone, Serialize, Deserialize)]
 struct SignedMessage {
     attempt: u32,
@@ -64,13 +64,13 @@ impl Deliver {
         Self { delivery_id, prepared: None, at_once: false }
     }
 
-    /// Returns a job that sends the delivery even while the endpoint fails.
+    /// Returns a job that sends the delivery even while the circuit is open.
     pub(crate) fn at_once(delivery_id: Uuid) -> Self {
         Self { at_once: true, ..Self::new(delivery_id) }
     }
 }
 
-/// Job that deletes a former secret at the end of its overlap.
+/// Job that deletes a former secret after the time in which it also signs.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct ForgetSecret {
     pub(crate) webhook_id: Uuid,
@@ -86,7 +86,7 @@ pub(crate) fn forget_secret(ctx: &JobCtx, job: ForgetSecret) -> JobResult<Forget
     Ok(Outcome::Done)
 }
 
-/// Body of a message.
+/// Body of the HTTP request to a receiver (Standard Webhooks 1.0).
 #[derive(Serialize)]
 struct Message<'a, T> {
     r#type: &'a str,
@@ -94,13 +94,13 @@ struct Message<'a, T> {
     data: &'a T,
 }
 
-/// Returns the body as it is signed and sent.
+/// Returns the JSON body exactly as it is signed and sent.
 pub(crate) fn body<T: Serialize>(r#type: &str, timestamp: Timestamp, data: &T) -> String {
     serde_json::to_string(&Message { r#type, timestamp, data }).expect("data that JSON can express")
 }
 
-/// Creates a delivery of an event for each matching subscription. The event may be delivered again;
-/// subscriptions that have a delivery are skipped.
+/// Creates a delivery of the event for each matching subscription. Skips subscriptions that already
+/// have one, because the event may arrive more than once.
 pub(crate) fn fan_out(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
     let active = ctx.documents::<Subscription>().query().equals("active", true);
     let mut wanting = active.limit(MOST_WEBHOOKS).list()?;
@@ -142,8 +142,8 @@ pub(crate) fn run(ctx: &JobCtx, job: Deliver) -> JobResult<Deliver> {
     prepare(ctx, &job)
 }
 
-/// Sends the message signed by this attempt; `None` if it is not signed yet. A message signed by
-/// another attempt may be too old to be accepted.
+/// Sends the message that this attempt signed; `None` if the attempt has not signed one. A message
+/// that another attempt signed may be too old for the receiver.
 pub(crate) fn send_prepared(ctx: &JobCtx, job: Deliver) -> Option<(Uuid, AttemptResult)> {
     let prepared = job.prepared.filter(|prepared| prepared.attempt == ctx.attempt())?;
     Some((job.delivery_id, send(ctx, prepared)))
@@ -152,14 +152,14 @@ pub(crate) fn send_prepared(ctx: &JobCtx, job: Deliver) -> Option<(Uuid, Attempt
 /// A delivery with its subscription.
 type DeliveryAndSubscription = (Stored<StoredDelivery>, Stored<Subscription>);
 
-/// Returns both; `None` if one was deleted.
+/// Returns the delivery and its subscription; `None` if one of them was deleted.
 fn look_up(ctx: &JobCtx, id: Uuid) -> Result<Option<DeliveryAndSubscription>, JobError> {
     let Some(delivery) = ctx.documents::<StoredDelivery>().find(id)? else { return Ok(None) };
     let webhook = ctx.documents::<Subscription>().find(delivery.webhook_id)?;
     Ok(webhook.map(|webhook| (delivery, webhook)))
 }
 
-/// Signs the message, unless the delivery was cancelled or is held.
+/// Signs the message, unless the delivery was cancelled or the circuit is open.
 fn prepare(ctx: &JobCtx, job: &Deliver) -> JobResult<Deliver> {
     let Some((mut delivery, webhook)) = look_up(ctx, job.delivery_id)? else {
         return Ok(Outcome::Done);
@@ -181,7 +181,7 @@ fn prepare(ctx: &JobCtx, job: &Deliver) -> JobResult<Deliver> {
     Ok(Outcome::Continue(Deliver { at_once, ..prepared(ctx, &delivery, &webhook) }))
 }
 
-/// Returns a delivery signed for this attempt.
+/// Returns the job with the message signed for this attempt.
 pub(crate) fn prepared(
     ctx: &JobCtx,
     delivery: &Stored<StoredDelivery>,
@@ -199,7 +199,7 @@ pub(crate) fn prepared(
     Deliver { prepared: Some(prepared), ..Deliver::new(delivery.uuid()) }
 }
 
-/// Result of an attempt.
+/// Result of one attempt to send a delivery.
 pub(crate) struct AttemptResult {
     status: Option<u16>,
     error: Option<String>,
@@ -247,8 +247,8 @@ fn describe(error: &EgressError) -> String {
     }
 }
 
-/// Stores an attempt. Returns when and why the delivery is retried by its own schedule; a held one
-/// waits for its endpoint's probes.
+/// Stores an attempt. Returns time and reason of the next attempt; `None` if there is none, or if
+/// the circuit is open and its probes decide.
 pub(crate) fn note(
     ctx: &JobCtx,
     id: Uuid,
@@ -281,7 +281,7 @@ pub(crate) fn note(
     Ok(own.zip(heard.error.clone()).filter(|_| !webhook.circuit.is_open()))
 }
 
-/// Updates the state of the subscription if it changed.
+/// Updates failure times and circuit of the subscription after an attempt, if they changed.
 fn judge(
     ctx: &JobCtx,
     webhook: &mut Stored<Subscription>,
@@ -309,7 +309,8 @@ fn judge(
     Ok(ctx.documents().replace(webhook)?)
 }
 
-/// Occasionally deletes deliveries older than the retention time.
+/// Deletes some deliveries older than the retention time. Runs only for a random share of the
+/// calls.
 fn forget_old(scope: &Scope) -> Result<(), JobError> {
     if scope.random_below(16) != 0 {
         return Ok(());

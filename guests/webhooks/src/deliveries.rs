@@ -6,18 +6,18 @@ use area_sdk::{Later, Scope};
 use crate::deliver::{self, Deliver};
 use crate::subscriptions::Subscription;
 
-/// Maximum number of attempts stored with a delivery.
+/// Maximum number of attempts that are stored with a delivery.
 const LOGGED: usize = 20;
 
 /// Status of a delivery.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum DeliveryStatus {
-    /// Waiting for its first or next attempt.
+    /// The delivery waits for its first or next attempt.
     Pending,
-    /// A receiver accepted it.
+    /// The receiver accepted the delivery with a 2xx response.
     Succeeded,
-    /// Given up.
+    /// The service makes no further attempts.
     Failed,
 }
 
@@ -31,13 +31,13 @@ impl DeliveryStatus {
     }
 }
 
-/// One attempt.
+/// One attempt to deliver an event.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Attempt {
     pub(crate) at: Timestamp,
-    /// Null without a response.
+    /// HTTP status of the response; null if there was no response.
     pub(crate) response_status: Option<u16>,
-    /// Null after a success.
+    /// Description of the error; null if the attempt succeeded.
     pub(crate) error: Option<String>,
 }
 
@@ -48,10 +48,10 @@ pub(crate) struct StoredDelivery {
     pub(crate) event_id: Uuid,
     pub(crate) event: String,
     pub(crate) occurred_at: Timestamp,
-    /// Body that is sent.
+    /// Body of the HTTP request, JSON.
     pub(crate) body: String,
     pub(crate) status: DeliveryStatus,
-    /// Attempts since it was requested last.
+    /// Number of attempts since a user last requested the delivery, or since it was created.
     pub(crate) tries: u32,
     pub(crate) attempt_count: u32,
     pub(crate) attempts: Vec<Attempt>,
@@ -84,7 +84,7 @@ impl StoredDelivery {
         }
     }
 
-    /// Adds an attempt and removes the oldest of a long log.
+    /// Adds an attempt. Removes the oldest one if the maximum number is stored.
     pub(crate) fn log(&mut self, attempt: Attempt) {
         self.tries += 1;
         self.attempt_count += 1;
@@ -95,12 +95,12 @@ impl StoredDelivery {
     }
 }
 
-/// A delivery in responses.
+/// A delivery of one event to one webhook.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Delivery {
     id: Uuid,
     webhook_id: Uuid,
-    /// The `webhook-id` of every attempt.
+    /// Id of the event, sent as `webhook-id` with every attempt.
     event_id: Uuid,
     event: String,
     occurred_at: Timestamp,
@@ -108,7 +108,7 @@ pub(crate) struct Delivery {
     attempt_count: u32,
     /// The latest 20 attempts, oldest first.
     attempts: Vec<Attempt>,
-    /// Status of the latest response; null without one.
+    /// HTTP status of the latest response; null if there was none.
     response_status: Option<u16>,
     next_attempt_at: Option<Timestamp>,
     created_at: Timestamp,
@@ -134,18 +134,18 @@ impl From<Stored<StoredDelivery>> for Delivery {
     }
 }
 
-/// Enqueues a delivery, unless it is enqueued already.
+/// Enqueues the job of a delivery, unless one is enqueued already.
 pub(crate) fn enqueue(scope: &Scope, delivery_id: Uuid, webhook_id: Uuid) {
     scope.enqueue_with(&Deliver::new(delivery_id), later(delivery_id, webhook_id));
 }
 
-/// Enqueues a delivery for a later time.
+/// Enqueues the job of a delivery for a later time.
 pub(crate) fn enqueue_at(scope: &Scope, delivery_id: Uuid, webhook_id: Uuid, at: Timestamp) {
     let later = Later { at: Some(at), ..later(delivery_id, webhook_id) };
     scope.enqueue_with(&Deliver::new(delivery_id), later);
 }
 
-/// Enqueues a delivery requested by a user, which is sent even while the endpoint fails.
+/// Enqueues the job of a delivery that a user requested. It is sent even while the circuit is open.
 fn enqueue_at_once(scope: &Scope, delivery_id: Uuid, webhook_id: Uuid) {
     scope.enqueue_with(&Deliver::at_once(delivery_id), later(delivery_id, webhook_id));
 }
@@ -158,7 +158,7 @@ fn later(delivery_id: Uuid, webhook_id: Uuid) -> Later {
     }
 }
 
-/// Returns a webhook that is active.
+/// Returns an active webhook, or an error.
 fn active(ctx: &Ctx, id: Uuid) -> Result<Stored<Subscription>> {
     let webhook = ctx.documents::<Subscription>().get(id)?;
     if webhook.active {
@@ -168,7 +168,7 @@ fn active(ctx: &Ctx, id: Uuid) -> Result<Stored<Subscription>> {
     Err(Problem::conflict("webhook_disabled", detail).hint("Set `active` to true first."))
 }
 
-/// Data of a test event.
+/// Data of the event that tests a webhook.
 #[derive(Serialize)]
 struct TestData {
     webhook_id: Uuid,
@@ -187,7 +187,7 @@ pub(crate) fn test(ctx: &Ctx, Path(webhook_id): Path<Uuid>) -> Result<Created<De
     Ok(Created(stored.into()))
 }
 
-/// Filters of the list.
+/// Query parameters that filter the list of deliveries.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListParams {
     /// Only deliveries with this status.
@@ -213,7 +213,7 @@ pub(crate) fn list(
     }))
 }
 
-/// Path of a delivery.
+/// Path parameters of a delivery.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct DeliveryPath {
     webhook_id: Uuid,

@@ -4,14 +4,14 @@ use std::time::UNIX_EPOCH;
 
 use area_sdk::Timestamp;
 
-/// Delays between attempts, in seconds.
+/// Delays between consecutive attempts of a delivery, in seconds.
 const DELAYS_SECONDS: [i64; STEPS as usize] =
     [5, 5 * 60, 30 * 60, 2 * 3600, 5 * 3600, 10 * 3600, 14 * 3600, 20 * 3600, 24 * 3600];
 
-/// Number of delays.
+/// Number of delays in the schedule.
 const STEPS: u32 = 9;
 
-/// Maximum `Retry-After` of a receiver that is followed, in seconds.
+/// Maximum value of `Retry-After` that is obeyed, in seconds.
 const LONGEST_SECONDS: i64 = 24 * 3600;
 
 /// Time without a success after which a subscription is disabled, in seconds.

@@ -1,31 +1,32 @@
-//! Secrets and signatures of Standard Webhooks 1.0. The host stores the secret; this area sees it
-//! only when it creates it.
+//! Secrets and signatures of Standard Webhooks 1.0. The host stores the secrets; this area reads a
+//! secret only when it creates one.
 
 use area_sdk::{Scope, Timestamp, Uuid};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// Size of a secret in bytes; the standard allows 24 to 64.
+/// Size of a new secret in bytes; Standard Webhooks allows 24 to 64.
 const SECRET_BYTES: u32 = 32;
 
-/// Returns the name of a subscription's secret at the host.
+/// Returns the name of the host's secret for one generation of a webhook's secret.
 fn secret_name(webhook: Uuid, generation: u32) -> String {
     format!("webhook.{webhook}.{generation}")
 }
 
-/// Creates and stores a new secret. The returned text is shown to its owner once.
+/// Creates and stores a new secret. Returns its text (`whsec_…`), which the client receives only
+/// once.
 pub(crate) fn new_secret(scope: &Scope, webhook: Uuid, generation: u32) -> String {
     let secret = scope.random_bytes(SECRET_BYTES);
     scope.secrets().put(&secret_name(webhook, generation), &secret);
     format!("whsec_{}", STANDARD.encode(secret))
 }
 
-/// Deletes a secret.
+/// Deletes one generation of a webhook's secret.
 pub(crate) fn forget(scope: &Scope, webhook: Uuid, generation: u32) {
     scope.secrets().delete(&secret_name(webhook, generation));
 }
 
-/// Returns the headers that authenticate a message, with one signature for each valid generation of
+/// Returns the headers of a message: id, timestamp, and one signature for each valid generation of
 /// the secret.
 pub(crate) fn headers(
     scope: &Scope,

@@ -11,7 +11,7 @@ use crate::signing;
 /// Maximum number of webhooks of a workspace.
 pub(crate) const MOST_WEBHOOKS: u32 = 100;
 
-/// Time for which a former secret also signs, in seconds.
+/// Time for which the former secret also signs after a rotation, in seconds (24 hours).
 const OVERLAP_SECONDS: i64 = 24 * 3600;
 
 /// Name of an event published by an area of the service.
@@ -20,17 +20,17 @@ const OVERLAP_SECONDS: i64 = 24 * 3600;
 #[schemars(extend("format" = "event-name"))]
 pub(crate) struct EventName(String);
 
-/// A request to create a subscription.
+/// A request to create a webhook.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NewWebhook {
     #[schemars(length(min = 1, max = 200))]
     events: Vec<EventName>,
-    /// URL with https and a public address.
+    /// URL that receives the events; https with a public address.
     #[schemars(length(min = 1, max = 2048), extend("format" = "uri"))]
     url: String,
 }
 
-/// A subscription in responses.
+/// A webhook: a subscription of a URL to events.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Webhook {
     active: bool,
@@ -38,15 +38,15 @@ pub(crate) struct Webhook {
     events: Vec<String>,
     id: Uuid,
     kind: &'static str,
-    /// Display name; by default the URL's host.
+    /// Display name; by default the host name of the URL.
     name: String,
-    /// Shown when it is created; null afterwards.
+    /// Secret that signs deliveries, returned only when it is created; null otherwise.
     secret: Option<String>,
-    /// Without path and query for roles below admin.
+    /// URL that receives the events. Without path and query for roles below admin.
     url: String,
 }
 
-/// A subscription with its delivery state.
+/// A webhook with the state of its deliveries.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct WebhookDetails {
     #[serde(flatten)]
@@ -54,14 +54,14 @@ pub(crate) struct WebhookDetails {
     updated_at: Timestamp,
     /// Time of the first failure since the last success; null without failures.
     failing_since: Option<Timestamp>,
-    /// Time of the next probe while deliveries are held because the endpoint fails.
+    /// Time of the next probe; null unless deliveries are held because the endpoint fails.
     retry_at: Option<Timestamp>,
     disabled_reason: Option<DisabledReason>,
-    /// Time until which the former secret also signs.
+    /// Time until which the former secret also signs; null without a former secret.
     previous_secret_expires_at: Option<Timestamp>,
 }
 
-/// A stored subscription.
+/// A stored webhook subscription.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[schemars(extend("x-requests-events" = "events"))]
 pub(crate) struct Subscription {
@@ -82,23 +82,24 @@ impl Document for Subscription {
     const COLLECTION: &'static str = "subscriptions";
 }
 
-/// Why a subscription was disabled.
+/// Reason why a webhook was disabled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum DisabledReason {
-    /// The receiver responded 410.
+    /// The receiver responded with 410 Gone.
     Gone,
-    /// No success for 120 hours.
+    /// The receiver accepted no delivery for 120 hours.
     Failing,
-    /// By an admin.
+    /// An admin disabled the webhook.
     ByRequest,
 }
 
-/// Published when a subscription is disabled because its receiver does not respond.
+/// Published when the service disabled a webhook because of its receiver's failures.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct WebhookDisabled {
     webhook_id: Uuid,
-    /// Scheme, host and port of its URL; all receivers of events see this.
+    /// Scheme, host and port of the webhook's URL, without the path, because all webhooks of the
+    /// workspace receive this event.
     url: String,
     reason: DisabledReason,
 }
@@ -108,12 +109,12 @@ impl Event for WebhookDisabled {
 }
 
 impl Subscription {
-    /// Whether it subscribes to this event.
+    /// Whether the subscription includes this event name.
     pub(crate) fn wants(&self, event: &str) -> bool {
         self.active && self.events.iter().any(|wanted| wanted == event)
     }
 
-    /// Returns the generations of the secret that sign now, newest first.
+    /// Returns the generations of the secret that sign at this time, newest first.
     pub(crate) fn generations(&self, now: Timestamp) -> Vec<u32> {
         let previous = self.previous_secret_expires_at.is_some_and(|expires| now < expires);
         let older = previous.then(|| self.secret_generation - 1);
@@ -121,7 +122,7 @@ impl Subscription {
     }
 }
 
-/// Disables a subscription whose receiver does not respond, and publishes the event.
+/// Disables a subscription because of its receiver's failures, and publishes the event.
 pub(crate) fn disable(scope: &Scope, webhook: &mut Stored<Subscription>, reason: DisabledReason) {
     webhook.active = false;
     circuit::close(scope, webhook);
@@ -159,8 +160,8 @@ fn versioned(ctx: &Ctx, webhook: Stored<Subscription>) -> Versioned<WebhookDetai
     Versioned(shown(ctx, webhook), version)
 }
 
-/// Removes the URL's path for users other than admins: chat services allow anyone who knows such a
-/// path to write.
+/// Converts a subscription for a response. Removes path and query of the URL for roles below admin:
+/// with a chat service, anyone who knows such a path can post messages.
 fn shown(ctx: &Ctx, mut webhook: Stored<Subscription>) -> WebhookDetails {
     if ctx.role() < Role::Admin {
         webhook.value.url = origin(&webhook.value.url);
@@ -233,7 +234,7 @@ pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<WebhookD
     Ok(versioned(ctx, ctx.documents().get(id)?))
 }
 
-/// Changes of a subscription; absent members keep their values.
+/// Changes of a webhook; absent members keep their values.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct WebhookChanges {
     active: Option<bool>,
